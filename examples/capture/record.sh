@@ -122,11 +122,11 @@ serve_names() {
 
 serve_pages() {
     mkdir -p "$WORK/pages"
-    local octets
-    for octets in 200 700 1500 4000 8000; do
+    local bytes
+    for bytes in 200 700 1500 4000 8000; do
         # Zeros encrypted under a fixed key: text that does not compress, the same each time.
-        head -c "$((octets * 3 / 4))" /dev/zero |
-            openssl enc -aes-128-ctr -K 00 -iv 00 2>/dev/null | base64 -w 0 >"$WORK/pages/$octets"
+        head -c "$((bytes * 3 / 4))" /dev/zero |
+            openssl enc -aes-128-ctr -K 00 -iv 00 2>/dev/null | base64 -w 0 >"$WORK/pages/$bytes"
     done
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
         -subj /CN=www.example.net -keyout "$WORK/key.pem" -out "$WORK/cert.pem" 2>/dev/null

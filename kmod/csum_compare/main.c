@@ -20,13 +20,13 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 /* More than a jumbo frame, and more than two steps of lr_linux_csum. */
-#define MAX_OCTETS 9000
-/* Buffers begin anywhere within so many octets of an address. */
+#define MAX_BYTES 9000
+/* Buffers begin anywhere within so many bytes of an address. */
 #define OFFSETS 64
-/* Octets beside a destination that must stay as they are. */
+/* Bytes beside a destination that must stay as they are. */
 #define GUARD 64
-#define GUARD_OCTET 0xa5
-#define ROOM (GUARD + OFFSETS + MAX_OCTETS + GUARD)
+#define GUARD_BYTE 0xa5
+#define ROOM (GUARD + OFFSETS + MAX_BYTES + GUARD)
 
 static unsigned int buffers = 100000;
 module_param(buffers, uint, 0444);
@@ -41,27 +41,27 @@ static u32 random_below(u32 bound)
 }
 
 /* Short ones, packets of a network, and at times anything. */
-static size_t random_octets(void)
+static size_t random_bytes(void)
 {
 	const u32 kind = random_below(10);
 
-	return random_below(kind < 3 ? 128 : kind < 9 ? 1600 : MAX_OCTETS + 1);
+	return random_below(kind < 3 ? 128 : kind < 9 ? 1600 : MAX_BYTES + 1);
 }
 
 /* As they come, all ones (which always carry), or zeros with a one here and there. */
-static void fill(u8 *at, size_t octets)
+static void fill(u8 *at, size_t bytes)
 {
 	switch (random_below(4)) {
 	case 0:
-		memset(at, 0xff, octets);
+		memset(at, 0xff, bytes);
 		break;
 	case 1:
-		memset(at, 0, octets);
-		if (octets)
-			at[random_below(octets)] = 1;
+		memset(at, 0, bytes);
+		if (bytes)
+			at[random_below(bytes)] = 1;
 		break;
 	default:
-		prandom_bytes_state(&random, at, octets);
+		prandom_bytes_state(&random, at, bytes);
 	}
 }
 
@@ -83,28 +83,28 @@ struct differences {
 /* One buffer, summed and copied by both. */
 static void compare_buffer(const struct lr_variant *v, struct differences *found)
 {
-	const size_t octets = random_octets();
+	const size_t bytes = random_bytes();
 	const size_t to = GUARD + random_below(OFFSETS);
 	const u32 seed = prandom_u32_state(&random);
 	u8 *const from = source + random_below(OFFSETS);
 	u32 sum, copied;
 
-	fill(from, octets);
-	memset(ours, GUARD_OCTET, to + octets + GUARD);
-	memset(theirs, GUARD_OCTET, to + octets + GUARD);
+	fill(from, bytes);
+	memset(ours, GUARD_BYTE, to + bytes + GUARD);
+	memset(theirs, GUARD_BYTE, to + bytes + GUARD);
 	if (v->vector && !lr_linux_begin()) {
 		found->sums++;
 		return;
 	}
-	sum = v->csum_partial(from, octets, seed);
-	copied = v->copy_csum_partial(ours + to, from, octets, 0);
+	sum = v->csum_partial(from, bytes, seed);
+	copied = v->copy_csum_partial(ours + to, from, bytes, 0);
 	if (v->vector)
 		lr_linux_end();
-	if (folded(sum) != folded((__force u32)csum_partial(from, octets, (__force __wsum)seed)))
+	if (folded(sum) != folded((__force u32)csum_partial(from, bytes, (__force __wsum)seed)))
 		found->sums++;
 	if (!are_congruent(copied, (__force u32)csum_partial_copy_nocheck(from, theirs + to,
-									  octets)) ||
-	    memcmp(ours, theirs, to + octets + GUARD))
+									  bytes)) ||
+	    memcmp(ours, theirs, to + bytes + GUARD))
 		found->copies++;
 }
 
@@ -132,16 +132,16 @@ static void spy(void)
 		atomic_inc(&spied_preemptible);
 }
 
-static uint32_t spy_csum(const void *src, size_t octets, uint32_t sum)
+static uint32_t spy_csum(const void *src, size_t bytes, uint32_t sum)
 {
 	spy();
-	return lr_variant_find("portable")->csum_partial(src, octets, sum);
+	return lr_variant_find("portable")->csum_partial(src, bytes, sum);
 }
 
-static uint32_t spy_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum)
+static uint32_t spy_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
 	spy();
-	return lr_variant_find("portable")->copy_csum_partial(dst, src, octets, sum);
+	return lr_variant_find("portable")->copy_csum_partial(dst, src, bytes, sum);
 }
 
 static const struct lr_variant spying = {
@@ -152,15 +152,15 @@ static const struct lr_variant spying = {
 	.copy_csum_partial = spy_copy_csum,
 };
 
-/* Sums and copies so many octets; how many calls took vectors, or -1 if a result is wrong. */
-static int vector_calls(size_t octets)
+/* Sums and copies so many bytes; how many calls took vectors, or -1 if a result is wrong. */
+static int vector_calls(size_t bytes)
 {
 	const int before = atomic_read(&spied);
-	const u16 want = folded((__force u32)csum_partial(source, octets, 0));
+	const u16 want = folded((__force u32)csum_partial(source, bytes, 0));
 
-	if (folded(lr_linux_csum(source, octets, 0)) != want ||
-	    folded(lr_linux_copy_csum(ours, source, octets, 0)) != want ||
-	    memcmp(ours, source, octets))
+	if (folded(lr_linux_csum(source, bytes, 0)) != want ||
+	    folded(lr_linux_copy_csum(ours, source, bytes, 0)) != want ||
+	    memcmp(ours, source, bytes))
 		return -1;
 	return atomic_read(&spied) - before;
 }
@@ -175,7 +175,7 @@ static enum hrtimer_restart on_interrupt(struct hrtimer *timer)
 {
 	struct interrupt *const interrupt = container_of(timer, struct interrupt, timer);
 
-	interrupt->calls = in_hardirq() ? vector_calls(MAX_OCTETS) : -1;
+	interrupt->calls = in_hardirq() ? vector_calls(MAX_BYTES) : -1;
 	complete(&interrupt->done);
 	return HRTIMER_NORESTART;
 }
@@ -201,17 +201,17 @@ static int vector_calls_in_interrupt(void)
 static bool keep_to_contexts(void)
 {
 	const int has_vectors = lr_linux_begin();
-	const int whole_steps = MAX_OCTETS / LR_LINUX_STEP_OCTETS;
-	const int rest = MAX_OCTETS % LR_LINUX_STEP_OCTETS >= LR_LINUX_VECTOR_OCTETS;
+	const int whole_steps = MAX_BYTES / LR_LINUX_STEP_BYTES;
+	const int rest = MAX_BYTES % LR_LINUX_STEP_BYTES >= LR_LINUX_VECTOR_BYTES;
 	const int expected = has_vectors ? 2 * (whole_steps + rest) : 0;
 	int in_task, below, in_interrupt;
 
 	if (has_vectors)
 		lr_linux_end();
-	prandom_bytes_state(&random, source, MAX_OCTETS);
+	prandom_bytes_state(&random, source, MAX_BYTES);
 	lr_linux_use(lr_variant_find("portable"), &spying);
-	in_task = vector_calls(MAX_OCTETS);
-	below = vector_calls(LR_LINUX_VECTOR_OCTETS - 1);
+	in_task = vector_calls(MAX_BYTES);
+	below = vector_calls(LR_LINUX_VECTOR_BYTES - 1);
 	in_interrupt = vector_calls_in_interrupt();
 	lr_linux_select();
 	pr_info("vectors taken: task %d of %d, short %d, interrupt %d, preemptible %d\n", in_task,
@@ -222,11 +222,11 @@ static bool keep_to_contexts(void)
 /* What is selected, in a task and in an interrupt. */
 static bool selected_agree(void)
 {
-	size_t octets;
+	size_t bytes;
 
-	for (octets = 0; octets <= MAX_OCTETS; octets++)
-		if (vector_calls(octets) < 0) {
-			pr_err("what is selected differs at %zu octets\n", octets);
+	for (bytes = 0; bytes <= MAX_BYTES; bytes++)
+		if (vector_calls(bytes) < 0) {
+			pr_err("what is selected differs at %zu bytes\n", bytes);
 			return false;
 		}
 	return vector_calls_in_interrupt() == 0;

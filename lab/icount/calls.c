@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Calls every function of every variant that runs here, a mark before and after each call, and says
- * on a line of its own what was called: "VARIANT FUNCTION OCTETS OFFSETS VECTOR PREFERRED", or
+ * on a line of its own what was called: "VARIANT FUNCTION BYTES OFFSETS VECTOR PREFERRED", or
  * "SKIP VARIANT" for one that this processor does not run. plugin.c, told where lr_marked stands,
  * counts between the marks.
  *
@@ -56,71 +56,71 @@ static const struct lr_variant PLAIN = {
 /* The AltiVec variant with other additions; of what does not add there is nothing to compare. */
 extern const struct lr_variant lr_variant_vaddcuw;
 
-/* Octets that carry as often as not, the same ones in each run. */
-static void scatter(unsigned char *to_fill, size_t octets)
+/* Bytes that carry as often as not, the same ones in each run. */
+static void scatter(unsigned char *to_fill, size_t bytes)
 {
 	uint32_t state = 1;
-	for (size_t i = 0; i < octets; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		state = state * 1664525 + 1013904223;
 		to_fill[i] = (unsigned char)(state >> 24);
 	}
 }
 
 static void compare(const struct lr_variant *v, const char *function, const unsigned char *src,
-		    size_t octets)
+		    size_t bytes)
 {
-	const uint16_t right = (uint16_t)~lr_checksum16(src, octets, 0, LR_BYTE_SWAP);
+	const uint16_t right = (uint16_t)~lr_checksum16(src, bytes, 0, LR_BYTE_SWAP);
 
 	if (lr_csum_fold(kept) == right)
 		return;
-	fprintf(stderr, "%s, %s of %zu octets: the sum is 0x%04x, not 0x%04x\n", v->name, function,
-		octets, lr_csum_fold(kept), right);
+	fprintf(stderr, "%s, %s of %zu bytes: the sum is 0x%04x, not 0x%04x\n", v->name, function,
+		bytes, lr_csum_fold(kept), right);
 	exit(1);
 }
 
-static void said(const struct lr_variant *v, const char *function, size_t octets, size_t offsets,
+static void said(const struct lr_variant *v, const char *function, size_t bytes, size_t offsets,
 		 unsigned preferred)
 {
-	printf("%s %s %zu %zu %d %d\n", v->name, function, octets, offsets, v->vector,
+	printf("%s %s %zu %zu %d %d\n", v->name, function, bytes, offsets, v->vector,
 	       (v->preferred & preferred) != 0);
 }
 
-static void call(const struct lr_variant *v, size_t octets, size_t offsets)
+static void call(const struct lr_variant *v, size_t bytes, size_t offsets)
 {
 	const unsigned char *const src = from + OFFSETS[offsets][0];
 	unsigned char *const dst = to + OFFSETS[offsets][1];
 
 	if (v == &REFERENCE) {
 		mark();
-		kept = lr_checksum16(src, octets, 0, LR_BYTE_SWAP);
+		kept = lr_checksum16(src, bytes, 0, LR_BYTE_SWAP);
 		mark();
-		said(v, "checksum", octets, offsets, LR_CSUM);
+		said(v, "checksum", bytes, offsets, LR_CSUM);
 	}
 	if (v->csum_partial) {
 		mark();
-		kept = v->csum_partial(src, octets, 0);
+		kept = v->csum_partial(src, bytes, 0);
 		mark();
-		compare(v, "checksum", src, octets);
-		said(v, "checksum", octets, offsets, LR_CSUM);
+		compare(v, "checksum", src, bytes);
+		said(v, "checksum", bytes, offsets, LR_CSUM);
 	}
 	if (v->copy_csum_partial) {
 		mark();
-		kept = v->copy_csum_partial(dst, src, octets, 0);
+		kept = v->copy_csum_partial(dst, src, bytes, 0);
 		mark();
-		compare(v, "copy+checksum", src, octets);
-		said(v, "copy+checksum", octets, offsets, LR_COPY_CSUM);
+		compare(v, "copy+checksum", src, bytes);
+		said(v, "copy+checksum", bytes, offsets, LR_COPY_CSUM);
 	}
 	if (v->copy) {
 		mark();
-		v->copy(dst, src, octets);
+		v->copy(dst, src, bytes);
 		mark();
-		said(v, "copy", octets, offsets, LR_COPY);
+		said(v, "copy", bytes, offsets, LR_COPY);
 	}
 	if (v->fill) {
 		mark();
-		v->fill(dst, 1, octets);
+		v->fill(dst, 1, bytes);
 		mark();
-		said(v, "fill", octets, offsets, LR_FILL);
+		said(v, "fill", bytes, offsets, LR_FILL);
 	}
 }
 

@@ -9,41 +9,41 @@
 
 #include <linerate/checksum.h>
 
-static uint32_t last_octet(uint8_t octet)
+static uint32_t last_byte(uint8_t byte)
 {
-	return LR_BYTE_SWAP ? (uint32_t)octet << 8 : octet;
+	return LR_BYTE_SWAP ? (uint32_t)byte << 8 : byte;
 }
 
-uint32_t plain_csum(const void *src, size_t octets, uint32_t sum)
+uint32_t plain_csum(const void *src, size_t bytes, uint32_t sum)
 {
 	const uint8_t *at = src;
-	for (; octets > 1; octets -= 2, at += 2) {
+	for (; bytes > 1; bytes -= 2, at += 2) {
 		uint16_t word;
 		__builtin_memcpy(&word, at, sizeof word);
 		sum += word;
 	}
-	return lr_csum_fold(octets ? sum + last_octet(*at) : sum);
+	return lr_csum_fold(bytes ? sum + last_byte(*at) : sum);
 }
 
-uint32_t plain_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum)
+uint32_t plain_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
 	const uint8_t *at = src;
 	uint8_t *to = dst;
-	for (; octets > 1; octets -= 2, at += 2, to += 2) {
+	for (; bytes > 1; bytes -= 2, at += 2, to += 2) {
 		uint16_t word;
 		__builtin_memcpy(&word, at, sizeof word);
 		__builtin_memcpy(to, &word, sizeof word);
 		sum += word;
 	}
-	if (octets)
-		sum += last_octet(*to = *at);
+	if (bytes)
+		sum += last_byte(*to = *at);
 	return lr_csum_fold(sum);
 }
 
-uint32_t plain_nothing(void *dst, const void *src, size_t octets, uint32_t sum)
+uint32_t plain_nothing(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
 	(void)dst;
 	(void)src;
-	(void)octets;
+	(void)bytes;
 	return sum;
 }

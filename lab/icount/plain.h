@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As lr_csum_partial and lr_copy_csum_partial, for at most 2^17 octets and a seed of 0. */
-uint32_t plain_csum(const void *src, size_t octets, uint32_t sum);
-uint32_t plain_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum);
+/* As lr_csum_partial and lr_copy_csum_partial, for at most 2^17 bytes and a seed of 0. */
+uint32_t plain_csum(const void *src, size_t bytes, uint32_t sum);
+uint32_t plain_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum);
 
 /* Returns sum. */
-uint32_t plain_nothing(void *dst, const void *src, size_t octets, uint32_t sum);
+uint32_t plain_nothing(void *dst, const void *src, size_t bytes, uint32_t sum);
 
 #endif

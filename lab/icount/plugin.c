@@ -12,7 +12,7 @@
  *	out=		the file for the lines
  *	mnemonic=	a vector instruction begins with this; may be given often
  *	register=	or has an operand that begins with this and a digit; may be given often
- *	bits=, opcode=	or has, of these bits of its four octets in little-endian order, those of
+ *	bits=, opcode=	or has, of these bits of its four bytes in little-endian order, those of
  *			opcode: for extensions that the disassembler has no words for
  *
  * For one thread, in user or system emulation. Leaves out what the words of the disassembly mean:
@@ -64,11 +64,11 @@ static int names_register(const char *text)
 
 static int has_opcode(const struct qemu_plugin_insn *insn)
 {
-	const unsigned char *const octet = qemu_plugin_insn_data(insn);
+	const unsigned char *const byte = qemu_plugin_insn_data(insn);
 	uint32_t word = 0;
 
 	for (unsigned i = 0; bits && i < 4; i++)
-		word |= (uint32_t)octet[i] << 8 * i;
+		word |= (uint32_t)byte[i] << 8 * i;
 	return bits && (word & bits) == opcode;
 }
 

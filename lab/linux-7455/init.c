@@ -63,10 +63,10 @@ static int print_log(void)
 
 	if (!text)
 		return failed("make room for", "the kernel's log", -1);
-	const int octets = klogctl(SYSLOG_ACTION_READ_CLEAR, text, size);
-	if (failed("read", "the kernel's log", octets))
+	const int bytes = klogctl(SYSLOG_ACTION_READ_CLEAR, text, size);
+	if (failed("read", "the kernel's log", bytes))
 		return 1;
-	fwrite(text, 1, (size_t)octets, stdout);
+	fwrite(text, 1, (size_t)bytes, stdout);
 	free(text);
 	return 0;
 }

@@ -27,7 +27,7 @@ struct task *running;
 struct context *now;
 
 static struct task tasks[MOST_TASKS];
-static uint8_t stacks[MOST_TASKS][STACK_OCTETS] __attribute__((aligned(16)));
+static uint8_t stacks[MOST_TASKS][STACK_BYTES] __attribute__((aligned(16)));
 static struct context levels[MOST_DEPTH + 1];
 static uint32_t task_count, depth, is_turn_over;
 /* Anything but 0, until the seed is set. */
@@ -258,7 +258,7 @@ static void add_tasks(void)
 	for (uint32_t i = 0; i < task_count; i++) {
 		struct task *const task = &tasks[i];
 		task->number = i;
-		task->stack_top = (uint32_t)stacks[i] + STACK_OCTETS - 16;
+		task->stack_top = (uint32_t)stacks[i] + STACK_BYTES - 16;
 		task->is_busy = i <= s->busy;
 		task->state = task->is_busy ? READY : WAITING;
 		task->priority = i == 0 ? 0 : task->is_busy ? 1 : 2;
@@ -307,7 +307,7 @@ static void print_settings(void)
 	print_count("tasks", s->tasks);
 	print_count("busy", s->busy);
 	print_count("pattern", s->pattern);
-	print_count("octets", s->octets);
+	print_count("bytes", s->bytes);
 	print_count("path", s->path);
 	print_count("life", s->life);
 	print_count("unflagged", s->unflagged);
@@ -327,7 +327,7 @@ void end_run(int is_stalled)
 	print_count("deepest", counts.deepest);
 	print_count("dropped", counts.dropped);
 	print_count("packets", counts.packets);
-	print_count("kilooctets", counts.octets >> 10);
+	print_count("kilobytes", counts.bytes >> 10);
 	print_count("saves", counts.saves);
 	print_count("restores", counts.restores);
 	print_count("needed", counts.needed);

@@ -12,7 +12,7 @@
 
 #include "settings.h"
 
-enum { MOST_TASKS = 18, STACK_OCTETS = 8192, MOST_DEPTH = 7 };
+enum { MOST_TASKS = 18, STACK_BYTES = 8192, MOST_DEPTH = 7 };
 
 /* What an exception leaves on the stack, as start.S lays it out. */
 struct frame {
@@ -57,7 +57,7 @@ enum { CALL_WAIT, CALL_END, CALL_YIELD };
 /* Counted over a run. */
 struct counts {
 	uint32_t switches, interrupts, deepest, dropped;
-	uint32_t packets, octets, wrong;
+	uint32_t packets, bytes, wrong;
 	uint32_t saves, restores, needed, refused, traps, suspended, born;
 	uint32_t compared, corrupt;
 };

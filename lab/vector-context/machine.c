@@ -30,23 +30,23 @@
 #define TRANSMIT_8_BITS 0x68u
 
 /* Compilers may call these two wherever something is cleared or copied, in whatever build. */
-void *memset(void *to, int value, size_t octets);
-void *memcpy(void *to, const void *from, size_t octets);
+void *memset(void *to, int value, size_t bytes);
+void *memcpy(void *to, const void *from, size_t bytes);
 
-void *memset(void *to, int value, size_t octets)
+void *memset(void *to, int value, size_t bytes)
 {
 	uint8_t *at = to;
 
-	while (octets--)
+	while (bytes--)
 		*at++ = (uint8_t)value;
 	return to;
 }
 
-void *memcpy(void *to, const void *from, size_t octets)
+void *memcpy(void *to, const void *from, size_t bytes)
 {
 	uint8_t *at = to;
 
-	for (const uint8_t *next = from; octets--; next++)
+	for (const uint8_t *next = from; bytes--; next++)
 		*at++ = *next;
 	return to;
 }

@@ -23,8 +23,8 @@ static struct context *holder;
 void oracle_prepare(void)
 {
 	for (uint32_t i = 0; i < FILLS; i++) {
-		uint32_t *const words = (uint32_t *)(void *)fills[i].octets;
-		for (uint32_t word = 0; word < LR_VEC_AREA_OCTETS / 4; word++)
+		uint32_t *const words = (uint32_t *)(void *)fills[i].bytes;
+		for (uint32_t word = 0; word < LR_VEC_AREA_BYTES / 4; word++)
 			words[word] = random_below(~0u);
 		/* Of VSCR, the last word of its vector, only two bits can be set. */
 		words[128] = words[129] = words[130] = 0;

@@ -44,7 +44,7 @@ struct settings {
 	uint32_t busy;
 	uint32_t pattern;
 	/* With PATTERN_FIXED. */
-	uint32_t octets;
+	uint32_t bytes;
 	/* Turns of two instructions for each packet besides sum and copy. */
 	uint32_t path;
 	/* Packets until a task ends and another begins in its place; 0: never. */

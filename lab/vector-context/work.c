@@ -8,17 +8,17 @@
 
 #include "scheme.h"
 
-/* Longest packet; what may be added to its address; and the fewest octets that vectors are for. */
-enum { MOST_OCTETS = 65536, MOST_OFFSET = 64, FEWEST = 96 };
+/* Longest packet; what may be added to its address; and the fewest bytes that vectors are for. */
+enum { MOST_BYTES = 65536, MOST_OFFSET = 64, FEWEST = 96 };
 
 /* By their names, for which of them runs is the scheme's to say. */
-uint32_t lr_copy_csum_partial_ppc(void *dst, const void *src, size_t octets, uint32_t sum);
-uint32_t lr_copy_csum_partial_altivec(void *dst, const void *src, size_t octets, uint32_t sum);
+uint32_t lr_copy_csum_partial_ppc(void *dst, const void *src, size_t bytes, uint32_t sum);
+uint32_t lr_copy_csum_partial_altivec(void *dst, const void *src, size_t bytes, uint32_t sum);
 
-static uint8_t source[MOST_OCTETS + MOST_OFFSET] __attribute__((aligned(64)));
+static uint8_t source[MOST_BYTES + MOST_OFFSET] __attribute__((aligned(64)));
 /* The sum of all words before one. */
-static uint32_t sums[(MOST_OCTETS + MOST_OFFSET) / 2 + 1];
-static uint8_t destinations[MOST_TASKS][MOST_OCTETS + MOST_OFFSET] __attribute__((aligned(64)));
+static uint32_t sums[(MOST_BYTES + MOST_OFFSET) / 2 + 1];
+static uint8_t destinations[MOST_TASKS][MOST_BYTES + MOST_OFFSET] __attribute__((aligned(64)));
 /* One for all, since nobody reads it. */
 static uint8_t interrupt_destination[2048] __attribute__((aligned(64)));
 static uint32_t sequence;
@@ -32,8 +32,8 @@ void work_prepare(void)
 		sums[i / 2 + 1] = sums[i / 2] + (uint32_t)(source[i] << 8 | source[i + 1]);
 }
 
-/* Octets of a packet: "Enhanced TCP/IP Performance with AltiVec", benchmark results. */
-static uint32_t octets_of(uint32_t number)
+/* Bytes of a packet: "Enhanced TCP/IP Performance with AltiVec", benchmark results. */
+static uint32_t bytes_of(uint32_t number)
 {
 	switch (SETTINGS->pattern) {
 	case PATTERN_BULK:
@@ -43,7 +43,7 @@ static uint32_t octets_of(uint32_t number)
 	case PATTERN_JUMBO:
 		return 8000;
 	case PATTERN_MIXED: {
-		/* Simple IMIX: packets of 40, 576 and 1500 octets at 7:4:1, here in one round. */
+		/* Simple IMIX: packets of 40, 576 and 1500 bytes at 7:4:1, here in one round. */
 		static const uint16_t round[12] = { 40,	 576, 40, 40, 1500, 40,
 						    576, 40,  40, 576, 40,  576 };
 		return round[number % 12];
@@ -52,19 +52,19 @@ static uint32_t octets_of(uint32_t number)
 		/* Connections without data: headers. */
 		return 40;
 	default:
-		return SETTINGS->octets;
+		return SETTINGS->bytes;
 	}
 }
 
-static HARNESS void judge(uint32_t offset, uint32_t octets, uint32_t sum)
+static HARNESS void judge(uint32_t offset, uint32_t bytes, uint32_t sum)
 {
-	uint32_t known = sums[(offset + octets) / 2] - sums[offset / 2];
+	uint32_t known = sums[(offset + bytes) / 2] - sums[offset / 2];
 
-	if (octets % 2)
-		known += (uint32_t)source[offset + octets - 1] << 8;
+	if (bytes % 2)
+		known += (uint32_t)source[offset + bytes - 1] << 8;
 	/* Below 65536 words of 16 bits: no carry is lost. */
 	COUNT(wrong, lr_csum_fold(known) != lr_csum_fold(sum));
-	COUNT(octets, octets);
+	COUNT(bytes, bytes);
 	COUNT(packets, 1);
 }
 
@@ -77,23 +77,23 @@ static void follow_path(void)
 static void packet(struct task *task)
 {
 	const uint32_t number = __atomic_fetch_add(&sequence, 1, __ATOMIC_RELAXED);
-	const uint32_t octets = octets_of(number), offset = number * 2 % MOST_OFFSET;
+	const uint32_t bytes = bytes_of(number), offset = number * 2 % MOST_OFFSET;
 	uint8_t *const to = destinations[task->number] + number % 16;
 	uint32_t sum;
 
 	follow_path();
-	if (octets >= FEWEST && scheme_enter(task)) {
+	if (bytes >= FEWEST && scheme_enter(task)) {
 		section_open(&task->context);
 		if (SETTINGS->mode == MODE_SLEEP)
 			call_kernel(CALL_YIELD);
-		sum = lr_copy_csum_partial_altivec(to, source + offset, octets, 0);
+		sum = lr_copy_csum_partial_altivec(to, source + offset, bytes, 0);
 		section_close(&task->context);
 		scheme_leave(task);
 	} else {
-		COUNT(refused, octets >= FEWEST);
-		sum = lr_copy_csum_partial_ppc(to, source + offset, octets, 0);
+		COUNT(refused, bytes >= FEWEST);
+		sum = lr_copy_csum_partial_ppc(to, source + offset, bytes, 0);
 	}
-	judge(offset, octets, sum);
+	judge(offset, bytes, sum);
 	last_packet_at = timebase();
 }
 
@@ -126,19 +126,19 @@ void task_main(struct task *task)
 /* The work of an interrupt that uses vectors itself, interrupts let in. */
 void interrupt_work(struct context *context)
 {
-	const uint32_t octets = 256 + random_below(1024), offset = octets * 2 % MOST_OFFSET;
-	uint8_t *const to = interrupt_destination + octets % 16;
+	const uint32_t bytes = 256 + random_below(1024), offset = bytes * 2 % MOST_OFFSET;
+	uint8_t *const to = interrupt_destination + bytes % 16;
 	uint32_t sum;
 
 	if (scheme_interrupt_enter(context)) {
 		section_open(context);
-		sum = lr_copy_csum_partial_altivec(to, source + offset, octets, 0);
+		sum = lr_copy_csum_partial_altivec(to, source + offset, bytes, 0);
 		section_close(context);
 		scheme_interrupt_leave(context);
 	} else {
-		sum = lr_copy_csum_partial_ppc(to, source + offset, octets, 0);
+		sum = lr_copy_csum_partial_ppc(to, source + offset, bytes, 0);
 	}
-	judge(offset, octets, sum);
+	judge(offset, bytes, sum);
 }
 
 void image_main(void);

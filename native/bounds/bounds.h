@@ -15,8 +15,8 @@
  * Every bound there is; lr_bound_count of them, in the form of variants. Each has the functions it
  * bounds and null for the others; preferred is 0.
  *
- *   csum_partial        loads exactly the named octets, some of them twice; returns sum
- *   fill                stores value to exactly the named octets, to some of them twice; a memset
+ *   csum_partial        loads exactly the named bytes, some of them twice; returns sum
+ *   fill                stores value to exactly the named bytes, to some of them twice; a memset
  *   copy                a memcpy
  *   copy_csum_partial   a memcpy; what it returns means nothing
  *
@@ -36,8 +36,8 @@ extern const struct lr_variant lr_wrong_by_a_carry;
 
 /*
  * lr_csum_header behind a call, so that it can be timed beside routines that are called: adds the
- * whole 32-bit words of the octets to sum.
+ * whole 32-bit words of the bytes to sum.
  */
-uint32_t lr_bench_header(const void *src, size_t octets, uint32_t sum);
+uint32_t lr_bench_header(const void *src, size_t bytes, uint32_t sum);
 
 #endif

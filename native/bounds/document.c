@@ -15,17 +15,17 @@ static int supported(void)
 }
 
 /* Sums as lr_csum_partial. Up to 2^48 words cannot overflow 64 bits. */
-static uint32_t checksum(const void *src, size_t octets, uint32_t sum)
+static uint32_t checksum(const void *src, size_t bytes, uint32_t sum)
 {
 	const uint8_t *at = src;
 	uint64_t wide = sum;
-	for (; octets > 1; octets -= 2, at += 2) {
+	for (; bytes > 1; bytes -= 2, at += 2) {
 		uint16_t word;
 		memcpy(&word, at, 2);
 		wide += word;
 		__asm__("" : "+r"(wide));
 	}
-	if (octets) {
+	if (bytes) {
 		uint8_t last[2] = { *at, 0 };
 		uint16_t word;
 		memcpy(&word, last, 2);
@@ -35,11 +35,11 @@ static uint32_t checksum(const void *src, size_t octets, uint32_t sum)
 	return (uint32_t)((wide >> 32) + (wide & 0xffffffff));
 }
 
-static void *copy(void *dst, const void *src, size_t octets)
+static void *copy(void *dst, const void *src, size_t bytes)
 {
 	uint8_t *to = dst;
 	const uint8_t *from = src;
-	for (; octets >= sizeof(size_t); octets -= sizeof(size_t)) {
+	for (; bytes >= sizeof(size_t); bytes -= sizeof(size_t)) {
 		size_t word;
 		memcpy(&word, from, sizeof word);
 		__asm__("" : "+r"(word));
@@ -47,10 +47,10 @@ static void *copy(void *dst, const void *src, size_t octets)
 		to += sizeof word;
 		from += sizeof word;
 	}
-	while (octets--) {
-		uint8_t octet = *from++;
-		__asm__("" : "+r"(octet));
-		*to++ = octet;
+	while (bytes--) {
+		uint8_t byte = *from++;
+		__asm__("" : "+r"(byte));
+		*to++ = byte;
 	}
 	return dst;
 }
@@ -65,9 +65,9 @@ const struct lr_variant lr_document = {
 };
 
 /* 1 too much where the upper half of the sum carries into the lower, and right otherwise. */
-static uint32_t wrong_checksum(const void *src, size_t octets, uint32_t sum)
+static uint32_t wrong_checksum(const void *src, size_t bytes, uint32_t sum)
 {
-	const uint32_t right = checksum(src, octets, sum);
+	const uint32_t right = checksum(src, bytes, sum);
 	const uint32_t folded = (right >> 16) + (right & 0xffff);
 	return (folded & 0xffff) + 2 * (folded >> 16);
 }

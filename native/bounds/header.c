@@ -4,7 +4,7 @@
 
 #include <linerate/checksum.h>
 
-uint32_t lr_bench_header(const void *src, size_t octets, uint32_t sum)
+uint32_t lr_bench_header(const void *src, size_t bytes, uint32_t sum)
 {
-	return lr_csum_header(src, octets / 4, sum);
+	return lr_csum_header(src, bytes / 4, sum);
 }

@@ -8,10 +8,10 @@ static int supported(void)
 	return 1;
 }
 
-static uint32_t load64(const void *src, size_t octets, uint32_t sum)
+static uint32_t load64(const void *src, size_t bytes, uint32_t sum)
 {
 	const uint8_t *at = src;
-	for (; octets >= 64; octets -= 64, at += 64) {
+	for (; bytes >= 64; bytes -= 64, at += 64) {
 		LOAD(uint64_t, at);
 		LOAD(uint64_t, at + 8);
 		LOAD(uint64_t, at + 16);
@@ -21,15 +21,15 @@ static uint32_t load64(const void *src, size_t octets, uint32_t sum)
 		LOAD(uint64_t, at + 48);
 		LOAD(uint64_t, at + 56);
 	}
-	load_words(at, octets);
+	load_words(at, bytes);
 	return sum;
 }
 
-static void *store64(void *dst, uint8_t value, size_t octets)
+static void *store64(void *dst, uint8_t value, size_t bytes)
 {
 	uint8_t *at = dst;
 	const uint64_t word = eightfold(value);
-	for (; octets >= 64; octets -= 64, at += 64) {
+	for (; bytes >= 64; bytes -= 64, at += 64) {
 		STORE(uint64_t, at, word);
 		STORE(uint64_t, at + 8, word);
 		STORE(uint64_t, at + 16, word);
@@ -39,7 +39,7 @@ static void *store64(void *dst, uint8_t value, size_t octets)
 		STORE(uint64_t, at + 48, word);
 		STORE(uint64_t, at + 56, word);
 	}
-	store_words(at, word, octets);
+	store_words(at, word, bytes);
 	return dst;
 }
 

@@ -19,15 +19,15 @@ static void *(*volatile const library_memcpy)(void *, const void *, size_t) = me
 static void *(*volatile const library_memset)(void *, int, size_t) = memset;
 
 /* A value to return at no cost: what memcpy returned, cut. */
-static uint32_t memcpy_for_csum(void *dst, const void *src, size_t octets, uint32_t sum)
+static uint32_t memcpy_for_csum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
 	(void)sum;
-	return (uint32_t)(uintptr_t)library_memcpy(dst, src, octets);
+	return (uint32_t)(uintptr_t)library_memcpy(dst, src, bytes);
 }
 
-static void *memset_for_fill(void *dst, uint8_t value, size_t octets)
+static void *memset_for_fill(void *dst, uint8_t value, size_t bytes)
 {
-	return library_memset(dst, value, octets);
+	return library_memset(dst, value, bytes);
 }
 
 static const struct lr_variant bound_memcpy = {

@@ -8,7 +8,7 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Loads at most eight octets and uses them, as far as the compiler knows. */
+/* Loads at most eight bytes and uses them, as far as the compiler knows. */
 #define LOAD(type, at)                                                                             \
 	do {                                                                                       \
 		type loaded_;                                                                      \
@@ -24,16 +24,16 @@
 		__builtin_memcpy(at, &stored_, sizeof stored_);                                    \
 	} while (0)
 
-/* From the first octet on by words, the last word overlapping what went before. */
-ALWAYS_INLINE void load_words(const uint8_t *at, size_t octets)
+/* From the first byte on by words, the last word overlapping what went before. */
+ALWAYS_INLINE void load_words(const uint8_t *at, size_t bytes)
 {
-	const uint8_t *const end = at + octets;
-	if (octets >= 8) {
+	const uint8_t *const end = at + bytes;
+	if (bytes >= 8) {
 		for (; end - at >= 8; at += 8)
 			LOAD(uint64_t, at);
 		if (at < end)
 			LOAD(uint64_t, end - 8);
-	} else if (octets >= 4) {
+	} else if (bytes >= 4) {
 		LOAD(uint32_t, at);
 		LOAD(uint32_t, end - 4);
 	} else {
@@ -42,15 +42,15 @@ ALWAYS_INLINE void load_words(const uint8_t *at, size_t octets)
 	}
 }
 
-ALWAYS_INLINE void store_words(uint8_t *at, uint64_t value, size_t octets)
+ALWAYS_INLINE void store_words(uint8_t *at, uint64_t value, size_t bytes)
 {
-	uint8_t *const end = at + octets;
-	if (octets >= 8) {
+	uint8_t *const end = at + bytes;
+	if (bytes >= 8) {
 		for (; end - at >= 8; at += 8)
 			STORE(uint64_t, at, value);
 		if (at < end)
 			STORE(uint64_t, end - 8, value);
-	} else if (octets >= 4) {
+	} else if (bytes >= 4) {
 		STORE(uint32_t, at, value);
 		STORE(uint32_t, end - 4, value);
 	} else {
@@ -59,7 +59,7 @@ ALWAYS_INLINE void store_words(uint8_t *at, uint64_t value, size_t octets)
 	}
 }
 
-/* Eight copies of an octet. */
+/* Eight copies of a byte. */
 ALWAYS_INLINE uint64_t eightfold(uint8_t value)
 {
 	return value * UINT64_C(0x0101010101010101);

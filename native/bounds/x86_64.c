@@ -4,9 +4,9 @@
  * each of them is done and none beside them. Pointers are used as they are: what a misaligned
  * buffer costs is part of the bound.
  *
- *	while eight vectors are left: eight loads     head of the loop at a multiple of 32 octets
+ *	while eight vectors are left: eight loads     head of the loop at a multiple of 32 bytes
  *	while a vector is left: one load
- *	if octets are left: one load that ends with the last of them
+ *	if bytes are left: one load that ends with the last of them
  *
  * Below one vector, words of 64 bits do the same.
  */
@@ -41,7 +41,7 @@ static int supported_512(void)
 }
 
 /*
- * One load or store: vector n, so many octets behind the pointer. Loads into different registers do
+ * One load or store: vector n, so many bytes behind the pointer. Loads into different registers do
  * not wait for each other; the value to store is in register 0. The upper sixteen registers need no
  * vzeroupper.
  */
@@ -62,7 +62,7 @@ static int supported_512(void)
 	one("4*" #size, "4") one("5*" #size, "5") one("6*" #size, "6") one("7*" #size, "7")
 
 /*
- * Walks over all octets by vectors of so many, which there must be at least. At 2:, left is what
+ * Walks over all bytes by vectors of so many, which there must be at least. At 2:, left is what
  * remains behind the steps of eight.
  */
 #define WALK(one, size)                                                                            \
@@ -100,12 +100,12 @@ static int supported_512(void)
 		"xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" CLOBBERS_UPPER
 
 #define LOADS(bits, size, end)                                                                     \
-	static uint32_t load##bits(const void *src, size_t octets, uint32_t sum)                   \
+	static uint32_t load##bits(const void *src, size_t bytes, uint32_t sum)                   \
 	{                                                                                          \
 		const uint8_t *at = src;                                                           \
-		size_t steps = octets / (8 * size), left = octets % (8 * size);                    \
-		if (octets < size)                                                                 \
-			load_words(at, octets);                                                    \
+		size_t steps = bytes / (8 * size), left = bytes % (8 * size);                    \
+		if (bytes < size)                                                                 \
+			load_words(at, bytes);                                                    \
 		else                                                                               \
 			__asm__ volatile(WALK(LOAD##bits, size) end                                \
 					 : [at] "+&r"(at), [steps] "+&r"(steps),                   \
@@ -116,13 +116,13 @@ static int supported_512(void)
 	}
 
 #define STORES(bits, size, end)                                                                    \
-	static void *store##bits(void *dst, uint8_t value, size_t octets)                          \
+	static void *store##bits(void *dst, uint8_t value, size_t bytes)                          \
 	{                                                                                          \
 		uint8_t *at = dst;                                                                 \
-		size_t steps = octets / (8 * size), left = octets % (8 * size);                    \
+		size_t steps = bytes / (8 * size), left = bytes % (8 * size);                    \
 		const uint64_t word = eightfold(value);                                            \
-		if (octets < size)                                                                 \
-			store_words(at, word, octets);                                             \
+		if (bytes < size)                                                                 \
+			store_words(at, word, bytes);                                             \
 		else                                                                               \
 			__asm__ volatile(SPREAD##bits WALK(STORE##bits, size) end                  \
 					 : [at] "+&r"(at), [steps] "+&r"(steps),                   \

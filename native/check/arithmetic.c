@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The specification itself against arithmetic that shares nothing with it, the examples of the
- * RFCs, and the inline functions. Numbers of the RFCs are octets here, so that they hold in either
+ * RFCs, and the inline functions. Numbers of the RFCs are bytes here, so that they hold in either
  * order.
  */
 #include "check.h"
 
 #include <string.h>
 
-/* What a 16-bit load of these two octets gives. */
+/* What a 16-bit load of these two bytes gives. */
 static uint16_t word(uint8_t first, uint8_t second)
 {
-	const uint8_t octets[] = { first, second };
+	const uint8_t bytes[] = { first, second };
 	uint16_t word;
-	memcpy(&word, octets, sizeof word);
+	memcpy(&word, bytes, sizeof word);
 	return word;
 }
 
@@ -24,10 +24,10 @@ static uint16_t network(unsigned number)
 }
 
 /*
- * The folded sum by the definition: 256 times the even octets and the odd ones, in 64 bits, taken
+ * The folded sum by the definition: 256 times the even bytes and the odd ones, in 64 bits, taken
  * modulo 65535, with 65535 for what is 0 there but is not nothing.
  */
-static uint16_t definition(const uint8_t *at, size_t octets, uint32_t seed)
+static uint16_t definition(const uint8_t *at, size_t bytes, uint32_t seed)
 {
 	const uint16_t folded = (uint16_t)(seed % 65535);
 	uint8_t first_and_second[2];
@@ -35,7 +35,7 @@ static uint16_t definition(const uint8_t *at, size_t octets, uint32_t seed)
 
 	uint64_t total = 256u * first_and_second[0] + first_and_second[1];
 	int nothing = seed == 0;
-	for (size_t i = 0; i < octets; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		total += i & 1 ? at[i] : 256u * at[i];
 		nothing &= !at[i];
 	}
@@ -56,11 +56,11 @@ static void specification(struct tally *tally)
 				expect(tally,
 				       reference(at, length, seeds[i]) ==
 					       definition(at, length, seeds[i]),
-				       "lr_checksum16: %zu octets of %s, seed 0x%08x", length,
+				       "lr_checksum16: %zu bytes of %s, seed 0x%08x", length,
 				       fill_name(fill), (unsigned)seeds[i]);
 			}
-	expect(tally, lr_checksum16(one, 1, 0, 0) == 0xff54, "lr_checksum16: odd octet low");
-	expect(tally, lr_checksum16(one, 1, 0, 1) == 0x54ff, "lr_checksum16: odd octet high");
+	expect(tally, lr_checksum16(one, 1, 0, 0) == 0xff54, "lr_checksum16: odd byte low");
+	expect(tally, lr_checksum16(one, 1, 0, 1) == 0x54ff, "lr_checksum16: odd byte high");
 	expect(tally, lr_checksum16(0, 0, 0, 0) == 0xffff, "lr_checksum16: nothing");
 }
 
@@ -80,16 +80,16 @@ static void folding(struct tally *tally)
 	expect(tally, lr_csum_add(0xffffffff, 0xffffffff) == 0xffffffff, "lr_csum_add: ones");
 }
 
-/* RFC 1071, section 3: the sum of eight octets, whole and from two groups of odd length. */
+/* RFC 1071, section 3: the sum of eight bytes, whole and from two groups of odd length. */
 static void rfc1071(struct tally *tally)
 {
-	static const uint8_t octets[] = { 0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7 };
-	const uint32_t first = lr_csum_partial(octets, 3, 0);
-	const uint32_t second = lr_csum_partial(octets + 3, 5, 0);
+	static const uint8_t bytes[] = { 0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7 };
+	const uint32_t first = lr_csum_partial(bytes, 3, 0);
+	const uint32_t second = lr_csum_partial(bytes + 3, 5, 0);
 
-	expect(tally, lr_csum_fold(lr_csum_partial(octets, 8, 0)) == word(0xdd, 0xf2),
+	expect(tally, lr_csum_fold(lr_csum_partial(bytes, 8, 0)) == word(0xdd, 0xf2),
 	       "RFC 1071, 3");
-	expect(tally, lr_csum_finish(lr_csum_partial(octets, 8, 0)) == word(0x22, 0x0d),
+	expect(tally, lr_csum_finish(lr_csum_partial(bytes, 8, 0)) == word(0x22, 0x0d),
 	       "RFC 1071, 3: complement");
 	expect(tally, lr_csum_fold(first) == word(0xf2, 0x01), "RFC 1071, 3: first odd group");
 	expect(tally, lr_csum_fold(second) == word(0xf0, 0xeb), "RFC 1071, 3: second odd group");
@@ -119,7 +119,7 @@ static void updates(struct tally *tally)
 		uint32_t before, after = (uint32_t)random_number();
 		uint16_t before16, after16;
 
-		fill_octets(fill, header, sizeof header);
+		fill_bytes(fill, header, sizeof header);
 		header[(at + 4) % sizeof header] = 1;
 		if (round & 1)
 			after = round & 2 ? 0 : 0xffffffff;
@@ -163,13 +163,13 @@ static void udp_zero(struct tally *tally)
 		expect(tally, lr_csum_finish_udp(sum) == (uint16_t)~sum,
 		       "lr_csum_finish_udp(0x%04x)", (unsigned)sum);
 
-	uint8_t octets[] = { 0xc0, 0xa9, 0x00, 0x35, 0x00, 0x0a, 0, 0, 0, 0 };
-	const uint16_t filler = lr_csum_finish(lr_csum_partial(octets, sizeof octets, 0));
-	memcpy(octets + 8, &filler, 2);
-	const uint16_t checksum = lr_csum_finish_udp(lr_csum_partial(octets, sizeof octets, 0));
-	memcpy(octets + 6, &checksum, 2);
-	expect(tally, checksum == 0xffff, "UDP: octets that sum to zero");
-	expect(tally, lr_csum_fold(lr_csum_partial(octets, sizeof octets, 0)) == 0xffff,
+	uint8_t bytes[] = { 0xc0, 0xa9, 0x00, 0x35, 0x00, 0x0a, 0, 0, 0, 0 };
+	const uint16_t filler = lr_csum_finish(lr_csum_partial(bytes, sizeof bytes, 0));
+	memcpy(bytes + 8, &filler, 2);
+	const uint16_t checksum = lr_csum_finish_udp(lr_csum_partial(bytes, sizeof bytes, 0));
+	memcpy(bytes + 6, &checksum, 2);
+	expect(tally, checksum == 0xffff, "UDP: bytes that sum to zero");
+	expect(tally, lr_csum_fold(lr_csum_partial(bytes, sizeof bytes, 0)) == 0xffff,
 	       "UDP: they are intact with ones in the field");
 }
 
@@ -202,7 +202,7 @@ static void pseudo_headers(struct tally *tally)
 		const uint8_t protocol = (uint8_t)(round & 1 ? 255 : random_number());
 		const size_t fill = random_below(fill_count);
 
-		fill_octets(fill, v4, 8);
+		fill_bytes(fill, v4, 8);
 		v4[8] = 0;
 		v4[9] = protocol;
 		v4[10] = (uint8_t)(length >> 8);
@@ -210,9 +210,9 @@ static void pseudo_headers(struct tally *tally)
 		expect(tally,
 		       lr_csum_fold(lr_csum_pseudo_ipv4(v4, protocol, (uint16_t)length)) ==
 			       reference(v4, sizeof v4, 0),
-		       "lr_csum_pseudo_ipv4: protocol %u, %u octets", protocol, (unsigned)length);
+		       "lr_csum_pseudo_ipv4: protocol %u, %u bytes", protocol, (unsigned)length);
 
-		fill_octets(fill, v6, 32);
+		fill_bytes(fill, v6, 32);
 		for (unsigned i = 0; i < 4; i++)
 			v6[32 + i] = (uint8_t)(length >> (24 - 8 * i));
 		v6[36] = v6[37] = v6[38] = 0;
@@ -220,7 +220,7 @@ static void pseudo_headers(struct tally *tally)
 		expect(tally,
 		       lr_csum_fold(lr_csum_pseudo_ipv6(v6, protocol, length)) ==
 			       reference(v6, sizeof v6, 0),
-		       "lr_csum_pseudo_ipv6: next header %u, %u octets", protocol,
+		       "lr_csum_pseudo_ipv6: next header %u, %u bytes", protocol,
 		       (unsigned)length);
 	}
 }
@@ -259,7 +259,7 @@ void check_fragments(struct subject *subjects, size_t count)
 				begin = end;
 			}
 			expect(&s->tally, lr_csum_fold(sum) == expected,
-			       "%s csum_partial: %zu octets of %s joined from %zu fragments",
+			       "%s csum_partial: %zu bytes of %s joined from %zu fragments",
 			       s->tally.name, length, fill_name(fill), cut_count + 1);
 		}
 	}

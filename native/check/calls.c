@@ -16,8 +16,8 @@ void describe_call(char *text, size_t room)
 		snprintf(text, room, "(no kernel was being called)");
 		return;
 	}
-	size_t used = (size_t)snprintf(text, room, "%s %s: %zu octets", now.variant, now.kernel,
-				       now.octets);
+	size_t used = (size_t)snprintf(text, room, "%s %s: %zu bytes", now.variant, now.kernel,
+				       now.bytes);
 	if (now.src && used < room)
 		used += (size_t)snprintf(text + used, room - used, ", source at 64k+%u",
 					 (unsigned)((uintptr_t)now.src % LINE));
@@ -60,13 +60,13 @@ void expect(struct tally *tally, int holds, const char *format, ...)
 	va_end(arguments);
 }
 
-uint16_t reference(const uint8_t *src, size_t octets, uint32_t seed)
+uint16_t reference(const uint8_t *src, size_t bytes, uint32_t seed)
 {
-	return (uint16_t)~lr_checksum16(src, octets, seed, LR_BYTE_SWAP);
+	return (uint16_t)~lr_checksum16(src, bytes, seed, LR_BYTE_SWAP);
 }
 
 static int begin(struct subject *s, const char *kernel, uint8_t *dst, const uint8_t *src,
-		 size_t octets, uint32_t seed)
+		 size_t bytes, uint32_t seed)
 {
 	if (s->tally.failures >= FAILURE_LIMIT)
 		return 0;
@@ -75,21 +75,21 @@ static int begin(struct subject *s, const char *kernel, uint8_t *dst, const uint
 	now.kernel = kernel;
 	now.dst = dst;
 	now.src = src;
-	now.octets = octets;
+	now.bytes = bytes;
 	now.seed = seed;
 	if (dst)
-		fence(dst, octets);
+		fence(dst, bytes);
 	if (src)
-		fence(src, octets);
+		fence(src, bytes);
 	return 1;
 }
 
 static void end(void)
 {
 	if (now.dst)
-		unfence(now.dst, now.octets);
+		unfence(now.dst, now.bytes);
 	if (now.src)
-		unfence(now.src, now.octets);
+		unfence(now.src, now.bytes);
 }
 
 static void fail_call(struct subject *s, const char *what, unsigned long expected,
@@ -106,70 +106,70 @@ static void judge_sum(struct subject *s, uint32_t sum, uint16_t expected)
 		fail_call(s, "folded sum", expected, lr_csum_fold(sum));
 }
 
-/* The octets beside a destination that are looked at after every call, as far as there are any. */
+/* The bytes beside a destination that are looked at after every call, as far as there are any. */
 static size_t flank_before(const uint8_t *dst)
 {
 	const size_t room = (size_t)(dst - destination.first);
 	return room < LINE ? room : LINE;
 }
 
-static size_t flank_after(const uint8_t *dst, size_t octets)
+static size_t flank_after(const uint8_t *dst, size_t bytes)
 {
-	const size_t room = (size_t)(destination.first + destination.octets - (dst + octets));
+	const size_t room = (size_t)(destination.first + destination.bytes - (dst + bytes));
 	return room < LINE ? room : LINE;
 }
 
 void use_destination(const struct arena *arena)
 {
 	destination = *arena;
-	memset(destination.first, GUARD, destination.octets);
+	memset(destination.first, GUARD, destination.bytes);
 }
 
-/* The first octet that is not GUARD; octets if there is none. */
-static size_t first_touched(const uint8_t *at, size_t octets)
+/* The first byte that is not GUARD; bytes if there is none. */
+static size_t first_touched(const uint8_t *at, size_t bytes)
 {
 	static uint8_t guards[4096];
 	size_t i = 0;
 	if (!guards[0])
 		memset(guards, GUARD, sizeof guards);
-	while (octets - i >= sizeof guards && !memcmp(at + i, guards, sizeof guards))
+	while (bytes - i >= sizeof guards && !memcmp(at + i, guards, sizeof guards))
 		i += sizeof guards;
-	if (octets - i < sizeof guards && !memcmp(at + i, guards, octets - i))
-		return octets;
-	while (i < octets && at[i] == GUARD)
+	if (bytes - i < sizeof guards && !memcmp(at + i, guards, bytes - i))
+		return bytes;
+	while (i < bytes && at[i] == GUARD)
 		i++;
 	return i;
 }
 
 void check_destination_clean(struct subject *s)
 {
-	const size_t at = first_touched(destination.first, destination.octets);
-	if (at == destination.octets)
+	const size_t at = first_touched(destination.first, destination.bytes);
+	if (at == destination.bytes)
 		return;
-	fail(&s->tally, "%s wrote far outside its destination, in calls of up to %zu octets",
-	     s->tally.name, now.octets);
+	fail(&s->tally, "%s wrote far outside its destination, in calls of up to %zu bytes",
+	     s->tally.name, now.bytes);
 	use_destination(&destination);
 }
 
 /* Judges what stands in and beside the destination, and makes it GUARD again. */
-static void judge_octets(struct subject *s, uint8_t *dst, const uint8_t *content, size_t octets)
+static void judge_bytes(struct subject *s, uint8_t *dst, const uint8_t *content, size_t bytes)
 {
-	const size_t before = flank_before(dst), after = flank_after(dst, octets);
+	const size_t before = flank_before(dst), after = flank_after(dst, bytes);
 	size_t at = first_touched(dst - before, before);
 
 	if (at < before)
-		fail_call(s, "octet before the destination", GUARD, dst[at - before]);
-	at = first_touched(dst + octets, after);
+		fail_call(s, "byte before the destination", GUARD, dst[at - before]);
+	at = first_touched(dst + bytes, after);
 	if (at < after)
-		fail_call(s, "octet after the destination", GUARD, dst[octets + at]);
-	if (memcmp(dst, content, octets)) {
+		fail_call(s, "byte after the destination", GUARD, dst[bytes + at]);
+	if (memcmp(dst, content, bytes)) {
 		char what[64];
 		for (at = 0; dst[at] == content[at]; at++)
 			;
-		snprintf(what, sizeof what, "octet %zu of the destination", at);
+		snprintf(what, sizeof what, "byte %zu of the destination", at);
 		fail_call(s, what, content[at], dst[at]);
 	}
-	memset(dst - before, GUARD, before + octets + after);
+	memset(dst - before, GUARD, before + bytes + after);
 }
 
 static void judge_return(struct subject *s, const void *returned, const uint8_t *dst)
@@ -179,45 +179,45 @@ static void judge_return(struct subject *s, const void *returned, const uint8_t 
 			  (unsigned long)(uintptr_t)returned);
 }
 
-void check_csum(struct subject *s, const uint8_t *src, size_t octets, uint32_t seed,
+void check_csum(struct subject *s, const uint8_t *src, size_t bytes, uint32_t seed,
 		uint16_t expected)
 {
-	if (!begin(s, "csum_partial", 0, src, octets, seed))
+	if (!begin(s, "csum_partial", 0, src, bytes, seed))
 		return;
-	const uint32_t sum = s->kernels.csum_partial(src, octets, seed);
+	const uint32_t sum = s->kernels.csum_partial(src, bytes, seed);
 	end();
 	judge_sum(s, sum, expected);
 }
 
 void check_copy_csum(struct subject *s, uint8_t *dst, const uint8_t *src, const uint8_t *content,
-		     size_t octets, uint32_t seed, uint16_t expected)
+		     size_t bytes, uint32_t seed, uint16_t expected)
 {
-	if (!begin(s, "copy_csum_partial", dst, src, octets, seed))
+	if (!begin(s, "copy_csum_partial", dst, src, bytes, seed))
 		return;
-	const uint32_t sum = s->kernels.copy_csum_partial(dst, src, octets, seed);
+	const uint32_t sum = s->kernels.copy_csum_partial(dst, src, bytes, seed);
 	end();
 	judge_sum(s, sum, expected);
-	judge_octets(s, dst, content, octets);
+	judge_bytes(s, dst, content, bytes);
 }
 
 void check_copy(struct subject *s, uint8_t *dst, const uint8_t *src, const uint8_t *content,
-		size_t octets)
+		size_t bytes)
 {
-	if (!begin(s, "copy", dst, src, octets, 0))
+	if (!begin(s, "copy", dst, src, bytes, 0))
 		return;
-	const void *returned = s->kernels.copy(dst, src, octets);
+	const void *returned = s->kernels.copy(dst, src, bytes);
 	end();
 	judge_return(s, returned, dst);
-	judge_octets(s, dst, content, octets);
+	judge_bytes(s, dst, content, bytes);
 }
 
 void check_fill(struct subject *s, uint8_t *dst, uint8_t value, const uint8_t *content,
-		size_t octets)
+		size_t bytes)
 {
-	if (!begin(s, "fill", dst, 0, octets, value))
+	if (!begin(s, "fill", dst, 0, bytes, value))
 		return;
-	const void *returned = s->kernels.fill(dst, value, octets);
+	const void *returned = s->kernels.fill(dst, value, bytes);
 	end();
 	judge_return(s, returned, dst);
-	judge_octets(s, dst, content, octets);
+	judge_bytes(s, dst, content, bytes);
 }

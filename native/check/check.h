@@ -16,7 +16,7 @@
 /* What a destination holds before it is written, and must hold beside it afterwards. */
 #define GUARD 0xa5
 
-/* Offsets are alignments within so many octets: a cache line, the widest vector. */
+/* Offsets are alignments within so many bytes: a cache line, the widest vector. */
 #define LINE 64
 
 /* One line of the result. */
@@ -42,25 +42,25 @@ struct extent {
 	size_t longest;
 };
 
-/* memory.c: pages without access on both sides of the octets; what a fault says. */
+/* memory.c: pages without access on both sides of the bytes; what a fault says. */
 struct arena {
 	uint8_t *first;
-	size_t octets;
+	size_t bytes;
 };
-struct arena arena_new(size_t octets);
+struct arena arena_new(size_t bytes);
 void arena_free(const struct arena *arena);
 /* The lowest address in the arena with that offset. */
 uint8_t *arena_front(const struct arena *arena, size_t offset);
-/* The highest address with that offset which has so many octets behind it. */
-uint8_t *arena_back(const struct arena *arena, size_t octets, size_t offset);
-/* Under AddressSanitizer or Valgrind, closes the octets beside these, and opens them again. */
-void fence(const void *at, size_t octets);
-void unfence(const void *at, size_t octets);
+/* The highest address with that offset which has so many bytes behind it. */
+uint8_t *arena_back(const struct arena *arena, size_t bytes, size_t offset);
+/* Under AddressSanitizer or Valgrind, closes the bytes beside these, and opens them again. */
+void fence(const void *at, size_t bytes);
+void unfence(const void *at, size_t bytes);
 void report_faults(void);
 /* Whether body(which) returns not 0 in a process of its own. */
 int in_a_process(int (*body)(int which), int which);
 
-/* octets.c: contents that find different mistakes; numbers that only look random. */
+/* bytes.c: contents that find different mistakes; numbers that only look random. */
 uint64_t random_number(void);
 size_t random_below(size_t bound);
 extern const size_t fill_count;
@@ -68,32 +68,32 @@ const char *fill_name(size_t fill);
 #define FILL_RANDOM 0
 #define FILL_ONES 1
 #define FILL_MOSTLY_ONES 2
-void fill_octets(size_t fill, uint8_t *at, size_t octets);
-/* Octets of that fill from anywhere in a long row of them. */
-const uint8_t *pattern(size_t fill, size_t octets);
+void fill_bytes(size_t fill, uint8_t *at, size_t bytes);
+/* Bytes of that fill from anywhere in a long row of them. */
+const uint8_t *pattern(size_t fill, size_t bytes);
 
 /* calls.c: one call of one kernel, judged. */
 struct call {
 	const char *variant, *kernel, *fill;
 	const uint8_t *dst, *src;
-	size_t octets;
+	size_t bytes;
 	uint32_t seed;
 };
 extern struct call now;
 void describe_call(char *text, size_t room);
-uint16_t reference(const uint8_t *src, size_t octets, uint32_t seed);
-/* Says which octets destinations are taken from, and fills them with GUARD. */
+uint16_t reference(const uint8_t *src, size_t bytes, uint32_t seed);
+/* Says which bytes destinations are taken from, and fills them with GUARD. */
 void use_destination(const struct arena *arena);
 void check_destination_clean(struct subject *s);
-void check_csum(struct subject *s, const uint8_t *src, size_t octets, uint32_t seed,
+void check_csum(struct subject *s, const uint8_t *src, size_t bytes, uint32_t seed,
 		uint16_t expected);
 /* content is what the destination must hold afterwards, out of the reach of the kernel. */
 void check_copy_csum(struct subject *s, uint8_t *dst, const uint8_t *src, const uint8_t *content,
-		     size_t octets, uint32_t seed, uint16_t expected);
+		     size_t bytes, uint32_t seed, uint16_t expected);
 void check_copy(struct subject *s, uint8_t *dst, const uint8_t *src, const uint8_t *content,
-		size_t octets);
+		size_t bytes);
 void check_fill(struct subject *s, uint8_t *dst, uint8_t value, const uint8_t *content,
-		size_t octets);
+		size_t bytes);
 void fail(struct tally *tally, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Counts a case that is no call of a kernel; prints the text if it does not hold. */
 void expect(struct tally *tally, int holds, const char *format, ...)

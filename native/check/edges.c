@@ -6,7 +6,7 @@
 #include <string.h>
 
 /*
- * Null plus zero octets is null in C++, in C as of 2024 (WG14 N3322) and for every compiler, but not
+ * Null plus zero bytes is null in C++, in C as of 2024 (WG14 N3322) and for every compiler, but not
  * in C11; the sanitizer of clang takes offence.
  */
 #ifdef __has_feature
@@ -38,7 +38,7 @@ static void nothing_at_null(struct subject *s)
 	expect(&s->tally, !k->fill(0, 0xff, 0), "%s fill: nothing at null", s->tally.name);
 }
 
-/* Copies from one half of the octets to the other; both must hold the content afterwards. */
+/* Copies from one half of the bytes to the other; both must hold the content afterwards. */
 static void adjacent(struct subject *s, uint8_t *dst, uint8_t *src, size_t length)
 {
 	const uint8_t *content = pattern(FILL_RANDOM, length);
@@ -49,7 +49,7 @@ static void adjacent(struct subject *s, uint8_t *dst, uint8_t *src, size_t lengt
 	now = (struct call){ s->tally.name, "copy", fill_name(FILL_RANDOM), dst, src, length, 0 };
 	s->kernels.copy(dst, src, length);
 	expect(&s->tally, !memcmp(src, content, length) && !memcmp(dst, content, length),
-	       "%s copy: %zu octets, destination %+ld from the source", s->tally.name, length,
+	       "%s copy: %zu bytes, destination %+ld from the source", s->tally.name, length,
 	       (long)(dst - src));
 
 	memset(dst, GUARD, length);
@@ -58,7 +58,7 @@ static void adjacent(struct subject *s, uint8_t *dst, uint8_t *src, size_t lengt
 	expect(&s->tally,
 	       !memcmp(src, content, length) && !memcmp(dst, content, length) &&
 		       lr_csum_fold(sum) == expected,
-	       "%s copy_csum_partial: %zu octets, destination %+ld from the source", s->tally.name,
+	       "%s copy_csum_partial: %zu bytes, destination %+ld from the source", s->tally.name,
 	       length, (long)(dst - src));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The check of copies that survive a fault: memory of which every page can be made to fault, and
- * one copy in it, judged octet by octet. A program of its own: it changes what signals do.
+ * one copy in it, judged byte by byte. A program of its own: it changes what signals do.
  */
 #ifndef LINERATE_CHECK_FAULT_H
 #define LINERATE_CHECK_FAULT_H
@@ -15,7 +15,7 @@
 
 enum { CANNOT = 0, CAN_READ = 1, CAN_WRITE = 3 };
 
-/* The same octets twice: as copies meet them, and as the check looks at them. */
+/* The same bytes twice: as copies meet them, and as the check looks at them. */
 struct memory {
 	uint8_t *view;
 	uint8_t *truth;
@@ -31,14 +31,14 @@ void memory_free(struct memory *memory);
 void memory_protect(struct memory *memory, size_t page, int can);
 /*
  * The file behind both keeps so many pages: access to others is a SIGBUS, and they lose their
- * octets.
+ * bytes.
  */
 void memory_truncate(struct memory *memory, size_t pages);
 
 /* One copy: from source at src_at to destination at dst_at. The destination holds GUARD. */
 struct try {
 	struct memory *destination, *source;
-	size_t dst_at, src_at, octets;
+	size_t dst_at, src_at, bytes;
 	uint32_t seed;
 };
 /* Makes it, with checksum or without, judges all there is to judge, and puts GUARD back. */
@@ -51,7 +51,7 @@ int bus_errors_have_addresses(void);
 uint64_t random_from(uint64_t *state);
 
 /*
- * fault_edges.c: a fault at every octet; with bus errors, of files that were truncated, or
+ * fault_edges.c: a fault at every byte; with bus errors, of files that were truncated, or
  * without.
  */
 void check_fault_edges(struct tally *tally, int bus_errors);

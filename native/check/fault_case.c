@@ -23,15 +23,15 @@ static void *must(void *mapped)
 
 struct memory memory_new(void)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), octets = PAGES * page;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = PAGES * page;
 	struct memory memory = { .page = page, .file = memfd_create("memory", 0) };
-	if (memory.file < 0 || ftruncate(memory.file, (off_t)octets)) {
+	if (memory.file < 0 || ftruncate(memory.file, (off_t)bytes)) {
 		perror("check: memfd_create");
 		exit(2);
 	}
 	const int all = PROT_READ | PROT_WRITE;
-	memory.view = must(mmap(0, octets, all, MAP_SHARED, memory.file, 0));
-	memory.truth = must(mmap(0, octets, all, MAP_SHARED, memory.file, 0));
+	memory.view = must(mmap(0, bytes, all, MAP_SHARED, memory.file, 0));
+	memory.truth = must(mmap(0, bytes, all, MAP_SHARED, memory.file, 0));
 	for (size_t i = 0; i < PAGES; i++)
 		memory.can[i] = CAN_WRITE;
 	return memory;
@@ -77,17 +77,17 @@ uint64_t random_from(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1d;
 }
 
-/* How many octets from at on can be accessed that way. */
-static size_t reach(const struct memory *memory, size_t at, size_t octets, int can)
+/* How many bytes from at on can be accessed that way. */
+static size_t reach(const struct memory *memory, size_t at, size_t bytes, int can)
 {
 	const size_t from = at;
-	while (at < from + octets && (memory->can[at / memory->page] & can) == can)
+	while (at < from + bytes && (memory->can[at / memory->page] & can) == can)
 		at = (at / memory->page + 1) * memory->page;
-	return at < from ? 0 : at - from < octets ? at - from : octets;
+	return at < from ? 0 : at - from < bytes ? at - from : bytes;
 }
 
 /*
- * Whether the octets of truth that the check can see there are all GUARD; those that a file lost
+ * Whether the bytes of truth that the check can see there are all GUARD; those that a file lost
  * are.
  */
 static int is_guard(const struct memory *memory, size_t first, size_t end, size_t held)
@@ -98,7 +98,7 @@ static int is_guard(const struct memory *memory, size_t first, size_t end, size_
 	return 1;
 }
 
-static size_t octets_held(const struct memory *memory)
+static size_t bytes_held(const struct memory *memory)
 {
 	const off_t end = lseek(memory->file, 0, SEEK_END);
 	return end < 0 ? 0 : (size_t)end;
@@ -112,32 +112,32 @@ static size_t up_to(size_t at, size_t more, size_t end)
 static void judge(struct tally *tally, const struct try *t, const struct lr_tried *got, int csum)
 {
 	const struct memory *d = t->destination, *s = t->source;
-	const size_t readable = reach(s, t->src_at, t->octets, CAN_READ);
-	const size_t writable = reach(d, t->dst_at, t->octets, CAN_WRITE);
+	const size_t readable = reach(s, t->src_at, t->bytes, CAN_READ);
+	const size_t writable = reach(d, t->dst_at, t->bytes, CAN_WRITE);
 	const size_t copied = readable < writable ? readable : writable;
-	const uint32_t side = copied == t->octets ? 0 :
+	const uint32_t side = copied == t->bytes ? 0 :
 			      readable <= writable ? LR_FAULT_SOURCE :
 						     LR_FAULT_DESTINATION;
-	const size_t held = octets_held(d), end = t->dst_at + copied;
+	const size_t held = bytes_held(d), end = t->dst_at + copied;
 	const uint16_t sum = csum ? reference(s->truth + t->src_at, copied, t->seed) : 0;
 	const size_t before = t->dst_at < LINE ? 0 : t->dst_at - LINE;
 	const char *what = csum ? "lr_try_copy_csum" : "lr_try_copy";
 
-	expect(tally, got->residue == t->octets - copied && got->side == side,
-	       "%s: %zu octets, from %zu to %zu, of which %zu can be read and %zu written: residue "
-	       "%zu, side %u", what, t->octets, t->src_at, t->dst_at, readable, writable,
+	expect(tally, got->residue == t->bytes - copied && got->side == side,
+	       "%s: %zu bytes, from %zu to %zu, of which %zu can be read and %zu written: residue "
+	       "%zu, side %u", what, t->bytes, t->src_at, t->dst_at, readable, writable,
 	       got->residue, (unsigned)got->side);
 	expect(tally, lr_csum_fold(got->sum) == sum && (csum || !got->sum),
-	       "%s: %zu octets, from %zu to %zu, %zu copied, seed 0x%x: expected 0x%x, got 0x%x",
-	       what, t->octets, t->src_at, t->dst_at, copied, (unsigned)t->seed, sum,
+	       "%s: %zu bytes, from %zu to %zu, %zu copied, seed 0x%x: expected 0x%x, got 0x%x",
+	       what, t->bytes, t->src_at, t->dst_at, copied, (unsigned)t->seed, sum,
 	       lr_csum_fold(got->sum));
 	expect(tally, !memcmp(d->truth + t->dst_at, s->truth + t->src_at, copied),
-	       "%s: %zu octets, from %zu to %zu: the %zu copied differ", what, t->octets, t->src_at,
+	       "%s: %zu bytes, from %zu to %zu: the %zu copied differ", what, t->bytes, t->src_at,
 	       t->dst_at, copied);
 	expect(tally, is_guard(d, before, t->dst_at, held) &&
-	       is_guard(d, end, up_to(t->dst_at + t->octets, LINE, PAGES * d->page), held),
-	       "%s: %zu octets, from %zu to %zu, %zu copied: an octet beside those was written",
-	       what, t->octets, t->src_at, t->dst_at, copied);
+	       is_guard(d, end, up_to(t->dst_at + t->bytes, LINE, PAGES * d->page), held),
+	       "%s: %zu bytes, from %zu to %zu, %zu copied: a byte beside those was written",
+	       what, t->bytes, t->src_at, t->dst_at, copied);
 	memset(d->truth + t->dst_at, GUARD, copied);
 }
 
@@ -145,8 +145,8 @@ void check_try(struct tally *tally, const struct try *t, int csum)
 {
 	uint8_t *dst = t->destination->view + t->dst_at;
 	const uint8_t *src = t->source->view + t->src_at;
-	const struct lr_tried got = csum ? lr_try_copy_csum(dst, src, t->octets, t->seed) :
-					   lr_try_copy(dst, src, t->octets);
+	const struct lr_tried got = csum ? lr_try_copy_csum(dst, src, t->bytes, t->seed) :
+					   lr_try_copy(dst, src, t->bytes);
 	judge(tally, t, &got, csum);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A fault at every octet of the source and of the destination: the first page of each can be
- * accessed, the second cannot, and copies begin so many octets before its edge. And edges on both
+ * A fault at every byte of the source and of the destination: the first page of each can be
+ * accessed, the second cannot, and copies begin so many bytes before its edge. And edges on both
  * sides at once, copies that begin without access, and files that were truncated.
  */
 #include "fault.h"
 
-/* Beyond two of the widest steps, one of the next, one word and one octet. */
+/* Beyond two of the widest steps, one of the next, one word and one byte. */
 #define EVERY_LENGTH_TO 80
 static const size_t longer[] = { 96, 127, 128, 129, 161, 200, 256, 299 };
 #define LENGTHS (EVERY_LENGTH_TO + sizeof longer / sizeof *longer)
@@ -19,18 +19,18 @@ static size_t length(size_t i)
 /* The same copy with checksum and without. */
 static void both(struct tally *tally, struct try *t)
 {
-	t->seed = (uint32_t)(t->octets * 0x10001 + t->dst_at);
+	t->seed = (uint32_t)(t->bytes * 0x10001 + t->dst_at);
 	check_try(tally, t, 1);
 	check_try(tally, t, 0);
 }
 
-/* The other side begins at every offset of 16 octets, the widest access there is. */
+/* The other side begins at every offset of 16 bytes, the widest access there is. */
 static void at_source(struct tally *tally, struct try *t)
 {
 	for (size_t i = 0; i < LENGTHS; i++)
 		for (size_t k = 0; k <= length(i); k++)
 			for (size_t offset = 0; offset < 16; offset += i % 3 + 1) {
-				t->octets = length(i);
+				t->bytes = length(i);
 				t->src_at = t->source->page - k;
 				t->dst_at = LINE + offset;
 				both(tally, t);
@@ -42,7 +42,7 @@ static void at_destination(struct tally *tally, struct try *t)
 	for (size_t i = 0; i < LENGTHS; i++)
 		for (size_t k = 0; k <= length(i); k++)
 			for (size_t offset = 0; offset < 16; offset += i % 3 + 1) {
-				t->octets = length(i);
+				t->bytes = length(i);
 				t->dst_at = t->destination->page - k;
 				t->src_at = LINE + offset;
 				both(tally, t);
@@ -55,7 +55,7 @@ static void at_both(struct tally *tally, struct try *t)
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
 		for (size_t k = 0; k <= lengths[i]; k++)
 			for (size_t j = 0; j <= lengths[i]; j += i + 1) {
-				t->octets = lengths[i];
+				t->bytes = lengths[i];
 				t->src_at = t->source->page - k;
 				t->dst_at = t->destination->page - j;
 				both(tally, t);
@@ -63,10 +63,10 @@ static void at_both(struct tally *tally, struct try *t)
 }
 
 /* From within a page without access into one that has it again. */
-static void without_a_first_octet(struct tally *tally, struct try *t)
+static void without_a_first_byte(struct tally *tally, struct try *t)
 {
 	for (size_t k = 1; k < 40; k++) {
-		t->octets = 2 * k;
+		t->bytes = 2 * k;
 		t->src_at = 2 * t->source->page - k;
 		t->dst_at = LINE + k;
 		both(tally, t);
@@ -82,7 +82,7 @@ static struct memory filled(size_t fill, int guard)
 	for (size_t i = 0; guard && i < PAGES * memory.page; i++)
 		memory.truth[i] = GUARD;
 	if (!guard)
-		fill_octets(fill, memory.truth, PAGES * memory.page);
+		fill_bytes(fill, memory.truth, PAGES * memory.page);
 	return memory;
 }
 
@@ -103,7 +103,7 @@ static void with(struct tally *tally, size_t fill, int truncated, int can)
 		memory_protect(&destination, 1, can);
 	at_both(tally, &t);
 	if (!truncated)
-		without_a_first_octet(tally, &t);
+		without_a_first_byte(tally, &t);
 	at_destination(tally, &t);
 	lr_fault_unregister(source.view, PAGES * source.page);
 	lr_fault_unregister(destination.view, PAGES * destination.page);

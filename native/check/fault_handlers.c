@@ -55,9 +55,9 @@ static void later(int signal, siginfo_t *info, void *context)
 
 static int survives(void)
 {
-	uint8_t octets[40];
-	const struct lr_tried tried = lr_try_copy(octets, closed, sizeof octets);
-	return tried.residue == sizeof octets && tried.side == LR_FAULT_SOURCE;
+	uint8_t bytes[40];
+	const struct lr_tried tried = lr_try_copy(bytes, closed, sizeof bytes);
+	return tried.residue == sizeof bytes && tried.side == LR_FAULT_SOURCE;
 }
 
 static int somebody_after_us(int unused)
@@ -131,11 +131,11 @@ static void copy_beside_a_range(void)
 	lr_fault_register(closed + 21, page - 21);
 	if (lr_fault_install())
 		_exit(100);
-	/* The first octet is expected to fault, the one at 20 is not. */
-	uint8_t octet;
-	if (lr_try_copy(&octet, closed + 19, 1).residue != 1)
+	/* The first byte is expected to fault, the one at 20 is not. */
+	uint8_t byte;
+	if (lr_try_copy(&byte, closed + 19, 1).residue != 1)
 		_exit(100);
-	lr_try_copy(&octet, closed + 20, 1);
+	lr_try_copy(&byte, closed + 20, 1);
 }
 
 static const struct {

@@ -39,10 +39,10 @@ static uint8_t *ring_new(void)
 }
 
 /* The period is even, so laps begin at even offsets of the sum. */
-static uint16_t expected_sum(const uint8_t *src, size_t octets)
+static uint16_t expected_sum(const uint8_t *src, size_t bytes)
 {
-	const uint64_t lap = reference(src, PERIOD, 0), rest = reference(src, octets % PERIOD, 0);
-	const uint64_t sum = (octets / PERIOD * lap + rest) % 65535;
+	const uint64_t lap = reference(src, PERIOD, 0), rest = reference(src, bytes % PERIOD, 0);
+	const uint64_t sum = (bytes / PERIOD * lap + rest) % 65535;
 	return (uint16_t)(sum ? sum : 65535);
 }
 
@@ -50,23 +50,23 @@ void check_fault_huge(struct tally *tally)
 {
 	const size_t all = LAPS * PERIOD, from = 5, can = all - from, asked = can + 1000;
 	uint8_t *source = ring_new(), *target = ring_new();
-	fill_octets(FILL_MOSTLY_ONES, source, PERIOD);
+	fill_bytes(FILL_MOSTLY_ONES, source, PERIOD);
 	lr_fault_register(source, all + PERIOD);
 	lr_fault_register(target, all + PERIOD);
 
 	const struct lr_tried read = lr_try_copy_csum(target, source + from, asked, 0);
 	expect(tally, read.residue == 1000 && read.side == LR_FAULT_SOURCE,
-	       "%zu octets of source, %zu there: residue %zu, side %u", asked, can, read.residue,
+	       "%zu bytes of source, %zu there: residue %zu, side %u", asked, can, read.residue,
 	       (unsigned)read.side);
 	expect(tally, lr_csum_fold(read.sum) == expected_sum(source + from, can),
-	       "%zu octets of %zu copied: sum 0x%x", can, asked, lr_csum_fold(read.sum));
+	       "%zu bytes of %zu copied: sum 0x%x", can, asked, lr_csum_fold(read.sum));
 	/* The last lap of target is the one that stays. */
 	expect(tally, !memcmp(target + can - PERIOD, source + all - PERIOD, PERIOD),
-	       "%zu octets of %zu copied: the last differ", can, asked);
+	       "%zu bytes of %zu copied: the last differ", can, asked);
 
 	const struct lr_tried written = lr_try_copy(target + from, source, all);
 	expect(tally, written.residue == from && written.side == LR_FAULT_DESTINATION,
-	       "%zu octets of destination, %zu there: residue %zu, side %u", all, can,
+	       "%zu bytes of destination, %zu there: residue %zu, side %u", all, can,
 	       written.residue, (unsigned)written.side);
 	lr_fault_unregister(source, all + PERIOD);
 	lr_fault_unregister(target, all + PERIOD);

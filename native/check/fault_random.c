@@ -36,30 +36,30 @@ static void choose_pages(struct worker *w, struct memory *memory)
 }
 
 /*
- * An offset with so many octets behind it: anywhere, or so that the copy meets an edge of a page.
+ * An offset with so many bytes behind it: anywhere, or so that the copy meets an edge of a page.
  */
-static size_t choose_offset(struct worker *w, size_t page, size_t octets)
+static size_t choose_offset(struct worker *w, size_t page, size_t bytes)
 {
-	const size_t room = PAGES * page - octets + 1;
+	const size_t room = PAGES * page - bytes + 1;
 	const size_t edge = page * (1 + below(w, PAGES - 1));
-	const size_t at = edge - below(w, octets < page ? octets + 1 : page);
+	const size_t at = edge - below(w, bytes < page ? bytes + 1 : page);
 	return below(w, 2) && at < room ? at : below(w, room);
 }
 
 static void choose_copy(struct worker *w, struct try *t)
 {
 	const size_t page = t->source->page;
-	t->octets = below(w, below(w, 2) ? 300 : below(w, 4) ? 2000 : PAGES * page);
-	t->src_at = choose_offset(w, page, t->octets);
-	t->dst_at = choose_offset(w, page, t->octets);
+	t->bytes = below(w, below(w, 2) ? 300 : below(w, 4) ? 2000 : PAGES * page);
+	t->src_at = choose_offset(w, page, t->bytes);
+	t->dst_at = choose_offset(w, page, t->bytes);
 	t->seed = (uint32_t)random_from(&w->random);
 }
 
 static void in_and_out(struct tally *tally, const struct memory *memory, int registers)
 {
-	const size_t octets = PAGES * memory->page;
-	const int error = registers ? lr_fault_register(memory->view, octets) :
-				      lr_fault_unregister(memory->view, octets);
+	const size_t bytes = PAGES * memory->page;
+	const int error = registers ? lr_fault_register(memory->view, bytes) :
+				      lr_fault_unregister(memory->view, bytes);
 	expect(tally, !error, "%s a range: error %d", registers ? "registering" : "taking back",
 	       error);
 }
@@ -137,20 +137,20 @@ static _Atomic int is_over;
 static void *register_others(void *argument)
 {
 	struct worker *w = argument;
-	size_t octets[OTHERS] = { 0 };
+	size_t bytes[OTHERS] = { 0 };
 	while (!atomic_load(&is_over) || w->cases < OTHERS) {
 		const size_t i = below(w, OTHERS);
 		const void *first = (const void *)(uintptr_t)(16 * i);
-		const size_t changed = octets[i] ? 0 : 1 + below(w, 3);
+		const size_t changed = bytes[i] ? 0 : 1 + below(w, 3);
 		const int error = changed ? lr_fault_register(first, changed) :
-					    lr_fault_unregister(first, octets[i]);
+					    lr_fault_unregister(first, bytes[i]);
 		expect(&w->tally, !error, "range %zu: error %d", i, error);
-		octets[i] = changed;
+		bytes[i] = changed;
 		w->cases++;
 	}
 	for (size_t i = 0; i < OTHERS; i++)
-		if (octets[i])
-			lr_fault_unregister((const void *)(uintptr_t)(16 * i), octets[i]);
+		if (bytes[i])
+			lr_fault_unregister((const void *)(uintptr_t)(16 * i), bytes[i]);
 	return 0;
 }
 

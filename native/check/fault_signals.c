@@ -131,13 +131,13 @@ static void load_lost(void)
 		(void)at[9];
 }
 
-/* Of a page that is not registered, by the fault's octet. */
+/* Of a page that is not registered, by the fault's byte. */
 static void copy_closed(void)
 {
-	uint8_t octets[64];
+	uint8_t bytes[64];
 	errno = EDOM;
 	if (!sigsetjmp(out, 1))
-		lr_try_copy(octets, closed + 3, sizeof octets);
+		lr_try_copy(bytes, closed + 3, sizeof bytes);
 }
 
 static const struct scene scenes[] = {

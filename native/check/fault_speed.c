@@ -15,31 +15,31 @@
 static uint8_t from[9000 + 2 * LINE], to[9000 + 2 * LINE];
 static const struct lr_variant *sibling;
 
-static uint32_t try_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum)
+static uint32_t try_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
-	return lr_try_copy_csum(dst, src, octets, sum).sum;
+	return lr_try_copy_csum(dst, src, bytes, sum).sum;
 }
 
-static uint32_t try_copy(void *dst, const void *src, size_t octets, uint32_t sum)
+static uint32_t try_copy(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
-	return sum + (uint32_t)lr_try_copy(dst, src, octets).residue;
+	return sum + (uint32_t)lr_try_copy(dst, src, bytes).residue;
 }
 
-static uint32_t copy(void *dst, const void *src, size_t octets, uint32_t sum)
+static uint32_t copy(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
-	sibling->copy(dst, src, octets);
+	sibling->copy(dst, src, bytes);
 	return sum;
 }
 
 /* Nanoseconds of one call; each waits for the sum of the one before. */
-static double time_of(uint32_t (*call)(void *, const void *, size_t, uint32_t), size_t octets,
+static double time_of(uint32_t (*call)(void *, const void *, size_t, uint32_t), size_t bytes,
 		      size_t dst_at, size_t src_at)
 {
 	struct timespec begin, end;
 	uint32_t sum = 0;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (int i = 0; i < CALLS; i++)
-		sum = call(to + dst_at, from + src_at, octets, sum);
+		sum = call(to + dst_at, from + src_at, bytes, sum);
 	__asm__ volatile("" : : "r"(sum));
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) /
@@ -47,7 +47,7 @@ static double time_of(uint32_t (*call)(void *, const void *, size_t, uint32_t), 
 }
 
 /* The shortest of many rounds, in which all four take turns. */
-static void print_row(size_t octets, size_t dst_at, size_t src_at)
+static void print_row(size_t bytes, size_t dst_at, size_t src_at)
 {
 	uint32_t (*const calls[])(void *, const void *, size_t, uint32_t) = {
 		try_copy_csum, sibling->copy_csum_partial, try_copy, copy
@@ -55,11 +55,11 @@ static void print_row(size_t octets, size_t dst_at, size_t src_at)
 	double best[4];
 	for (int round = 0; round < ROUNDS; round++)
 		for (int i = 0; i < 4; i++) {
-			const double ns = time_of(calls[i], octets, dst_at, src_at);
+			const double ns = time_of(calls[i], bytes, dst_at, src_at);
 			if (!round || ns < best[i])
 				best[i] = ns;
 		}
-	printf("%6zu %4zu %4zu %9.1f %9.1f %6.2f %9.1f %9.1f %6.2f\n", octets, src_at, dst_at,
+	printf("%6zu %4zu %4zu %9.1f %9.1f %6.2f %9.1f %9.1f %6.2f\n", bytes, src_at, dst_at,
 	       best[0], best[1], best[0] / best[1], best[2], best[3], best[2] / best[3]);
 }
 
@@ -71,7 +71,7 @@ void print_fault_speed(void)
 	if (!sibling || !sibling->compiled)
 		sibling = lr_variant_find("portable");
 	printf("nanoseconds, beside the variant %s; offsets of source and destination\n"
-	       "octets  src  dst  try_csum copy_csum  ratio  try_copy      copy  ratio\n",
+	       "bytes  src  dst  try_csum copy_csum  ratio  try_copy      copy  ratio\n",
 	       sibling->name);
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
 		for (size_t j = 0; j < sizeof offsets / sizeof *offsets; j++)

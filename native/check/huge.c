@@ -2,9 +2,9 @@
 /*
  * Lengths above 4 GiB, where a count or a lane of 32 bits wraps, in a few megabytes of memory.
  *
- * A ring is a file of PERIOD octets mapped again and again, side by side. A source that is a ring
+ * A ring is a file of PERIOD bytes mapped again and again, side by side. A source that is a ring
  * repeats with the period; so does a destination of any offset, and every lap writes the same
- * octets to the same places. That hides what is written in one lap only; hence some stretches of
+ * bytes to the same places. That hides what is written in one lap only; hence some stretches of
  * the destination, its ends among them, are memory of their own: windows.
  */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /*
- * Divides no power of two: a pointer that is not moved on by a chunk must meet other octets. 64 KiB
+ * Divides no power of two: a pointer that is not moved on by a chunk must meet other bytes. 64 KiB
  * is the largest page.
  */
 #define PERIOD ((size_t)33 << 16)
@@ -28,13 +28,13 @@
 #if SIZE_MAX > UINT32_MAX
 
 /* Cut off after 32 bits this is 59. */
-#define OCTETS (((size_t)1 << 32) + 59)
-/* Of a ring; the octets stand at its end. */
-#define RING ((OCTETS / PERIOD + 1) * PERIOD)
+#define BYTES (((size_t)1 << 32) + 59)
+/* Of a ring; the bytes stand at its end. */
+#define RING ((BYTES / PERIOD + 1) * PERIOD)
 
 struct ring {
 	uint8_t *first;
-	/* The octets of the file, once. */
+	/* The bytes of the file, once. */
 	uint8_t *lap;
 };
 
@@ -67,7 +67,7 @@ static struct ring ring_new(int protection)
 
 static struct ring source, target;
 static uint8_t *src, *dst;
-/* What every PERIOD octets of src hold, from its first one on. */
+/* What every PERIOD bytes of src hold, from its first one on. */
 static uint8_t content[PERIOD];
 
 /* Where the destination begins, at every stride of the ring, and where both end. */
@@ -84,13 +84,13 @@ static void set_up(void)
 {
 	source = ring_new(PROT_READ);
 	target = ring_new(PROT_READ | PROT_WRITE);
-	/* The source ends where access does; the destination two octets before. */
-	src = source.first + (RING - OCTETS);
-	dst = target.first + (RING - OCTETS - 2);
+	/* The source ends where access does; the destination two bytes before. */
+	src = source.first + (RING - BYTES);
+	dst = target.first + (RING - BYTES - 2);
 	for (size_t i = 0; i < WINDOWS; i++)
 		must(mmap(window(i), WINDOW, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
-	fill_octets(FILL_MOSTLY_ONES, source.lap, PERIOD);
+	fill_bytes(FILL_MOSTLY_ONES, source.lap, PERIOD);
 	memcpy(content, src, PERIOD);
 	now.fill = fill_name(FILL_MOSTLY_ONES);
 }
@@ -102,23 +102,23 @@ static void clear_target(void)
 		memset(window(i), GUARD, WINDOW);
 }
 
-/* The octet that must stand there afterwards, given one that a fill has left or -1 for the copy. */
+/* The byte that must stand there afterwards, given one that a fill has left or -1 for the copy. */
 static uint8_t wanted(const uint8_t *at, int value)
 {
-	if (at < dst || at >= dst + OCTETS)
+	if (at < dst || at >= dst + BYTES)
 		return GUARD;
 	return value < 0 ? content[(size_t)(at - dst) % PERIOD] : (uint8_t)value;
 }
 
-static int holds(struct subject *s, const char *kernel, const uint8_t *first, size_t octets,
+static int holds(struct subject *s, const char *kernel, const uint8_t *first, size_t bytes,
 		 int value)
 {
-	for (const uint8_t *at = first; at < first + octets; at++) {
+	for (const uint8_t *at = first; at < first + bytes; at++) {
 		if (*at == wanted(at, value))
 			continue;
 		fail(&s->tally,
-		     "%s %s: %zu octets: octet %td of the destination: expected 0x%02x, got 0x%02x",
-		     s->tally.name, kernel, OCTETS, at - dst, wanted(at, value), *at);
+		     "%s %s: %zu bytes: byte %td of the destination: expected 0x%02x, got 0x%02x",
+		     s->tally.name, kernel, BYTES, at - dst, wanted(at, value), *at);
 		return 0;
 	}
 	return 1;
@@ -137,8 +137,8 @@ static void judge_target(struct subject *s, const char *kernel, int value)
 static uint16_t expected_sum(uint32_t seed)
 {
 	const uint64_t lap = reference(content, PERIOD, 0);
-	const uint64_t rest = reference(content, OCTETS % PERIOD, 0);
-	const uint64_t sum = (seed + OCTETS / PERIOD * lap + rest) % 65535;
+	const uint64_t rest = reference(content, BYTES % PERIOD, 0);
+	const uint64_t sum = (seed + BYTES / PERIOD * lap + rest) % 65535;
 	return (uint16_t)(sum ? sum : 65535);
 }
 
@@ -147,31 +147,31 @@ static void judge_sum(struct subject *s, const char *kernel, uint32_t sum, uint3
 	const uint16_t expected = expected_sum(seed);
 	s->tally.cases++;
 	if (lr_csum_fold(sum) != expected)
-		fail(&s->tally, "%s %s: %zu octets of %s, seed 0x%08x: expected 0x%04x, got 0x%04x",
-		     s->tally.name, kernel, OCTETS, now.fill, (unsigned)seed, expected,
+		fail(&s->tally, "%s %s: %zu bytes of %s, seed 0x%08x: expected 0x%04x, got 0x%04x",
+		     s->tally.name, kernel, BYTES, now.fill, (unsigned)seed, expected,
 		     lr_csum_fold(sum));
 }
 
 static void one_subject(struct subject *s)
 {
 	const uint32_t seed = 0xffffffff;
-	now = (struct call){ s->tally.name, "csum_partial", now.fill, 0, src, OCTETS, seed };
-	judge_sum(s, now.kernel, s->kernels.csum_partial(src, OCTETS, seed), seed);
+	now = (struct call){ s->tally.name, "csum_partial", now.fill, 0, src, BYTES, seed };
+	judge_sum(s, now.kernel, s->kernels.csum_partial(src, BYTES, seed), seed);
 
 	now.kernel = "copy_csum_partial";
 	now.dst = dst;
-	judge_sum(s, now.kernel, s->kernels.copy_csum_partial(dst, src, OCTETS, 1), 1);
+	judge_sum(s, now.kernel, s->kernels.copy_csum_partial(dst, src, BYTES, 1), 1);
 	judge_target(s, now.kernel, -1);
 
 	now.kernel = "copy";
 	s->tally.cases += 2;
-	s->kernels.copy(dst, src, OCTETS);
+	s->kernels.copy(dst, src, BYTES);
 	judge_target(s, now.kernel, -1);
 
 	now.kernel = "fill";
 	now.src = 0;
 	now.seed = 0x5a;
-	s->kernels.fill(dst, 0x5a, OCTETS);
+	s->kernels.fill(dst, 0x5a, BYTES);
 	judge_target(s, now.kernel, 0x5a);
 }
 

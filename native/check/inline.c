@@ -5,8 +5,8 @@
 
 uint32_t lr_inline_header(const void *src);
 uint32_t lr_inline_header_with_options(const void *src);
-uint32_t lr_inline_pseudo_ipv4(const void *addresses, uint16_t octets);
-uint32_t lr_inline_pseudo_ipv6(const void *addresses, uint32_t octets);
+uint32_t lr_inline_pseudo_ipv4(const void *addresses, uint16_t bytes);
+uint32_t lr_inline_pseudo_ipv6(const void *addresses, uint32_t bytes);
 
 uint32_t lr_inline_header(const void *src)
 {
@@ -18,14 +18,14 @@ uint32_t lr_inline_header_with_options(const void *src)
 	return lr_csum_header(src, 15, 0);
 }
 
-uint32_t lr_inline_pseudo_ipv4(const void *addresses, uint16_t octets)
+uint32_t lr_inline_pseudo_ipv4(const void *addresses, uint16_t bytes)
 {
-	return lr_csum_pseudo_ipv4(addresses, 17, octets);
+	return lr_csum_pseudo_ipv4(addresses, 17, bytes);
 }
 
-uint32_t lr_inline_pseudo_ipv6(const void *addresses, uint32_t octets)
+uint32_t lr_inline_pseudo_ipv6(const void *addresses, uint32_t bytes)
 {
-	return lr_csum_pseudo_ipv6(addresses, 6, octets);
+	return lr_csum_pseudo_ipv6(addresses, 6, bytes);
 }
 
 #if LR_VEC

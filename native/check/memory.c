@@ -18,16 +18,16 @@
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#define CLOSE(at, octets) __asan_poison_memory_region(at, octets)
-#define OPEN(at, octets) __asan_unpoison_memory_region(at, octets)
+#define CLOSE(at, bytes) __asan_poison_memory_region(at, bytes)
+#define OPEN(at, bytes) __asan_unpoison_memory_region(at, bytes)
 #elif defined(__has_include) && __has_include(<valgrind/memcheck.h>)
 /* A few instructions without effect, unless Valgrind runs them; none where it does not exist. */
 #include <valgrind/memcheck.h>
-#define CLOSE(at, octets) VALGRIND_MAKE_MEM_NOACCESS(at, octets)
-#define OPEN(at, octets) VALGRIND_MAKE_MEM_DEFINED(at, octets)
+#define CLOSE(at, bytes) VALGRIND_MAKE_MEM_NOACCESS(at, bytes)
+#define OPEN(at, bytes) VALGRIND_MAKE_MEM_DEFINED(at, bytes)
 #else
-#define CLOSE(at, octets) (void)(at), (void)(octets)
-#define OPEN(at, octets) (void)(at), (void)(octets)
+#define CLOSE(at, bytes) (void)(at), (void)(bytes)
+#define OPEN(at, bytes) (void)(at), (void)(bytes)
 #endif
 
 static size_t page(void)
@@ -35,20 +35,20 @@ static size_t page(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-struct arena arena_new(size_t octets)
+struct arena arena_new(size_t bytes)
 {
-	octets = (octets + page() - 1) / page() * page();
-	uint8_t *all = mmap(0, octets + 2 * page(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (all == MAP_FAILED || mprotect(all + page(), octets, PROT_READ | PROT_WRITE)) {
+	bytes = (bytes + page() - 1) / page() * page();
+	uint8_t *all = mmap(0, bytes + 2 * page(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED || mprotect(all + page(), bytes, PROT_READ | PROT_WRITE)) {
 		perror("check: mmap");
 		exit(2);
 	}
-	return (struct arena){ all + page(), octets };
+	return (struct arena){ all + page(), bytes };
 }
 
 void arena_free(const struct arena *arena)
 {
-	munmap(arena->first - page(), arena->octets + 2 * page());
+	munmap(arena->first - page(), arena->bytes + 2 * page());
 }
 
 uint8_t *arena_front(const struct arena *arena, size_t offset)
@@ -56,24 +56,24 @@ uint8_t *arena_front(const struct arena *arena, size_t offset)
 	return arena->first + offset;
 }
 
-uint8_t *arena_back(const struct arena *arena, size_t octets, size_t offset)
+uint8_t *arena_back(const struct arena *arena, size_t bytes, size_t offset)
 {
-	uint8_t *at = arena->first + (arena->octets - octets);
+	uint8_t *at = arena->first + (arena->bytes - bytes);
 	return at - (((uintptr_t)at - offset) & (LINE - 1));
 }
 
-void fence(const void *at, size_t octets)
+void fence(const void *at, size_t bytes)
 {
-	(void)at, (void)octets;
+	(void)at, (void)bytes;
 	CLOSE((const uint8_t *)at - LINE, LINE);
-	CLOSE((const uint8_t *)at + octets, LINE);
+	CLOSE((const uint8_t *)at + bytes, LINE);
 }
 
-void unfence(const void *at, size_t octets)
+void unfence(const void *at, size_t bytes)
 {
-	(void)at, (void)octets;
+	(void)at, (void)bytes;
 	OPEN((const uint8_t *)at - LINE, LINE);
-	OPEN((const uint8_t *)at + octets, LINE);
+	OPEN((const uint8_t *)at + bytes, LINE);
 }
 
 static void print_call(void)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* IPv4, UDP: a query for the address of example.com, with an odd number of octets. */
+/* IPv4, UDP: a query for the address of example.com, with an odd number of bytes. */
 static const uint8_t ipv4_udp[] = {
 	0x45, 0x00, 0x00, 0x39, 0x1c, 0x46, 0x40, 0x00, 0x40, 0x11, 0x31, 0xe4, 0xc0, 0x00, 0x02,
 	0x21, 0xc6, 0x33, 0x64, 0x35, 0xc0, 0xa9, 0x00, 0x35, 0x00, 0x25, 0x68, 0xa2, 0x1a, 0x2b,
@@ -12,7 +12,7 @@ static const uint8_t ipv4_udp[] = {
 	0x70, 0x6c, 0x65, 0x03, 0x63, 0x6f, 0x6d, 0x00, 0x00, 0x01, 0x00, 0x01,
 };
 
-/* IPv6, TCP with a timestamp option: the end of a request, with an odd number of octets. */
+/* IPv6, TCP with a timestamp option: the end of a request, with an odd number of bytes. */
 static const uint8_t ipv6_tcp[] = {
 	0x60, 0x01, 0x23, 0x45, 0x00, 0x33, 0x06, 0x40, 0x20, 0x01, 0x0d, 0xb8, 0x00, 0x00, 0x00,
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x51, 0x20, 0x01, 0x0d, 0xb8, 0xff, 0x00,
@@ -23,19 +23,19 @@ static const uint8_t ipv6_tcp[] = {
 	0x21,
 };
 
-/* Sums the octets over seed as they are; then makes the field at `field` anew from zero. */
-static void intact_and_remade(struct tally *tally, const char *what, const uint8_t *octets,
+/* Sums the bytes over seed as they are; then makes the field at `field` anew from zero. */
+static void intact_and_remade(struct tally *tally, const char *what, const uint8_t *bytes,
 			      size_t length, size_t field, uint32_t seed)
 {
 	uint8_t copy[128];
 	uint16_t stored;
 
-	expect(tally, lr_csum_fold(lr_csum_partial(octets, length, seed)) == 0xffff,
+	expect(tally, lr_csum_fold(lr_csum_partial(bytes, length, seed)) == 0xffff,
 	       "%s: the checksum is good", what);
-	expect(tally, lr_csum_fold(lr_copy_csum_partial(copy, octets, length, seed)) == 0xffff,
+	expect(tally, lr_csum_fold(lr_copy_csum_partial(copy, bytes, length, seed)) == 0xffff,
 	       "%s: the checksum is good while it is copied", what);
 	memset(copy + field, 0, 2);
-	memcpy(&stored, octets + field, 2);
+	memcpy(&stored, bytes + field, 2);
 	expect(tally, lr_csum_finish(lr_csum_partial(copy, length, seed)) == stored,
 	       "%s: the same checksum is made", what);
 }

@@ -27,9 +27,9 @@ static uint32_t some_seed(void)
 	return i < count ? seeds[i] : (uint32_t)random_number();
 }
 
-/* A case: octets of a fill at an offset of the source, low and high. */
+/* A case: bytes of a fill at an offset of the source, low and high. */
 struct content {
-	const uint8_t *octets, *front, *back;
+	const uint8_t *bytes, *front, *back;
 	size_t length;
 	uint32_t seed_front, seed_back;
 	uint16_t sum_front, sum_back;
@@ -37,23 +37,23 @@ struct content {
 
 static struct content place(size_t fill, size_t length, size_t offset)
 {
-	const uint8_t *octets = pattern(fill, length);
+	const uint8_t *bytes = pattern(fill, length);
 	uint8_t *front = arena_front(&source, offset);
 	uint8_t *back = arena_back(&source, length, offset);
 	const uint32_t seed_front = some_seed(), seed_back = some_seed();
 
-	memcpy(front, octets, length);
-	memcpy(back, octets, length);
+	memcpy(front, bytes, length);
+	memcpy(back, bytes, length);
 	now.fill = fill_name(fill);
 	return (struct content){
-		.octets = octets,
+		.bytes = bytes,
 		.front = front,
 		.back = back,
 		.length = length,
 		.seed_front = seed_front,
 		.seed_back = seed_back,
-		.sum_front = reference(octets, length, seed_front),
-		.sum_back = reference(octets, length, seed_back),
+		.sum_front = reference(bytes, length, seed_front),
+		.sum_back = reference(bytes, length, seed_back),
 	};
 }
 
@@ -63,12 +63,12 @@ static void crosswise(const struct content *c, size_t offset)
 	uint8_t *front = arena_front(&target, offset);
 	uint8_t *back = arena_back(&target, c->length, offset);
 	EACH_SUBJECT(s) {
-		check_copy_csum(s, back, c->front, c->octets, c->length, c->seed_front,
+		check_copy_csum(s, back, c->front, c->bytes, c->length, c->seed_front,
 				c->sum_front);
-		check_copy_csum(s, front, c->back, c->octets, c->length, c->seed_back,
+		check_copy_csum(s, front, c->back, c->bytes, c->length, c->seed_back,
 				c->sum_back);
-		check_copy(s, back, c->front, c->octets, c->length);
-		check_copy(s, front, c->back, c->octets, c->length);
+		check_copy(s, back, c->front, c->bytes, c->length);
+		check_copy(s, front, c->back, c->bytes, c->length);
 	}
 }
 
@@ -78,11 +78,11 @@ static void alongside(const struct content *c, size_t offset)
 	uint8_t *front = arena_front(&target, offset);
 	uint8_t *back = arena_back(&target, c->length, offset);
 	EACH_SUBJECT(s) {
-		check_copy_csum(s, front, c->front, c->octets, c->length, c->seed_front,
+		check_copy_csum(s, front, c->front, c->bytes, c->length, c->seed_front,
 				c->sum_front);
-		check_copy_csum(s, back, c->back, c->octets, c->length, c->seed_back, c->sum_back);
-		check_copy(s, front, c->front, c->octets, c->length);
-		check_copy(s, back, c->back, c->octets, c->length);
+		check_copy_csum(s, back, c->back, c->bytes, c->length, c->seed_back, c->sum_back);
+		check_copy(s, front, c->front, c->bytes, c->length);
+		check_copy(s, back, c->back, c->bytes, c->length);
 	}
 }
 
@@ -101,7 +101,7 @@ static void fills(size_t length, size_t offset)
 	uint8_t *back = arena_back(&target, length, offset);
 
 	/*
-	 * Not by memset: on an emulated PowerPC 970 it clears 32 octets by an instruction for every
+	 * Not by memset: on an emulated PowerPC 970 it clears 32 bytes by an instruction for every
 	 * 128 that it means to clear.
 	 */
 	for (volatile uint8_t *at = filled; at != filled + length; at++)
@@ -143,7 +143,7 @@ static void with_room_for(size_t longest, void (*part)(const struct extent *exte
 		exit(2);
 	}
 	/* What a kernel adds from beside its source must be noticed from the first case on. */
-	fill_octets(FILL_RANDOM, source.first, source.octets);
+	fill_bytes(FILL_RANDOM, source.first, source.bytes);
 	use_destination(&target);
 	part(extent);
 	free(filled);
@@ -161,7 +161,7 @@ static void every_length(const struct extent *extent)
 	}
 }
 
-/* Blocks of 16 to 512 octets and their neighbours, packets, and what lies between. */
+/* Blocks of 16 to 512 bytes and their neighbours, packets, and what lies between. */
 static const size_t pair_lengths[] = {
 	0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 95, 96, 97, 127, 128, 129,
 	191, 192, 193, 255, 256, 257, 319, 320, 383, 384, 385, 511, 512, 513, 575, 576, 577, 767,

@@ -47,8 +47,8 @@ int vector_kind(void)
 static void make_valid(struct registers *r)
 {
 	const uint32_t vscr = (uint32_t)(random_number() & 0x00010001);
-	memset(r->octets + 512, 0, 16);
-	memcpy(r->octets + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 524 : 512), &vscr, sizeof vscr);
+	memset(r->bytes + 512, 0, 16);
+	memcpy(r->bytes + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 524 : 512), &vscr, sizeof vscr);
 }
 #elif defined(__arm__)
 static size_t used(void)
@@ -65,7 +65,7 @@ int vector_kind(void)
 static void make_valid(struct registers *r)
 {
 	const uint32_t fpscr = (uint32_t)(random_number() & 0xf8c0001f);
-	memcpy(r->octets + 256, &fpscr, sizeof fpscr);
+	memcpy(r->bytes + 256, &fpscr, sizeof fpscr);
 }
 #elif defined(__aarch64__)
 int vector_kind(void)
@@ -73,30 +73,30 @@ int vector_kind(void)
 	return lr_variant_find("sve")->supported() != 0;
 }
 
-/* Octets of a vector. */
-static size_t vector_octets(void)
+/* Bytes of a vector. */
+static size_t vector_bytes(void)
 {
-	uintptr_t octets = 16;
+	uintptr_t bytes = 16;
 	if (vector_kind())
-		__asm__(".arch_extension sve\n\trdvl %0,#1" : "=r"(octets));
-	return octets;
+		__asm__(".arch_extension sve\n\trdvl %0,#1" : "=r"(bytes));
+	return bytes;
 }
 
 static size_t used(void)
 {
-	const size_t octets = vector_octets();
-	return 16 + 32 * octets + (vector_kind() ? 17 * octets / 8 : 0);
+	const size_t bytes = vector_bytes();
+	return 16 + 32 * bytes + (vector_kind() ? 17 * bytes / 8 : 0);
 }
 
 /* FPCR: rounding. FPSR: saturation and the exceptions seen. FFR: ones up to somewhere, then zeros. */
 static void make_valid(struct registers *r)
 {
-	const size_t octets = vector_octets(), lanes = random_below(octets + 1);
+	const size_t bytes = vector_bytes(), lanes = random_below(bytes + 1);
 	const uint64_t control = random_number() & 0x00c00000, status = random_number() & 0x0800001f;
-	memcpy(r->octets, &control, sizeof control);
-	memcpy(r->octets + 8, &status, sizeof status);
-	for (size_t lane = 0; lane < octets; lane++) {
-		uint8_t *const at = &r->octets[16 + 32 * octets + 2 * octets + lane / 8];
+	memcpy(r->bytes, &control, sizeof control);
+	memcpy(r->bytes + 8, &status, sizeof status);
+	for (size_t lane = 0; lane < bytes; lane++) {
+		uint8_t *const at = &r->bytes[16 + 32 * bytes + 2 * bytes + lane / 8];
 		const unsigned bit = 1u << lane % 8;
 		*at = (uint8_t)(lane < lanes ? *at | bit : *at & ~bit);
 	}
@@ -119,25 +119,25 @@ static void make_valid(struct registers *r)
 {
 	const uint32_t mxcsr = (uint32_t)(random_number() & 0x603f) | 0x1f80;
 	const size_t width = vector_kind() == 2 ? 64 : vector_kind() == 1 ? 32 : 16;
-	memset(r->octets, 0, 64);
-	memcpy(r->octets, &mxcsr, sizeof mxcsr);
+	memset(r->bytes, 0, 64);
+	memcpy(r->bytes, &mxcsr, sizeof mxcsr);
 	for (size_t i = 1; i <= 16; i++)
-		memset(r->octets + 64 * i + width, 0, 64 - width);
+		memset(r->bytes + 64 * i + width, 0, 64 - width);
 }
 #endif
 
 void make_registers(struct registers *r)
 {
-	for (size_t i = 0; i < sizeof r->octets; i++)
-		r->octets[i] = (uint8_t)random_number();
+	for (size_t i = 0; i < sizeof r->bytes; i++)
+		r->bytes[i] = (uint8_t)random_number();
 	make_valid(r);
 }
 
 int are_same(const struct registers *a, const struct registers *b)
 {
-	const volatile uint8_t *const x = a->octets, *const y = b->octets;
-	const size_t octets = used();
-	for (size_t i = 0; i < octets; i++)
+	const volatile uint8_t *const x = a->bytes, *const y = b->bytes;
+	const size_t bytes = used();
+	for (size_t i = 0; i < bytes; i++)
 		if (x[i] != y[i])
 			return 0;
 	return 1;
@@ -263,60 +263,60 @@ static void assembly_agrees(struct tally *tally)
 /* Each guarded kernel, its result against the specification, in registers that are somebody's. */
 static uint8_t source[700], copy[700];
 
-static int kernels_work(struct lr_vec_nest *nest, size_t octets, uint16_t sum)
+static int kernels_work(struct lr_vec_nest *nest, size_t bytes, uint16_t sum)
 {
-	int works = lr_csum_fold(lr_guarded_csum_partial(&unit, nest, source, octets, 0)) == sum;
-	works &= lr_csum_fold(lr_guarded_copy_csum_partial(&unit, nest, copy, source, octets, 0)) ==
+	int works = lr_csum_fold(lr_guarded_csum_partial(&unit, nest, source, bytes, 0)) == sum;
+	works &= lr_csum_fold(lr_guarded_copy_csum_partial(&unit, nest, copy, source, bytes, 0)) ==
 		 sum;
-	for (size_t i = 0; i < octets; i++)
+	for (size_t i = 0; i < bytes; i++)
 		works &= copy[i] == source[i];
-	lr_guarded_fill(&unit, nest, copy, 0xc3, octets);
-	for (size_t i = 0; i < octets; i++)
+	lr_guarded_fill(&unit, nest, copy, 0xc3, bytes);
+	for (size_t i = 0; i < bytes; i++)
 		works &= copy[i] == 0xc3;
-	lr_guarded_copy(&unit, nest, copy, source, octets);
-	for (size_t i = 0; i < octets; i++)
+	lr_guarded_copy(&unit, nest, copy, source, bytes);
+	for (size_t i = 0; i < bytes; i++)
 		works &= copy[i] == source[i];
 	return works;
 }
 
 static void guarded_kernels_keep_out(struct tally *tally)
 {
-	fill_octets(FILL_RANDOM, source, sizeof source);
-	for (size_t octets = 0; octets <= sizeof source; octets += 1 + octets / 9) {
+	fill_bytes(FILL_RANDOM, source, sizeof source);
+	for (size_t bytes = 0; bytes <= sizeof source; bytes += 1 + bytes / 9) {
 		const uint16_t sum = lr_csum_fold(lr_variant_find("portable")->csum_partial(
-			source, octets, 0));
+			source, bytes, 0));
 		int works = 1, keeps = 1;
 		make_registers(&mine);
 		leave_home();
-		works &= kernels_work(0, octets, sum) && !unit.owner;
-		works &= kernels_work(&nests[0], octets, sum) && !unit.owner;
+		works &= kernels_work(0, bytes, sum) && !unit.owner;
+		works &= kernels_work(&nests[0], bytes, sum) && !unit.owner;
 		unit.owner = LR_VEC_CLAIMED;
 		for (int nesting = 0; nesting < 2; nesting++) {
 			vector_fill(&mine, vector_kind());
-			works &= kernels_work(nesting ? &nests[0] : 0, octets, sum);
+			works &= kernels_work(nesting ? &nests[0] : 0, bytes, sum);
 			vector_dump(&after, vector_kind());
 			keeps &= are_same(&mine, &after);
 		}
 		unit.owner = 0;
 		come_home();
-		expect(tally, works, "guarded kernels, %zu octets: a result", octets);
-		expect(tally, keeps, "guarded kernels, %zu octets: a register of another", octets);
+		expect(tally, works, "guarded kernels, %zu bytes: a result", bytes);
+		expect(tally, keeps, "guarded kernels, %zu bytes: a register of another", bytes);
 	}
 }
 
 /* On a processor without vectors nothing is taken, and no instruction of theirs executed. */
 static void guarded_kernels_do_without(struct tally *tally)
 {
-	fill_octets(FILL_RANDOM, source, sizeof source);
-	for (size_t octets = 0; octets <= sizeof source; octets += 1 + octets / 9) {
+	fill_bytes(FILL_RANDOM, source, sizeof source);
+	for (size_t bytes = 0; bytes <= sizeof source; bytes += 1 + bytes / 9) {
 		const uint16_t sum = lr_csum_fold(lr_variant_find("portable")->csum_partial(
-			source, octets, 0));
+			source, bytes, 0));
 		for (unit.owner = 0; unit.owner < 2; unit.owner++) {
 			const uintptr_t before = unit.owner;
-			int works = kernels_work(0, octets, sum);
-			works &= kernels_work(&nests[0], octets, sum);
+			int works = kernels_work(0, bytes, sum);
+			works &= kernels_work(&nests[0], bytes, sum);
 			expect(tally, works && unit.owner == before,
-			       "guarded kernels, %zu octets, without vectors", octets);
+			       "guarded kernels, %zu bytes, without vectors", bytes);
 		}
 		unit.owner = 0;
 	}
@@ -346,7 +346,7 @@ int main(void)
 		guarded_kernels_do_without(&guarded);
 		return print_result(&guarded) ? 1 : 0;
 	}
-	printf("registers: kind %d, %zu octets\n", vector_kind(), used());
+	printf("registers: kind %d, %zu bytes\n", vector_kind(), used());
 	loss_is_seen(&nested);
 	registers_survive(&nested);
 	tasks_are_switched(&tasks);

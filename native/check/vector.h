@@ -21,7 +21,7 @@
 
 /* What vector_registers.S fills and dumps; as large as the largest. */
 struct registers {
-	uint8_t octets[16 + 34 * 256 + 64];
+	uint8_t bytes[16 + 34 * 256 + 64];
 } __attribute__((aligned(64)));
 
 /* Which registers there are: 0 the least, 1 AVX or SVE, 2 AVX-512. */

@@ -10,7 +10,7 @@
  * PowerPC	v0-31 at 0, VSCR at 512, VRSAVE at 528
  * ARM		d0-31 at 0, FPSCR at 256
  * AArch64	FPCR at 0, FPSR at 8, v0-31 or z0-31 at 16, then p0-15, then FFR
- * x86-64	MXCSR at 0, registers of 64 octets from 64 on, k0-7 behind them
+ * x86-64	MXCSR at 0, registers of 64 bytes from 64 on, k0-7 behind them
  */
 #include <linerate/vector_context_asm.h>
 

@@ -20,7 +20,7 @@ static uint8_t packet[PACKET];
 static int take(const uint8_t *from)
 {
 	const struct lr_tried tried = lr_try_copy_csum(packet, from, PACKET, 0);
-	printf("%zu octets of %d, checksum 0x%04x%s\n", PACKET - tried.residue, PACKET,
+	printf("%zu bytes of %d, checksum 0x%04x%s\n", PACKET - tried.residue, PACKET,
 	       lr_csum_finish(tried.sum),
 	       tried.side == LR_FAULT_SOURCE	  ? ": the source ended" :
 	       tried.side == LR_FAULT_DESTINATION ? ": the destination ended" :
@@ -30,20 +30,20 @@ static int take(const uint8_t *from)
 
 int main(void)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), octets = 2 * page;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 2 * page;
 	const int file = memfd_create("packets", 0);
-	if (file < 0 || ftruncate(file, (off_t)octets)) {
+	if (file < 0 || ftruncate(file, (off_t)bytes)) {
 		perror("memfd_create");
 		return 2;
 	}
-	uint8_t *shared = mmap(0, octets, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	uint8_t *shared = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (shared == MAP_FAILED) {
 		perror("mmap");
 		return 2;
 	}
-	memset(shared, 0x5a, octets);
+	memset(shared, 0x5a, bytes);
 
-	int error = lr_fault_register(shared, octets);
+	int error = lr_fault_register(shared, bytes);
 	if (!error)
 		error = lr_fault_install();
 	if (error) {
@@ -61,8 +61,8 @@ int main(void)
 
 	error = lr_fault_uninstall();
 	if (!error)
-		error = lr_fault_unregister(shared, octets);
-	munmap(shared, octets);
+		error = lr_fault_unregister(shared, bytes);
+	munmap(shared, bytes);
 	close(file);
 	return whole && truncated && !error ? 0 : 1;
 }

@@ -100,38 +100,38 @@ ALWAYS_INLINE void copy_words(struct copy *at, const int csum)
 			 : [src] "r"(at->src), [dst] "r"(at->dst)                                  \
 			 : "memory")
 
-ALWAYS_INLINE int copy_at_once(const struct copy *at, const size_t octets, uint64_t *value)
+ALWAYS_INLINE int copy_at_once(const struct copy *at, const size_t bytes, uint64_t *value)
 {
 	int faults = 1;
-	if (octets == 8)
+	if (bytes == 8)
 		COPY_AT_ONCE("ldr %[value]", "str %[value]");
-	else if (octets == 4)
+	else if (bytes == 4)
 		COPY_AT_ONCE("ldr %w[value]", "str %w[value]");
-	else if (octets == 2)
+	else if (bytes == 2)
 		COPY_AT_ONCE("ldrh %w[value]", "strh %w[value]");
 	else
 		COPY_AT_ONCE("ldrb %w[value]", "strb %w[value]");
 	return faults;
 }
 
-ALWAYS_INLINE uint64_t copy_octets(struct copy *at, size_t octets)
+ALWAYS_INLINE uint64_t copy_bytes(struct copy *at, size_t bytes)
 {
 	const uint8_t *const from = at->src;
-	uint64_t octet, shifted = 0;
+	uint64_t byte, shifted = 0;
 	__asm__ volatile("1:\n\t"
-			 READS("ldrb %w[octet], [%[src]]", "10f")
-			 WRITES("strb %w[octet], [%[dst]]", "11f")
-			 "orr %[shifted], %[octet], %[shifted], lsl #8\n\t"
+			 READS("ldrb %w[byte], [%[src]]", "10f")
+			 WRITES("strb %w[byte], [%[dst]]", "11f")
+			 "orr %[shifted], %[byte], %[shifted], lsl #8\n\t"
 			 "add %[src], %[src], #1\n\t"
 			 "add %[dst], %[dst], #1\n\t"
-			 "sub %[octets], %[octets], #1\n\t"
-			 "cbnz %[octets], 1b\n\t"
+			 "sub %[bytes], %[bytes], #1\n\t"
+			 "cbnz %[bytes], 1b\n\t"
 			 "b 12f\n"
 			 "10:\n\tmov %w[side], #" AS_TEXT(LR_FAULT_SOURCE) "\n\tb 12f\n"
 			 "11:\n\tmov %w[side], #" AS_TEXT(LR_FAULT_DESTINATION) "\n"
 			 "12:"
-			 : [src] "+r"(at->src), [dst] "+r"(at->dst), [octets] "+r"(octets),
-			   [side] "+r"(at->side), [shifted] "+r"(shifted), [octet] "=&r"(octet)
+			 : [src] "+r"(at->src), [dst] "+r"(at->dst), [bytes] "+r"(bytes),
+			   [side] "+r"(at->side), [shifted] "+r"(shifted), [byte] "=&r"(byte)
 			 :
 			 : "cc", "memory");
 	at->left -= (size_t)(at->src - from);

@@ -2,24 +2,24 @@
 /*
  * Copies that survive a fault, without the accesses that may fault: those are an architecture's.
  *
- *   1, 2, 4, ... octets at once until dst is aligned to the widest store
+ *   1, 2, 4, ... bytes at once until dst is aligned to the widest store
  *   for each of the loops over blocks, groups and words, the widest first:
  *       while a whole step of it is left:
  *           run the loop
- *           if it has left a whole step, an access faulted: try the octets of its group one by one
- *   ..., 4, 2, 1 octets at once of what is left
- *   whenever octets at once fault, try them one by one
- *   whenever one octet faults, end
+ *           if it has left a whole step, an access faulted: try the bytes of its group one by one
+ *   ..., 4, 2, 1 bytes at once of what is left
+ *   whenever bytes at once fault, try them one by one
+ *   whenever one byte faults, end
  *
  * A loop ends before a group that faults, with whole groups stored and added. Every store lies in
  * one page, hence is made as a whole or not at all: in the loops because it is aligned to its
  * width, before and behind them because all that is stored there lies in one aligned stretch of
- * the widest store. Stores of a group go up. So nothing at or beyond the first octet at fault is
- * ever written, and what a group wrote before it is written again, and then added, octet by octet.
+ * the widest store. Stores of a group go up. So nothing at or beyond the first byte at fault is
+ * ever written, and what a group wrote before it is written again, and then added, byte by byte.
  *
  * What is added is what was stored, from the same register: others may change src meanwhile.
  *
- * Octets are summed in the halves of 16-bit words where they stand in dst. If dst is odd, that is
+ * Bytes are summed in the halves of 16-bit words where they stand in dst. If dst is odd, that is
  * the sum wanted, rotated by 8 bits.
  */
 #include "../kernels/no_vectors.h"
@@ -60,17 +60,17 @@ ALWAYS_INLINE word add_word(word a, word b)
  * What an architecture gives:
  *
  *   ALIGN    to what dst is aligned before the loops: the widest store
- *   BLOCK    octets of a step of the widest loop
- *   GROUP    octets of a step of the next one; after a fault as many are repeated
+ *   BLOCK    bytes of a step of the widest loop
+ *   GROUP    bytes of a step of the next one; after a fault as many are repeated
  *   void copy_blocks(struct copy *at, const int csum), copy_groups, copy_words
  *            move at on by all whole steps that are left, of which there is one or more, or up to a
  *            group that faults; add to the sum if csum is not 0
- *   int copy_at_once(const struct copy *at, const size_t octets, word *value)
- *            copies 1, 2, 4 octets, and 8 if ALIGN is above that, by one load and one store; stores
+ *   int copy_at_once(const struct copy *at, const size_t bytes, word *value)
+ *            copies 1, 2, 4 bytes, and 8 if ALIGN is above that, by one load and one store; stores
  *            what was loaded, filled up with zeros, at value; returns whether it faulted
- *   word copy_octets(struct copy *at, size_t octets)
- *            moves at on by 1 to WORD octets, or up to one that faults, and then sets at->side;
- *            returns the octets copied, each shifted in from below
+ *   word copy_bytes(struct copy *at, size_t bytes)
+ *            moves at on by 1 to WORD bytes, or up to one that faults, and then sets at->side;
+ *            returns the bytes copied, each shifted in from below
  */
 #ifdef __x86_64__
 #include "x86_64.h"
@@ -80,33 +80,33 @@ ALWAYS_INLINE word add_word(word a, word b)
 #include "powerpc.h"
 #endif
 
-/* So many octets, shifted in one after the other, as a word that sums like them in memory. */
-ALWAYS_INLINE word as_in_memory(word shifted, size_t octets)
+/* So many bytes, shifted in one after the other, as a word that sums like them in memory. */
+ALWAYS_INLINE word as_in_memory(word shifted, size_t bytes)
 {
-	const word first = shifted << 8 * (WORD - octets);
+	const word first = shifted << 8 * (WORD - bytes);
 	return LR_BYTE_SWAP ? first : SWAPPED(first);
 }
 
-/* Adds octets of which the first stands in dst at that address. */
-ALWAYS_INLINE void add_at(struct copy *c, const uint8_t *dst, word octets)
+/* Adds bytes of which the first stands in dst at that address. */
+ALWAYS_INLINE void add_at(struct copy *c, const uint8_t *dst, word bytes)
 {
-	const word rotated = octets << 8 | octets >> (8 * WORD - 8);
-	c->sum = add_word(c->sum, (uintptr_t)dst & 1 ? rotated : octets);
+	const word rotated = bytes << 8 | bytes >> (8 * WORD - 8);
+	c->sum = add_word(c->sum, (uintptr_t)dst & 1 ? rotated : bytes);
 }
 
-/* Up to so many octets one by one, and no more than are left. */
-static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t octets, int csum)
+/* Up to so many bytes one by one, and no more than are left. */
+static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t bytes, int csum)
 {
-	if (octets > c->left)
-		octets = c->left;
-	while (octets && !c->side) {
+	if (bytes > c->left)
+		bytes = c->left;
+	while (bytes && !c->side) {
 		uint8_t *const dst = c->dst;
-		const size_t run = octets < WORD ? octets : WORD;
-		const word shifted = copy_octets(c, run);
+		const size_t run = bytes < WORD ? bytes : WORD;
+		const word shifted = copy_bytes(c, run);
 		const size_t copied = (size_t)(c->dst - dst);
 		if (csum && copied)
 			add_at(c, dst, as_in_memory(shifted, copied));
-		octets -= run;
+		bytes -= run;
 	}
 }
 
@@ -114,10 +114,10 @@ static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t octe
  * The same, by way of a copy of *c: what is rare must not keep c from standing in registers. Field by
  * field, for which no compiler calls memcpy.
  */
-ALWAYS_INLINE void one_by_one(struct copy *c, size_t octets, const int csum)
+ALWAYS_INLINE void one_by_one(struct copy *c, size_t bytes, const int csum)
 {
 	struct copy rare = { c->dst, c->src, c->left, c->sum, c->side };
-	try_each(&rare, octets, csum);
+	try_each(&rare, bytes, csum);
 	c->dst = rare.dst;
 	c->src = rare.src;
 	c->left = rare.left;
@@ -125,36 +125,36 @@ ALWAYS_INLINE void one_by_one(struct copy *c, size_t octets, const int csum)
 	c->side = rare.side;
 }
 
-/* So many octets, 1, 2, 4 or 8, all in one page of dst; one by one if they fault. */
-ALWAYS_INLINE void at_once(struct copy *c, const size_t octets, const int csum)
+/* So many bytes, 1, 2, 4 or 8, all in one page of dst; one by one if they fault. */
+ALWAYS_INLINE void at_once(struct copy *c, const size_t bytes, const int csum)
 {
 	word value;
 	if (c->side)
 		return;
-	if (copy_at_once(c, octets, &value)) {
-		one_by_one(c, octets, csum);
+	if (copy_at_once(c, bytes, &value)) {
+		one_by_one(c, bytes, csum);
 		return;
 	}
 	if (csum)
-		add_at(c, c->dst, LR_BYTE_SWAP && octets == 1 ? value << 8 : value);
-	c->dst += octets;
-	c->src += octets;
-	c->left -= octets;
+		add_at(c, c->dst, LR_BYTE_SWAP && bytes == 1 ? value << 8 : value);
+	c->dst += bytes;
+	c->src += bytes;
+	c->left -= bytes;
 }
 
 /* Up to where dst is aligned. The widths go up: each store is aligned, or ends before that. */
 ALWAYS_INLINE void copy_head(struct copy *c, const int csum)
 {
-	size_t octets = -(uintptr_t)c->dst & (ALIGN - 1);
-	if (octets > c->left)
-		octets = c->left;
-	if (octets & 1)
+	size_t bytes = -(uintptr_t)c->dst & (ALIGN - 1);
+	if (bytes > c->left)
+		bytes = c->left;
+	if (bytes & 1)
 		at_once(c, 1, csum);
-	if (octets & 2)
+	if (bytes & 2)
 		at_once(c, 2, csum);
-	if (ALIGN > 4 && octets & 4)
+	if (ALIGN > 4 && bytes & 4)
 		at_once(c, 4, csum);
-	if (ALIGN > 8 && octets & 8)
+	if (ALIGN > 8 && bytes & 8)
 		at_once(c, 8, csum);
 }
 
@@ -169,10 +169,10 @@ ALWAYS_INLINE void copy_tail(struct copy *c, const int csum)
 		at_once(c, 1, csum);
 }
 
-ALWAYS_INLINE struct lr_tried try(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
+ALWAYS_INLINE struct lr_tried try(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed,
 				  const int csum)
 {
-	struct copy c = { dst, src, octets, 0, 0 };
+	struct copy c = { dst, src, bytes, 0, 0 };
 
 	copy_head(&c, csum);
 	while (!c.side && c.left >= BLOCK) {
@@ -198,14 +198,14 @@ ALWAYS_INLINE struct lr_tried try(uint8_t *dst, const uint8_t *src, size_t octet
 	};
 }
 
-struct lr_tried lr_try_copy(void *dst, const void *src, size_t octets)
+struct lr_tried lr_try_copy(void *dst, const void *src, size_t bytes)
 {
-	return try(dst, src, octets, 0, 0);
+	return try(dst, src, bytes, 0, 0);
 }
 
-struct lr_tried lr_try_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum)
+struct lr_tried lr_try_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
-	return try(dst, src, octets, sum, 1);
+	return try(dst, src, bytes, sum, 1);
 }
 #endif
 

@@ -123,12 +123,12 @@ ALWAYS_INLINE void copy_words(struct copy *at, const int csum)
 			 : [src] "b"(at->src), [dst] "b"(at->dst)                                  \
 			 : "memory")
 
-ALWAYS_INLINE int copy_at_once(const struct copy *at, const size_t octets, word *value)
+ALWAYS_INLINE int copy_at_once(const struct copy *at, const size_t bytes, word *value)
 {
 	int faults = 1;
-	if (octets == 4)
+	if (bytes == 4)
 		COPY_AT_ONCE("lwz", "stw");
-	else if (octets == 2)
+	else if (bytes == 2)
 		COPY_AT_ONCE("lhz", "sth");
 	else
 		COPY_AT_ONCE("lbz", "stb");
@@ -141,16 +141,16 @@ ALWAYS_INLINE int copy_at_once(const struct copy *at, const size_t octets, word 
 #define SHIFT_8 "slwi %[shifted],%[shifted],8\n\t"
 #endif
 
-ALWAYS_INLINE word copy_octets(struct copy *at, size_t octets)
+ALWAYS_INLINE word copy_bytes(struct copy *at, size_t bytes)
 {
 	const uint8_t *const from = at->src;
-	word octet, shifted = 0;
-	__asm__ volatile("mtctr %[octets]\n"
+	word byte, shifted = 0;
+	__asm__ volatile("mtctr %[bytes]\n"
 			 "1:\n\t"
-			 READS("lbz %[octet],0(%[src])", "10f")
-			 WRITES("stb %[octet],0(%[dst])", "11f")
+			 READS("lbz %[byte],0(%[src])", "10f")
+			 WRITES("stb %[byte],0(%[dst])", "11f")
 			 SHIFT_8
-			 "or %[shifted],%[shifted],%[octet]\n\t"
+			 "or %[shifted],%[shifted],%[byte]\n\t"
 			 "addi %[src],%[src],1\n\t"
 			 "addi %[dst],%[dst],1\n\t"
 			 "bdnz 1b\n\t"
@@ -159,8 +159,8 @@ ALWAYS_INLINE word copy_octets(struct copy *at, size_t octets)
 			 "11:\n\tli %[side]," AS_TEXT(LR_FAULT_DESTINATION) "\n"
 			 "12:"
 			 : [src] "+b"(at->src), [dst] "+b"(at->dst), [side] "+r"(at->side),
-			   [shifted] "+r"(shifted), [octet] "=&r"(octet)
-			 : [octets] "r"(octets)
+			   [shifted] "+r"(shifted), [byte] "=&r"(byte)
+			 : [bytes] "r"(bytes)
 			 : "ctr", "memory");
 	at->left -= (size_t)(at->src - from);
 	return shifted;

@@ -34,7 +34,7 @@ struct fault_entry {
 	".long " AS_TEXT(access) "\n\t"                                                            \
 	".popsection\n\t"
 
-/* Of one octet, and of several. */
+/* Of one byte, and of several. */
 #define READS(instruction, resume) MAY_FAULT(instruction, resume, LR_FAULT_SOURCE)
 #define WRITES(instruction, resume) MAY_FAULT(instruction, resume, LR_FAULT_DESTINATION)
 #define READS_WIDE(instruction, resume)                                                            \

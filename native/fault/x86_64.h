@@ -135,37 +135,37 @@ ALWAYS_INLINE void copy_words(struct copy *at, const int csum)
 			 : [src] "r"(at->src), [dst] "r"(at->dst)                                  \
 			 : "cc", "memory")
 
-ALWAYS_INLINE int copy_at_once(const struct copy *at, const size_t octets, uint64_t *value)
+ALWAYS_INLINE int copy_at_once(const struct copy *at, const size_t bytes, uint64_t *value)
 {
 	int faults = 1;
-	if (octets == 4)
+	if (bytes == 4)
 		COPY_AT_ONCE("movl (%[src]), %k[value]", "movl %k[value], (%[dst])");
-	else if (octets == 2)
+	else if (bytes == 2)
 		COPY_AT_ONCE("movzwl (%[src]), %k[value]", "movw %w[value], (%[dst])");
 	else
 		COPY_AT_ONCE("movzbl (%[src]), %k[value]", "movb %b[value], (%[dst])");
 	return faults;
 }
 
-ALWAYS_INLINE uint64_t copy_octets(struct copy *at, size_t octets)
+ALWAYS_INLINE uint64_t copy_bytes(struct copy *at, size_t bytes)
 {
 	const uint8_t *const from = at->src;
-	uint64_t octet, shifted = 0;
+	uint64_t byte, shifted = 0;
 	__asm__ volatile("1:\n\t"
-			 READS("movzbl (%[src]), %k[octet]", "10f")
-			 WRITES("movb %b[octet], (%[dst])", "11f")
+			 READS("movzbl (%[src]), %k[byte]", "10f")
+			 WRITES("movb %b[byte], (%[dst])", "11f")
 			 "shlq $8, %[shifted]\n\t"
-			 "orq %[octet], %[shifted]\n\t"
+			 "orq %[byte], %[shifted]\n\t"
 			 "incq %[src]\n\t"
 			 "incq %[dst]\n\t"
-			 "decq %[octets]\n\t"
+			 "decq %[bytes]\n\t"
 			 "jnz 1b\n\t"
 			 "jmp 12f\n"
 			 "10:\n\tmovl $" AS_TEXT(LR_FAULT_SOURCE) ", %[side]\n\tjmp 12f\n"
 			 "11:\n\tmovl $" AS_TEXT(LR_FAULT_DESTINATION) ", %[side]\n"
 			 "12:"
-			 : [src] "+r"(at->src), [dst] "+r"(at->dst), [octets] "+r"(octets),
-			   [side] "+r"(at->side), [shifted] "+r"(shifted), [octet] "=&q"(octet)
+			 : [src] "+r"(at->src), [dst] "+r"(at->dst), [bytes] "+r"(bytes),
+			   [side] "+r"(at->side), [shifted] "+r"(shifted), [byte] "=&q"(byte)
 			 :
 			 : "cc", "memory");
 	at->left -= (size_t)(at->src - from);

@@ -6,8 +6,8 @@
  * A range stands in a slot and does not move while it is registered. A slot has a version, odd
  * while it is written:
  *
- *   write: version odd; first, octets; version even, two above what it was
- *   read:  version; first, octets; version again. If it was odd or is another one now, the slot was
+ *   write: version odd; first, bytes; version even, two above what it was
+ *   read:  version; first, bytes; version again. If it was odd or is another one now, the slot was
  *          written meanwhile: what stood there is no longer registered, or what comes not yet, so
  *          the slot counts as empty. A range that is registered is in a slot that nobody writes.
  *
@@ -26,12 +26,12 @@
 
 #define SLOTS 64
 
-/* Empty without octets; first is 0 then. */
+/* Empty without bytes; first is 0 then. */
 struct slot {
 	/* A word: one slot is not written 2^31 times during one read. */
 	_Atomic uintptr_t version;
 	_Atomic uintptr_t first;
-	_Atomic size_t octets;
+	_Atomic size_t bytes;
 };
 
 struct chunk {
@@ -42,7 +42,7 @@ struct chunk {
 static struct chunk head;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void write_slot(struct slot *slot, uintptr_t first, size_t octets)
+static void write_slot(struct slot *slot, uintptr_t first, size_t bytes)
 {
 	const uintptr_t version = atomic_load_explicit(&slot->version, memory_order_relaxed);
 	atomic_store_explicit(&slot->version, version + 1, memory_order_relaxed);
@@ -51,7 +51,7 @@ static void write_slot(struct slot *slot, uintptr_t first, size_t octets)
 	 */
 	atomic_thread_fence(memory_order_release);
 	atomic_store_explicit(&slot->first, first, memory_order_relaxed);
-	atomic_store_explicit(&slot->octets, octets, memory_order_relaxed);
+	atomic_store_explicit(&slot->bytes, bytes, memory_order_relaxed);
 	atomic_store_explicit(&slot->version, version + 2, memory_order_release);
 }
 
@@ -59,11 +59,11 @@ static int holds(struct slot *slot, uintptr_t address)
 {
 	const uintptr_t version = atomic_load_explicit(&slot->version, memory_order_acquire);
 	const uintptr_t first = atomic_load_explicit(&slot->first, memory_order_relaxed);
-	const size_t octets = atomic_load_explicit(&slot->octets, memory_order_relaxed);
+	const size_t bytes = atomic_load_explicit(&slot->bytes, memory_order_relaxed);
 	atomic_thread_fence(memory_order_acquire);
 	return !(version & 1) &&
 	       atomic_load_explicit(&slot->version, memory_order_relaxed) == version &&
-	       address - first < octets;
+	       address - first < bytes;
 }
 
 /* Pairs with the release in add_chunk: a chunk that is seen is seen with its empty slots. */
@@ -82,12 +82,12 @@ int lr_fault_expected(uintptr_t address)
 }
 
 /* The slot that holds exactly that; of nothing, an empty one. Under the lock, as all below. */
-static struct slot *find(uintptr_t first, size_t octets)
+static struct slot *find(uintptr_t first, size_t bytes)
 {
 	for (struct chunk *chunk = &head; chunk; chunk = after(chunk))
 		for (size_t i = 0; i < SLOTS; i++) {
 			struct slot *slot = &chunk->slots[i];
-			if (slot->first == first && slot->octets == octets)
+			if (slot->first == first && slot->bytes == bytes)
 				return slot;
 		}
 	return 0;
@@ -106,27 +106,27 @@ static struct slot *add_chunk(void)
 	return &added->slots[0];
 }
 
-int lr_fault_register(const void *first, size_t octets)
+int lr_fault_register(const void *first, size_t bytes)
 {
 	const uintptr_t at = (uintptr_t)first;
-	if (!octets || at + (octets - 1) < at)
+	if (!bytes || at + (bytes - 1) < at)
 		return EINVAL;
 	pthread_mutex_lock(&lock);
 	struct slot *slot = find(0, 0);
 	if (!slot)
 		slot = add_chunk();
 	if (slot)
-		write_slot(slot, at, octets);
+		write_slot(slot, at, bytes);
 	pthread_mutex_unlock(&lock);
 	return slot ? 0 : ENOMEM;
 }
 
-int lr_fault_unregister(const void *first, size_t octets)
+int lr_fault_unregister(const void *first, size_t bytes)
 {
-	if (!octets)
+	if (!bytes)
 		return ENOENT;
 	pthread_mutex_lock(&lock);
-	struct slot *slot = find((uintptr_t)first, octets);
+	struct slot *slot = find((uintptr_t)first, bytes);
 	if (slot)
 		write_slot(slot, 0, 0);
 	pthread_mutex_unlock(&lock);

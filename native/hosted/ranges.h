@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Whether the octet at that address is in a range. Without locks; for signal handlers. */
+/* Whether the byte at that address is in a range. Without locks; for signal handlers. */
 int lr_fault_expected(uintptr_t address);
 
 #endif

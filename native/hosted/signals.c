@@ -7,9 +7,9 @@
  *       if the access is wide, or the address is in a registered range: resume at the fix-up
  *   otherwise do what the action before would have done
  *
- * The fault of a wide access is not judged: which of its octets the reported address is of depends
- * on the processor. Resumed, it is repeated octet by octet, and that fault has the address of its
- * octet.
+ * The fault of a wide access is not judged: which of its bytes the reported address is of depends
+ * on the processor. Resumed, it is repeated byte by byte, and that fault has the address of its
+ * byte.
  *
  * Our actions have the flags and the mask of those they replace. So the kernel itself chooses the
  * stack, blocks signals and restarts calls as it would have for them.

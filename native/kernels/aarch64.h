@@ -43,12 +43,12 @@ ALWAYS_INLINE uint64_t add_32(uint64_t sum, uint8_t *dst, const uint8_t *src, co
 }
 
 /*
- * A multiple of 128 octets, and not 0. One chain that goes on from one round to the next: neither
- * subtraction nor branch touches the carry. 26 instructions for 128 octets, of which 24 load and add.
+ * A multiple of 128 bytes, and not 0. One chain that goes on from one round to the next: neither
+ * subtraction nor branch touches the carry. 26 instructions for 128 bytes, of which 24 load and add.
  */
-ALWAYS_INLINE uint64_t sum_in_one_chain(uint64_t sum, const uint8_t *src, size_t octets)
+ALWAYS_INLINE uint64_t sum_in_one_chain(uint64_t sum, const uint8_t *src, size_t bytes)
 {
-	const uint8_t *const end = src + octets;
+	const uint8_t *const end = src + bytes;
 	uint64_t a, b, c, d, left;
 
 #define LOAD_AND_ADD_32                                                                            \
@@ -71,13 +71,13 @@ ALWAYS_INLINE uint64_t sum_in_one_chain(uint64_t sum, const uint8_t *src, size_t
 	return sum;
 }
 
-/* Copied as well: a chain for every 32 octets. */
-ALWAYS_INLINE uint64_t sum_blocks(uint64_t sum, uint8_t *dst, const uint8_t *src, size_t octets,
+/* Copied as well: a chain for every 32 bytes. */
+ALWAYS_INLINE uint64_t sum_blocks(uint64_t sum, uint8_t *dst, const uint8_t *src, size_t bytes,
 				  const int copy)
 {
 	if (!copy)
-		return sum_in_one_chain(sum, src, octets);
-	const uint8_t *const end = src + octets;
+		return sum_in_one_chain(sum, src, bytes);
+	const uint8_t *const end = src + bytes;
 	uint64_t other = 0;
 	for (; src != end; src += 64, dst += 64) {
 		sum = add_32(sum, dst, src, copy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Vectors of 64 octets with masks, for the variants with AVX-512; they differ in vec_accumulate. */
+/* Vectors of 64 bytes with masks, for the variants with AVX-512; they differ in vec_accumulate. */
 #ifndef LINERATE_AVX512_H
 #define LINERATE_AVX512_H
 
@@ -89,7 +89,7 @@ ALWAYS_INLINE uint32_t vec_total(vec lanes)
 
 /*
  * The sum of the 32-bit words of one vector. Needs no constants from memory, which vec_pairs does: 7
- * cycles for 8 where that is all there is to do (Zen 5, 20 to 64 octets).
+ * cycles for 8 where that is all there is to do (Zen 5, 20 to 64 bytes).
  */
 ALWAYS_INLINE uint64_t vec_words(vec v)
 {
@@ -101,22 +101,22 @@ ALWAYS_INLINE uint64_t vec_words(vec v)
 	return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
 }
 
-ALWAYS_INLINE __mmask64 first_octets(size_t octets)
+ALWAYS_INLINE __mmask64 first_bytes(size_t bytes)
 {
-	return _cvtu64_mask64(_bzhi_u64(~0ull, (unsigned)octets));
+	return _cvtu64_mask64(_bzhi_u64(~0ull, (unsigned)bytes));
 }
 
-ALWAYS_INLINE vec vec_load_first(const uint8_t *at, size_t octets)
+ALWAYS_INLINE vec vec_load_first(const uint8_t *at, size_t bytes)
 {
-	return _mm512_maskz_loadu_epi8(first_octets(octets), at);
+	return _mm512_maskz_loadu_epi8(first_bytes(bytes), at);
 }
 
-ALWAYS_INLINE void vec_store_first(uint8_t *at, vec v, size_t octets)
+ALWAYS_INLINE void vec_store_first(uint8_t *at, vec v, size_t bytes)
 {
-	_mm512_mask_storeu_epi8(at, first_octets(octets), v);
+	_mm512_mask_storeu_epi8(at, first_bytes(bytes), v);
 }
 
-/* The places of the octets of a block. */
+/* The places of the bytes of a block. */
 static const uint8_t places[256] __attribute__((aligned(64))) = {
 #define PLACES_4(i) i, i + 1, i + 2, i + 3
 #define PLACES_16(i) PLACES_4(i), PLACES_4(i + 4), PLACES_4(i + 8), PLACES_4(i + 12)
@@ -126,19 +126,19 @@ static const uint8_t places[256] __attribute__((aligned(64))) = {
 
 /*
  * Masks from comparisons: on Zen 5 a mask made in a general register is moved once per cycle, and a
- * sum of 20 octets under four such masks took 31 cycles, of which comparing leaves 17.
+ * sum of 20 bytes under four such masks took 31 cycles, of which comparing leaves 17.
  */
 typedef vec vec_count;
 
-ALWAYS_INLINE vec_count vec_counts(size_t octets)
+ALWAYS_INLINE vec_count vec_counts(size_t bytes)
 {
-	return _mm512_set1_epi8((char)octets);
+	return _mm512_set1_epi8((char)bytes);
 }
 
-ALWAYS_INLINE vec vec_load_counted(const uint8_t *at, vec_count octets, unsigned vector)
+ALWAYS_INLINE vec vec_load_counted(const uint8_t *at, vec_count bytes, unsigned vector)
 {
 	const vec place = _mm512_load_si512(places + 64 * vector);
-	return _mm512_maskz_loadu_epi8(_mm512_cmplt_epu8_mask(place, octets), at);
+	return _mm512_maskz_loadu_epi8(_mm512_cmplt_epu8_mask(place, bytes), at);
 }
 
 #endif

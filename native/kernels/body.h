@@ -10,15 +10,15 @@
  *	for each vector v:		lane[i] += v[2i] + v[2i+1]	(less what is missing)
  *	sum = (lane[0] + lane[1] + ...) + vectors * MISSING	all modulo 2^32
  *
- * The true sum of n octets is at most n / 2 * 65535, which is below 2^32 for n up to 131072; the
+ * The true sum of n bytes is at most n / 2 * 65535, which is below 2^32 for n up to 131072; the
  * result modulo 2^32 is therefore the true sum, not merely congruent to it, and 0 only if all words
  * are 0. CHUNK keeps n below that.
  *
- * Vectors are taken from where the octets begin, so that words are words whatever the alignment;
- * only from LONG octets on is it worth the trouble to begin with a part of a vector, so that the
+ * Vectors are taken from where the bytes begin, so that words are words whatever the alignment;
+ * only from LONG bytes on is it worth the trouble to begin with a part of a vector, so that the
  * rest is aligned. The rest is a fragment then, which may begin at an odd offset.
  *
- * What to define: VEC, octets in a vector; vec; vec_load, vec_store, vec_opaque (hides where a vector
+ * What to define: VEC, bytes in a vector; vec; vec_load, vec_store, vec_opaque (hides where a vector
  * came from: the compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set;
  * constants, which vec_pairs and vec_accumulate are handed; MISSING, 0 where words are added as they
  * are; vec_pairs (the lanes of one vector), vec_accumulate (lanes plus those of a vector), vec_total
@@ -26,14 +26,14 @@
  * by the caches, STREAMS, vec_stream (aligned) and vec_stream_fence (behind the last); where one
  * instruction moves four vectors, BLOCK_AT_ONCE, struct block, load_block and store_block. The ends define:
  *
- *	FEW		how many octets are summed in the shortest way
- *	sum_few		the sum of at most FEW octets, as 64 bits
- *	sum_some	the sum of more than that, but fewer than BLOCK octets
- *	sum_middle	the sum of BLOCK to LONG octets
- *	sum_head	the sum of fewer than VEC octets, with VEC octets to be read behind src
- *	sum_tail	adds fewer than BLOCK octets that end a message of BLOCK octets and more
- *	copy_middle	copies BLOCK to LONG octets
- *	copy_below_vec	copies fewer than VEC octets;	fill_below_vec	fills them
+ *	FEW		how many bytes are summed in the shortest way
+ *	sum_few		the sum of at most FEW bytes, as 64 bits
+ *	sum_some	the sum of more than that, but fewer than BLOCK bytes
+ *	sum_middle	the sum of BLOCK to LONG bytes
+ *	sum_head	the sum of fewer than VEC bytes, with VEC bytes to be read behind src
+ *	sum_tail	adds fewer than BLOCK bytes that end a message of BLOCK bytes and more
+ *	copy_middle	copies BLOCK to LONG bytes
+ *	copy_below_vec	copies fewer than VEC bytes;	fill_below_vec	fills them
  *
  * Each with copy one of:
  */
@@ -48,12 +48,12 @@ enum {
 
 #define BLOCK (4 * VEC)
 
-/* Octets summed between two totals: with what precedes and follows them at most 2^17. */
+/* Bytes summed between two totals: with what precedes and follows them at most 2^17. */
 #define CHUNK ((size_t)1 << 16)
 
 /*
- * From how many octets on vectors are aligned. Below, the loads that straddle two lines cost less
- * than beginning in two steps: on Zen 5 with vectors of 64 octets, where straddling costs most.
+ * From how many bytes on vectors are aligned. Below, the loads that straddle two lines cost less
+ * than beginning in two steps: on Zen 5 with vectors of 64 bytes, where straddling costs most.
  */
 #define LONG 2048u
 
@@ -62,13 +62,13 @@ _Static_assert(CHUNK % (2 * BLOCK) == 0, "a chunk is whole pairs of blocks");
 _Static_assert(CHUNK + VEC + 3 * BLOCK <= 1 << 17, "the sum of a chunk is below 2^32");
 
 /*
- * From how many octets on copies go past the caches, so that lines need not be fetched before they
+ * From how many bytes on copies go past the caches, so that lines need not be fetched before they
  * are overwritten. Source and destination together must be about to leave the last cache for that to
  * pay: on Zen 5 with 32 MiB of it, streams take 1.15 times as long for 8 MiB and 0.7 times for 16.
  * For another cache define it as three eighths of that.
  */
-#ifndef LR_STREAM_OCTETS
-#define LR_STREAM_OCTETS ((size_t)12 << 20)
+#ifndef LR_STREAM_BYTES
+#define LR_STREAM_BYTES ((size_t)12 << 20)
 #endif
 
 #ifndef STREAMS
@@ -84,7 +84,7 @@ ALWAYS_INLINE void vec_stream_fence(void)
 #endif
 
 /*
- * Lanes in four, because an addition to lanes takes several cycles; the vectors added; and an octet
+ * Lanes in four, because an addition to lanes takes several cycles; the vectors added; and a byte
  * that no vector holds.
  */
 struct lanes {
@@ -99,24 +99,24 @@ ALWAYS_INLINE struct lanes no_lanes(struct constants k)
 }
 
 /*
- * VEC to BLOCK octets: two or four vectors, from the ends inwards. Four whatever the length, the
+ * VEC to BLOCK bytes: two or four vectors, from the ends inwards. Four whatever the length, the
  * inner ones where the outer ones are, would spare the branch, but stores to one place wait for each
- * other: 21 cycles for 10 at 128 octets on Zen 5.
+ * other: 21 cycles for 10 at 128 bytes on Zen 5.
  */
-ALWAYS_INLINE void copy_below_block(uint8_t *dst, const uint8_t *src, size_t octets)
+ALWAYS_INLINE void copy_below_block(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-	const vec a = vec_load(src), d = vec_load(src + octets - VEC);
-	if (octets > 2 * VEC) {
-		const vec b = vec_load(src + VEC), c = vec_load(src + octets - 2 * VEC);
+	const vec a = vec_load(src), d = vec_load(src + bytes - VEC);
+	if (bytes > 2 * VEC) {
+		const vec b = vec_load(src + VEC), c = vec_load(src + bytes - 2 * VEC);
 		vec_store(dst + VEC, b);
-		vec_store(dst + octets - 2 * VEC, c);
+		vec_store(dst + bytes - 2 * VEC, c);
 	}
 	vec_store(dst, a);
-	vec_store(dst + octets - VEC, d);
+	vec_store(dst + bytes - VEC, d);
 }
 
 /*
- * BLOCK octets. Copies load the last block of a message before they store the first: behind a store,
+ * BLOCK bytes. Copies load the last block of a message before they store the first: behind a store,
  * a load from the same place in another page, as packets are often copied, waits for it (addresses
  * are compared by their lower 12 bits first).
  */
@@ -197,11 +197,11 @@ ALWAYS_INLINE void add_block(struct lanes *s, uint8_t *dst, const uint8_t *src, 
 
 #include ENDS
 
-/* A multiple of two blocks, at most CHUNK octets: eight lanes, for the longest latencies. */
-ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t octets,
+/* A multiple of two blocks, at most CHUNK bytes: eight lanes, for the longest latencies. */
+ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t bytes,
 			     const int copy)
 {
-	const uint8_t *const end = src + octets;
+	const uint8_t *const end = src + bytes;
 	struct lanes t = no_lanes(s->k);
 	for (; src != end; src += 2 * BLOCK, dst += 2 * BLOCK) {
 		add_block(s, dst, src, copy);
@@ -211,11 +211,11 @@ ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, 
 	s->b = vec_join(s->b, t.b);
 	s->c = vec_join(s->c, t.c);
 	s->d = vec_join(s->d, t.d);
-	s->vectors += (uint32_t)(octets / VEC);
+	s->vectors += (uint32_t)(bytes / VEC);
 }
 
-/* LONG octets and more, whatever their number. */
-ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+/* LONG bytes and more, whatever their number. */
+ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	const size_t head = -(copy ? (uintptr_t)dst : (uintptr_t)src) % VEC;
 	const uint32_t before = head ? sum_head(dst, src, head, copy) : 0;
@@ -224,25 +224,25 @@ ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octe
 
 	src += head;
 	dst += head;
-	octets -= head;
-	for (; octets > CHUNK; octets -= CHUNK, src += CHUNK, dst += CHUNK) {
+	bytes -= head;
+	for (; bytes > CHUNK; bytes -= CHUNK, src += CHUNK, dst += CHUNK) {
 		add_chunk(&s, dst, src, CHUNK, copy);
 		sum += total(&s);
 		s = no_lanes(s.k);
 	}
-	const size_t pairs = octets / (2 * BLOCK) * (2 * BLOCK);
+	const size_t pairs = bytes / (2 * BLOCK) * (2 * BLOCK);
 	add_chunk(&s, dst, src, pairs, copy);
 	src += pairs;
 	dst += pairs;
-	octets -= pairs;
-	if (octets >= BLOCK) {
+	bytes -= pairs;
+	if (bytes >= BLOCK) {
 		add_block(&s, dst, src, copy);
 		s.vectors += 4;
 		src += BLOCK;
 		dst += BLOCK;
-		octets -= BLOCK;
+		bytes -= BLOCK;
 	}
-	sum_tail(&s, dst, src, octets, copy);
+	sum_tail(&s, dst, src, bytes, copy);
 	return lr_csum_combine(before, fold64(sum + total(&s)), head);
 }
 
@@ -252,43 +252,43 @@ ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octe
  */
 #define KERNEL __attribute__((aligned(64)))
 
-KERNEL static __attribute__((noinline)) uint32_t sum_long(const uint8_t *src, size_t octets,
+KERNEL static __attribute__((noinline)) uint32_t sum_long(const uint8_t *src, size_t bytes,
 							  uint32_t seed)
 {
-	return lr_csum_add(sum_aligned(unused(src), src, octets, SUM), seed);
+	return lr_csum_add(sum_aligned(unused(src), src, bytes, SUM), seed);
 }
 
 KERNEL static __attribute__((noinline)) uint32_t copy_sum_long(uint8_t *dst, const uint8_t *src,
-							size_t octets, uint32_t seed)
+							size_t bytes, uint32_t seed)
 {
-	if (!STREAMS || octets < LR_STREAM_OCTETS)
-		return lr_csum_add(sum_aligned(dst, src, octets, COPY), seed);
-	const uint32_t sum = sum_aligned(dst, src, octets, STREAM);
+	if (!STREAMS || bytes < LR_STREAM_BYTES)
+		return lr_csum_add(sum_aligned(dst, src, bytes, COPY), seed);
+	const uint32_t sum = sum_aligned(dst, src, bytes, STREAM);
 	vec_stream_fence();
 	return lr_csum_add(sum, seed);
 }
 
-KERNEL uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t octets, uint32_t seed)
+KERNEL uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t bytes, uint32_t seed)
 {
-	if (octets <= FEW)
-		return fold64(add_carry(sum_few(unused(src), src, octets, SUM), seed));
-	if (octets < BLOCK)
-		return lr_csum_add(sum_some(unused(src), src, octets, SUM), seed);
-	if (UNLIKELY(octets >= LONG))
-		return sum_long(src, octets, seed);
-	return lr_csum_add(sum_middle(unused(src), src, octets, SUM), seed);
+	if (bytes <= FEW)
+		return fold64(add_carry(sum_few(unused(src), src, bytes, SUM), seed));
+	if (bytes < BLOCK)
+		return lr_csum_add(sum_some(unused(src), src, bytes, SUM), seed);
+	if (UNLIKELY(bytes >= LONG))
+		return sum_long(src, bytes, seed);
+	return lr_csum_add(sum_middle(unused(src), src, bytes, SUM), seed);
 }
 
-KERNEL uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t octets,
+KERNEL uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t bytes,
 					      uint32_t seed)
 {
-	if (octets <= FEW)
-		return fold64(add_carry(sum_few(dst, src, octets, COPY), seed));
-	if (octets < BLOCK)
-		return lr_csum_add(sum_some(dst, src, octets, COPY), seed);
-	if (UNLIKELY(octets >= LONG))
-		return copy_sum_long(dst, src, octets, seed);
-	return lr_csum_add(sum_middle(dst, src, octets, COPY), seed);
+	if (bytes <= FEW)
+		return fold64(add_carry(sum_few(dst, src, bytes, COPY), seed));
+	if (bytes < BLOCK)
+		return lr_csum_add(sum_some(dst, src, bytes, COPY), seed);
+	if (UNLIKELY(bytes >= LONG))
+		return copy_sum_long(dst, src, bytes, seed);
+	return lr_csum_add(sum_middle(dst, src, bytes, COPY), seed);
 }
 
 ALWAYS_INLINE void stream_block(uint8_t *dst, struct block v)
@@ -299,12 +299,12 @@ ALWAYS_INLINE void stream_block(uint8_t *dst, struct block v)
 	vec_stream(dst + 3 * VEC, v.d);
 }
 
-/* LONG octets and more: whole blocks from the octet at head on, where dst is aligned. */
-ALWAYS_INLINE void copy_blocks(uint8_t *dst, const uint8_t *src, size_t octets, size_t head,
+/* LONG bytes and more: whole blocks from the byte at head on, where dst is aligned. */
+ALWAYS_INLINE void copy_blocks(uint8_t *dst, const uint8_t *src, size_t bytes, size_t head,
 			       const int copy)
 {
 	const vec first = vec_opaque(vec_load(src));
-	const size_t last = octets - BLOCK;
+	const size_t last = bytes - BLOCK;
 	const struct block end = load_block(src + last);
 
 	vec_store(dst, first);
@@ -319,54 +319,54 @@ ALWAYS_INLINE void copy_blocks(uint8_t *dst, const uint8_t *src, size_t octets, 
 }
 
 KERNEL static __attribute__((noinline)) void copy_long(uint8_t *dst, const uint8_t *src,
-						       size_t octets)
+						       size_t bytes)
 {
-	if (!STREAMS || octets < LR_STREAM_OCTETS) {
-		copy_blocks(dst, src, octets, -(uintptr_t)dst % VEC, COPY);
+	if (!STREAMS || bytes < LR_STREAM_BYTES) {
+		copy_blocks(dst, src, bytes, -(uintptr_t)dst % VEC, COPY);
 	} else {
-		copy_blocks(dst, src, octets, -(uintptr_t)dst % VEC, STREAM);
+		copy_blocks(dst, src, bytes, -(uintptr_t)dst % VEC, STREAM);
 		vec_stream_fence();
 	}
 }
 
-KERNEL void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t octets)
+KERNEL void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t bytes)
 {
-	if (octets < VEC) {
-		copy_below_vec(dst, src, octets);
-	} else if (octets <= BLOCK) {
-		copy_below_block(dst, src, octets);
-	} else if (UNLIKELY(octets >= LONG)) {
-		copy_long(dst, src, octets);
+	if (bytes < VEC) {
+		copy_below_vec(dst, src, bytes);
+	} else if (bytes <= BLOCK) {
+		copy_below_block(dst, src, bytes);
+	} else if (UNLIKELY(bytes >= LONG)) {
+		copy_long(dst, src, bytes);
 	} else {
-		copy_middle(dst, src, octets);
+		copy_middle(dst, src, bytes);
 	}
 	return dst;
 }
 
-KERNEL void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t octets)
+KERNEL void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t bytes)
 {
 	uint8_t *const to = dst;
 	const vec v = vec_set(value);
 	const struct block block = { v, v, v, v };
 
-	if (octets < VEC) {
-		fill_below_vec(to, value, octets);
-	} else if (octets <= BLOCK) {
+	if (bytes < VEC) {
+		fill_below_vec(to, value, bytes);
+	} else if (bytes <= BLOCK) {
 		vec_store(to, v);
-		if (octets > 2 * VEC) {
+		if (bytes > 2 * VEC) {
 			vec_store(to + VEC, v);
-			vec_store(to + octets - 2 * VEC, v);
+			vec_store(to + bytes - 2 * VEC, v);
 		}
-		vec_store(to + octets - VEC, v);
+		vec_store(to + bytes - VEC, v);
 	} else {
 		size_t at = 0;
-		if (octets >= LONG) {
+		if (bytes >= LONG) {
 			vec_store(to, v);
 			at = -(uintptr_t)dst % VEC;
 		}
-		for (; at < octets - BLOCK; at += BLOCK)
+		for (; at < bytes - BLOCK; at += BLOCK)
 			store_block(to + at, block);
-		store_block(to + octets - BLOCK, block);
+		store_block(to + bytes - BLOCK, block);
 	}
 	return dst;
 }

@@ -2,7 +2,7 @@
 /*
  * Sums by additions with carry, for 64-bit machines that have them and load words from anywhere.
  *
- * What to define: add_16 and add_32, which add so many octets to a sum of 64 bits, and copy them to
+ * What to define: add_16 and add_32, which add so many bytes to a sum of 64 bits, and copy them to
  * dst if copy is set. Each is a chain: an addition, then additions with carry, the last one of 0.
  * That one never carries: what carries out of an addition without carry is at most 2^64 - 2, and
  * of one with carry 2^64 - 1 only if that is what came in together with a carry.
@@ -16,26 +16,26 @@
 
 #define SUM_SHORT sum_short
 
-/* The octets of a word but for the first few, to where they would stand if the message went on. */
-ALWAYS_INLINE uint64_t last_octets(uint64_t word, unsigned count)
+/* The bytes of a word but for the first few, to where they would stand if the message went on. */
+ALWAYS_INLINE uint64_t last_bytes(uint64_t word, unsigned count)
 {
 	/* Twice, because a shift by 64 is not defined; count is 0 to 7. */
 	return LR_BYTE_SWAP ? word << (8 * (7 - count)) << 8 : word >> (8 * (7 - count)) >> 8;
 }
 
 /*
- * The sum of fewer than 256 octets, copied to dst if copy is set; 0 only if all are 0.
+ * The sum of fewer than 256 bytes, copied to dst if copy is set; 0 only if all are 0.
  *
- * A chain for each binary digit of the length, then the last octets in one load: of 1 to 7, the 8
- * that end with them, shifted so that those summed before fall out. The octets left stand where
+ * A chain for each binary digit of the length, then the last bytes in one load: of 1 to 7, the 8
+ * that end with them, shifted so that those summed before fall out. The bytes left stand where
  * they would if the message went on, in even places.
  */
-ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	const uint8_t *const end = src + octets;
+	const uint8_t *const end = src + bytes;
 	uint64_t sum = 0;
 
-	if (octets & 128) {
+	if (bytes & 128) {
 		sum = add_32(sum, dst, src, copy);
 		sum = add_32(sum, dst + 32, src + 32, copy);
 		sum = add_32(sum, dst + 64, src + 64, copy);
@@ -43,23 +43,23 @@ ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t octets
 		src += 128;
 		dst += 128;
 	}
-	if (octets & 64) {
+	if (bytes & 64) {
 		sum = add_32(sum, dst, src, copy);
 		sum = add_32(sum, dst + 32, src + 32, copy);
 		src += 64;
 		dst += 64;
 	}
-	if (octets & 32) {
+	if (bytes & 32) {
 		sum = add_32(sum, dst, src, copy);
 		src += 32;
 		dst += 32;
 	}
-	if (octets & 16) {
+	if (bytes & 16) {
 		sum = add_16(sum, dst, src, copy);
 		src += 16;
 		dst += 16;
 	}
-	if (octets & 8) {
+	if (bytes & 8) {
 		const uint64_t word = load64(src);
 		if (copy) {
 			store64(dst, word);
@@ -67,12 +67,12 @@ ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t octets
 		}
 		sum = add_carry(sum, word);
 	}
-	const unsigned left = octets & 7;
-	if (octets >= 8) {
+	const unsigned left = bytes & 7;
+	if (bytes >= 8) {
 		const uint64_t last = load64(end - 8);
 		if (copy)
 			store64(dst + left - 8, last);
-		return add_carry(sum, last_octets(last, left));
+		return add_carry(sum, last_bytes(last, left));
 	}
 	if (copy)
 		copy_below_16(dst, src, left);
@@ -81,11 +81,11 @@ ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t octets
 
 #ifndef SUM_BLOCKS
 #define SUM_BLOCKS sum_blocks
-/* A multiple of 128 octets, and not 0: four chains, because in one each addition waits for the last. */
-ALWAYS_INLINE uint64_t sum_blocks(uint64_t a, uint8_t *dst, const uint8_t *src, size_t octets,
+/* A multiple of 128 bytes, and not 0: four chains, because in one each addition waits for the last. */
+ALWAYS_INLINE uint64_t sum_blocks(uint64_t a, uint8_t *dst, const uint8_t *src, size_t bytes,
 				  const int copy)
 {
-	const uint8_t *const end = src + octets;
+	const uint8_t *const end = src + bytes;
 	uint64_t b = 0, c = 0, d = 0;
 	do {
 		a = add_32(a, dst, src, copy);

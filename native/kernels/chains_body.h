@@ -10,39 +10,39 @@ static int supported(void)
 	return LR_RUNS_WELL;
 }
 
-ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
+ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed,
 			   const int copy)
 {
-	const size_t blocks = octets & ~(size_t)127;
+	const size_t blocks = bytes & ~(size_t)127;
 	uint64_t all = seed;
 	if (blocks) {
 		all = SUM_BLOCKS(all, dst, src, blocks, copy);
 		src += blocks;
 		dst += blocks;
 	}
-	return fold64(add_carry(all, sum_short(dst, src, octets & 127, copy)));
+	return fold64(add_carry(all, sum_short(dst, src, bytes & 127, copy)));
 }
 
-uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t octets, uint32_t seed)
+uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t bytes, uint32_t seed)
 {
-	return sum(unused(src), src, octets, seed, 0);
+	return sum(unused(src), src, bytes, seed, 0);
 }
 
-uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t octets,
+uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t bytes,
 					      uint32_t seed)
 {
-	return sum(dst, src, octets, seed, 1);
+	return sum(dst, src, bytes, seed, 1);
 }
 
-void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t octets)
+void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t bytes)
 {
-	copy_words(dst, src, octets);
+	copy_words(dst, src, bytes);
 	return dst;
 }
 
-void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t octets)
+void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t bytes)
 {
-	fill_words(dst, value, octets);
+	fill_words(dst, value, bytes);
 	return dst;
 }
 

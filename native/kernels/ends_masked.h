@@ -3,29 +3,29 @@
  * Ends of messages where loads and stores take a mask: what the mask leaves out is neither read nor
  * written, and reads as 0.
  *
- * Below a block no branch of a sum depends on how many octets there are, but for whether one vector
+ * Below a block no branch of a sum depends on how many bytes there are, but for whether one vector
  * does: where lengths cannot be foreseen, a branch costs more than three vectors of nothing. Of the
- * four vectors each has its mask from one comparison of the place of its octets with their number.
+ * four vectors each has its mask from one comparison of the place of its bytes with their number.
  *
- * What to define: vec_load_first and vec_store_first (0 to VEC octets of a vector); vec_counts and
- * vec_load_counted (octets of the vector at 0, 1, 2 or 3 that are below a count of 0 to BLOCK - 1);
+ * What to define: vec_load_first and vec_store_first (0 to VEC bytes of a vector); vec_counts and
+ * vec_load_counted (bytes of the vector at 0, 1, 2 or 3 that are below a count of 0 to BLOCK - 1);
  * vec_words (the sum of the 32-bit words of one vector, as 64 bits).
  */
 
 #define FEW VEC
 
 /*
- * Fewer octets than this are copied by words. What was stored under a mask is not forwarded to a
- * load that follows at once, and no narrow store to a load under a mask; but a few octets go from
- * buffer to buffer as soon as they are written. Beside AVX2 the messages of 1 to 1460 octets of
- * `linerate tcp`, on smoltcp, went from 0.97 to 1.00 (Zen 5), though a copy of one octet that
+ * Fewer bytes than this are copied by words. What was stored under a mask is not forwarded to a
+ * load that follows at once, and no narrow store to a load under a mask; but a few bytes go from
+ * buffer to buffer as soon as they are written. Beside AVX2 the messages of 1 to 1460 bytes of
+ * `linerate tcp`, on smoltcp, went from 0.97 to 1.00 (Zen 5), though a copy of one byte that
  * nothing follows takes 10 cycles instead of 7.
  */
 #define MASKED_COPY 16
 
 /*
  * Lines that masked loads are about to need. A masked load of a line that is not in the cache is not
- * begun ahead of its turn, so that it waits for memory alone; a prefetch is. Of 60 octets in every
+ * begun ahead of its turn, so that it waits for memory alone; a prefetch is. Of 60 bytes in every
  * 2048 of 96 MiB the sum takes 44 cycles with it and 102 without (Zen 5).
  */
 ALWAYS_INLINE void expect(const uint8_t *line)
@@ -33,36 +33,36 @@ ALWAYS_INLINE void expect(const uint8_t *line)
 	__builtin_prefetch(line);
 }
 
-ALWAYS_INLINE vec load_few(const uint8_t *src, size_t octets)
+ALWAYS_INLINE vec load_few(const uint8_t *src, size_t bytes)
 {
 	expect(src);
-	expect((const uint8_t *)((uintptr_t)src + octets - 1));
-	return vec_load_first(src, octets);
+	expect((const uint8_t *)((uintptr_t)src + bytes - 1));
+	return vec_load_first(src, bytes);
 }
 
-ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	if (copy && octets < MASKED_COPY)
-		return sum_words(dst, src, octets, copy);
-	const vec v = load_few(src, octets);
+	if (copy && bytes < MASKED_COPY)
+		return sum_words(dst, src, bytes, copy);
+	const vec v = load_few(src, bytes);
 	if (copy)
-		vec_store_first(dst, v, octets);
+		vec_store_first(dst, v, bytes);
 	return vec_words(v);
 }
 
 /*
- * VEC to 2 VEC octets, copied. Copies branch on that anyhow, so sums beside them may: two vectors
+ * VEC to 2 VEC bytes, copied. Copies branch on that anyhow, so sums beside them may: two vectors
  * instead of four.
  */
-ALWAYS_INLINE uint32_t copy_sum_two(uint8_t *dst, const uint8_t *src, size_t octets)
+ALWAYS_INLINE uint32_t copy_sum_two(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	const struct constants k = constants();
 	const vec a = vec_opaque(vec_load(src));
-	const vec end = vec_opaque(vec_load(src + octets - VEC));
-	const vec b = vec_opaque(vec_load_first(src + VEC, octets - VEC));
+	const vec end = vec_opaque(vec_load(src + bytes - VEC));
+	const vec b = vec_opaque(vec_load_first(src + VEC, bytes - VEC));
 
 	vec_store(dst, a);
-	vec_store(dst + octets - VEC, end);
+	vec_store(dst + bytes - VEC, end);
 	return vec_total(vec_join(vec_pairs(a, k), vec_pairs(b, k))) + 2 * MISSING;
 }
 
@@ -70,26 +70,26 @@ ALWAYS_INLINE uint32_t copy_sum_two(uint8_t *dst, const uint8_t *src, size_t oct
  * A vector of which nothing is wanted is loaded from the first one's place, under its empty mask: the
  * line behind the message would have to come from memory, or be missing altogether.
  */
-ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	if (copy && octets <= 2 * VEC)
-		return copy_sum_two(dst, src, octets);
+	if (copy && bytes <= 2 * VEC)
+		return copy_sum_two(dst, src, bytes);
 
-	const uint8_t *const third = src + (2 * VEC & -(size_t)(octets > 2 * VEC));
-	const uint8_t *const fourth = src + (3 * VEC & -(size_t)(octets > 3 * VEC));
+	const uint8_t *const third = src + (2 * VEC & -(size_t)(bytes > 2 * VEC));
+	const uint8_t *const fourth = src + (3 * VEC & -(size_t)(bytes > 3 * VEC));
 
 	expect(src + VEC);
 	expect(third);
-	expect(src + octets - 1);
+	expect(src + bytes - 1);
 	const struct constants k = constants();
-	const vec_count count = vec_counts(octets);
+	const vec_count count = vec_counts(bytes);
 	const vec a = vec_opaque(vec_load(src));
 	const vec b = vec_opaque(vec_load_counted(src + VEC, count, 1));
 	const vec c = vec_opaque(vec_load_counted(third, count, 2));
 	const vec d = vec_opaque(vec_load_counted(fourth, count, 3));
 
 	if (copy)
-		copy_below_block(dst, src, octets);
+		copy_below_block(dst, src, bytes);
 	const vec ab = vec_join(vec_pairs(a, k), vec_pairs(b, k));
 	const vec cd = vec_join(vec_pairs(c, k), vec_pairs(d, k));
 	return vec_total(vec_join(ab, cd)) + 4 * MISSING;
@@ -99,15 +99,15 @@ _Static_assert(LONG <= 32 * VEC, "each number of vectors below LONG has its case
 
 /*
  * One jump to where as many vectors are left as there are, then straight on; the last vector, of 1 to
- * VEC octets, under a mask. Against a loop over blocks with four vectors under masks behind it, on
- * Zen 5: 18 cycles for 21 at 1460 octets, 12 for 15 at 576; where lengths of 20 to 1500 cannot be
+ * VEC bytes, under a mask. Against a loop over blocks with four vectors under masks behind it, on
+ * Zen 5: 18 cycles for 21 at 1460 bytes, 12 for 15 at 576; where lengths of 20 to 1500 cannot be
  * foreseen 58 for 54; cold, 250 for 420 at 1460.
  */
-ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	const size_t vectors = (octets - 1) / VEC, whole = vectors * VEC, rest = octets - whole;
+	const size_t vectors = (bytes - 1) / VEC, whole = vectors * VEC, rest = bytes - whole;
 
-	expect(src + octets - 1);
+	expect(src + bytes - 1);
 	struct lanes s = no_lanes(constants());
 
 	src += whole;
@@ -139,43 +139,43 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 	return total(&s);
 }
 
-ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	if (copy)
 		vec_store(dst, vec_load(src));
-	return fold64(vec_words(vec_load_first(src, octets)));
+	return fold64(vec_words(vec_load_first(src, bytes)));
 }
 
 /*
  * Copies are made of whole vectors that end with the message and reach back into what was copied
- * before, if any; loads of the same octets under a mask serve the sum.
+ * before, if any; loads of the same bytes under a mask serve the sum.
  */
-ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t octets,
+ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t bytes,
 			    const int copy)
 {
-	if (octets <= VEC) {
-		s->a = vec_accumulate(s->a, vec_load_first(src, octets), s->k);
+	if (bytes <= VEC) {
+		s->a = vec_accumulate(s->a, vec_load_first(src, bytes), s->k);
 		s->vectors += 1;
 		if (copy)
-			vec_store(dst + octets - VEC, vec_load(src + octets - VEC));
+			vec_store(dst + bytes - VEC, vec_load(src + bytes - VEC));
 		return;
 	}
-	const vec_count count = vec_counts(octets);
+	const vec_count count = vec_counts(bytes);
 	s->a = vec_accumulate(s->a, vec_load(src), s->k);
 	s->b = vec_accumulate(s->b, vec_load_counted(src + VEC, count, 1), s->k);
 	s->c = vec_accumulate(s->c, vec_load_counted(src + 2 * VEC, count, 2), s->k);
 	s->d = vec_accumulate(s->d, vec_load_counted(src + 3 * VEC, count, 3), s->k);
 	s->vectors += 4;
 	if (copy)
-		store_block(dst + octets - BLOCK, load_block(src + octets - BLOCK));
+		store_block(dst + bytes - BLOCK, load_block(src + bytes - BLOCK));
 }
 
 /* As sum_middle: every vector is stored once, where a loop over blocks would end with four more. */
-ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t octets)
+ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-	const size_t vectors = (octets - 1) / VEC, whole = vectors * VEC;
-	const vec last = vec_opaque(vec_load(src + octets - VEC));
-	uint8_t *const end = dst + octets - VEC;
+	const size_t vectors = (bytes - 1) / VEC, whole = vectors * VEC;
+	const vec last = vec_opaque(vec_load(src + bytes - VEC));
+	uint8_t *const end = dst + bytes - VEC;
 
 	src += whole;
 	dst += whole;
@@ -201,15 +201,15 @@ ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t octets)
 	vec_store(end, last);
 }
 
-ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)
+ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-	if (octets < MASKED_COPY)
-		copy_below_16(dst, src, octets);
+	if (bytes < MASKED_COPY)
+		copy_below_16(dst, src, bytes);
 	else
-		vec_store_first(dst, load_few(src, octets), octets);
+		vec_store_first(dst, load_few(src, bytes), bytes);
 }
 
-ALWAYS_INLINE void fill_below_vec(uint8_t *dst, uint8_t value, size_t octets)
+ALWAYS_INLINE void fill_below_vec(uint8_t *dst, uint8_t value, size_t bytes)
 {
-	vec_store_first(dst, vec_set(value), octets);
+	vec_store_first(dst, vec_set(value), bytes);
 }

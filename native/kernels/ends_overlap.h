@@ -2,21 +2,21 @@
 /*
  * Ends of messages where a vector is loaded and stored whole or not at all.
  *
- * The last BLOCK octets of a message are loaded once more as they stand, and what was summed before
+ * The last BLOCK bytes of a message are loaded once more as they stand, and what was summed before
  * is masked away; no branch depends on how much that is. Were their number odd, words would be read
- * across; so the loads end with the last even octet, and one that is left is added by itself.
+ * across; so the loads end with the last even byte, and one that is left is added by itself.
  *
- * Fewer octets than a block are summed by words: vectors do not pay there.
+ * Fewer bytes than a block are summed by words: vectors do not pay there.
  *
- * What to define: vec_and; where VEC is above 16 also half, half_load and half_store, of 16 octets;
- * SUM_SHORT, if the machine has a better way to sum (and copy) fewer than BLOCK octets than
+ * What to define: vec_and; where VEC is above 16 also half, half_load and half_store, of 16 bytes;
+ * SUM_SHORT, if the machine has a better way to sum (and copy) fewer than BLOCK bytes than
  * sum_words.
  */
 #ifndef SUM_SHORT
 #define SUM_SHORT sum_words
 #endif
 
-/* BLOCK octets of nothing, then BLOCK of everything: a window of it keeps the last n octets. */
+/* BLOCK bytes of nothing, then BLOCK of everything: a window of it keeps the last n bytes. */
 static const uint8_t keep_last[2 * BLOCK] __attribute__((aligned(VEC))) = {
 #define KEEP_8 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
 #define KEEP_32 KEEP_8, KEEP_8, KEEP_8, KEEP_8
@@ -27,35 +27,35 @@ static const uint8_t keep_last[2 * BLOCK] __attribute__((aligned(VEC))) = {
 };
 
 /*
- * By words: on Zen 5 adc and AVX2 take 18 and 17 cycles for 256 octets, 12 and 13 for 128.
+ * By words: on Zen 5 adc and AVX2 take 18 and 17 cycles for 256 bytes, 12 and 13 for 128.
  */
 #define FEW (BLOCK - 1)
 
-ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	return SUM_SHORT(dst, src, octets, copy);
+	return SUM_SHORT(dst, src, bytes, copy);
 }
 
 /* There is nothing between FEW and BLOCK. */
-ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	return fold64(sum_few(dst, src, octets, copy));
+	return fold64(sum_few(dst, src, bytes, copy));
 }
 
-ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	if (copy)
 		vec_store(dst, vec_load(src));
-	return fold64(SUM_SHORT(unused(src), src, octets, SUM));
+	return fold64(SUM_SHORT(unused(src), src, bytes, SUM));
 }
 
-ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t octets,
+ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t bytes,
 			    const int copy)
 {
-	const size_t even = octets & ~(size_t)1;
+	const size_t even = bytes & ~(size_t)1;
 	const uint8_t *const from = src + even - BLOCK, *const keep = keep_last + even;
 	uint8_t *const to = dst + even - BLOCK;
-	const uint32_t last = (src + octets)[-1];
+	const uint32_t last = (src + bytes)[-1];
 
 	const struct block v = take_block(to, from, copy ? COPY : SUM);
 	const struct block k = (struct block){ vec_load(keep), vec_load(keep + VEC),
@@ -66,15 +66,15 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 	s->c = vec_accumulate(s->c, vec_and(v.c, k.c), s->k);
 	s->d = vec_accumulate(s->d, vec_and(v.d, k.d), s->k);
 	s->vectors += 4;
-	s->last = (LR_BYTE_SWAP ? last << 8 : last) & -(uint32_t)(octets & 1);
+	s->last = (LR_BYTE_SWAP ? last << 8 : last) & -(uint32_t)(bytes & 1);
 	if (copy)
-		(dst + octets)[-1] = (uint8_t)last;
+		(dst + bytes)[-1] = (uint8_t)last;
 }
 
 /* The first block begins the lanes, which saves clearing them. */
-ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	const uint8_t *const tail = src + octets / BLOCK * BLOCK;
+	const uint8_t *const tail = src + bytes / BLOCK * BLOCK;
 	const struct constants k = constants();
 	const struct block first = take_block(dst, src, copy);
 	struct lanes s = {
@@ -83,17 +83,17 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 		.b = vec_pairs(first.b, k),
 		.c = vec_pairs(first.c, k),
 		.d = vec_pairs(first.d, k),
-		.vectors = (uint32_t)(octets / BLOCK * 4),
+		.vectors = (uint32_t)(bytes / BLOCK * 4),
 	};
 	while ((src += BLOCK, dst += BLOCK, src) != tail)
 		add_block(&s, dst, src, copy);
-	sum_tail(&s, dst, src, octets % BLOCK, copy);
+	sum_tail(&s, dst, src, bytes % BLOCK, copy);
 	return total(&s);
 }
 
-ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t octets)
+ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-	const size_t last = octets - BLOCK;
+	const size_t last = bytes - BLOCK;
 	const struct block end = load_block(src + last);
 
 	for (size_t at = 0; at < last; at += BLOCK)
@@ -101,21 +101,21 @@ ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t octets)
 	store_block(dst + last, end);
 }
 
-/* Fewer octets than a vector: the first and the last 16, 8, 4 or 2 of them, which may overlap. */
-ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)
+/* Fewer bytes than a vector: the first and the last 16, 8, 4 or 2 of them, which may overlap. */
+ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 #if VEC > 16
-	if (octets >= 16) {
-		const half first = half_load(src), last = half_load(src + octets - 16);
+	if (bytes >= 16) {
+		const half first = half_load(src), last = half_load(src + bytes - 16);
 		half_store(dst, first);
-		half_store(dst + octets - 16, last);
+		half_store(dst + bytes - 16, last);
 		return;
 	}
 #endif
-	copy_below_16(dst, src, octets);
+	copy_below_16(dst, src, bytes);
 }
 
-ALWAYS_INLINE void fill_below_vec(uint8_t *dst, uint8_t value, size_t octets)
+ALWAYS_INLINE void fill_below_vec(uint8_t *dst, uint8_t value, size_t bytes)
 {
-	fill_words(dst, value, octets);
+	fill_words(dst, value, bytes);
 }

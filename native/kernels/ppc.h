@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the PowerPC variants share: sums and copies by the words of the general registers, 4 octets
+ * What the PowerPC variants share: sums and copies by the words of the general registers, 4 bytes
  * on the 32-bit and 8 on the 64-bit architecture. Leaves out vectors.
  *
  * The carry of a chain of adde lives in XER, which neither a load, nor a branch, nor addi, nor a
- * move to the condition register touches: one chain runs from the first word to the last octet,
+ * move to the condition register touches: one chain runs from the first word to the last byte,
  * through the loop, and its carry is added once at its end. That is enough: a sum that began
  * without carry is at most 2^n - 2 where it left one:
  * s + a + 1 <= (2^n - 2) + (2^n - 1) + 1 = 2^n + (2^n - 2).
@@ -37,12 +37,12 @@
  * instructions.
  */
 #define PPC_OWN __attribute__((visibility("hidden")))
-PPC_OWN uint32_t lr_csum_partial_ppc(const void *src, size_t octets, uint32_t seed);
-PPC_OWN uint32_t lr_copy_csum_partial_ppc(void *dst, const void *src, size_t octets, uint32_t seed);
-PPC_OWN void *lr_copy_ppc(void *dst, const void *src, size_t octets);
-PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t octets);
+PPC_OWN uint32_t lr_csum_partial_ppc(const void *src, size_t bytes, uint32_t seed);
+PPC_OWN uint32_t lr_copy_csum_partial_ppc(void *dst, const void *src, size_t bytes, uint32_t seed);
+PPC_OWN void *lr_copy_ppc(void *dst, const void *src, size_t bytes);
+PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 
-/* Octets in a turn of the loop: sixteen words. */
+/* Bytes in a turn of the loop: sixteen words. */
 #define PPC_TURN (16 * sizeof(uintptr_t))
 
 /* One word, the at-th from src and dst on, through the register t. */
@@ -63,10 +63,10 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t octets);
 #define PPC_COPY_SUM_1(t, at) PPC_TAKE(t, at) PPC_GIVE(t, at) PPC_PLUS(t, at)
 #define PPC_COPY_1(t, at) PPC_TAKE(t, at) PPC_GIVE(t, at)
 
-/* Steps the pointers in use by some octets. */
-#define PPC_STEP_SRC(octets) "addi %[src],%[src]," octets "\n\t"
-#define PPC_STEP_DST(octets) "addi %[dst],%[dst]," octets "\n\t"
-#define PPC_STEP_BOTH(octets) PPC_STEP_SRC(octets) PPC_STEP_DST(octets)
+/* Steps the pointers in use by some bytes. */
+#define PPC_STEP_SRC(bytes) "addi %[src],%[src]," bytes "\n\t"
+#define PPC_STEP_DST(bytes) "addi %[dst],%[dst]," bytes "\n\t"
+#define PPC_STEP_BOTH(bytes) PPC_STEP_SRC(bytes) PPC_STEP_DST(bytes)
 
 /*
  * The loop, then eight, four, two words and one, if the length has their bit: FOUR handles four
@@ -88,8 +88,8 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t octets);
 #endif
 #define PPC_WORDS(FOUR, ONE, STEP)                                                         \
 	PPC_COMPARE " 0,%[turns],0\n\t"                                                    \
-	"mtcrf 2,%[octets]\n\t"                                                            \
-	"mtcrf 1,%[octets]\n\t"                                                            \
+	"mtcrf 2,%[bytes]\n\t"                                                            \
+	"mtcrf 1,%[bytes]\n\t"                                                            \
 	"beq 0,2f\n\t"                                                                     \
 	"mtctr %[turns]\n"                                                                 \
 	"1:\n\t" FOUR(0) FOUR(4) FOUR(8) FOUR(12) STEP("16*" PPC_WORD) "bdnz 1b\n"         \
@@ -99,7 +99,7 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t octets);
 	"bf " PPC_BIT_2 ",5f\n\t" ONE(a, 0) ONE(b, 1) STEP("2*" PPC_WORD) "5:\n\t"         \
 	"bf " PPC_BIT_1 ",6f\n\t" ONE(a, 0) STEP(PPC_WORD) "6:\n\t"
 
-/* What is left of less than a word: PART(load, store) two or four octets, LAST the last octet. */
+/* What is left of less than a word: PART(load, store) two or four bytes, LAST the last byte. */
 #ifdef __powerpc64__
 #define PPC_REST(PART, STEP, LAST)                                            \
 	"bf 29,7f\n\t" PART("lwz", "stw") STEP("4") "7:\n\t"                  \
@@ -117,7 +117,7 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t octets);
 #define PPC_COPY_SUM_PART(load, store) PPC_COPY_PART(load, store) PPC_PLUS(a, 0)
 #define PPC_FILL_PART(load, store) store " %[word],0(%[dst])\n\t"
 
-/* The last octet stands in the first half of its word. */
+/* The last byte stands in the first half of its word. */
 #if LR_BYTE_SWAP
 #define PPC_PLUS_LAST "slwi %[a],%[a],8\n\t" PPC_PLUS(a, 0)
 #else
@@ -129,11 +129,11 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t octets);
 #define PPC_CARRY "addze %[sum],%[sum]"
 
 #define PPC_TEMPORARIES [a] "=&b"(a), [b] "=&b"(b), [c] "=&b"(c), [d] "=&b"(d)
-#define PPC_LENGTH [octets] "r"(octets), [turns] "r"(octets / PPC_TURN)
+#define PPC_LENGTH [bytes] "r"(bytes), [turns] "r"(bytes / PPC_TURN)
 #define PPC_CLOBBERED "cr0", "cr6", "cr7", "ctr", "memory"
 
-/* Adds octets to sum, without folding; 0 only if all is 0. Copies them as well if copy is set. */
-ALWAYS_INLINE uintptr_t ppc_sum(uintptr_t sum, uint8_t *dst, const uint8_t *src, size_t octets,
+/* Adds bytes to sum, without folding; 0 only if all is 0. Copies them as well if copy is set. */
+ALWAYS_INLINE uintptr_t ppc_sum(uintptr_t sum, uint8_t *dst, const uint8_t *src, size_t bytes,
 				const int copy)
 {
 	uintptr_t a, b, c, d;
@@ -155,7 +155,7 @@ ALWAYS_INLINE uintptr_t ppc_sum(uintptr_t sum, uint8_t *dst, const uint8_t *src,
 	return sum;
 }
 
-ALWAYS_INLINE void ppc_copy(uint8_t *dst, const uint8_t *src, size_t octets)
+ALWAYS_INLINE void ppc_copy(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	uintptr_t a, b, c, d;
 	__asm__ volatile(PPC_WORDS(PPC_COPY, PPC_COPY_1, PPC_STEP_BOTH)
@@ -165,7 +165,7 @@ ALWAYS_INLINE void ppc_copy(uint8_t *dst, const uint8_t *src, size_t octets)
 			 : PPC_CLOBBERED);
 }
 
-ALWAYS_INLINE void ppc_fill(uint8_t *dst, uint8_t value, size_t octets)
+ALWAYS_INLINE void ppc_fill(uint8_t *dst, uint8_t value, size_t bytes)
 {
 	const uintptr_t word = (uintptr_t)-1 / 0xff * value;
 	__asm__ volatile(PPC_WORDS(PPC_FILL, PPC_SET, PPC_STEP_DST)

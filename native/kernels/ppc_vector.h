@@ -7,9 +7,9 @@
  *
  * vmsumuhm multiplies the eight unsigned words of a vector by those of another, here 1, and adds
  * them in pairs to four lanes of 32 bits: one instruction for what the loop of the white paper
- * "Enhanced TCP/IP Performance with AltiVec", over vaddcuw, does in three. The sum of PIECE octets
+ * "Enhanced TCP/IP Performance with AltiVec", over vaddcuw, does in three. The sum of PIECE bytes
  * and a few is at most half their number times 65535, less than 2^32: all lanes together, modulo
- * 2^32, are the sum itself, not merely congruent to it, and 0 only if all octets are.
+ * 2^32, are the sum itself, not merely congruent to it, and 0 only if all bytes are.
  *
  * The paper's loop can stand in its place, if ADD and what belongs to it are defined before: that is
  * how the two are compared, in lab/icount/carries.c.
@@ -23,7 +23,7 @@
 #define VEC 16
 
 /*
- * Fewer octets go by words, where that takes fewer instructions: to sum, and to copy or fill only.
+ * Fewer bytes go by words, where that takes fewer instructions: to sum, and to copy or fill only.
  * The 64-bit architecture has the longer words.
  */
 #ifdef __powerpc64__
@@ -37,7 +37,7 @@
 #define SOME static __attribute__((noinline))
 
 /*
- * Octets in one call of the loops: beyond it a twentieth is added by beginning again, where memory
+ * Bytes in one call of the loops: beyond it a twentieth is added by beginning again, where memory
  * is what limits, and the brief check still sees two pieces. A comparison with it fits an
  * instruction.
  */
@@ -102,7 +102,7 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 #endif
 
 /*
- * TURNS, as early as one likes; then TURN for every 128 octets of left, then FOUR, TWO and ONE of
+ * TURNS, as early as one likes; then TURN for every 128 bytes of left, then FOUR, TWO and ONE of
  * 64, 32 and 16, then LAST if there are more. Bits of the condition register are counted from 0:
  * mtcrf puts those of left from 128 down to 16 into 24 to 27. The seventh index is used before it
  * is set, and after.

@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The functions and the row of a vector variant of PowerPC, from sum_some and its siblings, which
- * take FEW octets and more, and sums PIECE + FEW at most. Leaves out how they do it: isa/.
+ * take FEW bytes and more, and sums PIECE + FEW at most. Leaves out how they do it: isa/.
  *
  * The functions themselves only look at the length and jump on, which needs no frame on the stack.
  */
 #ifndef LINERATE_PPC_VECTOR_ROW_H
 #define LINERATE_PPC_VECTOR_ROW_H
 
-SOME uint32_t sum_long(const uint8_t *src, size_t octets, uint32_t seed)
+SOME uint32_t sum_long(const uint8_t *src, size_t bytes, uint32_t seed)
 {
-	for (; octets > PIECE + FEW; octets -= PIECE, src += PIECE)
+	for (; bytes > PIECE + FEW; bytes -= PIECE, src += PIECE)
 		seed = sum_some(src, PIECE, seed);
-	return sum_some(src, octets, seed);
+	return sum_some(src, bytes, seed);
 }
 
-SOME uint32_t copy_sum_long(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed)
+SOME uint32_t copy_sum_long(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed)
 {
-	for (; octets > PIECE + FEW; octets -= PIECE, src += PIECE, dst += PIECE)
+	for (; bytes > PIECE + FEW; bytes -= PIECE, src += PIECE, dst += PIECE)
 		seed = copy_sum_some(dst, src, PIECE, seed);
-	return copy_sum_some(dst, src, octets, seed);
+	return copy_sum_some(dst, src, bytes, seed);
 }
 
-uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t octets, uint32_t seed)
+uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t bytes, uint32_t seed)
 {
-	if (octets < FEW)
-		return lr_csum_partial_ppc(src, octets, seed);
-	return octets > PIECE + FEW ? sum_long(src, octets, seed) : sum_some(src, octets, seed);
+	if (bytes < FEW)
+		return lr_csum_partial_ppc(src, bytes, seed);
+	return bytes > PIECE + FEW ? sum_long(src, bytes, seed) : sum_some(src, bytes, seed);
 }
 
-uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t octets,
+uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t bytes,
 					      uint32_t seed)
 {
-	if (octets < FEW)
-		return lr_copy_csum_partial_ppc(dst, src, octets, seed);
-	return octets > PIECE + FEW ? copy_sum_long(dst, src, octets, seed) :
-				      copy_sum_some(dst, src, octets, seed);
+	if (bytes < FEW)
+		return lr_copy_csum_partial_ppc(dst, src, bytes, seed);
+	return bytes > PIECE + FEW ? copy_sum_long(dst, src, bytes, seed) :
+				      copy_sum_some(dst, src, bytes, seed);
 }
 
-void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t octets)
+void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t bytes)
 {
-	return octets < FEW_MOVED ? lr_copy_ppc(dst, src, octets) : copy_some(dst, src, octets);
+	return bytes < FEW_MOVED ? lr_copy_ppc(dst, src, bytes) : copy_some(dst, src, bytes);
 }
 
-void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t octets)
+void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t bytes)
 {
-	return octets < FEW_MOVED ? lr_fill_ppc(dst, value, octets) : fill_some(dst, value, octets);
+	return bytes < FEW_MOVED ? lr_fill_ppc(dst, value, bytes) : fill_some(dst, value, bytes);
 }
 
 static int supported(void)

@@ -131,8 +131,8 @@ static unsigned from_file(void)
 	if (file < 0)
 		return 0;
 	for (;;) {
-		const long octets = system_call(CALL_READ, file, (long)entries, sizeof entries);
-		const long count = octets / (long)sizeof *entries;
+		const long bytes = system_call(CALL_READ, file, (long)entries, sizeof entries);
+		const long count = bytes / (long)sizeof *entries;
 		if (count <= 0)
 			break;
 		for (long i = 0; i < count; i++) {

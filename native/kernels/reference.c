@@ -4,14 +4,14 @@
 
 #include "kernels.h"
 
-uint16_t lr_checksum16(const void *src, size_t octets, uint32_t sum, int byte_swap)
+uint16_t lr_checksum16(const void *src, size_t bytes, uint32_t sum, int byte_swap)
 {
 	const unsigned char *at = (const unsigned char *)src;
 
 	sum = lr_csum_fold(sum);
-	for (; octets > 1; octets -= 2, at += 2)
+	for (; bytes > 1; bytes -= 2, at += 2)
 		sum = lr_csum_fold(sum + load16(at));
-	if (octets == 1)
+	if (bytes == 1)
 		sum = lr_csum_fold(sum + (byte_swap ? (uint32_t)*at << 8 : *at));
 	return (uint16_t)~sum;
 }

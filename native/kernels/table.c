@@ -58,10 +58,10 @@ const struct lr_variant *lr_variant_find(const char *name)
 	return 0;
 }
 
-static uint32_t first_csum_partial(const void *src, size_t octets, uint32_t sum);
-static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t octets, uint32_t sum);
-static void *first_copy(void *dst, const void *src, size_t octets);
-static void *first_fill(void *dst, uint8_t value, size_t octets);
+static uint32_t first_csum_partial(const void *src, size_t bytes, uint32_t sum);
+static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t sum);
+static void *first_copy(void *dst, const void *src, size_t bytes);
+static void *first_fill(void *dst, uint8_t value, size_t bytes);
 
 /* What every call goes through until one of them has looked at the processor. */
 static const struct lr_variant first = {
@@ -202,46 +202,46 @@ struct lr_variant lr_variant_current(void)
 	};
 }
 
-static uint32_t first_csum_partial(const void *src, size_t octets, uint32_t sum)
+static uint32_t first_csum_partial(const void *src, size_t bytes, uint32_t sum)
 {
-	return GET(lr_variant_called(), csum_partial)(src, octets, sum);
+	return GET(lr_variant_called(), csum_partial)(src, bytes, sum);
 }
 
-static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t octets, uint32_t sum)
+static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
-	return GET(lr_variant_called(), copy_csum_partial)(dst, src, octets, sum);
+	return GET(lr_variant_called(), copy_csum_partial)(dst, src, bytes, sum);
 }
 
-static void *first_copy(void *dst, const void *src, size_t octets)
+static void *first_copy(void *dst, const void *src, size_t bytes)
 {
-	return GET(lr_variant_called(), copy)(dst, src, octets);
+	return GET(lr_variant_called(), copy)(dst, src, bytes);
 }
 
-static void *first_fill(void *dst, uint8_t value, size_t octets)
+static void *first_fill(void *dst, uint8_t value, size_t bytes)
 {
-	return GET(lr_variant_called(), fill)(dst, value, octets);
+	return GET(lr_variant_called(), fill)(dst, value, bytes);
 }
 
 #define CALLED(member) GET(__atomic_load_n(&current, ORDERED(__ATOMIC_ACQUIRE)), member)
 
-uint32_t lr_csum_partial(const void *src, size_t octets, uint32_t sum)
+uint32_t lr_csum_partial(const void *src, size_t bytes, uint32_t sum)
 {
-	return CALLED(csum_partial)(src, octets, sum);
+	return CALLED(csum_partial)(src, bytes, sum);
 }
 
-uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t octets, uint32_t sum)
+uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
-	return CALLED(copy_csum_partial)(dst, src, octets, sum);
+	return CALLED(copy_csum_partial)(dst, src, bytes, sum);
 }
 
-void *lr_copy(void *dst, const void *src, size_t octets)
+void *lr_copy(void *dst, const void *src, size_t bytes)
 {
-	return CALLED(copy)(dst, src, octets);
+	return CALLED(copy)(dst, src, bytes);
 }
 
-void *lr_fill(void *dst, uint8_t value, size_t octets)
+void *lr_fill(void *dst, uint8_t value, size_t bytes)
 {
-	return CALLED(fill)(dst, value, octets);
+	return CALLED(fill)(dst, value, bytes);
 }
 
 #include "no_vectors_end.h"

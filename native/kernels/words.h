@@ -6,21 +6,21 @@
 #include "kernels.h"
 
 /*
- * Fewer than 8 octets as a word that sums like them: each in the half of a 16-bit word where it
+ * Fewer than 8 bytes as a word that sums like them: each in the half of a 16-bit word where it
  * stands in memory. Other than as a sum the result means nothing.
  */
-ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t octets)
+ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t bytes)
 {
 	uint64_t sum = 0;
-	if (octets & 4) {
+	if (bytes & 4) {
 		sum += load32(src);
 		src += 4;
 	}
-	if (octets & 2) {
+	if (bytes & 2) {
 		sum += load16(src);
 		src += 2;
 	}
-	if (octets & 1)
+	if (bytes & 1)
 		sum += LR_BYTE_SWAP ? (uint32_t)*src << 8 : *src;
 	return sum;
 }
@@ -35,34 +35,34 @@ ALWAYS_INLINE uint64_t opaque(uint64_t word)
 	return word;
 }
 
-/* Fewer than 16 octets: the first and the last 8, 4 or 2 of them, which may overlap. */
-ALWAYS_INLINE void copy_below_16(uint8_t *dst, const uint8_t *src, size_t octets)
+/* Fewer than 16 bytes: the first and the last 8, 4 or 2 of them, which may overlap. */
+ALWAYS_INLINE void copy_below_16(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-	if (octets & 8) {
-		const uint64_t first = load64(src), last = load64(src + octets - 8);
+	if (bytes & 8) {
+		const uint64_t first = load64(src), last = load64(src + bytes - 8);
 		store64(dst, first);
-		store64(dst + octets - 8, last);
-	} else if (octets & 4) {
-		const uint32_t first = load32(src), last = load32(src + octets - 4);
+		store64(dst + bytes - 8, last);
+	} else if (bytes & 4) {
+		const uint32_t first = load32(src), last = load32(src + bytes - 4);
 		store32(dst, first);
-		store32(dst + octets - 4, last);
-	} else if (octets) {
+		store32(dst + bytes - 4, last);
+	} else if (bytes) {
 		/* One, two or three: the first, the middle and the last. */
-		const uint8_t first = src[0], middle = src[octets / 2], last = src[octets - 1];
+		const uint8_t first = src[0], middle = src[bytes / 2], last = src[bytes - 1];
 		dst[0] = first;
-		dst[octets / 2] = middle;
-		dst[octets - 1] = last;
+		dst[bytes / 2] = middle;
+		dst[bytes - 1] = last;
 	}
 }
 
 /* Two words per step, and the last two once more if they do not end a step. */
-ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t octets)
+ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-	if (octets < 16) {
-		copy_below_16(dst, src, octets);
+	if (bytes < 16) {
+		copy_below_16(dst, src, bytes);
 		return;
 	}
-	const size_t last = octets - 16;
+	const size_t last = bytes - 16;
 	const uint64_t y = opaque(load64(src + last)), z = opaque(load64(src + last + 8));
 	for (size_t at = 0; at < last; at += 16) {
 		const uint64_t a = opaque(load64(src + at)), b = opaque(load64(src + at + 8));
@@ -74,14 +74,14 @@ ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t octets)
 }
 
 /*
- * The sum of fewer than 2^31 octets, copied to dst if copy is set; 0 only if all are 0. Words are
- * summed as halves into four sums of 64 bits, so that no carry is lost: 2^31 octets are 2^28 words,
+ * The sum of fewer than 2^31 bytes, copied to dst if copy is set; 0 only if all are 0. Words are
+ * summed as halves into four sums of 64 bits, so that no carry is lost: 2^31 bytes are 2^28 words,
  * of which each sum takes half, less than 2^27 * 2^32.
  */
-ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	uint64_t low[2] = { 0, 0 }, high[2] = { 0, 0 };
-	for (; octets >= 16; octets -= 16, src += 16, dst += 16) {
+	for (; bytes >= 16; bytes -= 16, src += 16, dst += 16) {
 		for (unsigned i = 0; i < 2; i++) {
 			const uint64_t word = opaque(load64(src + 8 * i));
 			if (copy)
@@ -91,40 +91,40 @@ ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t octets
 		}
 	}
 	if (copy)
-		copy_below_16(dst, src, octets);
-	if (octets & 8) {
+		copy_below_16(dst, src, bytes);
+	if (bytes & 8) {
 		const uint64_t word = load64(src);
 		low[0] += (uint32_t)word;
 		high[0] += word >> 32;
 		src += 8;
 	}
-	return low[0] + low[1] + high[0] + high[1] + sum_below_8(src, octets & 7);
+	return low[0] + low[1] + high[0] + high[1] + sum_below_8(src, bytes & 7);
 }
 
-/* Fewer than 16 octets, as copy_below_16. */
-ALWAYS_INLINE void fill_below_16(uint8_t *dst, uint64_t word, size_t octets)
+/* Fewer than 16 bytes, as copy_below_16. */
+ALWAYS_INLINE void fill_below_16(uint8_t *dst, uint64_t word, size_t bytes)
 {
-	if (octets & 8) {
+	if (bytes & 8) {
 		store64(dst, word);
-		store64(dst + octets - 8, word);
-	} else if (octets & 4) {
+		store64(dst + bytes - 8, word);
+	} else if (bytes & 4) {
 		store32(dst, (uint32_t)word);
-		store32(dst + octets - 4, (uint32_t)word);
-	} else if (octets) {
+		store32(dst + bytes - 4, (uint32_t)word);
+	} else if (bytes) {
 		dst[0] = (uint8_t)word;
-		dst[octets / 2] = (uint8_t)word;
-		dst[octets - 1] = (uint8_t)word;
+		dst[bytes / 2] = (uint8_t)word;
+		dst[bytes - 1] = (uint8_t)word;
 	}
 }
 
-ALWAYS_INLINE void fill_words(uint8_t *dst, uint8_t value, size_t octets)
+ALWAYS_INLINE void fill_words(uint8_t *dst, uint8_t value, size_t bytes)
 {
 	const uint64_t word = value * 0x0101010101010101u;
-	if (octets < 16) {
-		fill_below_16(dst, word, octets);
+	if (bytes < 16) {
+		fill_below_16(dst, word, bytes);
 		return;
 	}
-	const size_t last = octets - 16;
+	const size_t last = bytes - 16;
 	for (size_t at = 0; at < last; at += 16) {
 		store64(dst + at, opaque(word));
 		store64(dst + at + 8, opaque(word));

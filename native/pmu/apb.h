@@ -4,7 +4,7 @@
  * which the debug bus says (the ROM table, or the board's manual). For a debugger, another core, or
  * an RTOS that maps it; the bits are those of armv7.h.
  *
- * Register n stands at octet 4 n. Numbers as in the Cortex-A7 MPCore Technical Reference Manual
+ * Register n stands at byte 4 n. Numbers as in the Cortex-A7 MPCore Technical Reference Manual
  * (DDI 0464), table 11-1, which the tutorial "Performance Counters on the RPi 2" shows, and the
  * ARM Architecture Reference Manual ARMv7 (DDI 0406), appendix on the memory-mapped interface. No
  * machine of the project has run this: QEMU has no such bus. It is checked by the encoding of each

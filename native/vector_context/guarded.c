@@ -9,7 +9,7 @@
 #if LR_VEC
 
 /*
- * Below it there are no more octets than the vector variants themselves do by words, or take about
+ * Below it there are no more bytes than the vector variants themselves do by words, or take about
  * as long for as the words of a scalar one.
  */
 #define FEW 128
@@ -36,12 +36,12 @@ struct guarded {
 };
 
 ALWAYS_INLINE struct guarded begin(struct lr_vec_unit *unit, struct lr_vec_nest *nest,
-				   size_t octets)
+				   size_t bytes)
 {
 	const struct lr_variant *const called = lr_variant_called();
 	if (!GET(called, vector))
 		return (struct guarded){ called, 0 };
-	if (octets >= FEW && (nest ? lr_vec_nest(unit, nest) : lr_vec_enter(unit)))
+	if (bytes >= FEW && (nest ? lr_vec_nest(unit, nest) : lr_vec_enter(unit)))
 		return (struct guarded){ called, 1 };
 	return (struct guarded){ scalar(), 0 };
 }
@@ -57,37 +57,37 @@ ALWAYS_INLINE void end(struct guarded g, struct lr_vec_unit *unit, const struct 
 }
 
 uint32_t lr_guarded_csum_partial(struct lr_vec_unit *unit, struct lr_vec_nest *nest,
-				 const void *src, size_t octets, uint32_t sum)
+				 const void *src, size_t bytes, uint32_t sum)
 {
-	const struct guarded g = begin(unit, nest, octets);
-	sum = GET(g.variant, csum_partial)(src, octets, sum);
+	const struct guarded g = begin(unit, nest, bytes);
+	sum = GET(g.variant, csum_partial)(src, bytes, sum);
 	end(g, unit, nest);
 	return sum;
 }
 
 uint32_t lr_guarded_copy_csum_partial(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst,
-				      const void *src, size_t octets, uint32_t sum)
+				      const void *src, size_t bytes, uint32_t sum)
 {
-	const struct guarded g = begin(unit, nest, octets);
-	sum = GET(g.variant, copy_csum_partial)(dst, src, octets, sum);
+	const struct guarded g = begin(unit, nest, bytes);
+	sum = GET(g.variant, copy_csum_partial)(dst, src, bytes, sum);
 	end(g, unit, nest);
 	return sum;
 }
 
 void *lr_guarded_copy(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst,
-		      const void *src, size_t octets)
+		      const void *src, size_t bytes)
 {
-	const struct guarded g = begin(unit, nest, octets);
-	GET(g.variant, copy)(dst, src, octets);
+	const struct guarded g = begin(unit, nest, bytes);
+	GET(g.variant, copy)(dst, src, bytes);
 	end(g, unit, nest);
 	return dst;
 }
 
 void *lr_guarded_fill(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst, uint8_t value,
-		      size_t octets)
+		      size_t bytes)
 {
-	const struct guarded g = begin(unit, nest, octets);
-	GET(g.variant, fill)(dst, value, octets);
+	const struct guarded g = begin(unit, nest, bytes);
+	GET(g.variant, fill)(dst, value, bytes);
 	end(g, unit, nest);
 	return dst;
 }

@@ -6,7 +6,7 @@
  *
  *	at 0	FPCR, FPSR
  *	at 16	the vectors, one behind the other
- *	then	the predicates, of an eighth of the octets of a vector each; FFR
+ *	then	the predicates, of an eighth of the bytes of a vector each; FFR
  *
  * FFR can be had only through a predicate, which is loaded again.
  */
@@ -18,12 +18,12 @@
 
 #if defined(__aarch64__)
 
-/* Octets of a vector of SVE; the processor has it. */
-static uintptr_t sve_octets(void)
+/* Bytes of a vector of SVE; the processor has it. */
+static uintptr_t sve_bytes(void)
 {
-	uintptr_t octets;
-	__asm__(".arch_extension sve\n\trdvl %0,#1" : "=r"(octets));
-	return octets;
+	uintptr_t bytes;
+	__asm__(".arch_extension sve\n\trdvl %0,#1" : "=r"(bytes));
+	return bytes;
 }
 
 static int has_sve(void)
@@ -47,16 +47,16 @@ static int has_sve(void)
 
 int lr_vec_save(struct lr_vec_area *area)
 {
-	uint8_t *const at = area->octets + 16;
+	uint8_t *const at = area->bytes + 16;
 	uint64_t control, status;
 	if (has_sve()) {
-		const uintptr_t octets = sve_octets();
-		if (octets > LR_VEC_SVE_OCTETS)
+		const uintptr_t bytes = sve_bytes();
+		if (bytes > LR_VEC_SVE_BYTES)
 			return 0;
 		__asm__ volatile(".arch_extension sve\n\t" ALL_Z("str") ALL_P("str")
 				 "rdffr p0.b\n\tstr p0,[%[last],#16,mul vl]\n\tldr p0,[%[last]]"
 				 :
-				 : [at] "r"(at), [last] "r"(at + 32 * octets)
+				 : [at] "r"(at), [last] "r"(at + 32 * bytes)
 				 : "memory");
 	} else {
 		__asm__ volatile(".arch_extension simd\n\t" ALL_Q("stp") : : [at] "r"(at)
@@ -64,27 +64,27 @@ int lr_vec_save(struct lr_vec_area *area)
 	}
 	__asm__ volatile("mrs %0,fpcr\n\tmrs %1,fpsr\n\tstp %0,%1,[%2]"
 			 : "=&r"(control), "=&r"(status)
-			 : "r"(area->octets)
+			 : "r"(area->bytes)
 			 : "memory");
 	return 1;
 }
 
 void lr_vec_restore(const struct lr_vec_area *area)
 {
-	const uint8_t *const at = area->octets + 16;
+	const uint8_t *const at = area->bytes + 16;
 	uint64_t control, status;
 	if (has_sve())
 		__asm__ volatile(".arch_extension sve\n\t" ALL_Z("ldr")
 				 "ldr p0,[%[last],#16,mul vl]\n\twrffr p0.b\n\t" ALL_P("ldr")
 				 :
-				 : [at] "r"(at), [last] "r"(at + 32 * sve_octets())
+				 : [at] "r"(at), [last] "r"(at + 32 * sve_bytes())
 				 : "memory");
 	else
 		__asm__ volatile(".arch_extension simd\n\t" ALL_Q("ldp") : : [at] "r"(at)
 				 : "memory");
 	__asm__ volatile("ldp %0,%1,[%2]\n\tmsr fpcr,%0\n\tmsr fpsr,%1"
 			 : "=&r"(control), "=&r"(status)
-			 : "r"(area->octets)
+			 : "r"(area->bytes)
 			 : "memory");
 }
 

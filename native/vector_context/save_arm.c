@@ -10,7 +10,7 @@
 
 #if defined(__arm__) && __ARM_ARCH >= 7
 
-_Static_assert(LR_VEC_AREA_OCTETS == 32 * 8 + 8, "FPSCR behind 32 registers");
+_Static_assert(LR_VEC_AREA_BYTES == 32 * 8 + 8, "FPSCR behind 32 registers");
 
 /* Instructions hold at most 16 registers each. The directive lasts to the end of the file. */
 #define BEGIN ".fpu neon\n\t"
@@ -18,7 +18,7 @@ _Static_assert(LR_VEC_AREA_OCTETS == 32 * 8 + 8, "FPSCR behind 32 registers");
 
 int lr_vec_save(struct lr_vec_area *area)
 {
-	uint8_t *at = area->octets;
+	uint8_t *at = area->bytes;
 	uint32_t status;
 	__asm__ volatile(BEGIN ALL_VECTORS("vstmia")
 			 "vmrs %[status],fpscr\n\tstr %[status],[%[at]]"
@@ -30,7 +30,7 @@ int lr_vec_save(struct lr_vec_area *area)
 
 void lr_vec_restore(const struct lr_vec_area *area)
 {
-	const uint8_t *at = area->octets;
+	const uint8_t *at = area->bytes;
 	uint32_t status;
 	__asm__ volatile(BEGIN ALL_VECTORS("vldmia")
 			 "ldr %[status],[%[at]]\n\tvmsr fpscr,%[status]"

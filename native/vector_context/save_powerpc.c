@@ -12,7 +12,7 @@
 
 /* What stands behind the 32 vectors: VSCR in a vector of its own, then VRSAVE. */
 #define VECTORS 512
-_Static_assert(LR_VEC_AREA_OCTETS == VECTORS + 32, "VSCR and VRSAVE behind the vectors");
+_Static_assert(LR_VEC_AREA_BYTES == VECTORS + 32, "VSCR and VRSAVE behind the vectors");
 
 #define ALL_VECTORS(what)                                                                          \
 	".irp v,0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30\n\t"                                    \
@@ -27,7 +27,7 @@ _Static_assert(LR_VEC_AREA_OCTETS == VECTORS + 32, "VSCR and VRSAVE behind the v
 /* VSCR can be had only through a vector, which is loaded again. */
 int lr_vec_save(struct lr_vec_area *area)
 {
-	uint8_t *at = area->octets;
+	uint8_t *at = area->bytes;
 	intptr_t index;
 	uint32_t marks;
 	__asm__ volatile(BEGIN ALL_VECTORS("stvx")
@@ -43,7 +43,7 @@ int lr_vec_save(struct lr_vec_area *area)
 /* And goes back through one, hence before the vectors. */
 void lr_vec_restore(const struct lr_vec_area *area)
 {
-	const uint8_t *at = area->octets;
+	const uint8_t *at = area->bytes;
 	intptr_t index;
 	uint32_t marks;
 	__asm__ volatile(BEGIN

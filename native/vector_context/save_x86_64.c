@@ -23,7 +23,7 @@
 /* What XSAVE is asked for; without XSAVE, NONE; with registers that have no room, TOO_LARGE. */
 enum { UNKNOWN = 0, NONE = 1, TOO_LARGE = 1 << 8 };
 
-_Static_assert(LR_VEC_AREA_OCTETS % 64 == 0, "XSAVE takes areas of whole lines");
+_Static_assert(LR_VEC_AREA_BYTES % 64 == 0, "XSAVE takes areas of whole lines");
 
 static unsigned asked(void)
 {
@@ -37,7 +37,7 @@ static unsigned asked(void)
 		if (!(low >> component & 1))
 			continue;
 		__cpuid_count(0xd, component, a, b, c, d);
-		if (a + b > LR_VEC_AREA_OCTETS)
+		if (a + b > LR_VEC_AREA_BYTES)
 			return TOO_LARGE;
 	}
 	return low;
@@ -66,15 +66,15 @@ int lr_vec_save(struct lr_vec_area *area)
 	if (which == NONE) {
 		__asm__ volatile(ALL_XMM("%%xmm\\v", "16*\\v(%0)") "stmxcsr 256(%0)"
 				 :
-				 : "r"(area->octets)
+				 : "r"(area->bytes)
 				 : "memory");
 		return 1;
 	}
-	/* The header behind the legacy region: XRSTOR wants its octets 16 to 63 to be 0. */
+	/* The header behind the legacy region: XRSTOR wants its bytes 16 to 63 to be 0. */
 	__asm__ volatile(".irp w,0,8,16,24,32,40,48,56\n\tmovq $0,512+\\w(%0)\n\t.endr\n\t"
 			 "xsave64 (%0)"
 			 :
-			 : "r"(area->octets), "a"(which), "d"(0)
+			 : "r"(area->bytes), "a"(which), "d"(0)
 			 : "memory");
 	return 1;
 }
@@ -85,12 +85,12 @@ void lr_vec_restore(const struct lr_vec_area *area)
 	if (which == NONE)
 		__asm__ volatile(ALL_XMM("16*\\v(%0)", "%%xmm\\v") "ldmxcsr 256(%0)"
 				 :
-				 : "r"(area->octets)
+				 : "r"(area->bytes)
 				 : "memory");
 	else
 		__asm__ volatile("xrstor64 (%0)"
 				 :
-				 : "r"(area->octets), "a"(which), "d"(0)
+				 : "r"(area->bytes), "a"(which), "d"(0)
 				 : "memory");
 }
 

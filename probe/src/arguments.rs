@@ -21,7 +21,7 @@ usage: linerate-probe doctor [--json] [-o FILE]
        linerate-probe stat [OPTIONS] --pid PID | --cpu LIST
 
 doctor  what this machine can count, and the command that unlocks the rest
-memory  tiers of the memory, what a load from each costs, and what translation adds:
+memory  levels of the memory, what a load from each costs, and what translation adds:
       --quick            in about 2 s instead of 10
       --full             in about 60 s
       --max SIZE         take no more memory than this, e.g. 64M

@@ -91,17 +91,17 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
     text
 }
 
-/// Lines of each tier, of each level of the translation buffer, of the pages and the noise; then a
-/// line for what could not be told.
+/// Lines of each level of the caches, of each of the translation buffer, of the pages and the
+/// noise; then a line for what could not be told.
 pub(crate) fn memory(report: &MemoryReport) -> String {
     let mut text = String::new();
-    for tier in &report.tiers {
+    for level in &report.levels {
         for (what, figure) in [
-            ("size", &tier.size_bytes),
-            ("latency", &tier.latency_ns),
-            ("latency", &tier.latency_cycles),
+            ("size", &level.size_bytes),
+            ("latency", &level.latency_ns),
+            ("latency", &level.latency_cycles),
         ] {
-            line(&mut text, &format!("{} {what}", tier.name), figure, "", None);
+            line(&mut text, &format!("{} {what}", level.name), figure, "", None);
         }
     }
     for level in &report.tlb {

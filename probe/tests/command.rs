@@ -14,8 +14,8 @@ fn output(arguments: &str) -> Output {
     probe(arguments).output().unwrap()
 }
 
-fn text(octets: &[u8]) -> &str {
-    std::str::from_utf8(octets).unwrap()
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
 }
 
 /// A file that takes nothing.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the detector of tiers says of made-up hierarchies, written to `docs/results` by the runs
+//! What the detector of levels says of made-up hierarchies, written to `docs/results` by the runs
 //! themselves. Takes some twenty minutes of two processors.
 
 use crate::command::{cargo, output, root};
@@ -8,10 +8,10 @@ use std::fs;
 const RESULT: &str = "docs/results/memory-corpus.md";
 
 const HEAD: &str = "\
-# Tiers of made-up hierarchies
+# FoundLevels of made-up hierarchies
 
-Written by `cargo xtask evidence corpus`. What the detector of tiers says of machines whose
-tiers are known. What counts as right stands at the head of
+Written by `cargo xtask evidence corpus`. What the detector of levels says of machines whose
+levels are known. What counts as right stands at the head of
 `crates/hierarchy/examples/corpus/judge.rs`; how the machines are made, in [decision
 0110](../decisions/0110-made-up-hierarchies.md). Nothing was tuned on these seeds, and equal
 seeds give equal figures.

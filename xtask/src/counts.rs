@@ -32,7 +32,7 @@ const CALLER: u64 = 8;
 struct Call {
     variant: String,
     function: String,
-    octets: u64,
+    bytes: u64,
     /// Which of the offsets of `lab/icount/calls.c`: 0 aligned, 1 not.
     offsets: u64,
 }
@@ -52,8 +52,8 @@ struct Variant {
     is_vector: bool,
     /// The functions that are selected from it if no later one takes its place.
     preferred: Vec<String>,
-    /// Octets of code in its object.
-    octets: u64,
+    /// Bytes of code in its object.
+    bytes: u64,
 }
 
 /// What is known of one target.
@@ -70,9 +70,9 @@ struct Counts {
 }
 
 impl Counts {
-    fn count(&self, variant: &str, function: &str, octets: u64, offsets: u64) -> Option<Count> {
+    fn count(&self, variant: &str, function: &str, bytes: u64, offsets: u64) -> Option<Count> {
         let (variant, function) = (variant.to_owned(), function.to_owned());
-        self.counts.get(&Call { variant, function, octets, offsets }).copied()
+        self.counts.get(&Call { variant, function, bytes, offsets }).copied()
     }
 
     /// The scalar variant of which `function` is selected where there are no vectors.
@@ -83,9 +83,9 @@ impl Counts {
     }
 
     /// One variant's count divided by another's.
-    fn ratio(&self, of: &str, to: &str, function: &str, octets: u64, offsets: u64) -> Option<f64> {
-        let of = self.count(of, function, octets, offsets)?.all;
-        let to = self.count(to, function, octets, offsets)?.all;
+    fn ratio(&self, of: &str, to: &str, function: &str, bytes: u64, offsets: u64) -> Option<f64> {
+        let of = self.count(of, function, bytes, offsets)?.all;
+        let to = self.count(to, function, bytes, offsets)?.all;
         #[expect(clippy::cast_precision_loss, reason = "counts of a call are far below 2^53")]
         Some(of as f64 / to as f64)
     }
@@ -131,8 +131,8 @@ fn measure() -> Result<(Vec<Counts>, Vec<String>), String> {
 }
 
 fn run(name: &str, args: &[&str]) -> Result<String, String> {
-    let octets = output(program(name, args))?;
-    String::from_utf8(octets).map_err(|error| format!("{name}: {error}"))
+    let bytes = output(program(name, args))?;
+    String::from_utf8(bytes).map_err(|error| format!("{name}: {error}"))
 }
 
 /// Builds for a target, counts twice, and compares.
@@ -148,7 +148,7 @@ fn count(target: &'static Target) -> Result<Counts, String> {
     let objects = objects(target, &folder, "-O2")?;
     for variant in &mut variants {
         let size = objects.get(&format!("{}.o", variant.name));
-        variant.octets = size.map_or(0, |size| size.code);
+        variant.bytes = size.map_or(0, |size| size.code);
     }
     let sizes = sizes::of(&objects, &self::objects(target, &folder, "-Os")?);
     let version = run(&target.tool("gcc"), &["--version"])?;
@@ -276,13 +276,13 @@ fn read(lines: &str, marks: &str) -> Result<Read, String> {
             return Err(format!("`{line}` executes {outside} instructions outside the kernels"));
         }
         let (names, rest) = split_after(line, 2).ok_or_else(wrong)?;
-        let [octets, offsets, is_vector, is_preferred] = numbers::<4>(rest).ok_or_else(wrong)?;
+        let [bytes, offsets, is_vector, is_preferred] = numbers::<4>(rest).ok_or_else(wrong)?;
         let (variant, function) = (names[0].to_owned(), names[1].to_owned());
         if function == "none" {
             continue;
         }
         note(&mut variants, &variant, &function, is_vector == 1, is_preferred == 1);
-        let call = Call { variant, function, octets, offsets };
+        let call = Call { variant, function, bytes, offsets };
         counts.insert(call, Count { all: in_range, vector });
     }
     if ends.next().is_some() || counts.is_empty() {
@@ -294,7 +294,7 @@ fn read(lines: &str, marks: &str) -> Result<Read, String> {
 fn note(all: &mut Vec<Variant>, name: &str, function: &str, is_vector: bool, is_preferred: bool) {
     let at = all.iter().position(|v| v.name == name).unwrap_or_else(|| {
         let preferred = Vec::new();
-        all.push(Variant { name: name.to_owned(), is_vector, preferred, octets: 0 });
+        all.push(Variant { name: name.to_owned(), is_vector, preferred, bytes: 0 });
         all.len() - 1
     });
     if is_preferred && !all[at].preferred.iter().any(|known| known == function) {

@@ -178,7 +178,7 @@ fn totals(all: &[Tuning]) -> String {
     let peak = all.iter().map(|t| t.peak_kib).max().unwrap_or(0);
     format!(
         "| figure | value |\n|---|---|\n\
-         | speed-up over the one-strand baseline, median | {} |\n\
+         | speed-up over the one-worker baseline, median | {} |\n\
          | speed-up, lowest | {} |\n\
          | predicted 95 % interval holds the measurement | {} of {} |\n\
          | absolute prediction error, median | {} |\n\

@@ -56,14 +56,14 @@ fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Writes the sum of an object beside it.
 fn seal(object: &Path) -> Result<(), String> {
-    let octets = fs::read(object).map_err(|error| format!("{}: {error}", object.display()))?;
-    fetch::write(&object.with_extension("seal"), &format!("{:016x}\n", fnv1a(&octets)))
+    let bytes = fs::read(object).map_err(|error| format!("{}: {error}", object.display()))?;
+    fetch::write(&object.with_extension("seal"), &format!("{:016x}\n", fnv1a(&bytes)))
 }
 
 /// The sum of 64 bits by Fowler, Noll and Vo, variant 1a.
-fn fnv1a(octets: &[u8]) -> u64 {
-    let step = |sum: u64, octet: &u8| (sum ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3);
-    octets.iter().fold(0xcbf2_9ce4_8422_2325, step)
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 #[cfg(test)]

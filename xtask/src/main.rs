@@ -59,7 +59,7 @@ usage: cargo xtask COMMAND
                 docs/results/memory.md and its plot
   evidence pmu  as `lab pmu`, and write docs/results/pmu.md
   evidence corpus
-                try the detector of tiers on made-up hierarchies, and write
+                try the detector of levels on made-up hierarchies, and write
                 docs/results/memory-corpus.md
   evidence netra
                 fit the simulator of strands to the Netra document, and write docs/results/netra
@@ -73,7 +73,7 @@ usage: cargo xtask COMMAND
                 found
   evidence rlp  run and tune the paths of the Radio Link Protocol, and write docs/results/rlp
   evidence tcp [N]
-                run `linerate tcp`, send N octets in each pattern over a wire that loses and
+                run `linerate tcp`, send N bytes in each pattern over a wire that loses and
                 damages (1e10 unless told otherwise), and write docs/results/tcp.md
   evidence vector-models
                 explore the schemes that share vector registers, and write
@@ -170,9 +170,9 @@ fn evidence(words: &[&str]) -> Result<Task, String> {
         ["fuzz"] => Box::new(protocol::fuzz),
         ["rlp"] => Box::new(rlp::write),
         ["tcp"] => Box::new(|| tcp::write(None)),
-        ["tcp", octets] => {
-            let octets = tcp::octets(octets)?;
-            Box::new(move || tcp::write(Some(&octets)))
+        ["tcp", bytes] => {
+            let bytes = tcp::bytes(bytes)?;
+            Box::new(move || tcp::write(Some(&bytes)))
         }
         ["vector-models"] => Box::new(vector_models::write),
         ["vector-costs"] => Box::new(counts::context::write),
@@ -250,9 +250,9 @@ mod tests {
             ("evidence 0", "`0` is no number of tunings"),
             ("evidence memory x", "`x` is no number of repeats"),
             ("evidence memory -1", "`-1` is no number of repeats"),
-            ("evidence tcp x", "`x` is no number of octets"),
-            ("evidence tcp 0", "`0` is no number of octets"),
-            ("evidence tcp inf", "`inf` is no number of octets"),
+            ("evidence tcp x", "`x` is no number of bytes"),
+            ("evidence tcp 0", "`0` is no number of bytes"),
+            ("evidence tcp inf", "`inf` is no number of bytes"),
             ("evidence tcp 1 2", "there is no `evidence tcp 1 2`"),
         ];
         for (line, expected) in cases {

@@ -7,7 +7,7 @@
 
 use crate::command::{output, program, root};
 use crate::evidence::{build, machine, section};
-use linerate_record::memory::{MemoryReport, MemoryTier};
+use linerate_record::memory::{MemoryLevel, MemoryReport};
 use linerate_record::stats::median;
 use linerate_record::{Body, Record};
 use std::collections::BTreeMap;
@@ -107,15 +107,15 @@ fn document(shown: &str, quiet: &[Run], busy: &[Run]) -> String {
 fn repeated(name: &str, runs: &[Run], quiet: &[Run]) -> String {
     let mut text = format!("## {} times `linerate memory`, {name}\n\n", runs.len());
     text += &conditions(runs);
-    text += "| tier | found | stated | size, median (range) | within 5 % | interval holds it | \
+    text += "| level | found | stated | size, median (range) | within 5 % | interval holds it | \
              ns, median (range) | furthest from the median left alone |\n\
              |---|---|---|---|---|---|---|---|\n";
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    for tier in runs.iter().flat_map(|run| &run.report.tiers) {
-        *names.entry(&tier.name).or_default() += 1;
+    for level in runs.iter().flat_map(|run| &run.report.levels) {
+        *names.entry(&level.name).or_default() += 1;
     }
-    for (tier, found) in names {
-        text += &row(tier, found, runs, quiet);
+    for (level, found) in names {
+        text += &row(level, found, runs, quiet);
     }
     let entries = count(runs.iter().map(|run| {
         let first = run.report.tlb.first().and_then(|level| level.entries.as_number());
@@ -139,9 +139,9 @@ fn conditions(runs: &[Run]) -> String {
 
 fn row(name: &str, found: usize, runs: &[Run], quiet: &[Run]) -> String {
     let sizes: Vec<f64> =
-        tiers(runs, name).filter_map(|tier| tier.size_bytes.as_number()).collect();
+        levels(runs, name).filter_map(|level| level.size_bytes.as_number()).collect();
     let latencies = |runs| -> Vec<f64> {
-        tiers(runs, name).filter_map(|tier| tier.latency_ns.as_number()).collect()
+        levels(runs, name).filter_map(|level| level.latency_ns.as_number()).collect()
     };
     let here = latencies(runs);
     let furthest = median(&latencies(quiet)).map(|alone| {
@@ -154,7 +154,7 @@ fn row(name: &str, found: usize, runs: &[Run], quiet: &[Run]) -> String {
         None => ("-".to_owned(), "-".to_owned()),
         Some(stated) => {
             let near = sizes.iter().filter(|size| (*size / stated - 1.0).abs() <= 0.05).count();
-            let held = tiers(runs, name).filter(|tier| holds(tier, stated)).count();
+            let held = levels(runs, name).filter(|level| holds(level, stated)).count();
             (format!("{near} of {}", runs.len()), format!("{held} of {}", runs.len()))
         }
     };
@@ -168,8 +168,8 @@ fn row(name: &str, found: usize, runs: &[Run], quiet: &[Run]) -> String {
     )
 }
 
-fn tiers<'r>(runs: &'r [Run], name: &'r str) -> impl Iterator<Item = &'r MemoryTier> {
-    runs.iter().flat_map(|run| &run.report.tiers).filter(move |tier| tier.name == name)
+fn levels<'r>(runs: &'r [Run], name: &'r str) -> impl Iterator<Item = &'r MemoryLevel> {
+    runs.iter().flat_map(|run| &run.report.levels).filter(move |level| level.name == name)
 }
 
 fn stated(run: &Run, name: &str) -> Option<f64> {
@@ -177,8 +177,8 @@ fn stated(run: &Run, name: &str) -> Option<f64> {
     view.stated_bytes.map(|bytes| bytes as f64)
 }
 
-fn holds(tier: &MemoryTier, bytes: f64) -> bool {
-    let interval = tier.size_bytes.low.zip(tier.size_bytes.high);
+fn holds(level: &MemoryLevel, bytes: f64) -> bool {
+    let interval = level.size_bytes.low.zip(level.size_bytes.high);
     interval.is_some_and(|(low, high)| (low..=high).contains(&bytes))
 }
 

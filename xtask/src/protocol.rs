@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Radio Link Protocol tried out at length: streams over links that lose, and parsers on octets
+//! The Radio Link Protocol tried out at length: streams over links that lose, and parsers on bytes
 //! that nobody meant; and its stages beside copying. Written to `docs/results` by the runs
 //! themselves.
 //!
@@ -22,7 +22,7 @@ pub(crate) fn loss() -> Result<(), String> {
         "# Streams of the Radio Link Protocol over links that lose\n\n\
          Written by `cargo xtask evidence rlp-loss`, which is\n\
          `cargo bench -p linerate-rlp --bench loss`. Nothing here depends on the machine: chance \
-         comes from\none seed, time is counted in ticks. Every octet given out was compared with \
+         comes from\none seed, time is counted in ticks. Every byte given out was compared with \
          the one sent in its\nplace. What theory says, and where it ends: \
          [rlp.md](../rlp.md).\n\n",
         &table,

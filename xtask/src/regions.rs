@@ -80,7 +80,7 @@ struct Run {
     record: Record,
     outside: StatReport,
     inside: RegionsReport,
-    ticks_per_second: Option<f64>,
+    ticks_per_s: Option<f64>,
 }
 
 impl Run {
@@ -102,10 +102,10 @@ impl Run {
         let Body::Stat(outside) = record.body.clone() else {
             return Err("stat wrote another record".to_owned());
         };
-        let ticks_per_second = inside.provenance.ticks_per_second;
+        let ticks_per_s = inside.provenance.ticks_per_s;
         match inside.body {
             Body::Regions(inside) => {
-                Ok(Self { record, outside: *outside, inside: *inside, ticks_per_second })
+                Ok(Self { record, outside: *outside, inside: *inside, ticks_per_s })
             }
             _ => Err("the example wrote another record".to_owned()),
         }
@@ -119,7 +119,7 @@ impl Run {
     fn inside(&self, region: &str, event: &str) -> Result<f64, String> {
         let region = self.region(region).ok_or("the region was not entered")?;
         if event == ELAPSED {
-            let rate = self.ticks_per_second.ok_or("the rate of the ticks is unknown")?;
+            let rate = self.ticks_per_s.ok_or("the rate of the ticks is unknown")?;
             return Ok(number(&region.ticks)? / rate * 1e6);
         }
         let found = region.events.iter().find(|found| found.name == event);

@@ -9,7 +9,7 @@
 //! The paths take turns, so that what others do to the machine meets all of them. Takes some
 //! minutes: it is not part of CI.
 
-mod one_strand;
+mod one_worker;
 
 use crate::command::root;
 use crate::evidence::{build, kept, machine};
@@ -44,25 +44,25 @@ struct Row {
 const ROWS: [Row; 5] = [
     Row {
         name: "rlp-config1",
-        what: "configuration 1: joined, 12 strands",
+        what: "configuration 1: joined, 12 workers",
         document: Some((224.0, "65 %")),
         model: Some("rlp-t1-config1"),
     },
     Row {
         name: "rlp-config2",
-        what: "configuration 2: split, 12 strands",
+        what: "configuration 2: split, 12 workers",
         document: Some((310.0, "90 %")),
         model: Some("rlp-t1-config2"),
     },
-    Row { name: "rlp-merged", what: "all on one strand", document: None, model: None },
-    Row { name: "rlp-replicated", what: "to completion, 4 strands", document: None, model: None },
-    Row { name: "rlp-reverse", what: "reverse, 3 strands", document: None, model: None },
+    Row { name: "rlp-merged", what: "all on one worker", document: None, model: None },
+    Row { name: "rlp-replicated", what: "to completion, 4 workers", document: None, model: None },
+    Row { name: "rlp-reverse", what: "reverse, 3 workers", document: None, model: None },
 ];
 
 /// Tuned paths: those of the forward direction.
 const TUNED: usize = 4;
 
-/// The path whose tuning is put beside one strand.
+/// The path whose tuning is put beside one worker.
 const FIRST: &str = "rlp-config1";
 
 /// What was found of a row.
@@ -70,7 +70,7 @@ const FIRST: &str = "rlp-config1";
 struct Found {
     runs: Vec<Record>,
     tuned: Option<Record>,
-    over_one_strand: Option<one_strand::Compared>,
+    over_one_worker: Option<one_worker::Compared>,
     model_kpps: Option<f64>,
 }
 
@@ -89,13 +89,13 @@ pub(crate) fn write() -> Result<(), String> {
     }
     for (row, found) in ROWS.iter().zip(&mut found).take(TUNED) {
         eprintln!("tune {}", row.name);
-        found.tuned = tuned(&binary, row.name, &one_strand::place());
+        found.tuned = tuned(&binary, row.name, &one_worker::place());
         if row.name == FIRST && found.tuned.is_some() {
-            found.over_one_strand = Some(one_strand::compare(&binary, &one_strand::place())?);
+            found.over_one_worker = Some(one_worker::compare(&binary, &one_worker::place())?);
         }
     }
     // Not there when no tuning could tell.
-    let _ = fs::remove_file(one_strand::place());
+    let _ = fs::remove_file(one_worker::place());
     for (row, found) in ROWS.iter().zip(&mut found) {
         if let Some(model) = row.model {
             let plan = record(&binary, &["plan", "--machine", "t1", &example(model)])?;
@@ -147,7 +147,7 @@ fn document(found: &[Found]) -> Result<String, String> {
          Written by `cargo xtask evidence rlp`; the method is in [method.md](../../method.md), the \
          protocol in [rlp.md](../../rlp.md).\n\n\
          - **document**: \"Netra Data Plane Software Suite 2.0\", chapter 10, measured on an \
-         UltraSPARC T1 of 1.2 GHz with 32 strands, frames of 342 octets from four lines of 1 Gb/s\n\
+         UltraSPARC T1 of 1.2 GHz with 32 strands, frames of 342 bytes from four lines of 1 Gb/s\n\
          - **simulated**: what `linerate plan --machine t1` says of that machine (tier `model`; \
          its costs were fitted to the document's figures, see \
          [simulator.md](../netra/simulator.md))\n\
@@ -158,7 +158,7 @@ fn document(found: &[Found]) -> Result<String, String> {
     let _ = writeln!(text, "\n- beside it: {}\n", others(found));
     rates(found, &mut text);
     tunings(found, &mut text);
-    strands(found, &mut text);
+    workers(found, &mut text);
     Ok(text)
 }
 
@@ -199,7 +199,7 @@ fn percent(share: Option<f64>) -> String {
 /// Kpps of a flow, and the share of the line: the document's, the simulator's, ours.
 fn rates(found: &[Found], text: &mut String) {
     *text += "## Thousand packets per second on each of four flows\n\n\
-              Frames of 342 octets with check sequence; a line of 1 Gb/s carries 345.3 kpps of \
+              Frames of 342 bytes with check sequence; a line of 1 Gb/s carries 345.3 kpps of \
               them.\n\n\
               | path | document | share of line | simulated | here | lowest to highest run | \
               share of line |\n|---|---:|---:|---:|---:|---|---:|\n";
@@ -224,9 +224,9 @@ fn rates(found: &[Found], text: &mut String) {
     let _ = writeln!(
         text,
         "\nConfiguration 2 over configuration 1: {} in the document, {} simulated, {} here. There, \
-         splitting took a look at an interface on which nothing comes out of the strand that set \
-         the pace; each strand had a hardware thread. Here that look is one at an empty queue in \
-         memory, and where there are fewer processors than strands, strands take turns on them: \
+         splitting took a look at an interface on which nothing comes out of the worker that set \
+         the pace; each worker had a hardware thread. Here that look is one at an empty queue in \
+         memory, and where there are fewer processors than workers, workers take turns on them: \
          these rates are right for the work done, and say nothing about twelve processors.\n",
         number(Some(310.0 / 224.0), 2),
         number(simulated, 2),
@@ -273,17 +273,17 @@ fn tunings(found: &[Found], text: &mut String) {
         );
     }
     text.push('\n');
-    let compared = found.iter().find_map(|found| found.over_one_strand.as_ref());
-    *text += &compared.map_or_else(one_strand::none, one_strand::Compared::section);
+    let compared = found.iter().find_map(|found| found.over_one_worker.as_ref());
+    *text += &compared.map_or_else(one_worker::none, one_worker::Compared::section);
 }
 
-/// What the strands of each path did: ours by stage over its replicas, and the document's cycles
+/// What the workers of each path did: ours by stage over its replicas, and the document's cycles
 /// per instruction.
-fn strands(found: &[Found], text: &mut String) {
+fn workers(found: &[Found], text: &mut String) {
     *text += "## Stage by stage\n\nOurs: packets and drops of all runs; ticks are the median over \
               runs and replicas and those of the tuned mapping, of the timestamp counter, waiting \
-              excluded, in windows without preemption (few where strands share processors). \
-              The document has cycles per instruction of its strands (tables 10-6 and \
+              excluded, in windows without preemption (few where workers share processors). \
+              The document has cycles per instruction of its workers (tables 10-6 and \
               10-7).\n\n\
               | path | stage | packets | ticks per packet | cycles per instruction | document | \
               drops |\n|---|---|---:|---:|---:|---:|---:|\n";
@@ -321,10 +321,10 @@ fn run_of(record: &Record) -> Option<&RunReport> {
     }
 }
 
-/// The stages of a path in order, without the ends of strands.
+/// The stages of a path in order, without the ends of workers.
 fn stage_names(report: &RunReport) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for stage in report.strands.iter().flat_map(|strand| &strand.stages) {
+    for stage in report.workers.iter().flat_map(|worker| &worker.stages) {
         let is_end = ["source", "sink", "ring in", "ring out"].contains(&stage.name.as_str());
         if !is_end && !names.contains(&stage.name) {
             names.push(stage.name.clone());
@@ -334,11 +334,11 @@ fn stage_names(report: &RunReport) -> Vec<String> {
 }
 
 fn stages_of<'r>(report: &'r RunReport, name: &str) -> impl Iterator<Item = &'r StageReport> {
-    let stages = report.strands.iter().flat_map(|strand| &strand.stages);
+    let stages = report.workers.iter().flat_map(|worker| &worker.stages);
     stages.filter(move |stage| stage.name == name)
 }
 
-/// Cycles per instruction of the document's strands.
+/// Cycles per instruction of the document's workers.
 fn document_cpi(path: &str, stage: &str) -> &'static str {
     match (path, stage) {
         ("rlp-config1", "PDSN_RXTX") => "9.07",

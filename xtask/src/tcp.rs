@@ -17,11 +17,11 @@ const RESULT: &str = "docs/results/tcp.md";
 /// Where the plots of the wire that copies go.
 const PLOTS: &str = "docs/results/tcp";
 
-/// Octets that the proof sends in each pattern, unless told otherwise.
-const OCTETS: &str = "1e10";
+/// Bytes that the proof sends in each pattern, unless told otherwise.
+const BYTES: &str = "1e10";
 
 /// Of these, sending takes weeks.
-const MOST_OCTETS: f64 = 1e15;
+const MOST_BYTES: f64 = 1e15;
 
 /// How long each wire is measured.
 const TIME: &str = "20s";
@@ -38,19 +38,19 @@ const GOALS: [(&str, &str, Option<f64>, f64); 4] = [
     ("smoltcp", "jumbo", None, 0.85),
 ];
 
-/// A number of octets, as the proof takes it.
-pub(crate) fn octets(text: &str) -> Result<String, String> {
-    let is_number = text.parse::<f64>().is_ok_and(|octets| (1.0..=MOST_OCTETS).contains(&octets));
+/// A number of bytes, as the proof takes it.
+pub(crate) fn bytes(text: &str) -> Result<String, String> {
+    let is_number = text.parse::<f64>().is_ok_and(|bytes| (1.0..=MOST_BYTES).contains(&bytes));
     if is_number {
         Ok(text.to_owned())
     } else {
-        Err(format!("`{text}` is no number of octets; give one, such as {OCTETS}"))
+        Err(format!("`{text}` is no number of bytes; give one, such as {BYTES}"))
     }
 }
 
 /// Measures and writes.
-pub(crate) fn write(octets: Option<&str>) -> Result<(), String> {
-    let octets = octets.unwrap_or(OCTETS);
+pub(crate) fn write(bytes: Option<&str>) -> Result<(), String> {
+    let bytes = bytes.unwrap_or(BYTES);
     let binary = build()?;
     lwip::ensure()?;
     let mut runs = Vec::new();
@@ -58,13 +58,13 @@ pub(crate) fn write(octets: Option<&str>) -> Result<(), String> {
         eprintln!("linerate tcp --wire {wire}");
         runs.push((wire, measure(&binary, &[&["--time", TIME, "--wire", wire], plots].concat())?));
     }
-    eprintln!("bench proof, {octets} octets in each pattern");
+    eprintln!("bench proof, {bytes} bytes in each pattern");
     let arguments = ["bench", "--quiet", "--locked", "-p", "linerate-tcpbench", "--bench", "proof"];
-    let proof = output(cargo(&[&arguments[..], &["--", octets]].concat()))?;
+    let proof = output(cargo(&[&arguments[..], &["--", bytes]].concat()))?;
     let proof = String::from_utf8(proof).map_err(|error| error.to_string())?;
     eprintln!("linerate tcp --law");
     runs.push(("law", measure(&binary, &LAW)?));
-    let text = document(&runs, &proof, octets);
+    let text = document(&runs, &proof, bytes);
     fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
     println!("{RESULT}");
     Ok(())
@@ -78,7 +78,7 @@ fn measure(binary: &Path, arguments: &[&str]) -> Result<(String, Record), String
     recorded(command)
 }
 
-fn document(runs: &[(&str, (String, Record))], proof: &str, octets: &str) -> String {
+fn document(runs: &[(&str, (String, Record))], proof: &str, bytes: &str) -> String {
     let mut text = "# TCP stacks and their routines\n\n\
         Written by `cargo xtask evidence tcp`; the method is in [method.md](../method.md). Ratios \
         hold within a run. Rates are per second of processor time of client, server and wire in \
@@ -102,7 +102,7 @@ fn document(runs: &[(&str, (String, Record))], proof: &str, octets: &str) -> Str
         };
         text += &section(&format!("linerate tcp {arguments}"), printed);
     }
-    text += &section(&format!("cargo bench -p linerate-tcpbench --bench proof -- {octets}"), proof);
+    text += &section(&format!("cargo bench -p linerate-tcpbench --bench proof -- {bytes}"), proof);
     text.trim_end().to_owned() + "\n"
 }
 

@@ -16,8 +16,8 @@ const FOLDER: &str = "docs/tutorials";
 /// Rows that the check compares, by how they begin: events that two compilers agree on.
 const COMPARED: &str = "l1d_misses ";
 
-/// Rows that every machine has, by how they begin: the nearest tier of the memory, the farthest,
-/// how much time was taken away, the strand of a dump that is read, and the routines of a stack.
+/// Rows that every machine has, by how they begin: the nearest level of the memory, the farthest,
+/// how much time was taken away, the worker of a dump that is read, and the routines of a stack.
 const PRESENT: [&str; 6] = ["L1  ", "memory  ", "noise  ", "cpu 4  ", "selected  ", "stack  "];
 
 /// As far as two compilers may differ in these.

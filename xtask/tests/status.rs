@@ -7,7 +7,7 @@ use std::process::Command;
 fn run(words: &[&str]) -> (Option<i32>, String, String) {
     let ended = Command::new(env!("CARGO_BIN_EXE_xtask")).args(words).output();
     let ended = ended.expect("the program can be started");
-    let text = |octets| String::from_utf8(octets).expect("all it says is text");
+    let text = |bytes| String::from_utf8(bytes).expect("all it says is text");
     (ended.status.code(), text(ended.stdout), text(ended.stderr))
 }
 

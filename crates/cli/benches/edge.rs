@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The edge router of `examples/edge.toml` on one strand, in memory: ticks per packet beside the
+//! The edge router of `examples/edge.toml` on one worker, in memory: ticks per packet beside the
 //! bound, and what the profile costs.
 //!
 //! In each round three things run in random order on the same processor: the path with its profile,
@@ -15,9 +15,9 @@ use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{Account, Job, Outcome, RunError, Watch, run, steering};
 use linerate_dataplane::{pool::Pool, runner::run_unmetered};
 use linerate_linux as linux;
-use linerate_machine::ticks::{ticks, ticks_per_second};
+use linerate_machine::ticks::{ticks, ticks_per_s};
 use linerate_path::check::read;
-use linerate_path::keys::IMIX_OCTETS;
+use linerate_path::keys::IMIX_BYTES;
 use linerate_path::model::{Mapping, Path, RunLength, RunOptions};
 use linerate_record::stats::median_interval;
 use linerate_stages::{KINDS, specs};
@@ -27,9 +27,9 @@ use std::convert::Infallible;
 use std::hint::black_box;
 
 const SECONDS: f64 = 0.25;
-const BUFFER_OCTETS: u32 = 2_048;
+const BUFFER_BYTES: u32 = 2_048;
 
-/// Buffers the bound copies into: what one strand keeps in turn.
+/// Buffers the bound copies into: what one worker keeps in turn.
 const WARM_BUFFERS: usize = 32;
 
 /// Involuntary switches per second of a round above which it is dropped.
@@ -58,8 +58,8 @@ impl Bench {
         let watch = Watch::unattended();
         let before = Charged::now(&self.clock);
         let report = runner(&job, &watch).expect("the edge path runs").report;
-        let strand = &report.strands[0];
-        self.per_packet(before, strand.cpu_ns, strand.stages[0].packets)
+        let worker = &report.workers[0];
+        self.per_packet(before, worker.cpu_ns, worker.stages[0].packets)
     }
 
     /// A run is no window: it is too long to be clean, and its CPU time leaves out when the thread
@@ -72,10 +72,10 @@ impl Bench {
 
     /// The bound: every frame copied into a buffer, nothing looked at.
     fn copy(&self) -> Cost {
-        let mut pool = Pool::new(WARM_BUFFERS, BUFFER_OCTETS as usize);
+        let mut pool = Pool::new(WARM_BUFFERS, BUFFER_BYTES as usize);
         let mut packets = pool.packets(0);
         let mut account = Account::default();
-        let end = ticks() + (self.seconds * ticks_per_second()) as u64;
+        let end = ticks() + (self.seconds * ticks_per_s()) as u64;
         let before = Charged::now(&self.clock);
         let mut copied = 0_u64;
         while ticks() < end {
@@ -101,8 +101,8 @@ fn edge() -> Path {
 
 fn imix(path: &Path) -> Traffic {
     let steers = steering(path, KINDS).expect("the example's stages");
-    let generator = Generator { sizes: &IMIX_OCTETS, flows: 1_024, seed: 1 };
-    Traffic::generate(generator, BUFFER_OCTETS, &steers).expect("IMIX fits the buffers")
+    let generator = Generator { sizes: &IMIX_BYTES, flows: 1_024, seed: 1 };
+    Traffic::generate(generator, BUFFER_BYTES, &steers).expect("IMIX fits the buffers")
 }
 
 /// What runs in each round.
@@ -147,8 +147,8 @@ fn main() {
         println!("edge: no round without preemption");
         return;
     }
-    let ticks_per_ns = ticks_per_second() / 1e9;
-    println!("edge path on one strand, IMIX 7:4:1, burst {}", bench.path.run.burst);
+    let ticks_per_ns = ticks_per_s() / 1e9;
+    println!("edge path on one worker, IMIX 7:4:1, burst {}", bench.path.run.burst);
     (0..CONTESTANTS.len()).for_each(|which| print(&costs, which, ticks_per_ns));
     for (name, ratio) in ratios.into_iter().filter_map(|(name, ratio)| Some((name, ratio?))) {
         println!("{name:26} {:7.4} ({:.4} to {:.4})", ratio.value, ratio.low, ratio.high);

@@ -44,7 +44,7 @@ Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answ
 pub(crate) enum Command {
     /// Measure a packet path, name its bottleneck, try better mappings, keep the best
     Tune(TuneArgs),
-    /// Run a packet path with its mapping as given, and profile every strand
+    /// Run a packet path with its mapping as given, and profile every worker
     Run(RunArgs),
     /// Predict a mapping before it runs, and say what to change: merge, replicate, split, ...
     Plan(PlanArgs),
@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Measure checksum and copy: every variant beside its bound, warm, cold and mixed
     Kernels(KernelsArgs),
-    /// Find the tiers of the memory, what a miss costs, what translation and noise add
+    /// Find the levels of the memory, what a miss costs, what translation and noise add
     Memory(MemoryArgs),
     /// Count events of a command, a process or processors: instructions, misses, switches, ...
     Stat(StatArgs),
@@ -143,10 +143,10 @@ pub(crate) struct RunArgs {
     /// Only check the file and its capture
     #[arg(long)]
     pub(crate) check: bool,
-    /// Allow more strands than processors: they take turns, so times mean little
+    /// Allow more workers than processors: they take turns, so times mean little
     #[arg(long)]
     pub(crate) oversubscribe: bool,
-    /// Recount the octets after every stage
+    /// Recount the bytes after every stage
     #[arg(long)]
     pub(crate) audit: bool,
 }
@@ -177,9 +177,9 @@ pub(crate) struct KernelsArgs {
     /// "selected" is what callers get who name none
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// Only these sizes in octets, separated by commas, 1 to 65536, and no mixes of sizes
+    /// Only these sizes in bytes, separated by commas, 1 to 65536, and no mixes of sizes
     #[arg(
-        long, value_name = "OCTETS", value_delimiter = ',', value_parser = size,
+        long, value_name = "BYTES", value_delimiter = ',', value_parser = size,
         allow_negative_numbers = true
     )]
     pub(crate) size: Vec<u32>,
@@ -194,7 +194,7 @@ pub(crate) struct KernelsArgs {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) plots: Plots,
-    /// Draw the order of routines, the octets and the mixes by this number
+    /// Draw the order of routines, the bytes and the mixes by this number
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -267,7 +267,7 @@ fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<
 
 fn size(text: &str) -> Result<u32, String> {
     let size = text.parse().ok().filter(|size| (1..=SIZE_MAX).contains(size));
-    size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} octets"))
+    size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} bytes"))
 }
 
 pub(crate) fn cpu(text: &str) -> Result<u32, String> {

@@ -9,7 +9,7 @@ use crate::{machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, FRAME_MAX, FRAME_MIN, Processor};
 use linerate_explain::budget::{
-    BudgetInputs, FCS_OCTETS, budget as budget_of, line_of, mean_octets, shortfall,
+    BudgetInputs, FCS_BYTES, budget as budget_of, line_of, mean_bytes, shortfall,
 };
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
-Frames count with their FCS; the line carries 20 octets more of each. IMIX is 64, 594 and 1518
-octets at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/cmt/data/processors.
+Frames count with their FCS; the line carries 20 bytes more of each. IMIX is 64, 594 and 1518
+bytes at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/cmt/data/processors.
 Nothing is measured but the clock of `this`.
 Examples:
 
@@ -42,7 +42,7 @@ pub(crate) struct BudgetArgs {
     /// The line, e.g. 25Gb/s (default: that of the record, or 10Gb/s)
     #[arg(long, value_name = "RATE", value_parser = line)]
     line: Option<f64>,
-    /// Sizes of frames in octets, FCS included (default: those of RFC 2544, and 342)
+    /// Sizes of frames in bytes, FCS included (default: those of RFC 2544, and 342)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frame)]
     frame: Vec<u32>,
     /// The processor: t1, t2, this, or a TOML file
@@ -113,7 +113,7 @@ fn instructions(text: &str) -> Result<f64, String> {
 
 fn frame(text: &str) -> Result<u32, String> {
     let frame = text.parse().ok().filter(|frame| (FRAME_MIN..=FRAME_MAX).contains(frame));
-    frame.ok_or_else(|| format!("a frame has {FRAME_MIN} to {FRAME_MAX} octets, FCS included"))
+    frame.ok_or_else(|| format!("a frame has {FRAME_MIN} to {FRAME_MAX} bytes, FCS included"))
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -228,7 +228,7 @@ fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     let unknown =
         |why: String| Failure::new(format!("the core clock is unknown ({why}): give --clock GHZ"));
     let ratio = core_cycles_per_tick().map_err(|error| unknown(error.to_string()))?;
-    let rate = provenance.ticks_per_second.ok_or_else(|| unknown("no rate of ticks".to_owned()))?;
+    let rate = provenance.ticks_per_s.ok_or_else(|| unknown("no rate of ticks".to_owned()))?;
     let [ghz, low, high] = [ratio.value, ratio.low, ratio.high].map(|ratio| ratio * rate / 1e9);
     let confidence = three_digits(100.0 * ratio.confidence);
     let source = format!(
@@ -242,8 +242,8 @@ fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
 /// The rate of a path, from a record.
 struct Run {
     packets_per_s: f64,
-    /// Mean octets of a frame, FCS included.
-    frame_octets: f64,
+    /// Mean bytes of a frame, FCS included.
+    frame_bytes: f64,
     /// The line of its path.
     line_bits_per_s: Option<f64>,
     /// The processor it was measured on.
@@ -264,10 +264,10 @@ impl Run {
         })?;
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0);
         let kpps = kpps.ok_or_else(|| fail("it has no throughput".to_owned()))?;
-        let octets = mean_octets(&run).ok_or_else(|| fail("it took no packets".to_owned()))?;
+        let bytes = mean_bytes(&run).ok_or_else(|| fail("it took no packets".to_owned()))?;
         Ok(Self {
             packets_per_s: kpps * 1e3,
-            frame_octets: octets + FCS_OCTETS,
+            frame_bytes: bytes + FCS_BYTES,
             line_bits_per_s: line_of(&run),
             processor,
         })
@@ -275,7 +275,7 @@ impl Run {
 
     /// How it compares with the line.
     fn against(&self, line_bits_per_s: f64) -> Shortfall {
-        shortfall(self.packets_per_s, self.frame_octets, line_bits_per_s)
+        shortfall(self.packets_per_s, self.frame_bytes, line_bits_per_s)
     }
 }
 

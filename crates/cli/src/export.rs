@@ -108,9 +108,9 @@ fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
 /// GHz of the ticks of a record, where they are ticks.
 fn clock(record: &Record) -> Option<f64> {
     match &record.body {
-        Body::Run(run) => Some(run.ticks_per_second / 1e9),
-        Body::Tune(tune) => Some(tune.tuned.ticks_per_second / 1e9),
-        Body::Regions(_) => record.provenance.ticks_per_second.map(|rate| rate / 1e9),
+        Body::Run(run) => Some(run.ticks_per_s / 1e9),
+        Body::Tune(tune) => Some(tune.tuned.ticks_per_s / 1e9),
+        Body::Regions(_) => record.provenance.ticks_per_s.map(|rate| rate / 1e9),
         Body::Strands(report) => report.machine.as_ref().map(|machine| machine.clock_ghz),
         _ => None,
     }

@@ -105,17 +105,17 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     emit::emit(&args.output, &Record { provenance, body: Body::Strands(Box::new(report)) })
 }
 
-/// Octets that are no UTF-8, such as noise on a console, are replaced: they damage their line only.
+/// Bytes that are no UTF-8, such as noise on a console, are replaced: they damage their line only.
 fn read(file: &Path) -> Result<String, Failure> {
-    let octets = if file == Path::new("-") {
-        let mut octets = Vec::new();
-        io::Read::read_to_end(&mut io::stdin().lock(), &mut octets).map(|_| octets)
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes).map(|_| bytes)
     } else {
         fs::read(file)
     };
-    let octets =
-        octets.map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
-    Ok(String::from_utf8_lossy(&octets).into_owned())
+    let bytes =
+        bytes.map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {

@@ -49,11 +49,11 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
     let report = KernelsReport { sizes_named: !args.size.is_empty(), ..report };
-    let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
+    let (is_wrong, interrupted) = (!report.wrong.is_empty(), report.interrupted);
     let drawing = args.plots.draw(|| plots::any(linerate_report::svg::kernels(&report), WHY_NONE));
     let record = Record { provenance, body: Body::Kernels(Box::new(report)) };
     also(emit::emit(&args.output, &record), drawing.write(args.output.quiet()))?;
-    if is_interrupted {
+    if interrupted {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
     Ok(if is_wrong { Answer::No } else { Answer::Done })

@@ -6,12 +6,12 @@ use crate::failure::Failure;
 use crate::files::Files;
 use crate::kinds::{kind, kinds, source, specs};
 use linerate_dataplane::generator::Generator;
-use linerate_dataplane::pool::MAX_BUFFER_OCTETS;
+use linerate_dataplane::pool::MAX_BUFFER_BYTES;
 use linerate_dataplane::traffic::{Traffic, TrafficError};
 use linerate_dataplane::{RunError, steering};
 use linerate_kernels::Kernels;
 use linerate_path::check::{Described, read};
-use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEAD_OCTETS};
+use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEAD_BYTES};
 use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
 use linerate_tune::kernels;
@@ -72,22 +72,22 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
         })?,
     };
     let traffic = match &described.path.source {
-        Source::Capture { file: capture, buffer_octets } => {
-            captured(file, capture, |octets| Traffic::from_capture(octets, *buffer_octets, &steers))
+        Source::Capture { file: capture, buffer_bytes } => {
+            captured(file, capture, |bytes| Traffic::from_capture(bytes, *buffer_bytes, &steers))
                 .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
         }
         Source::Registered(used) => {
-            let made = |octets: &[u8]| {
-                let inner = Traffic::from_capture(octets, MAX_BUFFER_OCTETS as u32, &[])?;
+            let made = |bytes: &[u8]| {
+                let inner = Traffic::from_capture(bytes, MAX_BUFFER_BYTES as u32, &[])?;
                 let kind = source(&used.kind).expect("the checker knows the same kinds");
                 (kind.traffic)(used, &inner, &steers)
             };
             captured(file, &used.file, made)
                 .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
         }
-        Source::Generator { sizes, flows, seed, buffer_octets } => {
+        Source::Generator { sizes, flows, seed, buffer_bytes } => {
             let generator = Generator { sizes, flows: *flows, seed: *seed };
-            Traffic::generate(generator, *buffer_octets, &steers).map_err(|error| {
+            Traffic::generate(generator, *buffer_bytes, &steers).map_err(|error| {
                 at(described.problem_at_key("source", "kind", &error.to_string()))
             })?
         }
@@ -95,8 +95,8 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
     let mut path = described.path;
     path.kernels = kernels.name().to_owned();
     override_options(&mut path, common)?;
-    let goal_kpps = goal_kpps(&path, common, traffic.mean_octets())?;
-    refuse_hopeless(goal_kpps, offered_kpps(&path, traffic.mean_octets()))?;
+    let goal_kpps = goal_kpps(&path, common, traffic.mean_bytes())?;
+    refuse_hopeless(goal_kpps, offered_kpps(&path, traffic.mean_bytes()))?;
     Ok(Loaded { text, path, kernels, traffic, goal_kpps })
 }
 
@@ -107,16 +107,16 @@ fn captured(
     make: impl Fn(&[u8]) -> Result<Traffic, TrafficError>,
 ) -> Result<Traffic, String> {
     let place = next_to(path, capture);
-    let octets =
+    let bytes =
         fs::read(&place).map_err(|error| format!("cannot read {}: {error}", place.display()))?;
-    make(&octets).map_err(|error| format!("{}: {error}", place.display()))
+    make(&bytes).map_err(|error| format!("{}: {error}", place.display()))
 }
 
-fn goal_kpps(path: &Path, common: &Common, mean_octets: f64) -> Result<Option<f64>, Failure> {
+fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64>, Failure> {
     match (common.goal, path.line) {
         (None, _) => Ok(None),
         (Some(Goal::PacketsPerSecond(packets)), _) => Ok(Some(packets / 1e3)),
-        (Some(Goal::Line), Some(line)) => Ok(Some(line.packets_per_second(mean_octets) / 1e3)),
+        (Some(Goal::Line), Some(line)) => Ok(Some(line.packets_per_second(mean_bytes) / 1e3)),
         (Some(Goal::Line), None) => Err(Failure::new(
             "--goal line needs the rate of the line: add [line] rate = \"10Gb/s\" to the path",
         )),
@@ -124,8 +124,8 @@ fn goal_kpps(path: &Path, common: &Common, mean_octets: f64) -> Result<Option<f6
 }
 
 /// The rate at which packets are offered, thousand per second; `None` when it has no fixed value.
-fn offered_kpps(path: &Path, mean_octets: f64) -> Option<f64> {
-    let wire_bits = 8.0 * (mean_octets + WIRE_OVERHEAD_OCTETS as f64);
+fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
+    let wire_bits = 8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64);
     match path.run.rate {
         Rate::PacketsPerSecond(packets) => Some(packets / 1e3),
         Rate::BitsPerSecond(bits) => Some(bits / wire_bits / 1e3),

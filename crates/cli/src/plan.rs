@@ -14,7 +14,7 @@ use linerate_cmt::planner::{self, Simulation};
 use linerate_cmt::processor::Processor;
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::mapping::describe;
-use linerate_path::model::{Path, Rate, Source, WIRE_OVERHEAD_OCTETS};
+use linerate_path::model::{Path, Rate, Source, WIRE_OVERHEAD_BYTES};
 use linerate_plan::formula::{self, Formula};
 use linerate_plan::inputs::{Inputs, InputsError, Processors};
 use linerate_plan::kernels::advise;
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 Costs come from the record of a run or tune of this path, or from [costs] in its file. On this
-machine strands are taken to have a processor each. Machines whose strands share pipes (t1, t2, or a
+machine workers are taken to have a processor each. Machines whose strands share pipes (t1, t2, or a
 TOML file like those in crates/cmt/data/processors) are simulated, with costs in instructions.
 Examples:
 
@@ -192,8 +192,8 @@ fn elsewhere(
 /// Thousand packets per second offered to each flow; `None` where they come as fast as they are
 /// taken.
 fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Option<f64>, Failure> {
-    let octets = || {
-        mean_octets(&path.source).ok_or_else(|| {
+    let bytes = || {
+        mean_bytes(&path.source).ok_or_else(|| {
             Failure::new(
                 "[run] rate is bits per second, and the size of packets is in a capture: give \
                  packets per second",
@@ -212,13 +212,13 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
         Rate::Line => line_kpps,
         Rate::PacketsPerSecond(packets) => Some(per_flow(packets)),
         Rate::BitsPerSecond(bits) => {
-            Some(per_flow(bits / 8.0 / (octets()? + WIRE_OVERHEAD_OCTETS as f64)))
+            Some(per_flow(bits / 8.0 / (bytes()? + WIRE_OVERHEAD_BYTES as f64)))
         }
     })
 }
 
-/// Mean octets of a frame, where the description of the source says it.
-fn mean_octets(source: &Source) -> Option<f64> {
+/// Mean bytes of a frame, where the description of the source says it.
+fn mean_bytes(source: &Source) -> Option<f64> {
     match source {
         Source::Generator { sizes, .. } => {
             let sum: f64 = sizes.iter().map(|size| f64::from(*size)).sum();
@@ -226,7 +226,7 @@ fn mean_octets(source: &Source) -> Option<f64> {
         }
         Source::Registered(used) => {
             let spec = specs().sources.iter().find(|spec| spec.kind == used.kind)?;
-            (spec.frame_octets)(&used.params).map(f64::from)
+            (spec.frame_bytes)(&used.params).map(f64::from)
         }
         Source::Capture { .. } => None,
     }
@@ -243,8 +243,8 @@ fn no_costs(args: &PlanArgs) -> Failure {
 /// Packets per second that the line of one flow carries, thousand; `None` without a line or where
 /// the size of packets is in a capture.
 fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
-    let octets = mean_octets(&path.source)?;
-    Some(path.line?.packets_per_second(octets) / 1e3 / f64::from(flows))
+    let bytes = mean_bytes(&path.source)?;
+    Some(path.line?.packets_per_second(bytes) / 1e3 / f64::from(flows))
 }
 
 /// A run of the path, from a record.
@@ -285,7 +285,7 @@ impl Recorded {
     fn inputs(&self, path: &Path, processors: Processors) -> Result<Inputs, Failure> {
         Inputs::from_run(&self.run, path, self.burst, processors, &self.from).map_err(|error| {
             match error {
-                InputsError::TooFewStrands { .. } => Failure::new(error),
+                InputsError::TooFewWorkers { .. } => Failure::new(error),
                 of_record => Failure::new(format!("--from: {of_record}")),
             }
         })

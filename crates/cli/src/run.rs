@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let loaded = load(common)?;
     let cpus = processors(common)?;
     let path = &loaded.path;
-    let strands = assign(path, &path.mapping, &cpus, args.oversubscribe).map_err(Failure::new)?;
+    let workers = assign(path, &path.mapping, &cpus, args.oversubscribe).map_err(Failure::new)?;
     let sink = match &path.sink {
         Sink::Capture { file, .. } => Some(PathBuf::from(file)),
         Sink::Null => None,
@@ -48,12 +48,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     progress.step(&describe(&path.mapping, &path.stages));
     let counting = Counting::of_this_machine();
     let job = Job {
-        oversubscribe: path.mapping.strands() > cpus.len(),
+        oversubscribe: path.mapping.workers() > cpus.len(),
         audit: args.audit,
         kernels: loaded.kernels,
         replay: true,
         counting: Some(&counting),
-        ..Job::new(path, kinds(), &loaded.traffic, &strands)
+        ..Job::new(path, kinds(), &loaded.traffic, &workers)
     };
     let show = |_: &str, share: f64| progress.at(share);
     let watch = Watch::new(stop, &show);
@@ -107,13 +107,13 @@ fn failed(
 fn checked(loaded: &Loaded) -> String {
     let (path, traffic) = (&loaded.path, &loaded.traffic);
     let mut text = format!(
-        "{}: {} stages, {} strands: {}\n{} packets of {:.1} octets on average\n",
+        "{}: {} stages, {} workers: {}\n{} packets of {:.1} bytes on average\n",
         path.name,
         path.stages.len(),
-        path.mapping.strands(),
+        path.mapping.workers(),
         describe(&path.mapping, &path.stages),
         traffic.len(),
-        traffic.mean_octets(),
+        traffic.mean_bytes(),
     );
     for (cause, packets) in traffic.rejected() {
         text += &format!("left out: {packets} {cause}\n");

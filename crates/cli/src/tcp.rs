@@ -39,8 +39,8 @@ pub(crate) struct TcpArgs {
     /// How frames reach the receiver
     #[arg(long, value_enum, default_value_t = Wire::Copy)]
     wire: Wire,
-    /// Octets of each send and receive buffer, from which the window follows; 16384 to 4194304
-    #[arg(long, value_name = "OCTETS", default_value_t = 256 << 10,
+    /// Bytes of each send and receive buffer, from which the window follows; 16384 to 4194304
+    #[arg(long, value_name = "BYTES", default_value_t = 256 << 10,
         value_parser = clap::value_parser!(u32).range(16_384..=4_194_304))]
     buffer: u32,
     /// Lengths of messages in the mixed pattern: a name, --list has them, or 40:7,576:4,1500:1
@@ -52,7 +52,7 @@ pub(crate) struct TcpArgs {
     /// Run on this logical processor (default: the first that `run` would take)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     cpu: Option<u32>,
-    /// Draw octets, lengths, losses and the order of sets by this number
+    /// Draw bytes, lengths, losses and the order of sets by this number
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Fit the law of throughput under loss, C * MSS / (RTT * sqrt(loss)), and nothing else

@@ -75,7 +75,7 @@ pub enum NoChip {
         name: String,
     },
     /// More strands share a pipe than the simulator takes.
-    TooManyStrands {
+    TooManyWorkers {
         /// The processor.
         name: String,
         /// Strands per pipe.
@@ -101,7 +101,7 @@ impl fmt::Display for NoChip {
                 "{name} cannot be simulated: only pipes that issue one instruction per cycle can; \
                  where that is so, say `instructions_per_cycle = 1.0` in its file"
             ),
-            Self::TooManyStrands { name, strands } => write!(
+            Self::TooManyWorkers { name, strands } => write!(
                 f,
                 "{name} cannot be simulated: {strands} strands share a pipe; at most \
                  {STRANDS_PER_PIPE_MAX} can"
@@ -131,7 +131,7 @@ impl Chip {
         }
         let strands = processor.strands_per_pipe;
         if strands > STRANDS_PER_PIPE_MAX {
-            return Err(NoChip::TooManyStrands { name: name(), strands });
+            return Err(NoChip::TooManyWorkers { name: name(), strands });
         }
         if processor.strands() > STRANDS_MAX {
             return Err(NoChip::TooLarge { name: name(), strands: processor.strands() });

@@ -42,7 +42,7 @@ use linerate_plan::predictor::{
 };
 use linerate_plan::search::{self, ONE_STATE, Subject};
 use linerate_record::plan::{
-    Bottleneck, Change, Model, PlanReport, PlannedStrand, Proof, Search, StrandsBeside,
+    Bottleneck, Change, Model, PlanReport, PlannedWorker, Proof, Search, WorkersBeside,
 };
 use linerate_record::tune::RuledOut;
 use linerate_record::units::three_digits;
@@ -155,14 +155,14 @@ impl<'a> Planning<'a> {
     }
 
     /// Strands beside the path that poll, and not where they do as written.
-    fn moved(&self, setup: &Setup) -> Vec<StrandsBeside> {
+    fn moved(&self, setup: &Setup) -> Vec<WorkersBeside> {
         let written = &self.simulator.simulation.costs.neighbours;
         let is_there = |beside: &Beside| {
             written.iter().any(|one| one.name == beside.name && one.cpus == beside.cpus)
         };
         let polls = setup.beside.iter().filter(|beside| beside.does == Idling::Polls);
         let moved = polls.filter(|beside| !is_there(beside));
-        moved.map(|one| StrandsBeside { name: one.name.clone(), cpus: one.cpus.clone() }).collect()
+        moved.map(|one| WorkersBeside { name: one.name.clone(), cpus: one.cpus.clone() }).collect()
     }
 }
 
@@ -259,7 +259,7 @@ impl Planner for Planning<'_> {
         let after = self.simulated(predicted);
         let busy = match after.is_line_reached() {
             true => String::new(),
-            false => format!(", or idle polls on strand {}", after.most().1.name),
+            false => format!(", or idle polls on worker {}", after.most().1.name),
         };
         let sentence = format!(
             "run it on such a machine and count the packets of a flow: less than {} kpps{busy}, \
@@ -273,8 +273,8 @@ impl Planner for Planning<'_> {
         self.simulated(&self.written).bottleneck()
     }
 
-    fn strands(&self) -> Vec<PlannedStrand> {
-        self.simulated(&self.written).strands()
+    fn workers(&self) -> Vec<PlannedWorker> {
+        self.simulated(&self.written).workers()
     }
 
     fn ruled_out(&self) -> Vec<RuledOut> {

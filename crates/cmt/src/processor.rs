@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors as data: how many strands share what, how far away memory is, what moves octets.
+//! Processors as data: how many strands share what, how far away memory is, what moves bytes.
 //!
 //! A processor is a TOML file. Those that come with the program are in `data/processors`; a user's
 //! own is read the same way.
@@ -49,7 +49,7 @@ pub struct Processor {
     pub compute_bound_cpi_max: Option<f64>,
     /// How far away the caches and memory are.
     pub latency: Option<Latency>,
-    /// What moves octets.
+    /// What moves bytes.
     #[serde(default)]
     pub bandwidth: Bandwidth,
     /// Units that strands share beside pipes.
@@ -103,7 +103,7 @@ pub struct Latency {
     pub memory_ns: f64,
 }
 
-/// What moves octets, in 10^9 octets per second; `None` where it is not known.
+/// What moves bytes, in 10^9 bytes per second; `None` where it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bandwidth {
@@ -117,8 +117,8 @@ pub struct Bandwidth {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarded {
-    /// Octets of a frame, FCS included.
-    pub frame_octets: u32,
+    /// Bytes of a frame, FCS included.
+    pub frame_bytes: u32,
     /// Thousand packets per second, all ports.
     pub kpps: f64,
 }
@@ -218,7 +218,7 @@ impl Processor {
         all.extend(given.into_iter().filter_map(|(key, value)| Some(rate(key, value?))));
         for forwarded in &self.forwarded {
             let frames = f64::from(FRAME_MIN)..=f64::from(FRAME_MAX);
-            all.push(("forwarded.frame_octets", f64::from(forwarded.frame_octets), frames));
+            all.push(("forwarded.frame_bytes", f64::from(forwarded.frame_bytes), frames));
             all.push(rate("forwarded.kpps", forwarded.kpps));
         }
         all
@@ -264,7 +264,7 @@ mod tests {
             ("latency.l2_cycles", "l2_cycles = 23.0", "l2_cycles = -23.0"),
             ("instructions_per_cycle", "per_cycle = 1.0", "per_cycle = inf"),
             ("bandwidth.io_gb_per_s", "io_gb_per_s = 2.0", "io_gb_per_s = 0.0"),
-            ("forwarded.frame_octets", "frame_octets = 64", "frame_octets = 63"),
+            ("forwarded.frame_bytes", "frame_bytes = 64", "frame_bytes = 63"),
             ("forwarded.kpps", "kpps = 3300.0", "kpps = nan"),
         ] {
             let text = said(from, to);

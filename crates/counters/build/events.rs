@@ -415,13 +415,13 @@ fn selector(place: &str, event: &Event) -> Result<(&'static str, u64, String), S
         }
     };
     match umask {
-        Some(0x100..) => Err(format!("{place}: umask is an octet")),
+        Some(0x100..) => Err(format!("{place}: umask is a byte")),
         Some(_) if number.is_none() => Err(format!("{place}: umask goes with event")),
         _ => Ok(found),
     }
 }
 
-/// `PERF_COUNT_HW_CACHE_*`: cache, operation and result, an octet each (perf_event_open(2)).
+/// `PERF_COUNT_HW_CACHE_*`: cache, operation and result, a byte each (perf_event_open(2)).
 fn cache_config(place: &str, words: &(String, String, String)) -> Result<u64, String> {
     let find = |word: &str, words: &[&str]| {
         let place = format!("{place}: cache: `{word}` is none of {}", words.join(", "));

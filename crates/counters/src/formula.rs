@@ -37,7 +37,7 @@ enum Operator {
 pub struct FormulaError {
     /// The formula.
     pub formula: String,
-    /// Where in it, in octets from its beginning.
+    /// Where in it, in bytes from its beginning.
     pub at: usize,
     /// What was expected there.
     pub expected: &'static str,

@@ -77,7 +77,7 @@ fn wrong_tables_are_named_with_the_key() {
 
 #[test]
 fn wrong_codes_and_bases_are_named() {
-    events("amd_zen1", "umask = 0x05", "umask = 0x105", &["LS_DISPATCH.LOADS", "octet"]);
+    events("amd_zen1", "umask = 0x05", "umask = 0x105", &["LS_DISPATCH.LOADS", "byte"]);
     events("amd_zen1", "event = 0x0c0", "event = 0x10c0", &["RETIRED_INSTRUCTIONS", "one of code"]);
     events("amd_zen2", "base = \"amd_zen1\"", "base = \"zen\"", &["`zen`"]);
     events("amd_zen1", "\n[[processor]]", "base = \"amd_zen5\"\n[[processor]]", &["base"]);

@@ -9,7 +9,7 @@
 
 use linerate_dataplane::ring;
 use linerate_linux as linux;
-use linerate_machine::ticks::{ticks, ticks_per_second};
+use linerate_machine::ticks::{ticks, ticks_per_s};
 use linerate_record::stats::median;
 use linerate_trial::{Account, Clock, Dropped, Length, Machine, Rules, Watch, rounds};
 use std::convert::Infallible;
@@ -109,7 +109,7 @@ struct Grid {
 
 impl Grid {
     fn new(start: u64) -> Self {
-        let length = (WINDOW_NS * ticks_per_second() / 1e9) as u64;
+        let length = (WINDOW_NS * ticks_per_s() / 1e9) as u64;
         let windows = vec![Window::default(); WINDOWS as usize];
         let (clock, account) = (Machine::counter(), Account::default());
         Self { start, length, index: 0, boundary: start, moved: 0, clock, account, windows }

@@ -104,7 +104,7 @@ fn off(value: f64, expected: f64) -> f64 {
 }
 
 fn unaccounted(rate: Rate) -> Option<f64> {
-    Some(spinning(0.3, rate, 10).strands[0].time?.unaccounted.abs())
+    Some(spinning(0.3, rate, 10).workers[0].time?.unaccounted.abs())
 }
 
 fn paced_rate() -> Option<f64> {
@@ -113,7 +113,7 @@ fn paced_rate() -> Option<f64> {
 }
 
 fn paced_time() -> Option<f64> {
-    let time = spinning(0.3, pps(100_000.0), 10).strands[0].time?;
+    let time = spinning(0.3, pps(100_000.0), 10).workers[0].time?;
     (time.starved > 0.5).then_some((1.0 - time.busy - time.starved - time.lost).abs())
 }
 
@@ -121,19 +121,19 @@ fn paced_time() -> Option<f64> {
 fn service_time(burst: u32, turns: i64) -> Option<f64> {
     let options = RunOptions { burst, ..options(0.4, Rate::Max) };
     let report = report(vec![stage("spin", "turns", turns)], options, false);
-    let ticks = report.strands[0].ticks_per_packet.as_number()?;
-    Some(off(report.ticks_per_second / ticks / 1e3, report.processed_kpps.as_number()?))
+    let ticks = report.workers[0].ticks_per_packet.as_number()?;
+    Some(off(report.ticks_per_s / ticks / 1e3, report.processed_kpps.as_number()?))
 }
 
 fn sum_of_parts() -> Option<f64> {
-    let worker = &spinning(0.4, Rate::Max, 100).strands[0];
+    let worker = &spinning(0.4, Rate::Max, 100).workers[0];
     let parts: Option<f64> = worker.stages.iter().map(|s| s.ticks_per_packet.as_number()).sum();
     Some(off(parts?, worker.ticks_per_packet.as_number()?))
 }
 
 fn second_difference() -> Option<f64> {
     let ticks =
-        |turns| spinning(0.2, Rate::Max, turns).strands[0].stages[1].ticks_per_packet.as_number();
+        |turns| spinning(0.2, Rate::Max, turns).workers[0].stages[1].ticks_per_packet.as_number();
     let (once, twice, thrice) = (ticks(500)?, ticks(1_000)?, ticks(1_500)?);
     Some(off(thrice - twice, twice - once))
 }
@@ -145,15 +145,15 @@ fn rare_packets() -> Option<f64> {
 
 fn grown_work() -> Option<f64> {
     let stages = vec![stage("grow", "after", 10_000)];
-    let worker = &report(stages, options(0.3, Rate::Max), false).strands[0];
+    let worker = &report(stages, options(0.3, Rate::Max), false).workers[0];
     let came_to_the_dear_part = worker.stages[1].packets >= 11_000;
     came_to_the_dear_part.then_some((1.0 - worker.time?.busy).abs())
 }
 
 /// What the profile says another thread took of the processor, against the scheduler.
 fn lost_time(rate: Rate) -> Option<f64> {
-    let worker = &beside_a_rival(|| spinning(0.6, rate, 10)).strands[0];
-    let was_disturbed = worker.time?.lost >= 0.2 && worker.windows.lost_to_preemption > 0;
+    let worker = &beside_a_rival(|| spinning(0.6, rate, 10)).workers[0];
+    let was_disturbed = worker.time?.lost >= 0.2 && worker.windows.preempted > 0;
     let delay = worker.run_delay_ns.filter(|_| was_disturbed)?;
     Some(off(worker.lost_ns as f64, delay as f64))
 }
@@ -174,9 +174,9 @@ fn beside_a_rival<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A stage that sums `octets` bytes `calls` times per packet and copies them once.
-fn call(name: &str, calls: i64, octets: i64) -> StageUse {
-    let params = [("calls", calls), ("octets", octets)];
+/// A stage that sums `bytes` bytes `calls` times per packet and copies them once.
+fn call(name: &str, calls: i64, bytes: i64) -> StageUse {
+    let params = [("calls", calls), ("bytes", bytes)];
     let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
     StageUse { name: name.to_owned(), kind: "call".to_owned(), params: params.into() }
 }
@@ -186,7 +186,7 @@ fn replayed(stages: Vec<StageUse>) -> RunReport {
 }
 
 fn named<'r>(report: &'r RunReport, name: &str) -> Option<&'r StageReport> {
-    report.strands[0].stages.iter().find(|stage| stage.name == name)
+    report.workers[0].stages.iter().find(|stage| stage.name == name)
 }
 
 fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {

@@ -8,7 +8,7 @@
 use crate::stage::BUCKETS;
 use linerate_record::random::mix;
 
-const ETHERNET_OCTETS: usize = 14;
+const ETHERNET_BYTES: usize = 14;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// IEEE 802.1Q and 802.1ad.
@@ -33,7 +33,7 @@ pub fn address_hash(frame: &[u8]) -> u64 {
 
 fn ip_pair(frame: &[u8]) -> Option<[u64; 2]> {
     let ethertype = |l3: usize| Some(u16::from_be_bytes(*frame.get(l3 - 2..)?.first_chunk()?));
-    let mut l3 = ETHERNET_OCTETS;
+    let mut l3 = ETHERNET_BYTES;
     for _ in 0..VLAN_TAGS {
         if ETHERTYPES_VLAN.contains(&ethertype(l3)?) {
             l3 += 4;
@@ -53,7 +53,7 @@ fn ip_pair(frame: &[u8]) -> Option<[u64; 2]> {
 
 fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
     let pair = frame.get(..12)?;
-    let number = |mac: &[u8]| mac.iter().fold(0, |n, octet| n << 8 | u64::from(*octet));
+    let number = |mac: &[u8]| mac.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
     Some([number(&pair[..6]), number(&pair[6..])])
 }
 
@@ -140,7 +140,7 @@ mod tests {
         }
 
         #[test]
-        fn any_octets_have_a_bucket(frame in prop::collection::vec(any::<u8>(), 0..70)) {
+        fn any_bytes_have_a_bucket(frame in prop::collection::vec(any::<u8>(), 0..70)) {
             prop_assert!(usize::from(address_bucket(&frame)) < BUCKETS);
         }
 
@@ -189,11 +189,11 @@ mod tests {
         let frame = ipv4(0x0a00_0001, 0xc633_6401, &[]);
         let by_mac = address_bucket(&frame[..12]);
         for cut in 12..frame.len() {
-            assert_eq!(address_bucket(&frame[..cut]), by_mac, "cut to {cut} octets");
+            assert_eq!(address_bucket(&frame[..cut]), by_mac, "cut to {cut} bytes");
         }
         assert_ne!(address_bucket(&frame), by_mac);
         for cut in 0..12 {
-            assert_eq!(address_bucket(&frame[..cut]), 0, "cut to {cut} octets");
+            assert_eq!(address_bucket(&frame[..cut]), 0, "cut to {cut} bytes");
         }
     }
 

@@ -21,7 +21,7 @@ pub enum Verdict {
 /// Packets that are handed over together, in order.
 pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
-    /// Dropped or consumed; the strand sends their buffers home.
+    /// Dropped or consumed; the worker sends their buffers home.
     pub(crate) released: Vec<Packet<'p>>,
     /// The packet being looked at, for the report of a panic; beyond all between two looks.
     cursor: usize,
@@ -75,9 +75,9 @@ impl<'p> Burst<'p> {
         self.packets.drain(..).chain(self.released.drain(..))
     }
 
-    /// Sum of the lengths of the frames, in octets.
-    pub fn octets(&self) -> u64 {
-        self.packets.iter().map(|p| p.octets() as u64).sum()
+    /// Sum of the lengths of the frames, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.packets.iter().map(|p| p.length() as u64).sum()
     }
 
     /// Shows `f` each packet in order and does with it what `f` says. Those that pass keep their
@@ -103,7 +103,7 @@ impl<'p> Burst<'p> {
                 Verdict::Drop(cause) => &mut context.account.drops[usize::from(cause)],
                 Verdict::Consume => &mut context.account.consumed,
             };
-            tally.add(1, packet.octets() as u64);
+            tally.add(1, packet.length() as u64);
         }
         self.released.extend(self.packets.drain(self.kept..));
         self.cursor = usize::MAX;

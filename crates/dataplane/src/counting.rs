@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events of the parts of a strand, counted in some of its turns.
+//! Hardware events of the parts of a worker, counted in some of its turns.
 //!
-//! In a counted turn, picked at random, the strand's counters are read before its first part and
+//! In a counted turn, picked at random, the worker's counters are read before its first part and
 //! after each. What lies between two reads is one part's, less what a read adds to the counts,
 //! which is measured before the run. So polls that find nothing are never in these counts. A turn
 //! that was interrupted, or that had to wait for room, is left out.
@@ -83,14 +83,14 @@ const KEPT: usize = 2_048;
 /// the kernel's clock.
 const PAIRS: usize = 63;
 
-/// The counters of one strand, and what they showed.
+/// The counters of one worker, and what they showed.
 pub(crate) struct TurnCounter {
     group: ThreadGroup,
     /// What one read adds to the counts.
     own: Counts,
     /// How long one takes.
     read_ticks: u64,
-    one_turn_in: u32,
+    one_iteration_in: u32,
     marks: [Counts; MAX_PARTS + 1],
     parts: usize,
     /// For each counted turn, for each part: its packets, then its counts.
@@ -112,8 +112,8 @@ const ONE_TURN_IN_BY_USER_READ: u32 = 64;
 /// parts that is 15 ticks per turn, 0.2 % of a turn of 32 packets on the edge path.
 const ONE_TURN_IN_BY_CALL: u32 = 1_024;
 
-/// The random number of a counted turn, modulo `one_turn_in`: none of those that are sampled (0) or
-/// logged (1).
+/// The random number of a counted turn, modulo `one_iteration_in`: none of those that are sampled
+/// (0) or logged (1).
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
@@ -143,7 +143,11 @@ impl TurnCounter {
         let counter = Self {
             own,
             read_ticks,
-            one_turn_in: if is_by_call { ONE_TURN_IN_BY_CALL } else { ONE_TURN_IN_BY_USER_READ },
+            one_iteration_in: if is_by_call {
+                ONE_TURN_IN_BY_CALL
+            } else {
+                ONE_TURN_IN_BY_USER_READ
+            },
             marks: [[0; EVENTS_MAX]; MAX_PARTS + 1],
             parts,
             turns: Vec::with_capacity(KEPT * parts * (1 + group.outcomes().len())),
@@ -159,7 +163,7 @@ impl TurnCounter {
     /// Whether a turn with this random number is counted.
     #[inline]
     pub(crate) fn wants(&self, random: u32) -> bool {
-        random % self.one_turn_in == COUNTED
+        random % self.one_iteration_in == COUNTED
     }
 
     /// How long the reads of a counted turn take: one at its start and one after each part.
@@ -217,7 +221,7 @@ impl TurnCounter {
         let tiers = self.group.outcomes().iter().map(|outcome| outcome.as_ref().ok().copied());
         CountedTurns {
             reading: self.group.reading(),
-            one_turn_in: u64::from(self.one_turn_in),
+            one_iteration_in: u64::from(self.one_iteration_in),
             tiers: tiers.collect(),
             own: self.own,
             parts: self.parts,
@@ -250,11 +254,11 @@ fn median(mut values: Vec<u64>) -> u64 {
     values[values.len() / 2]
 }
 
-/// What the counters of a strand showed.
+/// What the counters of a worker showed.
 pub(crate) struct CountedTurns {
     /// How they were read, in the words of the record.
     pub(crate) reading: &'static str,
-    pub(crate) one_turn_in: u64,
+    pub(crate) one_iteration_in: u64,
     /// What each event rests on; `None` where it was refused.
     pub(crate) tiers: Vec<Option<Tier>>,
     own: Counts,
@@ -292,7 +296,7 @@ impl CountedTurns {
         counts[0] = own;
         Self {
             reading: "read(2)",
-            one_turn_in: 1_024,
+            one_iteration_in: 1_024,
             tiers: vec![Some(Tier::Hw)],
             own: counts,
             parts: 1,

@@ -4,13 +4,13 @@
 use crate::layout::Place;
 use crate::meter::Readings;
 use crate::replay::Replayed;
-use crate::strand::Strand;
+use crate::worker::Worker;
 use linerate_record::run::CountedEvent;
 
 /// A worker that has ended.
 pub(crate) struct Ended<'g> {
     pub(crate) place: Place,
-    pub(crate) strand: Strand<'g, 'g>,
+    pub(crate) worker: Worker<'g, 'g>,
     pub(crate) readings: Readings,
     /// Processor time of the whole run, warming up included.
     pub(crate) cpu_ns: u64,

@@ -21,8 +21,8 @@ pub enum RunError {
     System(linux::Error),
     /// A stage panicked.
     Panicked {
-        /// The strand, `segment.replica`.
-        strand: String,
+        /// The worker, `segment.replica`.
+        worker: String,
         /// The stage.
         stage: String,
         /// Position of the packet in the source's sequence; `None` when it was not at a packet.
@@ -40,8 +40,8 @@ impl std::fmt::Display for RunError {
             Self::UnknownKind(kind) => write!(f, "there is no stage of kind '{kind}'"),
             Self::Stage { stage, error } => write!(f, "stage {stage}: {error}"),
             Self::System(error) => error.fmt(f),
-            Self::Panicked { strand, stage, packet, message, .. } => {
-                write!(f, "stage '{stage}' on strand {strand} panicked")?;
+            Self::Panicked { worker, stage, packet, message, .. } => {
+                write!(f, "stage '{stage}' on worker {worker} panicked")?;
                 if let Some(packet) = packet {
                     write!(f, " at packet {packet}")?;
                 }

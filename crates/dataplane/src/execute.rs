@@ -8,7 +8,7 @@ use crate::job::Job;
 use crate::layout::{Pace, Place, Placed};
 use crate::meter::{Meter, Setup, Span, ThisThread};
 use crate::replay::{Replayed, replay};
-use crate::strand::{Control, Head, Strand};
+use crate::worker::{Control, Head, Worker};
 use linerate_linux as linux;
 use linerate_machine::core_clock;
 use linerate_machine::ticks::ticks;
@@ -41,18 +41,18 @@ impl Start {
     /// To be called when everything is laid out: a paced source does not wait for the workers. A
     /// run of so many packets is measured from the first.
     fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
-        let Pace { timetable, ticks_per_second } = pace;
+        let Pace { timetable, ticks_per_s } = pace;
         let now = ticks();
-        let after = |delay: Duration| now + (delay.as_secs_f64() * ticks_per_second) as u64;
+        let after = |delay: Duration| now + (delay.as_secs_f64() * ticks_per_s) as u64;
         let source = if timetable.is_some() { after(START_DELAY) } else { now };
         let (start, end) = match job.options.length {
             RunLength::Seconds(seconds) => {
                 let start = after(WARM_UP);
-                (start, start + (seconds * ticks_per_second) as u64)
+                (start, start + (seconds * ticks_per_s) as u64)
             }
             RunLength::Packets(_) => (source, u64::MAX),
         };
-        Self { source, span: Span { start, end, ticks_per_second } }
+        Self { source, span: Span { start, end, ticks_per_s } }
     }
 }
 
@@ -64,18 +64,18 @@ pub(crate) fn execute<'g, const ON: bool>(
     job: &Job<'_>,
     watch: &Watch<'_>,
     pace: Pace<'_>,
-    strands: Vec<Placed<'g>>,
+    workers: Vec<Placed<'g>>,
 ) -> Result<Vec<Ended<'g>>, RunError> {
     let (abort, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let control =
         &Control { stop: &stop, abort: &abort, yields: job.oversubscribe, audit: job.audit };
     let start = Start::soon(job, pace);
     std::thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(strands.len());
+        let mut threads = Vec::with_capacity(workers.len());
         let mut refused = None;
-        for (place, strand) in strands {
-            let body = move || strand_main::<ON>(job, control, place, strand, start);
-            let name = format!("strand {}", place.name());
+        for (place, worker) in workers {
+            let body = move || worker_main::<ON>(job, control, place, worker, start);
+            let name = format!("worker {}", place.name());
             match std::thread::Builder::new().name(name).spawn_scoped(scope, body) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -97,7 +97,7 @@ pub(crate) fn execute<'g, const ON: bool>(
 fn no_thread(place: Place, error: &std::io::Error) -> RunError {
     RunError::System(linux::Error::Call {
         call: "clone",
-        value: format!("a thread for strand {}", place.name()),
+        value: format!("a thread for worker {}", place.name()),
         errno: error.raw_os_error().unwrap_or(0),
         advice: "raise the limit of processes, ulimit -u or that of the container",
     })
@@ -140,11 +140,11 @@ impl Drop for AbortOnPanic<'_> {
 }
 
 /// The body of a worker's thread.
-fn strand_main<'g, const ON: bool>(
+fn worker_main<'g, const ON: bool>(
     job: &Job<'_>,
     control: &Control<'_>,
     place: Place,
-    mut strand: Strand<'g, 'g>,
+    mut worker: Worker<'g, 'g>,
     start: Start,
 ) -> Result<Ended<'g>, RunError> {
     let _abort = AbortOnPanic(control.abort);
@@ -158,10 +158,10 @@ fn strand_main<'g, const ON: bool>(
     };
     let before = core_clock();
     let seed = 0x9E37_79B9 ^ ((place.segment as u32) << 8) ^ place.replica as u32;
-    if let Head::Source(queue) = &mut strand.head {
+    if let Head::Source(queue) = &mut worker.head {
         queue.start_at(start.source);
     }
-    let parts = strand.parts.len() + 2;
+    let parts = worker.parts.len() + 2;
     let counting = job.counting.filter(|_| ON && !job.oversubscribe);
     let (counter, counted) =
         counting.map_or_else(|| (None, Vec::new()), |counting| TurnCounter::new(counting, parts));
@@ -169,27 +169,27 @@ fn strand_main<'g, const ON: bool>(
     let setup = Setup { span: start.span, parts, seed, yields, logs, counter };
     let mut meter = Meter::<ON>::new(ThisThread, setup);
     let cpu_ns = linux::thread_cpu_time_ns();
-    let result = catch_unwind(AssertUnwindSafe(|| strand.run(&mut meter, control)));
+    let result = catch_unwind(AssertUnwindSafe(|| worker.run(&mut meter, control)));
     let panic = result.err().map(|payload| {
         control.abort.store(true, Ordering::Relaxed);
         message(&*payload)
     });
     let cpu_ns = linux::thread_cpu_time_ns() - cpu_ns;
-    strand.close();
+    worker.close();
     let readings = meter.finish();
     let clock = [before, core_clock()];
-    let kernels = if job.replays() && panic.is_none() { replays(&strand) } else { Vec::new() };
-    Ok(Ended { place, strand, readings, cpu_ns, clock, panic, kernels, counted })
+    let kernels = if job.replays() && panic.is_none() { replays(&worker) } else { Vec::new() };
+    Ok(Ended { place, worker, readings, cpu_ns, clock, panic, kernels, counted })
 }
 
 /// What the kernels did for each part of a worker.
-fn replays(strand: &Strand<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
-    let burst = strand.burst_size;
-    let head = match &strand.head {
+fn replays(worker: &Worker<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
+    let burst = worker.burst_size;
+    let head = match &worker.head {
         Head::Source(queue) => replay(&queue.kernels, burst),
         Head::Rings { .. } => Some(Vec::new()),
     };
-    let stages = strand.parts.iter().map(|part| replay(&part.context.kernels, burst));
+    let stages = worker.parts.iter().map(|part| replay(&part.context.kernels, burst));
     std::iter::once(head).chain(stages).chain([Some(Vec::new())]).collect()
 }
 

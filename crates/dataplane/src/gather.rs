@@ -14,12 +14,12 @@ use crate::layout::Pace;
 use crate::meter::{Readings, Window};
 use crate::sink::Kept;
 use crate::source::Timetable;
-use crate::strand::{Head, Tail};
+use crate::worker::{Head, Tail};
 use estimate::ticks_figure;
 use hdrhistogram::Histogram;
 use linerate_path::mapping::describe;
 use linerate_record::run::{
-    Latency, LineReport, RingReport, RunReport, StrandReport, TimeShares, WindowCount,
+    Latency, LineReport, RingReport, RunReport, TimeShares, WindowCount, WorkerReport,
 };
 use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
 use linerate_record::{Figure, Tier};
@@ -43,7 +43,7 @@ pub(crate) fn gather(
     if let Some(ended) = panicked {
         return Err(panic_error(ended, report));
     }
-    let sinks = ended.into_iter().filter_map(|e| match e.strand.tail {
+    let sinks = ended.into_iter().filter_map(|e| match e.worker.tail {
         Tail::Sink(sink) => Some(sink.kept),
         Tail::Rings { .. } => None,
     });
@@ -52,11 +52,11 @@ pub(crate) fn gather(
 }
 
 fn panic_error(ended: &Ended<'_>, report: RunReport) -> RunError {
-    let strand = &ended.strand;
-    let packet = strand.burst.at_cursor();
+    let worker = &ended.worker;
+    let packet = worker.burst.at_cursor();
     RunError::Panicked {
-        strand: ended.place.name(),
-        stage: strand.part_name(strand.at).to_owned(),
+        worker: ended.place.name(),
+        stage: worker.part_name(worker.at).to_owned(),
         packet: packet.map(|p| p.meta().position),
         message: ended.panic.clone().unwrap_or_default(),
         report: Box::new(report),
@@ -64,33 +64,33 @@ fn panic_error(ended: &Ended<'_>, report: RunReport) -> RunError {
 }
 
 fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool) -> RunReport {
-    let Pace { timetable, ticks_per_second } = pace;
+    let Pace { timetable, ticks_per_s } = pace;
     let readings: Vec<&Readings> = ended.iter().map(|e| &e.readings).collect();
-    let rates = Rates::of(&readings, ticks_per_second, !job.oversubscribe);
+    let rates = Rates::of(&readings, ticks_per_s, !job.oversubscribe);
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
-    let mean_octets = job.traffic.mean_octets();
+    let mean_bytes = job.traffic.mean_bytes();
     RunReport {
         path: job.path.name.clone(),
         mapping: describe(job.mapping, &job.path.stages),
         kernels: Some(job.kernels.name().to_owned()),
         counted: events::counted(ended),
         seconds,
-        ticks_per_second,
-        offered_kpps: Some(offered(timetable, ticks_per_second)),
+        ticks_per_s,
+        offered_kpps: Some(offered(timetable, ticks_per_s)),
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
         processed_kpps: rates.figure(&rates.processed, "packets taken and not lost"),
-        line_rate_kpps: job.path.line.map(|line| line.packets_per_second(mean_octets) / 1e3),
-        latency: latency(ended, ticks_per_second),
-        strands: ended.iter().map(|e| strand_report(job, e, ticks_per_second)).collect(),
+        line_rate_kpps: job.path.line.map(|line| line.packets_per_second(mean_bytes) / 1e3),
+        latency: latency(ended, ticks_per_s),
+        workers: ended.iter().map(|e| worker_report(job, e, ticks_per_s)).collect(),
         rings: ring_reports(ended),
         rejected: job.traffic.rejected().clone(),
         interrupted,
         frames: Some(job.traffic.len() as u64),
         cpus_available: None,
         line: job.path.line.map(|line| LineReport {
-            bits_per_second: line.bits_per_second,
+            bits_per_s: line.bits_per_s,
             ports: line.ports,
-            mean_frame_octets: mean_octets,
+            mean_frame_bytes: mean_bytes,
         }),
         finding: None,
         kernel_advice: None,
@@ -99,11 +99,11 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
 }
 
 /// At which rate the source was to offer packets.
-fn offered(timetable: Option<&Timetable>, ticks_per_second: f64) -> Figure {
+fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
     const METHOD: &str = "frames of the traffic over the time they are due in";
     match timetable {
         Some(timetable) => {
-            let kpps = timetable.packets_per_tick() * ticks_per_second / 1e3;
+            let kpps = timetable.packets_per_tick() * ticks_per_s / 1e3;
             Figure::exact("kpps", kpps, Tier::Model, METHOD)
         }
         None => {
@@ -114,19 +114,19 @@ fn offered(timetable: Option<&Timetable>, ticks_per_second: f64) -> Figure {
     }
 }
 
-fn latency(ended: &[Ended<'_>], ticks_per_second: f64) -> Latency {
+fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
     let mut all: Option<Histogram<u64>> = None;
     for readings in ended.iter().map(|e| &e.readings) {
         let Some(histogram) = &readings.latency else {
             continue;
         };
         match &mut all {
-            // The bounds are the same on all strands, so nothing can fail to fit.
+            // The bounds are the same on all workers, so nothing can fail to fit.
             Some(all) => drop(all.add(histogram)),
             None => all = Some(histogram.clone()),
         }
     }
-    let figure = |quantile: f64| latency_figure(all.as_ref(), quantile, 1e9 / ticks_per_second);
+    let figure = |quantile: f64| latency_figure(all.as_ref(), quantile, 1e9 / ticks_per_s);
     Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
@@ -154,12 +154,12 @@ fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64)
     Figure::number("ns", estimate, Tier::Sw, METHOD)
 }
 
-fn strand_report(job: &Job<'_>, ended: &Ended<'_>, ticks_per_second: f64) -> StrandReport {
+fn worker_report(job: &Job<'_>, ended: &Ended<'_>, ticks_per_s: f64) -> WorkerReport {
     let readings = &ended.readings;
-    let time = time_shares(readings, ticks_per_second);
+    let time = time_shares(readings, ticks_per_s);
     let busy: Vec<f64> =
         readings.windows.iter().filter(|w| w.clean && w.packets > 0).map(per_packet).collect();
-    StrandReport {
+    WorkerReport {
         name: ended.place.name(),
         cpu: ended.place.cpu,
         segment: ended.place.segment as u32,
@@ -167,14 +167,11 @@ fn strand_report(job: &Job<'_>, ended: &Ended<'_>, ticks_per_second: f64) -> Str
         stages: stage_reports(job, ended, time),
         time,
         run_delay_ns: readings.run_delay_ns,
-        lost_ns: (readings.lost as f64 * 1e9 / ticks_per_second) as u64,
+        lost_ns: (readings.lost as f64 * 1e9 / ticks_per_s) as u64,
         ticks_per_packet: ticks_figure(&busy, "busy ticks over packets, clean windows"),
         empty_polls: readings.empty_polls,
         burst_sizes: readings.burst_sizes.to_vec(),
-        windows: WindowCount {
-            total: readings.windows_total,
-            lost_to_preemption: readings.windows_lost,
-        },
+        windows: WindowCount { total: readings.windows_total, preempted: readings.windows_lost },
         involuntary_switches: readings.switches,
         cpu_ns: ended.cpu_ns,
     }
@@ -184,8 +181,8 @@ fn per_packet(window: &Window) -> f64 {
     window.busy as f64 / window.packets as f64
 }
 
-fn time_shares(readings: &Readings, ticks_per_second: f64) -> Option<TimeShares> {
-    let wall = readings.wall_ns as f64 / 1e9 * ticks_per_second;
+fn time_shares(readings: &Readings, ticks_per_s: f64) -> Option<TimeShares> {
+    let wall = readings.wall_ns as f64 / 1e9 * ticks_per_s;
     if wall == 0.0 {
         return None;
     }
@@ -199,12 +196,12 @@ fn time_shares(readings: &Readings, ticks_per_second: f64) -> Option<TimeShares>
 fn ring_reports(ended: &[Ended<'_>]) -> Vec<RingReport> {
     let mut reports = Vec::new();
     for from in ended {
-        let Tail::Rings { outlets, .. } = &from.strand.tail else {
+        let Tail::Rings { outlets, .. } = &from.worker.tail else {
             continue;
         };
         let next = ended.iter().filter(|e| e.place.segment == from.place.segment + 1);
         for (outlet, to) in outlets.iter().zip(next) {
-            let Head::Rings { inlets, .. } = &to.strand.head else {
+            let Head::Rings { inlets, .. } = &to.worker.head else {
                 continue;
             };
             let inlet = &inlets[from.place.replica];

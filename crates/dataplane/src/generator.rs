@@ -3,19 +3,19 @@
 //!
 //! Left out: IPv6, TCP, and traffic back from the servers; a capture has those.
 
-use crate::pool::MAX_BUFFER_OCTETS;
+use crate::pool::MAX_BUFFER_BYTES;
 use linerate_record::random::{Random, mix};
 use std::fmt;
 
-const ETHERNET_OCTETS: usize = 14;
-const IPV4_OCTETS: usize = 20;
-const UDP_OCTETS: usize = 8;
+const ETHERNET_BYTES: usize = 14;
+const IPV4_BYTES: usize = 20;
+const UDP_BYTES: usize = 8;
 
 /// Smallest frame: Ethernet, IPv4 and UDP headers without payload.
-pub const MIN_FRAME_OCTETS: u32 = (ETHERNET_OCTETS + IPV4_OCTETS + UDP_OCTETS) as u32;
+pub const MIN_FRAME_BYTES: u32 = (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES) as u32;
 
-/// Most octets of frames: together with buffers and records it keeps a run below 200 MB.
-pub const MAX_TRAFFIC_OCTETS: u64 = 64 << 20;
+/// Most bytes of frames: together with buffers and records it keeps a run below 200 MB.
+pub const MAX_TRAFFIC_BYTES: u64 = 64 << 20;
 
 /// Fewest packets: several times what the rings and bursts of a run hold at once.
 const MIN_PACKETS: u64 = 4096;
@@ -32,13 +32,13 @@ const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
 const FIRST_CLIENT_PORT: u64 = 57344;
 const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
 
-/// Every octet of every payload: random ones look like some protocol to a dissector now and then.
+/// Every byte of every payload: random ones look like some protocol to a dissector now and then.
 const PAYLOAD: u8 = 0x55;
 
 /// What to generate. The same values give the same frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator<'a> {
-    /// Frame sizes in octets, without FCS, used in turn.
+    /// Frame sizes in bytes, without FCS, used in turn.
     pub sizes: &'a [u32],
     /// Distinct 5-tuples; each is used at least once.
     pub flows: u32,
@@ -55,12 +55,12 @@ pub enum GeneratorError {
     NoFlows,
     /// A size is out of range.
     FrameSize {
-        /// The size in octets.
-        octets: u32,
+        /// The size in bytes.
+        bytes: u32,
         /// Largest frame a buffer holds.
         max: u32,
     },
-    /// Each flow once takes more than [`MAX_TRAFFIC_OCTETS`] octets.
+    /// Each flow once takes more than [`MAX_TRAFFIC_BYTES`] bytes.
     TooMuch(u64),
 }
 
@@ -69,14 +69,14 @@ impl fmt::Display for GeneratorError {
         match self {
             Self::NoSizes => f.write_str("no frame sizes: give at least one"),
             Self::NoFlows => f.write_str("0 flows: ask for at least 1"),
-            Self::FrameSize { octets, max } => write!(
+            Self::FrameSize { bytes, max } => write!(
                 f,
-                "frames of {octets} octets: sizes go from {MIN_FRAME_OCTETS} octets to the buffer \
+                "frames of {bytes} bytes: sizes go from {MIN_FRAME_BYTES} bytes to the buffer \
                  size, {max}"
             ),
-            Self::TooMuch(octets) => write!(
+            Self::TooMuch(bytes) => write!(
                 f,
-                "each flow once takes {octets} octets, more than {MAX_TRAFFIC_OCTETS}: ask for \
+                "each flow once takes {bytes} bytes, more than {MAX_TRAFFIC_BYTES}: ask for \
                  fewer flows or smaller frames"
             ),
         }
@@ -90,10 +90,10 @@ impl Generator<'_> {
     /// each flow and at least 4096 frames. Flows take turns, in another order each time round.
     pub fn generate(
         &self,
-        buffer_octets: u32,
+        buffer_bytes: u32,
         mut keep: impl FnMut(&[u8]),
     ) -> Result<(), GeneratorError> {
-        let packets = self.packets(buffer_octets)?;
+        let packets = self.packets(buffer_bytes)?;
         let mut random = Random::new(self.seed);
         let mut order: Vec<u32> = (0..self.flows).collect();
         let mut frame = Vec::new();
@@ -102,38 +102,38 @@ impl Generator<'_> {
             if turn == 0 {
                 shuffle(&mut order, &mut random);
             }
-            let octets = self.sizes[i % self.sizes.len()] as usize;
-            self.build(order[turn].into(), octets, &mut frame);
+            let bytes = self.sizes[i % self.sizes.len()] as usize;
+            self.build(order[turn].into(), bytes, &mut frame);
             keep(&frame);
         }
         Ok(())
     }
 
     /// How many frames, once the parameters have been checked.
-    fn packets(&self, buffer_octets: u32) -> Result<u64, GeneratorError> {
-        let max = buffer_octets.min(MAX_BUFFER_OCTETS as u32);
+    fn packets(&self, buffer_bytes: u32) -> Result<u64, GeneratorError> {
+        let max = buffer_bytes.min(MAX_BUFFER_BYTES as u32);
         if self.flows == 0 {
             return Err(GeneratorError::NoFlows);
         }
-        if let Some(&octets) = self.sizes.iter().find(|s| !(MIN_FRAME_OCTETS..=max).contains(s)) {
-            return Err(GeneratorError::FrameSize { octets, max });
+        if let Some(&bytes) = self.sizes.iter().find(|s| !(MIN_FRAME_BYTES..=max).contains(s)) {
+            return Err(GeneratorError::FrameSize { bytes, max });
         }
         let round = self.sizes.len() as u64;
         if round == 0 {
             return Err(GeneratorError::NoSizes);
         }
         let rounds = u64::from(self.flows).max(MIN_PACKETS).div_ceil(round);
-        let octets = rounds * self.sizes.iter().map(|s| u64::from(*s)).sum::<u64>();
-        if octets > MAX_TRAFFIC_OCTETS {
-            return Err(GeneratorError::TooMuch(octets));
+        let bytes = rounds * self.sizes.iter().map(|s| u64::from(*s)).sum::<u64>();
+        if bytes > MAX_TRAFFIC_BYTES {
+            return Err(GeneratorError::TooMuch(bytes));
         }
         Ok(rounds * round)
     }
 
     /// Flows of one host differ in the client port: the `n`th has the port `n` after the first.
-    /// There are at most `MAX_TRAFFIC_OCTETS / MIN_FRAME_OCTETS` flows, 1561 for each of 1024
+    /// There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES` flows, 1561 for each of 1024
     /// hosts, so no host runs out of its 8192 ports.
-    fn build(&self, flow: u64, octets: usize, frame: &mut Vec<u8>) {
+    fn build(&self, flow: u64, bytes: usize, frame: &mut Vec<u8>) {
         let hosts = u64::from(self.flows).min(MAX_HOSTS);
         let (host, nth) = (flow % hosts, flow / hosts);
         let choice = mix(self.seed ^ mix(flow));
@@ -145,8 +145,8 @@ impl Generator<'_> {
             server_port: SERVER_PORTS[(choice >> 32) as usize % SERVER_PORTS.len()],
         };
         frame.clear();
-        tuple.headers(octets, frame);
-        frame.resize(octets, PAYLOAD);
+        tuple.headers(bytes, frame);
+        frame.resize(bytes, PAYLOAD);
         seal(frame);
     }
 }
@@ -159,28 +159,28 @@ struct Tuple {
 }
 
 impl Tuple {
-    /// Appends Ethernet, IPv4 and UDP headers of a frame of `octets` octets, checksums 0.
-    fn headers(&self, octets: usize, frame: &mut Vec<u8>) {
-        let ip_octets = (octets - ETHERNET_OCTETS) as u16;
-        let udp_octets = ip_octets - IPV4_OCTETS as u16;
+    /// Appends Ethernet, IPv4 and UDP headers of a frame of `bytes` bytes, checksums 0.
+    fn headers(&self, bytes: usize, frame: &mut Vec<u8>) {
+        let ip_bytes = (bytes - ETHERNET_BYTES) as u16;
+        let udp_bytes = ip_bytes - IPV4_BYTES as u16;
         // Locally administered addresses: to the router, from the inside network.
         frame.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00]);
         frame.extend([0x45, 0]);
-        frame.extend(ip_octets.to_be_bytes());
+        frame.extend(ip_bytes.to_be_bytes());
         // No identification, as the packet must not be fragmented (RFC 6864); TTL 64; UDP.
         frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
         frame.extend(self.client.to_be_bytes());
         frame.extend(self.server.to_be_bytes());
         frame.extend(self.client_port.to_be_bytes());
         frame.extend(self.server_port.to_be_bytes());
-        frame.extend(udp_octets.to_be_bytes());
+        frame.extend(udp_bytes.to_be_bytes());
         frame.extend([0, 0]);
     }
 }
 
 /// Fills in both checksums.
 fn seal(frame: &mut [u8]) {
-    let (ip, udp) = frame[ETHERNET_OCTETS..].split_at_mut(IPV4_OCTETS);
+    let (ip, udp) = frame[ETHERNET_BYTES..].split_at_mut(IPV4_BYTES);
     let header_sum = !folded(word_sum(ip));
     ip[10..12].copy_from_slice(&header_sum.to_be_bytes());
     // Pseudo header: addresses, protocol, length of the datagram.
@@ -193,10 +193,10 @@ fn seal(frame: &mut [u8]) {
     udp[6..8].copy_from_slice(&datagram_sum.to_be_bytes());
 }
 
-/// The sum of 16-bit words, an odd last octet padded with 0. A frame is far too short to overflow.
-fn word_sum(octets: &[u8]) -> u64 {
+/// The sum of 16-bit words, an odd last byte padded with 0. A frame is far too short to overflow.
+fn word_sum(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |o| u64::from(*o));
-    octets.chunks(2).map(word).sum()
+    bytes.chunks(2).map(word).sum()
 }
 
 /// The ones' complement sum of the 16-bit words of `sum`.
@@ -228,12 +228,12 @@ mod tests {
     }
 
     /// RFC 1071 word by word, with the carry brought round at once.
-    fn plain_sum(octets: impl Iterator<Item = u8>) -> u16 {
-        let octets: Vec<u8> = octets.collect();
+    fn plain_sum(bytes: impl Iterator<Item = u8>) -> u16 {
+        let bytes: Vec<u8> = bytes.collect();
         let mut sum = 0u16;
-        for at in (0..octets.len()).step_by(2) {
-            let low = octets.get(at + 1).copied().unwrap_or(0);
-            let (next, carry) = sum.overflowing_add(u16::from_be_bytes([octets[at], low]));
+        for at in (0..bytes.len()).step_by(2) {
+            let low = bytes.get(at + 1).copied().unwrap_or(0);
+            let (next, carry) = sum.overflowing_add(u16::from_be_bytes([bytes[at], low]));
             sum = next + u16::from(carry);
         }
         sum
@@ -307,20 +307,20 @@ mod tests {
         };
         assert_eq!(error(&[64], 0, 2048), GeneratorError::NoFlows);
         assert_eq!(error(&[], 1, 2048), GeneratorError::NoSizes);
-        let size = |octets, max| GeneratorError::FrameSize { octets, max };
+        let size = |bytes, max| GeneratorError::FrameSize { bytes, max };
         assert_eq!(error(&[64, 41], 1, 2048), size(41, 2048));
         assert_eq!(error(&[2049], 1, 2048), size(2049, 2048));
         assert_eq!(error(&[65408], 1, u32::MAX), size(65408, 65407));
         assert_eq!(error(&[64], 1 << 21, 2048), GeneratorError::TooMuch(1 << 27));
-        assert!(size(41, 2048).to_string().contains("from 42 octets"));
+        assert!(size(41, 2048).to_string().contains("from 42 bytes"));
     }
 
     #[test]
     fn the_largest_frame_is_valid() {
         let generator = Generator { sizes: &[], flows: 1, seed: 3 };
         let mut frame = Vec::new();
-        generator.build(0, MAX_BUFFER_OCTETS, &mut frame);
-        assert_eq!(frame.len(), MAX_BUFFER_OCTETS);
+        generator.build(0, MAX_BUFFER_BYTES, &mut frame);
+        assert_eq!(frame.len(), MAX_BUFFER_BYTES);
         assert_valid(&frame);
     }
 }

@@ -4,7 +4,7 @@
 //! What a call costs cannot be told around the call: it takes 10 to 100 ticks, and two reads of the
 //! counter as much again. So calls are logged in a random sample of turns, and made again when the
 //! run is over (see `replay`). Turns whose stages are timed are never logged: the log is in no
-//! service time of a stage, and in one turn of 64 of a strand.
+//! service time of a stage, and in one turn of 64 of a worker.
 //!
 //! Inline sums of headers (`linerate_kernels::checksum::header`) are not calls and not logged.
 
@@ -17,7 +17,7 @@ const LOGGED: usize = 1 << 14;
 /// One call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    pub(crate) octets: u32,
+    pub(crate) bytes: u32,
     pub(crate) kernel: Kernel,
     /// Address of the source modulo 64; 0 where there is none.
     pub(crate) src: u8,
@@ -29,10 +29,10 @@ pub(crate) struct Call {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallTotal {
     pub(crate) calls: u64,
-    pub(crate) octets: u64,
+    pub(crate) bytes: u64,
 }
 
-/// The kernels a stage calls. One per stage and strand.
+/// The kernels a stage calls. One per stage and worker.
 ///
 /// Only those a run has asked to be logged take memory for a log.
 #[derive(Clone, Debug)]
@@ -61,13 +61,13 @@ impl StageKernels {
         Self { kernels, is_logging: false, log: Some(Box::new(Log::new())) }
     }
 
-    /// The sum of `octets` added to `sum`.
+    /// The sum of `bytes` added to `sum`.
     #[inline]
-    pub fn checksum(&mut self, octets: &[u8], sum: Sum) -> Sum {
+    pub fn checksum(&mut self, bytes: &[u8], sum: Sum) -> Sum {
         if self.is_logging {
-            self.note(Kernel::Checksum, octets.len(), octets.as_ptr(), std::ptr::null());
+            self.note(Kernel::Checksum, bytes.len(), bytes.as_ptr(), std::ptr::null());
         }
-        self.kernels.checksum(octets, sum)
+        self.kernels.checksum(bytes, sum)
     }
 
     /// Copies `src` to `dst`.
@@ -105,11 +105,11 @@ impl StageKernels {
 
     #[cold]
     #[inline(never)]
-    fn note(&mut self, kernel: Kernel, octets: usize, src: *const u8, dst: *const u8) {
+    fn note(&mut self, kernel: Kernel, bytes: usize, src: *const u8, dst: *const u8) {
         let offset = |pointer: *const u8| (pointer.addr() % 64) as u8;
-        let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         if let Some(log) = &mut self.log {
-            log.note(Call { octets, kernel, src: offset(src), dst: offset(dst) });
+            log.note(Call { bytes, kernel, src: offset(src), dst: offset(dst) });
         }
     }
 
@@ -199,7 +199,7 @@ impl Log {
     fn note(&mut self, call: Call) {
         let total = &mut self.totals[call.kernel as usize];
         total.calls += 1;
-        total.octets += u64::from(call.octets);
+        total.bytes += u64::from(call.bytes);
         if !self.is_kept {
             return;
         }
@@ -217,10 +217,10 @@ mod tests {
     use super::*;
 
     /// A turn of `calls` calls whose lengths say which turn and which call of it they are.
-    fn turn(kernels: &mut StageKernels, turn: usize, calls: usize, octets: &[u8]) {
+    fn turn(kernels: &mut StageKernels, turn: usize, calls: usize, bytes: &[u8]) {
         kernels.begin_turn(7 * turn as u64);
         for call in 0..calls {
-            kernels.checksum(&octets[..turn * calls + call], Sum::ZERO);
+            kernels.checksum(&bytes[..turn * calls + call], Sum::ZERO);
         }
         kernels.end_turn(7 * (turn as u64 + 1));
     }
@@ -252,9 +252,9 @@ mod tests {
             (Kernel::CopyChecksum, 10, 0, at),
             (Kernel::Fill, 60, 0, at),
         ];
-        for (kernel, octets, src, dst) in expected {
-            assert_eq!(kernels.calls(kernel), [Call { octets, kernel, src, dst }]);
-            assert_eq!(kernels.total(kernel), CallTotal { calls: 1, octets: octets.into() });
+        for (kernel, bytes, src, dst) in expected {
+            assert_eq!(kernels.calls(kernel), [Call { bytes, kernel, src, dst }]);
+            assert_eq!(kernels.total(kernel), CallTotal { calls: 1, bytes: bytes.into() });
         }
         assert_eq!(kernels.logged_packets(), 2);
     }
@@ -263,18 +263,18 @@ mod tests {
     fn a_full_log_holds_turns_of_all_times_alike() {
         const TURNS: usize = 4_000;
         const CALLS: usize = 16;
-        let octets = vec![0; TURNS * CALLS];
+        let bytes = vec![0; TURNS * CALLS];
         let mut kernels = StageKernels::logging(Kernels::of("portable").expect("always there"));
-        (0..TURNS).for_each(|n| turn(&mut kernels, n, CALLS, &octets));
+        (0..TURNS).for_each(|n| turn(&mut kernels, n, CALLS, &bytes));
         let calls = kernels.calls(Kernel::Checksum);
         assert_eq!(calls.len(), LOGGED);
         assert_eq!(kernels.total(Kernel::Checksum).calls, (TURNS * CALLS) as u64);
         assert_eq!(kernels.logged_packets(), 7 * TURNS as u64);
         // Within what stands of a turn the calls follow each other.
-        let follows = |pair: &&[Call]| pair[1].octets == pair[0].octets + 1;
+        let follows = |pair: &&[Call]| pair[1].bytes == pair[0].bytes + 1;
         let breaks = calls.windows(2).filter(|pair| !follows(pair)).count();
         assert!(breaks < 2 * LOGGED / CALLS, "{breaks}");
-        let early = calls.iter().filter(|call| (call.octets as usize) < TURNS * CALLS / 2).count();
+        let early = calls.iter().filter(|call| (call.bytes as usize) < TURNS * CALLS / 2).count();
         let share = early as f64 / LOGGED as f64;
         // What is overwritten is drawn with replacement, which favours later turns a little.
         assert!((0.4..0.6).contains(&share), "{share}");

@@ -24,7 +24,7 @@ use crate::ring::{Consumer, Producer, ring};
 use crate::sink::Sink;
 use crate::source::{Feed, Progress, SourceQueue, Timetable};
 use crate::stage::{BUCKETS, BuildContext};
-use crate::strand::{Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Strand, Tail};
+use crate::worker::{Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Tail, Worker};
 use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink as SinkSpec};
 use linerate_record::run::Tally;
 
@@ -45,7 +45,7 @@ impl Place {
 /// What the workers of a run share and borrow: it outlives them.
 pub(crate) struct Ground {
     timetable: Option<Timetable>,
-    ticks_per_second: f64,
+    ticks_per_s: f64,
     progress: Progress,
     /// The buffers, by source queue.
     pools: Vec<Pool>,
@@ -53,14 +53,14 @@ pub(crate) struct Ground {
 
 impl Ground {
     /// Allocates the buffers and computes when each frame is due.
-    pub(crate) fn new(job: &Job<'_>, ticks_per_second: f64) -> Self {
-        let line_bits = job.path.line.map(|l| l.bits_per_second * f64::from(l.ports));
+    pub(crate) fn new(job: &Job<'_>, ticks_per_s: f64) -> Self {
+        let line_bits = job.path.line.map(|l| l.bits_per_s * f64::from(l.ports));
         let rate = job.options.rate;
         let queues = job.mapping.segments[0].replicas as usize;
         let (slots, buffer) = (slots(job.mapping, &job.options), buffer(job.path));
         Self {
-            timetable: Timetable::new(job.traffic, rate, line_bits, ticks_per_second),
-            ticks_per_second,
+            timetable: Timetable::new(job.traffic, rate, line_bits, ticks_per_s),
+            ticks_per_s,
             progress: Progress::new(queues),
             pools: (0..queues).map(|_| Pool::new(slots, buffer)).collect(),
         }
@@ -72,11 +72,11 @@ impl Ground {
 pub(crate) struct Pace<'g> {
     /// `None` where packets come as fast as they are taken.
     pub(crate) timetable: Option<&'g Timetable>,
-    pub(crate) ticks_per_second: f64,
+    pub(crate) ticks_per_s: f64,
 }
 
 /// A worker before it runs, and where.
-pub(crate) type Placed<'g> = (Place, Strand<'g, 'g>);
+pub(crate) type Placed<'g> = (Place, Worker<'g, 'g>);
 
 /// Makes the workers and everything between them.
 ///
@@ -86,8 +86,8 @@ pub(crate) fn lay_out<'g>(
     job: &Job<'g>,
     ground: &'g mut Ground,
 ) -> Result<(Pace<'g>, Vec<Placed<'g>>), RunError> {
-    let Ground { timetable, ticks_per_second, progress, pools } = ground;
-    let pace = Pace { timetable: timetable.as_ref(), ticks_per_second: *ticks_per_second };
+    let Ground { timetable, ticks_per_s, progress, pools } = ground;
+    let pace = Pace { timetable: timetable.as_ref(), ticks_per_s: *ticks_per_s };
     let feed = Feed {
         traffic: job.traffic,
         timetable: pace.timetable,
@@ -98,10 +98,10 @@ pub(crate) fn lay_out<'g>(
         },
         pass_ns: job.traffic.duration_ns() + 1,
     };
-    Ok((pace, strands(job, feed, pools)?))
+    Ok((pace, workers(job, feed, pools)?))
 }
 
-fn strands<'g>(
+fn workers<'g>(
     job: &Job<'_>,
     feed: Feed<'g>,
     pools: &'g mut [Pool],
@@ -114,7 +114,7 @@ fn strands<'g>(
     let (mut outlets, mut inlets) = rings(job, &places);
     let (mut homes, mut returns) = return_rings(job, &places);
     let mut pools = pools.iter_mut().enumerate();
-    let mut strands = Vec::with_capacity(places.len());
+    let mut workers = Vec::with_capacity(places.len());
     for (index, place) in places.iter().enumerate() {
         let head = if place.segment == 0 {
             let (queue, pool) = pools.next().expect("one pool per replica of segment 0");
@@ -135,7 +135,7 @@ fn strands<'g>(
                 full: job.options.full_ring,
             },
         };
-        let strand = Strand {
+        let worker = Worker {
             head,
             parts: parts(job, *place)?,
             tail,
@@ -148,14 +148,14 @@ fn strands<'g>(
             measured: [[0; 2], [u64::MAX; 2]],
             overflow: Tally::default(),
         };
-        strands.push((*place, strand));
+        workers.push((*place, worker));
     }
-    Ok(strands)
+    Ok(workers)
 }
 
 /// The workers of a job, in order of segment, then replica.
 fn places(job: &Job<'_>) -> Vec<Place> {
-    assert_eq!(job.cpus.len(), job.mapping.strands(), "one processor per strand");
+    assert_eq!(job.cpus.len(), job.mapping.workers(), "one processor per worker");
     let burst = job.options.burst as usize;
     assert!((1..=MAX_BURST).contains(&burst), "a burst of {burst}: not 1 to {MAX_BURST}");
     let all = job.mapping.segments.iter().enumerate();
@@ -168,19 +168,19 @@ fn places(job: &Job<'_>) -> Vec<Place> {
 /// Buffers of one source queue: enough to fill one ring to each later worker and to keep two bursts
 /// on every worker. With fewer the source would wait for buffers before the rings are full.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
-    let strands = mapping.strands();
-    let later = strands - mapping.segments[0].replicas as usize;
-    later * options.ring as usize + 2 * MAX_BURST * strands
+    let workers = mapping.workers();
+    let later = workers - mapping.segments[0].replicas as usize;
+    later * options.ring as usize + 2 * MAX_BURST * workers
 }
 
-/// Octets of all buffers of a run.
-pub fn buffers_octets(path: &Path, mapping: &Mapping, options: &RunOptions) -> u64 {
+/// Bytes of all buffers of a run.
+pub fn buffers_bytes(path: &Path, mapping: &Mapping, options: &RunOptions) -> u64 {
     let queues = u64::from(mapping.segments[0].replicas);
     queues * slots(mapping, options) as u64 * Pool::stride(buffer(path)) as u64
 }
 
 fn buffer(path: &Path) -> usize {
-    path.source.buffer_octets() as usize
+    path.source.buffer_bytes() as usize
 }
 
 /// The frames of one source queue, in order.

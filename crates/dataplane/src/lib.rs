@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a packet path: buffers, rings, strands, traffic, and the profile of each strand.
+//! Runs a packet path: buffers, rings, workers, traffic, and the profile of each worker.
 
 pub mod bucket;
 pub mod burst;
@@ -26,8 +26,8 @@ mod simulation;
 mod sink;
 mod source;
 pub mod stage;
-mod strand;
 pub mod traffic;
+mod worker;
 
 pub use burst::{Burst, Verdict};
 pub use context::{Account, StageContext};
@@ -35,7 +35,7 @@ pub use counting::Counting;
 pub use error::RunError;
 pub use job::{Job, Outcome, steering};
 pub use kernels::StageKernels;
-pub use layout::buffers_octets;
+pub use layout::buffers_bytes;
 pub use linerate_trial::Watch;
 pub use packet::Packet;
 pub use runner::run;

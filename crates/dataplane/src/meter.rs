@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile of one strand, kept by the strand itself while it runs.
+//! The profile of one worker, kept by the worker itself while it runs.
 //!
-//! Time is told from the timestamp counter, read once per turn of the strand's loop. A turn that
+//! Time is told from the timestamp counter, read once per turn of the worker's loop. A turn that
 //! moved packets is *busy*, one that found none is *starved*, time spent before a full ring is
-//! *blocked*. A strand that was not running shows as a turn far longer than its like: the excess is
+//! *blocked*. A worker that was not running shows as a turn far longer than its like: the excess is
 //! *lost*. Nothing here looks at the wall clock; the report compares the sum with it.
 //!
 //! In one turn of sixteen, picked at random so as not to beat with a periodic load, the counter is
-//! also read between the stages. Stage times thus come from a sample, the times of the strand from
+//! also read between the stages. Stage times thus come from a sample, the times of the worker from
 //! every turn. In one turn of 64, none of those, the stages log which kernels they call. In still
 //! others hardware events are counted ([`crate::counting`]).
 //!
@@ -29,7 +29,7 @@ use linerate_trial::Account;
 pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
-/// A wait longer than this between two looks at the counter was not a wait: the strand was away.
+/// A wait longer than this between two looks at the counter was not a wait: the worker was away.
 /// A poll takes well under 1 us; the shortest slice a scheduler gives to another thread is longer.
 const AWAY_NS: u64 = 10_000;
 
@@ -49,7 +49,7 @@ const LOGGED: u32 = 64;
 pub(crate) struct Span {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) ticks_per_second: f64,
+    pub(crate) ticks_per_s: f64,
 }
 
 /// Longest latency told apart, in ticks: minutes, on any counter.
@@ -95,7 +95,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     /// Whether turns are logged at all, and whether this one is.
     logs: bool,
     logging: bool,
-    /// The strand's counters, and whether this turn is counted.
+    /// The worker's counters, and whether this turn is counted.
     counter: Option<Box<TurnCounter>>,
     counting: bool,
     /// A stretch of the present window was lost.
@@ -120,8 +120,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     /// A meter on `clock`. All memory it will use is allocated here.
     pub(crate) fn new(clock: C, setup: Setup) -> Self {
         let Setup { span, parts, seed, yields, logs, counter } = setup;
-        assert!(parts <= MAX_PARTS, "a strand of {parts} parts");
-        let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_second / 1e9) as u64;
+        assert!(parts <= MAX_PARTS, "a worker of {parts} parts");
+        let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_s / 1e9) as u64;
         let readings = Readings {
             windows: Vec::with_capacity(KEPT),
             latency: Histogram::new_with_bounds(1, LATENCY_TICKS_MAX, 3).ok(),
@@ -241,7 +241,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// The strand could not go on for want of room and will look again. May be called within a turn
+    /// The worker could not go on for want of room and will look again. May be called within a turn
     /// with packets, or instead of one.
     #[inline]
     pub(crate) fn blocked_within(&mut self, since: u64) -> u64 {
@@ -394,7 +394,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// The strand has ended: what the meter knows.
+    /// The worker has ended: what the meter knows.
     pub(crate) fn finish(mut self) -> Readings {
         if ON && self.phase == Phase::During {
             self.close_window(self.clock.ticks(), Account::now(&self.clock));

@@ -3,7 +3,7 @@
 //!
 //! A buffer is a line of metadata followed by room for the frame. Buffers lie in a [`Pool`]; a
 //! [`Packet`] is the only handle to its buffer, so its holder may read and write without locks, on
-//! whichever strand it is. A packet that is dropped without being released is lost to its pool
+//! whichever worker it is. A packet that is dropped without being released is lost to its pool
 //! until the pool itself goes; that is a leak of one buffer, never a dangling handle.
 //!
 //! [`Pool`]: crate::pool::Pool
@@ -12,8 +12,8 @@ use crate::context::Account;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Octets kept free in front of a frame for headers put on later (GRE over IPv6 needs 48).
-pub const HEADROOM_OCTETS: usize = 128;
+/// Bytes kept free in front of a frame for headers put on later (GRE over IPv6 needs 48).
+pub const HEADROOM_BYTES: usize = 128;
 
 /// How a packet relates to IP fragmentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Fragment {
     Later,
 }
 
-/// Where the headers are. Offsets count from the first octet of the frame.
+/// Where the headers are. Offsets count from the first byte of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
     /// Offset of the IP header; 0 when the frame has not been parsed.
@@ -44,7 +44,7 @@ pub struct Layers {
     pub fragment: Fragment,
 }
 
-/// What is known of a packet beside its octets, for stages to read and write.
+/// What is known of a packet beside its bytes, for stages to read and write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meta {
     /// Place in the sequence the source offers, from 0.
@@ -69,8 +69,8 @@ pub(crate) struct Line {
     /// Offset of the frame from the end of this line.
     start: u16,
     /// Length of the frame.
-    octets: u16,
-    /// Octets behind this line that belong to the buffer; `start + octets <= room` always.
+    bytes: u16,
+    /// Bytes behind this line that belong to the buffer; `start + bytes <= room` always.
     room: u16,
     /// The source queue whose free list the buffer belongs to.
     home: u16,
@@ -81,7 +81,7 @@ const _: () = assert!(size_of::<Line>() == 64);
 impl Line {
     /// The line of an empty packet.
     pub(crate) fn new(room: u16, home: u16) -> Self {
-        Self { meta: Meta::default(), start: 0, octets: 0, room, home }
+        Self { meta: Meta::default(), start: 0, bytes: 0, room, home }
     }
 }
 
@@ -99,7 +99,7 @@ impl Packet<'_> {
     /// A handle to the buffer at `slot`.
     ///
     /// # Safety
-    /// `slot` points to an initialised `Line` followed by `room` initialised octets, all valid for
+    /// `slot` points to an initialised `Line` followed by `room` initialised bytes, all valid for
     /// reads and writes for the lifetime of the result, and no other handle to them exists.
     pub(crate) unsafe fn from_slot(slot: NonNull<Line>) -> Self {
         Self { slot, pool: PhantomData }
@@ -138,48 +138,48 @@ impl Packet<'_> {
     #[inline]
     fn frame(&self, start: usize) -> *mut u8 {
         // SAFETY: `start` is at most `room`, which every method that moves it upholds, and `room`
-        // octets follow the line in the same allocation (contract of `from_slot`).
+        // bytes follow the line in the same allocation (contract of `from_slot`).
         unsafe { self.slot.as_ptr().add(1).cast::<u8>().add(start) }
     }
 
-    /// The frame, from its first octet.
+    /// The frame, from its first byte.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let line = self.line();
-        // SAFETY: `start + octets <= room`, upheld by every method that moves either, and the
+        // SAFETY: `start + bytes <= room`, upheld by every method that moves either, and the
         // handle is the only one.
         unsafe {
-            std::slice::from_raw_parts(self.frame(line.start.into()), usize::from(line.octets))
+            std::slice::from_raw_parts(self.frame(line.start.into()), usize::from(line.bytes))
         }
     }
 
-    /// The frame, from its first octet.
+    /// The frame, from its first byte.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        let (start, octets) = (self.line().start, self.line().octets);
+        let (start, bytes) = (self.line().start, self.line().bytes);
         // SAFETY: as in `bytes`.
-        unsafe { std::slice::from_raw_parts_mut(self.frame(start.into()), usize::from(octets)) }
+        unsafe { std::slice::from_raw_parts_mut(self.frame(start.into()), usize::from(bytes)) }
     }
 
-    /// Length of the frame in octets.
+    /// Length of the frame in bytes.
     #[inline]
-    pub fn octets(&self) -> usize {
-        self.line().octets.into()
+    pub fn length(&self) -> usize {
+        self.line().bytes.into()
     }
 
-    /// Replaces the whole packet by a frame of `octets` octets behind the full headroom, unparsed;
+    /// Replaces the whole packet by a frame of `bytes` bytes behind the full headroom, unparsed;
     /// what is in the frame is for the caller to write. The account of a stage does not see this:
     /// it is how a source fills a buffer.
     ///
     /// Returns `None`, and changes nothing, when the buffer is too small.
     #[inline]
-    pub fn renew(&mut self, octets: usize) -> Option<&mut [u8]> {
-        if octets > usize::from(self.line().room) - HEADROOM_OCTETS {
+    pub fn renew(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        if bytes > usize::from(self.line().room) - HEADROOM_BYTES {
             return None;
         }
         let line = self.line_mut();
-        line.start = HEADROOM_OCTETS as u16;
-        line.octets = octets as u16;
+        line.start = HEADROOM_BYTES as u16;
+        line.bytes = bytes as u16;
         line.meta.layers = Layers::default();
         Some(self.bytes_mut())
     }
@@ -190,71 +190,71 @@ impl Packet<'_> {
         self.renew(frame.len()).map(|renewed| renewed.copy_from_slice(frame)).is_some()
     }
 
-    /// Makes room for `octets` octets in front of the frame; their content is unspecified. Offsets
+    /// Makes room for `bytes` bytes in front of the frame; their content is unspecified. Offsets
     /// in [`Layers`] are not moved.
     ///
     /// Returns `None`, and changes nothing, when the headroom does not suffice.
     #[inline]
-    pub fn push_front(&mut self, octets: usize, account: &mut Account) -> Option<&mut [u8]> {
+    pub fn push_front(&mut self, bytes: usize, account: &mut Account) -> Option<&mut [u8]> {
         let line = self.line_mut();
-        let start = usize::from(line.start).checked_sub(octets)?;
-        let longer = usize::from(line.octets) + octets;
-        line.octets = u16::try_from(longer).ok()?;
+        let start = usize::from(line.start).checked_sub(bytes)?;
+        let longer = usize::from(line.bytes) + bytes;
+        line.bytes = u16::try_from(longer).ok()?;
         line.start = start as u16;
-        account.created.octets += octets as u64;
-        Some(&mut self.bytes_mut()[..octets])
+        account.created.bytes += bytes as u64;
+        Some(&mut self.bytes_mut()[..bytes])
     }
 
-    /// Takes `octets` octets off the front of the frame. Offsets in [`Layers`] are not moved.
+    /// Takes `bytes` bytes off the front of the frame. Offsets in [`Layers`] are not moved.
     ///
     /// Returns `false`, and changes nothing, when the frame is shorter.
     #[inline]
-    pub fn trim_front(&mut self, octets: usize, account: &mut Account) -> bool {
+    pub fn trim_front(&mut self, bytes: usize, account: &mut Account) -> bool {
         let line = self.line_mut();
-        if octets > usize::from(line.octets) {
+        if bytes > usize::from(line.bytes) {
             return false;
         }
-        line.start += octets as u16;
-        line.octets -= octets as u16;
-        account.consumed.octets += octets as u64;
+        line.start += bytes as u16;
+        line.bytes -= bytes as u16;
+        account.consumed.bytes += bytes as u64;
         true
     }
 
-    /// Cuts the frame to `octets` octets; does nothing when it is not longer.
+    /// Cuts the frame to `bytes` bytes; does nothing when it is not longer.
     #[inline]
-    pub fn truncate(&mut self, octets: usize, account: &mut Account) {
+    pub fn truncate(&mut self, bytes: usize, account: &mut Account) {
         let line = self.line_mut();
-        if octets < usize::from(line.octets) {
-            account.consumed.octets += u64::from(line.octets) - octets as u64;
-            line.octets = octets as u16;
+        if bytes < usize::from(line.bytes) {
+            account.consumed.bytes += u64::from(line.bytes) - bytes as u64;
+            line.bytes = bytes as u16;
         }
     }
 
-    /// Octets of the longest frame that [`Packet::resize`] can make.
+    /// Bytes of the longest frame that [`Packet::resize`] can make.
     #[inline]
     pub fn capacity(&self) -> usize {
         usize::from(self.line().room - self.line().start)
     }
 
-    /// Makes the frame `octets` octets long, at its end; what is added there is unspecified.
+    /// Makes the frame `bytes` bytes long, at its end; what is added there is unspecified.
     ///
     /// Returns `None`, and changes nothing, when the buffer has no room for as many.
     #[inline]
-    pub fn resize(&mut self, octets: usize, account: &mut Account) -> Option<&mut [u8]> {
-        if octets > self.capacity() {
+    pub fn resize(&mut self, bytes: usize, account: &mut Account) -> Option<&mut [u8]> {
+        if bytes > self.capacity() {
             return None;
         }
-        let before = self.octets();
-        if octets > before {
-            account.created.octets += (octets - before) as u64;
-            self.line_mut().octets = octets as u16;
+        let before = self.length();
+        if bytes > before {
+            account.created.bytes += (bytes - before) as u64;
+            self.line_mut().bytes = bytes as u16;
         }
-        self.truncate(octets, account);
+        self.truncate(bytes, account);
         Some(self.bytes_mut())
     }
 
     /// Asks the processor to fetch the line of metadata and the line with the first headers, as
-    /// another strand has written them.
+    /// another worker has written them.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -264,7 +264,7 @@ impl Packet<'_> {
             // SAFETY: prefetching has no effect on memory whatever the address.
             unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(line);
-                _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(64 + HEADROOM_OCTETS));
+                _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(64 + HEADROOM_BYTES));
             }
         }
     }
@@ -307,7 +307,7 @@ mod tests {
         packet.resize(90, &mut account).expect("the room there is")[50..].fill(6);
         assert_eq!(packet.bytes(), [&[5; 50][..], &[6; 40]].concat());
         assert_eq!(packet.resize(3, &mut account).map(|frame| frame.len()), Some(3));
-        assert_eq!((account.created.octets, account.consumed.octets), (40, 97));
+        assert_eq!((account.created.bytes, account.consumed.bytes), (40, 97));
         assert_eq!(packets[1].bytes(), [9; 100], "the neighbour is left alone");
     }
 
@@ -319,18 +319,18 @@ mod tests {
         let packet = &mut packets[0];
         assert!(packet.bytes().is_empty());
         assert!(packet.fill(&[5; 100]));
-        assert!(packet.push_front(HEADROOM_OCTETS + 1, &mut account).is_none());
-        packet.push_front(HEADROOM_OCTETS, &mut account).expect("all the headroom").fill(6);
+        assert!(packet.push_front(HEADROOM_BYTES + 1, &mut account).is_none());
+        packet.push_front(HEADROOM_BYTES, &mut account).expect("all the headroom").fill(6);
         assert!(packet.push_front(1, &mut account).is_none());
-        assert_eq!(packet.bytes(), [[6; HEADROOM_OCTETS].as_slice(), &[5; 100]].concat());
-        assert!(!packet.trim_front(HEADROOM_OCTETS + 101, &mut account));
-        assert!(packet.trim_front(HEADROOM_OCTETS + 99, &mut account));
+        assert_eq!(packet.bytes(), [[6; HEADROOM_BYTES].as_slice(), &[5; 100]].concat());
+        assert!(!packet.trim_front(HEADROOM_BYTES + 101, &mut account));
+        assert!(packet.trim_front(HEADROOM_BYTES + 99, &mut account));
         packet.truncate(2, &mut account);
         assert_eq!(packet.bytes(), [5]);
         packet.truncate(0, &mut account);
         assert!(packet.bytes_mut().is_empty());
-        assert_eq!(account.created.octets, HEADROOM_OCTETS as u64);
-        assert_eq!(account.consumed.octets, HEADROOM_OCTETS as u64 + 100);
+        assert_eq!(account.created.bytes, HEADROOM_BYTES as u64);
+        assert_eq!(account.consumed.bytes, HEADROOM_BYTES as u64 + 100);
         assert!(packets[1].bytes().is_empty(), "the neighbour is left alone");
     }
 }

@@ -136,14 +136,14 @@ impl FromStr for Mac {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("\"{text}\" is not a MAC address, such as 02:00:5e:10:00:01");
-        let mut octets = [0; 6];
+        let mut bytes = [0; 6];
         let mut parts = text.split(':');
-        for octet in &mut octets {
+        for byte in &mut bytes {
             let hex = |p: &&str| p.len() == 2 && p.bytes().all(|b| b.is_ascii_hexdigit());
             let part = parts.next().filter(hex).ok_or_else(wrong)?;
-            *octet = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
         }
-        if parts.next().is_some() { Err(wrong()) } else { Ok(Self(octets)) }
+        if parts.next().is_some() { Err(wrong()) } else { Ok(Self(bytes)) }
     }
 }
 

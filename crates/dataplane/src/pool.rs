@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Buffers, all allocated before the run.
 
-use crate::packet::{HEADROOM_OCTETS, Line, Packet};
+use crate::packet::{HEADROOM_BYTES, Line, Packet};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-const LINE_OCTETS: usize = size_of::<Line>();
-const HUGE_PAGE_OCTETS: usize = 2 << 20;
+const LINE_BYTES: usize = size_of::<Line>();
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Largest frame a buffer can be made for, in octets: offsets in a packet are 16 bits wide.
-pub const MAX_BUFFER_OCTETS: usize = u16::MAX as usize - HEADROOM_OCTETS;
+/// Largest frame a buffer can be made for, in bytes: offsets in a packet are 16 bits wide.
+pub const MAX_BUFFER_BYTES: usize = u16::MAX as usize - HEADROOM_BYTES;
 
 /// A block of equal buffers.
 pub struct Pool {
@@ -24,18 +24,15 @@ pub struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// Allocates `slots` buffers for frames of up to `buffer_octets` octets
-    /// (at most [`MAX_BUFFER_OCTETS`]) and touches every page.
-    pub fn new(slots: usize, buffer_octets: usize) -> Self {
-        assert!(
-            slots > 0 && buffer_octets <= MAX_BUFFER_OCTETS,
-            "pool of {slots} x {buffer_octets}"
-        );
-        let room = HEADROOM_OCTETS + buffer_octets;
-        let stride = Self::stride(buffer_octets);
+    /// Allocates `slots` buffers for frames of up to `buffer_bytes` bytes
+    /// (at most [`MAX_BUFFER_BYTES`]) and touches every page.
+    pub fn new(slots: usize, buffer_bytes: usize) -> Self {
+        assert!(slots > 0 && buffer_bytes <= MAX_BUFFER_BYTES, "pool of {slots} x {buffer_bytes}");
+        let room = HEADROOM_BYTES + buffer_bytes;
+        let stride = Self::stride(buffer_bytes);
         let layout = slots
             .checked_mul(stride)
-            .and_then(|octets| Layout::from_size_align(octets, HUGE_PAGE_OCTETS).ok())
+            .and_then(|bytes| Layout::from_size_align(bytes, HUGE_PAGE_BYTES).ok())
             .expect("a pool is far smaller than the address space");
         // SAFETY: the layout has a size above 0, since `slots` and `stride` are.
         let base = unsafe { alloc(layout) };
@@ -47,16 +44,16 @@ impl Pool {
         Self { base, layout, slots, stride, room: room as u16 }
     }
 
-    /// Distance between buffers for frames of up to `buffer_octets` octets: whole lines, an odd
+    /// Distance between buffers for frames of up to `buffer_bytes` bytes: whole lines, an odd
     /// number of them, so that the first lines of successive buffers fall into different cache
     /// sets.
-    pub(crate) fn stride(buffer_octets: usize) -> usize {
-        let lines = 1 + (HEADROOM_OCTETS + buffer_octets).div_ceil(LINE_OCTETS);
-        (lines | 1) * LINE_OCTETS
+    pub(crate) fn stride(buffer_bytes: usize) -> usize {
+        let lines = 1 + (HEADROOM_BYTES + buffer_bytes).div_ceil(LINE_BYTES);
+        (lines | 1) * LINE_BYTES
     }
 
-    /// Octets the pool takes.
-    pub fn octets(&self) -> usize {
+    /// Bytes the pool takes.
+    pub fn bytes(&self) -> usize {
         self.layout.size()
     }
 
@@ -68,7 +65,7 @@ impl Pool {
                 // SAFETY: `i < slots`, so the slot lies within the allocation, aligned to a line
                 // since base and stride are.
                 let slot = unsafe { self.base.add(i * self.stride).cast::<Line>() };
-                // SAFETY: `slot` is valid for writes; the octets behind it are zeroed; slots do not
+                // SAFETY: `slot` is valid for writes; the bytes behind it are zeroed; slots do not
                 // overlap and each index is taken once, under an exclusive borrow of the pool.
                 unsafe {
                     slot.write(Line::new(self.room, home));

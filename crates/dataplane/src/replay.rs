@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the calls of a stage cost: made again, by the strand that made them, when its run is over.
+//! What the calls of a stage cost: made again, by the worker that made them, when its run is over.
 //!
 //! ```text
 //! ROUNDS times:
@@ -25,15 +25,15 @@ use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, Window, ro
 use std::convert::Infallible;
 use std::hint::black_box;
 
-/// Rounds. Each takes half a millisecond where variants move 10 to 50 octets per tick.
+/// Rounds. Each takes half a millisecond where variants move 10 to 50 bytes per tick.
 const ROUNDS: u32 = 40;
 
 /// Calls of a stretch, at most. Tens of microseconds: the granularity of the counter does not
 /// count, and a round is short against what disturbs it.
 const STRETCH_CALLS: usize = 2_048;
 
-/// Octets of a stretch, about, at most.
-const STRETCH_OCTETS: u64 = 1 << 20;
+/// Bytes of a stretch, about, at most.
+const STRETCH_BYTES: u64 = 1 << 20;
 
 /// So large a part of a stretch goes before it untimed: some processors take 10 us or so to bring
 /// wide vector units up to speed, which a path that uses them all the time does not pay; and system
@@ -44,7 +44,7 @@ const WARM_PART: usize = 4;
 const CALLS_MIN: usize = 32;
 
 /// Longest call that is made again; longer ones are made with this length.
-const OCTETS_MAX: u32 = 1 << 20;
+const BYTES_MAX: u32 = 1 << 20;
 
 /// One kernel of one stage.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct Replayed {
     /// The variant that is selected on this machine.
     pub(crate) selected: &'static str,
     pub(crate) calls_per_packet: f64,
-    pub(crate) octets_per_call: f64,
+    pub(crate) bytes_per_call: f64,
     /// Of the variant in use; why not, where it is not known.
     pub(crate) ticks_per_call: Result<Estimate, String>,
     /// Time over that of the variant in use, of each variant that can run here.
@@ -72,8 +72,8 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
     let replayed = called.map(|kernel| {
         let total = stage.total(kernel);
         let in_use = stage.kernels().origin(kernel);
-        let octets_per_call = total.octets as f64 / total.calls as f64;
-        let (ticks_per_call, ratios) = match timed(stage, kernel, burst, octets_per_call) {
+        let bytes_per_call = total.bytes as f64 / total.calls as f64;
+        let (ticks_per_call, ratios) = match timed(stage, kernel, burst, bytes_per_call) {
             Ok(rounds) => {
                 let ticks = rounds.ticks_per_call();
                 let none = || "no round of the replay was free of preemption".to_owned();
@@ -86,7 +86,7 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
             in_use,
             selected: Kernels::selected().origin(kernel),
             calls_per_packet: total.calls as f64 / packets as f64,
-            octets_per_call,
+            bytes_per_call,
             ticks_per_call,
             ratios,
         }
@@ -159,13 +159,13 @@ fn timed(
     stage: &StageKernels,
     kernel: Kernel,
     burst: usize,
-    octets_per_call: f64,
+    bytes_per_call: f64,
 ) -> Result<Rounds, String> {
     let calls = stage.calls(kernel);
     if calls.len() < CALLS_MIN {
         return Err(format!("only {} calls were logged; run longer", calls.len()));
     }
-    let stretch = (STRETCH_OCTETS as f64 / octets_per_call.max(1.0)) as usize;
+    let stretch = (STRETCH_BYTES as f64 / bytes_per_call.max(1.0)) as usize;
     let stretch = stretch.clamp(CALLS_MIN, STRETCH_CALLS).min(calls.len());
     let routines = routines(stage, kernel);
     let names: Vec<&str> = routines.iter().map(|routine| routine.0).chain(["nothing"]).collect();
@@ -189,8 +189,8 @@ fn timed(
     Ok(Rounds::new(kernel, routines, &samples, stretch))
 }
 
-/// Octets of all buffers to read, at most, but for one: less than half a second-level cache.
-const WARM_OCTETS: usize = 256 << 10;
+/// Bytes of all buffers to read, at most, but for one: less than half a second-level cache.
+const WARM_BYTES: usize = 256 << 10;
 
 /// Buffers to call the kernels on: one to read and one to write for each packet of a burst.
 struct Scratch {
@@ -206,14 +206,14 @@ struct Scratch {
 
 impl Scratch {
     fn new(calls: &[Call], burst: usize, clock: Machine) -> Self {
-        let longest = calls.iter().map(|call| call.octets).max().unwrap_or(0).min(OCTETS_MAX);
+        let longest = calls.iter().map(|call| call.bytes).max().unwrap_or(0).min(BYTES_MAX);
         // An odd number of lines, as in a pool: first lines fall into different sets of the cache.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
-        let all = stride * burst.min(WARM_OCTETS / stride).max(1);
+        let all = stride * burst.min(WARM_BYTES / stride).max(1);
         // Written, not zero: pages that were never written are all the same one.
         let from = vec![0xa5; all + 64];
         let to = vec![0x5a; all + 64 + 4_096];
-        let [start_from, start_to] = [&from, &to].map(|octets| octets.as_ptr().align_offset(64));
+        let [start_from, start_to] = [&from, &to].map(|bytes| bytes.as_ptr().align_offset(64));
         // Half a page apart: a load waits for a store under way that has the same last 12 bits of
         // the address.
         let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
@@ -234,9 +234,9 @@ impl Scratch {
         let mut pass = |calls: &[Call]| {
             let mut at = 0;
             for call in calls {
-                let octets = call.octets.min(OCTETS_MAX) as usize;
+                let bytes = call.bytes.min(BYTES_MAX) as usize;
                 let (src, dst) = (at + usize::from(call.src), at + usize::from(call.dst));
-                one(&mut to[dst..dst + octets], &from[src..src + octets]);
+                one(&mut to[dst..dst + bytes], &from[src..src + bytes]);
                 at += stride;
                 if at == all {
                     at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring between two strands: bounded, one producer, one consumer, no locks.
+//! The ring between two workers: bounded, one producer, one consumer, no locks.
 //!
 //! A Lamport queue over free-running indices. The slots are an array whose length is a power of
 //! two; `tail` counts items ever pushed, `head` items ever popped, so `tail - head` items are
@@ -19,7 +19,7 @@
 //! The copies matter: without them every call moves the other side's cache line. A burst costs one
 //! publication whatever its size. Closing is one way: the producer closes, the consumer drains.
 //!
-//! It leaves out: waiting (a strand polls), more than one producer or consumer, growing.
+//! It leaves out: waiting (a worker polls), more than one producer or consumer, growing.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;

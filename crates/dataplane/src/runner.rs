@@ -6,7 +6,7 @@ use crate::execute::execute;
 use crate::gather::gather;
 use crate::job::{Job, Outcome};
 use crate::layout::{Ground, lay_out};
-use linerate_machine::ticks::ticks_per_second;
+use linerate_machine::ticks::ticks_per_s;
 use linerate_trial::Watch;
 
 /// Runs a job to its end, or until it is stopped.
@@ -35,8 +35,8 @@ pub fn run_unmetered(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunErr
 }
 
 fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
-    let mut ground = Ground::new(job, ticks_per_second());
-    let (pace, strands) = lay_out(job, &mut ground)?;
-    let ended = execute::<ON>(job, watch, pace, strands)?;
+    let mut ground = Ground::new(job, ticks_per_s());
+    let (pace, workers) = lay_out(job, &mut ground)?;
+    let ended = execute::<ON>(job, watch, pace, workers)?;
     gather(job, watch, pace, ended)
 }

@@ -9,14 +9,14 @@ use crate::generator::Generator;
 use crate::job::Job;
 use crate::layout::{Ground, lay_out};
 use crate::meter::{Clock, Meter, Setup, Span};
-use crate::strand::{Control, Head};
 use crate::traffic::Traffic;
+use crate::worker::{Control, Head};
 use crate::{Burst, Stage, StageContext, StageKind, Verdict};
 use linerate_path::model::{
     FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Sink, Source, StageUse, Value,
 };
 use linerate_path::spec::{StageSpec, State};
-use linerate_record::run::{RunReport, StrandReport};
+use linerate_record::run::{RunReport, WorkerReport};
 use linerate_trial::Watch;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,7 +169,7 @@ impl Case {
             name: "test".to_owned(),
             kernels: "selected".to_owned(),
             line: None,
-            source: Source::Generator { sizes: vec![60], flows: 16, seed: 1, buffer_octets: 128 },
+            source: Source::Generator { sizes: vec![60], flows: 16, seed: 1, buffer_bytes: 128 },
             mapping: Mapping::merged(self.stages.len()),
             stages: self.stages.iter().enumerate().map(stage).collect(),
             sink: Sink::Null,
@@ -196,17 +196,17 @@ impl Case {
         let traffic = Traffic::generate(generator, 128, &[]).expect("a generator makes frames");
         let job = Job::new(&path, &[TAKE], &traffic, &[0]);
         let mut ground = Ground::new(&job, RATE);
-        let (pace, strands) = lay_out(&job, &mut ground).expect("a path of one stage");
-        let [(place, mut strand)] = <[_; 1]>::try_from(strands).ok().expect("one worker");
-        if let Head::Source(queue) = &mut strand.head {
+        let (pace, workers) = lay_out(&job, &mut ground).expect("a path of one stage");
+        let [(place, mut worker)] = <[_; 1]>::try_from(workers).ok().expect("one worker");
+        if let Head::Source(queue) = &mut worker.head {
             queue.start_at(1_000);
         }
         let end = START + (self.seconds * RATE) as u64;
         let (stop, abort) = (AtomicBool::new(false), AtomicBool::new(false));
         let control = Control { stop: &stop, abort: &abort, yields: false, audit: false };
         let setup = Setup {
-            span: Span { start: START, end, ticks_per_second: RATE },
-            parts: strand.parts.len() + 2,
+            span: Span { start: START, end, ticks_per_s: RATE },
+            parts: worker.parts.len() + 2,
             seed: 7,
             yields: false,
             logs: false,
@@ -214,11 +214,11 @@ impl Case {
         };
         let clock = Simulated { stop: &stop, end: end + 1_000_000 };
         let mut meter = Meter::<true, _>::new(clock, setup);
-        strand.run(&mut meter, &control);
-        strand.close();
+        worker.run(&mut meter, &control);
+        worker.close();
         let ended = Ended {
             place,
-            strand,
+            worker,
             readings: meter.finish(),
             cpu_ns: TIME.get().now - TIME.get().away,
             clock: [Some(1.0); 2],
@@ -231,8 +231,8 @@ impl Case {
     }
 }
 
-fn only(report: &RunReport) -> &StrandReport {
-    &report.strands[0]
+fn only(report: &RunReport) -> &WorkerReport {
+    &report.workers[0]
 }
 
 /// The value is within `tolerance`, a share, of what it should be.
@@ -339,7 +339,7 @@ fn time_lost_to_another_thread_is_what_the_scheduler_says() {
         assert_near("share", Some(worker.time_or_zero().lost), 0.4, 0.05);
         // Two of five milliseconds are one window; the windows around it are cut short.
         let windows = worker.windows;
-        assert!(windows.lost_to_preemption > 0 && windows.lost_to_preemption < windows.total);
+        assert!(windows.preempted > 0 && windows.preempted < windows.total);
         assert_near("switches", Some(worker.involuntary_switches as f64), 20.0, 0.06);
         let ticks = worker.ticks_per_packet.as_number().expect("some windows are clean");
         assert!((1_000.0..1_250.0).contains(&ticks), "{ticks}");

@@ -6,7 +6,7 @@ use crate::packet::Packet;
 /// Packets kept by the sinks, in the order of the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     packets: Vec<KeptPacket>,
 }
 
@@ -29,15 +29,15 @@ impl Kept {
         self.packets.is_empty()
     }
 
-    /// Position in the source's sequence, time of capture in nanoseconds, and octets of each.
+    /// Position in the source's sequence, time of capture in nanoseconds, and bytes of each.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &[u8])> {
-        self.packets.iter().map(|p| (p.position, p.time_ns, &self.octets[p.start..p.end]))
+        self.packets.iter().map(|p| (p.position, p.time_ns, &self.bytes[p.start..p.end]))
     }
 
     fn push(&mut self, position: u64, time_ns: u64, frame: &[u8]) {
-        let start = self.octets.len();
-        self.octets.extend_from_slice(frame);
-        self.packets.push(KeptPacket { position, time_ns, start, end: self.octets.len() });
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(frame);
+        self.packets.push(KeptPacket { position, time_ns, start, end: self.bytes.len() });
     }
 
     /// Merges what several sinks kept, always taking from the one whose next packet has the lowest
@@ -51,7 +51,7 @@ impl Kept {
             .filter_map(|part| Some((part, head(part, &next)?)))
             .min_by_key(|(_, packet)| packet.position)
         {
-            let frame = &parts[part].octets[packet.start..packet.end];
+            let frame = &parts[part].bytes[packet.start..packet.end];
             merged.push(packet.position, packet.time_ns, frame);
             next[part] += 1;
         }
@@ -59,7 +59,7 @@ impl Kept {
     }
 }
 
-/// The sink of one strand.
+/// The sink of one worker.
 #[derive(Debug)]
 pub(crate) struct Sink {
     /// Packets of the source from this position on are not kept.

@@ -7,7 +7,7 @@
 //!
 //! Queues are fed by one line, so none may run ahead of another by more than the line has buffers
 //! for: a queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for
-//! the line. When the rate is paced the line does not wait: a queue whose strand falls more than
+//! the line. When the rate is paced the line does not wait: a queue whose worker falls more than
 //! [`DESCRIPTORS`] packets behind loses the oldest and counts them as missed, as many as a network
 //! card refuses while its ring is full.
 
@@ -19,15 +19,15 @@ use crate::packet::Packet;
 use crate::ring::Consumer;
 use crate::stage::BUCKETS;
 use crate::traffic::Traffic;
-use linerate_path::model::{Rate, WIRE_OVERHEAD_OCTETS};
+use linerate_path::model::{Rate, WIRE_OVERHEAD_BYTES};
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Receive descriptors of a queue: the largest ring common network cards offer.
 pub const DESCRIPTORS: u64 = 4_096;
 
-/// Packets lost at one look at most, some milliseconds' worth: however far beyond the strand the
-/// rate may be, the strand goes on hearing when to stop.
+/// Packets lost at one look at most, some milliseconds' worth: however far beyond the worker the
+/// rate may be, the worker goes on hearing when to stop.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
 /// Share of all packets that the replica which sets the pace is held to, when `replicas` replicas
@@ -116,14 +116,14 @@ impl Timetable {
         traffic: &Traffic,
         rate: Rate,
         line_bits_per_second: Option<f64>,
-        ticks_per_second: f64,
+        ticks_per_s: f64,
     ) -> Option<Self> {
         let frames = traffic.frames();
-        let wire_bits = |octets: u16| 8.0 * (f64::from(octets) + WIRE_OVERHEAD_OCTETS as f64);
+        let wire_bits = |bytes: u16| 8.0 * (f64::from(bytes) + WIRE_OVERHEAD_BYTES as f64);
         let seconds: Box<dyn Fn(usize) -> f64> = match (rate, line_bits_per_second) {
             (Rate::Max, _) | (Rate::Line, None) => return None,
             (Rate::Line, Some(bits)) | (Rate::BitsPerSecond(bits), _) => {
-                Box::new(move |i| wire_bits(frames[i].octets) / bits)
+                Box::new(move |i| wire_bits(frames[i].bytes) / bits)
             }
             (Rate::PacketsPerSecond(packets), _) => Box::new(move |_| 1.0 / packets),
             (Rate::Capture, _) => {
@@ -140,7 +140,7 @@ impl Timetable {
         let due = (0..frames.len())
             .map(|i| {
                 let due = at as u64;
-                at += seconds(i) * ticks_per_second;
+                at += seconds(i) * ticks_per_s;
                 due
             })
             .collect();
@@ -333,10 +333,10 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
     fn fill(&mut self, mut packet: Packet<'p>, position: u64, born_ticks: u64) -> Packet<'p> {
         let index = self.order[self.next] as usize;
         let frame = self.feed.traffic.frames()[index];
-        let octets = self.feed.traffic.frame(index);
-        match packet.renew(octets.len()) {
+        let bytes = self.feed.traffic.frame(index);
+        match packet.renew(bytes.len()) {
             Some(room) => {
-                self.kernels.copy(room, octets);
+                self.kernels.copy(room, bytes);
                 for number in self.feed.traffic.running(frame) {
                     number.write(room, self.pass);
                 }
@@ -349,7 +349,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         meta.time_ns = frame.time_ns.saturating_add(passed_ns);
         meta.born_ticks = born_ticks;
         meta.bucket = frame.bucket;
-        self.taken.add(1, u64::from(frame.octets));
+        self.taken.add(1, u64::from(frame.bytes));
         packet
     }
 
@@ -374,7 +374,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
                 return;
             }
             let frame = self.feed.traffic.frames()[self.order[self.next] as usize];
-            self.missed.add(1, u64::from(frame.octets));
+            self.missed.add(1, u64::from(frame.bytes));
             self.advance();
         }
     }

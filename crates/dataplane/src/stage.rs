@@ -17,7 +17,7 @@ pub(crate) const MAX_PARTS: usize = 18;
 
 /// One function of a packet path.
 ///
-/// A stage is made once per replica and runs on one strand; it needs no locks. All packets of a
+/// A stage is made once per replica and runs on one worker; it needs no locks. All packets of a
 /// [bucket](BUCKETS) meet the same replica in the order the source offered them. A stage whose
 /// output depends on no more than the packets of one bucket therefore gives the same packets under
 /// every mapping.

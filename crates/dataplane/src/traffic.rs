@@ -6,7 +6,7 @@
 use crate::bucket::address_bucket;
 use crate::capture::{self, Capture, CaptureError, CapturedPacket, Tail};
 use crate::generator::{Generator, GeneratorError};
-use crate::pool::MAX_BUFFER_OCTETS;
+use crate::pool::MAX_BUFFER_BYTES;
 use crate::stage::{BUCKETS, BuildError, Steer};
 use linerate_path::model::SourceUse;
 use linerate_path::spec::SourceSpec;
@@ -22,10 +22,10 @@ const GENERATED_GAP_NS: u64 = 1000;
 pub struct Frame {
     /// Time of capture, nanoseconds since 1970-01-01 UTC; never before that of the frame before.
     pub time_ns: u64,
-    /// Offset from the start of all octets.
+    /// Offset from the start of all bytes.
     offset: usize,
     /// Length; never 0.
-    pub octets: u16,
+    pub bytes: u16,
     /// Which bucket it is sorted into, below [`BUCKETS`].
     pub bucket: u8,
     /// How many of its numbers run on from pass to pass.
@@ -35,13 +35,13 @@ pub struct Frame {
 }
 
 /// A number in a frame that runs on when the traffic is offered again, such as a sequence number:
-/// pass `p`, counted from 0, has `first + p * step`, modulo what its octets hold.
+/// pass `p`, counted from 0, has `first + p * step`, modulo what its bytes hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// Offset of its first octet in the frame.
+    /// Offset of its first byte in the frame.
     pub at: u16,
-    /// How many octets it has, 1 to 4, the highest first.
-    pub octets: u8,
+    /// How many bytes it has, 1 to 4, the highest first.
+    pub bytes: u8,
     /// Its value the first time.
     pub first: u32,
     /// What each pass adds.
@@ -54,8 +54,8 @@ impl Running {
     pub(crate) fn write(self, frame: &mut [u8], pass: u64) {
         // Of the product only the low 32 bits matter, and they depend on the low bits of `pass`.
         let value = self.first.wrapping_add(self.step.wrapping_mul(pass as u32));
-        let (at, octets) = (usize::from(self.at), usize::from(self.octets));
-        frame[at..at + octets].copy_from_slice(&value.to_be_bytes()[4 - octets..]);
+        let (at, bytes) = (usize::from(self.at), usize::from(self.bytes));
+        frame[at..at + bytes].copy_from_slice(&value.to_be_bytes()[4 - bytes..]);
     }
 }
 
@@ -83,15 +83,15 @@ impl<'s> TrafficBuilder<'s> {
     /// Puts a frame behind the others; `running` are those of its numbers that run on.
     ///
     /// # Panics
-    /// When the frame is empty or longer than [`MAX_BUFFER_OCTETS`], when a running number does not
-    /// lie in it or has no octet or more than 4, when there are more than 255, or when a stage
+    /// When the frame is empty or longer than [`MAX_BUFFER_BYTES`], when a running number does not
+    /// lie in it or has no byte or more than 4, when there are more than 255, or when a stage
     /// steers into a bucket that does not exist.
     pub fn push(&mut self, frame: &[u8], time_ns: u64, running: &[Running]) {
-        let octets = frame.len();
-        assert!((1..=MAX_BUFFER_OCTETS).contains(&octets), "a frame of {octets} octets");
+        let bytes = frame.len();
+        assert!((1..=MAX_BUFFER_BYTES).contains(&bytes), "a frame of {bytes} bytes");
         for number in running {
-            let end = usize::from(number.at) + usize::from(number.octets);
-            assert!((1..=4).contains(&number.octets) && end <= octets, "{number:?} of {octets}");
+            let end = usize::from(number.at) + usize::from(number.bytes);
+            assert!((1..=4).contains(&number.bytes) && end <= bytes, "{number:?} of {bytes}");
         }
         self.traffic.push_running(frame, time_ns, self.steers, running);
     }
@@ -154,7 +154,7 @@ impl fmt::Display for TrafficError {
                     f.write_str("; record whole packets, with `tcpdump -s 0`")?;
                 }
                 if causes.contains_key(TOO_LONG) {
-                    f.write_str("; raise buffer_octets, or record with segmentation offload off")?;
+                    f.write_str("; raise buffer_bytes, or record with segmentation offload off")?;
                 }
                 Ok(())
             }
@@ -183,7 +183,7 @@ const CUT_SHORT: &str = "cut_short";
 const TOO_LONG: &str = "too_long";
 
 impl Traffic {
-    /// The packets of a capture file that can be replayed. `buffer_octets` is the largest frame a
+    /// The packets of a capture file that can be replayed. `buffer_bytes` is the largest frame a
     /// buffer holds; `steers` are asked for the bucket in turn, and where none answers the
     /// addresses decide.
     ///
@@ -197,16 +197,16 @@ impl Traffic {
     /// When a stage steers into a bucket that does not exist.
     pub fn from_capture(
         file: &[u8],
-        buffer_octets: u32,
+        buffer_bytes: u32,
         steers: &[Arc<dyn Steer>],
     ) -> Result<Self, TrafficError> {
         let capture = capture::read(file).map_err(TrafficError::Capture)?;
         let mut traffic = Self::default();
         traffic.count_unread(&capture);
         for packet in &capture.packets {
-            match cause_to_reject(packet, buffer_octets) {
+            match cause_to_reject(packet, buffer_bytes) {
                 Some(cause) => traffic.reject(cause, 1),
-                None => traffic.push(packet.octets, packet.time_ns, steers),
+                None => traffic.push(packet.bytes, packet.time_ns, steers),
             }
         }
         if traffic.frames.is_empty() {
@@ -215,10 +215,10 @@ impl Traffic {
         Ok(traffic)
     }
 
-    /// Generated frames, 1 µs apart from time 0. `buffer_octets` and `steers` as for a capture.
+    /// Generated frames, 1 µs apart from time 0. `buffer_bytes` and `steers` as for a capture.
     pub fn generate(
         generator: Generator<'_>,
-        buffer_octets: u32,
+        buffer_bytes: u32,
         steers: &[Arc<dyn Steer>],
     ) -> Result<Self, TrafficError> {
         let mut traffic = Self::default();
@@ -227,34 +227,34 @@ impl Traffic {
             traffic.push(frame, time_ns, steers);
             time_ns += GENERATED_GAP_NS;
         };
-        generator.generate(buffer_octets, keep).map_err(TrafficError::Generator)?;
+        generator.generate(buffer_bytes, keep).map_err(TrafficError::Generator)?;
         Ok(traffic)
     }
 
-    fn push(&mut self, octets: &[u8], time_ns: u64, steers: &[Arc<dyn Steer>]) {
-        self.push_running(octets, time_ns, steers, &[]);
+    fn push(&mut self, bytes: &[u8], time_ns: u64, steers: &[Arc<dyn Steer>]) {
+        self.push_running(bytes, time_ns, steers, &[]);
     }
 
     fn push_running(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         time_ns: u64,
         steers: &[Arc<dyn Steer>],
         running: &[Running],
     ) {
-        let steered = steers.iter().find_map(|steer| steer.bucket(octets));
-        let bucket = steered.unwrap_or_else(|| address_bucket(octets));
+        let steered = steers.iter().find_map(|steer| steer.bucket(bytes));
+        let bucket = steered.unwrap_or_else(|| address_bucket(bytes));
         assert!(usize::from(bucket) < BUCKETS, "a stage steers into bucket {bucket}");
         let earliest_ns = self.frames.last().map_or(0, |frame| frame.time_ns);
         self.frames.push(Frame {
             time_ns: time_ns.max(earliest_ns),
             offset: self.bytes.len(),
-            octets: octets.len() as u16,
+            bytes: bytes.len() as u16,
             bucket,
             running: u8::try_from(running.len()).expect("at most 255 running numbers"),
             first_running: u32::try_from(self.running.len()).expect("fewer than 2^32 in all"),
         });
-        self.bytes.extend_from_slice(octets);
+        self.bytes.extend_from_slice(bytes);
         self.running.extend_from_slice(running);
     }
 
@@ -287,11 +287,11 @@ impl Traffic {
         &self.frames
     }
 
-    /// The octets of frame `i`, below [`Traffic::len`].
+    /// The bytes of frame `i`, below [`Traffic::len`].
     #[inline]
     pub fn frame(&self, i: usize) -> &[u8] {
         let frame = &self.frames[i];
-        &self.bytes[frame.offset..frame.offset + usize::from(frame.octets)]
+        &self.bytes[frame.offset..frame.offset + usize::from(frame.bytes)]
     }
 
     /// The numbers of `frame`, one of these frames, that run on from pass to pass.
@@ -301,13 +301,13 @@ impl Traffic {
         &self.running[first..first + usize::from(frame.running)]
     }
 
-    /// Octets of all frames together.
-    pub fn octets(&self) -> u64 {
+    /// Bytes of all frames together.
+    pub fn total_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Mean length of a frame in octets, without FCS.
-    pub fn mean_octets(&self) -> f64 {
+    /// Mean length of a frame in bytes, without FCS.
+    pub fn mean_bytes(&self) -> f64 {
         self.bytes.len() as f64 / self.frames.len() as f64
     }
 
@@ -334,13 +334,13 @@ impl Traffic {
     }
 }
 
-fn cause_to_reject(packet: &CapturedPacket<'_>, buffer_octets: u32) -> Option<&'static str> {
-    let octets = packet.octets.len();
-    if octets < packet.original_octets as usize {
+fn cause_to_reject(packet: &CapturedPacket<'_>, buffer_bytes: u32) -> Option<&'static str> {
+    let bytes = packet.bytes.len();
+    if bytes < packet.original_bytes as usize {
         Some(CUT_SHORT)
-    } else if octets == 0 {
+    } else if bytes == 0 {
         Some("zero_length")
-    } else if octets > (buffer_octets as usize).min(MAX_BUFFER_OCTETS) {
+    } else if bytes > (buffer_bytes as usize).min(MAX_BUFFER_BYTES) {
         Some(TOO_LONG)
     } else {
         None

@@ -62,7 +62,7 @@ fn a_stage_that_touches_a_page_per_packet_shows_a_fault_per_packet() {
     }
     assert_eq!(counted.reading.as_deref(), Some("read(2)"));
     assert!(counted.events.iter().all(|event| event.reason.is_none()), "{counted:?}");
-    let stages = &report.strands[0].stages;
+    let stages = &report.workers[0].stages;
     let faults = |name: &str| {
         let stage = stages.iter().find(|stage| stage.name == name).expect("a stage of the path");
         let events = stage.events.as_ref().expect("events were counted");
@@ -84,7 +84,7 @@ fn without_counters_the_report_says_why() {
     let counted = report.counted.as_ref().expect("events were asked for");
     assert_eq!((counted.reading.as_ref(), counted.events.len()), (None, 2));
     assert!(counted.events.iter().all(|event| event.reason.is_some()), "{counted:?}");
-    assert!(report.strands[0].stages.iter().all(|stage| stage.events.is_none()));
+    assert!(report.workers[0].stages.iter().all(|stage| stage.events.is_none()));
 }
 
 #[test]
@@ -92,5 +92,5 @@ fn what_was_not_asked_for_is_not_told() {
     let path = path(vec![used("spin", "turns", 20)]);
     let report = run_on_one(&path, &mapping(&[(1, 1)]), OPTIONS).expect("runs").report;
     assert!(report.counted.is_none());
-    assert!(report.strands[0].stages.iter().all(|stage| stage.events.is_none()));
+    assert!(report.workers[0].stages.iter().all(|stage| stage.events.is_none()));
 }

@@ -16,7 +16,7 @@ use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions};
 use linerate_record::run::RunReport;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs all strands on processor 0, with `stop` as it is.
+/// Runs all workers on processor 0, with `stop` as it is.
 fn run_with(
     path: &Path,
     mapping: &Mapping,
@@ -24,12 +24,12 @@ fn run_with(
     traffic: &Traffic,
     stop: &AtomicBool,
 ) -> Result<Outcome, RunError> {
-    let cpus = vec![0; mapping.strands()];
+    let cpus = vec![0; mapping.workers()];
     let kinds = kinds();
     let job = Job {
         mapping,
         options,
-        oversubscribe: mapping.strands() > 1,
+        oversubscribe: mapping.workers() > 1,
         audit: true,
         ..Job::new(path, &kinds, traffic, &cpus)
     };
@@ -37,8 +37,8 @@ fn run_with(
 }
 
 fn taken(report: &RunReport) -> u64 {
-    let first = report.strands.iter().filter(|strand| strand.segment == 0);
-    first.map(|strand| strand.stages[0].packets).sum()
+    let first = report.workers.iter().filter(|worker| worker.segment == 0);
+    first.map(|worker| worker.stages[0].packets).sum()
 }
 
 /// A capture of copies of one frame, all recorded at the same moment.
@@ -62,7 +62,7 @@ fn stopped_before_it_began_it_ends_with_nothing_measured() {
         assert!(report.interrupted);
         assert_conserved(&report);
         assert!(report.processed_kpps.reason.is_some() && report.latency.p50.reason.is_some());
-        assert!(report.strands.iter().all(|s| s.ticks_per_packet.reason.is_some()));
+        assert!(report.workers.iter().all(|s| s.ticks_per_packet.reason.is_some()));
     }
 }
 
@@ -76,13 +76,13 @@ fn replicas_without_a_flow_end_with_the_others() {
             let outcome = run_with(&path, &mapping(&[(1, 4)]), options, &traffic, &running);
             let report = outcome.expect("ends").report;
             assert_conserved(&report);
-            assert_eq!(report.strands.iter().filter(|s| s.stages[0].packets > 0).count(), 1);
+            assert_eq!(report.workers.iter().filter(|s| s.stages[0].packets > 0).count(), 1);
         }
     }
 }
 
 #[test]
-fn a_processor_that_is_not_there_ends_all_strands() {
+fn a_processor_that_is_not_there_ends_all_workers() {
     let path = path(vec![stage("trim", "", 0), stage("trim", "", 0), stage("trim", "", 0)]);
     for broken in 0..3 {
         let mapping = mapping(&[(1, 1), (1, 1), (1, 1)]);
@@ -132,7 +132,7 @@ fn what_the_descriptors_hold_is_not_missed() {
         let length = RunLength::Packets(packets);
         let options = RunOptions { rate: Rate::PacketsPerSecond(1e8), length, ..OPTIONS };
         let outcome = run_on_one(&path, &mapping(&[(1, 1)]), options);
-        let source = &outcome.expect("ends").report.strands[0].stages[0];
+        let source = &outcome.expect("ends").report.workers[0].stages[0];
         assert_eq!(source.drops.contains_key("rx_missed"), missed, "{:?}", source.drops);
     }
 }
@@ -182,7 +182,7 @@ fn the_sink_is_given_what_the_last_stage_passed() {
     let path = path(vec![stage("drop most", "", 0)]);
     let options = RunOptions { length: RunLength::Seconds(0.1), ..OPTIONS };
     let outcome = run_on_one(&path, &mapping(&[(1, 1)]), options);
-    let stages = &outcome.expect("ends").report.strands[0].stages;
+    let stages = &outcome.expect("ends").report.workers[0].stages;
     let kpps = |part: usize| stages[part].kpps.expect("measuring has begun");
     let share = kpps(2) / kpps(1);
     assert!((share - 1.0 / 7.0).abs() < 0.01, "{share} of the packets reach the sink");

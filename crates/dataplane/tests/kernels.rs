@@ -17,9 +17,9 @@ use std::sync::Mutex;
 /// Replays want processor 0: one test at a time.
 static PROCESSOR: Mutex<()> = Mutex::new(());
 
-/// A stage that sums `octets` octets `calls` times per packet and copies them once.
-fn call(name: &str, calls: i64, octets: i64) -> StageUse {
-    let params = [("calls", calls), ("octets", octets)];
+/// A stage that sums `bytes` bytes `calls` times per packet and copies them once.
+fn call(name: &str, calls: i64, bytes: i64) -> StageUse {
+    let params = [("calls", calls), ("bytes", bytes)];
     let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
     StageUse { name: name.to_owned(), kind: "call".to_owned(), params: params.into() }
 }
@@ -35,7 +35,7 @@ fn measured(stages: Vec<StageUse>, seconds: f64, kernels: Kernels) -> RunReport 
 }
 
 fn stage<'r>(report: &'r RunReport, name: &str) -> &'r StageReport {
-    report.strands[0].stages.iter().find(|stage| stage.name == name).expect("a stage of the path")
+    report.workers[0].stages.iter().find(|stage| stage.name == name).expect("a stage of the path")
 }
 
 fn used(stage: &StageReport, kernel: Kernel) -> &KernelUse {
@@ -60,11 +60,11 @@ fn calls_and_bytes_of_each_stage_are_those_it_made() {
     let _processor = PROCESSOR.lock();
     let stages = vec![call("three", 3, 900), call("six", 6, 700)];
     let report = measured(stages, 0.2, Kernels::selected());
-    for (name, calls, octets) in [("three", 3.0, 900.0), ("six", 6.0, 700.0)] {
+    for (name, calls, bytes) in [("three", 3.0, 900.0), ("six", 6.0, 700.0)] {
         let stage = stage(&report, name);
         let (sums, copies) = (used(stage, Kernel::Checksum), used(stage, Kernel::Copy));
-        assert_eq!((sums.calls_per_packet, sums.octets_per_call), (calls, octets), "{name}");
-        assert_eq!((copies.calls_per_packet, copies.octets_per_call), (1.0, octets), "{name}");
+        assert_eq!((sums.calls_per_packet, sums.bytes_per_call), (calls, bytes), "{name}");
+        assert_eq!((copies.calls_per_packet, copies.bytes_per_call), (1.0, bytes), "{name}");
     }
 }
 
@@ -109,9 +109,9 @@ fn what_calls_nothing_has_no_kernels_and_what_was_not_logged_is_unknown() {
     let report = measured(vec![common::stage("spin", "turns", 5)], 0.1, Kernels::selected());
     assert_eq!(stage(&report, "spin").kernels, Some(Vec::new()));
     assert_eq!(used(stage(&report, "source"), Kernel::Copy).calls_per_packet, 1.0);
-    assert_eq!(used(stage(&report, "source"), Kernel::Copy).octets_per_call.round(), 180.0);
+    assert_eq!(used(stage(&report, "source"), Kernel::Copy).bytes_per_call.round(), 180.0);
     let path = path(vec![common::stage("spin", "turns", 5)]);
     let options = RunOptions { length: RunLength::Packets(5_000), ..OPTIONS };
     let report = run_on_one(&path, &mapping(&[(1, 1)]), options).expect("runs").report;
-    assert!(report.strands[0].stages.iter().all(|stage| stage.kernels.is_none()));
+    assert!(report.workers[0].stages.iter().all(|stage| stage.kernels.is_none()));
 }

@@ -19,7 +19,7 @@ fn edge() -> Path {
 fn by_flow(kept: &Kept) -> BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> {
     let mut flows: BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
     for (position, _, frame) in kept.iter() {
-        // Source and destination address, behind the number and the trimmed octets.
+        // Source and destination address, behind the number and the trimmed bytes.
         flows.entry(frame[28..36].to_vec()).or_default().push((position, frame.to_vec()));
     }
     flows
@@ -56,7 +56,7 @@ fn bursts_and_rings_of_any_size_lose_nothing() {
         let options = RunOptions { burst, ring, ..OPTIONS };
         let outcome = run_on_one(&path, &mapping(&[(1, 2), (2, 2)]), options).expect("runs");
         assert_conserved(&outcome.report);
-        let taken: u64 = outcome.report.strands.iter().take(2).map(|s| s.stages[0].packets).sum();
+        let taken: u64 = outcome.report.workers.iter().take(2).map(|s| s.stages[0].packets).sum();
         assert_eq!(taken, 20_000, "burst {burst}, ring {ring}");
     }
 }
@@ -67,7 +67,7 @@ fn a_full_ring_drops_where_it_is_told_to_and_says_so() {
     let options = RunOptions { full_ring: FullRing::Drop, ring: 8, ..OPTIONS };
     let report = run_on_one(&path, &mapping(&[(1, 1), (1, 1)]), options).expect("runs").report;
     assert_conserved(&report);
-    let tail = report.strands[0].stages.last().expect("a tail");
+    let tail = report.workers[0].stages.last().expect("a tail");
     assert_eq!(tail.name, "ring out");
     assert!(tail.drops["ring_full"] > 0, "{:?}", tail.drops);
     assert_eq!(report.rings[0].held, 0);
@@ -84,7 +84,7 @@ fn a_line_that_does_not_wait_is_missed() {
     };
     let report = run_on_one(&path, &mapping(&[(1, 1)]), options).expect("runs").report;
     assert_conserved(&report);
-    let source = &report.strands[0].stages[0];
+    let source = &report.workers[0].stages[0];
     let missed = source.drops["rx_missed"];
     assert!(missed > 0 && missed < 60_000, "{missed}");
     assert_eq!(source.packets + missed, 60_000);
@@ -95,13 +95,13 @@ fn a_stage_that_panics_is_named_with_its_packet() {
     let path = path(vec![stage("drop", "", 0), stage("fail", "position", 5_000)]);
     for segments in [&[(2, 1)][..], &[(1, 1), (1, 1)], &[(1, 2), (1, 2)]] {
         let error = run_on_one(&path, &mapping(segments), OPTIONS).expect_err("it is broken");
-        let RunError::Panicked { strand, stage, packet, message, report } = error else {
+        let RunError::Panicked { worker, stage, packet, message, report } = error else {
             panic!("{error}");
         };
         assert_eq!((stage.as_str(), packet), ("fail", Some(5_000)));
         assert!(message.contains("broken on purpose"), "{message}");
-        assert!(report.strands.iter().any(|s| s.name == strand));
-        assert!(report.strands[0].stages[0].packets > 0, "the profile so far is kept");
+        assert!(report.workers.iter().any(|s| s.name == worker));
+        assert!(report.workers[0].stages[0].packets > 0, "the profile so far is kept");
         assert!(report.interrupted);
     }
 }

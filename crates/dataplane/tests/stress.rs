@@ -68,17 +68,17 @@ impl Case {
         }
     }
 
-    /// Strands share the processors there are, two at most; other tests want theirs.
+    /// Workers share the processors there are, two at most; other tests want theirs.
     fn run(&self) -> Outcome {
         let stages = ["drop", "number", "spin", "trim"].map(|kind| stage(kind, "turns", 20));
         let (path, mapping) = (path(stages.to_vec()), mapping(&self.segments));
         let some = linerate_linux::allowed_cpus().expect("a list of processors");
-        let cpus: Vec<u32> = some.iter().take(2).cycle().take(mapping.strands()).copied().collect();
+        let cpus: Vec<u32> = some.iter().take(2).cycle().take(mapping.workers()).copied().collect();
         let (kinds, traffic) = (kinds(), traffic());
         let job = Job {
             mapping: &mapping,
             options: self.options,
-            oversubscribe: mapping.strands() > some.len().min(2),
+            oversubscribe: mapping.workers() > some.len().min(2),
             confine: self.confine,
             audit: self.audit,
             replay: true,
@@ -106,10 +106,10 @@ impl Case {
         assert_conserved(report);
         assert!(report.rings.iter().all(|ring| ring.held == 0), "what is inside drains");
         let sinks =
-            report.strands.iter().filter_map(|s| s.stages.iter().find(|s| s.name == "sink"));
+            report.workers.iter().filter_map(|s| s.stages.iter().find(|s| s.name == "sink"));
         let delivered: u64 = sinks.map(|sink| sink.ledger.consumed.packets).sum();
         assert_eq!(outcome.kept.len() as u64, delivered);
-        let offered = report.strands.iter().map(|s| &s.stages[0]).filter(|s| s.name == "source");
+        let offered = report.workers.iter().map(|s| &s.stages[0]).filter(|s| s.name == "source");
         let offered: u64 = offered.map(|source| source.ledger.created.packets).sum();
         match self.options.length {
             RunLength::Packets(packets) if self.stop_after.is_none() && self.confine.is_none() => {
@@ -130,7 +130,7 @@ impl Case {
             let last = &mut last[usize::from(of.bucket)];
             assert!(*last < Some(position), "{position} after {last:?} of bucket {}", of.bucket);
             *last = Some(position);
-            assert_eq!(frame.len(), 60.min(usize::from(of.octets) + 2));
+            assert_eq!(frame.len(), 60.min(usize::from(of.bytes) + 2));
         }
     }
 }

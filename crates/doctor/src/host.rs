@@ -54,9 +54,9 @@ impl Host {
         self.siblings(self.first_cpu()).unwrap_or_else(|| vec![self.first_cpu()])
     }
 
-    /// The CPUs meant for strands, ascending: those that are isolated, or else all but the
+    /// The CPUs meant for workers, ascending: those that are isolated, or else all but the
     /// system's.
-    fn strand_cpus(&self) -> Vec<u32> {
+    fn worker_cpus(&self) -> Vec<u32> {
         if !self.isolated.is_empty() {
             return self.isolated.clone();
         }

@@ -3,7 +3,7 @@
 //! graphs read them.
 //!
 //! The count is ticks, to the nearest whole: of a run those that each stage worked and those that
-//! its strand waited, by their shares of the measured time; of regions those in the region itself;
+//! its worker waited, by their shares of the measured time; of regions those in the region itself;
 //! of VPP those of each node. Left out: places that were never timed.
 
 use crate::CannotWrite;
@@ -28,9 +28,9 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
             }
         }
         Body::Strands(report) => {
-            for strand in &report.strands {
-                for node in &strand.nodes {
-                    let stack = format!("{};{}", frame(&strand.label()), frame(&node.name));
+            for worker in &report.strands {
+                for node in &worker.nodes {
+                    let stack = format!("{};{}", frame(&worker.label()), frame(&node.name));
                     let each = node.ticks_per_packet.as_number();
                     put(&mut text, &stack, each.map(|each| each * node.packets as f64));
                 }
@@ -49,15 +49,15 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
 }
 
 fn of_run(run: &RunReport, text: &mut String) {
-    let all = run.seconds * run.ticks_per_second;
-    for strand in &run.strands {
-        let name = frame(&format!("strand {}", strand.name));
-        for stage in &strand.stages {
+    let all = run.seconds * run.ticks_per_s;
+    for worker in &run.workers {
+        let name = frame(&format!("worker {}", worker.name));
+        for stage in &worker.stages {
             // The share of the measured part, which packets of the whole run would overstate.
             let ticks = stage.busy.map(|share| share * all);
             put(text, &format!("{name};{}", frame(&stage.name)), ticks);
         }
-        if let Some(time) = strand.time {
+        if let Some(time) = worker.time {
             let waits = [("starved", time.starved), ("blocked", time.blocked), ("lost", time.lost)];
             for (wait, share) in waits {
                 put(text, &format!("{name};[{wait}]"), Some(share * all));

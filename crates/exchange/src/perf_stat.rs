@@ -240,7 +240,7 @@ fn row_at(fields: &[&str], at: usize) -> Option<Row> {
     }
     let has_variance = fields.get(at + 3)?.ends_with('%');
     let [time, share] = [3, 4].map(|behind| fields.get(at + behind + usize::from(has_variance)));
-    let is_whole = |text: &&&str| text.bytes().all(|octet| octet.is_ascii_digit());
+    let is_whole = |text: &&&str| text.bytes().all(|byte| byte.is_ascii_digit());
     time.filter(is_whole).filter(|text| !text.is_empty())?;
     let share = number(share?)? / 100.0;
     let whose = fields[..at].iter().find(|field| number(field).is_none());

@@ -291,7 +291,7 @@ enum Entry {
 
 /// Hexadecimal digits and nothing else; `from_str_radix` would take a sign.
 fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_hexdigit())
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn read_record(fields: &[&str]) -> Result<Entry, String> {

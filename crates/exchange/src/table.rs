@@ -17,9 +17,9 @@ use std::fmt::Write;
 /// A figure and whose it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The strand, thread, level or whatever the record is of; empty for all of the record.
-    pub strand: String,
-    /// The stage, node, function or variant; empty for all of the strand.
+    /// The worker, thread, level or whatever the record is of; empty for all of the record.
+    pub worker: String,
+    /// The stage, node, function or variant; empty for all of the worker.
     pub stage: String,
     /// The figure's name.
     pub name: String,
@@ -29,9 +29,9 @@ pub struct Row {
 
 /// Comma-separated values with a head; numbers as long as they take to be read back bit for bit.
 pub fn csv(rows: &[Row]) -> String {
-    let mut text = "strand,stage,name,value,unit,n,low,high,tier,reason\r\n".to_owned();
+    let mut text = "worker,stage,name,value,unit,n,low,high,tier,reason\r\n".to_owned();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-    for Row { strand, stage, name, figure } in rows {
+    for Row { worker, stage, name, figure } in rows {
         let value = match &figure.value {
             Scalar::Number(value) => value.to_string(),
             Scalar::Text(text) => quoted(text),
@@ -40,10 +40,10 @@ pub fn csv(rows: &[Row]) -> String {
         let reason = figure.reason.as_deref().map_or(String::new(), quoted);
         let (n, tier) = (figure.n, figure.tier.name());
         let (low, high) = (number(figure.low), number(figure.high));
-        let [strand, stage, name, unit] = [strand, stage, name, &figure.unit].map(|s| quoted(s));
+        let [worker, stage, name, unit] = [worker, stage, name, &figure.unit].map(|s| quoted(s));
         let _ = write!(
             text,
-            "{strand},{stage},{name},{value},{unit},{n},{low},{high},{tier},{reason}\r\n"
+            "{worker},{stage},{name},{value},{unit},{n},{low},{high},{tier},{reason}\r\n"
         );
     }
     text
@@ -57,7 +57,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Prometheus text: a gauge per name, with the strand, the stage, the unit and the tier as labels.
+/// Prometheus text: a gauge per name, with the worker, the stage, the unit and the tier as labels.
 /// Every gauge stands once, its samples behind it, as the format wants it.
 ///
 /// # Errors
@@ -67,16 +67,16 @@ pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
     for row in rows {
         let Some(value) = row.figure.as_number() else { continue };
         let mut labels = Vec::new();
-        for (name, text) in [("strand", &row.strand), ("stage", &row.stage)] {
+        for (name, text) in [("worker", &row.worker), ("stage", &row.stage)] {
             if !text.is_empty() {
                 labels.push(format!("{name}=\"{}\"", escaped(text)));
             }
         }
         labels.push(format!("unit=\"{}\"", escaped(&row.figure.unit)));
         labels.push(format!("tier=\"{}\"", row.figure.tier.name()));
-        let of = match (row.strand.is_empty(), row.stage.is_empty()) {
+        let of = match (row.worker.is_empty(), row.stage.is_empty()) {
             (true, true) => "",
-            (_, true) => "strand_",
+            (_, true) => "worker_",
             (_, false) => "stage_",
         };
         let name = metric(&format!("linerate_{of}{}", row.name));

@@ -16,7 +16,7 @@
 use crate::profile_dump::{Totals, reading, slices};
 use crate::{CYCLES, CannotWrite, INSTRUCTIONS, Processor};
 use linerate_record::regions::RegionReport;
-use linerate_record::run::{RunReport, StageReport, StrandReport};
+use linerate_record::run::{RunReport, StageReport, WorkerReport};
 use linerate_record::stat::StatReport;
 use linerate_record::strands::{Slice, StrandCounts};
 use linerate_record::{Body, Record};
@@ -113,13 +113,13 @@ fn counted(packets: u64, ticks: f64, mut events: BTreeMap<String, f64>) -> Optio
 }
 
 fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
-    let of = |strand: &StrandReport| {
+    let of = |strand: &WorkerReport| {
         let packets = strand.stages.first()?.packets;
         let ticks = strand.ticks_per_packet.as_number()? * packets as f64;
         let counted = counted(packets, ticks, events_of(&strand.stages))?;
         Some((strand.name.clone(), strand.cpu, counted))
     };
-    let mut strands: Vec<_> = run.strands.iter().filter_map(of).collect();
+    let mut strands: Vec<_> = run.workers.iter().filter_map(of).collect();
     // Strands that took turns on a processor are several all the same.
     let cpus: BTreeSet<u32> = strands.iter().map(|(_, cpu, _)| *cpu).collect();
     if cpus.len() < strands.len() {

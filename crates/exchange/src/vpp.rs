@@ -98,7 +98,7 @@ fn is_prose(line: &str) -> bool {
     let line = line.trim();
     line.is_empty()
         || line.contains("vpp#")
-        || line.bytes().all(|octet| octet == b'-')
+        || line.bytes().all(|byte| byte == b'-')
         || (line.starts_with("Name") && line.ends_with("Vectors/Call"))
 }
 

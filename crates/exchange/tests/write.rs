@@ -5,7 +5,7 @@ use linerate_exchange::totals::readings;
 use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
 use linerate_record::budget::BudgetReport;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
-use linerate_record::run::{RunReport, StageReport, StrandReport};
+use linerate_record::run::{RunReport, StageReport, WorkerReport};
 use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier, fixtures};
 
 fn record(body: Body) -> Record {
@@ -89,10 +89,10 @@ fn stage(name: &str, packets: u64, events: &[(&str, f64)]) -> StageReport {
 }
 
 /// A strand on processor 0 with a stage that drops half of what it is given.
-fn strand(replica: u32) -> StrandReport {
+fn strand(replica: u32) -> WorkerReport {
     let first = [("instructions", 200.0), ("l1d_misses", 3.0), ("ll_misses", 1.0), ("cpi", 0.5)];
     let second = [("instructions", 100.0), ("l1d_misses", 1.0), ("cpi", 0.6)];
-    StrandReport {
+    WorkerReport {
         name: format!("0.{replica}"),
         cpu: 0,
         segment: 0,
@@ -107,8 +107,8 @@ fn strand(replica: u32) -> StrandReport {
 fn run(strands: u32) -> Record {
     record(Body::Run(Box::new(RunReport {
         seconds: 2.0,
-        ticks_per_second: 2e9,
-        strands: (0..strands).map(strand).collect(),
+        ticks_per_s: 2e9,
+        workers: (0..strands).map(strand).collect(),
         ..fixtures::run()
     })))
 }
@@ -137,7 +137,7 @@ fn strands_of_a_run_come_back_from_a_dump() {
 #[test]
 fn stacks_of_a_run_are_shares_of_its_time() {
     let text = folded::stacks(&run(1)).unwrap();
-    assert_eq!(text, "strand 0.0;source 1000000000\nstrand 0.0;sink 1000000000\n");
+    assert_eq!(text, "worker 0.0;source 1000000000\nworker 0.0;sink 1000000000\n");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn gauges_stand_once_with_their_labels_escaped() {
     types.dedup();
     assert_eq!(types.len(), all, "{text}");
     assert!(text.contains(r#"stage="a \"quoted\" \\ name""#), "{text}");
-    assert!(text.contains("linerate_stage_l1d_misses{strand=\"7\",stage=\"burst\""), "{text}");
+    assert!(text.contains("linerate_stage_l1d_misses{worker=\"7\",stage=\"burst\""), "{text}");
     assert_eq!(text.lines().count(), all + rows.len() - 1, "the absent one has no sample");
     rows.iter_mut().for_each(|row| row.figure = Figure::absent("x", Tier::Sw, "", "none"));
     assert!(table::prometheus(&rows).is_err());

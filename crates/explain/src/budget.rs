@@ -2,7 +2,7 @@
 //! What a packet may cost at line rate.
 //!
 //! ```text
-//! time between packets     = (frame + 20) * 8 / line        preamble, start and gap: 20 octets
+//! time between packets     = (frame + 20) * 8 / line        preamble, start and gap: 20 bytes
 //! cycles of a pipe         = time * clock
 //! instructions of a strand = cycles * instructions per cycle / strands that share the pipe
 //! ```
@@ -10,20 +10,20 @@
 //! The share of a strand is that of a pipe whose other strands are busy too; one whose neighbours
 //! are parked has the pipe to itself.
 //!
-//! Frames count as on the wire, FCS included: 64 octets is the shortest. Left out: whatever a
+//! Frames count as on the wire, FCS included: 64 bytes is the shortest. Left out: whatever a
 //! program does that is not per packet.
 
 use linerate_cmt::processor::{FRAME_MIN, Processor};
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall, Task};
 use linerate_record::run::{RunReport, Tally};
 
-/// Octets on the wire beside a frame: 8 of preamble and start, 12 of gap (IEEE 802.3).
-pub const GAP_OCTETS: f64 = 20.0;
+/// Bytes on the wire beside a frame: 8 of preamble and start, 12 of gap (IEEE 802.3).
+pub const GAP_BYTES: f64 = 20.0;
 
-/// Octets of the frame check sequence (IEEE 802.3), which captures lack.
-pub const FCS_OCTETS: f64 = 4.0;
+/// Bytes of the frame check sequence (IEEE 802.3), which captures lack.
+pub const FCS_BYTES: f64 = 4.0;
 
-/// The simple Internet mix: of 12 frames, 7 have 64 octets, 4 have 594 and 1 has 1518.
+/// The simple Internet mix: of 12 frames, 7 have 64 bytes, 4 have 594 and 1 has 1518.
 pub const IMIX: [(u32, u32); 3] = [(64, 7), (594, 4), (1518, 1)];
 
 /// What a budget follows from.
@@ -33,7 +33,7 @@ pub struct BudgetInputs<'a> {
     pub processor: &'a Processor,
     /// Bits per second of the line.
     pub line_bits_per_s: f64,
-    /// Sizes of frames in octets.
+    /// Sizes of frames in bytes.
     pub frames: &'a [u32],
     /// Instructions that a packet takes on one strand.
     pub instructions: Option<f64>,
@@ -64,32 +64,32 @@ pub fn budget(inputs: &BudgetInputs<'_>) -> BudgetReport {
 
 fn mean_of_imix() -> f64 {
     let weighed = |weigh: fn(u32) -> f64| -> f64 {
-        IMIX.iter().map(|&(octets, times)| f64::from(times) * weigh(octets)).sum()
+        IMIX.iter().map(|&(bytes, times)| f64::from(times) * weigh(bytes)).sum()
     };
     weighed(f64::from) / weighed(|_| 1.0)
 }
 
-/// Nanoseconds from one frame of `octets` to the next on a full line.
-pub fn ns_between(octets: f64, line_bits_per_s: f64) -> f64 {
-    (octets + GAP_OCTETS) * 8e9 / line_bits_per_s
+/// Nanoseconds from one frame of `bytes` to the next on a full line.
+pub fn ns_between(bytes: f64, line_bits_per_s: f64) -> f64 {
+    (bytes + GAP_BYTES) * 8e9 / line_bits_per_s
 }
 
-fn row(inputs: &BudgetInputs<'_>, name: &str, octets: f64) -> BudgetRow {
+fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
     let processor = inputs.processor;
-    let ns = ns_between(octets, inputs.line_bits_per_s);
+    let ns = ns_between(bytes, inputs.line_bits_per_s);
     let cycles = ns * processor.clock_ghz;
     let of_pipe = processor.instructions_per_cycle.map(|per_cycle| cycles * per_cycle);
     let of_strand = of_pipe.map(|all| all / f64::from(processor.strands_per_pipe));
     BudgetRow {
         name: name.to_owned(),
-        frame_octets: octets,
+        frame_bytes: bytes,
         ns_per_packet: ns,
         packets_per_s: 1e9 / ns,
         cycles_per_packet: cycles,
         cycles_of_all: cycles * f64::from(processor.cores) * f64::from(processor.pipes_per_core),
         instructions_per_packet: of_strand,
         instructions_alone: of_pipe,
-        ceilings: ceilings(processor, octets, inputs.instructions),
+        ceilings: ceilings(processor, bytes, inputs.instructions),
         task: of_strand
             .zip(inputs.instructions)
             .map(|(share, task)| task_of(processor, share, task)),
@@ -100,14 +100,14 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, octets: f64) -> BudgetRow {
 /// when it comes, read when it goes. What the program itself reads of it comes on top, so the rates
 /// are upper bounds; and no more packets are handled than all pipes, never stalled, issue the
 /// instructions of.
-fn ceilings(processor: &Processor, octets: f64, instructions: Option<f64>) -> Ceilings {
-    let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * octets));
+fn ceilings(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
+    let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * bytes));
     let pipes = f64::from(processor.cores) * f64::from(processor.pipes_per_core);
     let issued = processor.instructions_per_cycle.map(|per_cycle| {
         // GHz: 10^9 cycles per second.
         pipes * processor.clock_ghz * 1e9 * per_cycle
     });
-    let measured = processor.forwarded.iter().find(|seen| f64::from(seen.frame_octets) == octets);
+    let measured = processor.forwarded.iter().find(|seen| f64::from(seen.frame_bytes) == bytes);
     Ceilings {
         io_packets_per_s: rate(processor.bandwidth.io_gb_per_s),
         memory_packets_per_s: rate(processor.bandwidth.memory_gb_per_s),
@@ -130,34 +130,34 @@ fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
     }
 }
 
-/// How a path that handles `packets_per_s` packets of `octets` octets, FCS included, compares with
+/// How a path that handles `packets_per_s` packets of `bytes` bytes, FCS included, compares with
 /// the line, if a packet costs the same whatever its size.
-pub fn shortfall(packets_per_s: f64, octets: f64, line_bits_per_s: f64) -> Shortfall {
-    let holds = line_bits_per_s / 8.0 / packets_per_s - GAP_OCTETS;
-    let at = |octets: f64| packets_per_s * ns_between(octets, line_bits_per_s) / 1e9;
+pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortfall {
+    let holds = line_bits_per_s / 8.0 / packets_per_s - GAP_BYTES;
+    let at = |bytes: f64| packets_per_s * ns_between(bytes, line_bits_per_s) / 1e9;
     Shortfall {
         packets_per_s,
-        frame_octets: octets,
-        share_of_line: at(octets).min(1.0),
-        holds_from_octets: holds.max(f64::from(FRAME_MIN)),
+        frame_bytes: bytes,
+        share_of_line: at(bytes).min(1.0),
+        holds_from_bytes: holds.max(f64::from(FRAME_MIN)),
         share_of_line_at_shortest: at(f64::from(FRAME_MIN)).min(1.0),
     }
 }
 
-/// Octets of a packet as it came from the source, FCS excluded; `None` without packets.
-pub fn mean_octets(run: &RunReport) -> Option<f64> {
-    let stages = run.strands.iter().flat_map(|strand| &strand.stages);
+/// Bytes of a packet as it came from the source, FCS excluded; `None` without packets.
+pub fn mean_bytes(run: &RunReport) -> Option<f64> {
+    let stages = run.workers.iter().flat_map(|strand| &strand.stages);
     let sources = stages.filter(|stage| stage.name == "source");
     let all: Tally = sources.map(|stage| stage.ledger.output).sum();
-    (all.packets > 0).then(|| all.octets as f64 / all.packets as f64)
+    (all.packets > 0).then(|| all.bytes as f64 / all.packets as f64)
 }
 
 /// Bits per second of the line of a run's path, to three digits, as lines have them: the frames
 /// that were taken are not quite those that the rate of the line was reckoned for. `None` without a
 /// line or without packets.
 pub fn line_of(run: &RunReport) -> Option<f64> {
-    let octets = mean_octets(run)? + FCS_OCTETS + GAP_OCTETS;
-    let bits = run.line_rate_kpps.filter(|kpps| *kpps > 0.0)? * 1e3 * octets * 8.0;
+    let bytes = mean_bytes(run)? + FCS_BYTES + GAP_BYTES;
+    let bits = run.line_rate_kpps.filter(|kpps| *kpps > 0.0)? * 1e3 * bytes * 8.0;
     let last = 10_f64.powf(bits.log10().floor() - 2.0);
     Some((bits / last).round() * last)
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn line_rate_at_342_octets_is_345_kpps() {
+    fn line_rate_at_342_bytes_is_345_kpps() {
         let row = &t1(1e9, &[342], None)[0];
         assert!((row.packets_per_s / 1e3 - 345.3).abs() < 0.05);
         for (kpps, percent) in [(224.0, 65.0), (310.0, 90.0)] {
@@ -217,10 +217,10 @@ mod tests {
     #[test]
     fn what_holds_line_rate_from_some_size_holds_it_exactly_there() {
         let found = shortfall(390_625.0, 64.0, 1e9);
-        assert!((found.holds_from_octets - 300.0).abs() < 1e-9);
-        let at = ns_between(found.holds_from_octets, 1e9);
+        assert!((found.holds_from_bytes - 300.0).abs() < 1e-9);
+        let at = ns_between(found.holds_from_bytes, 1e9);
         assert!((at * 390_625.0 / 1e9 - 1.0).abs() < 1e-12);
-        assert_eq!(shortfall(1e9, 64.0, 1e9).holds_from_octets, 64.0);
+        assert_eq!(shortfall(1e9, 64.0, 1e9).holds_from_bytes, 64.0);
     }
 
     #[test]
@@ -228,11 +228,11 @@ mod tests {
         let rows = t1(1e9, &[64], None);
         assert_eq!(rows.last().map(|row| row.name.as_str()), Some("IMIX"));
         // (7 * 64 + 4 * 594 + 1518) / 12
-        assert!((rows[1].frame_octets - 361.833_333_333).abs() < 1e-6);
+        assert!((rows[1].frame_bytes - 361.833_333_333).abs() < 1e-6);
     }
 
     #[test]
-    fn ceilings_are_of_octets_moved_twice() {
+    fn ceilings_are_of_bytes_moved_twice() {
         let row = &t1(1e9, &[64], None)[0];
         assert_eq!(row.ceilings.io_packets_per_s, Some(15.625e6));
         assert_eq!(row.ceilings.measured_packets_per_s, Some(3.3e6));

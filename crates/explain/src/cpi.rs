@@ -95,13 +95,13 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
 /// *At most* is from the upper end of the farther latency to the lower end of the nearer one.
 pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let ghz = memory.timer.core_ghz.as_number();
-    let tier = |at: usize| {
-        let tier = &memory.tiers.get(at)?.name;
-        memory.costs.iter().find(|cost| cost.tier == *tier && cost.tlb == TlbState::Hit)
+    let level = |at: usize| {
+        let level = &memory.levels.get(at)?.name;
+        memory.costs.iter().find(|cost| cost.level == *level && cost.tlb == TlbState::Hit)
     };
-    let count = memory.tiers.len();
-    let behind = |from_end: usize| tier(count.checked_sub(from_end)?);
-    let (first, second, last, beyond) = (tier(0), tier(1), behind(2), behind(1));
+    let count = memory.levels.len();
+    let behind = |from_end: usize| level(count.checked_sub(from_end)?);
+    let (first, second, last, beyond) = (level(0), level(1), behind(2), behind(1));
     let high = |cost: &Cost| Some(cost.cycles.high.unwrap_or(cost.cycles.as_number()?));
     let low = |cost: &Cost| Some(cost.cycles.low.unwrap_or(cost.cycles.as_number()?));
     let overlapped = |cost: &Cost| Some(cost.overlapped_ns.as_number()? * ghz?);
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(found.causes[0].cycles.as_number(), Some(0.0), "none happened");
     }
 
-    /// Tiers at 4, 16, 48 and 400 cycles, a tenth of that where loads overlap; 4 GHz.
+    /// Levels at 4, 16, 48 and 400 cycles, a tenth of that where loads overlap; 4 GHz.
     #[test]
     fn the_profile_of_a_machine_bounds_what_misses_cost() {
         let mut memory = crate::memory_report::report();
@@ -360,8 +360,8 @@ mod tests {
         memory.costs = ["L1", "L2", "L3", "memory"]
             .iter()
             .zip([1.0, 4.0, 12.0, 100.0])
-            .map(|(tier, ns)| Cost {
-                tier: (*tier).to_owned(),
+            .map(|(level, ns)| Cost {
+                level: (*level).to_owned(),
                 tlb: TlbState::Hit,
                 ns: figure(ns),
                 cycles: figure(4.0 * ns),

@@ -77,7 +77,7 @@ pub const QUESTIONS: [Question; 8] = [
     },
     Question {
         id: "line-rate-64",
-        text: "How do I reach line rate with frames of 64 octets?",
+        text: "How do I reach line rate with frames of 64 bytes?",
         needs: "what a packet costs, in instructions on a known processor or in time, and a line",
         answer: rate::shortest_frames,
     },

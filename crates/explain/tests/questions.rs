@@ -149,7 +149,7 @@ fn bound_goes_by_the_rule_of_the_document() {
 
 /// 575 instructions on one strand against 202: three strands, 606 instructions.
 #[test]
-fn line_rate_at_64_octets_takes_three_strands() {
+fn line_rate_at_64_bytes_takes_three_strands() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = imported(vec![strand(0, "all", 575.0, 2.0, 1.0)]);
     let asked = Asked { processor: Some(&t1), line_bits_per_s: Some(1e9), ..asked(&record) };
@@ -167,7 +167,7 @@ fn line_rate_at_64_octets_takes_three_strands() {
 
 /// Every strand must keep up, and 454, 990 and 1373 instructions take 3, 5 and 7 strands of 202.
 #[test]
-fn line_rate_at_64_octets_is_asked_of_every_strand() {
+fn line_rate_at_64_bytes_is_asked_of_every_strand() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = configuration_2();
     let asked = Asked { processor: Some(&t1), line_bits_per_s: Some(1e9), ..asked(&record) };
@@ -179,13 +179,13 @@ fn line_rate_at_64_octets_is_asked_of_every_strand() {
     assert!(found.advice.iter().any(|advice| advice.contains("polls")), "{found:?}");
 }
 
-/// A path that holds the line with 300 octets and more: 390,625 packets per second at 1 Gb/s.
+/// A path that holds the line with 300 bytes and more: 390,625 packets per second at 1 Gb/s.
 #[test]
 fn small_packets_miss_the_line_from_the_size_that_the_rate_implies() {
     let record = imported(vec![strand(0, "all", 1.2e9 / 390_625.0, 1.0, 1.0)]);
     let asked = Asked { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "small-packets");
-    assert!(found.sentence.contains("300 octets"), "{found:?}");
+    assert!(found.sentence.contains("300 bytes"), "{found:?}");
     assert!((value(&found, "share at 64") - 84.0 / 320.0).abs() < 1e-9);
     assert_eq!(found.advice.len(), 2, "optimising is not enough: {found:?}");
     let asked = Asked { line_bits_per_s: Some(1e8), ..asked };
@@ -236,7 +236,7 @@ fn placing_threads_matters_where_the_pipe_is_full() {
 #[test]
 fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
     let run = simulated(&[100.0, 400.0], &[(1, 1), (1, 1)]);
-    let cpus = run.strands.iter().map(|strand| strand.cpu).collect();
+    let cpus = run.workers.iter().map(|strand| strand.cpu).collect();
     let rate = processed_kpps(&run);
     let alone = record(Body::Run(Box::new(run.clone())));
     let found = answer(&asked(&alone), "bottleneck");

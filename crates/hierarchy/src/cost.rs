@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load costs, by the tier of its data and the place of its translation.
+//! What a load costs, by the level of its data and the place of its translation.
 //!
 //! A chase through all lines in random order meets `P` pages, of which a level of the translation
 //! buffer that holds `E` has the one it needs with probability `E / P`: the next line is on any
@@ -11,11 +11,11 @@
 //!                = (E2 - E1)/P first + (1 - E2/P) walk - walk / L      beyond
 //! ```
 //!
-//! Solved for what a miss of the first level costs, or a walk, at sizes that are within a tier,
+//! Solved for what a miss of the first level costs, or a walk, at sizes that are within a level,
 //! this is measured: page tables that have left the caches with the data are in it. Where no such
-//! size is, the cost of the miss in a small set of pages is added to the time of the tier.
+//! size is, the cost of the miss in a small set of pages is added to the time of the level.
 //!
-//! A miss takes time, a walk no less than a miss, and a farther tier no less than a nearer one.
+//! A miss takes time, a walk no less than a miss, and a farther level no less than a nearer one.
 //! Values that say otherwise by no more than their intervals are raised to what they must be at
 //! least. Where the intervals contradict each other, what was added gives way to what was measured,
 //! and of two alike neither is known.
@@ -26,7 +26,7 @@
 mod record;
 
 use crate::resample::{REPLICATES, interval, is_known, is_time, least, redrawn_least};
-use crate::{tiers, tlb};
+use crate::{steps, tlb};
 use fastrand::Rng;
 use linerate_record::memory::TlbState;
 use linerate_record::stats::{Estimate, median};
@@ -35,19 +35,19 @@ pub use record::{Measured, records};
 /// What the costs are made of. All times in one unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The tiers.
-    pub tiers: &'a [tiers::Tier],
-    /// Per tier, the loads it has under way at once; may be shorter than `tiers`.
+    /// The levels.
+    pub levels: &'a [steps::Level],
+    /// Per level, the loads it has under way at once; may be shorter than `levels`.
     pub outstanding: &'a [Option<Estimate>],
     /// The levels of the translation buffer.
     pub tlb: &'a [tlb::Level],
     /// The page-local curve.
-    pub local: &'a [tiers::Sample],
+    pub local: &'a [steps::Sample],
     /// The random curve.
-    pub random: &'a [tiers::Sample],
-    /// Octets of a page as the buffer translates them.
+    pub random: &'a [steps::Sample],
+    /// Bytes of a page as the buffer translates them.
     pub page_bytes: u64,
-    /// Octets of a line.
+    /// Bytes of a line.
     pub line_bytes: u64,
     /// Of the intervals.
     pub confidence: f64,
@@ -60,18 +60,18 @@ pub struct Inputs<'a> {
 pub enum Basis {
     /// Chases that do just that.
     Measured,
-    /// The cost of the miss added to that of the tier.
+    /// The cost of the miss added to that of the level.
     Added,
 }
 
 /// What a load costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// The tier, as an index.
-    pub tier: usize,
+    /// The level, as an index.
+    pub level: usize,
     /// Where its translation is.
     pub state: TlbState,
-    /// Time until a load that depends on it can begin: never less than with a nearer tier or
+    /// Time until a load that depends on it can begin: never less than with a nearer level or
     /// translation, nor than 0. `None` where the interval would be wider than the value, or
     /// contradict another.
     pub time: Option<Estimate>,
@@ -82,12 +82,12 @@ pub struct Cost {
     pub basis: Basis,
 }
 
-/// The costs, by tier and state. States for which nothing tells are left out: misses where no level
-/// was found, walks where no second one was.
+/// The costs, by level and state. States for which nothing tells are left out: misses where no
+/// level was found, walks where no second one was.
 pub fn table(inputs: &Inputs) -> Vec<Cost> {
     let mut random = Rng::with_seed(inputs.seed);
-    let tiers = 0..inputs.tiers.len();
-    let costs = tiers.flat_map(|tier| inputs.costs_of(tier, &mut random));
+    let levels = 0..inputs.levels.len();
+    let costs = levels.flat_map(|level| inputs.costs_of(level, &mut random));
     let mut costs: Vec<Cost> = costs.collect();
     for later in 0..costs.len() {
         for earlier in 0..later {
@@ -96,20 +96,20 @@ pub fn table(inputs: &Inputs) -> Vec<Cost> {
         }
     }
     for cost in &mut costs {
-        let overlapped = cost.time.zip(inputs.outstanding.get(cost.tier).copied().flatten());
+        let overlapped = cost.time.zip(inputs.outstanding.get(cost.level).copied().flatten());
         cost.overlapped = overlapped.map(|(time, loads)| time.over(loads));
         cost.overlapped = cost.overlapped.filter(|time| is_known(*time));
     }
     costs
 }
 
-/// Makes `more` cost no less than `less`, in the same tier with a nearer translation or the other
+/// Makes `more` cost no less than `less`, in the same level with a nearer translation or the other
 /// way round.
 fn reconcile(less: &mut Cost, more: &mut Cost) {
-    let is_comparable = if less.tier == more.tier {
+    let is_comparable = if less.level == more.level {
         less.state < more.state
     } else {
-        less.tier < more.tier && less.state == more.state
+        less.level < more.level && less.state == more.state
     };
     let (Some(low), Some(high)) = (less.time, more.time) else { return };
     if !is_comparable || low.value <= high.value {
@@ -128,13 +128,13 @@ fn reconcile(less: &mut Cost, more: &mut Cost) {
     }
 }
 
-/// Chains are within a tier from this many times the size of the one before it, up to this share of
-/// its own.
+/// Chains are within a level from this many times the size of the one before it, up to this share
+/// of its own.
 const WITHIN: (f64, f64) = (1.6, 0.7);
 /// What is solved for takes part in at least this share of the loads.
 const LEAST_SHARE: f64 = 0.3;
 
-/// A chain within a tier.
+/// A chain within a level.
 struct Size {
     pages: f64,
     random: Vec<f64>,
@@ -142,21 +142,21 @@ struct Size {
 }
 
 impl Inputs<'_> {
-    fn costs_of(&self, tier: usize, random: &mut Rng) -> Vec<Cost> {
-        let (from, sizes) = (self.begin_of(tier), self.sizes(tier));
+    fn costs_of(&self, level: usize, random: &mut Rng) -> Vec<Cost> {
+        let (from, sizes) = (self.begin_of(level), self.sizes(level));
         let mut misses = [TlbState::MissL1, TlbState::Walk].map(|state| (state, None));
-        for (level, (_, miss)) in misses.iter_mut().enumerate() {
-            *miss = self.miss(level, &sizes, random);
+        for (tlb_level, (_, miss)) in misses.iter_mut().enumerate() {
+            *miss = self.miss(tlb_level, &sizes, random);
         }
-        // What the page-local chase misses in this tier, if all of it is beyond the level.
-        let first = self.tlb.first().filter(|first| from >= self.octets(first.reach()));
+        // What the page-local chase misses in this level, if all of it is beyond the buffer's.
+        let first = self.tlb.first().filter(|first| from >= self.bytes(first.reach()));
         let missed = misses[1].1.or(misses[0].1);
         let missed = missed.or(first.map(|first| first.cost).filter(|cost| is_known(*cost)));
         let share = 1.0 / self.lines_per_page();
-        let latency = self.tiers[tier].latency;
+        let latency = self.levels[level].latency;
         let hit = less(latency, missed.map_or(0.0, |missed| missed.value * share));
         let cost = |state, time: Estimate, basis| Cost {
-            tier,
+            level,
             state,
             time: Some(time).filter(|time| is_known(*time)),
             overlapped: None,
@@ -164,8 +164,8 @@ impl Inputs<'_> {
         };
         let mut costs = vec![cost(TlbState::Hit, hit, Basis::Measured)];
         let mut added = hit;
-        for (level, (state, miss)) in self.tlb.iter().zip(misses) {
-            added = added.plus_independent(level.cost);
+        for (tlb_level, (state, miss)) in self.tlb.iter().zip(misses) {
+            added = added.plus_independent(tlb_level.cost);
             costs.push(match miss {
                 Some(miss) => cost(state, hit.plus_independent(miss), Basis::Measured),
                 None => cost(state, added, Basis::Added),
@@ -174,7 +174,7 @@ impl Inputs<'_> {
         costs
     }
 
-    fn octets(&self, pages: f64) -> f64 {
+    fn bytes(&self, pages: f64) -> f64 {
         pages * self.page_bytes as f64
     }
 
@@ -183,19 +183,19 @@ impl Inputs<'_> {
         (self.page_bytes as f64 / self.line_bytes.max(1) as f64).max(1.0)
     }
 
-    /// Octets at which a tier begins.
-    fn begin_of(&self, tier: usize) -> f64 {
-        let before = tier.checked_sub(1).and_then(|before| self.tiers[before].size);
+    /// Bytes at which a level begins.
+    fn begin_of(&self, level: usize) -> f64 {
+        let before = level.checked_sub(1).and_then(|before| self.levels[before].size);
         before.map_or(0.0, |size| size.value)
     }
 
-    /// Chains within `tier` that both curves have.
-    fn sizes(&self, tier: usize) -> Vec<Size> {
-        let from = WITHIN.0 * self.begin_of(tier);
-        let to = self.tiers[tier].size.map_or(f64::INFINITY, |size| WITHIN.1 * size.value);
-        let within = |sample: &&tiers::Sample| (from..to).contains(&(sample.bytes as f64));
+    /// Chains within `level` that both curves have.
+    fn sizes(&self, level: usize) -> Vec<Size> {
+        let from = WITHIN.0 * self.begin_of(level);
+        let to = self.levels[level].size.map_or(f64::INFINITY, |size| WITHIN.1 * size.value);
+        let within = |sample: &&steps::Sample| (from..to).contains(&(sample.bytes as f64));
         let times = |passes: &[f64]| passes.iter().copied().filter(|&time| is_time(time)).collect();
-        let size = |sample: &tiers::Sample| {
+        let size = |sample: &steps::Sample| {
             let local = self.local.iter().find(|local| local.bytes == sample.bytes)?;
             let pages = sample.bytes as f64 / self.page_bytes as f64;
             Some(Size { pages, random: times(&sample.passes), local: times(&local.passes) })
@@ -204,18 +204,18 @@ impl Inputs<'_> {
         sizes.filter(|size| !size.random.is_empty() && !size.local.is_empty()).collect()
     }
 
-    /// What a miss of `level` adds to a load: the median over `sizes`. `None` where none tells.
-    fn miss(&self, level: usize, sizes: &[Size], random: &mut Rng) -> Option<Estimate> {
+    /// What a miss of `tlb_level` adds to a load: the median over `sizes`. `None` where none tells.
+    fn miss(&self, tlb_level: usize, sizes: &[Size], random: &mut Rng) -> Option<Estimate> {
         let measured = |size: &Size| {
             let difference = least(&size.random)? - least(&size.local)?;
-            self.solved(level, size.pages, difference)
+            self.solved(tlb_level, size.pages, difference)
         };
         let value = median(&sizes.iter().filter_map(measured).collect::<Vec<f64>>())?;
         let mut redrawn = || {
             let solved = sizes.iter().filter_map(|_| {
                 let size = &sizes[random.usize(..sizes.len())];
                 let slow = redrawn_least(random, &size.random);
-                self.solved(level, size.pages, slow - redrawn_least(random, &size.local))
+                self.solved(tlb_level, size.pages, slow - redrawn_least(random, &size.local))
             });
             median(&solved.collect::<Vec<f64>>())
         };
@@ -226,14 +226,14 @@ impl Inputs<'_> {
         Some(Estimate { low: miss.low.max(0.0), ..miss }).filter(|miss| is_known(*miss))
     }
 
-    /// What a miss of `level` costs, from the `difference` of the curves at so many pages: see the
-    /// head of this module. `None` where it takes too little part.
-    fn solved(&self, level: usize, pages: f64, difference: f64) -> Option<f64> {
+    /// What a miss of `tlb_level` costs, from the `difference` of the curves at so many pages: see
+    /// the head of this module. `None` where it takes too little part.
+    fn solved(&self, tlb_level: usize, pages: f64, difference: f64) -> Option<f64> {
         let missed = |entries: f64| (1.0 - entries / pages).max(0.0);
         let first = self.tlb.first()?;
         let beyond_first = missed(first.reach());
         let beyond_second = self.tlb.get(1).map_or(0.0, |second| missed(second.reach()));
-        let (rest, share) = match level {
+        let (rest, share) = match tlb_level {
             0 if beyond_second == 0.0 => (difference, beyond_first),
             1 => (difference - (beyond_first - beyond_second) * first.cost.value, beyond_second),
             _ => return None,

@@ -17,7 +17,7 @@ use linerate_record::memory::Order;
 /// The chase of one size, and what was counted in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Octets of the chain.
+    /// Bytes of the chain.
     pub bytes: u64,
     /// Loads that were made.
     pub loads: u64,
@@ -32,11 +32,11 @@ pub struct Row {
 pub struct Known {
     /// The order of the chase.
     pub order: Order,
-    /// Octets of a line.
+    /// Bytes of a line.
     pub line_bytes: u64,
-    /// Octets of a page.
+    /// Bytes of a page.
     pub page_bytes: u64,
-    /// Octets of the caches, nearest first; fewer where fewer are known.
+    /// Bytes of the caches, nearest first; fewer where fewer are known.
     pub caches: Vec<u64>,
     /// Pages the first level of the translation buffer holds, and the last.
     pub tlb: Option<(u64, u64)>,

@@ -2,8 +2,8 @@
 //! The levels of a curve as a record has them: with names, in cycles, and a sentence where
 //! something could not be determined.
 
-use crate::tiers::{self, Cause, Options, Sample, Tiers};
-use linerate_record::memory::{Curve, MemoryTier, Unresolved};
+use crate::steps::{self, Cause, FoundLevels, Options, Sample};
+use linerate_record::memory::{Curve, MemoryLevel, Unresolved};
 use linerate_record::stats::{Estimate, median};
 use linerate_record::{Figure, Tier};
 
@@ -11,11 +11,11 @@ use linerate_record::{Figure, Tier};
 #[derive(Clone, Debug)]
 pub struct Levels {
     /// As they were found, in ns.
-    pub found: Tiers,
+    pub found: FoundLevels,
     /// Core clock in GHz in the chains of each; `None` where it is unknown.
     pub ghz: Vec<Option<f64>>,
     /// For the record.
-    pub tiers: Vec<MemoryTier>,
+    pub levels: Vec<MemoryLevel>,
     /// For the record: sizes about which nothing could be determined.
     pub unresolved: Vec<Unresolved>,
 }
@@ -27,28 +27,29 @@ impl Levels {
     /// system states; `replicates` resamplings give the intervals.
     pub fn find(curve: &Curve, last_level: u64, seed: u64, replicates: u32) -> Self {
         let options = Options { seed, replicates, ..Options::default() };
-        let found = tiers::detect(&samples(curve), &options);
+        let found = steps::detect(&samples(curve), &options);
         let longest = curve.points.last().map_or(0, |point| point.bytes);
         Self::of(found, curve, longest, last_level)
     }
 
     /// `longest` chain, and the last cache that the system states.
-    fn of(found: Tiers, curve: &Curve, longest: u64, last_level: u64) -> Self {
+    fn of(found: FoundLevels, curve: &Curve, longest: u64, last_level: u64) -> Self {
         let ends =
-            found.tiers.iter().map(|tier| tier.size.map_or(f64::INFINITY, |size| size.value));
+            found.levels.iter().map(|level| level.size.map_or(f64::INFINITY, |size| size.value));
         let ends: Vec<f64> = std::iter::once(0.0).chain(ends).collect();
-        let of_tier = ends.windows(2).zip(&found.tiers);
-        let ghz: Vec<Option<f64>> = of_tier.map(|(ends, tier)| clock(curve, ends, tier)).collect();
+        let of_level = ends.windows(2).zip(&found.levels);
+        let ghz: Vec<Option<f64>> =
+            of_level.map(|(ends, level)| clock(curve, ends, level)).collect();
         let is_memory = longest >= 2 * last_level;
-        let tier = |(place, (tier, ghz)): (usize, (&tiers::Tier, &Option<f64>))| {
-            record(tier, *ghz, place, longest, is_memory)
+        let level = |(place, (level, ghz)): (usize, (&steps::Level, &Option<f64>))| {
+            record(level, *ghz, place, longest, is_memory)
         };
-        let tiers = found.tiers.iter().zip(&ghz).enumerate().map(tier).collect();
+        let levels = found.levels.iter().zip(&ghz).enumerate().map(level).collect();
         let mut unresolved: Vec<Unresolved> = found.unresolved.iter().map(said).collect();
-        if !is_memory && !found.tiers.is_empty() {
+        if !is_memory && !found.levels.is_empty() {
             unresolved.push(beyond(longest, last_level));
         }
-        Self { found, ghz, tiers, unresolved }
+        Self { found, ghz, levels, unresolved }
     }
 }
 
@@ -61,19 +62,19 @@ pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     curve.points.iter().map(sample).collect()
 }
 
-/// A size whose time is within this of its tier's lies on the plateau.
+/// A size whose time is within this of its level's lies on the plateau.
 const PLATEAU: f64 = 0.05;
 
-/// Cycles of the core per ns of a load in `tier`, whose chains are from `ends[0]` to `ends[1]`
-/// octets long. The clock may move, and a tier's time is that of its fastest passes: so the median
+/// Cycles of the core per ns of a load in `level`, whose chains are from `ends[0]` to `ends[1]`
+/// bytes long. The clock may move, and a level's time is that of its fastest passes: so the median
 /// cycles of the sizes on its plateau, each in its fastest pass, over that time; where there is no
-/// such size, the median clock of those in the tier.
-fn clock(curve: &Curve, ends: &[f64], tier: &tiers::Tier) -> Option<f64> {
+/// such size, the median clock of those in the level.
+fn clock(curve: &Curve, ends: &[f64], level: &steps::Level) -> Option<f64> {
     let is_within = |bytes: u64| (ends[0]..=ends[1]).contains(&(bytes as f64));
     let points = curve.points.iter().filter(|point| is_within(point.bytes));
     let points = points.filter_map(|p| Some((p.latency_ns.as_number()?, p.cycles.as_number()?)));
     let points: Vec<(f64, f64)> = points.collect();
-    let latency = tier.latency.value;
+    let latency = level.latency.value;
     let is_on_plateau = |ns: f64| (ns / latency - 1.0).abs() <= PLATEAU;
     let plateau = points.iter().filter(|point| is_on_plateau(point.0));
     let cycles: Vec<f64> = plateau.map(|point| point.1).collect();
@@ -82,34 +83,34 @@ fn clock(curve: &Curve, ends: &[f64], tier: &tiers::Tier) -> Option<f64> {
 }
 
 fn record(
-    tier: &tiers::Tier,
+    level: &steps::Level,
     ghz: Option<f64>,
     place: usize,
     longest: u64,
     is_memory: bool,
-) -> MemoryTier {
-    let name = match (tier.size, is_memory) {
+) -> MemoryLevel {
+    let name = match (level.size, is_memory) {
         (None, true) => "memory".to_owned(),
         _ => format!("L{}", place + 1),
     };
-    let size_bytes = match tier.size {
+    let size_bytes = match level.size {
         Some(size) => Figure::number("B", size, Tier::Sw, METHOD),
         None => {
             let reason = format!("chains of up to {longest} B do not reach its end");
             Figure::absent("B", Tier::Sw, METHOD, &reason)
         }
     };
-    let note = match (tier.settled, tier.size, is_memory) {
+    let note = match (level.settled, level.size, is_memory) {
         (false, ..) => Some("it took longer in some passes than in others: others use it too"),
         (true, None, false) => Some("its end lies beyond the longest chain"),
         _ => None,
     };
-    MemoryTier {
+    MemoryLevel {
         name,
         size_bytes,
-        latency_ns: Figure::number("ns", tier.latency, Tier::Sw, METHOD),
-        latency_cycles: cycles(tier.latency, ghz, METHOD),
-        settled: tier.settled,
+        latency_ns: Figure::number("ns", level.latency, Tier::Sw, METHOD),
+        latency_cycles: cycles(level.latency, ghz, METHOD),
+        settled: level.settled,
         note: note.map(str::to_owned),
     }
 }
@@ -125,7 +126,7 @@ pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     }
 }
 
-fn said(unresolved: &tiers::Unresolved) -> Unresolved {
+fn said(unresolved: &steps::Unresolved) -> Unresolved {
     let (cause, sentence) = match unresolved.cause {
         Cause::Moved => (
             "moved",

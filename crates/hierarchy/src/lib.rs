@@ -3,7 +3,7 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | which tiers are there, how large, how far away? | [`tiers`] |
+//! | which levels are there, how large, how far away? | [`steps`] |
 //! | how many pages does each translation buffer hold, and what does a miss cost? | [`tlb`] |
 //! | how long does a single load take, by a clock that ticks more slowly? | [`single`] |
 //! | how many misses are outstanding at once? | [`parallel`] |
@@ -30,5 +30,5 @@ pub mod parallel;
 pub mod profile;
 mod resample;
 pub mod single;
-pub mod tiers;
+pub mod steps;
 pub mod tlb;

@@ -7,11 +7,11 @@
 //! interchanged:  for i, k:  for j:  c[i][j] += a[i][k] * b[k][j]      b row after row
 //! ```
 //!
-//! Of `n` rows and columns of `e` octets each, with lines of `L` octets:
+//! Of `n` rows and columns of `e` bytes each, with lines of `L` bytes:
 //!
 //! ```text
-//! a column of b:  n lines, n (L + e) octets with the row of a; its neighbours in them come next
-//! all of b:       n n e octets, before a line is needed again that has no such neighbour left
+//! a column of b:  n lines, n (L + e) bytes with the row of a; its neighbours in them come next
+//! all of b:       n n e bytes, before a line is needed again that has no such neighbour left
 //!
 //! textbook       of L/e columns, one finds its lines where all of b is, the others where a column
 //!                is: each takes the longer of arithmetic and loads; loads overlap, as no address
@@ -19,15 +19,15 @@
 //! interchanged   the longer of arithmetic and reading all of b from where it is, line after line
 //! ```
 //!
-//! Where a set of so many octets is comes from the page-local curve: between the latencies of two
-//! tiers, part of the loads is served by each. Where translations are follows from the pages of a
+//! Where a set of so many bytes is comes from the page-local curve: between the latencies of two
+//! levels, part of the loads is served by each. Where translations are follows from the pages of a
 //! column.
 //!
 //! Left out: conflicts in sets, so rows must not be multiples of a large power of two; lines of a
 //! column that a prefetcher brings; the writing of c. All are small beside what is here.
 
 use linerate_record::memory::{
-    Bandwidth, Cost, Curve, MemoryReport, MemoryTier, Operation, Order, PageKind, PagesVerdict,
+    Bandwidth, Cost, Curve, MemoryLevel, MemoryReport, Operation, Order, PageKind, PagesVerdict,
     TlbState,
 };
 use std::fmt;
@@ -38,20 +38,20 @@ pub struct Machine {
     line_bytes: f64,
     page_bytes: f64,
     /// Nearest first.
-    tiers: Vec<Tier>,
+    levels: Vec<Level>,
     /// Pages that each level of the translation buffer holds, nearest first.
     reach: Vec<f64>,
-    /// Octets and time of a load, rising.
+    /// Bytes and time of a load, rising.
     curve: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Tier {
+struct Level {
     latency: f64,
     /// Of loads that overlap, by the level of the buffer that has the translation; not empty.
     overlapped: Vec<f64>,
     /// Of reading line after line.
-    per_octet: f64,
+    per_byte: f64,
 }
 
 /// A multiplication, and how long its arithmetic takes where all data are at hand.
@@ -59,7 +59,7 @@ struct Tier {
 pub struct Multiplication {
     /// Rows and columns.
     pub n: u64,
-    /// Octets of an element.
+    /// Bytes of an element.
     pub element_bytes: u64,
     /// ns per multiply-add of the textbook loop.
     pub textbook_ns: f64,
@@ -104,18 +104,22 @@ impl Machine {
         let local = report.curves.iter().find(|curve| curve.order == Order::PageLocal);
         let curve = local.map(times).filter(|curve| !curve.is_empty());
         let is_used = |pages: PageKind| pages == report.pages.used;
-        let levels = report.tlb.iter().filter(|level| is_used(level.pages));
-        let reach = levels.filter_map(|level| {
-            level.entries.as_number().or(level.half.as_number()).or(level.onset.as_number())
+        let tlb_levels = report.tlb.iter().filter(|tlb_level| is_used(tlb_level.pages));
+        let reach = tlb_levels.filter_map(|tlb_level| {
+            tlb_level
+                .entries
+                .as_number()
+                .or(tlb_level.half.as_number())
+                .or(tlb_level.onset.as_number())
         });
         let reach: Vec<f64> = reach.collect();
-        let tiers: Vec<Tier> = report
-            .tiers
+        let levels: Vec<Level> = report
+            .levels
             .iter()
-            .filter_map(|tier| Tier::new(tier, &report.costs, &report.bandwidth).transpose())
+            .filter_map(|level| Level::new(level, &report.costs, &report.bandwidth).transpose())
             .collect::<Result<_, _>>()?;
-        if tiers.is_empty() {
-            return Err(Missing("tiers"));
+        if levels.is_empty() {
+            return Err(Missing("levels"));
         }
         let huge = report
             .pages
@@ -124,7 +128,7 @@ impl Machine {
         Ok(Self {
             line_bytes: report.conditions.line_bytes as f64,
             page_bytes: huge.unwrap_or(report.pages.base_bytes) as f64,
-            tiers,
+            levels,
             reach,
             curve: curve.ok_or(Missing("page-local curve"))?,
         })
@@ -138,39 +142,39 @@ impl Machine {
         let all = n * n * element;
         // Rows shorter than a page share one.
         let pages = n.min(all / self.page_bytes);
-        let level = self.reach.iter().take_while(|&&reach| pages > reach).count();
+        let tlb_level = self.reach.iter().take_while(|&&reach| pages > reach).count();
         let columns = (self.line_bytes / element).max(1.0);
-        let beside = self.mixed(column, |tier| tier.overlapped(level)).max(textbook_ns);
-        let first = self.mixed(all, |tier| tier.overlapped(level)).max(textbook_ns);
-        let stream = element * self.mixed(all, |tier| tier.per_octet);
+        let beside = self.mixed(column, |level| level.overlapped(tlb_level)).max(textbook_ns);
+        let first = self.mixed(all, |level| level.overlapped(tlb_level)).max(textbook_ns);
+        let stream = element * self.mixed(all, |level| level.per_byte);
         Prediction {
             textbook_ns: ((columns - 1.0) * beside + first) / columns,
             interchanged_ns: stream.max(interchanged_ns),
         }
     }
 
-    /// What `of` is for a set of so many octets: of the two tiers between whose latencies its own
+    /// What `of` is for a set of so many bytes: of the two levels between whose latencies its own
     /// lies, by the share of loads that each must serve for it to lie there.
-    fn mixed(&self, octets: f64, of: impl Fn(&Tier) -> f64) -> f64 {
-        let latency = self.latency(octets);
-        let beyond = self.tiers.iter().position(|tier| tier.latency > latency);
+    fn mixed(&self, bytes: f64, of: impl Fn(&Level) -> f64) -> f64 {
+        let latency = self.latency(bytes);
+        let beyond = self.levels.iter().position(|level| level.latency > latency);
         match beyond {
-            None => self.tiers.last().map_or(f64::NAN, of),
-            Some(0) => of(&self.tiers[0]),
+            None => self.levels.last().map_or(f64::NAN, of),
+            Some(0) => of(&self.levels[0]),
             Some(far) => {
-                let (near, far) = (&self.tiers[far - 1], &self.tiers[far]);
+                let (near, far) = (&self.levels[far - 1], &self.levels[far]);
                 let share = (latency - near.latency) / (far.latency - near.latency);
                 (1.0 - share) * of(near) + share * of(far)
             }
         }
     }
 
-    /// The curve at so many octets, straight between its points in log size.
-    fn latency(&self, octets: f64) -> f64 {
-        let beyond = self.curve.partition_point(|&(size, _)| size < octets);
+    /// The curve at so many bytes, straight between its points in log size.
+    fn latency(&self, bytes: f64) -> f64 {
+        let beyond = self.curve.partition_point(|&(size, _)| size < bytes);
         match (beyond.checked_sub(1).map(|at| self.curve[at]), self.curve.get(beyond)) {
             (Some((low, from)), Some(&(high, to))) => {
-                from + (to - from) * (octets / low).ln() / (high / low).ln()
+                from + (to - from) * (bytes / low).ln() / (high / low).ln()
             }
             (Some((_, last)), None) => last,
             (None, first) => first.map_or(f64::NAN, |&(_, time)| time),
@@ -178,38 +182,38 @@ impl Machine {
     }
 }
 
-impl Tier {
-    /// `None` for a tier that nothing was measured of: there is no size that lies in it.
+impl Level {
+    /// `None` for a level that nothing was measured of: there is no size that lies in it.
     fn new(
-        tier: &MemoryTier,
+        level: &MemoryLevel,
         costs: &[Cost],
         bandwidth: &[Bandwidth],
     ) -> Result<Option<Self>, Missing> {
-        let latency = tier.latency_ns.as_number().ok_or(Missing("latency of a tier"))?;
+        let latency = level.latency_ns.as_number().ok_or(Missing("latency of a level"))?;
         let states = [TlbState::Hit, TlbState::MissL1, TlbState::Walk];
         let of_state = |state| {
-            let cost = costs.iter().find(|cost| cost.tier == tier.name && cost.tlb == state)?;
+            let cost = costs.iter().find(|cost| cost.level == level.name && cost.tlb == state)?;
             cost.overlapped_ns.as_number()
         };
         let overlapped: Vec<f64> = states.into_iter().map_while(of_state).collect();
         let read = bandwidth.iter().find(|bandwidth| {
-            bandwidth.tier == tier.name
+            bandwidth.level == level.name
                 && bandwidth.threads == 1
                 && bandwidth.operation == Operation::Read
         });
         let read = read.ok_or(Missing("bandwidth"))?;
         let gb_per_s = read.gb_per_s.as_number().filter(|&rate| rate > 0.0);
-        let per_octet = gb_per_s.map(|rate| 1.0 / rate);
-        Ok(per_octet.filter(|_| !overlapped.is_empty()).map(|per_octet| Self {
+        let per_byte = gb_per_s.map(|rate| 1.0 / rate);
+        Ok(per_byte.filter(|_| !overlapped.is_empty()).map(|per_byte| Self {
             latency,
             overlapped,
-            per_octet,
+            per_byte,
         }))
     }
 
     /// Where the translation is in that level, or in the last one that is known.
-    fn overlapped(&self, level: usize) -> f64 {
-        self.overlapped[level.min(self.overlapped.len() - 1)]
+    fn overlapped(&self, tlb_level: usize) -> f64 {
+        self.overlapped[tlb_level.min(self.overlapped.len() - 1)]
     }
 }
 
@@ -227,18 +231,18 @@ mod tests {
 
     /// Two caches and memory, round figures.
     fn machine() -> Machine {
-        let tier = |latency, overlapped: &[f64], per_octet| Tier {
+        let level = |latency, overlapped: &[f64], per_byte| Level {
             latency,
             overlapped: overlapped.to_vec(),
-            per_octet,
+            per_byte,
         };
         Machine {
             line_bytes: 64.0,
             page_bytes: 4096.0,
-            tiers: vec![
-                tier(1.0, &[0.1, 0.3], 0.002),
-                tier(4.0, &[0.4, 0.6, 1.5], 0.008),
-                tier(100.0, &[6.0, 6.2, 8.0], 0.03),
+            levels: vec![
+                level(1.0, &[0.1, 0.3], 0.002),
+                level(4.0, &[0.4, 0.6, 1.5], 0.008),
+                level(100.0, &[6.0, 6.2, 8.0], 0.03),
             ],
             reach: vec![64.0, 2048.0],
             curve: vec![
@@ -263,7 +267,7 @@ mod tests {
         assert_eq!(prediction.slowdown(), 5.0);
     }
 
-    /// By hand: 1000 lines of a column are 68 kB, in the second tier, their translation in the
+    /// By hand: 1000 lines of a column are 68 kB, in the second level, their translation in the
     /// second level; 4 MB are in memory; one column of 16 goes there.
     #[test]
     fn a_matrix_in_memory_costs_what_its_loads_cost() {
@@ -272,15 +276,15 @@ mod tests {
         assert!((prediction.interchanged_ns - 4.0 * 0.03).abs() < 1e-9);
     }
 
-    /// Half way between two tiers in time, half of the loads are served by each.
+    /// Half way between two levels in time, half of the loads are served by each.
     #[test]
-    fn between_two_tiers_each_serves_its_share() {
+    fn between_two_levels_each_serves_its_share() {
         let machine = machine();
         let middle = f64::sqrt(512e3 * 2048e3);
         assert!((machine.latency(middle) - 52.0).abs() < 1e-9);
-        assert!((machine.mixed(middle, |tier| tier.per_octet) - 0.019).abs() < 1e-9);
-        assert_eq!(machine.mixed(1.0, |tier| tier.latency), 1.0);
-        assert_eq!(machine.mixed(1e12, |tier| tier.latency), 100.0);
+        assert!((machine.mixed(middle, |level| level.per_byte) - 0.019).abs() < 1e-9);
+        assert_eq!(machine.mixed(1.0, |level| level.latency), 1.0);
+        assert_eq!(machine.mixed(1e12, |level| level.latency), 100.0);
     }
 
     /// More pages than the second level holds: the page table.
@@ -294,10 +298,10 @@ mod tests {
     /// As recorded on a guest of an EPYC with load average 12, where other programs left 2.8 MB of
     /// the third level: what docs/results/memory-matmul.md rests on.
     fn recorded() -> Machine {
-        let tier = |latency, overlapped: f64, gb_per_s: f64| Tier {
+        let level = |latency, overlapped: f64, gb_per_s: f64| Level {
             latency,
             overlapped: vec![overlapped],
-            per_octet: 1.0 / gb_per_s,
+            per_byte: 1.0 / gb_per_s,
         };
         let kib = [
             (32.0, 1.04),
@@ -315,11 +319,11 @@ mod tests {
         Machine {
             line_bytes: 64.0,
             page_bytes: 4096.0,
-            tiers: vec![
-                tier(1.023, 0.092, 490.8),
-                tier(3.595, 0.333, 225.0),
-                tier(12.85, 0.641, 114.3),
-                tier(129.0, 4.63, 37.33),
+            levels: vec![
+                level(1.023, 0.092, 490.8),
+                level(3.595, 0.333, 225.0),
+                level(12.85, 0.641, 114.3),
+                level(129.0, 4.63, 37.33),
             ],
             reach: vec![],
             curve: kib.map(|(kib, ns)| (kib * 1024.0, ns)).to_vec(),
@@ -338,7 +342,7 @@ mod tests {
                 let expected = recorded().predict(&multiplication).slowdown();
                 (expected / slowdown - 1.0).abs() <= 0.2
             };
-            assert!(measured.iter().filter(is_good).count() >= 2, "{element_bytes} octets");
+            assert!(measured.iter().filter(is_good).count() >= 2, "{element_bytes} bytes");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! The system repeats what the processor says of itself, or what a hypervisor chose to say in its
 //! place. Neither knows what part of a shared cache this program gets.
 //!
-//! Stated levels and tiers are paired in order, nearest first. Where there are more of one than of
+//! Stated and found levels are paired in order, nearest first. Where there are more of one than of
 //! the other, those stay alone whose sizes fit worst: of all ways to pair them in order, the one is
 //! taken with the smallest sum of |ln(found / stated)|.
 //!
@@ -21,7 +21,7 @@
 //! Left out: reading what the system states (`linerate-memory` hands it over); associativity and
 //! the length of a line, which a chase of whole lines does not show.
 
-use linerate_record::memory::{MemoryTier, OsVerdict, OsView, Unresolved};
+use linerate_record::memory::{MemoryLevel, OsVerdict, OsView, Unresolved};
 use linerate_record::units::memory_size;
 use linerate_record::{Figure, Tier};
 
@@ -47,34 +47,35 @@ pub struct Level {
 /// What was found, as far as this comparison needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// The tiers, nearest first.
-    pub tiers: &'a [MemoryTier],
+    /// The levels, nearest first.
+    pub levels: &'a [MemoryLevel],
     /// What could not be told.
     pub unresolved: &'a [Unresolved],
-    /// Octets of the longest chain.
+    /// Bytes of the longest chain.
     pub max_bytes: u64,
 }
 
-/// Judges every level that is stated and every tier that was found, nearest first.
+/// Judges every level that is stated or was found, nearest first.
 pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<OsView> {
-    let caches: Vec<&MemoryTier> = found.tiers.iter().filter(|tier| is_cache(tier)).collect();
+    let caches: Vec<&MemoryLevel> =
+        found.levels.iter().filter(|found_level| is_cache(found_level)).collect();
     let levels = match stated {
         Ok(levels) => levels.as_slice(),
         Err(_) => &[],
     };
     let pairs = paired(levels, &caches);
     let silence = stated.as_ref().err().map_or("the system states no such level", String::as_str);
-    let extra = |tiers: &[&MemoryTier]| -> Vec<OsView> {
-        tiers.iter().map(|tier| not_stated(tier, levels, silence)).collect()
+    let extra = |found_levels: &[&MemoryLevel]| -> Vec<OsView> {
+        found_levels.iter().map(|found_level| not_stated(found_level, levels, silence)).collect()
     };
     let mut views = Vec::new();
     let mut next = 0;
     for (index, level) in levels.iter().enumerate() {
         let pair = pairs.iter().find(|pair| pair.0 == index);
-        if let Some(&(_, tier)) = pair {
-            views.extend(extra(&caches[next..tier]));
-            views.push(judged(level, below(levels, index), caches[tier], found.unresolved));
-            next = tier + 1;
+        if let Some(&(_, found_level)) = pair {
+            views.extend(extra(&caches[next..found_level]));
+            views.push(judged(level, below(levels, index), caches[found_level], found.unresolved));
+            next = found_level + 1;
         } else {
             views.push(unseen(level, found));
         }
@@ -83,28 +84,29 @@ pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<Os
     views
 }
 
-/// The last tier is memory itself, and has no size.
-fn is_cache(tier: &MemoryTier) -> bool {
-    tier.size_bytes.as_number().is_some()
+/// The last level is memory itself, and has no size.
+fn is_cache(found_level: &MemoryLevel) -> bool {
+    found_level.size_bytes.as_number().is_some()
 }
 
-/// Octets of the level before this one.
+/// Bytes of the level before this one.
 fn below(levels: &[Level], index: usize) -> u64 {
     let before = index.checked_sub(1).map(|before| &levels[before].bytes);
     before.and_then(|bytes| bytes.as_ref().ok().copied()).unwrap_or(0)
 }
 
-/// Pairs of a level and a tier, both rising; as many as there are of the fewer.
-fn paired(levels: &[Level], tiers: &[&MemoryTier]) -> Vec<(usize, usize)> {
-    let misfit = |level: usize, tier: usize| {
-        let found = tiers[tier].size_bytes.as_number().unwrap_or(f64::NAN);
+/// Pairs of a stated and a found level, both rising; as many as there are of the fewer.
+fn paired(levels: &[Level], found_levels: &[&MemoryLevel]) -> Vec<(usize, usize)> {
+    let misfit = |level: usize, found_level: usize| {
+        let found = found_levels[found_level].size_bytes.as_number().unwrap_or(f64::NAN);
         match levels[level].bytes {
             Ok(bytes) if bytes > 0 => (found / bytes as f64).ln().abs(),
             _ => 0.0,
         }
     };
-    let swap = levels.len() > tiers.len();
-    let (few, many) = if swap { (tiers.len(), levels.len()) } else { (levels.len(), tiers.len()) };
+    let swap = levels.len() > found_levels.len();
+    let (few, many) =
+        if swap { (found_levels.len(), levels.len()) } else { (levels.len(), found_levels.len()) };
     let cost = |a: usize, b: usize| if swap { misfit(b, a) } else { misfit(a, b) };
     let chosen = choose(few, many, &cost);
     let pair = |(a, b)| if swap { (b, a) } else { (a, b) };
@@ -138,10 +140,15 @@ fn choose(few: usize, many: usize, cost: &dyn Fn(usize, usize) -> f64) -> Vec<us
     places
 }
 
-/// A level that is stated beside the tier that it is.
-fn judged(level: &Level, below: u64, tier: &MemoryTier, unresolved: &[Unresolved]) -> OsView {
+/// A level that is stated beside the one found that it is.
+fn judged(
+    level: &Level,
+    below: u64,
+    found_level: &MemoryLevel,
+    unresolved: &[Unresolved],
+) -> OsView {
     let name = format!("L{}", level.level);
-    let figure = tier.size_bytes.clone();
+    let figure = found_level.size_bytes.clone();
     let bytes = match &level.bytes {
         Ok(bytes) => *bytes,
         Err(reason) => {
@@ -180,7 +187,7 @@ fn cause(part: &Unresolved) -> &str {
     }
 }
 
-/// What was found of a tier.
+/// What was found of a level.
 struct Interval {
     value: f64,
     low: f64,
@@ -199,14 +206,14 @@ impl Interval {
         self.low * (1.0 - tolerance) <= bytes && bytes <= self.high * (1.0 + tolerance)
     }
 
-    /// Octets that it has in common with sizes of which nothing could be told; 0 or less where it
+    /// Bytes that it has in common with sizes of which nothing could be told; 0 or less where it
     /// has none, or an end only.
     fn shared(&self, part: &Unresolved) -> f64 {
         self.high.min(part.to_bytes as f64) - self.low.max(part.from_bytes as f64)
     }
 }
 
-/// What to make of a size, by that alone. `below` octets are stated of the level before.
+/// What to make of a size, by that alone. `below` bytes are stated of the level before.
 fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict, String) {
     let (is, of) = (memory_size(found.value), memory_size(bytes as f64));
     if found.holds(bytes, 0.0) {
@@ -251,7 +258,7 @@ fn why(level: &Level) -> &'static str {
     }
 }
 
-/// A level that is stated, and no tier that could be it.
+/// A level that is stated, and none found that could be it.
 fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     let name = format!("L{}", level.level);
     let absent =
@@ -264,14 +271,14 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
         found.unresolved.iter().find(near)
     };
     let too_large = bytes.is_some_and(|bytes| bytes.saturating_mul(2) > found.max_bytes);
-    let (verdict, sentence) = if found.tiers.is_empty() {
-        (OsVerdict::CannotTell, "no tier was found".to_owned())
+    let (verdict, sentence) = if found.levels.is_empty() {
+        (OsVerdict::CannotTell, "no level was found".to_owned())
     } else if too_large {
         let longest = memory_size(found.max_bytes as f64);
         let sentence = format!("the longest chain had {longest}, too little to see its end");
         (OsVerdict::CannotTell, sentence)
     } else if let Some(part) = bytes.and_then(within) {
-        (OsVerdict::CannotTell, format!("no tier could be told there: {}", part.sentence))
+        (OsVerdict::CannotTell, format!("no level could be told there: {}", part.sentence))
     } else {
         let sentence = "stated, and the time of a load makes no step of its own there".to_owned();
         (OsVerdict::Unseen, sentence)
@@ -279,15 +286,15 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     view(&name, bytes, absent(&sentence), verdict, sentence)
 }
 
-/// A tier that is none of the levels stated. Where there are any, names like theirs would be taken
-/// for theirs: tiers are counted by what is found, levels by what is stated.
-fn not_stated(tier: &MemoryTier, levels: &[Level], silence: &str) -> OsView {
+/// A level found that is none of those stated. Where there are any, names like theirs would be
+/// taken for theirs: those found are counted by what is found, those stated by what is stated.
+fn not_stated(found_level: &MemoryLevel, levels: &[Level], silence: &str) -> OsView {
     let sentence = format!("found, and not stated: {silence}");
-    let name = match (levels, tier.size_bytes.as_number()) {
-        ([_, ..], Some(bytes)) => format!("tier of {}", memory_size(bytes)),
-        _ => tier.name.clone(),
+    let name = match (levels, found_level.size_bytes.as_number()) {
+        ([_, ..], Some(bytes)) => format!("level of {}", memory_size(bytes)),
+        _ => found_level.name.clone(),
     };
-    view(&name, None, tier.size_bytes.clone(), OsVerdict::NotStated, sentence)
+    view(&name, None, found_level.size_bytes.clone(), OsVerdict::NotStated, sentence)
 }
 
 fn view(

@@ -14,22 +14,22 @@ pub struct Profile {
     /// What was found.
     pub report: MemoryReport,
     /// When, in seconds since 1970.
-    pub unix_seconds: u64,
+    pub unix_s: u64,
 }
 
 impl Profile {
     /// The profile that a record holds; `None` where it is not one of `linerate memory`.
     pub fn of_record(record: Record) -> Option<Self> {
-        let unix_seconds = record.provenance.unix_seconds;
+        let unix_s = record.provenance.unix_s;
         match record.body {
-            Body::Memory(report) => Some(Self { report: *report, unix_seconds }),
+            Body::Memory(report) => Some(Self { report: *report, unix_s }),
             _ => None,
         }
     }
 
     /// How long before `now`, in seconds since 1970, it was measured: `3 hours`.
     pub fn age(&self, now: u64) -> String {
-        spelled(now.saturating_sub(self.unix_seconds))
+        spelled(now.saturating_sub(self.unix_s))
     }
 
     /// What the profile has of the first level of the caches for data and of the last one.
@@ -113,7 +113,7 @@ impl Found<'_> {
 pub enum Seen {
     /// As stated.
     AsStated,
-    /// So many octets instead.
+    /// So many bytes instead.
     Instead(u64),
     /// Nothing, or nothing sure.
     No,
@@ -129,7 +129,7 @@ impl Seen {
         }
     }
 
-    /// Octets, where these are not those stated.
+    /// Bytes, where these are not those stated.
     pub fn instead(self) -> Option<u64> {
         match self {
             Self::Instead(bytes) => Some(bytes),
@@ -146,8 +146,8 @@ const PASSES_MIN: usize = 3;
 /// is private moves with nobody else's work, so that one that cannot be told is a failure to
 /// measure; the last one stated is taken to be shared, unless it is the only one.
 pub fn unfit(report: &MemoryReport) -> Option<String> {
-    if report.tiers.is_empty() {
-        return Some("no tier was found".to_owned());
+    if report.levels.is_empty() {
+        return Some("no level was found".to_owned());
     }
     let passes = report.main_curve().and_then(Curve::passes).map_or(0, |[_, middle, _]| middle);
     let longer = match report.conditions.effort {
@@ -208,7 +208,7 @@ mod tests {
         assert!(!is_fit(3, &[CannotTell]));
         let reason = doubt(3, "", &views(&[Agrees, CannotTell, Agrees]));
         assert_eq!(reason.as_deref(), Some("L2 cannot be told: made up"));
-        // A tier that is not stated stands between, and is no level.
+        // A level that is not stated stands between, and is no level.
         let mut between = views(&[Agrees, CannotTell, CannotTell]);
         between[1].stated_bytes = None;
         assert_eq!(doubt(3, "", &between), None);

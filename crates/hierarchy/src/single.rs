@@ -7,7 +7,7 @@
 //! is the same for all, and the rest grows with the chain. [`histogram`] shows single loads as the
 //! clock shows them, and [`modes`] finds where they pile up.
 //!
-//! Left out: reading the clock, and which tier a mode is.
+//! Left out: reading the clock, and which level a mode is.
 
 use crate::resample::{REPLICATES, interval, normal, weighted_median};
 use linerate_record::memory::Bin;

@@ -26,7 +26,7 @@ fn main() {
     let windows = outcome.report.windows;
     println!(
         "\n{} windows, of which {} lost to preemption and {} dropped as slow",
-        windows.total, windows.lost_to_preemption, windows.dropped_as_slow
+        windows.total, windows.preempted, windows.dropped_as_slow
     );
     for wrong in &outcome.report.wrong {
         println!("WRONG: {} {}: {}", wrong.kernel, wrong.variant, wrong.difference);

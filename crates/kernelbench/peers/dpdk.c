@@ -8,9 +8,9 @@
 
 #include <rte_ip.h>
 
-uint32_t peer_dpdk(const void *src, size_t octets, uint32_t sum)
+uint32_t peer_dpdk(const void *src, size_t bytes, uint32_t sum)
 {
-	return peer_add(sum, rte_raw_cksum(src, octets));
+	return peer_add(sum, rte_raw_cksum(src, bytes));
 }
 
 /* The order of the bits is that of NEEDS in peers.rs. */

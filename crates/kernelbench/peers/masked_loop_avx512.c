@@ -5,14 +5,14 @@
  * Lengths are told apart by one branch, so that little is mispredicted. Written to be compared with,
  * not to be used.
  *
- *	while 64 octets are left: widen(vector)
+ *	while 64 bytes are left: widen(vector)
  *	widen(vector of what is left, the other lanes 0)
  *
  *	widen:	v          d0 d1 d2 d3 | ...           32-bit words of each 128 bits
  *		unpack low    d0  0 d1  0 | ...        as two 64-bit numbers below 2^32
  *		unpack high   d2  0 d3  0 | ...
  *
- * Each lane of 64 bits takes 2^32 such numbers before it could carry: 2^38 octets.
+ * Each lane of 64 bits takes 2^32 such numbers before it could carry: 2^38 bytes.
  */
 #include "peers.h"
 
@@ -30,17 +30,17 @@ static inline __m512i widened(__m512i v)
 	return _mm512_add_epi64(_mm512_unpacklo_epi32(v, zero), _mm512_unpackhi_epi32(v, zero));
 }
 
-uint32_t peer_masked_loop_avx512(const void *src, size_t octets, uint32_t sum)
+uint32_t peer_masked_loop_avx512(const void *src, size_t bytes, uint32_t sum)
 {
 	const uint8_t *at = src;
 	__m512i total = _mm512_setzero_si512();
 
-	for (; octets >= 64; octets -= 64, at += 64)
+	for (; bytes >= 64; bytes -= 64, at += 64)
 		total = _mm512_add_epi64(total, widened(_mm512_loadu_si512(at)));
-	const __mmask64 left = _bzhi_u64(~0ull, (unsigned)octets);
+	const __mmask64 left = _bzhi_u64(~0ull, (unsigned)bytes);
 	total = _mm512_add_epi64(total, widened(_mm512_maskz_loadu_epi8(left, at)));
 
-	/* Eight lanes of less than 2^61 each, if fewer than 2^35 octets went in. */
+	/* Eight lanes of less than 2^61 each, if fewer than 2^35 bytes went in. */
 	return peer_add(sum, (uint64_t)_mm512_reduce_add_epi64(total));
 }
 

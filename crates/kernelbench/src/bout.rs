@@ -5,7 +5,7 @@
 //! nine or ten cycles of a call; what it costs is in the times of all alike, the bound's too.
 
 use crate::cases::{Case, Length, MEAN_OFFSETS, Source};
-use crate::memory::{Footprint, LINE_OCTETS, Memory, PAGE_OCTETS, SKEW_OCTETS};
+use crate::memory::{Footprint, LINE_BYTES, Memory, PAGE_BYTES, SKEW_BYTES};
 use crate::mixes::{self, Lengths};
 use linerate_kernels::bench::Routine;
 use linerate_machine::ticks::ticks;
@@ -23,7 +23,7 @@ const MIX_CALLS: u32 = 2048;
 
 /// Where packets of a mix lie: few places, which stay in the nearest cache.
 const MIX_SLOTS: usize = 4;
-const SLOT_OCTETS: usize = 2048;
+const SLOT_BYTES: usize = 2048;
 
 /// The part of a window's calls that goes before it untimed.
 const LEAD_IN: u32 = 4;
@@ -34,22 +34,20 @@ const FILLING_TRIES: u32 = 3;
 /// Calls per window at most when cold: the whole of the slots is read afterwards, 2 MiB.
 const COLD_CALLS_MAX: u32 = 1024;
 
-/// Octets from the start of a cold buffer to the start of the next: the slots of packet pools where
+/// Bytes from the start of a cold buffer to the start of the next: the slots of packet pools where
 /// they are large enough, otherwise one directly behind the other.
-pub(crate) fn cold_stride(octets: usize) -> usize {
-    let with_offset = octets + LINE_OCTETS;
-    let slots = [SLOT_OCTETS, 10_240].into_iter().find(|&slot| with_offset <= slot);
-    slots.unwrap_or(octets.next_multiple_of(LINE_OCTETS) + LINE_OCTETS)
+pub(crate) fn cold_stride(bytes: usize) -> usize {
+    let with_offset = bytes + LINE_BYTES;
+    let slots = [SLOT_BYTES, 10_240].into_iter().find(|&slot| with_offset <= slot);
+    slots.unwrap_or(bytes.next_multiple_of(LINE_BYTES) + LINE_BYTES)
 }
 
-/// Octets of each area that a case takes.
-pub(crate) fn octets_needed(case: &Case, footprint: Footprint) -> usize {
+/// Bytes of each area that a case takes.
+pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
     match (case.length, case.state) {
-        (Length::Mix(_), _) => MIX_SLOTS * SLOT_OCTETS,
-        (Length::Octets(octets), State::Cold) => {
-            footprint.octets.max(2 * cold_stride(octets as usize))
-        }
-        (Length::Octets(octets), _) => octets as usize + LINE_OCTETS,
+        (Length::Mix(_), _) => MIX_SLOTS * SLOT_BYTES,
+        (Length::Bytes(bytes), State::Cold) => footprint.bytes.max(2 * cold_stride(bytes as usize)),
+        (Length::Bytes(bytes), _) => bytes as usize + LINE_BYTES,
     }
 }
 
@@ -70,7 +68,7 @@ pub(crate) struct Bout<'a> {
     /// Of a mix: where lengths come from, and those of the packets of the next window.
     mix: Option<Lengths>,
     lengths: Vec<u16>,
-    /// Of a cold case: octets from slot to slot, and the slots there are.
+    /// Of a cold case: bytes from slot to slot, and the slots there are.
     stride: usize,
     slots: usize,
     /// The next slot, and the slots that the window just timed went through.
@@ -79,7 +77,7 @@ pub(crate) struct Bout<'a> {
 }
 
 impl<'a> Bout<'a> {
-    /// The case on this memory, which must have [`octets_needed`]. The seed draws the mix.
+    /// The case on this memory, which must have [`bytes_needed`]. The seed draws the mix.
     pub(crate) fn new(
         case: Case,
         routines: &'a [Routine],
@@ -89,24 +87,24 @@ impl<'a> Bout<'a> {
     ) -> Self {
         let mut mix = match case.length {
             Length::Mix(mix) => Some(Lengths::new(mix, seed)),
-            Length::Octets(_) => None,
+            Length::Bytes(_) => None,
         };
         let mut lengths = vec![0; MIX_CALLS as usize];
         if let Some(mix) = &mut mix {
             mix.draw(&mut lengths);
         }
         let stride = match case.length {
-            Length::Octets(octets) => cold_stride(octets as usize),
-            Length::Mix(_) => SLOT_OCTETS,
+            Length::Bytes(bytes) => cold_stride(bytes as usize),
+            Length::Mix(_) => SLOT_BYTES,
         };
-        let slots = octets_needed(&case, footprint) / stride;
+        let slots = bytes_needed(&case, footprint) / stride;
         Self { case, routines, memory, mix, lengths, stride, slots, next_slot: 0, walked: 0..0 }
     }
 
-    /// Octets per call, on average.
-    pub(crate) fn mean_octets(&self) -> f64 {
+    /// Bytes per call, on average.
+    pub(crate) fn mean_bytes(&self) -> f64 {
         match self.case.length {
-            Length::Octets(octets) => f64::from(octets),
+            Length::Bytes(bytes) => f64::from(bytes),
             Length::Mix(mix) => mixes::mean(mix),
         }
     }
@@ -195,7 +193,7 @@ impl<'a> Bout<'a> {
     fn calls_of(&mut self, calls: u32, call: impl Fn(&mut [u8], &[u8], u32) -> u32) {
         let (destination, source) = self.memory.both();
         // From the start of the area, which is the skew behind a multiple of a page.
-        let skewed = (PAGE_OCTETS + self.case.skew() - SKEW_OCTETS) % PAGE_OCTETS;
+        let skewed = (PAGE_BYTES + self.case.skew() - SKEW_BYTES) % PAGE_BYTES;
         let to = self.case.dst_offset.unwrap_or(0) as usize + skewed;
         let from = match self.case.source {
             Source::At(offset) => offset as usize,
@@ -206,8 +204,8 @@ impl<'a> Bout<'a> {
                 let lengths = &self.lengths[..calls as usize];
                 in_slots(&mut destination[to..], &source[from..], lengths, call)
             }
-            (Length::Octets(octets), State::Cold, _) => {
-                let octets = octets as usize;
+            (Length::Bytes(bytes), State::Cold, _) => {
+                let bytes = bytes as usize;
                 if self.next_slot + calls as usize > self.slots {
                     self.next_slot = 0;
                 }
@@ -215,20 +213,20 @@ impl<'a> Bout<'a> {
                 self.next_slot += calls as usize;
                 self.walked = first * self.stride..self.next_slot * self.stride;
                 let (to, from) = (to + self.walked.start, from + self.walked.start);
-                let walk = Walk { octets, stride: self.stride, calls };
+                let walk = Walk { bytes, stride: self.stride, calls };
                 walk.run(&mut destination[to..], &source[from..], call)
             }
-            (Length::Octets(octets), State::JustWritten, _) => {
-                let (header, octets) = (&mut destination[..LINE_OCTETS], octets as usize);
-                written(header, octets, calls, |header, sum| call(&mut [], header, sum))
+            (Length::Bytes(bytes), State::JustWritten, _) => {
+                let (header, bytes) = (&mut destination[..LINE_BYTES], bytes as usize);
+                written(header, bytes, calls, |header, sum| call(&mut [], header, sum))
             }
-            (Length::Octets(octets), _, Timing::Latency) => {
-                let octets = octets as usize;
-                let source = &source[from..from + octets];
+            (Length::Bytes(bytes), _, Timing::Latency) => {
+                let bytes = bytes as usize;
+                let source = &source[from..from + bytes];
                 dependent(source, calls, |source| call(&mut [], source, 0))
             }
-            (Length::Octets(octets), ..) => {
-                let destination = &mut destination[to..][..octets as usize];
+            (Length::Bytes(bytes), ..) => {
+                let destination = &mut destination[to..][..bytes as usize];
                 let offsets: &[u32] = match self.case.source {
                     Source::MeanOffsets => &MEAN_OFFSETS,
                     Source::None => &[0],
@@ -308,20 +306,20 @@ fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
     sum
 }
 
-/// A header that is written in words of eight octets, summed, and written again with the sum. The
+/// A header that is written in words of eight bytes, summed, and written again with the sum. The
 /// sum of the last one goes into the first word.
-fn written(header: &mut [u8], octets: usize, calls: u32, call: impl Fn(&[u8], u32) -> u32) -> u32 {
+fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32) -> u32) -> u32 {
     let mut sum = 0;
     for _ in 0..calls {
         let mut word = u64::from(sum);
-        let (places, _) = header[..octets.next_multiple_of(8)].as_chunks_mut::<8>();
+        let (places, _) = header[..bytes.next_multiple_of(8)].as_chunks_mut::<8>();
         for place in places {
             *place = word.to_ne_bytes();
             // The compiler must not join this store with the next to a wider one.
             black_box(&*place);
             word = 0x4500_05dc_4000_4011;
         }
-        sum = call(&header[..octets], 0);
+        sum = call(&header[..bytes], 0);
     }
     sum
 }
@@ -334,18 +332,18 @@ fn in_slots(
     call: impl Fn(&mut [u8], &[u8], u32) -> u32,
 ) -> u32 {
     let mut result = 0;
-    for (packet, &octets) in lengths.iter().enumerate() {
-        let slot = packet % MIX_SLOTS * SLOT_OCTETS;
+    for (packet, &bytes) in lengths.iter().enumerate() {
+        let slot = packet % MIX_SLOTS * SLOT_BYTES;
         let (destination, source) = (&mut destination[slot..], &source[slot..]);
-        let octets = usize::from(octets);
-        result ^= call(&mut destination[..octets], &source[..octets], 0);
+        let bytes = usize::from(bytes);
+        result ^= call(&mut destination[..bytes], &source[..bytes], 0);
     }
     result
 }
 
 /// Calls each of which works on the next of equally distant buffers.
 struct Walk {
-    octets: usize,
+    bytes: usize,
     stride: usize,
     calls: u32,
 }
@@ -359,7 +357,7 @@ impl Walk {
     ) -> u32 {
         let mut result = 0;
         for slot in 0..self.calls as usize {
-            let at = slot * self.stride..slot * self.stride + self.octets;
+            let at = slot * self.stride..slot * self.stride + self.bytes;
             result ^= call(&mut destination[at.clone()], &source[at], 0);
         }
         result
@@ -405,12 +403,12 @@ mod tests {
             seen.borrow().len() as u32
         });
         assert_eq!(seen.into_inner(), [(20, 0), (20, 1), (20, 2)]);
-        assert!(header[24..].iter().all(|&octet| octet == 0xff));
+        assert!(header[24..].iter().all(|&byte| byte == 0xff));
     }
 
     #[test]
     fn packets_of_a_mix_lie_in_few_slots() {
-        let mut memory = Memory::new(MIX_SLOTS * SLOT_OCTETS, 1);
+        let mut memory = Memory::new(MIX_SLOTS * SLOT_BYTES, 1);
         let (destination, source) = memory.both();
         let base = source.as_ptr() as usize;
         let seen = RefCell::new(Vec::new());
@@ -425,19 +423,19 @@ mod tests {
 
     #[test]
     fn destinations_lie_where_their_case_says() {
-        extern "C" fn distance(dst: *mut u8, src: *const u8, _octets: usize) -> *mut u8 {
-            SEEN.store((dst as usize).wrapping_sub(src as usize) % PAGE_OCTETS, Relaxed);
+        extern "C" fn distance(dst: *mut u8, src: *const u8, _bytes: usize) -> *mut u8 {
+            SEEN.store((dst as usize).wrapping_sub(src as usize) % PAGE_BYTES, Relaxed);
             dst
         }
         static SEEN: AtomicUsize = AtomicUsize::new(0);
-        let footprint = Footprint { octets: 1 << 20, cache_octets: None };
+        let footprint = Footprint { bytes: 1 << 20, cache_bytes: None };
         for case in [
             Case::same_place(Kernel::Copy, 1460),
             Case::aligned(Kernel::Copy, 1460),
             Case::misaligned(Kernel::Copy, 9000, 14, 2),
             Case::cold(Kernel::Copy, 1460),
         ] {
-            let mut memory = Memory::new(octets_needed(&case, footprint), 1);
+            let mut memory = Memory::new(bytes_needed(&case, footprint), 1);
             let routines = [crate::peers::copy_of(distance)];
             Bout::new(case, &routines, &mut memory, footprint, 1).run(0, 3);
             assert_eq!(Some(SEEN.load(Relaxed) as u32), case.page_distance(), "{case}");
@@ -446,11 +444,11 @@ mod tests {
 
     #[test]
     fn cold_calls_walk_through_the_whole_footprint() {
-        let footprint = Footprint { octets: 1 << 20, cache_octets: None };
-        for (octets, stride) in [(20, 2048), (1500, 2048), (4096, 10_240), (16_384, 16_448)] {
-            assert_eq!(cold_stride(octets as usize), stride);
-            let case = Case::cold(Kernel::Fill, octets);
-            let mut memory = Memory::new(octets_needed(&case, footprint), 1);
+        let footprint = Footprint { bytes: 1 << 20, cache_bytes: None };
+        for (bytes, stride) in [(20, 2048), (1500, 2048), (4096, 10_240), (16_384, 16_448)] {
+            assert_eq!(cold_stride(bytes as usize), stride);
+            let case = Case::cold(Kernel::Fill, bytes);
+            let mut memory = Memory::new(bytes_needed(&case, footprint), 1);
             let routines = [Routine::selected(linerate_kernels::Kernel::Fill)];
             let mut bout = Bout::new(case, &routines, &mut memory, footprint, 1);
             let slots = (1 << 20) / stride;
@@ -462,8 +460,8 @@ mod tests {
                 bout.settle();
             }
             let (destination, _) = memory.both();
-            let filled = destination.iter().filter(|&&octet| octet == FILL).count();
-            assert_eq!(filled, half as usize * 2 * octets as usize);
+            let filled = destination.iter().filter(|&&byte| byte == FILL).count();
+            assert_eq!(filled, half as usize * 2 * bytes as usize);
         }
     }
 }

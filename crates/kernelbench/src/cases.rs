@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cases: what is called, on how many octets, where they lie, and what of it is timed.
+//! The cases: what is called, on how many bytes, where they lie, and what of it is timed.
 //!
 //! Left out: which routines take part in a case; that follows from its kernel.
 
-use crate::memory::{PAGE_OCTETS, SKEW_OCTETS};
+use crate::memory::{PAGE_BYTES, SKEW_BYTES};
 use linerate_record::kernels::{Kernel, Mix, State, Timing};
 use std::fmt;
 
-/// The sizes of the sweep, in octets: headers, powers of two, the segments of Ethernet frames and
+/// The sizes of the sweep, in bytes: headers, powers of two, the segments of Ethernet frames and
 /// of jumbo frames, and what a segmentation offload hands over.
 pub const SIZES: [u32; 15] =
     [20, 40, 64, 128, 256, 512, 576, 1024, 1460, 1500, 4096, 8000, 9000, 16_384, 65_536];
@@ -35,16 +35,16 @@ const SAME_PLACE_SIZE: u32 = 1460;
 /// Headers that are summed as soon as they are written.
 const WRITTEN_SIZES: [u32; 3] = [20, 40, 60];
 
-/// How many octets a call is for.
+/// How many bytes a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Length {
     /// So many.
-    Octets(u32),
+    Bytes(u32),
     /// Another number each time.
     Mix(Mix),
 }
 
-/// Where the source begins behind a multiple of 64, in octets.
+/// Where the source begins behind a multiple of 64, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// There is none.
@@ -55,14 +55,14 @@ pub enum Source {
     MeanOffsets,
 }
 
-/// Where the destination lies in its page of 4096 octets.
+/// Where the destination lies in its page of 4096 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Half a page from the place of the source, so that addresses of up to 1920 octets of both
+    /// Half a page from the place of the source, so that addresses of up to 1920 bytes of both
     /// differ in their last 12 bits.
     Apart,
     /// At the place of the source but for the offsets: buffers of a pool with slots of 2048 or 4096
-    /// octets often lie so.
+    /// bytes often lie so.
     SamePlace,
 }
 
@@ -71,7 +71,7 @@ pub enum Placement {
 pub struct Case {
     /// What the routines do.
     pub kernel: Kernel,
-    /// On how many octets.
+    /// On how many bytes.
     pub length: Length,
     /// Where the source begins.
     pub source: Source,
@@ -79,7 +79,7 @@ pub struct Case {
     pub dst_offset: Option<u32>,
     /// Where the destination lies in its page; has no meaning without one.
     pub placement: Placement,
-    /// Where the octets are when the call begins.
+    /// Where the bytes are when the call begins.
     pub state: State,
     /// What is timed.
     pub timing: Timing,
@@ -90,7 +90,7 @@ impl Case {
     pub fn aligned(kernel: Kernel, size: u32) -> Self {
         Self {
             kernel,
-            length: Length::Octets(size),
+            length: Length::Bytes(size),
             source: if kernel == Kernel::Fill { Source::None } else { Source::At(0) },
             dst_offset: (kernel != Kernel::Checksum).then_some(0),
             placement: Placement::Apart,
@@ -117,14 +117,14 @@ impl Case {
     /// How far behind the source the destination begins modulo 4096; `None` without both.
     pub fn page_distance(&self) -> Option<u32> {
         let Source::At(from) = self.source else { return None };
-        let distance = self.dst_offset? as usize + PAGE_OCTETS + self.skew() - from as usize;
-        Some((distance % PAGE_OCTETS) as u32)
+        let distance = self.dst_offset? as usize + PAGE_BYTES + self.skew() - from as usize;
+        Some((distance % PAGE_BYTES) as u32)
     }
 
     /// How far behind a multiple of 4096 the destination begins, its offset aside.
     pub(crate) fn skew(&self) -> usize {
         match self.placement {
-            Placement::Apart => SKEW_OCTETS,
+            Placement::Apart => SKEW_BYTES,
             Placement::SamePlace => 0,
         }
     }
@@ -134,7 +134,7 @@ impl Case {
         Self { source: Source::MeanOffsets, ..Self::aligned(Kernel::Checksum, size) }
     }
 
-    /// As [`Case::aligned`], with octets that left the caches.
+    /// As [`Case::aligned`], with bytes that left the caches.
     pub fn cold(kernel: Kernel, size: u32) -> Self {
         Self { state: State::Cold, ..Self::aligned(kernel, size) }
     }
@@ -159,10 +159,10 @@ impl Case {
 }
 
 impl fmt::Display for Case {
-    /// In a few words: `checksum, 1460 octets, src+14, warm`.
+    /// In a few words: `checksum, 1460 bytes, src+14, warm`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.length {
-            Length::Octets(octets) => write!(f, "{}, {octets} octets", self.kernel)?,
+            Length::Bytes(bytes) => write!(f, "{}, {bytes} bytes", self.kernel)?,
             Length::Mix(mix) => write!(f, "{}, {mix}", self.kernel)?,
         }
         match self.source {
@@ -366,15 +366,15 @@ mod tests {
             let cases = Scope { quick, ..scope.clone() }.cases();
             let shown: Vec<String> = cases.iter().map(Case::to_string).collect();
             let expected = [
-                "checksum, 60 octets, warm",
-                "checksum, 777 octets, warm",
-                "checksum, 60 octets, src+14, warm",
-                "checksum, 777 octets, src+14, warm",
-                "checksum, 60 octets, src+14, latency",
-                "fill, 60 octets, warm",
-                "fill, 777 octets, warm",
-                "fill, 60 octets, dst+2, warm",
-                "fill, 777 octets, dst+2, warm",
+                "checksum, 60 bytes, warm",
+                "checksum, 777 bytes, warm",
+                "checksum, 60 bytes, src+14, warm",
+                "checksum, 777 bytes, src+14, warm",
+                "checksum, 60 bytes, src+14, latency",
+                "fill, 60 bytes, warm",
+                "fill, 777 bytes, warm",
+                "fill, 60 bytes, dst+2, warm",
+                "fill, 777 bytes, dst+2, warm",
             ];
             assert_eq!(shown, expected);
         }

@@ -11,7 +11,7 @@ use linerate_kernels::{Kernel, Sum, checksum};
 /// What a checksum routine returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The sum of the octets and what was handed in, in the byte order of the machine.
+    /// The sum of the bytes and what was handed in, in the byte order of the machine.
     Sum,
     /// The same of whole words of 32 bits; right where nothing else is left.
     SumOfWords,
@@ -23,10 +23,10 @@ const OFFSETS: [(usize, usize); 6] = [(0, 0), (1, 0), (7, 2), (14, 2), (31, 45),
 /// Every length below this, and those that are timed with their neighbours.
 const SHORT: usize = 140;
 
-/// Room for the longest with its offset, and octets behind it that must stay as they are.
+/// Room for the longest with its offset, and bytes behind it that must stay as they are.
 const ROOM: usize = 65_536 + 1 + 64 + 64;
 
-/// Octets of the destination that nobody may write.
+/// Bytes of the destination that nobody may write.
 const GUARD: u8 = 0x3c;
 
 /// Sums to begin with.
@@ -48,16 +48,16 @@ pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
             _ => bench.source.fill(0xff),
         }
         let timed = SIZES.iter().flat_map(|&size| size as usize - 1..=size as usize + 1);
-        let lengths = (0..SHORT).chain(timed.filter(|&octets| octets <= 65_536));
-        for octets in lengths.filter(|octets| answer != Answer::SumOfWords || octets % 4 == 0) {
-            // Long ones at two of the offsets: the specification takes two octets at a time.
-            let offsets = if octets < SHORT { &OFFSETS[..] } else { &OFFSETS[2..4] };
+        let lengths = (0..SHORT).chain(timed.filter(|&bytes| bytes <= 65_536));
+        for bytes in lengths.filter(|bytes| answer != Answer::SumOfWords || bytes % 4 == 0) {
+            // Long ones at two of the offsets: the specification takes two bytes at a time.
+            let offsets = if bytes < SHORT { &OFFSETS[..] } else { &OFFSETS[2..4] };
             for (turn, &(from, to)) in offsets.iter().enumerate() {
-                let sum = SUMS[(octets + turn) % SUMS.len()];
-                let at = Place { octets, from, to, sum };
+                let sum = SUMS[(bytes + turn) % SUMS.len()];
+                let at = Place { bytes, from, to, sum };
                 if let Some(difference) = bench.difference(routine, &at) {
                     return Some(format!(
-                        "{octets} octets of {fill} at source offset {from}, destination offset \
+                        "{bytes} bytes of {fill} at source offset {from}, destination offset \
                          {to}, sum {sum:#x}: {difference}"
                     ));
                 }
@@ -68,7 +68,7 @@ pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
 }
 
 struct Place {
-    octets: usize,
+    bytes: usize,
     from: usize,
     to: usize,
     sum: u32,
@@ -82,11 +82,11 @@ struct Bench {
 impl Bench {
     fn difference(&mut self, routine: &Routine, at: &Place) -> Option<String> {
         if routine.kernel() == Kernel::Checksum {
-            let source = &self.source[at.from..][..at.octets];
+            let source = &self.source[at.from..][..at.bytes];
             return wrong_sum(source, at.sum, routine.checksum(source, at.sum));
         }
-        let source = &self.source[at.from..][..at.octets];
-        let destination = &mut self.destination[at.to..][..at.octets];
+        let source = &self.source[at.from..][..at.bytes];
+        let destination = &mut self.destination[at.to..][..at.bytes];
         let sum = match routine.kernel() {
             Kernel::Copy => {
                 routine.copy(destination, source);
@@ -98,17 +98,17 @@ impl Bench {
                 None
             }
         };
-        let filled = vec![crate::bout::FILL; if sum.is_none() { at.octets } else { 0 }];
+        let filled = vec![crate::bout::FILL; if sum.is_none() { at.bytes } else { 0 }];
         let expected = if routine.kernel() == Kernel::Fill { &filled } else { source };
         if let Some(index) = first_difference(destination, expected) {
             let (got, expected) = (destination[index], expected[index]);
-            return Some(format!("octet {index} is {got:#04x} and not {expected:#04x}"));
+            return Some(format!("byte {index} is {got:#04x} and not {expected:#04x}"));
         }
         destination.fill(GUARD);
-        let (before, behind) = (at.to.saturating_sub(64)..at.to, at.to + at.octets..);
+        let (before, behind) = (at.to.saturating_sub(64)..at.to, at.to + at.bytes..);
         let beside = [&self.destination[before], &self.destination[behind][..64]].concat();
-        if beside.iter().any(|&octet| octet != GUARD) {
-            return Some("octets beside the destination were written".to_owned());
+        if beside.iter().any(|&byte| byte != GUARD) {
+            return Some("bytes beside the destination were written".to_owned());
         }
         sum.and_then(|got| wrong_sum(source, at.sum, got))
     }
@@ -123,14 +123,14 @@ fn first_difference(got: &[u8], expected: &[u8]) -> Option<usize> {
 }
 
 /// The complement of the folded sum, in the byte order of the machine.
-fn reference(octets: &[u8], sum: u32) -> u16 {
-    checksum::reference(octets, Sum::from_raw(sum), cfg!(target_endian = "big"))
+fn reference(bytes: &[u8], sum: u32) -> u16 {
+    checksum::reference(bytes, Sum::from_raw(sum), cfg!(target_endian = "big"))
 }
 
 /// Sums are compared folded. 0 and 0xffff are both zero in ones' complement, and peers differ in
 /// which of them they return.
-fn wrong_sum(octets: &[u8], sum: u32, got: u32) -> Option<String> {
-    let expected = u32::from(!reference(octets, sum));
+fn wrong_sum(bytes: &[u8], sum: u32, got: u32) -> Option<String> {
+    let expected = u32::from(!reference(bytes, sum));
     let same = expected % 0xffff == got % 0xffff && (expected == 0) == (got == 0);
     (!same).then(|| format!("the sum is {got:#x} and should be {expected:#x} when folded"))
 }

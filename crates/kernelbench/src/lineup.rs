@@ -25,7 +25,7 @@ pub(crate) const HEADER_C: &str = "header_c";
 pub(crate) const MEMCPY: &str = "memcpy";
 
 /// The longest header of IPv4 and of TCP.
-const HEADER_OCTETS_MAX: u32 = 60;
+const HEADER_BYTES_MAX: u32 = 60;
 
 /// Which variants are wanted. Bounds always take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(crate) fn lineup(kernel: Kernel, filter: &Filter) -> Vec<(Routine, Answer)> 
 /// Whether a routine is timed in a case: inline sums are where headers are, and their callers wait.
 pub(crate) fn takes_part(case: &Case, routine: &Routine) -> bool {
     let is_header = match case.length {
-        Length::Octets(octets) => octets <= HEADER_OCTETS_MAX && octets % 4 == 0,
+        Length::Bytes(bytes) => bytes <= HEADER_BYTES_MAX && bytes % 4 == 0,
         Length::Mix(_) => false,
     };
     ![HEADER, HEADER_C].contains(&routine.name()) || is_header && case.timing == Timing::Latency

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The octets the routines work on: two areas, for each of which huge pages are asked for, every
+//! The bytes the routines work on: two areas, for each of which huge pages are asked for, every
 //! page touched before anything is timed. What the system gave is looked up and reported.
 
 use linerate_linux::advise_huge_pages;
@@ -10,27 +10,27 @@ use std::hint::black_box;
 use std::ops::Range;
 
 /// What areas are aligned to: a huge page of x86 and of most others.
-const HUGE_PAGE_OCTETS: usize = 2 << 20;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// The last 12 bits of addresses: on many processors a load that agrees with an earlier store in
 /// these waits for it.
-pub(crate) const PAGE_OCTETS: usize = 4_096;
+pub(crate) const PAGE_BYTES: usize = 4_096;
 
-/// How far behind a multiple of [`PAGE_OCTETS`] the destinations begin when sources begin at one.
-/// Half a page and a line: source and destination of up to 1920 octets, wherever in their lines
+/// How far behind a multiple of [`PAGE_BYTES`] the destinations begin when sources begin at one.
+/// Half a page and a line: source and destination of up to 1920 bytes, wherever in their lines
 /// they begin, then have no place of a page in common. From 2049 on they must have some.
-pub(crate) const SKEW_OCTETS: usize = 2_112;
+pub(crate) const SKEW_BYTES: usize = 2_112;
 
-/// Octets beside those that hold buffers: up to a page to the same place of the next one, and what
+/// Bytes beside those that hold buffers: up to a page to the same place of the next one, and what
 /// is read in front and behind.
-const MARGIN_OCTETS: usize = 2 * PAGE_OCTETS;
+const MARGIN_BYTES: usize = 2 * PAGE_BYTES;
 
-/// Length of a cache line. Lines of 128 octets are touched twice then.
-pub(crate) const LINE_OCTETS: usize = 64;
+/// Length of a cache line. Lines of 128 bytes are touched twice then.
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// Whole places of huge pages in a larger allocation; buffers begin `skew` behind the first.
 struct Area {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     places: Range<usize>,
     skew: usize,
     /// Whether the kernel took the advice, or why not.
@@ -38,27 +38,27 @@ struct Area {
 }
 
 impl Area {
-    fn new(octets: usize, skew: usize) -> Self {
-        let length = (octets + MARGIN_OCTETS).next_multiple_of(HUGE_PAGE_OCTETS);
+    fn new(bytes: usize, skew: usize) -> Self {
+        let length = (bytes + MARGIN_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
         // Zeroed by the system: no page is touched, and so given its size, until it is filled.
-        let mut all = vec![0; length + HUGE_PAGE_OCTETS];
-        let first = all.as_ptr().align_offset(HUGE_PAGE_OCTETS);
+        let mut all = vec![0; length + HUGE_PAGE_BYTES];
+        let first = all.as_ptr().align_offset(HUGE_PAGE_BYTES);
         let places = first..first + length;
         let advised = advise_huge_pages(all[places.clone()].as_mut_ptr(), length);
-        Self { octets: all, places, skew, advised: advised.map_err(|error| error.to_string()) }
+        Self { bytes: all, places, skew, advised: advised.map_err(|error| error.to_string()) }
     }
 
     fn get(&self) -> &[u8] {
-        &self.octets[self.places.clone()][self.skew..]
+        &self.bytes[self.places.clone()][self.skew..]
     }
 
     fn get_mut(&mut self) -> &mut [u8] {
-        &mut self.octets[self.places.clone()][self.skew..]
+        &mut self.bytes[self.places.clone()][self.skew..]
     }
 
     /// The addresses of the places.
     fn addresses(&self) -> Range<usize> {
-        let start = self.octets.as_ptr() as usize;
+        let start = self.bytes.as_ptr() as usize;
         start + self.places.start..start + self.places.end
     }
 }
@@ -70,10 +70,10 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Two areas of so many octets, the source filled at random by seed.
-    pub(crate) fn new(octets: usize, seed: u64) -> Self {
-        let mut source = Area::new(octets, 0);
-        let mut destination = Area::new(octets, SKEW_OCTETS);
+    /// Two areas of so many bytes, the source filled at random by seed.
+    pub(crate) fn new(bytes: usize, seed: u64) -> Self {
+        let mut source = Area::new(bytes, 0);
+        let mut destination = Area::new(bytes, SKEW_BYTES);
         fastrand::Rng::with_seed(seed).fill(source.get_mut());
         destination.get_mut().fill(0x5a);
         Self { source, destination }
@@ -106,19 +106,19 @@ impl Memory {
     pub(crate) fn read_lines(&self, range: Range<usize>, source: bool, destination: bool) {
         let wanted = [(source, &self.source), (destination, &self.destination)];
         for (_, area) in wanted.iter().filter(|(wanted, _)| *wanted) {
-            let lines = area.get()[range.clone()].iter().step_by(LINE_OCTETS);
-            black_box(lines.fold(0_u8, |all, octet| all ^ octet));
+            let lines = area.get()[range.clone()].iter().step_by(LINE_BYTES);
+            black_box(lines.fold(0_u8, |all, byte| all ^ byte));
         }
     }
 }
 
-/// Octets to walk through so that what was touched at first has left every cache of a processor.
+/// Bytes to walk through so that what was touched at first has left every cache of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
-    /// Octets of each area.
-    pub(crate) octets: usize,
+    /// Bytes of each area.
+    pub(crate) bytes: usize,
     /// The size of its last-level cache, where the system tells.
-    pub(crate) cache_octets: Option<u64>,
+    pub(crate) cache_bytes: Option<u64>,
 }
 
 impl Footprint {
@@ -135,20 +135,20 @@ impl Footprint {
         let caches = topology.cpus.first().and_then(|cpu| cpu.caches.as_ref().ok());
         let caches = caches.into_iter().flatten().filter(|cache| cache.level >= 2);
         let last = caches.max_by_key(|cache| cache.level);
-        let cache_octets = last.and_then(|cache| cache.octets.as_ref().ok()).copied();
+        let cache_bytes = last.and_then(|cache| cache.bytes.as_ref().ok()).copied();
         let memory = fs::read_to_string("/proc/meminfo").ok();
-        Self::from(cache_octets, memory.as_deref().and_then(available_octets))
+        Self::from(cache_bytes, memory.as_deref().and_then(available_bytes))
     }
 
-    fn from(cache_octets: Option<u64>, available: Option<u64>) -> Self {
-        let wanted = cache_octets.map_or(0, |octets| 2 * octets).max(Self::LEAST);
-        let most = available.map_or(u64::MAX, |octets| octets / Self::SHARE / 2);
-        Self { octets: wanted.min(most) as usize, cache_octets }
+    fn from(cache_bytes: Option<u64>, available: Option<u64>) -> Self {
+        let wanted = cache_bytes.map_or(0, |bytes| 2 * bytes).max(Self::LEAST);
+        let most = available.map_or(u64::MAX, |bytes| bytes / Self::SHARE / 2);
+        Self { bytes: wanted.min(most) as usize, cache_bytes }
     }
 
     /// Whether it is twice what is known of the caches.
     pub(crate) fn is_enough(&self) -> bool {
-        self.octets as u64 >= self.cache_octets.map_or(Self::LEAST, |cache| 2 * cache)
+        self.bytes as u64 >= self.cache_bytes.map_or(Self::LEAST, |cache| 2 * cache)
     }
 }
 
@@ -164,13 +164,12 @@ fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
             let meets =
                 |range: &Range<usize>| range.start < mapping.end && mapping.start < range.end;
             inside = ranges.iter().position(meets);
-        } else if let (Some(range), Some(octets)) = (inside, kilo_octets(line, "AnonHugePages:")) {
-            *found[range].get_or_insert(0) += octets;
+        } else if let (Some(range), Some(bytes)) = (inside, kilobytes(line, "AnonHugePages:")) {
+            *found[range].get_or_insert(0) += bytes;
         }
     }
     let all: u64 = ranges.iter().map(|range| range.len() as u64).sum();
-    let huge =
-        ranges.iter().zip(found).map(|(range, octets)| Some(octets?.min(range.len() as u64)));
+    let huge = ranges.iter().zip(found).map(|(range, bytes)| Some(bytes?.min(range.len() as u64)));
     Some(huge.sum::<Option<u64>>()? as f64 / all as f64)
 }
 
@@ -181,16 +180,16 @@ fn addresses(line: &str) -> Option<Range<usize>> {
     Some(number(start)?..number(end)?)
 }
 
-/// `MemAvailable` of /proc/meminfo, which counts in units of 1024 octets.
-fn available_octets(meminfo: &str) -> Option<u64> {
+/// `MemAvailable` of /proc/meminfo, which counts in units of 1024 bytes.
+fn available_bytes(meminfo: &str) -> Option<u64> {
     meminfo
         .lines()
         .find(|line| line.starts_with("MemAvailable:"))
-        .and_then(|line| kilo_octets(line, "MemAvailable:"))
+        .and_then(|line| kilobytes(line, "MemAvailable:"))
 }
 
-/// The octets that a line of this name gives in units of 1024: `AnonHugePages:  2048 kB`.
-fn kilo_octets(line: &str, name: &str) -> Option<u64> {
+/// The bytes that a line of this name gives in units of 1024: `AnonHugePages:  2048 kB`.
+fn kilobytes(line: &str, name: &str) -> Option<u64> {
     let number = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
     number.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -204,13 +203,13 @@ mod tests {
         let mut memory = Memory::new(100_000, 1);
         memory.read_lines(0..100_000, true, true);
         let (destination, source) = memory.both();
-        assert_eq!(source.as_ptr() as usize % HUGE_PAGE_OCTETS, 0);
-        assert_eq!(destination.as_ptr() as usize % HUGE_PAGE_OCTETS, SKEW_OCTETS);
+        assert_eq!(source.as_ptr() as usize % HUGE_PAGE_BYTES, 0);
+        assert_eq!(destination.as_ptr() as usize % HUGE_PAGE_BYTES, SKEW_BYTES);
         assert!(source.len() >= 100_000 && destination.len() >= 100_000);
-        assert_eq!(SKEW_OCTETS % LINE_OCTETS, 0);
+        assert_eq!(SKEW_BYTES % LINE_BYTES, 0);
         // What is said to be apart, whichever begins at the end of its line.
-        let between = SKEW_OCTETS.min(PAGE_OCTETS - SKEW_OCTETS);
-        assert!(between - LINE_OCTETS >= 1920);
+        let between = SKEW_BYTES.min(PAGE_BYTES - SKEW_BYTES);
+        assert!(between - LINE_BYTES >= 1920);
     }
 
     #[test]
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_the_octets() {
+    fn the_seed_decides_the_bytes() {
         let first = |seed| Memory::new(64, seed).both().1[..64].to_vec();
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
@@ -252,12 +251,12 @@ mod tests {
     #[test]
     fn the_footprint_is_twice_the_cache_if_memory_allows() {
         const MIB: u64 = 1 << 20;
-        let octets = |cache, available| Footprint::from(cache, available).octets as u64 / MIB;
-        assert_eq!(octets(Some(32 * MIB), Some(100_000 * MIB)), 64);
-        assert_eq!(octets(Some(100 * MIB), Some(100_000 * MIB)), 200);
-        assert_eq!(octets(None, None), 64);
-        assert_eq!(octets(Some(MIB), None), 64);
-        assert_eq!(octets(Some(100 * MIB), Some(800 * MIB)), 100);
+        let bytes = |cache, available| Footprint::from(cache, available).bytes as u64 / MIB;
+        assert_eq!(bytes(Some(32 * MIB), Some(100_000 * MIB)), 64);
+        assert_eq!(bytes(Some(100 * MIB), Some(100_000 * MIB)), 200);
+        assert_eq!(bytes(None, None), 64);
+        assert_eq!(bytes(Some(MIB), None), 64);
+        assert_eq!(bytes(Some(100 * MIB), Some(800 * MIB)), 100);
         assert!(Footprint::from(None, None).is_enough());
         assert!(!Footprint::from(Some(100 * MIB), Some(800 * MIB)).is_enough());
         assert!(!Footprint::from(None, Some(MIB)).is_enough());
@@ -266,11 +265,11 @@ mod tests {
     #[test]
     fn memory_available_as_the_kernel_prints_it() {
         let text = "MemTotal:  8 kB\nMemFree: 1 kB\nMemAvailable:    6104308 kB\n";
-        assert_eq!(available_octets(text), Some(6_104_308 * 1024));
+        assert_eq!(available_bytes(text), Some(6_104_308 * 1024));
         for bad in
             ["", "MemAvailable: x kB", "MemAvailable: 12", "MemAvailable: 99999999999999999999 kB"]
         {
-            assert_eq!(available_octets(bad), None, "{bad}");
+            assert_eq!(available_bytes(bad), None, "{bad}");
         }
     }
 }

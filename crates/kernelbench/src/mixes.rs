@@ -3,7 +3,7 @@
 
 use linerate_record::kernels::Mix;
 
-/// Draws the lengths of packets, in octets.
+/// Draws the lengths of packets, in bytes.
 ///
 /// Every window of every routine gets lengths of its own. Were routines to share them, those that
 /// go second would find a predictor taught by those that went first, most of all by the same code.
@@ -35,7 +35,7 @@ impl Lengths {
     }
 }
 
-/// Octets per packet, on average over all that may be drawn.
+/// Bytes per packet, on average over all that may be drawn.
 pub(crate) const fn mean(mix: Mix) -> f64 {
     match mix {
         Mix::Imix => (7.0 * 51.5 + 4.0 * 556.0 + 1460.0) / 12.0,
@@ -58,8 +58,8 @@ mod tests {
     fn mixes_have_the_means_of_their_definitions() {
         for mix in Mix::ALL {
             let lengths = drawn(mix, 3, 1 << 16);
-            let sum: f64 = lengths.iter().map(|&octets| f64::from(octets)).sum();
-            // Four standard errors of the widest, 427 octets / sqrt(65536), are 7.
+            let sum: f64 = lengths.iter().map(|&bytes| f64::from(bytes)).sum();
+            // Four standard errors of the widest, 427 bytes / sqrt(65536), are 7.
             assert!((sum / 65536.0 - mean(mix)).abs() < 7.0, "{mix}: {}", sum / 65536.0);
         }
         let imix = drawn(Mix::Imix, 1, 1 << 12);

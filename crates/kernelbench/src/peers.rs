@@ -43,7 +43,7 @@ pub(crate) const MASKED_LOOP: &str = "masked_loop_avx512";
 #[cfg(peer_masked_loop)]
 fn masked_loop() -> Peer {
     unsafe extern "C" {
-        fn peer_masked_loop_avx512(src: *const u8, octets: usize, sum: u32) -> u32;
+        fn peer_masked_loop_avx512(src: *const u8, bytes: usize, sum: u32) -> u32;
     }
     let routine = match has_features(&["avx512f", "avx512bw", "bmi2"]) {
         true => {
@@ -88,13 +88,13 @@ fn two_passes() -> Peer {
     unsafe extern "C" fn copy_checksum(
         dst: *mut u8,
         src: *const u8,
-        octets: usize,
+        bytes: usize,
         sum: u32,
     ) -> u32 {
-        // SAFETY: both ranges have so many octets and do not overlap, ensured by the caller.
+        // SAFETY: both ranges have so many bytes and do not overlap, ensured by the caller.
         let copied = unsafe {
-            std::ptr::copy_nonoverlapping(src, dst, octets);
-            std::slice::from_raw_parts(dst, octets)
+            std::ptr::copy_nonoverlapping(src, dst, bytes);
+            std::slice::from_raw_parts(dst, bytes)
         };
         let sum = linerate_kernels::Sum::from_raw(sum);
         linerate_kernels::checksum::partial(copied, sum).raw()
@@ -131,19 +131,19 @@ fn crates() -> [Peer; 2] {
     use linerate_kernels::Sum;
     use std::slice::from_raw_parts;
 
-    unsafe extern "C" fn internet_checksum(src: *const u8, octets: usize, sum: u32) -> u32 {
-        // SAFETY: so many octets can be read, ensured by the caller.
-        let octets = unsafe { from_raw_parts(src, octets) };
-        let checksum = u16::from_ne_bytes(internet_checksum::checksum(octets));
+    unsafe extern "C" fn internet_checksum(src: *const u8, bytes: usize, sum: u32) -> u32 {
+        // SAFETY: so many bytes can be read, ensured by the caller.
+        let bytes = unsafe { from_raw_parts(src, bytes) };
+        let checksum = u16::from_ne_bytes(internet_checksum::checksum(bytes));
         (Sum::from_raw(sum) + Sum::from_raw(u32::from(!checksum))).raw()
     }
-    unsafe extern "C" fn smoltcp(src: *const u8, octets: usize, sum: u32) -> u32 {
-        // SAFETY: so many octets can be read, ensured by the caller.
-        let octets = unsafe { from_raw_parts(src, octets) };
-        let folded = smoltcp::wire::checksum::data(octets);
+    unsafe extern "C" fn smoltcp(src: *const u8, bytes: usize, sum: u32) -> u32 {
+        // SAFETY: so many bytes can be read, ensured by the caller.
+        let bytes = unsafe { from_raw_parts(src, bytes) };
+        let folded = smoltcp::wire::checksum::data(bytes);
         (Sum::from_raw(sum) + Sum::from_raw(u32::from(folded.to_be()))).raw()
     }
-    // SAFETY: reads the slice it makes, any processor can run it; at SIZE_MAX octets and fewer it
+    // SAFETY: reads the slice it makes, any processor can run it; at SIZE_MAX bytes and fewer it
     // does not overflow, so nothing in it unwinds.
     let sum = unsafe { Routine::checksum_from("internet-checksum", Role::Peer, internet_checksum) };
     // SAFETY: as above.
@@ -171,7 +171,7 @@ fn dpdk() -> Peer {
         "avx512f", "avx512bw", "avx512dq", "avx512vl",
     ];
     unsafe extern "C" {
-        fn peer_dpdk(src: *const u8, octets: usize, sum: u32) -> u32;
+        fn peer_dpdk(src: *const u8, bytes: usize, sum: u32) -> u32;
         static peer_dpdk_needs: u32;
     }
     // SAFETY: a constant of the C file; reading it runs none of its code.
@@ -197,9 +197,9 @@ fn lwip() -> [Peer; 3] {
     use linerate_kernels::bench::ChecksumFn;
 
     unsafe extern "C" {
-        fn peer_lwip1(src: *const u8, octets: usize, sum: u32) -> u32;
-        fn peer_lwip2(src: *const u8, octets: usize, sum: u32) -> u32;
-        fn peer_lwip3(src: *const u8, octets: usize, sum: u32) -> u32;
+        fn peer_lwip1(src: *const u8, bytes: usize, sum: u32) -> u32;
+        fn peer_lwip2(src: *const u8, bytes: usize, sum: u32) -> u32;
+        fn peer_lwip3(src: *const u8, bytes: usize, sum: u32) -> u32;
     }
     let algorithms: [(&str, ChecksumFn); 3] =
         [("lwip1", peer_lwip1), ("lwip2", peer_lwip2), ("lwip3", peer_lwip3)];
@@ -227,29 +227,29 @@ pub(crate) fn copy_of(look: extern "C" fn(*mut u8, *const u8, usize) -> *mut u8)
 /// Routines with faults that peers were seen to have, and what is said about each.
 #[cfg(test)]
 pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
-    unsafe extern "C" fn sum_without_end(src: *const u8, octets: usize, sum: u32) -> u32 {
-        let octets = octets - usize::from(octets > 1000);
-        // SAFETY: so many octets can be read, ensured by the caller.
-        let octets = unsafe { std::slice::from_raw_parts(src, octets) };
+    unsafe extern "C" fn sum_without_end(src: *const u8, bytes: usize, sum: u32) -> u32 {
+        let bytes = bytes - usize::from(bytes > 1000);
+        // SAFETY: so many bytes can be read, ensured by the caller.
+        let bytes = unsafe { std::slice::from_raw_parts(src, bytes) };
         let sum = linerate_kernels::Sum::from_raw(sum);
-        linerate_kernels::checksum::partial(octets, sum).raw()
+        linerate_kernels::checksum::partial(bytes, sum).raw()
     }
-    unsafe extern "C" fn sum_without_beginning(src: *const u8, octets: usize, _sum: u32) -> u32 {
-        // SAFETY: handed through, one octet fewer at most.
-        unsafe { sum_without_end(src, octets, 0) }
+    unsafe extern "C" fn sum_without_beginning(src: *const u8, bytes: usize, _sum: u32) -> u32 {
+        // SAFETY: handed through, one byte fewer at most.
+        unsafe { sum_without_end(src, bytes, 0) }
     }
-    unsafe extern "C" fn copy_without_end(dst: *mut u8, src: *const u8, octets: usize) -> *mut u8 {
-        // SAFETY: both ranges have so many octets and do not overlap, ensured by the caller.
-        unsafe { std::ptr::copy_nonoverlapping(src, dst, octets - usize::from(octets > 100)) };
+    unsafe extern "C" fn copy_without_end(dst: *mut u8, src: *const u8, bytes: usize) -> *mut u8 {
+        // SAFETY: both ranges have so many bytes and do not overlap, ensured by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(src, dst, bytes - usize::from(bytes > 100)) };
         dst
     }
     const PEER: Role = Role::Peer;
     // SAFETY: all three keep to what they are handed and do not unwind.
     unsafe {
         vec![
-            (Routine::checksum_from("end", PEER, sum_without_end), Answer::Sum, "1023 octets"),
+            (Routine::checksum_from("end", PEER, sum_without_end), Answer::Sum, "1023 bytes"),
             (Routine::checksum_from("beginning", PEER, sum_without_beginning), Answer::Sum, "sum"),
-            (Routine::copy_from("copy", PEER, copy_without_end), Answer::Sum, "octet 100 is 0x3c"),
+            (Routine::copy_from("copy", PEER, copy_without_end), Answer::Sum, "byte 100 is 0x3c"),
         ]
     }
 }

@@ -2,7 +2,7 @@
 //! The sweep: checks every routine, times every case, and makes the report.
 
 use crate::Error;
-use crate::bout::{Bout, cold_stride, octets_needed};
+use crate::bout::{Bout, bytes_needed, cold_stride};
 use crate::cases::{Case, Length, MEAN_OFFSETS, Scope, Source};
 use crate::check::difference;
 use crate::lineup::{
@@ -12,7 +12,7 @@ use crate::memory::{Footprint, Memory};
 use linerate_kernels::bench::Routine;
 use linerate_linux::pin_current_thread;
 use linerate_machine::core_clock::{additions_per_cycle, core_cycles_per_tick};
-use linerate_machine::ticks::ticks_per_second;
+use linerate_machine::ticks::ticks_per_s;
 use linerate_record::kernels::{
     ColdState, Kernel, KernelsReport, RaceWindows, Role, Row, Skipped, State, WrongResult,
 };
@@ -47,7 +47,7 @@ pub struct Request {
     pub processor: Option<String>,
     /// Fewer rounds.
     pub quick: bool,
-    /// Decides the order of routines, the octets and the mixes.
+    /// Decides the order of routines, the bytes and the mixes.
     pub seed: u64,
 }
 
@@ -75,8 +75,8 @@ pub struct Timed {
 pub struct Measured {
     /// The case.
     pub case: Case,
-    /// Octets per call on average.
-    pub mean_octets: f64,
+    /// Bytes per call on average.
+    pub mean_bytes: f64,
     /// The routines, in the order of their times.
     pub routines: Vec<Timed>,
     /// Their times, in ticks per call.
@@ -108,9 +108,9 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     watch.progress("checking", 0.0);
     let Checked { lineups, wrong } = Checked::of(request);
     let footprint = Footprint::of(request.cpu);
-    let octets = request.cases.iter().map(|case| octets_needed(case, footprint)).max();
+    let bytes = request.cases.iter().map(|case| bytes_needed(case, footprint)).max();
     let mut bench = Bench {
-        memory: Memory::new(octets.unwrap_or(0), request.seed),
+        memory: Memory::new(bytes.unwrap_or(0), request.seed),
         footprint,
         core_clock: Clock::start(),
         clock: Machine::counter(),
@@ -135,7 +135,7 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     let report = KernelsReport {
         processor: request.processor.clone(),
         cpu: request.cpu,
-        ticks_per_second: ticks_per_second(),
+        ticks_per_s: ticks_per_s(),
         cycles_per_tick: core_clock.figure(),
         additions_per_cycle: core_clock.width(),
         additions_per_cycle_range: core_clock.width_range(),
@@ -200,7 +200,7 @@ impl Bench {
         seed: u64,
     ) -> Measured {
         let mut bout = Bout::new(*case, routines, &mut self.memory, self.footprint, seed);
-        let ticks = WINDOW_SECONDS * ticks_per_second();
+        let ticks = WINDOW_SECONDS * ticks_per_s();
         let mut tries = 1;
         let (times, cycles_per_tick, additions_per_cycle) = loop {
             let before = self.core_clock.last_width();
@@ -220,7 +220,7 @@ impl Bench {
         };
         Measured {
             case: *case,
-            mean_octets: bout.mean_octets(),
+            mean_bytes: bout.mean_bytes(),
             routines: routines.iter().map(timed).collect(),
             times,
             cycles_per_tick,
@@ -330,14 +330,14 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
         variant: measured.routines[which].name.clone(),
         role: measured.routines[which].role,
         size: match case.length {
-            Length::Octets(octets) => Some(octets.into()),
+            Length::Bytes(bytes) => Some(bytes.into()),
             Length::Mix(_) => None,
         },
         mix: match case.length {
-            Length::Octets(_) => None,
+            Length::Bytes(_) => None,
             Length::Mix(mix) => Some(mix),
         },
-        mean_octets: measured.mean_octets,
+        mean_bytes: measured.mean_bytes,
         src_offset: match case.source {
             Source::At(offset) => Some(offset),
             Source::None | Source::MeanOffsets => None,
@@ -354,7 +354,7 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
         ticks_low: low,
         ticks_high: high,
         n: ticks.map_or(0, |ticks| ticks.n),
-        bytes_per_cycle: cycles(value).map(|cycles| measured.mean_octets / cycles),
+        bytes_per_cycle: cycles(value).map(|cycles| measured.mean_bytes / cycles),
         bound: bound.map(|bound| measured.routines[bound].name.clone()),
         of_bound,
         of_bound_low,
@@ -375,7 +375,7 @@ fn windows(measured: &[Measured]) -> RaceWindows {
         let windows = measured.times.counts();
         RaceWindows {
             total: sum.total + windows.total,
-            lost_to_preemption: sum.lost_to_preemption + windows.preempted(),
+            preempted: sum.preempted + windows.preempted(),
             dropped_as_slow: sum.dropped_as_slow + windows.far_slower,
         }
     })
@@ -383,19 +383,19 @@ fn windows(measured: &[Measured]) -> RaceWindows {
 
 fn cold(measured: &[Measured], footprint: Footprint) -> Option<ColdState> {
     let is_cold = measured.iter().any(|measured| measured.case.state == State::Cold);
-    let cache = match footprint.cache_octets {
-        Some(octets) => format!("the last-level cache of {} MiB", octets >> 20),
+    let cache = match footprint.cache_bytes {
+        Some(bytes) => format!("the last-level cache of {} MiB", bytes >> 20),
         None => "the last-level cache, whose size is not known".to_owned(),
     };
     is_cold.then(|| ColdState {
-        footprint_octets: footprint.octets as u64,
-        stride_octets: cold_stride(1) as u64,
+        footprint_bytes: footprint.bytes as u64,
+        stride_bytes: cold_stride(1) as u64,
         eviction: format!(
             "buffers are walked in the order of their addresses through a footprint of {} MiB (for \
              each of source and destination) against {cache}, and what lies between them is read \
              after each window, so that a line comes back only after all others; strides are 2048 \
-             octets up to buffers of 1984, 10240 up to 10176, and packed beyond",
-            footprint.octets >> 20
+             bytes up to buffers of 1984, 10240 up to 10176, and packed beyond",
+            footprint.bytes >> 20
         ),
     })
 }
@@ -409,11 +409,11 @@ fn skipped(request: &Request, footprint: Footprint) -> Vec<Skipped> {
     let is_cold = request.cases.iter().any(|case| case.state == State::Cold);
     if is_cold && !footprint.is_enough() {
         let reason = format!(
-            "a footprint of {} MiB was all that the memory available allows: part of the octets \
+            "a footprint of {} MiB was all that the memory available allows: part of the bytes \
              may still be in the cache",
-            footprint.octets >> 20
+            footprint.bytes >> 20
         );
-        skipped.push(Skipped { what: "cold octets that are cold for sure".to_owned(), reason });
+        skipped.push(Skipped { what: "cold bytes that are cold for sure".to_owned(), reason });
     }
     skipped
 }

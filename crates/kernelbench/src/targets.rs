@@ -189,7 +189,7 @@ impl Target {
         parts.extend(shared(measured, widths(all).1));
         let is_load = name.strip_prefix("load").and_then(|bits| bits.parse::<f64>().ok());
         if let Some(bits) = is_load.filter(|_| measured.case.state == State::Warm) {
-            let per_cycle = measured.mean_octets / (bits / 8.0) / rival;
+            let per_cycle = measured.mean_bytes / (bits / 8.0) / rival;
             let unit = unit.trim_end_matches('s');
             parts.push(format!("{name} does {per_cycle:.2} loads of {bits} bits per {unit}"));
             const BESIDES: &str = "a sum by vectors needs two or three operations more for each";
@@ -333,7 +333,7 @@ mod tests {
         let routine = |name: &str, role, is_bound| Timed { name: name.to_owned(), role, is_bound };
         Measured {
             case,
-            mean_octets: 1460.0,
+            mean_bytes: 1460.0,
             routines: vec![
                 routine("selected", Role::Selected, false),
                 routine("avx2", Role::Variant, false),

@@ -48,13 +48,13 @@ impl Role {
     }
 }
 
-/// `fn(src, octets, sum) -> sum`, as `lr_csum_partial`.
+/// `fn(src, bytes, sum) -> sum`, as `lr_csum_partial`.
 pub type ChecksumFn = unsafe extern "C" fn(*const u8, usize, u32) -> u32;
-/// `fn(dst, src, octets) -> dst`, as `lr_copy` and `memcpy`.
+/// `fn(dst, src, bytes) -> dst`, as `lr_copy` and `memcpy`.
 pub type CopyFn = unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8;
-/// `fn(dst, src, octets, sum) -> sum`, as `lr_copy_csum_partial`.
+/// `fn(dst, src, bytes, sum) -> sum`, as `lr_copy_csum_partial`.
 pub type CopyChecksumFn = unsafe extern "C" fn(*mut u8, *const u8, usize, u32) -> u32;
-/// `fn(dst, value, octets) -> dst`, as `lr_fill`.
+/// `fn(dst, value, bytes) -> dst`, as `lr_fill`.
 pub type FillFn = unsafe extern "C" fn(*mut u8, u8, usize) -> *mut u8;
 
 /// A routine as C calls it.
@@ -97,17 +97,17 @@ pub fn headers() -> [Routine; 2] {
     [routine("header", header), routine("header_c", ffi::lr_bench_header)]
 }
 
-unsafe extern "C" fn header(src: *const u8, octets: usize, sum: u32) -> u32 {
-    // SAFETY: so many octets can be read, ensured by the caller.
-    let octets = unsafe { core::slice::from_raw_parts(src, octets) };
-    checksum::header(octets, Sum::from_raw(sum)).raw()
+unsafe extern "C" fn header(src: *const u8, bytes: usize, sum: u32) -> u32 {
+    // SAFETY: so many bytes can be read, ensured by the caller.
+    let bytes = unsafe { core::slice::from_raw_parts(src, bytes) };
+    checksum::header(bytes, Sum::from_raw(sum)).raw()
 }
 
 /// Every bound there is, whether or not it can run here; in the form of variants, but each has only
 /// the kernels that it bounds.
 ///
-/// - `load64` to `load512` bound `checksum`: loops that load every octet, so many bits at once.
-/// - `store64` to `store512` bound `fill`: loops that store every octet.
+/// - `load64` to `load512` bound `checksum`: loops that load every byte, so many bits at once.
+/// - `store64` to `store512` bound `fill`: loops that store every byte.
 /// - `memcpy` and `memset` of the C library bound the copies and `fill`; kernels may beat them.
 pub fn bounds() -> impl ExactSizeIterator<Item = Variant> {
     ffi::bounds().iter().copied().map(Variant::from_descriptor)
@@ -120,7 +120,7 @@ pub fn document() -> Variant {
     Variant::from_descriptor(ffi::document())
 }
 
-/// The same, but the checksum counts the last carry twice: right for most octets, which is what
+/// The same, but the checksum counts the last carry twice: right for most bytes, which is what
 /// makes such a mistake hard to find. For checking what checks routines.
 pub fn wrong_by_a_carry() -> Variant {
     Variant::from_descriptor(ffi::wrong_by_a_carry())
@@ -167,10 +167,10 @@ impl Routine {
         Self { name: "dispatch", role: Role::Entry, function }
     }
 
-    /// A routine from elsewhere that sums octets.
+    /// A routine from elsewhere that sums bytes.
     ///
     /// # Safety
-    /// `function` reads no more than the named octets, can run here, and does not unwind.
+    /// `function` reads no more than the named bytes, can run here, and does not unwind.
     pub const unsafe fn checksum_from(
         name: &'static str,
         role: Role,
@@ -179,16 +179,16 @@ impl Routine {
         Self { name, role, function: Function::Checksum(function) }
     }
 
-    /// A routine from elsewhere that copies octets.
+    /// A routine from elsewhere that copies bytes.
     ///
     /// # Safety
-    /// `function` reads and writes no more than the named octets of disjoint ranges, can run here,
+    /// `function` reads and writes no more than the named bytes of disjoint ranges, can run here,
     /// and does not unwind.
     pub const unsafe fn copy_from(name: &'static str, role: Role, function: CopyFn) -> Self {
         Self { name, role, function: Function::Copy(function) }
     }
 
-    /// A routine from elsewhere that copies octets and sums them.
+    /// A routine from elsewhere that copies bytes and sums them.
     ///
     /// # Safety
     /// As for [`copy_from`](Self::copy_from).
@@ -200,10 +200,10 @@ impl Routine {
         Self { name, role, function: Function::CopyChecksum(function) }
     }
 
-    /// A routine from elsewhere that sets octets.
+    /// A routine from elsewhere that sets bytes.
     ///
     /// # Safety
-    /// `function` writes no more than the named octets, can run here, and does not unwind.
+    /// `function` writes no more than the named bytes, can run here, and does not unwind.
     pub const unsafe fn fill_from(name: &'static str, role: Role, function: FillFn) -> Self {
         Self { name, role, function: Function::Fill(function) }
     }
@@ -254,11 +254,11 @@ impl Routine {
     /// # Panics
     /// If this is a routine of another kernel.
     #[inline]
-    pub fn checksum(&self, octets: &[u8], sum: u32) -> u32 {
+    pub fn checksum(&self, bytes: &[u8], sum: u32) -> u32 {
         let Function::Checksum(function) = self.function else { self.mistaken() };
         // SAFETY: the slice can be read for its whole length, ensured by its type; the function
         // reads no more and can run here, ensured by whoever made the routine.
-        unsafe { function(octets.as_ptr(), octets.len(), sum) }
+        unsafe { function(bytes.as_ptr(), bytes.len(), sum) }
     }
 
     /// Calls a routine of [`Kernel::Copy`].

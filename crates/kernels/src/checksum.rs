@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The Internet checksum (RFC 1071), its pseudo-headers, and its incremental update (RFC 1624).
 //!
-//! [`partial`] is for what a packet carries, [`header`] for headers of 20 to 60 octets, in
+//! [`partial`] is for what a packet carries, [`header`] for headers of 20 to 60 bytes, in
 //! particular just written ones. What a sum is and how it becomes a checksum: [`Sum`].
 
 use crate::{Sum, ffi};
@@ -12,7 +12,7 @@ use core::arch::asm;
 /// RFC 1071.
 pub const BYTE_SWAP: bool = cfg!(target_endian = "big");
 
-/// Adds `octets` to `sum` with the selected kernel; an odd last octet counts as if a zero followed.
+/// Adds `bytes` to `sum` with the selected kernel; an odd last byte counts as if a zero followed.
 ///
 /// Any length and alignment will do, but this is a call through a pointer: [`header`] is inline.
 /// To sum a message in pieces, add sums of pieces that begin at even offsets, or
@@ -30,16 +30,16 @@ pub const BYTE_SWAP: bool = cfg!(target_endian = "big");
 /// assert_eq!(checksum::partial(&sent, pseudo).fold(), 0xffff);
 /// ```
 #[inline]
-pub fn partial(octets: &[u8], sum: Sum) -> Sum {
+pub fn partial(bytes: &[u8], sum: Sum) -> Sum {
     // SAFETY: the slice can be read for its whole length; ensured by its type.
-    Sum::from_raw(unsafe { ffi::lr_csum_partial(octets.as_ptr(), octets.len(), sum.raw()) })
+    Sum::from_raw(unsafe { ffi::lr_csum_partial(bytes.as_ptr(), bytes.len(), sum.raw()) })
 }
 
-/// The same for a header of 20 to 60 octets: inline, without vector registers, four octets per
-/// load. Longer octets are added as well, but [`partial`] is faster.
+/// The same for a header of 20 to 60 bytes: inline, without vector registers, four bytes per
+/// load. Longer bytes are added as well, but [`partial`] is faster.
 ///
-/// A wide load of octets that are still on their way from narrower stores waits until those have
-/// reached the cache; these loads do not wait for fields of four octets or more. The compiler is
+/// A wide load of bytes that are still on their way from narrower stores waits until those have
+/// reached the cache; these loads do not wait for fields of four bytes or more. The compiler is
 /// kept from joining them on x86-64, AArch64 and RISC-V of 64 bits; elsewhere it may.
 ///
 /// Fewer than 2^32 words of 32 bits cannot overflow 64 bits.
@@ -55,8 +55,8 @@ pub fn partial(octets: &[u8], sum: Sum) -> Sum {
 /// assert_eq!(checksum::header(&header, Sum::ZERO).fold(), 0xffff);
 /// ```
 #[inline]
-pub fn header(octets: &[u8], sum: Sum) -> Sum {
-    let (words, rest) = octets.as_chunks::<4>();
+pub fn header(bytes: &[u8], sum: Sum) -> Sum {
+    let (words, rest) = bytes.as_chunks::<4>();
     // In two sums, because an addition waits for the one before it.
     let (pairs, last) = words.as_chunks::<2>();
     let (mut even, mut odd) = (u64::from(sum.raw()), 0);
@@ -68,7 +68,7 @@ pub fn header(octets: &[u8], sum: Sum) -> Sum {
         even += opaque(u32::from_ne_bytes(*word).into());
     }
     if !rest.is_empty() {
-        odd += last_octets(rest);
+        odd += last_bytes(rest);
     }
     Sum::from_wide(even + odd)
 }
@@ -110,16 +110,16 @@ pub fn copy_header(to: &mut [u8], from: &[u8], sum: Sum) -> Sum {
     Sum::from_wide(even + odd)
 }
 
-/// The word that at most three octets begin.
+/// The word that at most three bytes begin.
 #[cold]
-fn last_octets(rest: &[u8]) -> u64 {
+fn last_bytes(rest: &[u8]) -> u64 {
     let mut word = [0; 4];
     word[..rest.len()].copy_from_slice(rest);
     u32::from_ne_bytes(word).into()
 }
 
 /// Hides from the compiler where a word came from, on the architectures listed. It would make wide
-/// loads of narrow ones: without this, rustc 1.95 takes the first 16 octets of a header of 20
+/// loads of narrow ones: without this, rustc 1.95 takes the first 16 bytes of a header of 20
 /// with one vector load.
 #[inline(always)]
 fn opaque(word: u64) -> u64 {
@@ -136,18 +136,18 @@ fn opaque(word: u64) -> u64 {
 }
 
 /// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). `addresses`
-/// holds source and destination as they stand in the header; `octets` is the length of the segment
+/// holds source and destination as they stand in the header; `bytes` is the length of the segment
 /// with its header.
 #[inline]
-pub fn pseudo_ipv4(addresses: &[u8; 8], protocol: u8, octets: u16) -> Sum {
-    header(addresses, Sum::of_number(u32::from(protocol) + u32::from(octets)))
+pub fn pseudo_ipv4(addresses: &[u8; 8], protocol: u8, bytes: u16) -> Sum {
+    header(addresses, Sum::of_number(u32::from(protocol) + u32::from(bytes)))
 }
 
 /// The sum of the pseudo-header over IPv6 (RFC 8200, 8.1). `addresses` holds source and final
-/// destination; `octets` is the upper-layer packet length, `next_header` that of the upper layer.
+/// destination; `bytes` is the upper-layer packet length, `next_header` that of the upper layer.
 #[inline]
-pub fn pseudo_ipv6(addresses: &[u8; 32], next_header: u8, octets: u32) -> Sum {
-    header(addresses, Sum::of_number(octets)) + Sum::of_number(next_header.into())
+pub fn pseudo_ipv6(addresses: &[u8; 32], next_header: u8, bytes: u32) -> Sum {
+    header(addresses, Sum::of_number(bytes)) + Sum::of_number(next_header.into())
 }
 
 /// The checksum after one 16-bit word it covers changed (RFC 1624, equation 3); all three as
@@ -197,14 +197,14 @@ impl Change {
     }
 }
 
-/// The specification: adds the octets to `sum` two at a time and returns the complement of the
+/// The specification: adds the bytes to `sum` two at a time and returns the complement of the
 /// folded result, in the byte order of the machine, so that with [`BYTE_SWAP`] it equals
-/// `partial(octets, sum).finish().to_be()`. Use it to check, not to work.
+/// `partial(bytes, sum).finish().to_be()`. Use it to check, not to work.
 ///
-/// `byte_swap` says into which half of its word an odd last octet goes: `false` into the low half,
+/// `byte_swap` says into which half of its word an odd last byte goes: `false` into the low half,
 /// which is right on little-endian machines, `true` into the high half.
-pub fn reference(octets: &[u8], sum: Sum, byte_swap: bool) -> u16 {
-    let (at, octets) = (octets.as_ptr(), octets.len());
+pub fn reference(bytes: &[u8], sum: Sum, byte_swap: bool) -> u16 {
+    let (at, bytes) = (bytes.as_ptr(), bytes.len());
     // SAFETY: the slice can be read for its whole length; ensured by its type.
-    unsafe { ffi::lr_checksum16(at, octets, sum.raw(), byte_swap.into()) }
+    unsafe { ffi::lr_checksum16(at, bytes, sum.raw(), byte_swap.into()) }
 }

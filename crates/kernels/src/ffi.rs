@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `native/include/linerate/*.h` declares, as far as it is called from here.
 //!
-//! All functions read and write exactly the octets named, need no alignment, accept null if the
+//! All functions read and write exactly the bytes named, need no alignment, accept null if the
 //! length is 0, and may be called from any number of threads.
 
 use core::ffi::{CStr, c_char, c_int, c_uint};
@@ -64,16 +64,12 @@ unsafe extern "C" {
     safe fn lr_variant_current() -> Variant;
     fn lr_variant_force(name: *const c_char) -> c_int;
 
-    pub(crate) fn lr_csum_partial(src: *const u8, octets: usize, sum: u32) -> u32;
-    pub(crate) fn lr_copy_csum_partial(
-        dst: *mut u8,
-        src: *const u8,
-        octets: usize,
-        sum: u32,
-    ) -> u32;
-    pub(crate) fn lr_copy(dst: *mut u8, src: *const u8, octets: usize) -> *mut u8;
-    pub(crate) fn lr_fill(dst: *mut u8, value: u8, octets: usize) -> *mut u8;
-    pub(crate) fn lr_checksum16(src: *const u8, octets: usize, sum: u32, byte_swap: c_int) -> u16;
+    pub(crate) fn lr_csum_partial(src: *const u8, bytes: usize, sum: u32) -> u32;
+    pub(crate) fn lr_copy_csum_partial(dst: *mut u8, src: *const u8, bytes: usize, sum: u32)
+    -> u32;
+    pub(crate) fn lr_copy(dst: *mut u8, src: *const u8, bytes: usize) -> *mut u8;
+    pub(crate) fn lr_fill(dst: *mut u8, value: u8, bytes: usize) -> *mut u8;
+    pub(crate) fn lr_checksum16(src: *const u8, bytes: usize, sum: u32, byte_swap: c_int) -> u16;
 }
 
 /// Every variant there is, from the plainest up.
@@ -94,8 +90,8 @@ unsafe extern "C" {
     #[link_name = "lr_wrong_by_a_carry"]
     safe static WRONG_BY_A_CARRY: Variant;
 
-    /// Reads as many whole words of 32 bits as there are in the octets, which must be readable.
-    pub(crate) fn lr_bench_header(src: *const u8, octets: usize, sum: u32) -> u32;
+    /// Reads as many whole words of 32 bits as there are in the bytes, which must be readable.
+    pub(crate) fn lr_bench_header(src: *const u8, bytes: usize, sum: u32) -> u32;
 }
 
 /// Every bound there is, from the narrowest up.

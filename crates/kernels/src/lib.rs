@@ -7,7 +7,7 @@
 //! exclusive references keep source and destination apart, lengths are compared.
 //!
 //! - [`checksum`]: sums of what packets carry and of their headers, and updates of checksums.
-//! - [`copy_checksum`], [`copy()`], [`fill`]: moving octets, summed on the way or not.
+//! - [`copy_checksum`], [`copy()`], [`fill`]: moving bytes, summed on the way or not.
 //! - [`Kernels`], [`variants`], [`force`]: one variant by name, where the choice should not be left
 //!   to this crate.
 //!
@@ -20,7 +20,7 @@
 //! assert_eq!(sum.fold(), 0x0a0a);
 //! ```
 //!
-//! All functions may be called from any number of threads at once. Lengths are in octets and may be
+//! All functions may be called from any number of threads at once. Lengths are in bytes and may be
 //! any, zero included; no alignment is needed. Memory is ordinary cacheable memory.
 //!
 //! What it leaves out: packets, headers and their fields; memory shared with devices.
@@ -80,7 +80,7 @@ pub fn copy_checksum(dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
     Sum::from_raw(unsafe { ffi::lr_copy_csum_partial(to, from, src.len(), sum.raw()) })
 }
 
-/// Sets every octet of `dst` to `value` with the selected kernel.
+/// Sets every byte of `dst` to `value` with the selected kernel.
 #[inline]
 pub fn fill(dst: &mut [u8], value: u8) {
     // SAFETY: the slice can be written for its whole length; ensured by its type.

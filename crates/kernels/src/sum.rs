@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arithmetic of partial sums. What adds octets to them stands in [`crate::checksum`].
+//! The arithmetic of partial sums. What adds bytes to them stands in [`crate::checksum`].
 
 use core::ops::Add;
 
 /// A ones' complement sum that has not been folded: congruent, modulo 65535, to the sum of the
 /// 16-bit words added so far, in the byte order of the machine.
 ///
-/// Two kernels may return different sums of the same octets; they agree after [`fold`](Sum::fold),
+/// Two kernels may return different sums of the same bytes; they agree after [`fold`](Sum::fold),
 /// so compare folded sums. A sum is zero only if nothing but zeros was added.
 ///
 /// ```
@@ -52,7 +52,7 @@ impl Sum {
         Self(number.to_be())
     }
 
-    /// The sum folded to the 16 bits that RFC 1071 speaks of, as a number. Octets that contain
+    /// The sum folded to the 16 bits that RFC 1071 speaks of, as a number. Bytes that contain
     /// their own checksum are intact if this is `0xffff`. Zero only for a sum of zero.
     #[inline]
     pub const fn fold(self) -> u16 {
@@ -61,7 +61,7 @@ impl Sum {
         u16::from_be(((sum >> 16) + (sum & 0xffff)) as u16)
     }
 
-    /// The checksum to write, as a number: its octets in the packet are those of
+    /// The checksum to write, as a number: its bytes in the packet are those of
     /// [`to_be_bytes`](u16::to_be_bytes). The checksum field must have been zero while it was
     /// summed.
     #[inline]
@@ -80,16 +80,16 @@ impl Sum {
     }
 
     /// Joins the sum of a fragment to the sum of what stood before it. `offset` is where in the
-    /// message the fragment begins, in octets; only its parity matters. So a packet that lies in
+    /// message the fragment begins, in bytes; only its parity matters. So a packet that lies in
     /// several buffers, cut at odd places too, is summed buffer by buffer.
     ///
-    /// Behind an odd number of octets, those of the fragment fall into the other halves of their
+    /// Behind an odd number of bytes, those of the fragment fall into the other halves of their
     /// words: rotating by 8 bits multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.
     ///
     /// ```
     /// use linerate_kernels::{Sum, checksum};
     ///
-    /// let message = b"three octets, and the rest";
+    /// let message = b"three bytes, and the rest";
     /// let (first, rest) = message.split_at(3);
     /// let sum = checksum::partial(first, Sum::ZERO);
     /// let sum = sum.combine(checksum::partial(rest, Sum::ZERO), 3);
@@ -112,7 +112,7 @@ impl Sum {
 impl Add for Sum {
     type Output = Self;
 
-    /// The sum of both, with end-around carry; the octets of both begin at even offsets of the same
+    /// The sum of both, with end-around carry; the bytes of both begin at even offsets of the same
     /// message.
     #[inline]
     fn add(self, other: Self) -> Self {

@@ -10,13 +10,13 @@ use core::ptr::fn_addr_eq;
 /// One of the four kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// Sums octets: [`crate::checksum::partial`].
+    /// Sums bytes: [`crate::checksum::partial`].
     Checksum,
-    /// Copies octets: [`crate::copy`].
+    /// Copies bytes: [`crate::copy`].
     Copy,
-    /// Copies octets and sums them: [`crate::copy_checksum`].
+    /// Copies bytes and sums them: [`crate::copy_checksum`].
     CopyChecksum,
-    /// Sets octets to a value: [`crate::fill`].
+    /// Sets bytes to a value: [`crate::fill`].
     Fill,
 }
 
@@ -260,8 +260,8 @@ impl Kernels {
 
     /// As [`checksum::partial`](crate::checksum::partial).
     #[inline]
-    pub fn checksum(&self, octets: &[u8], sum: Sum) -> Sum {
-        let (at, len) = (octets.as_ptr(), octets.len());
+    pub fn checksum(&self, bytes: &[u8], sum: Sum) -> Sum {
+        let (at, len) = (bytes.as_ptr(), bytes.len());
         // SAFETY: the slice can be read for its whole length, ensured by its type; the function can
         // run here, ensured by `from_descriptor`.
         Sum::from_raw(unsafe { (self.csum_partial)(at, len, sum.raw()) })
@@ -318,5 +318,5 @@ impl fmt::Debug for Kernels {
 #[track_caller]
 pub(crate) fn assert_equal_lengths(dst: &[u8], src: &[u8]) {
     let (dst, src) = (dst.len(), src.len());
-    assert!(dst == src, "source and destination differ in length: {src} and {dst} octets");
+    assert!(dst == src, "source and destination differ in length: {src} and {dst} bytes");
 }

@@ -42,13 +42,13 @@ fn a_forced_variant_is_used_until_another_is() {
 
 /// The functions that look up what is selected.
 fn works() {
-    let octets = *b"\x00\x01\xf2\x03\xf4\xf5\xf6\xf7";
+    let bytes = *b"\x00\x01\xf2\x03\xf4\xf5\xf6\xf7";
     let mut to = [0; 8];
-    assert_eq!(checksum::partial(&octets, Sum::ZERO).fold(), 0xddf2);
-    copy(&mut to, &octets);
-    assert_eq!(to, octets);
+    assert_eq!(checksum::partial(&bytes, Sum::ZERO).fold(), 0xddf2);
+    copy(&mut to, &bytes);
+    assert_eq!(to, bytes);
     fill(&mut to, 7);
     assert_eq!(to, [7; 8]);
-    assert_eq!(copy_checksum(&mut to, &octets, Sum::ZERO).fold(), 0xddf2);
-    assert_eq!(to, octets);
+    assert_eq!(copy_checksum(&mut to, &bytes, Sum::ZERO).fold(), 0xddf2);
+    assert_eq!(to, bytes);
 }

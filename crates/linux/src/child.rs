@@ -43,8 +43,8 @@ pub struct Ended {
     pub user_ns: u64,
     /// CPU time in kernel mode, in ns (from a clock of microseconds).
     pub system_ns: u64,
-    /// The most memory it held at one time, in octets.
-    pub max_resident_octets: u64,
+    /// The most memory it held at one time, in bytes.
+    pub max_resident_bytes: u64,
     /// Page faults served without a disk.
     pub minor_faults: u64,
     /// Page faults served from a disk.
@@ -119,10 +119,10 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
 unsafe fn wait_and_exec(gate: &OwnedFd, verdict: &OwnedFd, argv: &[*const libc::c_char]) -> ! {
     signal::catch_no_more();
     signal::set_mask(&signal::no_signals());
-    let mut octet = 0u8;
+    let mut byte = 0u8;
     let let_go = loop {
-        // SAFETY: `octet` is valid for writing during the call.
-        let got = unsafe { libc::read(gate.as_raw_fd(), (&raw mut octet).cast(), 1) };
+        // SAFETY: `byte` is valid for writing during the call.
+        let got = unsafe { libc::read(gate.as_raw_fd(), (&raw mut byte).cast(), 1) };
         if got >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
             break got == 1;
         }
@@ -241,7 +241,7 @@ impl Held {
     /// The command could not be started; the child is gone.
     pub fn release(mut self) -> Result<Child, ExecError> {
         let gate = self.gate.take().expect("a held child has its gate");
-        // SAFETY: one octet, valid for reading.
+        // SAFETY: one byte, valid for reading.
         unsafe { libc::write(gate.as_raw_fd(), [1u8].as_ptr().cast(), 1) };
         drop(gate);
         let mut errno = [0u8; 4];
@@ -339,7 +339,7 @@ impl Ended {
             at_ns: at_ns.unwrap_or_else(monotonic_ns),
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
-            max_resident_octets: usage.ru_maxrss as u64 * 1024,
+            max_resident_bytes: usage.ru_maxrss as u64 * 1024,
             minor_faults: count(usage.ru_minflt),
             major_faults: count(usage.ru_majflt),
             voluntary_switches: count(usage.ru_nvcsw),

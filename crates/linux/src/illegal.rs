@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Code, by its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Its first octet.
+    /// Its first byte.
     pub begin: usize,
     /// Behind its last.
     pub end: usize,
@@ -166,7 +166,7 @@ mod tests {
 
     static SEEN: AtomicUsize = AtomicUsize::new(0);
 
-    /// Steps over the two octets of `ud2`.
+    /// Steps over the two bytes of `ud2`.
     extern "C" fn step(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
         SEEN.fetch_add(1, Ordering::SeqCst);
         // SAFETY: as in `on_illegal`.

@@ -25,7 +25,7 @@ pub use clock::{monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;
 pub use memory::{
     Mapping, MemoryLimits, advise_huge_pages, advise_small_pages, file_in_memory, memory_limits,
-    page_octets,
+    page_bytes,
 };
 pub use output::{stdout_was_open, write_to_stdout};
 pub use scheduler::{involuntary_switches, run_delay_ns, switches, thread_id, yield_now};

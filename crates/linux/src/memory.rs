@@ -8,12 +8,12 @@ use std::io::{Seek, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// Octets of memory that nothing else uses: zero, writable, private to this process. Pages stand
+/// Bytes of memory that nothing else uses: zero, writable, private to this process. Pages stand
 /// behind it from their first touch on. Given back when dropped.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
-    octets: usize,
+    bytes: usize,
 }
 
 // SAFETY: nothing but this value knows the memory, and it belongs to no thread.
@@ -22,34 +22,34 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `octets` octets, rounded up to whole pages. No page is taken yet, and none is set
+    /// Maps `bytes` bytes, rounded up to whole pages. No page is taken yet, and none is set
     /// aside: the memory may be gone by the time it is touched, so ask for no more than there
     /// is.
     ///
     /// # Errors
-    /// `octets` is 0, or the address space of the process or its limit does not suffice.
-    pub fn new(octets: usize) -> Result<Self, Error> {
+    /// `bytes` is 0, or the address space of the process or its limit does not suffice.
+    pub fn new(bytes: usize) -> Result<Self, Error> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), octets, protection, flags, -1, 0) };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
         match NonNull::new(start.cast::<u8>()) {
-            Some(address) if start != libc::MAP_FAILED => Ok(Self { start: address, octets }),
+            Some(address) if start != libc::MAP_FAILED => Ok(Self { start: address, bytes }),
             _ => {
                 let advice = "ask for less memory, or raise the limit: ulimit -v, ulimit -d";
-                Err(Error::last("mmap", format!("{octets} octets"), advice))
+                Err(Error::last("mmap", format!("{bytes} bytes"), advice))
             }
         }
     }
 
-    /// Its first octet, at the start of a page. The memory is valid while `self` is.
+    /// Its first byte, at the start of a page. The memory is valid while `self` is.
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// How many octets it has.
-    pub fn octets(&self) -> usize {
-        self.octets
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
@@ -57,7 +57,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that `new` made; whoever had an address in it is told by
         // `start` that it ends here. A failure would only leave the memory mapped.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.octets) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
@@ -77,58 +77,58 @@ pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
     let mut file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
     match file.write_all(content).and_then(|()| file.rewind()) {
         Ok(()) => Ok(file),
-        Err(_) => Err(Error::last("write", format!("{} octets", content.len()), advice)),
+        Err(_) => Err(Error::last("write", format!("{} bytes", content.len()), advice)),
     }
 }
 
-/// Asks for huge pages behind `octets` octets from `start`, a multiple of the page size. A refusal
+/// Asks for huge pages behind `bytes` bytes from `start`, a multiple of the page size. A refusal
 /// changes nothing but speed, and so may a grant: pages get their size at the first touch.
 ///
 /// # Errors
 /// `start` is no multiple of the page size, or the kernel has no huge pages.
-pub fn advise_huge_pages(start: *mut u8, octets: usize) -> Result<(), Error> {
+pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
     // SAFETY: MADV_HUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
-    match unsafe { libc::madvise(start.cast(), octets, libc::MADV_HUGEPAGE) } {
+    match unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) } {
         0 => Ok(()),
         _ => Err(Error::last(
             "madvise",
-            format!("MADV_HUGEPAGE, {octets} octets"),
+            format!("MADV_HUGEPAGE, {bytes} bytes"),
             "align the range to pages, or do without where the kernel has no huge ones",
         )),
     }
 }
 
-/// Asks for small pages behind `octets` octets from `start`, a multiple of the page size, also
+/// Asks for small pages behind `bytes` bytes from `start`, a multiple of the page size, also
 /// where the system makes pages huge by itself. As [`advise_huge_pages`], before the first touch.
 ///
 /// # Errors
 /// `start` is no multiple of the page size, or the kernel has no huge pages, so that all are small.
-pub fn advise_small_pages(start: *mut u8, octets: usize) -> Result<(), Error> {
+pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
     // SAFETY: MADV_NOHUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
-    match unsafe { libc::madvise(start.cast(), octets, libc::MADV_NOHUGEPAGE) } {
+    match unsafe { libc::madvise(start.cast(), bytes, libc::MADV_NOHUGEPAGE) } {
         0 => Ok(()),
         _ => Err(Error::last(
             "madvise",
-            format!("MADV_NOHUGEPAGE, {octets} octets"),
+            format!("MADV_NOHUGEPAGE, {bytes} bytes"),
             "align the range to pages, or do without where the kernel has no huge ones",
         )),
     }
 }
 
-/// Octets of the smallest page.
-pub fn page_octets() -> usize {
+/// Bytes of the smallest page.
+pub fn page_bytes() -> usize {
     // SAFETY: no memory is passed.
-    let octets = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     // POSIX demands an answer of at least 1; 4096 is what nearly every Linux would say.
-    usize::try_from(octets).ok().filter(|octets| octets.is_power_of_two()).unwrap_or(4096)
+    usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }
 
 /// How much this process may map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Octets of its address space (`ulimit -v`); `None` without a limit.
+    /// Bytes of its address space (`ulimit -v`); `None` without a limit.
     pub address_space: Option<u64>,
-    /// Octets of its private memory (`ulimit -d`); `None` without a limit.
+    /// Bytes of its private memory (`ulimit -d`); `None` without a limit.
     pub data: Option<u64>,
 }
 
@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn a_range_that_begins_within_a_page_is_refused() {
-        let mut octets = vec![0_u8; 3 << 20];
-        let within = octets.as_ptr().align_offset(4096) + 16;
+        let mut bytes = vec![0_u8; 3 << 20];
+        let within = bytes.as_ptr().align_offset(4096) + 16;
         for advise in [advise_huge_pages, advise_small_pages] {
-            let error = advise(octets[within..].as_mut_ptr(), 2 << 20);
+            let error = advise(bytes[within..].as_mut_ptr(), 2 << 20);
             assert!(matches!(error, Err(Error::Call { errno: libc::EINVAL, .. })), "{error:?}");
         }
     }
@@ -196,7 +196,7 @@ mod tests {
     fn a_mapping_is_there_until_it_is_dropped() {
         let is_gone = |_| {
             let mapping = Mapping::new(1 << 22).unwrap();
-            let last = mapping.start() as usize + mapping.octets() - 1;
+            let last = mapping.start() as usize + mapping.bytes() - 1;
             assert!(is_mapped(mapping.start() as usize) && is_mapped(last));
             drop(mapping);
             !is_mapped(last)
@@ -206,10 +206,10 @@ mod tests {
 
     #[test]
     fn more_than_there_are_addresses_is_refused() {
-        for octets in [0, usize::MAX / 2, usize::MAX & !0xffff] {
-            let error = Mapping::new(octets).unwrap_err();
+        for bytes in [0, usize::MAX / 2, usize::MAX & !0xffff] {
+            let error = Mapping::new(bytes).unwrap_err();
             assert!(matches!(error, Error::Call { call: "mmap", .. }), "{error:?}");
-            assert!(error.to_string().contains(&octets.to_string()), "{error}");
+            assert!(error.to_string().contains(&bytes.to_string()), "{error}");
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let line = smaps.lines().find_map(|line| line.strip_prefix("KernelPageSize:")).unwrap();
         let kib: usize = line.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-        assert_eq!(page_octets(), kib << 10);
+        assert_eq!(page_bytes(), kib << 10);
     }
 
     #[test]

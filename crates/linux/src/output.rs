@@ -33,16 +33,16 @@ pub fn stdout_was_open() -> bool {
     !WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Writes all of `octets` to standard output, past the buffer of [`std::io::stdout`].
+/// Writes all of `bytes` to standard output, past the buffer of [`std::io::stdout`].
 ///
 /// # Errors
 /// Those of write(2); EBADF where standard output was closed when the program began.
-pub fn write_to_stdout(octets: &[u8]) -> io::Result<()> {
+pub fn write_to_stdout(bytes: &[u8]) -> io::Result<()> {
     if !stdout_was_open() {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
     let descriptor = io::stdout().as_fd().try_clone_to_owned()?;
-    File::from(descriptor).write_all(octets)
+    File::from(descriptor).write_all(bytes)
 }
 
 #[cfg(test)]

@@ -249,13 +249,13 @@ impl Event {
     pub fn read(&self) -> io::Result<Reading> {
         let mut words = [0u64; 3 + GROUP_MAX];
         // SAFETY: `words` is valid for writing, as long as is said, during the call.
-        let octets = unsafe {
+        let bytes = unsafe {
             libc::read(self.file.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words))
         };
-        if octets < 0 {
+        if bytes < 0 {
             return Err(io::Error::last_os_error());
         }
-        let got = octets as usize / size_of::<u64>();
+        let got = bytes as usize / size_of::<u64>();
         let len = words[0] as usize;
         if got < 3 || len > GROUP_MAX || got < 3 + len {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -294,12 +294,12 @@ impl Event {
     /// What mmap(2) says.
     pub fn map(&self) -> io::Result<Page> {
         // SAFETY: a question without memory.
-        let octets = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         // SAFETY: a new mapping, wherever the kernel has room, takes nothing from anybody.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                octets,
+                bytes,
                 libc::PROT_READ,
                 libc::MAP_SHARED,
                 self.file.as_raw_fd(),
@@ -310,7 +310,7 @@ impl Event {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Page { start, octets })
+        Ok(Page { start, bytes })
     }
 }
 
@@ -351,7 +351,7 @@ pub struct PageFields {
 #[derive(Debug)]
 pub struct Page {
     start: NonNull<u8>,
-    octets: usize,
+    bytes: usize,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and is only read.
@@ -363,7 +363,7 @@ impl Page {
     /// Reads a field of `perf_event_mmap_page`.
     #[inline]
     fn field<T: Copy>(&self, offset: usize) -> T {
-        // SAFETY: all offsets below lie within the page's first 96 octets and are aligned as their
+        // SAFETY: all offsets below lie within the page's first 96 bytes and are aligned as their
         // types are; the kernel may write at any time, hence volatile.
         unsafe { self.start.as_ptr().add(offset).cast::<T>().read_volatile() }
     }
@@ -406,7 +406,7 @@ impl Page {
 impl Drop for Page {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `Event::map` with this length, and ends with `self`.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.octets) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 

@@ -17,7 +17,7 @@ pub fn kernel_release() -> Result<String, Error> {
     }
     // SAFETY: uname(2) fills the whole of it when it returns 0, as it just did.
     let name = unsafe { name.assume_init() };
-    // SAFETY: uname(2) ends every field with a zero octet; `name` lives until the text is copied.
+    // SAFETY: uname(2) ends every field with a zero byte; `name` lives until the text is copied.
     let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
     Ok(release.to_string_lossy().into_owned())
 }

@@ -329,7 +329,7 @@ mod tests {
     fn the_clock_of_this_machine_is_one_that_processors_have() {
         let clock = core_cycles_per_tick().unwrap();
         assert!(clock.low <= clock.value && clock.value <= clock.high, "{clock:?}");
-        let hertz = clock.value * crate::ticks::ticks_per_second();
+        let hertz = clock.value * crate::ticks::ticks_per_s();
         assert!((2e7..1e10).contains(&hertz), "{hertz} Hz");
     }
 

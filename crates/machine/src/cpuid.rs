@@ -51,8 +51,8 @@ pub(crate) fn hypervisor_signature() -> Option<[u8; 12]> {
     }
     let Leaf { ebx, ecx, edx, .. } = cpuid(0x4000_0000);
     let mut signature = [0; 12];
-    for (octets, register) in signature.chunks_exact_mut(4).zip([ebx, ecx, edx]) {
-        octets.copy_from_slice(&register.to_le_bytes());
+    for (bytes, register) in signature.chunks_exact_mut(4).zip([ebx, ecx, edx]) {
+        bytes.copy_from_slice(&register.to_le_bytes());
     }
     Some(signature)
 }

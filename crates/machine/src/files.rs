@@ -33,7 +33,7 @@ impl Root {
         self.path(path).exists()
     }
 
-    /// The text of a file, without the white space and zero octets around it; `None` if it cannot
+    /// The text of a file, without the white space and zero bytes around it; `None` if it cannot
     /// be read or has none.
     pub fn text(&self, path: &str) -> Option<String> {
         let text = String::from_utf8_lossy(&fs::read(self.path(path)).ok()?).into_owned();
@@ -164,7 +164,7 @@ pub fn name_cpus(cpus: &[u32]) -> String {
     }
 }
 
-/// A size in octets as the kernel writes it: `512`, `32768K`, `2M`, `1G`.
+/// A size in bytes as the kernel writes it: `512`, `32768K`, `2M`, `1G`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K') => (&text[..text.len() - 1], 10),

@@ -6,7 +6,7 @@
 use crate::cpuinfo::cpu_name;
 use crate::files::read;
 use crate::platform::Platform;
-use crate::ticks::{is_invariant, ticks_per_second};
+use crate::ticks::{is_invariant, ticks_per_s};
 use crate::topology::Topology;
 use linerate_linux as linux;
 use linerate_record::Provenance;
@@ -25,10 +25,10 @@ pub fn provenance(
     compiler: &str,
     command: &str,
 ) -> Provenance {
-    let ticks_per_second = Some(ticks_per_second());
+    let ticks_per_s = Some(ticks_per_s());
     let rest = provenance_without_ticks(program, commit, compiler, command);
     let siblings = Some(siblings(&rest.cpus));
-    Provenance { ticks_per_second, ticks_invariant: Some(is_invariant()), siblings, ..rest }
+    Provenance { ticks_per_s, ticks_invariant: Some(is_invariant()), siblings, ..rest }
 }
 
 /// As [`provenance`], but for records that hold no ticks: their rate and what cores share are left
@@ -46,7 +46,7 @@ pub fn provenance_without_ticks(
         commit: commit.map(str::to_owned),
         compiler: compiler.to_owned(),
         command: command.to_owned(),
-        unix_seconds: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+        unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
         architecture: std::env::consts::ARCH.to_owned(),
         cpu: cpu_name(&cpuinfo),
         cpus: linux::allowed_cpus().unwrap_or_default(),
@@ -54,7 +54,7 @@ pub fn provenance_without_ticks(
         hypervisor: platform.hypervisor,
         emulated: platform.emulated,
         load_1min: linux::load_average().ok().map(|load| load[0]),
-        ticks_per_second: None,
+        ticks_per_s: None,
         ticks_invariant: None,
         others: None,
         siblings: None,
@@ -99,12 +99,12 @@ mod tests {
         assert_eq!(made.cpus, linux::allowed_cpus().unwrap());
         assert_eq!(made.architecture, std::env::consts::ARCH);
         let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        assert!(age.abs_diff(made.unix_seconds) < 60);
+        assert!(age.abs_diff(made.unix_s) < 60);
         assert!(made.kernel.unwrap().starts_with("Linux "));
-        assert_eq!(made.ticks_per_second, Some(ticks_per_second()));
+        assert_eq!(made.ticks_per_s, Some(ticks_per_s()));
         assert!(made.load_1min.unwrap() >= 0.0);
         let without = provenance_without_ticks("test 1", Some("abc"), "rustc", "test --it");
-        assert_eq!((without.ticks_per_second, without.cpu), (None, made.cpu));
+        assert_eq!((without.ticks_per_s, without.cpu), (None, made.cpu));
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub fn is_invariant() -> bool {
 }
 
 /// Ticks per second, as [`tick_rate`]; the value alone.
-pub fn ticks_per_second() -> f64 {
+pub fn ticks_per_s() -> f64 {
     tick_rate().value
 }
 
@@ -201,13 +201,13 @@ mod tests {
         let (cached, longer) = (tick_rate(), measure_rate(Duration::from_millis(100)));
         assert!(cached.low <= longer.high && longer.low <= cached.high, "{cached:?} {longer:?}");
         assert!(cached.low <= cached.value && cached.value <= cached.high, "{cached:?}");
-        assert_eq!(ticks_per_second(), cached.value);
+        assert_eq!(ticks_per_s(), cached.value);
     }
 
     #[test]
     fn the_cost_of_a_read_is_plausible() {
         let cost = read_cost_ticks();
-        let ns = |ticks: f64| ticks / ticks_per_second() * 1e9;
+        let ns = |ticks: f64| ticks / ticks_per_s() * 1e9;
         assert!(cost.low <= cost.value && cost.value <= cost.high && cost.low > 0.0, "{cost:?}");
         assert!(ns(cost.value) < 10_000.0, "{cost:?}");
     }

@@ -28,9 +28,9 @@ pub struct Cache {
     /// What it holds.
     pub kind: CacheKind,
     /// Its size, all sharers together.
-    pub octets: Result<u64, Error>,
+    pub bytes: Result<u64, Error>,
     /// The length of a cache line.
-    pub line_octets: Result<u64, Error>,
+    pub line_bytes: Result<u64, Error>,
     /// Lines per set.
     pub ways: Result<u32, Error>,
     /// The logical CPUs that share it, this one included, ascending.
@@ -167,8 +167,8 @@ fn read_cache(folder: &Path) -> Result<Cache, Error> {
     Ok(Cache {
         level: read_as(&folder.join("level"), parse_number)?,
         kind: read_as(&folder.join("type"), parse_kind)?,
-        octets: read_as(&folder.join("size"), parse_size),
-        line_octets: read_as(&folder.join("coherency_line_size"), parse_size),
+        bytes: read_as(&folder.join("size"), parse_size),
+        line_bytes: read_as(&folder.join("coherency_line_size"), parse_size),
         ways: read_as(&folder.join("ways_of_associativity"), parse_number),
         shared_by: read_as(&folder.join("shared_cpu_list"), parse_cpu_list),
     })
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(topology.cpus[5].l3_group(), Ok(&[0, 1, 4, 5][..]));
         let caches = topology.cpus[0].caches.as_ref().unwrap();
         let l2 = caches.iter().find(|cache| cache.level == 2).unwrap();
-        assert_eq!((&l2.octets, &l2.line_octets, &l2.ways), (&Ok(1 << 20), &Ok(64), &Ok(8)));
+        assert_eq!((&l2.bytes, &l2.line_bytes, &l2.ways), (&Ok(1 << 20), &Ok(64), &Ok(8)));
         assert_eq!(l2.kind, CacheKind::Unified);
     }
 

@@ -11,7 +11,7 @@
 
 use linerate_linux::{allowed_cpus, monotonic_ns, pin_current_thread};
 use linerate_machine::core_clock::glimpse;
-use linerate_machine::ticks::ticks_per_second;
+use linerate_machine::ticks::ticks_per_s;
 use linerate_memory::arena::Arena;
 use linerate_memory::chase::{Chain, Cursor, Layout};
 use linerate_memory::window::Windows;
@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const ROUNDS: usize = 101;
-/// Octets of the chain, and the loads of a window: half a millisecond at most.
+/// Bytes of the chain, and the loads of a window: half a millisecond at most.
 const SIZES: [(usize, u64); 3] = [(16 << 10, 40_000), (256 << 10, 40_000), (16 << 20, 4_000)];
 const GOAL: f64 = 1.02;
 
@@ -73,7 +73,7 @@ fn rounds(windows: &Windows<'_>, chain: &Chain<'_>, loads: u64) -> Vec<Round> {
                 (walk(&mut cursor), plain)
             }
         };
-        let ghz = glimpse().map_or(f64::NAN, |cycles| cycles * ticks_per_second() / 1e9);
+        let ghz = glimpse().map_or(f64::NAN, |cycles| cycles * ticks_per_s() / 1e9);
         if walk.kept && plain.kept {
             let per_load = |ns: f64| ns / loads as f64;
             rounds.push(Round { walk: per_load(walk.ns), plain: per_load(plain.ns), ghz });

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Elements of a row where the arithmetic is measured: two rows of eight octets fit 16 KiB.
+/// Elements of a row where the arithmetic is measured: two rows of eight bytes fit 16 KiB.
 const SMALL: usize = 1000;
 
 /// Rows and columns, where no others are asked for: no multiples of large powers of two.
@@ -75,9 +75,9 @@ fn compare<T: Element>(
     println!("{name}: arithmetic alone {textbook_ns:.3} and {interchanged_ns:.3}");
     let mut good = 0;
     for &n in sizes {
-        let n_octets = n as u64;
+        let n_bytes = n as u64;
         let multiplication =
-            Multiplication { n: n_octets, element_bytes, textbook_ns, interchanged_ns };
+            Multiplication { n: n_bytes, element_bytes, textbook_ns, interchanged_ns };
         let predicted = machine.predict(&multiplication);
         let [textbook, interchanged] = measure::<T>(n, Some(n), report)?;
         let (slowdown, expected) = (textbook / interchanged, predicted.slowdown());

@@ -46,7 +46,7 @@ type Row = [f64; CLASSES];
 fn parse(arguments: &[String]) -> Option<(usize, [usize; CLASSES], Option<Row>)> {
     let (rows, rest) = arguments.split_first()?;
     let (sizes, quiet_ns) = rest.split_at_checked(CLASSES)?;
-    let sizes: Option<Vec<usize>> = sizes.iter().map(|size| octets(size)).collect();
+    let sizes: Option<Vec<usize>> = sizes.iter().map(|size| bytes(size)).collect();
     let quiet_ns: Option<Vec<f64>> = quiet_ns.iter().map(|ns| ns.parse().ok()).collect();
     let quiet_ns = match quiet_ns?.as_slice() {
         [] => None,
@@ -55,14 +55,14 @@ fn parse(arguments: &[String]) -> Option<(usize, [usize; CLASSES], Option<Row>)>
     Some((rows.parse().ok()?, sizes?.try_into().ok()?, quiet_ns))
 }
 
-fn octets(size: &str) -> Option<usize> {
+fn bytes(size: &str) -> Option<usize> {
     let unit = match size.chars().last()? {
         'K' => 10,
         'M' => 20,
         _ => 0,
     };
     let digits = size.trim_end_matches(['K', 'M']);
-    digits.parse::<usize>().ok()?.checked_shl(unit).filter(|octets| *octets >= 64)
+    digits.parse::<usize>().ok()?.checked_shl(unit).filter(|bytes| *bytes >= 64)
 }
 
 /// # Errors
@@ -109,7 +109,7 @@ fn print(sizes: &[usize; CLASSES], times: &[Row], quiet_ns: Option<Row>) {
     let least = |class: usize| times.iter().map(|row| row[class]).fold(f64::INFINITY, f64::min);
     let quiet_ns = quiet_ns.unwrap_or_else(|| std::array::from_fn(least));
     let join = |row: &mut dyn Iterator<Item = String>| row.collect::<Vec<_>>().join(" ");
-    println!("# octets: {}", join(&mut sizes.iter().map(usize::to_string)));
+    println!("# bytes: {}", join(&mut sizes.iter().map(usize::to_string)));
     println!("# quiet ns: {}", join(&mut quiet_ns.iter().map(|ns| format!("{ns:.3}"))));
     for row in times {
         let ratios = row.iter().zip(quiet_ns).map(|(ns, quiet)| format!("{:.3}", ns / quiet));

@@ -5,7 +5,7 @@
 //! is that of the processor that touches it.
 
 use crate::MemoryError;
-use linerate_linux::{Mapping, advise_huge_pages, advise_small_pages, page_octets};
+use linerate_linux::{Mapping, advise_huge_pages, advise_small_pages, page_bytes};
 use linerate_machine::Root;
 use linerate_record::memory::PageKind;
 use std::path::Path;
@@ -22,7 +22,7 @@ const APART: usize = 197;
 #[derive(Debug)]
 pub struct Arena {
     mapping: Mapping,
-    /// Of the first octet in use, from the start of the mapping.
+    /// Of the first byte in use, from the start of the mapping.
     offset: usize,
     bytes: usize,
     kind: PageKind,
@@ -30,14 +30,14 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Takes `bytes` octets, rounded up to whole small pages, in pages of `kind` if the system
+    /// Takes `bytes` bytes, rounded up to whole small pages, in pages of `kind` if the system
     /// grants them, and touches all of them: 0.2 to 2 s per GiB. Ask [`limits`](crate::limits) how
     /// much may be taken.
     ///
     /// # Errors
     /// The kernel has not as much, or `stop` was set meanwhile.
     pub fn new(bytes: usize, kind: PageKind, stop: &AtomicBool) -> Result<Self, MemoryError> {
-        let page = page_octets();
+        let page = page_bytes();
         let bytes = bytes.max(page).saturating_add(page - 1) / page * page;
         let mapping = Mapping::new(bytes.saturating_add(ALIGNMENT))?;
         let offset = mapping.start().align_offset(ALIGNMENT);
@@ -53,13 +53,13 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Its first octet. All of [`bytes`](Self::bytes) from there may be read and written while
+    /// Its first byte. All of [`bytes`](Self::bytes) from there may be read and written while
     /// `self` lives, by whoever makes sure that no one else uses them.
     pub fn start(&self) -> *mut u8 {
         self.mapping.start().wrapping_add(self.offset)
     }
 
-    /// How many octets it has: whole small pages.
+    /// How many bytes it has: whole small pages.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -107,15 +107,15 @@ impl Arena {
     fn read_granted(&self) -> Option<f64> {
         let text = Root::new(Path::new("/")).text("proc/self/smaps")?;
         let start = self.start() as u64;
-        let huge = huge_octets(&text, start, start + self.bytes as u64)?;
+        let huge = huge_bytes(&text, start, start + self.bytes as u64)?;
         Some((huge as f64 / self.bytes as f64).min(1.0))
     }
 }
 
-/// Octets in huge pages between the addresses `start` and `end`, as the text of /proc/PID/smaps
+/// Bytes in huge pages between the addresses `start` and `end`, as the text of /proc/PID/smaps
 /// tells; `None` where it does not. madvise(2) makes a mapping of its own of the range, so mappings
 /// that begin or end outside of it hold nothing that counts.
-fn huge_octets(smaps: &str, start: u64, end: u64) -> Option<u64> {
+fn huge_bytes(smaps: &str, start: u64, end: u64) -> Option<u64> {
     let (mut is_within, mut sum) = (false, None);
     for line in smaps.lines() {
         if let Some((from, to)) = addresses(line) {
@@ -146,7 +146,7 @@ mod tests {
         for kind in [PageKind::Base, PageKind::Huge] {
             for bytes in [1, 5000, 3 << 20] {
                 let mut arena = Arena::new(bytes, kind, &RUN).unwrap();
-                assert_eq!(arena.bytes(), bytes.next_multiple_of(page_octets()));
+                assert_eq!(arena.bytes(), bytes.next_multiple_of(page_bytes()));
                 assert_eq!(arena.start() as usize % ALIGNMENT, 0);
                 assert!(arena.words().iter().all(|word| *word == 0));
                 assert_eq!(arena.words().len(), arena.bytes() / 8);
@@ -200,12 +200,12 @@ VmFlags: rd wr mr mw me ac hg
 7f0000a00000-7f0000e00000 r--p 00000000 fe:01 77 /lib/x-y\nAnonHugePages:         0 kB
 ";
         let at = |mib: u64| 0x7f00_0000_0000 + (mib << 20);
-        assert_eq!(huge_octets(smaps, at(2), at(10)), Some(6 << 20));
-        assert_eq!(huge_octets(smaps, at(10), at(14)), Some(0));
-        assert_eq!(huge_octets(smaps, at(3), at(10)), Some(2 << 20));
-        assert_eq!(huge_octets(smaps, at(14), at(20)), None);
-        assert_eq!(huge_octets("", 0, u64::MAX), None);
+        assert_eq!(huge_bytes(smaps, at(2), at(10)), Some(6 << 20));
+        assert_eq!(huge_bytes(smaps, at(10), at(14)), Some(0));
+        assert_eq!(huge_bytes(smaps, at(3), at(10)), Some(2 << 20));
+        assert_eq!(huge_bytes(smaps, at(14), at(20)), None);
+        assert_eq!(huge_bytes("", 0, u64::MAX), None);
         let damaged = "0-10 rw-p\nAnonHugePages: many kB\n";
-        assert_eq!(huge_octets(damaged, 0, u64::MAX), None);
+        assert_eq!(huge_bytes(damaged, 0, u64::MAX), None);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Octets per second, of one thread and of all, and what a load costs while others use memory.
+//! Bytes per second, of one thread and of all, and what a load costs while others use memory.
 //!
 //! ```text
-//! pass:  for each tier and operation:    sweep its working set until it is where it stays;
+//! pass:  for each level and operation:    sweep its working set until it is where it stays;
 //!                                        windows, in which all threads sweep at the same time
 //! ```
 //!
@@ -25,7 +25,7 @@ use crate::parallel::{GRAIN, working_sets};
 use crate::window::Windows;
 use linerate_linux::monotonic_ns;
 use linerate_machine::topology::{CacheKind, Topology};
-use linerate_record::memory::{Bandwidth, MemoryTier, Operation};
+use linerate_record::memory::{Bandwidth, MemoryLevel, Operation};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use linerate_trial::Clock;
@@ -39,7 +39,7 @@ pub struct Request<'a> {
     /// The processors to use, one thread each; the first is that of the calling thread, which is
     /// pinned to it.
     pub cpus: &'a [u32],
-    /// Octets of a line.
+    /// Bytes of a line.
     pub line: usize,
     /// Of the orders.
     pub seed: u64,
@@ -55,7 +55,7 @@ const PASSES: u32 = 6;
 /// Passes where windows are dropped.
 const MOST_PASSES: u32 = 4 * PASSES;
 
-/// Windows of a tier and an operation in a pass.
+/// Windows of a level and an operation in a pass.
 const WINDOWS: u32 = 3;
 
 /// Long enough that threads that begin some us apart are together for nearly all of it.
@@ -79,7 +79,7 @@ const UNIT: &str = "GB/s";
 #[derive(Clone, Debug, PartialEq)]
 struct Job {
     operation: Operation,
-    /// Octets of each thread, or why there are none.
+    /// Bytes of each thread, or why there are none.
     bytes: Result<usize, String>,
 }
 
@@ -94,30 +94,30 @@ struct Sample {
     kept: bool,
 }
 
-/// Reads, writes and copies in each of `tiers`, with one thread and with all. What the deadline or
+/// Reads, writes and copies in each of `levels`, with one thread and with all. What the deadline or
 /// a stop cuts short, or does not fit, is absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
-    tiers: &[MemoryTier],
+    levels: &[MemoryLevel],
     request: &Request<'_>,
 ) -> Vec<Bandwidth> {
-    let sets = working_sets(tiers, arena.bytes());
+    let sets = working_sets(levels, arena.bytes());
     let threads = request.cpus.len();
     let mut records = Vec::new();
     windows.progress("bandwidth of one thread");
-    let reason = "no size lies in this tier and clearly not in the one before";
+    let reason = "no size lies in this level and clearly not in the one before";
     let bytes = sets.iter().map(|set| set.ok_or_else(|| reason.to_owned())).collect();
     let jobs = jobs(bytes);
     let halfway = if threads > 1 { 2 } else { 1 };
     let share = request.deadline.saturating_duration_since(Instant::now()) / halfway;
     let piece = Piece::new(arena.words());
     let samples = rounds(windows, piece, &jobs, Instant::now() + share, &mut |go_on| go_on);
-    record(&mut records, tiers, &jobs, (1, windows.more_time()), &Ok(vec![samples]));
+    record(&mut records, levels, &jobs, (1, windows.more_time()), &Ok(vec![samples]));
     if threads > 1 {
         windows.progress("bandwidth of all threads");
-        let sharers = sharers(request.cpus, tiers.len());
-        let bytes = bytes_of_each(tiers, &sets, &sharers, arena.bytes() / threads);
+        let sharers = sharers(request.cpus, levels.len());
+        let bytes = bytes_of_each(levels, &sets, &sharers, arena.bytes() / threads);
         let jobs = self::jobs(bytes);
         let stop = windows.watch.stop();
         let mut parts = Piece::new(arena.words()).split(threads, GRAIN);
@@ -139,20 +139,20 @@ pub fn measure(
             others.iter().for_each(|(_, counts)| windows.add(*counts));
             others.into_iter().map(|(samples, _)| samples).chain([own]).collect()
         });
-        record(&mut records, tiers, &jobs, (threads as u32, windows.more_time()), &samples);
+        record(&mut records, levels, &jobs, (threads as u32, windows.more_time()), &samples);
     }
     records
 }
 
-/// Each operation: what bounds it, then each tier.
+/// Each operation: what bounds it, then each level.
 fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     let of = |operation| {
         let bound = match operation {
             Operation::Read | Operation::Write => LOT,
             Operation::Copy => 2 * LOT,
         };
-        let tiers = bytes.iter().cloned();
-        let all = std::iter::once(Ok(bound)).chain(tiers);
+        let levels = bytes.iter().cloned();
+        let all = std::iter::once(Ok(bound)).chain(levels);
         all.map(move |bytes| Job { operation, bytes }).collect::<Vec<_>>()
     };
     OPERATIONS.into_iter().flat_map(of).collect()
@@ -175,22 +175,22 @@ fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     (1..=levels).map(of_level).collect()
 }
 
-/// Octets of each of several threads in each of `tiers`, given the working sets of one thread, the
-/// threads that share a cache of each tier, and the octets that a thread can have.
+/// Bytes of each of several threads in each of `levels`, given the working sets of one thread, the
+/// threads that share a cache of each level, and the bytes that a thread can have.
 fn bytes_of_each(
-    tiers: &[MemoryTier],
+    levels: &[MemoryLevel],
     sets: &[Option<usize>],
     sharers: &[usize],
     most: usize,
 ) -> Vec<Result<usize, String>> {
     let mut before = 0.0;
-    let of = |((tier, set), &sharers): ((&MemoryTier, &Option<usize>), &usize)| {
+    let of = |((level, set), &sharers): ((&MemoryLevel, &Option<usize>), &usize)| {
         let nearer = before;
-        let size = tier.size_bytes.as_number();
-        // What each thread has of a tier that it shares.
+        let size = level.size_bytes.as_number();
+        // What each thread has of a level that it shares.
         before = size.map_or(before, |size| size / sharers as f64);
         let Some(set) = *set else {
-            return Err("no size lies in this tier and clearly not in the one before".to_owned());
+            return Err("no size lies in this level and clearly not in the one before".to_owned());
         };
         let (bytes, least) = match size {
             Some(_) => (set / sharers, 1.4 * nearer),
@@ -199,19 +199,19 @@ fn bytes_of_each(
         let bytes = bytes.max(least as usize).next_multiple_of(GRAIN);
         if bytes > most {
             return Err(format!(
-                "each thread has {most} octets of the memory measured in and needs {bytes}: allow \
+                "each thread has {most} bytes of the memory measured in and needs {bytes}: allow \
                  more memory, or fewer processors"
             ));
         }
         match size {
             Some(_) if bytes as f64 > 0.8 * before => Err(format!(
-                "shared by {sharers} threads, it has {before:.0} octets for each, hardly more than \
-                 the tier before: allow fewer processors"
+                "shared by {sharers} threads, it has {before:.0} bytes for each, hardly more than \
+                 the level before: allow fewer processors"
             )),
             _ => Ok(bytes),
         }
     };
-    tiers.iter().zip(sets).zip(sharers).map(of).collect()
+    levels.iter().zip(sets).zip(sharers).map(of).collect()
 }
 
 /// The windows of one thread, by job. Before each, `ready` is asked whether to go on, and told what
@@ -281,7 +281,7 @@ fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lo
     Sample { pass, begin, end, lots, ns: window.ns, kept: window.kept }
 }
 
-/// ns per octet of all threads together, the fastest window of each pass; `samples` by thread and
+/// ns per byte of all threads together, the fastest window of each pass; `samples` by thread and
 /// window.
 fn passes(samples: &[&[Sample]]) -> Vec<f64> {
     let windows = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
@@ -296,7 +296,7 @@ fn passes(samples: &[&[Sample]]) -> Vec<f64> {
     best.into_iter().filter(|ns| ns.is_finite()).collect()
 }
 
-/// ns per octet of one window of all threads; `None` where it does not count.
+/// ns per byte of one window of all threads; `None` where it does not count.
 fn together(window: &[Sample]) -> Option<f64> {
     let ends = |part: fn(&Sample) -> u64| {
         let all = || window.iter().map(part);
@@ -309,10 +309,10 @@ fn together(window: &[Sample]) -> Option<f64> {
     (is_common && window.iter().all(|s| s.kept)).then_some(1.0 / rate)
 }
 
-/// Figures of all jobs, by tier; `more` says how there would be more time.
+/// Figures of all jobs, by level; `more` says how there would be more time.
 fn record(
     records: &mut Vec<Bandwidth>,
-    tiers: &[MemoryTier],
+    levels: &[MemoryLevel],
     jobs: &[Job],
     (threads, more): (u32, &str),
     samples: &Result<Vec<Vec<Vec<Sample>>>, String>,
@@ -341,17 +341,17 @@ fn record(
         let first = jobs.start;
         jobs.rev().max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or(first)
     };
-    for (tier_index, tier) in tiers.iter().enumerate() {
+    for (level_index, level) in levels.iter().enumerate() {
         for of_operation in 0..OPERATIONS.len() {
-            let bound = of_operation * (tiers.len() + 1);
-            let job = bound + 1 + tier_index;
+            let bound = of_operation * (levels.len() + 1);
+            let job = bound + 1 + level_index;
             records.push(Bandwidth {
-                tier: tier.name.clone(),
+                level: level.name.clone(),
                 bytes: *jobs[job].bytes.as_ref().unwrap_or(&0) as u64,
                 operation: jobs[job].operation,
                 threads,
                 gb_per_s: gb_per_s(job),
-                bound: gb_per_s(fastest(bound..bound + 1 + tiers.len())),
+                bound: gb_per_s(fastest(bound..bound + 1 + levels.len())),
             });
         }
     }
@@ -365,47 +365,47 @@ fn inverse(time: Estimate) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::tests::tier;
+    use crate::parallel::tests::level;
     use linerate_linux::{allowed_cpus, pin_current_thread};
     use linerate_record::memory::PageKind;
     use std::sync::atomic::AtomicBool;
 
     const KIB: usize = 1024;
 
-    fn tiers(kib: &[Option<f64>]) -> Vec<MemoryTier> {
-        kib.iter().map(|&kib| tier("tier", kib.map(|kib| kib * 1024.0))).collect()
+    fn levels(kib: &[Option<f64>]) -> Vec<MemoryLevel> {
+        kib.iter().map(|&kib| level("level", kib.map(|kib| kib * 1024.0))).collect()
     }
 
     fn of_each(kib: &[Option<f64>], sharers: &[usize], most: usize) -> Vec<Option<usize>> {
-        let tiers = tiers(kib);
-        let sets = working_sets(&tiers, 1 << 30);
-        let bytes = bytes_of_each(&tiers, &sets, sharers, most * KIB);
+        let levels = levels(kib);
+        let sets = working_sets(&levels, 1 << 30);
+        let bytes = bytes_of_each(&levels, &sets, sharers, most * KIB);
         bytes.into_iter().map(|bytes| bytes.ok().map(|bytes| bytes / KIB)).collect()
     }
 
     #[test]
     fn threads_share_what_the_caches_of_all_hold() {
-        let tiers = [Some(32.0), Some(1024.0), Some(65536.0), None];
+        let levels = [Some(32.0), Some(1024.0), Some(65536.0), None];
         let sets = [Some(16), Some(180), Some(8192), None];
-        assert_eq!(of_each(&tiers, &[1, 1, 1, 1], 1 << 20)[..3], sets[..3]);
+        assert_eq!(of_each(&levels, &[1, 1, 1, 1], 1 << 20)[..3], sets[..3]);
         // Two threads of a core, eight of a third level.
-        let shared = of_each(&tiers, &[2, 2, 8, 8], 32 << 10);
+        let shared = of_each(&levels, &[2, 2, 8, 8], 32 << 10);
         assert_eq!(shared, [Some(8), Some(92), Some(1024), Some(32 << 10)]);
     }
 
     /// Two thirds of a MiB would fit the second level.
     #[test]
-    fn a_share_that_fits_the_tier_before_grows_or_is_refused() {
-        let tiers = [Some(32.0), Some(1024.0), Some(16384.0), None];
-        assert_eq!(of_each(&tiers, &[1, 1, 6, 6], 1 << 20)[2], Some(1436));
-        assert_eq!(of_each(&tiers, &[1, 1, 16, 16], 1 << 20)[2], None);
+    fn a_share_that_fits_the_level_before_grows_or_is_refused() {
+        let levels = [Some(32.0), Some(1024.0), Some(16384.0), None];
+        assert_eq!(of_each(&levels, &[1, 1, 6, 6], 1 << 20)[2], Some(1436));
+        assert_eq!(of_each(&levels, &[1, 1, 16, 16], 1 << 20)[2], None);
     }
 
     #[test]
     fn memory_needs_more_than_the_caches_of_all() {
-        let tiers = [Some(32.0), Some(1024.0), Some(8192.0), None];
-        assert_eq!(of_each(&tiers, &[1, 1, 4, 4], 8192)[3], Some(8192));
-        assert_eq!(of_each(&tiers, &[1, 1, 4, 4], 4000)[3], None);
+        let levels = [Some(32.0), Some(1024.0), Some(8192.0), None];
+        assert_eq!(of_each(&levels, &[1, 1, 4, 4], 8192)[3], Some(8192));
+        assert_eq!(of_each(&levels, &[1, 1, 4, 4], 4000)[3], None);
     }
 
     fn sample(begin: u64, end: u64, lots: u64, kept: bool) -> Sample {
@@ -415,8 +415,8 @@ mod tests {
     #[test]
     fn rates_add_up_where_all_were_at_work() {
         let window = [sample(0, 1000, 10, true), sample(50, 1050, 30, true)];
-        let ns_per_octet = together(&window).unwrap();
-        assert!((1.0 / ns_per_octet - 40.0 * LOT as f64 / 1000.0).abs() < 1e-9);
+        let ns_per_byte = together(&window).unwrap();
+        assert!((1.0 / ns_per_byte - 40.0 * LOT as f64 / 1000.0).abs() < 1e-9);
         let late = [sample(0, 1000, 10, true), sample(200, 1200, 30, true)];
         assert_eq!(together(&late), None, "80 % is not enough");
         let apart = [sample(0, 1000, 10, true), sample(2000, 3000, 30, true)];
@@ -440,7 +440,7 @@ mod tests {
         look(&Windows::new(&watch, Duration::from_secs(1)))
     }
 
-    /// Made-up tiers on two processors, or the same one twice: figures of all, or a reason.
+    /// Made-up levels on two processors, or the same one twice: figures of all, or a reason.
     #[test]
     fn one_thread_and_all_are_measured() {
         let allowed = allowed_cpus().unwrap();
@@ -449,10 +449,10 @@ mod tests {
         let mut arena = Arena::new(8 << 20, PageKind::Base, &AtomicBool::new(false)).unwrap();
         let deadline = Instant::now() + Duration::from_secs(4);
         let request = Request { cpus: &cpus, line: 64, seed: 1, deadline };
-        let tiers = tiers(&[Some(32.0), None]);
+        let levels = levels(&[Some(32.0), None]);
         let (records, points) = with_windows(false, |windows| {
-            let records = measure(windows, &mut arena, &tiers, &request);
-            (records, loaded(windows, &mut arena, &tiers, &request))
+            let records = measure(windows, &mut arena, &levels, &request);
+            (records, loaded(windows, &mut arena, &levels, &request))
         });
         let shape: Vec<(u32, Operation)> =
             records.iter().map(|r| (r.threads, r.operation)).collect();
@@ -472,8 +472,8 @@ mod tests {
     fn what_was_stopped_is_absent_with_a_reason() {
         let mut arena = Arena::new(1 << 20, PageKind::Base, &AtomicBool::new(false)).unwrap();
         let request = Request { cpus: &[0], line: 64, seed: 1, deadline: Instant::now() };
-        let tiers = tiers(&[Some(32.0), None]);
-        let records = with_windows(true, |windows| measure(windows, &mut arena, &tiers, &request));
+        let levels = levels(&[Some(32.0), None]);
+        let records = with_windows(true, |windows| measure(windows, &mut arena, &levels, &request));
         assert_eq!(records.len(), 6, "{records:?}");
         assert!(records.iter().all(|record| record.gb_per_s.reason.is_some()));
     }
@@ -484,8 +484,8 @@ mod tests {
         let deadline = Instant::now();
         let mut reason = |cpus: &[u32], kib| {
             let request = Request { cpus, line: 64, seed: 1, deadline };
-            let tiers = tiers(&[Some(kib), None]);
-            let points = with_windows(false, |w| loaded(w, &mut arena, &tiers, &request));
+            let levels = levels(&[Some(kib), None]);
+            let points = with_windows(false, |w| loaded(w, &mut arena, &levels, &request));
             assert_eq!(points.len(), 1);
             points[0].latency_ns.reason.clone().unwrap()
         };

@@ -19,7 +19,7 @@
 //! Left out: what the time of a load means, and writing to the lines while they are walked.
 
 use crate::arena::Arena;
-use linerate_linux::page_octets;
+use linerate_linux::page_bytes;
 use linerate_record::memory::Order;
 use linerate_record::random::{GOLDEN, finish};
 use std::marker::PhantomData;
@@ -39,24 +39,24 @@ pub(crate) const STRETCH: usize = 1 << 16;
 pub struct Layout {
     /// The order of the walk.
     pub order: Order,
-    /// Octets from one item to the next, a multiple of `line`: the line size for a dense chain,
+    /// Bytes from one item to the next, a multiple of `line`: the line size for a dense chain,
     /// the page size for one line per page.
     pub stride: usize,
-    /// Octets of a line. With a longer stride, item i takes line i of its stretch, counted around,
+    /// Bytes of a line. With a longer stride, item i takes line i of its stretch, counted around,
     /// so that no set of a cache gets more of them than others.
     pub line: usize,
-    /// Octets from the start of the arena to item 0, a multiple of `stride`. Items go around the
+    /// Bytes from the start of the arena to item 0, a multiple of `stride`. Items go around the
     /// end of the arena.
     pub start: usize,
 }
 
 impl Layout {
-    /// Line after line of `line` octets from the start of the arena.
+    /// Line after line of `line` bytes from the start of the arena.
     pub fn dense(order: Order, line: usize) -> Self {
         Self { order, stride: line, line, start: 0 }
     }
 
-    /// One line in each `page` octets from the start of the arena, walked at random.
+    /// One line in each `page` bytes from the start of the arena, walked at random.
     pub fn one_per_page(page: usize, line: usize) -> Self {
         Self { order: Order::Random, stride: page, line, start: 0 }
     }
@@ -108,7 +108,7 @@ impl<'a> Chain<'a> {
         let capacity = arena.bytes() / stride;
         assert!(capacity > 0 && start < capacity * stride, "{layout:?} in {arena:?}");
         let box_items = match order {
-            Order::PageLocal => (BOX_PAGES * page_octets() / stride).max(1),
+            Order::PageLocal => (BOX_PAGES * page_bytes() / stride).max(1),
             Order::Random | Order::Sequential => capacity.next_power_of_two(),
         };
         let mut chain = Self {

@@ -20,13 +20,13 @@
 //! the other. Either way every line was last touched as many loads ago as the chain has lines, as
 //! in a walk by one cursor.
 //!
-//! Left out: what the curve shows (`linerate_hierarchy::tiers`).
+//! Left out: what the curve shows (`linerate_hierarchy::levels`).
 
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout, STRETCH};
 use crate::window::{Best, Plan, Windows, core_ghz};
 use fastrand::Rng;
-use linerate_hierarchy::tiers::{Options, Sample, detect, refine};
+use linerate_hierarchy::steps::{Options, Sample, detect, refine};
 use linerate_machine::core_clock;
 use linerate_record::memory::{Curve, CurvePoint, Order, PageKind};
 use linerate_record::stats::{CONFIDENCE, Estimate, median};
@@ -40,7 +40,7 @@ use std::time::{Duration, Instant};
 pub struct Request {
     /// The order of the chase.
     pub order: Order,
-    /// Octets of a line.
+    /// Bytes of a line.
     pub line: usize,
     /// Passes over all sizes, each in another order, on other pages.
     pub passes: u32,
@@ -329,7 +329,7 @@ fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     curve.retain(|sample| !sample.passes.is_empty());
     curve.sort_unstable_by_key(|sample| sample.bytes);
     let options = Options { replicates: 0, seed: request.seed, ..Options::default() };
-    let sizes = refine(&curve, &detect(&curve, &options), linerate_linux::page_octets() as u64);
+    let sizes = refine(&curve, &detect(&curve, &options), linerate_linux::page_bytes() as u64);
     for bytes in sizes.into_iter().filter(|bytes| *bytes <= most && !is_known.contains(bytes)) {
         let group = &mut groups[usize::from(bytes > SERIAL_BYTES)];
         group.left.push(group.points.len());
@@ -354,7 +354,7 @@ impl Places {
         Self { unit, count: (arena.bytes() / unit).max(1) }
     }
 
-    /// One of them, in octets from the start of the arena.
+    /// One of them, in bytes from the start of the arena.
     fn any(&self, random: &mut Rng) -> usize {
         self.unit * random.usize(0..self.count)
     }

@@ -9,9 +9,9 @@ use std::fmt;
 pub enum MemoryError {
     /// There is less memory to measure in than tells anything.
     TooLittle {
-        /// Octets that may be taken.
+        /// Bytes that may be taken.
         bytes: u64,
-        /// Octets that are needed.
+        /// Bytes that are needed.
         least: u64,
         /// Why it is not more.
         reason: String,
@@ -27,7 +27,7 @@ impl fmt::Display for MemoryError {
         match self {
             Self::TooLittle { bytes, least, reason } => write!(
                 f,
-                "{bytes} octets of memory are too little to measure in ({reason}); {least} are the \
+                "{bytes} bytes of memory are too little to measure in ({reason}); {least} are the \
                  least: allow more, or free some"
             ),
             Self::System(error) => error.fmt(f),

@@ -17,7 +17,7 @@ use linerate_counters::session::{Options, Scope, Session};
 use linerate_doctor::refusal::{Explainer, Explanation};
 use linerate_doctor::surroundings::Surroundings;
 use linerate_hierarchy::events::{Judgement, Known, Row, judge};
-use linerate_record::memory::{EventOfChase, EventsOfSize, MemoryTier, Order, TlbLevel};
+use linerate_record::memory::{EventOfChase, EventsOfSize, MemoryLevel, Order, TlbLevel};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::time::Instant;
@@ -27,10 +27,10 @@ use std::time::Instant;
 pub struct Request<'a> {
     /// The order of the chase.
     pub order: Order,
-    /// Octets of the chains.
+    /// Bytes of the chains.
     pub sizes: &'a [u64],
-    /// The tiers.
-    pub tiers: &'a [MemoryTier],
+    /// The levels.
+    pub levels: &'a [MemoryLevel],
     /// The levels of the translation buffer.
     pub tlb: &'a [TlbLevel],
 }
@@ -215,7 +215,7 @@ impl Walk {
 }
 
 fn known(bench: &Bench<'_>, request: &Request<'_>) -> Known {
-    let sizes = request.tiers.iter().filter_map(|tier| tier.size_bytes.as_number());
+    let sizes = request.levels.iter().filter_map(|level| level.size_bytes.as_number());
     let small = |level: &&TlbLevel| level.pages == linerate_record::memory::PageKind::Base;
     let pages = |level: &TlbLevel| {
         let pages = level.entries.as_number().or(level.onset.as_number());

@@ -14,7 +14,7 @@
 //! | one line per page against as many lines packed | [`translation`] |
 //! | single loads, the timer's step | [`single`] |
 //! | several chains side by side | [`parallel`] |
-//! | octets per second, and latency meanwhile | [`bandwidth`] |
+//! | bytes per second, and latency meanwhile | [`bandwidth`] |
 //! | time that was taken away | [`noise`] |
 //! | events of a chase | [`events`] |
 //! | the last record, kept for other commands | [`profile`] |

@@ -17,13 +17,13 @@ pub const LEAST_BYTES: u64 = 256 << 10;
 /// So much may be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Octets of the longest chain: whole pages of 4 KiB.
+    /// Bytes of the longest chain: whole pages of 4 KiB.
     pub bytes: u64,
     /// Why it is not longer, in a few words.
     pub reason: String,
 }
 
-/// How much of the `wanted` octets may be taken: no more than `max`, where the user gave one, and
+/// How much of the `wanted` bytes may be taken: no more than `max`, where the user gave one, and
 /// no more than leaves the system, the control groups of this process and its limits `own` room.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub fn limit(
     }
 }
 
-/// A size that a file of /proc tells in KiB, in octets.
+/// A size that a file of /proc tells in KiB, in bytes.
 fn kib(text: &str, key: &str) -> Option<u64> {
     let size = text.lines().find_map(|line| line.strip_prefix(key))?;
     size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)

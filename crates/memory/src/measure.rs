@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! pin the thread; look at the clocks
-//! the page-local curve, which gives the tiers; the random and the sequential one
+//! the page-local curve, which gives the levels; the random and the sequential one
 //! pages and their translation, in memory of their own
-//! per tier: single loads, loads side by side, bandwidth, loads while others read, events
+//! per level: single loads, loads side by side, bandwidth, loads while others read, events
 //! watch the clock
 //! ```
 //!
@@ -45,11 +45,11 @@ pub struct Bench<'a> {
     pub cpu: u32,
     /// All processors that it might have had, ascending.
     pub cpus: Vec<u32>,
-    /// Octets of a cache line.
+    /// Bytes of a cache line.
     pub line: usize,
-    /// Octets of a small page.
+    /// Bytes of a small page.
     pub page: usize,
-    /// Octets of a huge page; `None` where there are none.
+    /// Bytes of a huge page; `None` where there are none.
     pub huge: Option<usize>,
     /// How much memory may be taken, all arenas of a moment together.
     pub limit: Limit,
@@ -61,7 +61,7 @@ pub struct Bench<'a> {
 
 #[cfg(test)]
 impl<'a> Bench<'a> {
-    /// For a second at most, in so many octets.
+    /// For a second at most, in so many bytes.
     pub(crate) fn small(watch: &'a Watch<'a>, bytes: u64) -> Self {
         Self {
             windows: Windows::new(watch, std::time::Duration::from_secs(1)),
@@ -69,7 +69,7 @@ impl<'a> Bench<'a> {
             cpu: 0,
             cpus: vec![0],
             line: 64,
-            page: linerate_linux::page_octets(),
+            page: linerate_linux::page_bytes(),
             huge: None,
             limit: Limit { bytes, reason: String::new() },
             core_ghz: None,
@@ -85,7 +85,7 @@ pub struct Request {
     pub effort: Effort,
     /// The processor to measure on; `None` for the one this runs on.
     pub cpu: Option<u32>,
-    /// The most octets to take; `None` for what the effort and the machine ask for.
+    /// The most bytes to take; `None` for what the effort and the machine ask for.
     pub max_bytes: Option<u64>,
     /// The pages to measure on; `None` for huge ones where there are any.
     pub pages: Option<PageKind>,
@@ -117,7 +117,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     if curves[0].points.is_empty() {
         return Err(MemoryError::Stopped);
     }
-    bench.windows.progress("tiers");
+    bench.windows.progress("levels");
     let replicates = if request.effort == Effort::Quick { FEW } else { MANY };
     let levels = Levels::find(&curves[0], surroundings.last_level(), request.seed, replicates);
     bench.windows.progress("pages");
@@ -142,7 +142,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     };
     let costs = cost::records(&levels, &curves, &measured);
     let found = os_view::Found {
-        tiers: &levels.tiers,
+        levels: &levels.levels,
         unresolved: &levels.unresolved,
         max_bytes: surroundings.arena_bytes as u64,
     };
@@ -152,9 +152,9 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
         pages: translation.pages,
         os_view: os_view::compare(&surroundings.stated, &found),
         curves,
-        tiers: levels.tiers,
+        levels: levels.levels,
         unresolved: levels.unresolved,
-        resolution: linerate_hierarchy::tiers::RESOLUTION,
+        resolution: linerate_hierarchy::steps::RESOLUTION,
         tlb: translation.tlb,
         costs,
         histograms: parts.histograms,
@@ -208,7 +208,7 @@ fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
     wanted.into_iter().map(&mut curve).collect()
 }
 
-/// What is measured of each tier.
+/// What is measured of each level.
 #[derive(Default)]
 struct Parts {
     histograms: Vec<Histogram>,
@@ -233,18 +233,18 @@ impl Parts {
         budget: &Budget,
     ) -> Self {
         let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
-        let (tiers, arena) = (&levels.tiers[..], &mut arena);
+        let (found, arena) = (&levels.levels[..], &mut arena);
         let mut parts = Self::none("not counted in a quick measurement");
         if budget.has(Part::Single) {
             bench.windows.progress("single loads");
-            parts.histograms = stopwatch.measure(bench, arena, tiers, budget.until(Part::Single));
+            parts.histograms = stopwatch.measure(bench, arena, found, budget.until(Part::Single));
         }
         let Bench { windows, line, seed, .. } = bench;
         let (line, seed) = (*line, *seed);
         let deadline = budget.until(Part::Parallel);
         let request = parallel::Request { line, passes: PARALLEL_PASSES, seed, deadline };
         translation.look_again(bench, room);
-        parts.parallel = parallel::measure(windows, arena, tiers, &request);
+        parts.parallel = parallel::measure(windows, arena, found, &request);
         translation.look_again(bench, room);
         let others = bench.cpus.iter().filter(|other| **other != bench.cpu);
         let cpus: Vec<u32> = std::iter::once(&bench.cpu).chain(others).copied().collect();
@@ -252,12 +252,12 @@ impl Parts {
             |part| bandwidth::Request { cpus: &cpus, line, seed, deadline: budget.until(part) };
         if budget.has(Part::Bandwidth) {
             let request = request(Part::Bandwidth);
-            parts.bandwidth = bandwidth::measure(windows, arena, tiers, &request);
+            parts.bandwidth = bandwidth::measure(windows, arena, found, &request);
             translation.look_again(bench, room);
         }
         if budget.has(Part::Loaded) {
             let request = request(Part::Loaded);
-            parts.loaded = bandwidth::loaded(windows, arena, tiers, &request);
+            parts.loaded = bandwidth::loaded(windows, arena, found, &request);
             translation.look_again(bench, room);
         }
         if budget.has(Part::Events) {
@@ -294,7 +294,7 @@ fn count(
     let request = events::Request {
         order: Order::PageLocal,
         sizes: &sizes,
-        tiers: &levels.tiers,
+        levels: &levels.levels,
         tlb: &translation.tlb,
     };
     events::measure(bench, arena, &request, deadline)

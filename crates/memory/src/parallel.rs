@@ -16,7 +16,7 @@ use crate::chase::{Chain, Cursor, Layout};
 use crate::curve::{LEAST_PASSES, middle, of_passes};
 use crate::window::{Plan, Windows};
 use linerate_hierarchy::parallel::{Overlap, Point, overlap};
-use linerate_record::memory::{ChainsPoint, MemoryTier, Order, Parallelism};
+use linerate_record::memory::{ChainsPoint, MemoryLevel, Order, Parallelism};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 use std::time::Instant;
@@ -24,7 +24,7 @@ use std::time::Instant;
 /// How to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// Octets of a line.
+    /// Bytes of a line.
     pub line: usize,
     /// Passes over all numbers of chains; more where a number had no window that counts.
     pub passes: u32,
@@ -34,7 +34,7 @@ pub struct Request {
     pub deadline: Instant,
 }
 
-/// What was found of a tier.
+/// What was found of a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// For the record.
@@ -69,36 +69,36 @@ const WINDOWS: u32 = 4;
 /// what the building left there is gone.
 const WARM_LINES: usize = 1 << 20;
 
-/// Times the latency of a tier above which a load was not served by it.
-const NOT_IN_TIER: f64 = 1.3;
+/// Times the latency of a level above which a load was not served by it.
+const NOT_IN_LEVEL: f64 = 1.3;
 
-/// Measures each of `tiers`, in their order, by page-local chains in `arena`. What the deadline or
+/// Measures each of `levels`, in their order, by page-local chains in `arena`. What the deadline or
 /// a stop cuts short is absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
-    tiers: &[MemoryTier],
+    levels: &[MemoryLevel],
     request: &Request,
 ) -> Vec<Measured> {
-    let sizes = working_sets(tiers, arena.bytes());
-    let mut measured = Vec::with_capacity(tiers.len());
-    for (index, (tier, bytes)) in tiers.iter().zip(sizes).enumerate() {
-        windows.progress(&format!("loads side by side, {}", tier.name));
+    let sizes = working_sets(levels, arena.bytes());
+    let mut measured = Vec::with_capacity(levels.len());
+    for (index, (level, bytes)) in levels.iter().zip(sizes).enumerate() {
+        windows.progress(&format!("loads side by side, {}", level.name));
         let left = request.deadline.saturating_duration_since(Instant::now());
-        let deadline = Instant::now() + left / (tiers.len() - index) as u32;
-        let alone_ns = tier.latency_ns.as_number();
+        let deadline = Instant::now() + left / (levels.len() - index) as u32;
+        let alone_ns = level.latency_ns.as_number();
         let points = bytes.map(|bytes| {
             let walked = Walked {
                 lines: bytes / request.line,
-                is_memory: tier.size_bytes.as_number().is_none(),
+                is_memory: level.size_bytes.as_number().is_none(),
                 most_chains: if index == 0 { IN_REGISTERS } else { u32::MAX },
-                most_ns: NOT_IN_TIER * alone_ns.unwrap_or(f64::INFINITY),
+                most_ns: NOT_IN_LEVEL * alone_ns.unwrap_or(f64::INFINITY),
             };
             points(windows, arena, &walked, &Request { deadline, ..*request })
         });
         let points = points.unwrap_or_default();
         measured.push(record(
-            &tier.name,
+            &level.name,
             bytes,
             &points,
             alone_ns,
@@ -108,16 +108,16 @@ pub fn measure(
     measured
 }
 
-/// Octets that lie in each of `tiers` and not in the one before, in an arena of `most`: between two
-/// sizes their geometric mean, half of the nearest tier, and of memory several times what caches
-/// hold. `None` where the tiers are so near each other, or so large, that there is no such size.
+/// Bytes that lie in each of `levels` and not in the one before, in an arena of `most`: between two
+/// sizes their geometric mean, half of the nearest level, and of memory several times what caches
+/// hold. `None` where the levels are so near each other, or so large, that there is no such size.
 ///
-/// A set of a little more than a tier already misses it: walked in a circle, least recently used
+/// A set of a little more than a level already misses it: walked in a circle, least recently used
 /// lines are gone when they are needed. A factor of two leaves room for other policies.
-pub(crate) fn working_sets(tiers: &[MemoryTier], most: usize) -> Vec<Option<usize>> {
+pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<usize>> {
     let mut before: Option<f64> = None;
-    let set = |tier: &MemoryTier| {
-        let size = tier.size_bytes.as_number();
+    let set = |level: &MemoryLevel| {
+        let size = level.size_bytes.as_number();
         let bytes = match (before, size) {
             (None, None) => Some(most as f64),
             (None, Some(size)) => Some(size / 2.0),
@@ -131,20 +131,20 @@ pub(crate) fn working_sets(tiers: &[MemoryTier], most: usize) -> Vec<Option<usiz
         before = size.or(before);
         fits.map(|bytes| bytes as usize & !(GRAIN - 1)).filter(|&bytes| bytes >= GRAIN)
     };
-    tiers.iter().map(set).collect()
+    levels.iter().map(set).collect()
 }
 
 /// Working sets are multiples of this.
 pub(crate) const GRAIN: usize = 4096;
 
-/// What is walked to measure a tier.
+/// What is walked to measure a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Walked {
     lines: usize,
     /// Whether no cache holds them.
     is_memory: bool,
     most_chains: u32,
-    /// More than this per load, the time of one chain, means that the lines were not in the tier;
+    /// More than this per load, the time of one chain, means that the lines were not in the level;
     /// such times do not count. Slow walks lose lines of a cache that others use too, fast ones do
     /// not.
     most_ns: f64,
@@ -280,10 +280,10 @@ fn places(chain: &Chain<'_>) -> Vec<Cursor> {
     (0..PLACES).map(place).collect()
 }
 
-/// `alone_ns` is the time of a load of one chain, for tiers where no such time counts; `more` says
+/// `alone_ns` is the time of a load of one chain, for levels where no such time counts; `more` says
 /// how there would be more time.
 fn record(
-    tier: &str,
+    level: &str,
     bytes: Option<usize>,
     points: &[Point],
     alone_ns: Option<f64>,
@@ -291,7 +291,7 @@ fn record(
 ) -> Measured {
     let alone = alone_ns.filter(|_| points.first().is_some_and(|point| point.chains > 1));
     let method = match alone {
-        Some(_) => "latency of the tier over the time of a load of many chains",
+        Some(_) => "latency of the level over the time of a load of many chains",
         None => "time of a load of one chain over that of a load of many",
     };
     let alone = alone.map(|ns| Point { chains: 1, passes: vec![ns] });
@@ -305,14 +305,14 @@ fn record(
             Figure { n, ..Figure::exact("loads", value, Tier::Sw, method) }
         }
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
-        (None, None) => absent("no size lies in this tier and clearly not in the one before"),
+        (None, None) => absent("no size lies in this level and clearly not in the one before"),
         (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => {
             absent("a load took longer with more chains than with one: disturbed; run it again")
         }
         (None, Some(_)) => absent(&format!("no time was left, or none undisturbed; {more}")),
     };
     let record = Parallelism {
-        tier: tier.to_owned(),
+        level: level.to_owned(),
         bytes: bytes.unwrap_or(0) as u64,
         points: points.iter().map(chains_point).collect(),
         outstanding: figure,

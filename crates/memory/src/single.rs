@@ -26,7 +26,7 @@ use crate::measure::Bench;
 use fastrand::Rng;
 use interval::{Address, MOST_WRITTEN};
 use linerate_hierarchy::single;
-use linerate_record::memory::{Histogram, MemoryTier, Mode, Order};
+use linerate_record::memory::{Histogram, MemoryLevel, Mode, Order};
 use linerate_record::stats::{CONFIDENCE, median_interval, quantile};
 use linerate_record::{Figure, Tier};
 use std::time::{Duration, Instant};
@@ -62,10 +62,10 @@ const LONGEST_WALK: usize = 1 << 14;
 /// Of so many windows, the fastest, the slope is taken: some thousand samples of each length.
 const QUIET_WINDOWS: usize = 128;
 
-/// Times that each tier has its turn: neighbours on the host come and go.
+/// Times that each level has its turn: neighbours on the host come and go.
 const VISITS: usize = 3;
 
-/// Chains of more octets have one turn: building them takes longer than the turn.
+/// Chains of more bytes have one turn: building them takes longer than the turn.
 const REVISITED: usize = 8 << 20;
 
 const WINDOW: Duration = Duration::from_micros(500);
@@ -73,24 +73,24 @@ const WINDOW: Duration = Duration::from_micros(500);
 /// Lines of a histogram.
 const MOST_BINS: usize = 32;
 
-/// A latency within so much of a tier's is that tier's: tiers are at least twice as far from each
-/// other, as a rule, and a single load is timed to its share of the clock's step.
+/// A latency within so much of a level's is that level's: levels are at least twice as far from
+/// each other, as a rule, and a single load is timed to its share of the clock's step.
 const SAME: f64 = 0.25;
 
 impl Stopwatch {
-    /// A histogram per tier, of a page-local chain in `arena` whose size is well within it. Tiers
+    /// A histogram per level, of a page-local chain in `arena` whose size is well within it. Levels
     /// for which no time is left, or that no chain in the arena is within, have none.
     pub fn measure(
         &self,
         bench: &Bench<'_>,
         arena: &mut Arena,
-        tiers: &[MemoryTier],
+        levels: &[MemoryLevel],
         deadline: Instant,
     ) -> Vec<Histogram> {
         if !self.is_fine_enough() {
             return Vec::new();
         }
-        let sizes = sizes_within(tiers, arena.bytes());
+        let sizes = sizes_within(levels, arena.bytes());
         let mut all: Vec<Samples> = sizes.iter().map(|_| Samples::default()).collect();
         let visits =
             (0..VISITS).flat_map(|visit| sizes.iter().enumerate().map(move |s| (visit, s)));
@@ -103,13 +103,13 @@ impl Stopwatch {
             let seed = bench.seed.wrapping_add(done as u64);
             self.visit(bench, arena, sizes[place].1, &mut all[place], seed, until);
         }
-        let records = sizes.iter().zip(&mut all).filter_map(|(&(tier, bytes), samples)| {
-            self.record(samples, bytes, tier, tiers, bench.seed)
+        let records = sizes.iter().zip(&mut all).filter_map(|(&(level, bytes), samples)| {
+            self.record(samples, bytes, level, levels, bench.seed)
         });
         records.collect()
     }
 
-    /// Times loads along a chain of `bytes` octets.
+    /// Times loads along a chain of `bytes` bytes.
     fn visit(
         &self,
         bench: &Bench<'_>,
@@ -169,8 +169,8 @@ impl Stopwatch {
         &self,
         samples: &mut Samples,
         bytes: usize,
-        tier: &MemoryTier,
-        tiers: &[MemoryTier],
+        level: &MemoryLevel,
+        levels: &[MemoryLevel],
         seed: u64,
     ) -> Option<Histogram> {
         if samples.singles.len() < LEAST_SINGLES {
@@ -187,7 +187,7 @@ impl Stopwatch {
         // Known to the step of the timer, and to what is taken off for it.
         let off = (bias.high - bias.value).max(bias.value - bias.low).max(0.0);
         let modes = single::modes(&bins).into_iter().map(|mode| Mode {
-            name: name_of(mode.at, tier, tiers, step).map(str::to_owned),
+            name: name_of(mode.at, level, levels, step).map(str::to_owned),
             ns: mode.at,
             low_ns: Some((mode.at - step / 2.0 - off).max(0.0)),
             high_ns: Some(mode.at + step / 2.0 + off),
@@ -203,7 +203,7 @@ impl Stopwatch {
         };
         Some(Histogram {
             bytes: bytes as u64,
-            tier: Some(tier.name.clone()),
+            level: Some(level.name.clone()),
             samples: bins.iter().map(|bin| bin.count).sum(),
             bias_ns: Figure::number("ns", bias, Tier::Sw, "reads with no load between, in turn"),
             bins,
@@ -293,14 +293,14 @@ fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
     Some(kept.iter().sum::<f64>() / kept.len() as f64)
 }
 
-/// For each tier the size of a chain well within it, in octets: where it is between the size of the
-/// tier before and its own, in the geometric mean; half the size of the first. One in the last is
-/// eight times as large as the tier before, or as the arena, if that is twice as large at least.
-fn sizes_within(tiers: &[MemoryTier], most: usize) -> Vec<(&MemoryTier, usize)> {
+/// For each level the size of a chain well within it, in bytes: where it is between the size of the
+/// level before and its own, in the geometric mean; half the size of the first. One in the last is
+/// eight times as large as the level before, or as the arena, if that is twice as large at least.
+fn sizes_within(levels: &[MemoryLevel], most: usize) -> Vec<(&MemoryLevel, usize)> {
     let mut before: Option<f64> = None;
     let mut sizes = Vec::new();
-    for tier in tiers {
-        let own = tier.size_bytes.as_number();
+    for level in levels {
+        let own = level.size_bytes.as_number();
         let size = match (before, own) {
             (None, Some(own)) => own / 2.0,
             (Some(before), Some(own)) => (before * own).sqrt(),
@@ -310,32 +310,32 @@ fn sizes_within(tiers: &[MemoryTier], most: usize) -> Vec<(&MemoryTier, usize)> 
         let is_beyond = before.is_none_or(|before| size >= 1.2 * before);
         let is_deep = own.is_some() || before.is_none_or(|before| size >= 2.0 * before);
         if is_beyond && is_deep && size <= most as f64 {
-            sizes.push((tier, size as usize));
+            sizes.push((level, size as usize));
         }
         before = own.or(before);
     }
     sizes
 }
 
-/// The tier whose latency a single load of `ns` shows, timed by a clock of this step: the nearest
+/// The level whose latency a single load of `ns` shows, timed by a clock of this step: the nearest
 /// of those that it can be. Where it can be several, it is that of the chain, `own`, if that is
 /// among them; otherwise nobody knows.
 fn name_of<'a>(
     ns: f64,
-    own: &'a MemoryTier,
-    tiers: &'a [MemoryTier],
+    own: &'a MemoryLevel,
+    levels: &'a [MemoryLevel],
     step: f64,
 ) -> Option<&'a str> {
-    let distance = |tier: &MemoryTier| Some((tier.latency_ns.as_number()? - ns).abs());
-    let can_be = |tier: &&MemoryTier| {
-        let latency = tier.latency_ns.as_number().unwrap_or(f64::NAN);
-        distance(tier).is_some_and(|distance| distance <= (SAME * latency).max(step / 2.0))
+    let distance = |level: &MemoryLevel| Some((level.latency_ns.as_number()? - ns).abs());
+    let can_be = |level: &&MemoryLevel| {
+        let latency = level.latency_ns.as_number().unwrap_or(f64::NAN);
+        distance(level).is_some_and(|distance| distance <= (SAME * latency).max(step / 2.0))
     };
-    let fitting: Vec<&MemoryTier> = tiers.iter().filter(can_be).collect();
+    let fitting: Vec<&MemoryLevel> = levels.iter().filter(can_be).collect();
     match fitting[..] {
         [] => None,
-        [tier] => Some(&tier.name),
-        _ => fitting.iter().find(|tier| tier.name == own.name).map(|tier| tier.name.as_str()),
+        [level] => Some(&level.name),
+        _ => fitting.iter().find(|level| level.name == own.name).map(|level| level.name.as_str()),
     }
 }
 

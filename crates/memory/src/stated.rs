@@ -21,7 +21,7 @@ fn levels(caches: &[Cache]) -> Vec<Level> {
     let for_data = caches.iter().filter(|cache| cache.kind != CacheKind::Instruction);
     let level = |cache: &Cache| Level {
         level: cache.level,
-        bytes: cache.octets.as_ref().copied().map_err(ToString::to_string),
+        bytes: cache.bytes.as_ref().copied().map_err(ToString::to_string),
         shared_by: cache.shared_by.as_ref().map_or(0, Vec::len),
     };
     let mut levels: Vec<Level> = for_data.map(level).collect();

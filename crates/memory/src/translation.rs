@@ -45,7 +45,7 @@ pub struct Translation {
     pub pages: Pages,
     /// The levels that accesses to `used` pages meet, in ns.
     pub levels: Vec<tlb::Level>,
-    /// Octets that an entry of these translates.
+    /// Bytes that an entry of these translates.
     pub page_bytes: u64,
     /// What was measured of small pages.
     small: Vec<tlb::Sample>,
@@ -57,7 +57,7 @@ struct Scale {
     /// Small pages, at most: twice what the second level of any processor we know of holds, and
     /// more with time.
     most_pages: usize,
-    /// Octets of all arenas.
+    /// Bytes of all arenas.
     most_bytes: u64,
     passes: usize,
     /// Times that sizes are added.
@@ -123,12 +123,12 @@ pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translat
     let small_levels = tlb::levels(&small, CONFIDENCE, seed);
     let mut tlb = records(bench, PageKind::Base, &small_levels);
     let (levels, page_bytes) = match (used, pages.verdict, bench.huge) {
-        (PageKind::Huge, PagesVerdict::Work, Some(octets)) => {
+        (PageKind::Huge, PagesVerdict::Work, Some(bytes)) => {
             let wide =
-                measure_by_huge_pages(bench, &scale, room, octets, until(BY_ALL), &mut random);
+                measure_by_huge_pages(bench, &scale, room, bytes, until(BY_ALL), &mut random);
             let levels = tlb::levels(&wide, CONFIDENCE, seed);
             tlb.extend(records(bench, PageKind::Huge, &levels));
-            (levels, octets)
+            (levels, bytes)
         }
         (PageKind::Huge, ..) if !huge.is_empty() => {
             (in_pieces(tlb::levels(&huge, CONFIDENCE, seed), &small_levels), bench.page)
@@ -154,7 +154,7 @@ const AGAIN: Duration = Duration::from_millis(40);
 const MOST_AGAIN: f64 = 2048.0;
 
 impl Translation {
-    /// Looks for the edge of the first level once more, if it is not told, in `room` octets of
+    /// Looks for the edge of the first level once more, if it is not told, in `room` bytes of
     /// memory: who took entries may rest by now. Takes 40 ms or so.
     pub fn look_again(&mut self, bench: &Bench<'_>, room: u64) {
         let known = tlb::levels(&self.small, CONFIDENCE, bench.seed);
@@ -213,7 +213,7 @@ fn measure_by_small_pages(
     let Some(mut small) = Strided::new(bench, PageKind::Base, bench.page, most) else {
         return (Vec::new(), Vec::new(), None);
     };
-    let offered = bench.huge.filter(|octets| *octets as u64 <= room / 2).map(|_| PageKind::Huge);
+    let offered = bench.huge.filter(|bytes| *bytes as u64 <= room / 2).map(|_| PageKind::Huge);
     let mut huge = offered.and_then(|kind| Strided::new(bench, kind, bench.page, most));
     let sizes = tlb::start(most as u64);
     let mut deadline = ends.usual;
@@ -247,15 +247,15 @@ fn measure_by_huge_pages(
     bench: &Bench<'_>,
     scale: &Scale,
     room: u64,
-    octets: usize,
+    bytes: usize,
     deadline: Instant,
     random: &mut Rng,
 ) -> Vec<tlb::Sample> {
-    let most = fitting(room, octets, bench.line);
+    let most = fitting(room, bytes, bench.line);
     if most < LEAST_HUGE {
         return Vec::new();
     }
-    let Some(mut wide) = Strided::new(bench, PageKind::Huge, octets, most) else {
+    let Some(mut wide) = Strided::new(bench, PageKind::Huge, bytes, most) else {
         return Vec::new();
     };
     for pass in 0..scale.passes {
@@ -334,7 +334,7 @@ fn note(level: &tlb::Level) -> Option<String> {
     }
 }
 
-/// An arena of `bytes` octets, if it is to be had.
+/// An arena of `bytes` bytes, if it is to be had.
 fn arena(bench: &Bench<'_>, bytes: usize, kind: PageKind) -> Option<Arena> {
     Arena::new(bytes, kind, bench.windows.watch.stop()).ok()
 }

@@ -2,7 +2,7 @@
 //! Windows of a measurement of memory: clean ones ([`linerate_trial::clean`]), counted, and at most
 //! 2 ms long so that most are left alone; of several the fastest ([`linerate_trial::best`]).
 
-use linerate_machine::ticks::{is_invariant, ticks_per_second};
+use linerate_machine::ticks::{is_invariant, ticks_per_s};
 use linerate_trial::best::{self, best_of};
 use linerate_trial::{Clock, Machine, Watch, time};
 use std::cell::Cell;
@@ -26,7 +26,7 @@ pub struct Windows<'a> {
 /// does not run at one rate, so that a tick has no length.
 pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
     let is_told = is_invariant() && cycles_per_tick > 0.0;
-    is_told.then(|| cycles_per_tick * ticks_per_second() / 1e9)
+    is_told.then(|| cycles_per_tick * ticks_per_s() / 1e9)
 }
 
 /// What to measure until when.

@@ -91,14 +91,14 @@ fn given_costs(
 }
 
 fn line(fields: &Fields) -> Option<Line> {
-    Some(Line { bits_per_second: fields.number("rate")?, ports: fields.integer("ports")? })
+    Some(Line { bits_per_s: fields.number("rate")?, ports: fields.integer("ports")? })
 }
 
 fn source(fields: &Fields, kinds: &[SourceSpec], mistakes: &mut Vec<Mistake>) -> Option<Source> {
     match fields.variant? {
         "capture" => Some(Source::Capture {
             file: fields.text("file")?.to_owned(),
-            buffer_octets: fields.integer("buffer_octets")?,
+            buffer_bytes: fields.integer("buffer_bytes")?,
         }),
         "generator" => generator(fields, mistakes),
         kind => {
@@ -111,34 +111,34 @@ fn source(fields: &Fields, kinds: &[SourceSpec], mistakes: &mut Vec<Mistake>) ->
 /// A source of a kind that is not built in.
 fn registered(fields: &Fields, spec: &SourceSpec, mistakes: &mut Vec<Mistake>) -> Option<Source> {
     let params = fields.params(spec.params)?;
-    let buffer_octets = fields.integer("buffer_octets")?;
+    let buffer_bytes = fields.integer("buffer_bytes")?;
     mistakes.extend(
-        (spec.check)(&params, buffer_octets).into_iter().map(|misfit| {
+        (spec.check)(&params, buffer_bytes).into_iter().map(|misfit| {
             Mistake::new(&fields.place(misfit.param), misfit.message).help(misfit.help)
         }),
     );
     let file = fields.text("file")?.to_owned();
-    Some(Source::Registered(SourceUse { kind: spec.kind.to_owned(), file, buffer_octets, params }))
+    Some(Source::Registered(SourceUse { kind: spec.kind.to_owned(), file, buffer_bytes, params }))
 }
 
 fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
     let sizes: Vec<u32> = fields.integers("sizes")?;
-    let buffer_octets: u32 = fields.integer("buffer_octets")?;
-    let long = sizes.iter().enumerate().filter(|&(_, &size)| size > buffer_octets);
+    let buffer_bytes: u32 = fields.integer("buffer_bytes")?;
+    let long = sizes.iter().enumerate().filter(|&(_, &size)| size > buffer_bytes);
     for (index, size) in long {
         let at = if fields.is_given("sizes") {
             fields.item_place("sizes", index)
         } else {
-            fields.place("buffer_octets")
+            fields.place("buffer_bytes")
         };
-        let misfit = Misfit::too_long("sizes", *size, buffer_octets);
+        let misfit = Misfit::too_long("sizes", *size, buffer_bytes);
         mistakes.push(Mistake::new(&at, misfit.message).help(misfit.help));
     }
     Some(Source::Generator {
         sizes,
         flows: fields.integer("flows")?,
         seed: fields.integer("seed")?,
-        buffer_octets,
+        buffer_bytes,
     })
 }
 
@@ -224,23 +224,23 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
     let Some(section) = file.section("mapping") else {
         return Some(Mapping::merged(stages.len()));
     };
-    let strands = section.sections("strands")?;
-    if !names_in_order(section, strands, stages, mistakes)? {
+    let workers = section.sections("workers")?;
+    if !names_in_order(section, workers, stages, mistakes)? {
         return None;
     }
-    let mut segments = Vec::with_capacity(strands.len());
+    let mut segments = Vec::with_capacity(workers.len());
     let mut end = 0;
-    for strand in strands {
+    for worker in workers {
         let start = end;
-        end += strand.texts("stages")?.len();
-        let cpus = if strand.is_given("cpus") { strand.integers("cpus")? } else { Vec::new() };
-        segments.push(Segment { stages: start..end, replicas: strand.integer("replicas")?, cpus });
+        end += worker.texts("stages")?.len();
+        let cpus = if worker.is_given("cpus") { worker.integers("cpus")? } else { Vec::new() };
+        segments.push(Segment { stages: start..end, replicas: worker.integer("replicas")?, cpus });
     }
     let mapping = Mapping { segments };
     let specs: Vec<_> = stages.iter().map(|stage| stage.spec).collect::<Option<_>>()?;
     let refusals = mapping.check(&specs).err().unwrap_or_default();
     mistakes.extend(refusals.iter().map(|refusal| {
-        let at = refusal_place(refusal, section, strands);
+        let at = refusal_place(refusal, section, workers);
         match refusal {
             Refusal::GlobalState { stage, .. } => {
                 let name = stages[*stage].name.as_deref().unwrap_or_default();
@@ -252,13 +252,13 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
     Some(mapping)
 }
 
-/// Whether the strands name every stage once and in order; `None` where that cannot be told.
+/// Whether the workers name every stage once and in order; `None` where that cannot be told.
 ///
 /// Then the runs are consecutive too: the names in a row are a strictly rising sequence that holds
 /// every stage, which only the stages in a row are.
 fn names_in_order(
     section: &Fields,
-    strands: &[Fields],
+    workers: &[Fields],
     stages: &[Stage],
     mistakes: &mut Vec<Mistake>,
 ) -> Option<bool> {
@@ -269,18 +269,18 @@ fn names_in_order(
     }
     let mut order = Order { known: &known, seen: Vec::new() };
     let mistakes_before = mistakes.len();
-    for strand in strands {
-        for (index, name) in strand.texts("stages")?.iter().enumerate() {
+    for worker in workers {
+        for (index, name) in worker.texts("stages")?.iter().enumerate() {
             if let Err((message, help)) = order.accept(name) {
-                let at = strand.item_place("stages", index);
+                let at = worker.item_place("stages", index);
                 mistakes.push(Mistake::new(&at, message).help(help));
             }
         }
     }
     for (_, name) in known.iter().enumerate().filter(|(stage, _)| !order.seen.contains(stage)) {
-        let message = format!("stage {} is on no strand", shown(name));
-        let mistake = Mistake::new(&section.place("strands"), message);
-        mistakes.push(mistake.help("strands must hold every stage"));
+        let message = format!("stage {} is on no worker", shown(name));
+        let mistake = Mistake::new(&section.place("workers"), message);
+        mistakes.push(mistake.help("workers must hold every stage"));
     }
     Some(mistakes.len() == mistakes_before)
 }
@@ -306,14 +306,14 @@ impl Order<'_> {
         let again = self.seen.contains(&stage);
         self.seen.push(stage);
         if again {
-            let message = format!("stage {} is on a strand already", shown(name));
-            return Err((message, "to run it on several strands, give one replicas".to_owned()));
+            let message = format!("stage {} is on a worker already", shown(name));
+            return Err((message, "to run it on several workers, give one replicas".to_owned()));
         }
         match last.filter(|&last| last > stage) {
             Some(last) => {
                 let (name, last) = (shown(name), shown(self.known[last]));
                 let message = format!("stage {name} comes before {last} in the path");
-                Err((message, "strands must keep the order of the stages".to_owned()))
+                Err((message, "workers must keep the order of the stages".to_owned()))
             }
             None => Ok(()),
         }
@@ -321,20 +321,20 @@ impl Order<'_> {
 }
 
 /// Where in the file a refused mapping is at fault.
-fn refusal_place(refusal: &Refusal, section: &Fields, strands: &[Fields]) -> Range<usize> {
+fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Range<usize> {
     let (segment, key, index) = match *refusal {
         Refusal::NotConsecutive { segment } => (segment, "stages", None),
-        Refusal::NotCovered { .. } => return section.place("strands"),
+        Refusal::NotCovered { .. } => return section.place("workers"),
         Refusal::NoReplica { segment }
         | Refusal::GlobalState { segment, .. }
-        | Refusal::TooManyStrands { segment, .. } => (segment, "replicas", None),
+        | Refusal::TooManyWorkers { segment, .. } => (segment, "replicas", None),
         Refusal::CpuCount { segment, .. } => (segment, "cpus", None),
         Refusal::CpuTwice { segment, index, .. } => (segment, "cpus", Some(index)),
     };
-    match (strands.get(segment), index) {
-        (Some(strand), Some(index)) => strand.item_place(key, index),
-        (Some(strand), None) => strand.place(key),
-        (None, _) => section.place("strands"),
+    match (workers.get(segment), index) {
+        (Some(worker), Some(index)) => worker.item_place(key, index),
+        (Some(worker), None) => worker.place(key),
+        (None, _) => section.place("workers"),
     }
 }
 

@@ -2,7 +2,7 @@
 //! What the stages of a path cost where no run can tell: the section `[costs]`.
 //!
 //! Two ways of saying it, which one stage may have both of. Nanoseconds of a packet, for processors
-//! on which the work of a strand takes as long whoever its neighbours are. And instructions, misses
+//! on which the work of a worker takes as long whoever its neighbours are. And instructions, misses
 //! and stalls of a packet, for processors whose strands share a pipe cycle by cycle.
 //!
 //! With costs, a path may name *foreign* stages: of a kind that this build does not have. Such a
@@ -13,7 +13,7 @@
 //! Left out: what the figures mean for a mapping.
 
 use crate::fields::Fields;
-use crate::keys::MAX_STRANDS;
+use crate::keys::MAX_WORKERS;
 use crate::problem::{Mistake, shown};
 use crate::spec::{StageSpec, State};
 use crate::suggest;
@@ -53,7 +53,7 @@ pub struct GivenCosts {
     pub stages: Vec<GivenCost>,
     /// Handing a packet to the sink; `None` where the last stage has it in its own.
     pub sink: Option<GivenCost>,
-    /// Strands that run beside the path and take none of its packets.
+    /// Workers that run beside the path and take none of its packets.
     pub neighbours: Vec<Neighbour>,
 }
 
@@ -76,7 +76,7 @@ pub struct GivenCost {
     pub assumed: Vec<String>,
 }
 
-/// What a strand spends on a packet that reaches a stage, in units of the processor.
+/// What a worker spends on a packet that reaches a stage, in units of the processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GivenWork {
     /// Instructions.
@@ -85,7 +85,7 @@ pub struct GivenWork {
     pub l1_misses: f64,
     /// Those of them that miss the second cache too.
     pub l2_misses: f64,
-    /// Nanoseconds that the strand stands still for reads and writes of devices.
+    /// Nanoseconds that the worker stands still for reads and writes of devices.
     pub io_ns: f64,
     /// Cycles lost per instruction to what counters do not tell: branches, buffers, dependences.
     pub bubble_cycles: f64,
@@ -95,11 +95,11 @@ pub struct GivenWork {
     pub poll_ns: f64,
     /// Instructions of every turn, packet or not, for something else: polling a second input.
     pub turn_instructions: f64,
-    /// Nanoseconds that the strand stands still for that.
+    /// Nanoseconds that the worker stands still for that.
     pub turn_ns: f64,
 }
 
-/// What a strand beside the path does.
+/// What a worker beside the path does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idling {
     /// Polls an input on which nothing comes.
@@ -108,7 +108,7 @@ pub enum Idling {
     Spins,
 }
 
-/// Strands that run beside the path and take none of its packets.
+/// Workers that run beside the path and take none of its packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbour {
     /// What reports call it.
@@ -351,8 +351,8 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
             ns: of("ns"),
         });
     }
-    if taken.len() > MAX_STRANDS {
-        let message = format!("{} neighbours; at most {MAX_STRANDS} are possible", taken.len());
+    if taken.len() > MAX_WORKERS {
+        let message = format!("{} neighbours; at most {MAX_WORKERS} are possible", taken.len());
         mistakes.push(Mistake::new(&section.place("neighbours"), message));
     }
     Some(all)

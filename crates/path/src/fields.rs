@@ -21,9 +21,9 @@ pub(crate) enum Read {
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub(crate) read: Read,
-    /// Octets of the value; `None` for a default.
+    /// Bytes of the value; `None` for a default.
     pub(crate) at: Option<Range<usize>>,
-    /// Octets of the entries of a list.
+    /// Bytes of the entries of a list.
     pub(crate) items: Vec<Range<usize>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Field {
 /// what depends on the value is left unchecked.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
-    /// Octets of the head of the section, or of the inline table.
+    /// Bytes of the head of the section, or of the inline table.
     pub(crate) at: Range<usize>,
     /// The chosen variant.
     pub(crate) variant: Option<&'static str>,

@@ -9,13 +9,13 @@ mod costs;
 
 use crate::model::SELECTED;
 use crate::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, StageSpec};
-pub use crate::spec::{MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS};
+pub use crate::spec::{MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
 
 /// Stages of one path at most.
 pub const MAX_STAGES: usize = 16;
 
-/// Strands of one path at most, all replicas counted.
-pub const MAX_STRANDS: usize = 64;
+/// Workers of one path at most, all replicas counted.
+pub const MAX_WORKERS: usize = 64;
 
 /// Largest number of a processor: Linux on x86 can be built for 8192 of them (`NR_CPUS`).
 const MAX_CPU: i64 = 8191;
@@ -23,11 +23,11 @@ const MAX_CPU: i64 = 8191;
 /// Longest run in seconds, 30 days.
 pub(crate) const MAX_SECONDS: f64 = 30.0 * 86_400.0;
 
-/// Frame sizes of the simple Internet mix: IP packets of 40, 576 and 1500 octets at 7:4:1, the
+/// Frame sizes of the simple Internet mix: IP packets of 40, 576 and 1500 bytes at 7:4:1, the
 /// proportion router tests have agreed on by custom (RFC 6985 standardises a notation for mixes, no
-/// mix). With the 14 octets of the Ethernet header, and the smallest padded, frames have 60, 590
-/// and 1514 octets. The order spreads the sizes, so that any few packets in a row resemble the mix.
-pub const IMIX_OCTETS: [u32; 12] = [60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590];
+/// mix). With the 14 bytes of the Ethernet header, and the smallest padded, frames have 60, 590
+/// and 1514 bytes. The order spreads the sizes, so that any few packets in a row resemble the mix.
+pub const IMIX_BYTES: [u32; 12] = [60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590];
 
 /// One key.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,7 +68,7 @@ pub enum Kind {
     Duration,
     /// How fast packets are offered: a word, a packet rate or a bit rate.
     OfferedRate,
-    /// Frame sizes in octets: a number, a list of numbers, or `"imix"`.
+    /// Frame sizes in bytes: a number, a list of numbers, or `"imix"`.
     Sizes,
     /// Numbers of processors.
     Processors,
@@ -164,7 +164,7 @@ impl Variant {
 
     fn of_source(spec: &SourceSpec) -> Self {
         let params = spec.params.iter().map(Key::of_param);
-        let keys = std::iter::once(CAPTURE_FILE).chain(params).chain([BUFFER_OCTETS]).collect();
+        let keys = std::iter::once(CAPTURE_FILE).chain(params).chain([BUFFER_BYTES]).collect();
         Self { kind: spec.kind, help: spec.help, keys }
     }
 }
@@ -282,7 +282,7 @@ pub static FILE: Section = Section {
         key("source", Kind::Table(&SOURCE), REQUIRED, "", ""),
         key("stage", Kind::Tables(&STAGE), REQUIRED, "", ""),
         key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
-        key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one strand"), "", ""),
+        key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one worker"), "", ""),
         key("run", Kind::Table(&RUN), Omitted::EmptySection, "", ""),
         key("costs", Kind::Table(&costs::COSTS), Omitted::Means("a run must tell"), "", ""),
     ],
@@ -304,11 +304,11 @@ static LINE: Section = Section {
     ],
 };
 
-const BUFFER_OCTETS: Key = key(
-    "buffer_octets",
-    integer(MIN_FRAME_OCTETS as i64, MAX_BUFFER_OCTETS as i64),
+const BUFFER_BYTES: Key = key(
+    "buffer_bytes",
+    integer(MIN_FRAME_BYTES as i64, MAX_BUFFER_BYTES as i64),
     number(2048),
-    "Octets of the longest frame a buffer holds; longer ones are rejected and counted.",
+    "Bytes of the longest frame a buffer holds; longer ones are rejected and counted.",
     "",
 );
 
@@ -319,7 +319,7 @@ static SOURCE: Section = Section {
     title: "[source]",
     help: "Where packets come from.",
     variants: Variants::Sources(&[
-        ("capture", "A pcap or pcapng file, replayed from memory.", &[CAPTURE_FILE, BUFFER_OCTETS]),
+        ("capture", "A pcap or pcapng file, replayed from memory.", &[CAPTURE_FILE, BUFFER_BYTES]),
         (
             "generator",
             "UDP packets made to measure.",
@@ -328,7 +328,7 @@ static SOURCE: Section = Section {
                     "sizes",
                     Kind::Sizes,
                     text("imix"),
-                    "Octets of the frames without check sequence, used in turn. \
+                    "Bytes of the frames without check sequence, used in turn. \
                      \"imix\" is 60, 590 and 1514 at 7:4:1.",
                     "",
                 ),
@@ -340,7 +340,7 @@ static SOURCE: Section = Section {
                     "Start of the random addresses and ports.",
                     "",
                 ),
-                BUFFER_OCTETS,
+                BUFFER_BYTES,
             ],
         ),
     ]),
@@ -394,19 +394,19 @@ static SINK: Section = Section {
 
 static MAPPING: Section = Section {
     title: "[mapping]",
-    help: "Which stages run on which strand.",
+    help: "Which stages run on which worker.",
     variants: Variants::None,
     keys: &[key(
-        "strands",
-        Kind::Tables(&STRAND),
+        "workers",
+        Kind::Tables(&WORKER),
         REQUIRED,
         "",
         "[{ stages = [\"parse\", \"verify\"] }]",
     )],
 };
 
-static STRAND: Section = Section {
-    title: "strands of [mapping]",
+static WORKER: Section = Section {
+    title: "workers of [mapping]",
     help: "One inline table per run of consecutive stages; together they hold every stage, in \
            order.",
     variants: Variants::None,
@@ -415,14 +415,14 @@ static STRAND: Section = Section {
             "stages",
             Kind::StageNames,
             REQUIRED,
-            "Names of the stages that share the strand.",
+            "Names of the stages that share the worker.",
             "[\"parse\", \"verify\"]",
         ),
         key(
             "replicas",
-            integer(1, MAX_STRANDS as i64),
+            integer(1, MAX_WORKERS as i64),
             number(1),
-            "Strands that do this same work, each for its own flows.",
+            "Workers that do this same work, each for its own flows.",
             "",
         ),
         key(
@@ -460,14 +460,14 @@ static RUN: Section = Section {
             "ring",
             Kind::PowerOfTwo { min: 2, max: 65_536 },
             number(256),
-            "Packets a ring between two strands holds.",
+            "Packets a ring between two workers holds.",
             "",
         ),
         key(
             "full_ring",
             Kind::Param(ParamKind::Word(&["wait", "drop"])),
             text("wait"),
-            "What a strand does when the next ring has no room.",
+            "What a worker does when the next ring has no room.",
             "",
         ),
     ],

@@ -3,7 +3,7 @@
 //!
 //! Whether the machine has the processors a mapping names is not asked here.
 
-use crate::keys::MAX_STRANDS;
+use crate::keys::MAX_WORKERS;
 use crate::model::{Mapping, Segment, StageUse};
 use crate::spec::{StageSpec, State};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub enum Refusal {
     },
     /// The segments do not end with the last stage.
     NotCovered {
-        /// The first stage on no strand, or the number of stages when there are too many.
+        /// The first stage on no worker, or the number of stages when there are too many.
         stage: usize,
     },
     /// A segment has no replica.
@@ -57,12 +57,12 @@ pub enum Refusal {
         /// Its kind.
         kind: &'static str,
     },
-    /// The segment brings the strands over [`MAX_STRANDS`].
-    TooManyStrands {
+    /// The segment brings the workers over [`MAX_WORKERS`].
+    TooManyWorkers {
         /// The segment, from 0.
         segment: usize,
-        /// Strands up to and with it.
-        strands: usize,
+        /// Workers up to and with it.
+        workers: usize,
     },
 }
 
@@ -81,15 +81,15 @@ impl fmt::Display for Refusal {
                 write!(f, "{cpus} processors for {replicas} replicas; name one for each, or none")
             }
             Self::CpuTwice { cpu, .. } => {
-                write!(f, "processor {cpu} is named twice; a strand needs one of its own")
+                write!(f, "processor {cpu} is named twice; a worker needs one of its own")
             }
             Self::GlobalState { kind, .. } => write!(
                 f,
                 "a '{kind}' stage keeps one state for all packets, so it must not be replicated; \
-                 give it a strand of its own with replicas = 1"
+                 give it a worker of its own with replicas = 1"
             ),
-            Self::TooManyStrands { strands, .. } => {
-                write!(f, "{strands} strands; at most {MAX_STRANDS} are possible")
+            Self::TooManyWorkers { workers, .. } => {
+                write!(f, "{workers} workers; at most {MAX_WORKERS} are possible")
             }
         }
     }
@@ -105,17 +105,17 @@ impl Mapping {
     pub fn check(&self, stages: &[StageSpec]) -> Result<(), Vec<Refusal>> {
         let mut refusals = Vec::new();
         let mut end = 0;
-        let mut strands = 0;
+        let mut workers = 0;
         let mut cpus = BTreeSet::new();
         for (index, segment) in self.segments.iter().enumerate() {
             if segment.stages.start != end || segment.stages.is_empty() {
                 refusals.push(Refusal::NotConsecutive { segment: index });
             }
             end = segment.stages.end;
-            let before = strands;
-            strands += segment.replicas as usize;
-            if before <= MAX_STRANDS && strands > MAX_STRANDS {
-                refusals.push(Refusal::TooManyStrands { segment: index, strands });
+            let before = workers;
+            workers += segment.replicas as usize;
+            if before <= MAX_WORKERS && workers > MAX_WORKERS {
+                refusals.push(Refusal::TooManyWorkers { segment: index, workers });
             }
             segment.check_replicas(index, stages, &mut refusals);
             segment.check_cpus(index, &mut cpus, &mut refusals);

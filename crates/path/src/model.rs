@@ -4,18 +4,18 @@
 pub use crate::params::{Params, Value};
 use std::ops::Range;
 
-/// Octets on the wire beside the captured frame: 4 of FCS, 8 of preamble, 12 of inter-packet gap.
-pub const WIRE_OVERHEAD_OCTETS: u64 = 24;
+/// Bytes on the wire beside the captured frame: 4 of FCS, 8 of preamble, 12 of inter-packet gap.
+pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
 /// What [`Path::kernels`] says where the best variant of each kernel is to be called.
 pub const SELECTED: &str = "selected";
 
-/// A packet path: where packets come from, what is done to them, on which strands.
+/// A packet path: where packets come from, what is done to them, on which workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     /// The name of the path.
     pub name: String,
-    /// The variant of checksum and copy that strands call, by name; [`SELECTED`] leaves the choice
+    /// The variant of checksum and copy that workers call, by name; [`SELECTED`] leaves the choice
     /// to the program. Whether there is such a variant is not checked here.
     pub kernels: String,
     /// The line the path is meant to keep up with.
@@ -26,7 +26,7 @@ pub struct Path {
     pub stages: Vec<StageUse>,
     /// Where the packets go.
     pub sink: Sink,
-    /// Which stages run on which strand.
+    /// Which stages run on which worker.
     pub mapping: Mapping,
     /// How the path is run.
     pub run: RunOptions,
@@ -36,16 +36,15 @@ pub struct Path {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
     /// Bits per second of one port, preamble and gap included.
-    pub bits_per_second: f64,
+    pub bits_per_s: f64,
     /// Ports that feed the path.
     pub ports: u32,
 }
 
 impl Line {
-    /// Packets per second over all ports when frames have `mean_octets` octets (without FCS).
-    pub fn packets_per_second(&self, mean_octets: f64) -> f64 {
-        self.bits_per_second * f64::from(self.ports)
-            / (8.0 * (mean_octets + WIRE_OVERHEAD_OCTETS as f64))
+    /// Packets per second over all ports when frames have `mean_bytes` bytes (without FCS).
+    pub fn packets_per_second(&self, mean_bytes: f64) -> f64 {
+        self.bits_per_s * f64::from(self.ports) / (8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64))
     }
 }
 
@@ -56,31 +55,31 @@ pub enum Source {
     Capture {
         /// The file, relative to the file that describes the path.
         file: String,
-        /// Largest frame a buffer holds, in octets; longer ones are rejected and counted.
-        buffer_octets: u32,
+        /// Largest frame a buffer holds, in bytes; longer ones are rejected and counted.
+        buffer_bytes: u32,
     },
     /// UDP packets made to measure.
     Generator {
-        /// Frame sizes in octets, without FCS, used in turn.
+        /// Frame sizes in bytes, without FCS, used in turn.
         sizes: Vec<u32>,
         /// Number of distinct flows.
         flows: u32,
         /// Seed of the addresses and ports.
         seed: u64,
-        /// Largest frame a buffer holds, in octets.
-        buffer_octets: u32,
+        /// Largest frame a buffer holds, in bytes.
+        buffer_bytes: u32,
     },
     /// What a registered kind makes of the packets of a capture.
     Registered(SourceUse),
 }
 
 impl Source {
-    /// Largest frame a buffer holds, in octets.
-    pub fn buffer_octets(&self) -> u32 {
+    /// Largest frame a buffer holds, in bytes.
+    pub fn buffer_bytes(&self) -> u32 {
         match self {
-            Self::Capture { buffer_octets, .. }
-            | Self::Generator { buffer_octets, .. }
-            | Self::Registered(SourceUse { buffer_octets, .. }) => *buffer_octets,
+            Self::Capture { buffer_bytes, .. }
+            | Self::Generator { buffer_bytes, .. }
+            | Self::Registered(SourceUse { buffer_bytes, .. }) => *buffer_bytes,
         }
     }
 
@@ -108,8 +107,8 @@ pub struct SourceUse {
     pub kind: String,
     /// The capture, relative to the file that describes the path.
     pub file: String,
-    /// Largest frame a buffer holds, in octets.
-    pub buffer_octets: u32,
+    /// Largest frame a buffer holds, in bytes.
+    pub buffer_bytes: u32,
     /// Its parameters; defaults are filled in, and what has none may be absent.
     pub params: Params,
 }
@@ -139,32 +138,32 @@ pub struct StageUse {
     pub params: Params,
 }
 
-/// Which stages run on which strand.
+/// Which stages run on which worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
     /// Runs of consecutive stages, in order, covering all stages. Rings stand between them.
     pub segments: Vec<Segment>,
 }
 
-/// Consecutive stages that share a strand, and how many strands do the same work.
+/// Consecutive stages that share a worker, and how many workers do the same work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// Indices into [`Path::stages`].
     pub stages: Range<usize>,
-    /// Strands that run these stages, each for its own flows. At least 1.
+    /// Workers that run these stages, each for its own flows. At least 1.
     pub replicas: u32,
     /// Processors to pin the replicas to, one each; empty leaves the choice to the program.
     pub cpus: Vec<u32>,
 }
 
 impl Mapping {
-    /// All of `stages` stages on one strand.
+    /// All of `stages` stages on one worker.
     pub fn merged(stages: usize) -> Self {
         Self { segments: vec![Segment { stages: 0..stages, replicas: 1, cpus: Vec::new() }] }
     }
 
-    /// Strands the mapping needs.
-    pub fn strands(&self) -> usize {
+    /// Workers the mapping needs.
+    pub fn workers(&self) -> usize {
         self.segments.iter().map(|s| s.replicas as usize).sum()
     }
 }
@@ -184,7 +183,7 @@ pub enum Rate {
     Capture,
 }
 
-/// What a strand does when the next ring has no room.
+/// What a worker does when the next ring has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullRing {
     /// Wait for room.

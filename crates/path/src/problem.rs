@@ -22,7 +22,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The problem that lies at the octets `at` of `text`. Offsets outside the text count as its
+    /// The problem that lies at the bytes `at` of `text`. Offsets outside the text count as its
     /// end, offsets within a character as the character.
     pub(crate) fn at(text: &str, at: &Range<usize>, message: String, help: Option<String>) -> Self {
         let start = char_boundary(text, at.start.max(byte_order_mark(text)));
@@ -126,7 +126,7 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// A mistake by the octets it is about.
+/// A mistake by the bytes it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub(crate) at: Range<usize>,
@@ -151,7 +151,7 @@ pub(crate) fn line_start(text: &str, offset: usize) -> usize {
     if start == 0 { byte_order_mark(text).min(offset) } else { start }
 }
 
-/// Octets of the byte order mark the text begins with, if it does.
+/// Bytes of the byte order mark the text begins with, if it does.
 fn byte_order_mark(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }

@@ -5,8 +5,8 @@
 //! stage that must not be replicated) is left to [`read`](crate::check::read), and so are the units
 //! of rates and times.
 
-use crate::keys::{FILE, Key, Kind, MAX_BUFFER_OCTETS, MAX_STAGES, MAX_STRANDS};
-use crate::keys::{MIN_FRAME_OCTETS, Omitted, Section, Variant};
+use crate::keys::{FILE, Key, Kind, MAX_BUFFER_BYTES, MAX_STAGES, MAX_WORKERS};
+use crate::keys::{MIN_FRAME_BYTES, Omitted, Section, Variant};
 use crate::spec::{Default, Kinds, ParamKind};
 use crate::value::IMIX;
 use serde_json::{Map, Value, json};
@@ -106,7 +106,7 @@ fn value(kind: &Kind, kinds: Kinds<'_>) -> Value {
             json!({ "enum": powers.filter(|n| (min..=max).contains(n)).collect::<Vec<_>>() })
         }
         Kind::Sizes => {
-            let size = integer(i64::from(MIN_FRAME_OCTETS), i64::from(MAX_BUFFER_OCTETS));
+            let size = integer(i64::from(MIN_FRAME_BYTES), i64::from(MAX_BUFFER_BYTES));
             let list = json!({ "type": "array", "items": size, "minItems": 1 });
             json!({ "oneOf": [{ "const": IMIX }, size, list] })
         }
@@ -120,9 +120,9 @@ fn value(kind: &Kind, kinds: Kinds<'_>) -> Value {
         Kind::Table(inner) => section(inner, kinds),
         Kind::Tables(inner) => {
             let items = section(inner, kinds);
-            // There are costs of the ends too, and neighbours as strands.
+            // There are costs of the ends too, and neighbours as workers.
             let of_costs = inner.title.starts_with("[[costs.");
-            let most = if of_costs { MAX_STRANDS } else { MAX_STAGES };
+            let most = if of_costs { MAX_WORKERS } else { MAX_STAGES };
             json!({ "type": "array", "items": items, "minItems": 1, "maxItems": most })
         }
     }

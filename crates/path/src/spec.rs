@@ -6,13 +6,13 @@
 
 use crate::params::{Params, Value};
 
-/// Smallest frame without its check sequence, in octets: Ethernet frames have at least 64 octets
-/// with it (IEEE 802.3, 3.2.7), and captures and buffers leave its 4 octets out.
-pub const MIN_FRAME_OCTETS: u32 = 60;
+/// Smallest frame without its check sequence, in bytes: Ethernet frames have at least 64 bytes
+/// with it (IEEE 802.3, 3.2.7), and captures and buffers leave its 4 bytes out.
+pub const MIN_FRAME_BYTES: u32 = 60;
 
-/// Largest `buffer_octets`: offsets in a packet are 16 bits wide, and 128 octets in front of the
+/// Largest `buffer_bytes`: offsets in a packet are 16 bits wide, and 128 bytes in front of the
 /// frame stay free for headers put on later.
-pub const MAX_BUFFER_OCTETS: u32 = u16::MAX as u32 - 128;
+pub const MAX_BUFFER_BYTES: u32 = u16::MAX as u32 - 128;
 
 /// How a stage depends on packets that went before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub struct StageSpec {
 }
 
 /// A kind of source that makes its packets of those of a capture. Beside its parameters it has the
-/// keys `file` and `buffer_octets` of every such source.
+/// keys `file` and `buffer_bytes` of every such source.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceSpec {
     /// The word for `kind = "..."`.
@@ -127,7 +127,7 @@ pub struct SourceSpec {
     /// buffer holds, in bytes, too.
     pub check: fn(&Params, u32) -> Vec<Misfit>,
     /// The bytes of each frame, where they do not depend on the capture.
-    pub frame_octets: fn(&Params) -> Option<u32>,
+    pub frame_bytes: fn(&Params) -> Option<u32>,
 }
 
 /// Parameters that do not go together.
@@ -143,13 +143,11 @@ pub struct Misfit {
 
 impl Misfit {
     /// Frames of so many bytes do not fit a buffer.
-    pub fn too_long(param: &'static str, octets: u32, buffer_octets: u32) -> Self {
+    pub fn too_long(param: &'static str, bytes: u32, buffer_bytes: u32) -> Self {
         Self {
             param,
-            message: format!(
-                "frames of {octets} octets do not fit buffer_octets = {buffer_octets}"
-            ),
-            help: format!("raise buffer_octets (at most {MAX_BUFFER_OCTETS}) or make them shorter"),
+            message: format!("frames of {bytes} bytes do not fit buffer_bytes = {buffer_bytes}"),
+            help: format!("raise buffer_bytes (at most {MAX_BUFFER_BYTES}) or make them shorter"),
         }
     }
 }

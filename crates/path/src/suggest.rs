@@ -56,13 +56,13 @@ mod tests {
 
     #[test]
     fn finds_what_was_meant_and_no_more() {
-        let keys = ["rate", "burst", "ring", "full_ring", "buffer_octets", "time"];
+        let keys = ["rate", "burst", "ring", "full_ring", "buffer_bytes", "time"];
         for (written, meant) in [
             ("ratee", Some("rate")),
             ("Rate", Some("rate")),
             ("brust", Some("burst")),
             ("full-ring", Some("full_ring")),
-            ("buffer", Some("buffer_octets")),
+            ("buffer", Some("buffer_bytes")),
             ("tiem", Some("time")),
             ("buffs", None),
             ("buxx", None),

@@ -4,7 +4,7 @@
 //! Sections are not values; they are walked where the whole file is checked.
 
 use crate::fields::{Field, Read};
-use crate::keys::{IMIX_OCTETS, Key, Kind, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS};
+use crate::keys::{IMIX_BYTES, Key, Kind, MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
 use crate::model::Value;
 use crate::parse;
 use crate::problem::{Mistake, shown};
@@ -16,7 +16,7 @@ use toml::de::DeValue;
 
 type Given<'t> = Spanned<DeValue<'t>>;
 
-/// The word for [`IMIX_OCTETS`].
+/// The word for [`IMIX_BYTES`].
 pub(crate) const IMIX: &str = "imix";
 
 /// Reads a value, or says everything that is wrong with it.
@@ -69,7 +69,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
             let words = suggest::list(parse::rate_words());
             format!("{words}, or a rate with its unit")
         }
-        Kind::Sizes => format!("a number of octets, a list of them, or '{IMIX}'"),
+        Kind::Sizes => format!("a number of bytes, a list of them, or '{IMIX}'"),
         Kind::Processors => "a list of processor numbers".to_owned(),
         Kind::StageNames => "a list of names of stages".to_owned(),
         Kind::Table(_) => "a section".to_owned(),
@@ -301,15 +301,15 @@ fn quantity<T>(
 
 /// Frame sizes; whether they fit the buffers is checked with the whole.
 fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
-    let (min, max) = (i64::from(MIN_FRAME_OCTETS), i64::from(MAX_BUFFER_OCTETS));
+    let (min, max) = (i64::from(MIN_FRAME_BYTES), i64::from(MAX_BUFFER_BYTES));
     let explained = |mistake: Mistake| {
         let why = format!(
-            "frames are counted without their 4 octets of check sequence, so the smallest has {min}"
+            "frames are counted without their 4 bytes of check sequence, so the smallest has {min}"
         );
         if mistake.help.is_none() { mistake.help(why) } else { mistake }
     };
     let read = match given.get_ref() {
-        DeValue::String(text) if text == IMIX => Ok(IMIX_OCTETS.map(i64::from).to_vec()),
+        DeValue::String(text) if text == IMIX => Ok(IMIX_BYTES.map(i64::from).to_vec()),
         DeValue::String(text) => Err(vec![unknown_word(key, given, text, [IMIX])]),
         DeValue::Integer(_) => ranged(key, given, min, max).map(|size| vec![size]),
         _ => integers(key, given, min, max).and_then(|list| filled(key, list, given)),

@@ -8,7 +8,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 /// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own, the
 /// kernels of `path`, and the capture where `path` has it: a file in another folder names it
 /// otherwise. Everything else stays as it is: comments, order, spacing, line ends. Comments within
-/// the list of strands go with the list.
+/// the list of workers go with the list.
 ///
 /// # Errors
 /// When `text` is no TOML or holds something else than a section at `mapping`, `run` or `source`;
@@ -26,10 +26,10 @@ pub fn with_mapping(
     if path.kernels != SELECTED || document.contains_key("kernels") {
         replace(document.as_table_mut(), "kernels", Value::from(path.kernels.as_str()));
     }
-    let strands = Value::Array(strands(path, mapping));
+    let workers = Value::Array(workers(path, mapping));
     let capture = path.source.file().map(|file| ("source", "file", Value::from(file.as_str())));
     let burst = ("run", "burst", Value::from(i64::from(burst)));
-    for (name, key, value) in capture.into_iter().chain([("mapping", "strands", strands), burst]) {
+    for (name, key, value) in capture.into_iter().chain([("mapping", "workers", workers), burst]) {
         let section = document.entry(name).or_insert_with(new_section);
         let section = section.as_table_like_mut();
         let section = section.ok_or_else(|| refused(&format!("'{name}' is no section"), 0..0))?;
@@ -78,13 +78,13 @@ fn as_the_user_wrote(text: &str, mut written: String) -> String {
     written
 }
 
-/// The value of `strands`: one line per segment.
-fn strands(path: &Path, mapping: &Mapping) -> Array {
+/// The value of `workers`: one line per segment.
+fn workers(path: &Path, mapping: &Mapping) -> Array {
     let mut array: Array = mapping
         .segments
         .iter()
         .map(|segment| {
-            let mut value = Value::InlineTable(strand(path, segment));
+            let mut value = Value::InlineTable(worker(path, segment));
             value.decor_mut().set_prefix("\n  ");
             value
         })
@@ -94,7 +94,7 @@ fn strands(path: &Path, mapping: &Mapping) -> Array {
     array
 }
 
-fn strand(path: &Path, segment: &Segment) -> InlineTable {
+fn worker(path: &Path, segment: &Segment) -> InlineTable {
     let stages = path.stages.get(segment.stages.clone()).unwrap_or_default();
     let mut table = InlineTable::new();
     table.insert("stages", stages.iter().map(|stage| stage.name.as_str()).collect());

@@ -7,7 +7,7 @@
 //! mapping of all that the path and the processors allow, which the model finds exactly
 //! (see `partition`): no mapping has a higher predicted rate at the same burst size.
 //!
-//! Left out: which processor a strand is pinned to, and orders of stages other than the given one.
+//! Left out: which processor a worker is pinned to, and orders of stages other than the given one.
 
 use crate::costs::Costs;
 use crate::model::{Environment, Prediction, Terms, predict};
@@ -19,7 +19,7 @@ use linerate_record::tune::RuledOut;
 use std::ops::Range;
 
 /// Burst sizes tried on the best mapping. Below 8 every ring operation is paid nearly alone; 256
-/// packets of 1500 octets fill a second-level cache of 512 KiB.
+/// packets of 1500 bytes fill a second-level cache of 512 KiB.
 const BURSTS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 
 /// What another burst size must be predicted to gain, relative, to be proposed: less is below what
@@ -133,7 +133,7 @@ fn rate(proposal: &Proposal) -> f64 {
 
 /// Highest prediction first; among equals the smaller mapping.
 pub fn order(proposals: &mut [Proposal]) {
-    let size = |p: &Proposal| (p.mapping.strands(), p.mapping.segments.len(), p.burst);
+    let size = |p: &Proposal| (p.mapping.workers(), p.mapping.segments.len(), p.burst);
     proposals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(size(a).cmp(&size(b))));
 }
 
@@ -183,7 +183,7 @@ impl Search<'_> {
         format!("`{}` {ONE_STATE}", self.shape.stages[stage].0)
     }
 
-    /// `name` of everything that takes more than one strand on a machine that has but one.
+    /// `name` of everything that takes more than one worker on a machine that has but one.
     fn one_cpu(&self, list: &mut List<'_>, name: &str) -> bool {
         let one = self.env.cpus < 2;
         if one {
@@ -213,17 +213,17 @@ impl Search<'_> {
         if self.stages() < 2 || self.one_cpu(list, "split") {
             return;
         }
-        let strands = self.env.cpus.min(self.stages());
+        let workers = self.env.cpus.min(self.stages());
         let load = |stages, replicas| self.terms.load(stages, replicas);
-        let cuts = minimax(self.stages(), strands, |_| 1, load).into_iter().enumerate().skip(1);
+        let cuts = minimax(self.stages(), workers, |_| 1, load).into_iter().enumerate().skip(1);
         for (index, parts) in cuts {
             let name = format!("split in {} at the balanced points", index + 1);
             list.add(name, parts.unwrap_or_default().into_iter().map(whole).collect());
         }
     }
 
-    /// The stages from the first to the last global one on a strand of their own, what stands
-    /// before and behind them on the remaining strands.
+    /// The stages from the first to the last global one on a worker of their own, what stands
+    /// before and behind them on the remaining workers.
     fn split_off_global(&self, list: &mut List<'_>) {
         let is_global = |&i: &usize| self.shape.stages[i].1 == State::Global;
         let Some(first) = (0..self.stages()).find(is_global) else {
@@ -256,7 +256,7 @@ impl Search<'_> {
         list.add(name, parts.map(|(stages, replicas)| segment(stages, replicas)).collect());
     }
 
-    /// More strands for the segment of the baseline that limits it in the model.
+    /// More workers for the segment of the baseline that limits it in the model.
     fn relieve(&self, list: &mut List<'_>) {
         let baseline = unpinned(list.baseline);
         if baseline.segments.len() < 2 {
@@ -265,7 +265,7 @@ impl Search<'_> {
         let limit = predict(&baseline, self.burst, self.costs, self.env).bottleneck;
         let stages = baseline.segments[limit].stages.clone();
         let name = format!("replicate `{}` only", self.names(stages.clone()));
-        let spare = self.env.cpus.saturating_sub(baseline.strands()) as u32;
+        let spare = self.env.cpus.saturating_sub(baseline.workers()) as u32;
         if let Some(stage) = self.global(stages) {
             list.rule_out(name, self.forbids(stage));
         } else if spare == 0 {
@@ -280,12 +280,12 @@ impl Search<'_> {
         }
     }
 
-    /// Fewer strands than the baseline has, at the least cost.
+    /// Fewer workers than the baseline has, at the least cost.
     fn merge_light(&self, list: &mut List<'_>) {
-        for strands in (1..list.baseline.strands()).rev() {
-            let merged = nearest_feasible(list.baseline, strands, Some(self.costs));
-            if merged.strands() <= self.env.cpus {
-                let name = format!("merge the lightest, {} strands left", merged.strands());
+        for workers in (1..list.baseline.workers()).rev() {
+            let merged = nearest_feasible(list.baseline, workers, Some(self.costs));
+            if merged.workers() <= self.env.cpus {
+                let name = format!("merge the lightest, {} workers left", merged.workers());
                 list.add(name, merged.segments);
             }
         }
@@ -297,16 +297,16 @@ impl Search<'_> {
         let max_replicas = |stages| self.max_replicas(stages);
         let cuts = minimax(self.stages(), self.env.cpus, max_replicas, load);
         let rated = cuts.into_iter().flatten().map(|parts| {
-            let strands = parts.iter().map(|p| p.replicas as usize).sum();
+            let workers = parts.iter().map(|p| p.replicas as usize).sum();
             let loads = parts.iter().map(|p| self.terms.load(p.atoms.clone(), p.replicas));
-            (self.terms.rate(loads.fold(0.0, f64::max), strands), parts)
+            (self.terms.rate(loads.fold(0.0, f64::max), workers), parts)
         });
         let better = |best: (f64, Vec<Part>), next: (f64, Vec<Part>)| {
             if next.0 > best.0 { next } else { best }
         };
         if let Some((_, parts)) = rated.reduce(better) {
-            let strands: u32 = parts.iter().map(|p| p.replicas).sum();
-            let name = format!("cut and replicate for balance, {strands} strands");
+            let workers: u32 = parts.iter().map(|p| p.replicas).sum();
+            let name = format!("cut and replicate for balance, {workers} workers");
             list.add(name, parts.into_iter().map(whole).collect());
         }
     }
@@ -341,16 +341,16 @@ pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
     Mapping { segments: segments.collect() }
 }
 
-/// `mapping` itself if it has no more than `cpus` strands; otherwise the mapping that comes from it
+/// `mapping` itself if it has no more than `cpus` workers; otherwise the mapping that comes from it
 /// by merging neighbouring segments and taking away replicas and has the smallest largest load.
 ///
 /// Loads are costs of stages shared among replicas; without costs every stage counts the same. A
 /// merged segment never has more replicas than any of its parts had, so that a stage which may not
-/// be replicated is not. Processors to pin to are dropped, since there are fewer strands. `cpus` 0
+/// be replicated is not. Processors to pin to are dropped, since there are fewer workers. `cpus` 0
 /// is taken as 1.
 pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -> Mapping {
     let cpus = cpus.max(1);
-    if mapping.strands() <= cpus {
+    if mapping.workers() <= cpus {
         return mapping.clone();
     }
     let given = &mapping.segments;
@@ -367,16 +367,16 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
         let loads = parts.iter().map(|p| load(p.atoms.clone(), p.replicas));
         loads.fold(0.0, f64::max)
     };
-    // Among equal loads the last, which has the most strands, is nearest to what was given.
+    // Among equal loads the last, which has the most workers, is nearest to what was given.
     let best = cuts.into_iter().flatten().min_by(|a, b| {
-        let strands = |parts: &Vec<Part>| parts.iter().map(|p| p.replicas).sum::<u32>();
-        largest(a).total_cmp(&largest(b)).then(strands(b).cmp(&strands(a)))
+        let workers = |parts: &Vec<Part>| parts.iter().map(|p| p.replicas).sum::<u32>();
+        largest(a).total_cmp(&largest(b)).then(workers(b).cmp(&workers(a)))
     });
     match best {
         Some(parts) => Mapping {
             segments: parts.into_iter().map(|p| segment(stages_of(p.atoms), p.replicas)).collect(),
         },
-        // One strand is always feasible, so this is a mapping without segments.
+        // One worker is always feasible, so this is a mapping without segments.
         None => mapping.clone(),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Costs are ticks of the timestamp counter per packet *entering the path*. A stage behind a filter
 //! that drops half the packets is weighed by half, so that costs of different stages add up to the
-//! cost of a strand. What rings cost is left out: it belongs to a mapping, not to a stage.
+//! cost of a worker. What rings cost is left out: it belongs to a mapping, not to a stage.
 
 use crate::profile::{Profile, Which, inner};
 use linerate_path::model::Path;
@@ -45,8 +45,8 @@ pub struct Costs {
     pub sink: StageCost,
     /// Packets per burst in that run.
     pub burst: u32,
-    /// Strands that ran at the same time in that run, and slowed each other.
-    pub strands: usize,
+    /// Workers that ran at the same time in that run, and slowed each other.
+    pub workers: usize,
 }
 
 /// Why no costs could be taken from a run.
@@ -102,7 +102,7 @@ impl Costs {
             stages: stages.collect::<Result<_, _>>()?,
             sink: stage_cost(&profile, "sink", Which::Sink)?,
             burst,
-            strands: run.strands.len(),
+            workers: run.workers.len(),
         })
     }
 
@@ -173,7 +173,7 @@ impl MemoryCheck {
         let (Some(cold), Some(warm)) = (Profile::new(normal), Profile::new(hot)) else {
             return Self { stages: Vec::new() };
         };
-        let names = normal.strands.iter().flat_map(|s| inner(&s.stages));
+        let names = normal.workers.iter().flat_map(|s| inner(&s.stages));
         let mut unique: Vec<&str> = Vec::new();
         for stage in names {
             if !unique.contains(&stage.name.as_str()) {

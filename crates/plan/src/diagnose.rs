@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which stage limits a measured run.
 //!
-//! The strand that limits a path never waits: those before it wait for room, those behind it wait
+//! The worker that limits a path never waits: those before it wait for room, those behind it wait
 //! for packets. So:
 //!
 //! ```text
-//! busy(strand)   = busy / (busy + starved + blocked)      time the system took away is no evidence
-//! leader         = of each segment, the replica with the largest busy(strand)
+//! busy(worker)   = busy / (busy + starved + blocked)      time the system took away is no evidence
+//! leader         = of each segment, the replica with the largest busy(worker)
 //! saturated      = segments whose leader has busy >= SATURATED and whose ring drops nothing
 //! none saturated -> the source sets the rate, if the first segment waits for packets, nobody waits
 //!                   for room and the source has a rate; otherwise cannot tell
@@ -14,7 +14,7 @@
 //!                   it was never seen waiting only because its processor was taken away
 //! several        -> the one with the largest load, if its interval lies above the next one's;
 //!                   otherwise cannot tell
-//! stage          = of that strand, the one with the most ticks per packet entering the strand
+//! stage          = of that worker, the one with the most ticks per packet entering the worker
 //! ```
 //!
 //! Shares of time come from all of the run, service times from clean windows only; the two are
@@ -22,38 +22,38 @@
 //! run, not what another mapping would gain: that is the model's part.
 
 use crate::profile::{Profile, Segment, service_time, stage_time};
-use linerate_record::run::{RunReport, StrandReport, TimeShares};
+use linerate_record::run::{RunReport, TimeShares, WorkerReport};
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{Finding, Limit};
 
-/// A strand that waits less than a twentieth of its running time counts as never waiting. A
+/// A worker that waits less than a twentieth of its running time counts as never waiting. A
 /// bottleneck waits a little after each preemption of a neighbour and at the edges of bursts; a
-/// strand 5 % from the bottleneck is one whose relief would gain next to nothing by itself.
+/// worker 5 % from the bottleneck is one whose relief would gain next to nothing by itself.
 const SATURATED: f64 = 0.95;
 
 /// Waiting for room below this share is jitter: a ring that fills now and then under bursts.
 const STRAY_BLOCKED: f64 = 0.02;
 
-/// A ring that drops more than this share of its packets is full, and the strand before it would
+/// A ring that drops more than this share of its packets is full, and the worker before it would
 /// wait if it were told to.
 const STRAY_DROPS: f64 = 0.01;
 
-/// Replicas whose busy shares differ by more than this are called uneven: a fifth of a strand
+/// Replicas whose busy shares differ by more than this are called uneven: a fifth of a worker
 /// idles.
 const UNEVEN: f64 = 0.20;
 
-/// Clean windows a strand needs. The range of six holds the median with 1 - 2^-5 = 97 %, of five
+/// Clean windows a worker needs. The range of six holds the median with 1 - 2^-5 = 97 %, of five
 /// only with 94 %, less than the 95 % that intervals promise.
 const MIN_CLEAN_WINDOWS: u64 = 6;
 
-/// With several strands, more windows than this share lost on one of them make the waiting of the
-/// others say more about the system than about the path. A strand by itself waits for nobody.
+/// With several workers, more windows than this share lost on one of them make the waiting of the
+/// others say more about the system than about the path. A worker by itself waits for nobody.
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
 /// Names what limits `run`, or says why that cannot be told; and says where its packets ended if
 /// none came through.
 ///
-/// A source without a rate of its own never sets the rate: where all strands wait for packets, its
+/// A source without a rate of its own never sets the rate: where all workers wait for packets, its
 /// queues held each other back. A record that is silent about the source is taken to have a rate.
 pub fn diagnose(run: &RunReport) -> Finding {
     let mut finding = by_waiting(run);
@@ -67,7 +67,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
     finding
 }
 
-/// What the waiting of the strands says.
+/// What the waiting of the workers says.
 fn by_waiting(run: &RunReport) -> Finding {
     let Some(profile) = Profile::new(run) else {
         return cannot_tell("no packet got through the path");
@@ -94,15 +94,15 @@ fn by_waiting(run: &RunReport) -> Finding {
     }
 }
 
-/// Every strand waits and the source has packets at any rate: one line feeds all its queues, and
+/// Every worker waits and the source has packets at any rate: one line feeds all its queues, and
 /// none may run far ahead of the slowest.
 fn held_back(run: &RunReport) -> Finding {
-    let lost = |strand: &&StrandReport| strand.time_or_zero().lost;
-    let most = run.strands.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
-    let (name, lost) = most.map_or(("", 0.0), |strand| (strand.name.as_str(), lost(&strand)));
+    let lost = |worker: &&WorkerReport| worker.time_or_zero().lost;
+    let most = run.workers.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
+    let (name, lost) = most.map_or(("", 0.0), |worker| (worker.name.as_str(), lost(&worker)));
     cannot_tell(&format!(
-        "the source has packets at any rate, and yet every strand waits: strands fed side by side \
-         wait for the slowest, which is now one, now another (strand {name} lost its processor {} \
+        "the source has packets at any rate, and yet every worker waits: workers fed side by side \
+         wait for the slowest, which is now one, now another (worker {name} lost its processor {} \
          of the time); measure again when nothing else runs",
         percent(lost),
     ))
@@ -111,7 +111,7 @@ fn held_back(run: &RunReport) -> Finding {
 /// The replica of a segment that waits least.
 struct Leader<'a> {
     segment: &'a Segment<'a>,
-    strand: &'a StrandReport,
+    worker: &'a WorkerReport,
     busy: f64,
     /// Ticks per packet of the path.
     load: Option<Estimate>,
@@ -129,42 +129,42 @@ impl Leader<'_> {
 }
 
 fn leader<'a>(profile: &Profile<'_>, segment: &'a Segment<'a>) -> Leader<'a> {
-    let by_busy = |a: &&&StrandReport, b: &&&StrandReport| {
+    let by_busy = |a: &&&WorkerReport, b: &&&WorkerReport| {
         let later = b.replica.cmp(&a.replica);
         busy_share(a).total_cmp(&busy_share(b)).then(later)
     };
-    // `Profile` makes no segment without a strand.
-    let strand = segment.strands.iter().max_by(by_busy).copied().unwrap_or(segment.strands[0]);
-    let busy = busy_share(strand);
-    Leader { segment, strand, busy, load: profile.load(segment, strand) }
+    // `Profile` makes no segment without a worker.
+    let worker = segment.workers.iter().max_by(by_busy).copied().unwrap_or(segment.workers[0]);
+    let busy = busy_share(worker);
+    Leader { segment, worker, busy, load: profile.load(segment, worker) }
 }
 
-/// Busy time as a share of the time in which the strand ran.
-fn busy_share(strand: &StrandReport) -> f64 {
-    let time = strand.time_or_zero();
+/// Busy time as a share of the time in which the worker ran.
+fn busy_share(worker: &WorkerReport) -> f64 {
+    let time = worker.time_or_zero();
     running_share(&time, time.busy)
 }
 
-/// `part` as a share of the time in which the strand ran.
+/// `part` as a share of the time in which the worker ran.
 fn running_share(time: &TimeShares, part: f64) -> f64 {
     let running = time.busy + time.starved + time.blocked;
     if running > 0.0 { part / running } else { 0.0 }
 }
 
 fn too_little_evidence(run: &RunReport) -> Option<String> {
-    for strand in &run.strands {
-        let (total, lost) = (strand.windows.total, strand.windows.lost_to_preemption);
+    for worker in &run.workers {
+        let (total, lost) = (worker.windows.total, worker.windows.preempted);
         let clean = total.saturating_sub(lost);
-        let name = &strand.name;
+        let name = &worker.name;
         if clean < MIN_CLEAN_WINDOWS {
             return Some(format!(
-                "strand {name} was left alone in {clean} of {total} windows, fewer than \
+                "worker {name} was left alone in {clean} of {total} windows, fewer than \
                  {MIN_CLEAN_WINDOWS}"
             ));
         }
-        if run.strands.len() > 1 && lost as f64 > MAX_LOST_WINDOWS * total as f64 {
+        if run.workers.len() > 1 && lost as f64 > MAX_LOST_WINDOWS * total as f64 {
             return Some(format!(
-                "strand {name} was preempted in {lost} of {total} windows, so that the waiting of \
+                "worker {name} was preempted in {lost} of {total} windows, so that the waiting of \
                  the others shows the system, not the path"
             ));
         }
@@ -176,17 +176,17 @@ fn cannot_tell(reason: &str) -> Finding {
     Finding {
         limit: Limit::CannotTell,
         bottleneck: None,
-        strand: None,
+        worker: None,
         sentence: format!("cannot tell what limits the path: {reason}"),
     }
 }
 
 fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
     format!(
-        "strands {} and {} both work {} and {} of their running time, and their {} and {} ticks \
+        "workers {} and {} both work {} and {} of their running time, and their {} and {} ticks \
          per packet of the path are within each other's intervals",
-        first.strand.name,
-        second.strand.name,
+        first.worker.name,
+        second.worker.name,
         percent(first.busy),
         percent(second.busy),
         first.load_value().round(),
@@ -196,70 +196,70 @@ fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
 
 fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     format!(
-        "strand {} never waits (busy {} of its running time), but strand {} works more per packet \
+        "worker {} never waits (busy {} of its running time), but worker {} works more per packet \
          of the path ({} against {} ticks): processor time was taken away ({} and {} of it)",
-        first.strand.name,
+        first.worker.name,
         percent(first.busy),
-        other.strand.name,
+        other.worker.name,
         other.load_value().round(),
         first.load_value().round(),
-        percent(first.strand.time_or_zero().lost),
-        percent(other.strand.time_or_zero().lost),
+        percent(first.worker.time_or_zero().lost),
+        percent(other.worker.time_or_zero().lost),
     )
 }
 
-/// No strand is saturated: either all wait for packets, or the waiting moves about.
+/// No worker is saturated: either all wait for packets, or the waiting moves about.
 fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let by_busy = |a: &&Leader<'_>, b: &&Leader<'_>| a.busy.total_cmp(&b.busy);
     let Some(busiest) = leaders.iter().max_by(by_busy) else {
-        return cannot_tell("the run has no strand");
+        return cannot_tell("the run has no worker");
     };
     let share = percent(busiest.busy);
-    let blocked = run.strands.iter().map(|s| {
+    let blocked = run.workers.iter().map(|s| {
         let time = s.time_or_zero();
         running_share(&time, time.blocked)
     });
     let most_blocked = blocked.fold(0.0, f64::max);
-    let first = &leaders[0].strand.time_or_zero();
+    let first = &leaders[0].worker.time_or_zero();
     let waits_for_source = running_share(first, first.starved) > 1.0 - SATURATED;
     let dropping = leaders.iter().any(|l| l.segment.dropped_behind > STRAY_DROPS);
     if !waits_for_source || most_blocked > STRAY_BLOCKED || dropping {
         return cannot_tell(&format!(
-            "no strand works {} of its running time (strand {} comes nearest with {share}), and \
+            "no worker works {} of its running time (worker {} comes nearest with {share}), and \
              yet some wait for room (up to {})",
             percent(SATURATED),
-            busiest.strand.name,
+            busiest.worker.name,
             percent(most_blocked),
         ));
     }
     Finding {
         limit: Limit::Offered,
         bottleneck: None,
-        strand: None,
+        worker: None,
         sentence: format!(
-            "the source sets the rate: every strand waits for packets, and the busiest, {}, works \
+            "the source sets the rate: every worker waits for packets, and the busiest, {}, works \
              {share} of its running time (tier sw)",
-            busiest.strand.name
+            busiest.worker.name
         ),
     }
 }
 
 fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
-    let strand = leader.strand;
-    let timed = strand.stages.iter().filter_map(|s| Some((&s.name, stage_time(strand, s)?)));
+    let worker = leader.worker;
+    let timed = worker.stages.iter().filter_map(|s| Some((&s.name, stage_time(worker, s)?)));
     let mut stages: Vec<(&String, Estimate)> = timed.collect();
     stages.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
-    let whole = service_time(strand).map_or(f64::NAN, |t| t.value);
+    let whole = service_time(worker).map_or(f64::NAN, |t| t.value);
     let Some((name, ticks)) = stages.first().filter(|_| whole > 0.0) else {
         return cannot_tell(&format!(
-            "strand {} never waits, but the service times of its stages are missing",
-            strand.name
+            "worker {} never waits, but the service times of its stages are missing",
+            worker.name
         ));
     };
     let mut sentence = format!(
-        "`{name}` limits the path: strand {} is busy {} of its running time and `{name}` takes \
+        "`{name}` limits the path: worker {} is busy {} of its running time and `{name}` takes \
          {:.0} % of its {whole:.0} ticks per packet (tier sw)",
-        strand.name,
+        worker.name,
         percent(leader.busy),
         100.0 * ticks.value / whole,
     );
@@ -271,32 +271,32 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     Finding {
         limit: Limit::Processing,
         bottleneck: Some((*name).clone()),
-        strand: Some(strand.name.clone()),
+        worker: Some(worker.name.clone()),
         sentence,
     }
 }
 
 /// How the segments next to the bottleneck wait, where there are any.
 fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
-    let here = leader.strand.segment;
+    let here = leader.worker.segment;
     let mut text = String::new();
-    if let Some(before) = leaders.iter().rfind(|l| l.strand.segment < here) {
-        let time = &before.strand.time_or_zero();
+    if let Some(before) = leaders.iter().rfind(|l| l.worker.segment < here) {
+        let time = &before.worker.time_or_zero();
         let blocked = percent(running_share(time, time.blocked));
-        text += &format!("; strand {} before it is blocked {blocked}", before.strand.name);
+        text += &format!("; worker {} before it is blocked {blocked}", before.worker.name);
     }
-    if let Some(behind) = leaders.iter().find(|l| l.strand.segment > here) {
-        let time = &behind.strand.time_or_zero();
+    if let Some(behind) = leaders.iter().find(|l| l.worker.segment > here) {
+        let time = &behind.worker.time_or_zero();
         let starved = percent(running_share(time, time.starved));
-        text += &format!("; strand {} behind it is starved {starved}", behind.strand.name);
+        text += &format!("; worker {} behind it is starved {starved}", behind.worker.name);
     }
     text
 }
 
 /// Says so when the replicas of the bottleneck are not equally loaded.
 fn uneven(leader: &Leader<'_>) -> String {
-    let busy = |s: &&&StrandReport| busy_share(s);
-    let idlest = leader.segment.strands.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));
+    let busy = |s: &&&WorkerReport| busy_share(s);
+    let idlest = leader.segment.workers.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));
     match idlest {
         Some(idle) if leader.busy - busy(&idle) > UNEVEN => format!(
             "; the load is uneven: its replica {} is busy only {}",

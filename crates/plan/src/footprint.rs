@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which tier of the memory the packets of a path lie in, and what that costs.
+//! Which level of the memory the packets of a path lie in, and what that costs.
 //!
 //! A source goes round its frames and copies each into a buffer, so frames and buffers are what a
 //! path touches again and again whatever its stages do. By the sizes that `linerate memory` found:
 //!
 //! ```text
-//! share  = (frames + buffers) / queues of the source: what one strand meets at least
-//! home   = the nearest tier that holds `share`
+//! share  = (frames + buffers) / queues of the source: what one worker meets at least
+//! home   = the nearest level that holds `share`
 //! cost   = a load from there, with its translation in the worst place, by the upper end of its
 //!          interval
 //! ```
@@ -15,10 +15,10 @@
 //! helps. So there is none where one of the places was not measured, or from below only. Whether a
 //! stage waits at all is evidence of another kind, a run with few packets beside one with all of
 //! them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] puts the two together. Left out:
-//! tables of the stages, whose octets only they know.
+//! tables of the stages, whose bytes only they know.
 
 use crate::costs::{Costs, StageCost};
-use linerate_record::memory::{MemoryReport, MemoryTier};
+use linerate_record::memory::{MemoryLevel, MemoryReport};
 use linerate_record::run::PacketsHome;
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Tier};
@@ -26,9 +26,9 @@ use linerate_record::{Figure, Tier};
 /// What the packets of a path take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// Octets of the frames that the source goes round.
+    /// Bytes of the frames that the source goes round.
     pub frames: u64,
-    /// Octets of all buffers: the most that may be touched.
+    /// Bytes of all buffers: the most that may be touched.
     pub buffers: u64,
     /// Queues of the source, among which both are divided.
     pub queues: u32,
@@ -37,10 +37,10 @@ pub struct Footprint {
 /// Where the packets of a path lie.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Home {
-    /// Octets that one strand meets.
+    /// Bytes that one worker meets.
     pub bytes: u64,
-    /// The tier they lie in, by name.
-    pub tier: String,
+    /// The level they lie in, by name.
+    pub level: String,
     /// The most that a load from there waits; why that cannot be told.
     pub wait: Result<Wait, String>,
     /// What to make of it, where they exceed the second cache or one beyond it.
@@ -89,31 +89,32 @@ impl Unknown {
 /// Why that cannot be told.
 pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<Home, String> {
     let bytes = (footprint.frames + footprint.buffers) / u64::from(footprint.queues.max(1));
-    let size = |tier: &MemoryTier| tier.size_bytes.as_number();
-    let holds = |tier: &MemoryTier| size(tier).is_none_or(|size| bytes as f64 <= size);
-    let place = memory.tiers.iter().position(holds).ok_or("the profile has no tier that large")?;
+    let size = |level: &MemoryLevel| level.size_bytes.as_number();
+    let holds = |level: &MemoryLevel| size(level).is_none_or(|size| bytes as f64 <= size);
+    let place =
+        memory.levels.iter().position(holds).ok_or("the profile has no level that large")?;
     let covers = |from: u64, to: u64| (from..to).contains(&bytes);
     if let Some(part) = memory.unresolved.iter().find(|u| covers(u.from_bytes, u.to_bytes)) {
         let size = memory_size(bytes as f64);
         return Err(format!("the profile cannot tell what {size} meet: {}", part.sentence));
     }
-    let tier = &memory.tiers[place];
-    let wait = worst(memory, tier);
+    let level = &memory.levels[place];
+    let wait = worst(memory, level);
     // What exceeds the first cache alone costs little, and nearly everything does.
-    let before = place.checked_sub(1).filter(|before| *before > 0).map(|b| &memory.tiers[b]);
+    let before = place.checked_sub(1).filter(|before| *before > 0).map(|b| &memory.levels[b]);
     let sentence = before.and_then(|before| {
         let parts = Footprint { queues: footprint.queues.max(1), ..*footprint };
-        Some(sentence(&parts, (before, size(before)?), (tier, &wait), age))
+        Some(sentence(&parts, (before, size(before)?), (level, &wait), age))
     });
-    Ok(Home { bytes, tier: tier.name.clone(), wait, sentence })
+    Ok(Home { bytes, level: level.name.clone(), wait, sentence })
 }
 
-/// The most that a load from a tier waits: of all places of its translation, the dearest; where
+/// The most that a load from a level waits: of all places of its translation, the dearest; where
 /// these were not measured, its own time.
-fn worst(memory: &MemoryReport, tier: &MemoryTier) -> Result<Wait, String> {
-    let costs = memory.costs.iter().filter(|cost| cost.tier == tier.name);
+fn worst(memory: &MemoryReport, level: &MemoryLevel) -> Result<Wait, String> {
+    let costs = memory.costs.iter().filter(|cost| cost.level == level.name);
     let mut figures: Vec<_> = costs.map(|cost| (&cost.ns, &cost.cycles)).collect();
-    figures.push((&tier.latency_ns, &tier.latency_cycles));
+    figures.push((&level.latency_ns, &level.latency_cycles));
     let mut most = Wait { ns: 0.0, cycles: Some(0.0) };
     for (ns, cycles) in figures {
         most.ns = most.ns.max(upper(ns)?);
@@ -134,8 +135,8 @@ fn upper(figure: &Figure) -> Result<f64, String> {
 
 fn sentence(
     parts: &Footprint,
-    (before, size): (&MemoryTier, f64),
-    (tier, wait): (&MemoryTier, &Result<Wait, String>),
+    (before, size): (&MemoryLevel, f64),
+    (level, wait): (&MemoryLevel, &Result<Wait, String>),
     age: &str,
 ) -> String {
     let each = u64::from(parts.queues);
@@ -147,11 +148,11 @@ fn sentence(
                 "waits at most {} ns{} for {}, less where loads overlap",
                 three_digits(*ns),
                 cycles.unwrap_or_default(),
-                tier.name
+                level.name
             )
         }
         Err(reason) => {
-            format!("waits for {}, and how long at most cannot be told: {reason}", tier.name)
+            format!("waits for {}, and how long at most cannot be told: {reason}", level.name)
         }
     };
     format!(
@@ -167,7 +168,7 @@ fn sentence(
 /// Where the packets of a path are, for the record. Its sentence is there where it is worth one:
 /// the packets exceed a cache, or there is a profile that cannot tell.
 pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
-    const METHOD: &str = "octets of frames and buffers against the profile of this machine";
+    const METHOD: &str = "bytes of frames and buffers against the profile of this machine";
     let number = |unit: &str, value: Result<f64, &str>| match value {
         Ok(value) => Figure::exact(unit, value, Tier::Model, METHOD),
         Err(reason) => Figure::absent(unit, Tier::Model, METHOD, reason),
@@ -180,8 +181,8 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
         }
     };
     let home = home.as_ref().map_err(Unknown::reason);
-    let tier = match home {
-        Ok(home) => Figure::text(&home.tier, Tier::Model, METHOD),
+    let level = match home {
+        Ok(home) => Figure::text(&home.level, Tier::Model, METHOD),
         Err(reason) => Figure::absent("text", Tier::Model, METHOD, reason),
     };
     let wait = home.and_then(|home| home.wait.as_ref().map_err(String::as_str));
@@ -189,7 +190,7 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     let cycles = wait.and_then(|wait| wait.cycles.ok_or(no_clock));
     PacketsHome {
         bytes: number("B", home.map(|home| home.bytes as f64)),
-        tier,
+        level,
         miss_ns: number("ns", wait.map(|wait| wait.ns)),
         miss_cycles: number("cycles", cycles),
         sentence,
@@ -197,18 +198,18 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
 }
 
 /// What the stages that were seen to wait for memory wait, in loads from where the packets lie.
-pub fn waits(costs: &Costs, home: &Home, ticks_per_second: f64) -> Vec<String> {
+pub fn waits(costs: &Costs, home: &Home, ticks_per_s: f64) -> Vec<String> {
     let all = [&costs.source, &costs.sink].into_iter().chain(&costs.stages);
     let waiting = all.filter_map(|cost| Some((cost, cost.ticks.value - cost.hot_ticks?.value)));
     let told = waiting.filter(|(_, ticks)| *ticks > 0.0);
-    told.map(|(cost, ticks)| wait(cost, ticks, home, ticks_per_second)).collect()
+    told.map(|(cost, ticks)| wait(cost, ticks, home, ticks_per_s)).collect()
 }
 
-fn wait(cost: &StageCost, ticks: f64, home: &Home, ticks_per_second: f64) -> String {
-    let ns = ticks / ticks_per_second * 1e9;
+fn wait(cost: &StageCost, ticks: f64, home: &Home, ticks_per_s: f64) -> String {
+    let ns = ticks / ticks_per_s * 1e9;
     let loads = home.wait.as_ref().map_or(String::new(), |wait| {
-        let (loads, tier) = (three_digits(ns / wait.ns), &home.tier);
-        format!(", as long as {loads} loads from {tier}, or more, take one after the other")
+        let (loads, level) = (three_digits(ns / wait.ns), &home.level);
+        format!(", as long as {loads} loads from {level}, or more, take one after the other")
     });
     format!(
         "`{}` waits for memory: {} of its {} ticks per packet ({} ns) are gone when few packets go \
@@ -231,12 +232,12 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn at(frames: u64, buffers: u64, queues: u32) -> Home {
-        home(&Footprint { frames, buffers, queues }, &memory(), "3 hours").expect("a tier")
+        home(&Footprint { frames, buffers, queues }, &memory(), "3 hours").expect("a level")
     }
 
     #[test]
-    fn packets_lie_in_the_nearest_tier_that_holds_them() {
-        for (bytes, tier, ns, is_told) in [
+    fn packets_lie_in_the_nearest_level_that_holds_them() {
+        for (bytes, level, ns, is_told) in [
             (32 * KIB, "L1", 1.0, false),
             (32 * KIB + 1, "L2", 4.0, false),
             (MIB, "L2", 4.0, false),
@@ -245,21 +246,21 @@ mod tests {
         ] {
             let home = at(bytes, 0, 1);
             let wait = Wait { ns, cycles: Some(4.0 * ns) };
-            assert_eq!((home.tier.as_str(), home.wait), (tier, Ok(wait)), "{bytes}");
+            assert_eq!((home.level.as_str(), home.wait), (level, Ok(wait)), "{bytes}");
             assert_eq!(home.sentence.is_some(), is_told, "{bytes}: {:?}", home.sentence);
         }
     }
 
     #[test]
     fn queues_divide_what_there_is() {
-        assert_eq!(at(MIB, MIB, 1).tier, "L3");
+        assert_eq!(at(MIB, MIB, 1).level, "L3");
         let divided = at(MIB, MIB, 2);
-        assert_eq!((divided.bytes, divided.tier.as_str()), (MIB, "L2"));
+        assert_eq!((divided.bytes, divided.level.as_str()), (MIB, "L2"));
         assert_eq!(at(MIB, MIB, 0), at(MIB, MIB, 1));
     }
 
     #[test]
-    fn the_sentence_names_octets_tiers_and_costs() {
+    fn the_sentence_names_bytes_levels_and_costs() {
         let wanted = "frames (3 MiB) and buffers (up to 512 KiB) of each queue exceed L2 (1 MiB, \
                       measured 3 hours ago): a load that misses it waits at most 15 ns (60 cycles) \
                       for L3, less where loads overlap";
@@ -278,12 +279,12 @@ mod tests {
         let moved = MemoryReport { unresolved: vec![part], ..memory() };
         let reason = home(&footprint, &moved, "1 day").expect_err("it moved");
         assert!(reason.contains("it moved") && reason.contains("3 MiB"), "{reason}");
-        let none = MemoryReport { tiers: Vec::new(), ..memory() };
+        let none = MemoryReport { levels: Vec::new(), ..memory() };
         assert!(home(&footprint, &none, "1 day").is_err());
         let mut silent = memory();
-        silent.tiers[2].latency_ns = absent("ns");
+        silent.levels[2].latency_ns = absent("ns");
         silent.costs.clear();
-        let told = home(&footprint, &silent, "1 day").expect("a tier");
+        let told = home(&footprint, &silent, "1 day").expect("a level");
         assert_eq!(told.wait, Err("not measured".to_owned()));
         let sentence = told.sentence.expect("it exceeds L2");
         let wanted = "waits for L3, and how long at most cannot be told: not measured";
@@ -297,7 +298,7 @@ mod tests {
         let with = |low, high| {
             let mut memory = memory();
             (memory.costs[0].ns.low, memory.costs[0].ns.high) = (low, high);
-            home(&footprint, &memory, "1 day").expect("a tier")
+            home(&footprint, &memory, "1 day").expect("a level")
         };
         let told = with(Some(14.0), Some(33.1));
         assert_eq!(told.wait.as_ref().map(|wait| wait.ns), Ok(33.1));
@@ -307,11 +308,11 @@ mod tests {
         assert!(told.sentence.is_some_and(|text| !text.contains("at most 1")));
         let mut memory = memory();
         memory.costs[0].ns = absent("ns");
-        assert!(home(&footprint, &memory, "1 day").expect("a tier").wait.is_err());
+        assert!(home(&footprint, &memory, "1 day").expect("a level").wait.is_err());
         // Without a clock there are no cycles, and ns all the same.
         memory.costs.clear();
-        memory.tiers[2].latency_cycles = absent("cycles");
-        let wait = home(&footprint, &memory, "1 day").expect("a tier").wait;
+        memory.levels[2].latency_cycles = absent("cycles");
+        let wait = home(&footprint, &memory, "1 day").expect("a level").wait;
         assert_eq!(wait, Ok(Wait { ns: 12.0, cycles: None }));
     }
 
@@ -329,7 +330,7 @@ mod tests {
             stages: vec![stage("nat44", 150.0, Some(60.0)), stage("count", 5.0, Some(6.0))],
             sink: stage("sink", 5.0, None),
             burst: 32,
-            strands: 1,
+            workers: 1,
         };
         // 90 ticks of 1/3 ns are 30 ns, two loads of 15 ns.
         let told = waits(&costs, &at(2 * MIB, 0, 1), 3e9);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans by the formula of [`crate::model`], for processors on which the work of a strand takes as
+//! Plans by the formula of [`crate::model`], for processors on which the work of a worker takes as
 //! long whoever its neighbours are.
 //!
 //! A setting is a mapping and its packets per burst. Its changes are the [`candidates`] of the
 //! path, the best mapping of all among them, so that one step is a whole search. A gain is a ratio
 //! under the same draws: what both settings share cancels.
 //!
-//! Left out, since the formula has no term for them: placement, parked strands, slower polling.
+//! Left out, since the formula has no term for them: placement, parked workers, slower polling.
 
 use crate::candidates::{Advice, PathShape, Proposal, candidates, other_bursts, unpinned};
 use crate::costs::{Costs, StageCost};
@@ -20,7 +20,7 @@ use crate::verdict::MIN_GAIN;
 use linerate_path::mapping::describe;
 use linerate_path::model::Mapping;
 use linerate_record::plan::{
-    Bottleneck, Change, Model, PlanReport, PlannedStrand, Proof, Recommendation, Search,
+    Bottleneck, Change, Model, PlanReport, PlannedWorker, Proof, Recommendation, Search,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{KernelAdvice, RuledOut};
@@ -117,10 +117,10 @@ impl<'a> Planning<'a> {
         all
     }
 
-    /// What the busiest strand takes per packet of the path, nanoseconds.
+    /// What the busiest worker takes per packet of the path, nanoseconds.
     fn busiest_ns(&self, setting: &Setting) -> f64 {
         let loads = loads(setting.pair(), self.costs, self.env);
-        loads.into_iter().fold(0.0, f64::max) * 1e9 / self.env.ticks_per_second
+        loads.into_iter().fold(0.0, f64::max) * 1e9 / self.env.ticks_per_s
     }
 
     /// Another variant of checksum and copy, if a run said it is worth trying.
@@ -180,7 +180,7 @@ impl Predictor for Planning<'_> {
 
 impl Planner for Planning<'_> {
     const MODEL: Model = Model::Formula;
-    const METHOD: &'static str = "formula of the slowest strand on the costs of the stages";
+    const METHOD: &'static str = "formula of the slowest worker on the costs of the stages";
     const STEPS: usize = 1;
 
     fn written(&self) -> &PredictedBy<Self> {
@@ -210,11 +210,11 @@ impl Planner for Planning<'_> {
             .map(|setting| three_digits(self.busiest_ns(setting)));
         let reason = match change.kind {
             Change::Merge => "fewer packets are handed over rings",
-            Change::Replicate => "strands share the flows, and nothing else",
-            Change::Split => "the work of the busiest strand is cut",
+            Change::Replicate => "workers share the flows, and nothing else",
+            Change::Split => "the work of the busiest worker is cut",
             _ => "what a burst costs whatever its size is spread over more packets",
         };
-        format!("the busiest strand takes {after} ns per packet instead of {before}: {reason}")
+        format!("the busiest worker takes {after} ns per packet instead of {before}: {reason}")
     }
 
     fn proof(&self, _predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof {
@@ -234,10 +234,10 @@ impl Planner for Planning<'_> {
             (stages.end == self.costs.stages.len()).then_some(&self.costs.sink),
         ];
         let parts = self.costs.stages[stages].iter().chain(ends.into_iter().flatten());
-        let ns = |ticks: f64| three_digits(ticks * 1e9 / self.env.ticks_per_second);
+        let ns = |ticks: f64| three_digits(ticks * 1e9 / self.env.ticks_per_s);
         let load = loads(self.given().pair(), self.costs, self.env)[segment];
         let most = parts.max_by(|a: &&StageCost, b| a.ticks.value.total_cmp(&b.ticks.value));
-        let strand = format!("{segment}.0");
+        let worker = format!("{segment}.0");
         let within = most.map_or(String::new(), |most| {
             format!(
                 "; `{}` takes {} ns of a packet, more than any other part",
@@ -248,26 +248,26 @@ impl Planner for Planning<'_> {
         Bottleneck {
             stage: most.map(|stage| stage.name.clone()),
             sentence: format!(
-                "strand {strand} sets the pace with {} ns per packet of the path{within}",
+                "worker {worker} sets the pace with {} ns per packet of the path{within}",
                 ns(load)
             ),
-            strand: Some(strand),
+            worker: Some(worker),
         }
     }
 
-    fn strands(&self) -> Vec<PlannedStrand> {
+    fn workers(&self) -> Vec<PlannedWorker> {
         let loads = loads(self.given().pair(), self.costs, self.env);
         let busiest = loads.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let written = &self.subject.path.mapping.segments;
-        let mut strands = Vec::new();
+        let mut workers = Vec::new();
         for (index, segment) in self.given().mapping.segments.iter().enumerate() {
             let given = match segment.stages.start {
                 0 => 1.0,
                 first => self.costs.stages[first].reach,
             };
             let share = given * self.env.share(segment.replicas);
-            let ns = loads[index] * 1e9 / self.env.ticks_per_second / share;
-            strands.extend((0..segment.replicas).map(|replica| PlannedStrand {
+            let ns = loads[index] * 1e9 / self.env.ticks_per_s / share;
+            workers.extend((0..segment.replicas).map(|replica| PlannedWorker {
                 name: format!("{index}.{replica}"),
                 runs: runs(self.subject.path, segment.stages.clone()),
                 cpu: written[index].cpus.get(replica as usize).copied(),
@@ -281,7 +281,7 @@ impl Planner for Planning<'_> {
                 ),
             }));
         }
-        strands
+        workers
     }
 
     fn ruled_out(&self) -> Vec<RuledOut> {
@@ -323,21 +323,21 @@ fn figure(unit: &str, value: f64) -> Figure {
 fn unknown_to_the_formula() -> [RuledOut; 2] {
     let reason = "the formula knows no strands that share a pipe; where costs are given in \
                   instructions, --machine t1, t2 or a file simulates them";
-    [("place strands elsewhere", reason), ("park strands, slow their polling", reason)]
+    [("place workers elsewhere", reason), ("park workers, slow their polling", reason)]
         .map(|(name, reason)| RuledOut { name: name.to_owned(), reason: reason.to_owned() })
 }
 
 /// What sort of change a proposal is.
 fn kind(given: &Mapping, proposal: &Proposal) -> Change {
     let (before, after) = (given.segments.len(), proposal.mapping.segments.len());
-    let strands = proposal.mapping.strands();
+    let workers = proposal.mapping.workers();
     if proposal.mapping == *given {
         Change::Burst
     } else if after > before {
         Change::Split
-    } else if strands > after && strands > given.strands() {
+    } else if workers > after && workers > given.workers() {
         Change::Replicate
-    } else if after < before || strands < given.strands() {
+    } else if after < before || workers < given.workers() {
         Change::Merge
     } else {
         Change::Split

@@ -65,9 +65,9 @@ pub enum InputsError {
         /// The stage.
         stage: String,
     },
-    /// The mapping has more strands than there are processors.
-    TooFewStrands {
-        /// Strands of the mapping.
+    /// The mapping has more workers than there are processors.
+    TooFewWorkers {
+        /// Workers of the mapping.
         wanted: usize,
         /// Those beside it.
         beside: usize,
@@ -88,21 +88,21 @@ impl fmt::Display for InputsError {
             Self::NoTime { stage } => write!(
                 f,
                 "[costs] says nothing in nanoseconds about `{stage}`: give `ns`, or plan for a \
-                 machine whose strands are simulated, with --machine t1, t2 or a file"
+                 machine whose workers are simulated, with --machine t1, t2 or a file"
             ),
             Self::NoInstructions { stage } => write!(
                 f,
                 "[costs] says nothing in instructions about `{stage}`: give `instructions`, or \
                  plan with --machine this"
             ),
-            Self::TooFewStrands { wanted, beside: 0, available } => write!(
+            Self::TooFewWorkers { wanted, beside: 0, available } => write!(
                 f,
-                "the mapping takes {wanted} strands and {available} may be used: allow more with \
+                "the mapping takes {wanted} workers and {available} may be used: allow more with \
                  --cpus N or another --machine, or change [mapping]"
             ),
-            Self::TooFewStrands { wanted, beside, available } => write!(
+            Self::TooFewWorkers { wanted, beside, available } => write!(
                 f,
-                "the mapping takes {wanted} strands, {beside} run beside it \
+                "the mapping takes {wanted} workers, {beside} run beside it \
                  ([[costs.neighbours]]), and {available} may be used: allow more with --cpus N or \
                  another --machine, or change either"
             ),
@@ -118,14 +118,14 @@ impl From<CostsError> for InputsError {
     }
 }
 
-/// Whether the mapping of a path and `beside` strands more fit a machine.
+/// Whether the mapping of a path and `beside` workers more fit a machine.
 ///
 /// # Errors
-/// [`InputsError::TooFewStrands`] when not.
+/// [`InputsError::TooFewWorkers`] when not.
 pub fn check_room(path: &Path, beside: usize, available: usize) -> Result<(), InputsError> {
-    let wanted = path.mapping.strands();
+    let wanted = path.mapping.workers();
     match wanted + beside > available {
-        true => Err(InputsError::TooFewStrands { wanted, beside, available }),
+        true => Err(InputsError::TooFewWorkers { wanted, beside, available }),
         false => Ok(()),
     }
 }
@@ -147,25 +147,23 @@ impl Inputs {
             return Err(InputsError::OtherPath { stage });
         }
         let costs = Costs::from_run(run, path, burst)?;
-        let ticks_per_second = run.ticks_per_second;
+        let ticks_per_s = run.ticks_per_s;
         let rings = ring_costs(run, burst);
         let mut list: Vec<Input> = all(&costs)
-            .map(|cost| {
-                input(&cost.name, &nanoseconds(&cost.ticks, ticks_per_second), Origin::Measured)
-            })
+            .map(|cost| input(&cost.name, &nanoseconds(&cost.ticks, ticks_per_s), Origin::Measured))
             .collect();
         let handover = match rings {
             Some(handover) => {
-                list.push(ring_input(&handover, ticks_per_second, Origin::Measured));
+                list.push(ring_input(&handover, ticks_per_s, Origin::Measured));
                 handover
             }
             None => {
-                let handover = Handover::unmeasured(ticks_per_second, burst);
-                list.push(ring_input(&handover, ticks_per_second, Origin::Assumed));
+                let handover = Handover::unmeasured(ticks_per_s, burst);
+                list.push(ring_input(&handover, ticks_per_s, Origin::Assumed));
                 handover
             }
         };
-        let env = environment(ticks_per_second, processors, handover, &mut list);
+        let env = environment(ticks_per_s, processors, handover, &mut list);
         list.push(input("stages that wait for memory", "not looked for", Origin::Assumed));
         Ok(Self { costs, env, flows: 1, from: from.to_owned(), list })
     }
@@ -190,7 +188,7 @@ impl Inputs {
             stages: given.stages.iter().map(|c| timed(c, spread)).collect::<Result<_, _>>()?,
             sink: end(&given.sink, ENDS[1])?,
             burst: path.run.burst,
-            strands: 1,
+            workers: 1,
         };
         let beside = given.neighbours.iter().map(|beside| beside.cpus.len()).sum();
         check_room(path, beside, processors.count)?;
@@ -225,15 +223,15 @@ fn stranger(run: &RunReport, path: &Path) -> Option<String> {
         let ends = ["source", "sink", "ring in", "ring out"];
         ends.contains(&stage.name.as_str()) || path.stages.iter().any(|s| s.name == stage.name)
     };
-    let mut stages = run.strands.iter().flat_map(|strand| &strand.stages);
+    let mut stages = run.workers.iter().flat_map(|worker| &worker.stages);
     stages.find(|stage| !is_known(stage)).map(|stage| stage.name.clone())
 }
 
-/// What the rings of a run cost, the mean over its strands; `None` where it had none, or their
+/// What the rings of a run cost, the mean over its workers; `None` where it had none, or their
 /// times are missing.
 fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
     let side = |name: &str| {
-        let stages = run.strands.iter().flat_map(|strand| &strand.stages);
+        let stages = run.workers.iter().flat_map(|worker| &worker.stages);
         let figures: Vec<&Figure> = stages
             .filter(|stage| stage.name == name && stage.packets > 0)
             .map(|stage| &stage.ticks_per_packet)
@@ -270,7 +268,7 @@ fn around(value: f64, spread: f64) -> Estimate {
 
 /// The machine, with what is assumed of it put on the list.
 fn environment(
-    ticks_per_second: f64,
+    ticks_per_s: f64,
     processors: Processors,
     handover: Handover,
     list: &mut Vec<Input>,
@@ -278,15 +276,15 @@ fn environment(
     let [value, low, high] = SCALING;
     let drift = if processors.are_shared { DRIFT_SHARED } else { DRIFT_ALONE };
     let speed = format!("{} to {} of alone", three_digits(low), three_digits(high));
-    let burst_ticks = unmeasured_burst(ticks_per_second);
+    let burst_ticks = unmeasured_burst(ticks_per_s);
     let drifts = format!("{} % (standard deviation)", three_digits(100.0 * drift));
     list.extend([
         input("speed of a processor when all work", &speed, Origin::Assumed),
-        input("what a burst costs", &nanoseconds(&burst_ticks, ticks_per_second), Origin::Assumed),
+        input("what a burst costs", &nanoseconds(&burst_ticks, ticks_per_s), Origin::Assumed),
         input("drift of the processors", &drifts, Origin::Assumed),
     ]);
     Environment {
-        ticks_per_second,
+        ticks_per_s,
         cpus: processors.count.max(1),
         scaling: Estimate { value, low, high, confidence: CONFIDENCE, n: 0 },
         handover,
@@ -296,14 +294,14 @@ fn environment(
     }
 }
 
-fn ring_input(handover: &Handover, ticks_per_second: f64, origin: Origin) -> Input {
+fn ring_input(handover: &Handover, ticks_per_s: f64, origin: Origin) -> Input {
     let [out, into] = [&handover.producer_ticks, &handover.consumer_ticks]
-        .map(|ticks| nanoseconds(ticks, ticks_per_second));
+        .map(|ticks| nanoseconds(ticks, ticks_per_s));
     input("a ring, sender and receiver", &format!("{out}, {into}"), origin)
 }
 
-fn nanoseconds(ticks: &Estimate, ticks_per_second: f64) -> String {
-    let ns = |ticks: f64| three_digits(ticks * 1e9 / ticks_per_second);
+fn nanoseconds(ticks: &Estimate, ticks_per_s: f64) -> String {
+    let ns = |ticks: f64| three_digits(ticks * 1e9 / ticks_per_s);
     match ticks.low.is_finite() && ticks.high.is_finite() && ticks.low < ticks.high {
         true => format!("{} ns ({} to {})", ns(ticks.value), ns(ticks.low), ns(ticks.high)),
         false => format!("{} ns", ns(ticks.value)),

@@ -2,16 +2,16 @@
 //! What part of the work is checksum and copy, and whether another variant would do it faster.
 //!
 //! A choice is a variant by name, or `selected`: for each kernel the variant that is selected on
-//! the machine of the run. Over the calls that every strand logged and made again:
+//! the machine of the run. Over the calls that every worker logged and made again:
 //!
 //! ```text
 //! ticks(stage, c) = sum over its kernels of  ticks per packet in use x time ratio of c's variant
-//! total(c)        = sum over the strands' stages of  ticks(stage, c) x share of the path's packets
+//! total(c)        = sum over the workers' stages of  ticks(stage, c) x share of the path's packets
 //! faster          = choices for which the interval of total(c) / total(in use) lies below 1
 //! fastest         = the one in use if none is faster; else `selected`, which fits other machines
 //!                   too, if it is faster and no interval lies below its own; else the least
-//! load(strand, c) = load(strand) - what its stages save under c
-//! path kpps(c)    = ticks per second / largest load(strand, c)
+//! load(worker, c) = load(worker) - what its stages save under c
+//! path kpps(c)    = ticks per second / largest load(worker, c)
 //! ```
 //!
 //! Ends of intervals are taken together: all ratios low, or all high. Calls made again on warm data
@@ -59,7 +59,7 @@ pub fn shares(before: &RunReport, after: &RunReport) -> Option<Vec<KernelShare>>
 }
 
 fn stages(run: &RunReport) -> impl Iterator<Item = &StageReport> {
-    run.strands.iter().flat_map(|strand| &strand.stages)
+    run.workers.iter().flat_map(|worker| &worker.stages)
 }
 
 /// The share of a kernel in all replicas of a stage.
@@ -123,9 +123,9 @@ impl Sum {
     }
 }
 
-/// One kernel of one stage of one strand.
+/// One kernel of one stage of one worker.
 struct Use<'a> {
-    strand: usize,
+    worker: usize,
     stage: &'a str,
     /// Ticks per packet of the path, of the variant in use.
     ticks: f64,
@@ -164,16 +164,16 @@ struct Calls<'a> {
 impl<'a> Calls<'a> {
     /// `None` when no call was timed.
     fn of(run: &'a RunReport) -> Option<Self> {
-        let entering = run.strands.iter().filter(|strand| strand.segment == 0);
+        let entering = run.workers.iter().filter(|worker| worker.segment == 0);
         let entered: f64 = entering.map(given).sum();
         let mut uses = Vec::new();
-        for (index, strand) in run.strands.iter().enumerate() {
-            for stage in &strand.stages {
+        for (index, worker) in run.workers.iter().enumerate() {
+            for stage in &worker.stages {
                 for of in stage.kernels.iter().flatten() {
                     let share = stage.packets as f64 / entered;
                     if let Some(ticks) = of.ticks_per_packet.as_number().filter(|t| *t > 0.0) {
                         let ticks = ticks * share;
-                        uses.push(Use { strand: index, stage: &stage.name, ticks, of });
+                        uses.push(Use { worker: index, stage: &stage.name, ticks, of });
                     }
                 }
             }
@@ -223,19 +223,19 @@ impl<'a> Calls<'a> {
         then - now
     }
 
-    /// Thousand packets per second when the strand with the largest load never waits.
+    /// Thousand packets per second when the worker with the largest load never waits.
     fn path_kpps(&self, choice: Choice<'_>) -> f64 {
-        let loads = self.run.strands.iter().enumerate().filter_map(|(index, strand)| {
-            let load = strand.ticks_per_packet.as_number()? * given(strand) / self.entered;
-            Some((load + self.change(choice, |one| one.strand == index)).max(f64::MIN_POSITIVE))
+        let loads = self.run.workers.iter().enumerate().filter_map(|(index, worker)| {
+            let load = worker.ticks_per_packet.as_number()? * given(worker) / self.entered;
+            Some((load + self.change(choice, |one| one.worker == index)).max(f64::MIN_POSITIVE))
         });
-        self.run.ticks_per_second / loads.fold(0.0, f64::max) / 1e3
+        self.run.ticks_per_s / loads.fold(0.0, f64::max) / 1e3
     }
 
-    /// Thousand packets per second that a strand gets through which runs only this stage.
+    /// Thousand packets per second that a worker gets through which runs only this stage.
     fn stage_kpps(&self, name: &str, choice: Choice<'_>) -> f64 {
         let ticks = self.stage_ticks(name) + self.change(choice, |one| one.stage == name);
-        self.run.ticks_per_second / (ticks / self.reach(name)) / 1e3
+        self.run.ticks_per_s / (ticks / self.reach(name)) / 1e3
     }
 
     /// Ticks per packet of the path of a stage, over all replicas.
@@ -338,7 +338,7 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     }
     format!(
         "`{fastest}` takes {ratio} of the time of {in_use} for the calls of this path: `{stage}` \
-         on a strand of its own would get through {} instead of {}, the path {} instead of {} \
+         on a worker of its own would get through {} instead of {}, the path {} instead of {} \
          (tier model)",
         rate(&advice.stage_fastest_kpps),
         rate(&advice.stage_kpps),

@@ -9,7 +9,7 @@
 //! 4. [`candidates`] searches the mappings that a path and a number of processors allow.
 //! 5. [`verdict`] chooses among those that were measured.
 //!
-//! Beside the chain, [`footprint`] says which tier of the memory the packets lie in, and
+//! Beside the chain, [`footprint`] says which level of the memory the packets lie in, and
 //! [`kernels`] what part of the work is checksum and copy, and which variant of them suits the
 //! path; [`routines`] which of those that `linerate kernels` timed are worth a name.
 //!

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The throughput of a mapping, predicted from the costs of its stages.
 //!
-//! A mapping is as fast as its slowest strand. A strand of segment `s` works, per packet entering
+//! A mapping is as fast as its slowest worker. A worker of segment `s` works, per packet entering
 //! the path,
 //!
 //! ```text
@@ -10,14 +10,14 @@
 //!     egress  = sink, or producer_ticks x share of packets that leave the segment
 //!     bursts  = burst_ticks x (1 / burst - 1 / measured burst)
 //!               x (stages of s + 2) / (all stages + 2)
-//! packets per second = ticks_per_second / ( max over s of load(s) x slowdown(strands) )
+//! packets per second = ticks_per_s / ( max over s of load(s) x slowdown(workers) )
 //! ```
 //!
 //! - Replicas each take the flows of their own queue of the source; the queues advance together, so
 //!   the replica with the largest share sets the pace.
-//! - What a burst costs whatever its size is spread over the steps of a strand, its two ends
+//! - What a burst costs whatever its size is spread over the steps of a worker, its two ends
 //!   included, since each step is entered once per burst.
-//! - `slowdown` is 1 for one strand and `1 / scaling` when all processors are busy, linear between;
+//! - `slowdown` is 1 for one worker and `1 / scaling` when all processors are busy, linear between;
 //!   each cost is divided by the slowdown of the run it was measured in.
 //! - No term for the depth of rings: service times vary little within a ring's worth of packets.
 //!
@@ -35,11 +35,11 @@
 //!
 //! The seed is fixed, so a prediction is a pure function and two mappings are compared under the
 //! same draws. With memory-bound stages the formula cannot say more than a range: the upper end is
-//! computed as if their data were in the cache, the lower as if more strands made the wait for
+//! computed as if their data were in the cache, the lower as if more workers made the wait for
 //! memory longer.
 //!
-//! Left out: the rate of the source (a prediction is a capacity), placement of strands on
-//! processors, and more strands than processors.
+//! Left out: the rate of the source (a prediction is a capacity), placement of workers on
+//! processors, and more workers than processors.
 
 use crate::costs::{Costs, StageCost};
 use crate::sample::draw;
@@ -58,7 +58,7 @@ const SEED: u64 = 0x6C69_6E65_7261_7465;
 /// Standard deviations of the relative error of the formula, by mechanism; independent, so they
 /// add up as squares.
 ///
-/// Compute-bound two-strand mappings predicted from costs measured alone missed by 0.3-0.6 %
+/// Compute-bound two-worker mappings predicted from costs measured alone missed by 0.3-0.6 %
 /// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the
 /// median miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. Costs taken in place,
 /// and memory-bound stages treated apart, should stand much nearer to the first. The drift of the
@@ -78,7 +78,7 @@ pub const DRIFT_ALONE: f64 = 0.02;
 /// standard deviations.
 pub const DRIFT_SHARED: f64 = 0.25;
 
-/// What memory-bound stages may cost more when more strands than in the measured run compete for
+/// What memory-bound stages may cost more when more workers than in the measured run compete for
 /// the memory. An assumption, on the pessimistic side: nothing measured yet bounds it.
 const CONTENTION_MARGIN: f64 = 0.25;
 
@@ -88,15 +88,15 @@ const CONTENTION_MARGIN: f64 = 0.25;
 /// times between far ones (22 and 5 ns); one half gives 16 times.
 const RING_PER_PACKET: f64 = 0.5;
 
-/// Strands that run while the cost of a ring is measured: its two ends.
-const HANDOVER_STRANDS: usize = 2;
+/// Workers that run while the cost of a ring is measured: its two ends.
+const HANDOVER_WORKERS: usize = 2;
 
-/// What handing a packet over a ring costs, measured while two strands ran.
+/// What handing a packet over a ring costs, measured while two workers ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handover {
-    /// Ticks per packet on the strand that pushes.
+    /// Ticks per packet on the worker that pushes.
     pub producer_ticks: Estimate,
-    /// Ticks per packet on the strand that pops, first touch of the packet's data included.
+    /// Ticks per packet on the worker that pops, first touch of the packet's data included.
     pub consumer_ticks: Estimate,
     /// Packets per burst when that was measured.
     pub burst: u32,
@@ -106,21 +106,21 @@ impl Handover {
     /// Where it was not measured: from the cheapest seen between near processors (1 to 2 ns for
     /// both sides, bursts of 32) to the dearest between far ones (50 ns a side, bursts of 8),
     /// each with room, since queues of other programs cost up to that.
-    pub fn unmeasured(ticks_per_second: f64, burst: u32) -> Self {
-        let ticks = assumed(15.0, [2.0, 58.0], ticks_per_second);
+    pub fn unmeasured(ticks_per_s: f64, burst: u32) -> Self {
+        let ticks = assumed(15.0, [2.0, 58.0], ticks_per_s);
         Self { producer_ticks: ticks, consumer_ticks: ticks, burst }
     }
 }
 
 /// What a burst costs whatever its size, where it was not measured: between nothing and what a run
 /// through a dozen cold functions takes.
-pub fn unmeasured_burst(ticks_per_second: f64) -> Estimate {
-    assumed(58.0, [0.0, 230.0], ticks_per_second)
+pub fn unmeasured_burst(ticks_per_s: f64) -> Estimate {
+    assumed(58.0, [0.0, 230.0], ticks_per_s)
 }
 
 /// Nanoseconds in ticks.
-fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_second: f64) -> Estimate {
-    let [value, low, high] = [ns, low, high].map(|ns| ns * ticks_per_second / 1e9);
+fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_s: f64) -> Estimate {
+    let [value, low, high] = [ns, low, high].map(|ns| ns * ticks_per_s / 1e9);
     Estimate { value, low, high, confidence: CONFIDENCE, n: 0 }
 }
 
@@ -128,15 +128,15 @@ fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_second: f64) -> Estimate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Ticks of the timestamp counter per second.
-    pub ticks_per_second: f64,
-    /// Processors that strands can be pinned to. At least 1.
+    pub ticks_per_s: f64,
+    /// Processors that workers can be pinned to. At least 1.
     pub cpus: usize,
     /// Speed of one processor when all are busy, over its speed alone; about 1 or less. As all
     /// estimates here, its value is a finite number.
     pub scaling: Estimate,
     /// The cost of a ring.
     pub handover: Handover,
-    /// Ticks per burst that do not depend on its size, over all steps of a strand with all stages;
+    /// Ticks per burst that do not depend on its size, over all steps of a worker with all stages;
     /// from two runs of the mapping that the costs are from.
     pub burst_ticks: Estimate,
     /// Standard deviation of the relative change of a processor's speed between the measurement of
@@ -167,7 +167,7 @@ pub struct Prediction {
 
 /// Predicts `mapping` with bursts of `burst` packets.
 ///
-/// `mapping` covers the stages of `costs` and has no more strands than `env.cpus`.
+/// `mapping` covers the stages of `costs` and has no more workers than `env.cpus`.
 ///
 /// # Panics
 /// When the mapping names stages that `costs` does not have.
@@ -261,12 +261,12 @@ fn ratios(
         .collect()
 }
 
-/// What the most loaded strand of each segment works, in ticks per packet of the path, at the speed
-/// that strands have under this mapping.
+/// What the most loaded worker of each segment works, in ticks per packet of the path, at the speed
+/// that workers have under this mapping.
 pub fn loads((mapping, burst): Setting<'_>, costs: &Costs, env: &Environment) -> Vec<f64> {
     let terms = Terms::point(costs, env, burst);
     let load = |s: &Segment| terms.load(s.stages.clone(), s.replicas);
-    let ticks = |load| env.ticks_per_second / terms.rate(load, mapping.strands());
+    let ticks = |load| env.ticks_per_s / terms.rate(load, mapping.workers());
     mapping.segments.iter().map(|segment| ticks(load(segment))).collect()
 }
 
@@ -323,9 +323,9 @@ enum Case {
 }
 
 impl Case {
-    /// The pessimistic case. The run already shows the contention of as many strands as it had.
+    /// The pessimistic case. The run already shows the contention of as many workers as it had.
     fn contended(mapping: &Mapping, costs: &Costs) -> Self {
-        if mapping.strands() > costs.strands { Self::Contended } else { Self::Measured }
+        if mapping.workers() > costs.workers { Self::Contended } else { Self::Measured }
     }
 
     /// Ticks of a stage; `pick` turns an estimate into a number and is called exactly once, so that
@@ -351,7 +351,7 @@ pub(crate) struct Terms<'a> {
     sink: f64,
     producer: f64,
     consumer: f64,
-    /// Ticks per step of a strand that the burst size adds to the measured cost; may be negative.
+    /// Ticks per step of a worker that the burst size adds to the measured cost; may be negative.
     burst_step: f64,
     scaling: f64,
 }
@@ -378,8 +378,8 @@ impl<'a> Terms<'a> {
             + (1.0 - RING_PER_PACKET) * per_burst(burst) / per_burst(env.handover.burst);
         // A speed of 0 would mean a machine that stops; below a tenth is a failed measurement.
         let scaling = pick(&env.scaling, Origin::Machine).max(0.1);
-        let ring = ring * slowdown(env.cpus, scaling, costs.strands)
-            / slowdown(env.cpus, scaling, HANDOVER_STRANDS);
+        let ring = ring * slowdown(env.cpus, scaling, costs.workers)
+            / slowdown(env.cpus, scaling, HANDOVER_WORKERS);
         let steps = costs.stages.len() as f64 + 2.0;
         Self {
             costs,
@@ -395,8 +395,8 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Ticks per packet of the path on the most loaded of `replicas` strands that run `stages`, at
-    /// the speed that strands had in the run of the costs.
+    /// Ticks per packet of the path on the most loaded of `replicas` workers that run `stages`, at
+    /// the speed that workers had in the run of the costs.
     pub(crate) fn load(&self, stages: Range<usize>, replicas: u32) -> f64 {
         let work = self.before[stages.end] - self.before[stages.start];
         let ingress = match stages.start {
@@ -413,11 +413,11 @@ impl<'a> Terms<'a> {
         (ingress + work + egress + bursts).max(1.0) * self.env.share(replicas)
     }
 
-    /// Packets per second when the most loaded strand has `load` ticks and `strands` strands run.
-    pub(crate) fn rate(&self, load: f64, strands: usize) -> f64 {
-        let slower = |strands| slowdown(self.env.cpus, self.scaling, strands);
-        let ticks = load * slower(strands) / slower(self.costs.strands);
-        self.env.ticks_per_second / ticks
+    /// Packets per second when the most loaded worker has `load` ticks and `workers` workers run.
+    pub(crate) fn rate(&self, load: f64, workers: usize) -> f64 {
+        let slower = |workers| slowdown(self.env.cpus, self.scaling, workers);
+        let ticks = load * slower(workers) / slower(self.costs.workers);
+        self.env.ticks_per_s / ticks
     }
 
     /// Packets per second of a mapping, and the segment that limits it.
@@ -426,13 +426,13 @@ impl<'a> Terms<'a> {
         let loads = mapping.segments.iter().map(load).enumerate();
         let worst = loads.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
         let (segment, load) = worst.unwrap_or((0, 1.0));
-        (self.rate(load, mapping.strands()), segment)
+        (self.rate(load, mapping.workers()), segment)
     }
 }
 
-/// How much longer everything takes when `strands` of `cpus` processors are busy than when one is.
-fn slowdown(cpus: usize, scaling: f64, strands: usize) -> f64 {
+/// How much longer everything takes when `workers` of `cpus` processors are busy than when one is.
+fn slowdown(cpus: usize, scaling: f64, workers: usize) -> f64 {
     let others = cpus.saturating_sub(1);
-    let busy = strands.saturating_sub(1).min(others);
+    let busy = workers.saturating_sub(1).min(others);
     1.0 + (1.0 / scaling - 1.0) * busy as f64 / others.max(1) as f64
 }

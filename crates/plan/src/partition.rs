@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The best way to cut a line of atoms into parts and to replicate the parts.
 //!
-//! A path is a line; a mapping cuts it into consecutive parts and gives each part some strands. The
-//! part with the largest load sets the pace. For every number of strands this finds the cut whose
+//! A path is a line; a mapping cuts it into consecutive parts and gives each part some workers. The
+//! part with the largest load sets the pace. For every number of workers this finds the cut whose
 //! largest load is smallest.
 //!
 //! Let `best(j, c)` be the smallest possible largest load of the first `j` atoms on exactly `c`
-//! strands. The last part starts at some `i < j` and has some `r <= c` replicas, and what stands
+//! workers. The last part starts at some `i < j` and has some `r <= c` replicas, and what stands
 //! before it is itself best, since a worse prefix never makes the maximum smaller:
 //!
 //! ```text
@@ -15,13 +15,13 @@
 //!                  max(best(i, c - r), load(i..j, r))
 //! ```
 //!
-//! Exact, in O(atoms^2 x strands^2 / 4) calls of `load`. Among equal maxima the smaller sum of
+//! Exact, in O(atoms^2 x workers^2 / 4) calls of `load`. Among equal maxima the smaller sum of
 //! squared loads is preferred, which spreads the work of the other parts; this second rule is not
 //! exact, since a prefix is ranked before its successor is known.
 
 use std::ops::Range;
 
-/// Consecutive atoms and the number of strands that share them.
+/// Consecutive atoms and the number of workers that share them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) atoms: Range<usize>,
@@ -42,22 +42,22 @@ impl Cell {
     }
 }
 
-/// For each number of strands from 1 to `strands` (index less 1) the parts with the smallest
-/// largest load, or `None` where so many strands cannot be used. `max_replicas` is at least 1.
+/// For each number of workers from 1 to `workers` (index less 1) the parts with the smallest
+/// largest load, or `None` where so many workers cannot be used. `max_replicas` is at least 1.
 pub(crate) fn minimax(
     atoms: usize,
-    strands: usize,
+    workers: usize,
     max_replicas: impl Fn(Range<usize>) -> u32,
     load: impl Fn(Range<usize>, u32) -> f64,
 ) -> Vec<Option<Vec<Part>>> {
-    let mut best: Vec<Vec<Option<Cell>>> = vec![vec![None; strands + 1]; atoms + 1];
+    let mut best: Vec<Vec<Option<Cell>>> = vec![vec![None; workers + 1]; atoms + 1];
     best[0][0] = Some(Cell { largest: 0.0, squares: 0.0, start: 0, replicas: 0 });
     for end in 1..=atoms {
         for start in 0..end {
-            let most = (max_replicas(start..end) as usize).min(strands);
+            let most = (max_replicas(start..end) as usize).min(workers);
             for replicas in 1..=most {
                 let own = load(start..end, replicas as u32);
-                for used in replicas..=strands {
+                for used in replicas..=workers {
                     let Some(before) = best[start][used - replicas] else {
                         continue;
                     };
@@ -74,23 +74,23 @@ pub(crate) fn minimax(
             }
         }
     }
-    (1..=strands).map(|used| trace(&best, atoms, used)).collect()
+    (1..=workers).map(|used| trace(&best, atoms, used)).collect()
 }
 
-/// How many ways there are to cut `atoms` and to spread up to `strands` strands over the parts: as
+/// How many ways there are to cut `atoms` and to spread up to `workers` workers over the parts: as
 /// above, with a sum in place of the minimum.
 pub(crate) fn count(
     atoms: usize,
-    strands: usize,
+    workers: usize,
     max_replicas: impl Fn(Range<usize>) -> u32,
 ) -> f64 {
-    let mut ways = vec![vec![0.0; strands + 1]; atoms + 1];
+    let mut ways = vec![vec![0.0; workers + 1]; atoms + 1];
     ways[0][0] = 1.0;
     for end in 1..=atoms {
         for start in 0..end {
-            let most = (max_replicas(start..end) as usize).min(strands);
+            let most = (max_replicas(start..end) as usize).min(workers);
             for replicas in 1..=most {
-                for used in replicas..=strands {
+                for used in replicas..=workers {
                     ways[end][used] += ways[start][used - replicas];
                 }
             }
@@ -99,7 +99,7 @@ pub(crate) fn count(
     ways[atoms].iter().sum()
 }
 
-/// The parts that led to the cell of all atoms on `used` strands.
+/// The parts that led to the cell of all atoms on `used` workers.
 fn trace(best: &[Vec<Option<Cell>>], atoms: usize, mut used: usize) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     let mut end = atoms;

@@ -8,7 +8,7 @@
 
 use linerate_path::model::Mapping;
 use linerate_record::plan::{
-    Bottleneck, Change, Input, Model, PlannedStrand, Proof, Recommendation, Search, StrandsBeside,
+    Bottleneck, Change, Input, Model, PlannedWorker, Proof, Recommendation, Search, WorkersBeside,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::RuledOut;
@@ -90,10 +90,10 @@ pub struct Placement {
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
-    /// The processor of each strand, where the model cares.
+    /// The processor of each worker, where the model cares.
     pub cpus: Option<Vec<u32>>,
-    /// Strands beside the path that were added or moved.
-    pub beside: Vec<StrandsBeside>,
+    /// Workers beside the path that were added or moved.
+    pub beside: Vec<WorkersBeside>,
 }
 
 /// What the predictions rest on.
@@ -151,8 +151,8 @@ pub trait Planner: Predictor {
     /// What limits the mapping as written.
     fn bottleneck(&self) -> Bottleneck;
 
-    /// Its strands, and those beside it.
-    fn strands(&self) -> Vec<PlannedStrand>;
+    /// Its workers, and those beside it.
+    fn workers(&self) -> Vec<PlannedWorker>;
 
     /// Changes that may not be made or that the model does not know, and why.
     fn ruled_out(&self) -> Vec<RuledOut>;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run report read by segment instead of by strand.
+//! A run report read by segment instead of by worker.
 //!
-//! The report counts packets per strand; the model and the diagnosis need figures per packet of the
+//! The report counts packets per worker; the model and the diagnosis need figures per packet of the
 //! *path*, whatever became of it on the way. This module converts one into the other, and nothing
 //! else: it judges nothing.
 
 use crate::sample::bounded;
 use linerate_record::figure::Figure;
-use linerate_record::run::{RunReport, StageReport, StrandReport};
+use linerate_record::run::{RunReport, StageReport, WorkerReport};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// The strands that run the same stages.
+/// The workers that run the same stages.
 pub(crate) struct Segment<'a> {
     /// In order of replica.
-    pub(crate) strands: Vec<&'a StrandReport>,
+    pub(crate) workers: Vec<&'a WorkerReport>,
     /// Share of the packets meant for this segment that reached it: less than 1 only where a full
     /// ring before it dropped some.
     pub(crate) kept: f64,
@@ -30,18 +30,18 @@ pub(crate) struct Profile<'a> {
 }
 
 impl<'a> Profile<'a> {
-    /// Groups the strands; `None` when no packet entered the path.
+    /// Groups the workers; `None` when no packet entered the path.
     pub(crate) fn new(run: &'a RunReport) -> Option<Self> {
         let mut segments: Vec<Segment<'a>> = Vec::new();
-        let mut strands: Vec<&StrandReport> = run.strands.iter().collect();
-        strands.sort_by_key(|s| (s.segment, s.replica));
-        for strand in strands {
+        let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
+        workers.sort_by_key(|s| (s.segment, s.replica));
+        for worker in workers {
             match segments.last_mut() {
-                Some(last) if last.strands[0].segment == strand.segment => {
-                    last.strands.push(strand)
+                Some(last) if last.workers[0].segment == worker.segment => {
+                    last.workers.push(worker)
                 }
                 _ => {
-                    segments.push(Segment { strands: vec![strand], kept: 1.0, dropped_behind: 0.0 })
+                    segments.push(Segment { workers: vec![worker], kept: 1.0, dropped_behind: 0.0 })
                 }
             }
         }
@@ -51,7 +51,7 @@ impl<'a> Profile<'a> {
             segment.dropped_behind = segment.ring_drop_share();
             kept *= 1.0 - segment.dropped_behind;
         }
-        let entered = segments.first()?.strands.iter().map(|s| given(s)).sum();
+        let entered = segments.first()?.workers.iter().map(|s| given(s)).sum();
         (entered > 0.0 && kept > 0.0).then_some(Self { segments, entered })
     }
 
@@ -60,18 +60,18 @@ impl<'a> Profile<'a> {
         packets as f64 / segment.kept / self.entered
     }
 
-    /// Ticks of `strand` per packet of the path, with its interval.
-    pub(crate) fn load(&self, segment: &Segment<'_>, strand: &StrandReport) -> Option<Estimate> {
-        let share = given(strand) / segment.kept / self.entered;
-        Some(service_time(strand)?.scale(share))
+    /// Ticks of `worker` per packet of the path, with its interval.
+    pub(crate) fn load(&self, segment: &Segment<'_>, worker: &WorkerReport) -> Option<Estimate> {
+        let share = given(worker) / segment.kept / self.entered;
+        Some(service_time(worker)?.scale(share))
     }
 
     /// A stage over all replicas that run it, its parts scaled to the whole (see [`closure`]).
     pub(crate) fn stage(&self, which: Which<'_>) -> Option<StageTotal> {
         let mut found = None;
         for segment in &self.segments {
-            for &strand in &segment.strands {
-                let Some(stage) = which.pick(&strand.stages) else {
+            for &worker in &segment.workers {
+                let Some(stage) = which.pick(&worker.stages) else {
                     continue;
                 };
                 let total: &mut StageTotal = found.get_or_insert_default();
@@ -81,7 +81,7 @@ impl<'a> Profile<'a> {
                     match estimate(&stage.ticks_per_packet) {
                         Ok(ticks) => {
                             total.ticks =
-                                total.ticks.plus(ticks.scale(share).times(closure(strand)))
+                                total.ticks.plus(ticks.scale(share).times(closure(worker)))
                         }
                         Err(reason) => total.unreadable = Some(reason),
                     }
@@ -92,14 +92,14 @@ impl<'a> Profile<'a> {
     }
 }
 
-/// Which entry of a strand's list of stages is meant.
+/// Which entry of a worker's list of stages is meant.
 #[derive(Clone, Copy)]
 pub(crate) enum Which<'n> {
-    /// The source, first on the strands of the first segment.
+    /// The source, first on the workers of the first segment.
     Source,
     /// The stage of this name.
     Named(&'n str),
-    /// The sink, last on the strands of the last segment.
+    /// The sink, last on the workers of the last segment.
     Sink,
 }
 
@@ -133,7 +133,7 @@ impl Default for StageTotal {
 
 impl Segment<'_> {
     fn ring_drop_share(&self) -> f64 {
-        let ends = self.strands.iter().filter_map(|s| s.stages.last());
+        let ends = self.workers.iter().filter_map(|s| s.stages.last());
         let (mut packets, mut drops) = (0, 0);
         for end in ends.filter(|e| e.name == "ring out") {
             packets += end.packets;
@@ -143,44 +143,44 @@ impl Segment<'_> {
     }
 }
 
-/// The stages of a strand without its ends.
+/// The stages of a worker without its ends.
 pub(crate) fn inner(stages: &[StageReport]) -> &[StageReport] {
     if stages.len() < 2 { &[] } else { &stages[1..stages.len() - 1] }
 }
 
-/// Packets a strand was given.
-pub fn given(strand: &StrandReport) -> f64 {
-    strand.stages.first().map_or(0.0, |s| s.packets as f64)
+/// Packets a worker was given.
+pub fn given(worker: &WorkerReport) -> f64 {
+    worker.stages.first().map_or(0.0, |s| s.packets as f64)
 }
 
-/// Ticks per packet the strand was given: its own figure, or the sum over its stages.
-pub fn service_time(strand: &StrandReport) -> Option<Estimate> {
-    if let Ok(whole) = estimate(&strand.ticks_per_packet) {
+/// Ticks per packet the worker was given: its own figure, or the sum over its stages.
+pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
+    if let Ok(whole) = estimate(&worker.ticks_per_packet) {
         return Some(whole);
     }
-    strand
+    worker
         .stages
         .iter()
-        .map(|s| stage_time(strand, s))
+        .map(|s| stage_time(worker, s))
         .collect::<Option<Vec<_>>>()
         .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, Estimate::plus))
 }
 
-/// Ticks of a stage per packet that its *strand* was given: a stage behind a filter counts less.
-pub(crate) fn stage_time(strand: &StrandReport, stage: &StageReport) -> Option<Estimate> {
+/// Ticks of a stage per packet that its *worker* was given: a stage behind a filter counts less.
+pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<Estimate> {
     if stage.packets == 0 {
         return Some(StageTotal::default().ticks);
     }
     let ticks = estimate(&stage.ticks_per_packet).ok()?;
-    Some(ticks.scale(stage.packets as f64 / given(strand)))
+    Some(ticks.scale(stage.packets as f64 / given(worker)))
 }
 
-/// What the times of a strand's stages must be multiplied with so that they add up to the strand's
+/// What the times of a worker's stages must be multiplied with so that they add up to the worker's
 /// own. Each is a median over sampled windows of its own, and medians do not add up exactly;
 /// throughput follows the whole. The interval is that of the whole.
-fn closure(strand: &StrandReport) -> Estimate {
-    let parts = strand.stages.iter().map(|s| Some(stage_time(strand, s)?.value));
-    match (estimate(&strand.ticks_per_packet), parts.sum::<Option<f64>>()) {
+fn closure(worker: &WorkerReport) -> Estimate {
+    let parts = worker.stages.iter().map(|s| Some(stage_time(worker, s)?.value));
+    match (estimate(&worker.ticks_per_packet), parts.sum::<Option<f64>>()) {
         (Ok(whole), Some(sum)) if whole.value > 0.0 && sum > 0.0 => whole.scale(1.0 / sum),
         _ => Estimate { value: 1.0, low: 1.0, high: 1.0, confidence: CONFIDENCE, n: 0 },
     }

@@ -25,9 +25,9 @@ use linerate_record::{Figure, Tier};
 /// Recommendations at most: nobody tries more.
 const RECOMMENDED_MAX: usize = 8;
 
-/// Why a stage is never on more than one strand.
+/// Why a stage is never on more than one worker.
 pub const ONE_STATE: &str =
-    "keeps one state for all packets (global), so it must run on one strand";
+    "keeps one state for all packets (global), so it must run on one worker";
 
 /// The path and the machine that are planned for.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub fn written<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanRep
 }
 
 /// The changes of a setting that are worth a look: the highest rate first, of equals the one with
-/// the fewest strands.
+/// the fewest workers.
 fn candidates<P: Planner>(
     planner: &P,
     of: &PredictedBy<P>,
@@ -82,9 +82,9 @@ fn candidates<P: Planner>(
     let candidates = planner.changes(of).into_iter().map(predicted);
     let mut candidates: Vec<CandidateOf<P>> = candidates.collect::<Result<_, _>>()?;
     let kpps = |one: &CandidateOf<P>| one.predicted.kpps;
-    let strands =
-        |one: &CandidateOf<P>| planner.placement(&one.predicted.setting).mapping.strands();
-    candidates.sort_by(|a, b| kpps(b).total_cmp(&kpps(a)).then(strands(a).cmp(&strands(b))));
+    let workers =
+        |one: &CandidateOf<P>| planner.placement(&one.predicted.setting).mapping.workers();
+    candidates.sort_by(|a, b| kpps(b).total_cmp(&kpps(a)).then(workers(a).cmp(&workers(b))));
     Ok(planner.needed(candidates))
 }
 
@@ -158,7 +158,7 @@ fn report<P: Planner>(
         predicted_kpps: figure::<P>("kpps", planner.bounds(planner.written())?.kpps),
         line_rate_kpps: subject.line_kpps,
         bottleneck: planner.bottleneck(),
-        strands: planner.strands(),
+        workers: planner.workers(),
         recommendations,
         ruled_out: planner.ruled_out(),
         search,
@@ -170,7 +170,7 @@ fn figure<P: Planner>(unit: &str, estimate: Estimate) -> Figure {
     Figure::number(unit, estimate, Tier::Model, P::METHOD)
 }
 
-/// The stages of a strand, by name.
+/// The stages of a worker, by name.
 pub fn runs(path: &Path, stages: std::ops::Range<usize>) -> String {
     path.stages[stages].iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join("+")
 }

@@ -7,7 +7,7 @@
 //! best         = the one of them with the largest speed-up
 //! as good      = best, and those worth it that best does not beat by more than MIN_GAIN with its
 //!                whole interval in the same rounds, nor by more than MAX_TIE_LOSS in the median
-//! keep         = of these the one with the fewest strands, then rings, then the largest speed-up;
+//! keep         = of these the one with the fewest workers, then rings, then the largest speed-up;
 //!                the baseline if nothing is worth it
 //! ```
 
@@ -60,7 +60,7 @@ pub fn choose(baseline: &[Option<f64>], contenders: &[Contender<'_>]) -> Verdict
         };
         let size = |i: usize| {
             let mapping = contenders[i].mapping;
-            (mapping.strands(), mapping.segments.len())
+            (mapping.workers(), mapping.segments.len())
         };
         let simpler = |a: &usize, b: &usize| {
             size(*a).cmp(&size(*b)).then(gain(*b).total_cmp(&gain(*a))).then(a.cmp(b))
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_goes_to_fewer_strands_then_fewer_rings() {
+    fn a_tie_goes_to_fewer_workers_then_fewer_rings() {
         let (three, two) = (mapping(&[(0, 4, 3)]), mapping(&[(0, 4, 2)]));
         let split = mapping(&[(0, 2, 1), (2, 4, 1)]);
         let base = rounds(100.0);

@@ -10,7 +10,7 @@ use std::fmt;
 pub struct AnswersReport {
     /// The record that was asked.
     pub of: String,
-    /// Its kind: `run`, `strands`, ...
+    /// Its kind: `run`, `workers`, ...
     pub kind_of: String,
     /// The answers, in the order of the questions.
     pub answers: Vec<Answer>,

@@ -41,9 +41,9 @@ pub struct BudgetReport {
 pub struct BudgetRow {
     /// The size as asked for, or `IMIX`.
     pub name: String,
-    /// Octets of a frame, FCS included; the mean of a mix.
+    /// Bytes of a frame, FCS included; the mean of a mix.
     #[serde(serialize_with = "crate::finite")]
-    pub frame_octets: f64,
+    pub frame_bytes: f64,
     /// Nanoseconds from one packet to the next.
     #[serde(serialize_with = "crate::finite")]
     pub ns_per_packet: f64,
@@ -72,7 +72,7 @@ pub struct BudgetRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceilings {
-    /// By the way from and to the network interfaces, which every octet crosses twice.
+    /// By the way from and to the network interfaces, which every byte crosses twice.
     pub io_packets_per_s: Option<f64>,
     /// By memory, likewise.
     pub memory_packets_per_s: Option<f64>,
@@ -109,15 +109,15 @@ pub struct Shortfall {
     /// What it handles, in packets per second.
     #[serde(serialize_with = "crate::finite")]
     pub packets_per_s: f64,
-    /// The frames it was measured with, in octets, FCS included.
+    /// The frames it was measured with, in bytes, FCS included.
     #[serde(serialize_with = "crate::finite")]
-    pub frame_octets: f64,
+    pub frame_bytes: f64,
     /// That as a share of the line, at most 1.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line: f64,
     /// Frames of this size and longer hold line rate.
     #[serde(serialize_with = "crate::finite")]
-    pub holds_from_octets: f64,
+    pub holds_from_bytes: f64,
     /// The share of the line with the shortest frames, at most 1.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line_at_shortest: f64,

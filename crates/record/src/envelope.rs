@@ -31,8 +31,8 @@ use std::fmt;
 /// What `schema` says in every record.
 const SCHEMA: &str = "linerate-record";
 /// Records of another major version are not read; of a newer minor version, what is known.
-const MAJOR: u32 = 1;
-const MINOR: u32 = 4;
+const MAJOR: u32 = 2;
+const MINOR: u32 = 0;
 
 /// What was measured, and what is needed to judge it.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,11 +94,11 @@ struct Wire<'a> {
     #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     schema: &'a str,
     /// `major.minor`; what each promises is in the README beside the published schema.
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^1\.[0-9]+$")))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^2\.[0-9]+$")))]
     version: String,
     /// Where the record comes from.
     provenance: &'a Provenance,
-    /// The value of each figure under the same name: for scripts. A `memory` record has `tiers`,
+    /// The value of each figure under the same name: for scripts. A `memory` record has `levels`,
     /// `tlb`, `pages`, `noise`, `timer` and `os_view` beside them; one of strands has `strands`,
     /// one of answers has `answers`.
     summary: BTreeMap<&'a str, Bare<'a>>,
@@ -300,7 +300,7 @@ fn without_position(error: &serde_json::Error) -> String {
 /// A record could not be written: a number that must be there was computed wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteError {
-    /// The field, as a path: `strands[0].stages[2].kpps`.
+    /// The field, as a path: `workers[0].stages[2].kpps`.
     pub field: String,
     /// What is wrong with it.
     pub message: String,

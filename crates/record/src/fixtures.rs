@@ -8,7 +8,7 @@ use crate::budget::BudgetReport;
 use crate::kernels::KernelsReport;
 use crate::memory::MemoryReport;
 use crate::regions::RegionsReport;
-use crate::run::{RunReport, StageReport, StrandReport};
+use crate::run::{RunReport, StageReport, WorkerReport};
 use crate::stat::StatReport;
 use crate::{Body, Record};
 use std::sync::LazyLock;
@@ -74,7 +74,7 @@ body!(
 );
 
 /// The only worker of [`run`].
-pub fn worker() -> StrandReport {
+pub fn worker() -> WorkerReport {
     run().strands.remove(0)
 }
 

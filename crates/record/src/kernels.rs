@@ -66,13 +66,13 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Mix {
-    /// Seven of 40 to 63 octets, four of 556, one of 1460.
+    /// Seven of 40 to 63 bytes, four of 556, one of 1460.
     #[serde(rename = "imix")]
     Imix,
-    /// Any from 20 to 1500 octets, alike often.
+    /// Any from 20 to 1500 bytes, alike often.
     #[serde(rename = "uniform_20_1500")]
     Uniform20To1500,
-    /// Any from 20 to 256 octets, alike often.
+    /// Any from 20 to 256 bytes, alike often.
     #[serde(rename = "uniform_20_256")]
     Uniform20To256,
 }
@@ -97,7 +97,7 @@ impl fmt::Display for Mix {
     }
 }
 
-/// Where the octets were when the routine was called.
+/// Where the bytes were when the routine was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -151,14 +151,14 @@ pub struct Row {
     pub variant: String,
     /// Why it was timed.
     pub role: Role,
-    /// Octets per call; `null` for a mix.
+    /// Bytes per call; `null` for a mix.
     pub size: Option<u64>,
     /// The mix; `null` for a size.
     pub mix: Option<Mix>,
-    /// Octets per call on average: the size, or the mean of the mix as drawn.
+    /// Bytes per call on average: the size, or the mean of the mix as drawn.
     #[serde(serialize_with = "crate::finite")]
-    pub mean_octets: f64,
-    /// How far behind a multiple of 64 the source begins, in octets, 0 to 63; `null` where there
+    pub mean_bytes: f64,
+    /// How far behind a multiple of 64 the source begins, in bytes, 0 to 63; `null` where there
     /// is no source, or `offsets` has them.
     pub src_offset: Option<u32>,
     /// The same of the destination; `null` where there is none.
@@ -169,7 +169,7 @@ pub struct Row {
     pub page_distance: Option<u32>,
     /// The source offsets that the row is the mean of; `null` where `src_offset` has the only one.
     pub offsets: Option<Vec<u32>>,
-    /// Where the octets were.
+    /// Where the bytes were.
     pub state: State,
     /// What the time is.
     pub timing: Timing,
@@ -187,7 +187,7 @@ pub struct Row {
     pub ticks_high: Option<f64>,
     /// Rounds that the row rests on.
     pub n: u64,
-    /// Octets per core cycle: `mean_octets / cycles`.
+    /// Bytes per core cycle: `mean_bytes / cycles`.
     pub bytes_per_cycle: Option<f64>,
     /// The bound that was fastest in this case; `null` when none was timed.
     pub bound: Option<String>,
@@ -240,10 +240,10 @@ pub struct PeerReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColdState {
-    /// Octets of memory that the calls walk through before they come back to the same buffer.
-    pub footprint_octets: u64,
-    /// Octets from the start of one buffer to the start of the next, for buffers that fit.
-    pub stride_octets: u64,
+    /// Bytes of memory that the calls walk through before they come back to the same buffer.
+    pub footprint_bytes: u64,
+    /// Bytes from the start of one buffer to the start of the next, for buffers that fit.
+    pub stride_bytes: u64,
     /// How the lines left the caches, and how longer buffers lie, in a sentence.
     pub eviction: String,
 }
@@ -268,7 +268,7 @@ pub struct RaceWindows {
     pub total: u64,
     /// Windows dropped because the kernel counted an involuntary switch of the thread in them, or
     /// gave it a CPU for less than 96 % of their time.
-    pub lost_to_preemption: u64,
+    pub preempted: u64,
     /// Windows dropped because they took more than 4 times the routine's fastest, though the kernel
     /// saw no reason: whatever slowed them down, a hypervisor or an interrupt, was not seen.
     pub dropped_as_slow: u64,
@@ -280,7 +280,7 @@ pub struct RaceWindows {
 pub struct HugePages {
     /// Whether the kernel took the advice to use huge pages.
     pub advised: bool,
-    /// The share of the buffers' octets that lay in huge pages after all had been written; `null`
+    /// The share of the buffers' bytes that lay in huge pages after all had been written; `null`
     /// where the kernel does not tell.
     pub granted: Option<f64>,
     /// Why the advice was refused or `granted` is `null`; `null` if neither.
@@ -307,7 +307,7 @@ pub struct KernelsReport {
     pub cpu: u32,
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
-    pub ticks_per_second: f64,
+    pub ticks_per_s: f64,
     /// Core cycles per tick, the median of the calibrations taken between the rounds.
     pub cycles_per_tick: Figure,
     /// Independent additions the core did per cycle, the median over the looks taken between the

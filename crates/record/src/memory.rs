@@ -4,7 +4,7 @@
 //! Everything rests on one kind of measurement: a chain of loads, each of which needs the one
 //! before (a *chase*), through a number of cache lines in an order that no prefetcher guesses. The
 //! time of a load as a function of the size of the chain is a [`Curve`]; its steps are the
-//! [`MemoryTier`]s.
+//! [`MemoryLevel`]s.
 
 mod overlap;
 
@@ -26,7 +26,7 @@ pub struct MemoryReport {
     /// Time of a load over the size of the chain, a curve per order and size of page.
     pub curves: Vec<Curve>,
     /// The levels found, nearest first; the last is memory itself, which has no size.
-    pub tiers: Vec<MemoryTier>,
+    pub levels: Vec<MemoryLevel>,
     /// What could not be told, and why.
     pub unresolved: Vec<Unresolved>,
     /// Two sizes nearer than this ratio are not told apart.
@@ -38,9 +38,9 @@ pub struct MemoryReport {
     pub costs: Vec<Cost>,
     /// Times of single loads, by size of the chain.
     pub histograms: Vec<Histogram>,
-    /// How many misses a core has outstanding at once, per tier.
+    /// How many misses a core has outstanding at once, per level.
     pub parallelism: Vec<Parallelism>,
-    /// Octets per second, per tier.
+    /// Bytes per second, per level.
     pub bandwidth: Vec<Bandwidth>,
     /// Time of a load in memory while others use it; empty where that was not measured.
     pub loaded: Vec<LoadedLatency>,
@@ -60,7 +60,7 @@ pub struct MemoryReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// About 2 s: tiers, and what they cost.
+    /// About 2 s: levels, and what they cost.
     Quick,
     /// About 10 s: everything.
     Default,
@@ -81,9 +81,9 @@ pub struct Conditions {
     pub cpu: u32,
     /// The processors that bandwidth of all threads was measured on.
     pub cpus: Vec<u32>,
-    /// Octets of a cache line.
+    /// Bytes of a cache line.
     pub line_bytes: u64,
-    /// Octets of the longest chain.
+    /// Bytes of the longest chain.
     pub max_bytes: u64,
     /// Why it is not longer.
     pub max_reason: String,
@@ -132,9 +132,9 @@ pub enum PageKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pages {
-    /// Octets of a small page.
+    /// Bytes of a small page.
     pub base_bytes: u64,
-    /// Octets of a huge page; `null` where there are none.
+    /// Bytes of a huge page; `null` where there are none.
     pub huge_bytes: Option<u64>,
     /// What the curves were measured on.
     pub used: PageKind,
@@ -196,7 +196,7 @@ pub struct Curve {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
-    /// Octets of the chain.
+    /// Bytes of the chain.
     pub bytes: u64,
     /// Its lines.
     pub lines: u64,
@@ -225,10 +225,10 @@ pub struct CurvePoint {
 /// A level of the hierarchy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct MemoryTier {
+pub struct MemoryLevel {
     /// `L1`, `L2`, `L3`, ..., `memory`.
     pub name: String,
-    /// Octets up to which chains stay in it, that is its size as far as this program gets it now.
+    /// Bytes up to which chains stay in it, that is its size as far as this program gets it now.
     pub size_bytes: Figure,
     /// ns per load that finds its data here and its translation at hand.
     pub latency_ns: Figure,
@@ -244,7 +244,7 @@ pub struct MemoryTier {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unresolved {
-    /// Sizes it is about, in octets, from ...
+    /// Sizes it is about, in bytes, from ...
     pub from_bytes: u64,
     /// ... to.
     pub to_bytes: u64,
@@ -293,8 +293,8 @@ pub enum TlbState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
-    /// The tier its data are in, by name.
-    pub tier: String,
+    /// The level its data are in, by name.
+    pub level: String,
     /// Where its translation is.
     pub tlb: TlbState,
     /// ns until a load that depends on it can begin: an upper bound where loads overlap.
@@ -309,10 +309,10 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Histogram {
-    /// Octets of the chain.
+    /// Bytes of the chain.
     pub bytes: u64,
-    /// The tier that chains of this size are in, by name; `null` where none was found.
-    pub tier: Option<String>,
+    /// The level that chains of this size are in, by name; `null` where none was found.
+    pub level: Option<String>,
     /// Loads timed. The bins add up to this.
     pub samples: u64,
     /// What the timing itself adds, already taken off the bins, in ns.
@@ -342,7 +342,7 @@ pub struct Bin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mode {
-    /// The tier with that latency; `null` where none has it.
+    /// The level with that latency; `null` where none has it.
     pub name: Option<String>,
     /// ns.
     #[serde(serialize_with = "crate::finite")]
@@ -385,12 +385,12 @@ pub struct Noise {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OsView {
-    /// `L1`, `L2`, `L3` as the system counts them; `tier of 6 MiB` for one that it does not state
+    /// `L1`, `L2`, `L3` as the system counts them; `level of 6 MiB` for one that it does not state
     /// beside those it does. No two have the same.
     pub name: String,
-    /// Octets the system states; `null` where it states none.
+    /// Bytes the system states; `null` where it states none.
     pub stated_bytes: Option<u64>,
-    /// Octets that were found.
+    /// Bytes that were found.
     pub found_bytes: Figure,
     /// What to make of it.
     pub verdict: OsVerdict,
@@ -422,7 +422,7 @@ pub enum OsVerdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventsOfSize {
-    /// Octets of the chain.
+    /// Bytes of the chain.
     pub bytes: u64,
     /// Loads that were made.
     pub loads: u64,
@@ -456,7 +456,7 @@ impl Curve {
 }
 
 impl MemoryReport {
-    /// The curve that the tiers are from; `None` where it was not measured.
+    /// The curve that the levels are from; `None` where it was not measured.
     pub fn main_curve(&self) -> Option<&Curve> {
         let is_main =
             |curve: &&Curve| curve.order == Order::PageLocal && curve.pages == self.pages.used;

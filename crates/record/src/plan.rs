@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// The slowest strand sets the pace, each with a processor of its own.
+    /// The slowest worker sets the pace, each with a processor of its own.
     Formula,
-    /// Strands that share pipes, cycle by cycle.
+    /// Workers that share pipes, cycle by cycle.
     Simulation,
 }
 
@@ -22,17 +22,17 @@ pub enum Model {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Fewer segments or strands.
+    /// Fewer segments or workers.
     Merge,
-    /// More strands for the same stages.
+    /// More workers for the same stages.
     Replicate,
     /// Other or more cuts between stages.
     Split,
-    /// Strands on other processors.
+    /// Workers on other processors.
     Place,
-    /// Strands that do nothing useful stand still.
+    /// Workers that do nothing useful stand still.
     Park,
-    /// Strands that do nothing useful poll more rarely.
+    /// Workers that do nothing useful poll more rarely.
     SlowPolling,
     /// Another number of packets handed over at once.
     Burst,
@@ -73,16 +73,16 @@ pub struct Input {
 pub struct Bottleneck {
     /// The stage; `null` when the line, or nothing that is known, limits.
     pub stage: Option<String>,
-    /// The strand it runs on, as in `strands`.
-    pub strand: Option<String>,
+    /// The worker it runs on, as in `workers`.
+    pub worker: Option<String>,
     /// One sentence with the figures behind it.
     pub sentence: String,
 }
 
-/// One strand of the mapping as written, or all of a kind beside it.
+/// One worker of the mapping as written, or all of a kind beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PlannedStrand {
+pub struct PlannedWorker {
     /// `segment.replica`, both from 0; the name of neighbours.
     pub name: String,
     /// What it runs: the names of its stages, or what it does beside the path.
@@ -107,10 +107,10 @@ pub struct Proof {
     pub command: Option<String>,
 }
 
-/// Strands beside the path that do the same.
+/// Workers beside the path that do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StrandsBeside {
+pub struct WorkersBeside {
     /// What they do.
     pub name: String,
     /// Their processors.
@@ -127,13 +127,13 @@ pub struct Recommendation {
     pub kind: Change,
     /// The mapping after it, in short.
     pub mapping: String,
-    /// The processors of the strands after it, in order of segment and replica; `null` where that
+    /// The processors of the workers after it, in order of segment and replica; `null` where that
     /// does not matter to the model.
     pub cpus: Option<Vec<u32>>,
-    /// Strands beside the path that it adds or moves, of those that poll, such as those of a second
+    /// Workers beside the path that it adds or moves, of those that poll, such as those of a second
     /// input of a stage.
     #[serde(default)]
-    pub beside: Vec<StrandsBeside>,
+    pub beside: Vec<WorkersBeside>,
     /// Packets per burst after it.
     pub burst: u32,
     /// The rate after it, of a flow, thousand packets per second.
@@ -180,7 +180,7 @@ pub struct PlanReport {
     pub mapping: String,
     /// Packets per burst as written.
     pub burst: u32,
-    /// Strands that the machine has for the path and its neighbours.
+    /// Workers that the machine has for the path and its neighbours.
     pub cpus: u32,
     /// Flows of equal rate; rates are those of one.
     pub flows: u32,
@@ -190,8 +190,8 @@ pub struct PlanReport {
     pub line_rate_kpps: Option<f64>,
     /// What limits it.
     pub bottleneck: Bottleneck,
-    /// The strands of the mapping as written, and those beside it.
-    pub strands: Vec<PlannedStrand>,
+    /// The workers of the mapping as written, and those beside it.
+    pub workers: Vec<PlannedWorker>,
     /// Changes that promise a gain, the best first.
     pub recommendations: Vec<Recommendation>,
     /// Changes that a stage or the machine forbids, or that the model knows nothing of.

@@ -18,7 +18,7 @@ pub struct Provenance {
     /// The command line, quoted for a shell.
     pub command: String,
     /// When the record was made, seconds since 1970-01-01 UTC.
-    pub unix_seconds: u64,
+    pub unix_s: u64,
     /// `x86_64`, `aarch64`, ...
     pub architecture: String,
     /// The processor's name.
@@ -35,7 +35,7 @@ pub struct Provenance {
     /// Load average over one minute when the program started.
     pub load_1min: Option<f64>,
     /// Ticks of the timestamp counter per second.
-    pub ticks_per_second: Option<f64>,
+    pub ticks_per_s: Option<f64>,
     /// Whether the timestamp counter has one rate whatever the core's clock does; `null` where no
     /// ticks were read, and in records before version 1.4.
     #[serde(default)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `run` record: what each strand and each stage did.
+//! The body of a `run` record: what each worker and each stage did.
 
 use crate::figure::Figure;
 use crate::kernels::Kernel;
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Packets and octets that went the same way.
+/// Packets and bytes that went the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
     /// Packets.
     pub packets: u64,
-    /// Octets of those packets, from the first octet of the frame; FCS, preamble and gap excluded.
-    pub octets: u64,
+    /// Bytes of those packets, from the first byte of the frame; FCS, preamble and gap excluded.
+    pub bytes: u64,
 }
 
 impl Tally {
-    /// Counts `packets` packets of `octets` octets together.
-    pub fn add(&mut self, packets: u64, octets: u64) {
+    /// Counts `packets` packets of `bytes` bytes together.
+    pub fn add(&mut self, packets: u64, bytes: u64) {
         self.packets += packets;
-        self.octets += octets;
+        self.bytes += bytes;
     }
 }
 
@@ -30,7 +30,7 @@ impl std::ops::Add for Tally {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { packets: self.packets + other.packets, octets: self.octets + other.octets }
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 }
 
@@ -41,17 +41,17 @@ impl std::iter::Sum for Tally {
 }
 
 /// What went into a stage and where it went: `input + created = output + consumed + drops + held`,
-/// in packets and in octets.
+/// in packets and in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ledger {
     /// What the stage was given.
     pub input: Tally,
-    /// What the stage made: packets of its own, octets put in front of a packet.
+    /// What the stage made: packets of its own, bytes put in front of a packet.
     pub created: Tally,
     /// What the stage passed on.
     pub output: Tally,
-    /// What the stage used up: packets that end here by design, octets taken off a packet.
+    /// What the stage used up: packets that end here by design, bytes taken off a packet.
     pub consumed: Tally,
     /// What the stage dropped, by cause.
     pub drops: BTreeMap<String, Tally>,
@@ -65,13 +65,13 @@ impl Ledger {
         self.drops.values().copied().sum()
     }
 
-    /// Whether nothing was lost or made up, in packets and in octets.
+    /// Whether nothing was lost or made up, in packets and in bytes.
     pub fn is_conserved(&self) -> bool {
         self.input + self.created == self.output + self.consumed + self.dropped() + self.held
     }
 }
 
-/// How the time of a strand went, in shares of the wall time of the measured part of the run.
+/// How the time of a worker went, in shares of the wall time of the measured part of the run.
 /// Each share is summed from its own timestamps; the wall time is read from another clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -93,10 +93,10 @@ pub struct TimeShares {
     pub unaccounted: f64,
 }
 
-/// What one kernel did for one stage on one strand.
+/// What one kernel did for one stage on one worker.
 ///
 /// From a random sample of turns in which the stage's calls were logged; when the run was over the
-/// strand made the same calls again, in the same order, on buffers that were in the cache.
+/// worker made the same calls again, in the same order, on buffers that were in the cache.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelUse {
@@ -107,9 +107,9 @@ pub struct KernelUse {
     /// Calls per packet the stage was given, in the logged turns.
     #[serde(serialize_with = "crate::finite")]
     pub calls_per_packet: f64,
-    /// Octets of a call, mean over the logged turns.
+    /// Bytes of a call, mean over the logged turns.
     #[serde(serialize_with = "crate::finite")]
-    pub octets_per_call: f64,
+    pub bytes_per_call: f64,
     /// Ticks of the calls per packet the stage was given.
     pub ticks_per_packet: Figure,
     /// The same as a share of the stage's service time.
@@ -149,12 +149,12 @@ pub struct CountedEvents {
     /// How the counters were read: `user read` or `read(2)`; `null` when nothing was counted.
     pub reading: Option<String>,
     /// One turn in so many was counted.
-    pub one_turn_in: u64,
+    pub one_iteration_in: u64,
     /// The events, in order.
     pub events: Vec<CountedEvent>,
 }
 
-/// One stage on one strand.
+/// One stage on one worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageReport {
@@ -172,15 +172,15 @@ pub struct StageReport {
     /// Share of wall time this stage worked; `null` also when no turn of a clean window was
     /// sampled.
     pub busy: Option<f64>,
-    /// Share of wall time the stage's strand waited for packets.
+    /// Share of wall time the stage's worker waited for packets.
     pub starved: Option<f64>,
-    /// Share of wall time the stage's strand waited for room.
+    /// Share of wall time the stage's worker waited for room.
     pub blocked: Option<f64>,
-    /// Polls of the strand's input that found nothing.
+    /// Polls of the worker's input that found nothing.
     pub empty_polls: u64,
     /// Packets dropped, by cause.
     pub drops: BTreeMap<String, u64>,
-    /// The full account, packets and octets.
+    /// The full account, packets and bytes.
     pub ledger: Ledger,
     /// What else the stage counted (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
@@ -191,23 +191,23 @@ pub struct StageReport {
     pub events: Option<BTreeMap<String, Figure>>,
 }
 
-/// Measuring windows of a strand (about 1 ms each, and at least a turn).
+/// Measuring windows of a worker (about 1 ms each, and at least a turn).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowCount {
     /// Windows that were measured to their end.
     pub total: u64,
-    /// Windows dropped because the strand was preempted in them.
-    pub lost_to_preemption: u64,
+    /// Windows dropped because the worker was preempted in them.
+    pub preempted: u64,
 }
 
-/// One strand: a pinned thread and the stages it runs.
+/// One worker: a pinned thread and the stages it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StrandReport {
+pub struct WorkerReport {
     /// `segment.replica`, both from 0.
     pub name: String,
-    /// The logical processor the strand is pinned to.
+    /// The logical processor the worker is pinned to.
     pub cpu: u32,
     /// Which run of consecutive stages this is, from 0.
     pub segment: u32,
@@ -217,12 +217,12 @@ pub struct StrandReport {
     pub stages: Vec<StageReport>,
     /// Where the time went; `null` when the run ended before its measured part began.
     pub time: Option<TimeShares>,
-    /// Nanoseconds the scheduler says the strand was runnable but not running, over the same time;
+    /// Nanoseconds the scheduler says the worker was runnable but not running, over the same time;
     /// `null` where the kernel does not tell.
     pub run_delay_ns: Option<u64>,
     /// Nanoseconds `time.lost` stands for.
     pub lost_ns: u64,
-    /// Service time of the whole strand, ticks per packet it was given.
+    /// Service time of the whole worker, ticks per packet it was given.
     pub ticks_per_packet: Figure,
     /// Polls of the input that found nothing.
     pub empty_polls: u64,
@@ -232,15 +232,15 @@ pub struct StrandReport {
     pub windows: WindowCount,
     /// Involuntary context switches over the run.
     pub involuntary_switches: u64,
-    /// Processor time the scheduler charged to the strand over the whole run, warming up included.
+    /// Processor time the scheduler charged to the worker over the whole run, warming up included.
     pub cpu_ns: u64,
 }
 
-/// One ring between two strands.
+/// One ring between two workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RingReport {
-    /// `from > to`, in strand names.
+    /// `from > to`, in worker names.
     pub name: String,
     /// Packets it can hold.
     pub capacity: u64,
@@ -272,7 +272,7 @@ pub struct RunReport {
     pub path: String,
     /// The mapping in short: `parse+verify | filter x2`.
     pub mapping: String,
-    /// Which kernels the strands called: `selected`, the best of each, or a variant by name; `null`
+    /// Which kernels the workers called: `selected`, the best of each, or a variant by name; `null`
     /// in records of version 1.0.
     pub kernels: Option<String>,
     /// Which events were counted around the stages; `null` when none were asked for, and in records
@@ -283,7 +283,7 @@ pub struct RunReport {
     pub seconds: f64,
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
-    pub ticks_per_second: f64,
+    pub ticks_per_s: f64,
     /// Packets the source was to offer, thousand per second; without a value, and with the reason,
     /// where it has no rate of its own (`rate = "max"`); `null` in records before version 1.3.
     pub offered_kpps: Option<Figure>,
@@ -294,8 +294,8 @@ pub struct RunReport {
     pub processed_kpps: Figure,
     /// Packets per second the line would carry at the mean size of the traffic, thousand.
     pub line_rate_kpps: Option<f64>,
-    /// The strands in order of segment, then replica.
-    pub strands: Vec<StrandReport>,
+    /// The workers in order of segment, then replica.
+    pub workers: Vec<WorkerReport>,
     /// The rings.
     pub rings: Vec<RingReport>,
     /// Time through the path.
@@ -308,7 +308,7 @@ pub struct RunReport {
     /// before version 1.4.
     #[serde(default)]
     pub frames: Option<u64>,
-    /// Logical processors that the strands could be placed on; `null` in records before version
+    /// Logical processors that the workers could be placed on; `null` in records before version
     /// 1.4, and in the runs within a `tune` record, which has them itself.
     #[serde(default)]
     pub cpus_available: Option<u32>,
@@ -334,12 +334,12 @@ pub struct RunReport {
 pub struct LineReport {
     /// Bits per second of a port.
     #[serde(serialize_with = "crate::finite")]
-    pub bits_per_second: f64,
+    pub bits_per_s: f64,
     /// Ports, each with a flow of its own.
     pub ports: u32,
     /// Mean size of the frames in bytes, FCS excluded.
     #[serde(serialize_with = "crate::finite")]
-    pub mean_frame_octets: f64,
+    pub mean_frame_bytes: f64,
 }
 
 /// In which level of the memory hierarchy the packets of a path are: frames and buffers against the
@@ -347,10 +347,10 @@ pub struct LineReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketsHome {
-    /// Bytes of frames and buffers that one strand meets.
+    /// Bytes of frames and buffers that one worker meets.
     pub bytes: Figure,
     /// The nearest level that holds them, by name.
-    pub tier: Figure,
+    pub level: Figure,
     /// The most that a load from there waits, in ns.
     pub miss_ns: Figure,
     /// The most that a load from there waits, in cycles of the core.
@@ -360,7 +360,7 @@ pub struct PacketsHome {
     pub sentence: Option<String>,
 }
 
-impl StrandReport {
+impl WorkerReport {
     /// Where the time went; all zero when that is not known.
     pub fn time_or_zero(&self) -> TimeShares {
         self.time.unwrap_or_default()
@@ -373,7 +373,7 @@ impl StrandReport {
 pub struct DeadEnd {
     /// The stage that passed on none.
     pub stage: String,
-    /// Packets it was given, over all strands.
+    /// Packets it was given, over all workers.
     pub packets: u64,
     /// Why it dropped them, most frequent first; empty where it used them up by design.
     pub causes: Vec<String>,
@@ -396,14 +396,14 @@ impl RunReport {
     /// The stage that all packets came to and none left, by design or by mistake; `None` when one
     /// came through, none was offered, or some were still on their way.
     pub fn dead_end(&self) -> Option<DeadEnd> {
-        let mut strands: Vec<&StrandReport> = self.strands.iter().collect();
-        strands.sort_by_key(|strand| strand.segment);
-        let stages = || strands.iter().flat_map(|strand| &strand.stages);
+        let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
+        workers.sort_by_key(|worker| worker.segment);
+        let stages = || workers.iter().flat_map(|worker| &worker.stages);
         let of = |name: &str| -> Vec<&Ledger> {
             stages().filter(|stage| stage.name == name).map(|stage| &stage.ledger).collect()
         };
         let sum = |all: &[&Ledger], part: fn(&Ledger) -> u64| all.iter().copied().map(part).sum();
-        // Ends of strands pass on what they are given.
+        // Ends of workers pass on what they are given.
         let name = stages().map(|stage| &stage.name).find(|name| {
             let all = of(name);
             let given: u64 = sum(&all, |ledger| ledger.input.packets);
@@ -424,8 +424,8 @@ impl RunReport {
         })
     }
 
-    /// Whether every stage of every strand conserved packets and octets.
+    /// Whether every stage of every worker conserved packets and bytes.
     pub fn is_conserved(&self) -> bool {
-        self.strands.iter().flat_map(|s| &s.stages).all(|s| s.ledger.is_conserved())
+        self.workers.iter().flat_map(|s| &s.stages).all(|s| s.ledger.is_conserved())
     }
 }

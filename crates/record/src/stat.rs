@@ -29,7 +29,7 @@ pub struct StatReport {
     /// last; `null` where there was no command, or it never began.
     pub ended: Option<ExitStatus>,
     /// Whether the user ended the counting.
-    pub is_interrupted: bool,
+    pub interrupted: bool,
     /// Whether the time that counting was given was up before the end of what was counted.
     pub is_time_up: bool,
     /// What the command found in its environment; `null` where there was no command.
@@ -68,8 +68,8 @@ pub struct StatReport {
 pub struct Environment {
     /// Variables.
     pub variables: u64,
-    /// Octets of all names and values, each with `=` and the NUL at its end.
-    pub octets: u64,
+    /// Bytes of all names and values, each with `=` and the NUL at its end.
+    pub bytes: u64,
 }
 
 /// What an earlier record is of.
@@ -123,11 +123,11 @@ pub struct ExitStatus {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheShape {
     /// Its size.
-    pub octets: u64,
+    pub bytes: u64,
     /// Lines per set.
     pub ways: u32,
     /// The length of a line.
-    pub line_octets: u32,
+    pub line_bytes: u32,
 }
 
 /// The caches that were simulated.

@@ -67,7 +67,7 @@ pub struct TcpLaw {
     pub points: Vec<TcpLawPoint>,
     /// Exponent of the share of segments lost; the law has -0.5.
     pub exponent_loss: Figure,
-    /// Exponent of the octets of a segment; the law has 1.
+    /// Exponent of the bytes of a segment; the law has 1.
     pub exponent_segment: Figure,
     /// Exponent of the round trip; the law has -1.
     pub exponent_round_trip: Figure,
@@ -82,8 +82,8 @@ pub struct TcpLawPoint {
     /// Share of the segments with payload that was lost.
     #[serde(serialize_with = "crate::finite")]
     pub loss: f64,
-    /// Octets of payload of a segment.
-    pub segment_octets: u64,
+    /// Bytes of payload of a segment.
+    pub segment_bytes: u64,
     /// Virtual milliseconds there and back, without what is held back.
     #[serde(serialize_with = "crate::finite")]
     pub round_trip_ms: f64,
@@ -108,10 +108,10 @@ pub enum TcpWire {
 pub struct TcpPattern {
     /// `bulk`, `interactive`, `jumbo`, `mixed` or `response`.
     pub name: String,
-    /// Octets of payload of a full segment.
-    pub segment_octets: u64,
-    /// Octets of each of the four buffers.
-    pub buffer_octets: u64,
+    /// Bytes of payload of a full segment.
+    pub segment_bytes: u64,
+    /// Bytes of each of the four buffers.
+    pub buffer_bytes: u64,
     /// How frames reached the receiver.
     pub wire: TcpWire,
     /// The mix of lengths; `null` where there is none.
@@ -130,13 +130,13 @@ pub struct TcpPattern {
     pub sets: Vec<TcpSet>,
 }
 
-/// What came through a wire that loses, holds back, doubles and damages frames. Every octet that
+/// What came through a wire that loses, holds back, doubles and damages frames. Every byte that
 /// arrived was compared with what was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpProof {
-    /// Octets of payload that arrived.
-    pub octets: u64,
+    /// Bytes of payload that arrived.
+    pub bytes: u64,
     /// Exchanges, messages or connections.
     pub exchanges: u64,
     /// Frames that were sent; the same for the same seed.
@@ -191,7 +191,7 @@ pub struct TcpSet {
     pub sampled_copy: Figure,
     /// Share in copies that sum, by looking.
     pub sampled_copy_checksum: Figure,
-    /// Octets that were summed alone, over octets of payload.
+    /// Bytes that were summed alone, over bytes of payload.
     pub checksum_per_payload: Figure,
     /// What the stack asked of the set.
     pub seam: Vec<TcpSeam>,
@@ -211,11 +211,11 @@ pub struct TcpSeam {
     pub routine: String,
     /// Calls that were seen.
     pub calls: u64,
-    /// Octets of those.
-    pub octets: u64,
+    /// Bytes of those.
+    pub bytes: u64,
     /// Calls by length: none, 1, 2 to 3, 4 to 7, and so on.
     pub lengths: Vec<u64>,
-    /// Calls by where the source begins: 0 to 7 octets behind a multiple of 64, 8 to 15, and so on.
+    /// Calls by where the source begins: 0 to 7 bytes behind a multiple of 64, 8 to 15, and so on.
     pub alignments: Vec<u64>,
 }
 

@@ -6,16 +6,16 @@ use crate::kernels::Kernel;
 use crate::run::{PacketsHome, RunReport};
 use serde::{Deserialize, Serialize};
 
-/// Why a strand limits the path.
+/// Why a worker limits the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// The strand is busy all the time: its stages are the bottleneck.
+    /// The worker is busy all the time: its stages are the bottleneck.
     Processing,
-    /// All strands wait for packets: the source or the line sets the rate.
+    /// All workers wait for packets: the source or the line sets the rate.
     Offered,
-    /// The profile does not single out a strand.
+    /// The profile does not single out a worker.
     CannotTell,
 }
 
@@ -27,8 +27,8 @@ pub struct Finding {
     pub limit: Limit,
     /// The bottleneck stage; `null` when there is none or it cannot be told.
     pub bottleneck: Option<String>,
-    /// The strand it runs on.
-    pub strand: Option<String>,
+    /// The worker it runs on.
+    pub worker: Option<String>,
     /// One sentence with the figures behind it.
     pub sentence: String,
 }
@@ -43,7 +43,7 @@ pub struct Candidate {
     pub mapping: String,
     /// Packets per burst.
     pub burst: u32,
-    /// The kernels its strands call, as in [`RunReport::kernels`].
+    /// The kernels its workers call, as in [`RunReport::kernels`].
     pub kernels: Option<String>,
     /// Predicted rate, thousand packets per second, before any candidate ran.
     pub predicted_kpps: Figure,
@@ -69,7 +69,7 @@ pub struct RuledOut {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelShare {
-    /// The stage; `source`, `sink`, `ring in` and `ring out` are the ends of strands.
+    /// The stage; `source`, `sink`, `ring in` and `ring out` are the ends of workers.
     pub stage: String,
     /// The kernel.
     pub kernel: Kernel,
@@ -92,11 +92,11 @@ pub struct KernelAdvice {
     /// The stage that saves most with the fastest; where they are in use, the one whose calls take
     /// the most time.
     pub stage: String,
-    /// What a strand that ran only this stage would get through, thousand packets per second.
+    /// What a worker that ran only this stage would get through, thousand packets per second.
     pub stage_kpps: Figure,
     /// The same with the fastest kernels.
     pub stage_fastest_kpps: Figure,
-    /// What the path would get through if its busiest strand never waited, thousand packets per
+    /// What the path would get through if its busiest worker never waited, thousand packets per
     /// second.
     pub path_kpps: Figure,
     /// The same with the fastest kernels.
@@ -136,10 +136,10 @@ pub struct TuneReport {
     pub kernel_shares: Option<Vec<KernelShare>>,
     /// Whether other kernels suit the baseline's calls better; `null` when that is not known.
     pub kernel_advice: Option<KernelAdvice>,
-    /// Strands of the mapping of the file; `null` in records before version 1.4.
+    /// Workers of the mapping of the file; `null` in records before version 1.4.
     #[serde(default)]
-    pub given_strands: Option<u32>,
-    /// Logical processors that strands could be placed on; `null` in records before version 1.4.
+    pub given_workers: Option<u32>,
+    /// Logical processors that workers could be placed on; `null` in records before version 1.4.
     #[serde(default)]
     pub cpus_available: Option<u32>,
     /// Where the packets are in the memory hierarchy under the baseline; `null` in records before

@@ -29,9 +29,9 @@ pub struct Packets(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Kpps(pub f64);
 
-/// A number of octets.
+/// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Octets(pub u64);
+pub struct Bytes(pub u64);
 
 /// Bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -58,8 +58,8 @@ impl Packets {
     }
 }
 
-impl Octets {
-    /// The rate of so many octets in `time`; not finite when `time` is 0.
+impl Bytes {
+    /// The rate of so many bytes in `time`; not finite when `time` is 0.
     pub fn per(self, time: Nanos) -> BitsPerSecond {
         BitsPerSecond(self.0 as f64 * 8e9 / time.0)
     }
@@ -73,10 +73,10 @@ impl Kpps {
 }
 
 impl BitsPerSecond {
-    /// The packets that fit into this rate when each takes `wire_octets` on the wire, overhead
+    /// The packets that fit into this rate when each takes `wire_bytes` on the wire, overhead
     /// included.
-    pub fn to_kpps(self, wire_octets: f64) -> Kpps {
-        Kpps(self.0 / (8.0 * wire_octets) / 1e3)
+    pub fn to_kpps(self, wire_bytes: f64) -> Kpps {
+        Kpps(self.0 / (8.0 * wire_bytes) / 1e3)
     }
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for BitsPerSecond {
     }
 }
 
-impl fmt::Display for Octets {
+impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&scaled(self.0 as f64, &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]))
     }
@@ -264,7 +264,7 @@ fn parse_rate(text: &str, notation: &Notation) -> Result<f64, UnitError> {
     if value > 0.0 { Ok(value) } else { Err(UnitError::OutOfRange { text: text.to_owned() }) }
 }
 
-/// Reads a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. Always above 0. Octets per second
+/// Reads a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. Always above 0. Bytes per second
 /// (`GB/s`) are refused: on a line they are a mistake more often than not.
 ///
 /// # Errors
@@ -296,7 +296,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
 ///
 /// # Errors
 /// See [`UnitError`].
-pub fn parse_memory_size(text: &str) -> Result<Octets, UnitError> {
+pub fn parse_memory_size(text: &str) -> Result<Bytes, UnitError> {
     let owned = || text.to_owned();
     let trimmed = text.trim();
     let end = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
@@ -315,28 +315,28 @@ pub fn parse_memory_size(text: &str) -> Result<Octets, UnitError> {
             return Err(UnitError::UnknownUnit { text: owned(), unit: unit.to_owned(), units });
         }
     };
-    let octets = number.parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
-    octets.map(Octets).ok_or_else(|| UnitError::OutOfRange { text: owned() })
+    let bytes = number.parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
+    bytes.map(Bytes).ok_or_else(|| UnitError::OutOfRange { text: owned() })
 }
 
 /// Binary units, largest first: 2 to this power, and the unit.
 const MEMORY_UNITS: [(i32, &str); 5] =
     [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
 
-/// The largest binary unit that keeps so many octets at 1 or more when they are rounded as
-/// [`three_digits`] does: octets in it, and its name.
-pub fn memory_unit(octets: f64) -> (f64, &'static str) {
+/// The largest binary unit that keeps so many bytes at 1 or more when they are rounded as
+/// [`three_digits`] does: bytes in it, and its name.
+pub fn memory_unit(bytes: f64) -> (f64, &'static str) {
     // 1023.5 and more are rounded to 1024.
-    let rounded = octets.abs() * (1024.0 / 1023.5);
+    let rounded = bytes.abs() * (1024.0 / 1023.5);
     let unit = MEMORY_UNITS.iter().find(|(power, _)| rounded >= 2f64.powi(*power));
     let (power, name) = unit.unwrap_or(&(0, "B"));
     (2f64.powi(*power), name)
 }
 
 /// A size of memory as people write it: `48 KiB`, `1.25 MiB`.
-pub fn memory_size(octets: f64) -> String {
-    let (size, unit) = memory_unit(octets);
-    format!("{} {unit}", three_digits(octets / size))
+pub fn memory_size(bytes: f64) -> String {
+    let (size, unit) = memory_unit(bytes);
+    format!("{} {unit}", three_digits(bytes / size))
 }
 
 #[cfg(test)]
@@ -345,8 +345,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sizes_of_memory_are_octets_or_powers_of_1024() {
-        for (text, octets) in [
+    fn sizes_of_memory_are_bytes_or_powers_of_1024() {
+        for (text, bytes) in [
             ("0", 0),
             ("65536", 65_536),
             ("64K", 65_536),
@@ -357,7 +357,7 @@ mod tests {
             ("9223372036854775808", 1 << 63),
             ("18446744073709551615", u64::MAX),
         ] {
-            assert_eq!(parse_memory_size(text), Ok(Octets(octets)), "{text}");
+            assert_eq!(parse_memory_size(text), Ok(Bytes(bytes)), "{text}");
         }
         for bad in
             ["", "K", "-1", "+1", "1.5G", "64MB", "1e9", "\u{e9}", "K1", "18446744073709551616"]
@@ -366,7 +366,7 @@ mod tests {
         }
         let error = parse_memory_size("16777216T").unwrap_err().to_string();
         assert!(error.contains("`16777216T` is out of range"), "{error}");
-        for (octets, text) in [
+        for (bytes, text) in [
             (0.0, "0 B"),
             (1023.4, "1023 B"),
             (1023.5, "1 KiB"),
@@ -377,7 +377,7 @@ mod tests {
             (1.25 * 1024.0 * 1024.0, "1.25 MiB"),
             (33.4e9, "31.1 GiB"),
         ] {
-            assert_eq!(memory_size(octets), text);
+            assert_eq!(memory_size(bytes), text);
         }
     }
 
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(Nanos(7.2e12).to_string(), "7200 s");
         assert_eq!(BitsPerSecond(9.8e9).to_string(), "9.8 Gb/s");
         assert_eq!(BitsPerSecond(1e10).to_string(), "10 Gb/s");
-        assert_eq!(Octets(1500).to_string(), "1.5 kB");
+        assert_eq!(Bytes(1500).to_string(), "1.5 kB");
         assert_eq!(format!("{:>12}", Kpps(1340.0)), "   1.34 Mpps");
         assert_eq!(three_digits(-0.0001), "0");
         assert_eq!(three_digits(100.0), "100");
@@ -408,8 +408,8 @@ mod tests {
         assert_eq!(Nanos(100.0).to_ticks(rate), Ticks(250));
         assert_eq!(Nanos(-1.0).to_ticks(rate), Ticks(0));
         assert_eq!(Packets(3000).per(Nanos(1e9)), Kpps(3.0));
-        assert_eq!(Octets(1000).per(Nanos(1e6)), BitsPerSecond(8e6));
-        // 64-octet frames on 10 Gb/s: 84 octets of wire each, the well-known 14.88 Mpps.
+        assert_eq!(Bytes(1000).per(Nanos(1e6)), BitsPerSecond(8e6));
+        // 64-byte frames on 10 Gb/s: 84 bytes of wire each, the well-known 14.88 Mpps.
         assert_eq!(BitsPerSecond(1e10).to_kpps(84.0).to_string(), "14.9 Mpps");
     }
 

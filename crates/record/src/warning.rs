@@ -20,7 +20,7 @@ pub enum Warning {
     },
     /// The timestamp counter may change its rate or stop.
     UnsteadyCounter,
-    /// Windows were dropped because a strand was preempted in them.
+    /// Windows were dropped because a worker was preempted in them.
     PreemptedWindows {
         /// The share of windows that was dropped, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
@@ -33,19 +33,19 @@ pub enum Warning {
     },
     /// The mapping of the file needs more processors than there are; a smaller one ran.
     FewCpus {
-        /// Strands of the mapping.
+        /// Workers of the mapping.
         wanted: u32,
         /// Processors the program may use.
         available: u32,
     },
-    /// More strands ran than there are processors, as was asked for.
+    /// More workers ran than there are processors, as was asked for.
     Oversubscribed {
-        /// Strands that ran.
-        strands: u32,
+        /// Workers that ran.
+        workers: u32,
         /// Processors they shared.
         cpus: u32,
     },
-    /// Strands ran on hardware threads of one core.
+    /// Workers ran on hardware threads of one core.
     SharedCore {
         /// The logical processors of that core.
         cpus: Vec<u32>,
@@ -83,7 +83,7 @@ pub enum Warning {
     /// The simulator does not know an instruction of the program, which got a SIGILL.
     UnknownInstruction {
         /// How it begins, in hexadecimal.
-        octets: String,
+        bytes: String,
     },
     /// Processes that had not ended when the command did, or were killed at once.
     UnfinishedProcesses {
@@ -156,11 +156,11 @@ impl Warning {
             Self::FewCpus { wanted, available } => {
                 write!(f, "the mapping wants {wanted} processors and {available} may be used")
             }
-            Self::Oversubscribed { strands, cpus } => {
-                write!(f, "{strands} strands shared {cpus} processors")
+            Self::Oversubscribed { workers, cpus } => {
+                write!(f, "{workers} workers shared {cpus} processors")
             }
             Self::SharedCore { cpus } => {
-                write!(f, "strands ran side by side on one core (processors {})", list(cpus))
+                write!(f, "workers ran side by side on one core (processors {})", list(cpus))
             }
             Self::UnknownCoreClock { reason } => write!(f, "the core clock is unknown ({reason})"),
             Self::RejectedPackets { rejected, of } => {
@@ -205,8 +205,8 @@ impl Warning {
     /// What a simulation of a program left out.
     fn write_matter_of_simulation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownInstruction { octets } => {
-                write!(f, "Valgrind does not know an instruction of the program ({octets})")
+            Self::UnknownInstruction { bytes } => {
+                write!(f, "Valgrind does not know an instruction of the program ({bytes})")
             }
             Self::UnfinishedProcesses { processes } => write!(
                 f,

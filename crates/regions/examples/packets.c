@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Two threads that sum the octets of made-up packets, with regions around what they do, and a
+/* Two threads that sum the bytes of made-up packets, with regions around what they do, and a
  * sampler that counts in the second.
  *
  *     cc -I crates/regions/include crates/regions/examples/packets.c -L target/release \
@@ -11,22 +11,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BURSTS = 200, BURST = 32, OCTETS = 1460 };
+enum { BURSTS = 200, BURST = 32, BYTES = 1460 };
 
 static uint32_t burst_region, fill_region, sum_region;
 
-static uint64_t sum(const unsigned char *octets)
+static uint64_t sum(const unsigned char *bytes)
 {
     uint64_t total = 0;
-    for (int i = 0; i < OCTETS; i++)
-        total += octets[i];
+    for (int i = 0; i < BYTES; i++)
+        total += bytes[i];
     return total;
 }
 
 /* `name`: that of the sampler; none without a name. */
 static void *work(void *name)
 {
-    static _Thread_local unsigned char packets[BURST][OCTETS];
+    static _Thread_local unsigned char packets[BURST][BYTES];
     lr_sampler *sampler = NULL;
     volatile uint64_t total = 0;
     uint64_t done = 0;

@@ -12,7 +12,7 @@ use linerate_counters::thread_group::{Machine, ThreadGroup};
 use linerate_doctor::refusal::Explainer;
 use linerate_doctor::surroundings::Surroundings;
 use linerate_machine::provenance::{command_line, provenance};
-use linerate_machine::ticks::ticks_per_second;
+use linerate_machine::ticks::ticks_per_s;
 use linerate_record::regions::{RegionReport, RegionsReport};
 use linerate_record::{Body, Record};
 use std::fmt;
@@ -205,7 +205,7 @@ impl Regions {
         let names = lock(&self.shared.names).clone();
         let logs = lock(&self.shared.logs).clone();
         let asked = &self.shared.options.events;
-        let ticks_per_ns = ticks_per_second() / 1e9;
+        let ticks_per_ns = ticks_per_s() / 1e9;
         let stays: Vec<_> = logs.iter().map(|log| Stay::of(log, ticks_per_ns)).collect();
         let mut report = figures::report(&logs, &stays, ticks_per_ns, &names, asked, self.events());
         report.regions.extend(lock(&self.shared.sampled).iter().cloned());

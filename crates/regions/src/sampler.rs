@@ -2,9 +2,9 @@
 //! Counting in a packet loop without touching every packet: the counters are read every N packets,
 //! and event sets take turns.
 //!
-//! The shape is that of the profiling interface of Netra DPS: a strand says now and then how many
+//! The shape is that of the profiling interface of Netra DPS: a worker says now and then how many
 //! packets it has done; when N more are done, the counters are read and the next pair of events is
-//! started; when every pair had its turn often enough, the strand is told to dump. Two things
+//! started; when every pair had its turn often enough, the worker is told to dump. Two things
 //! differ. There a turn began when the number of packets was a multiple of N, which bursts step
 //! over; here it begins once N packets are done, however many came at once. There the pairs
 //! followed each other in a fixed order, which may keep step with the load; here the order of each

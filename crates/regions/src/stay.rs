@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(Stay::of(&log, 1.0), None);
         log.began.get_or_init(|| account(thread_id()).unwrap());
         std::thread::sleep(Duration::from_millis(20));
-        let rate = linerate_machine::ticks::ticks_per_second() / 1e9;
+        let rate = linerate_machine::ticks::ticks_per_s() / 1e9;
         let stay = Stay::of(&log, rate).unwrap();
         assert!(stay.wall > 20e6 * rate && stay.on_processor < stay.wall, "{stay:?}");
         assert!(stay.on_processor + stay.waited.unwrap_or(0.0) < stay.wall, "{stay:?}");

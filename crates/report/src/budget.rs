@@ -138,8 +138,7 @@ fn ceilings(report: &BudgetReport, style: &Style) -> String {
         let cells = known.iter().map(|(_, of)| cell(row, *of));
         grid.row([row.name.clone()].into_iter().chain(cells).collect());
     }
-    let twice =
-        "forwarding by what moves octets, all ports: each crosses it twice, so no more than";
+    let twice = "forwarding by what moves bytes, all ports: each crosses it twice, so no more than";
     let issued = report.rows.iter().any(|row| row.ceilings.issue_packets_per_s.is_some());
     let head = match issued {
         true => format!("{twice}; and by the instructions that all pipes issue"),
@@ -151,9 +150,9 @@ fn ceilings(report: &BudgetReport, style: &Style) -> String {
 fn shortfall(report: &BudgetReport, style: &Style) -> String {
     let Some(Shortfall {
         packets_per_s,
-        frame_octets,
+        frame_bytes,
         share_of_line,
-        holds_from_octets,
+        holds_from_bytes,
         share_of_line_at_shortest,
     }) = report.shortfall
     else {
@@ -161,16 +160,16 @@ fn shortfall(report: &BudgetReport, style: &Style) -> String {
     };
     let rate = Kpps(packets_per_s / 1e3);
     let measured = format!(
-        "{rate} with frames of {} octets: {} % of the line",
-        significant(frame_octets),
+        "{rate} with frames of {} bytes: {} % of the line",
+        significant(frame_bytes),
         percent(share_of_line),
     );
     let holds = if share_of_line_at_shortest >= 1.0 {
         "line rate is held with the shortest frames".to_owned()
     } else {
         format!(
-            "line rate is held from frames of {} octets on; with the shortest, {} % of it",
-            whole(holds_from_octets.ceil()),
+            "line rate is held from frames of {} bytes on; with the shortest, {} % of it",
+            whole(holds_from_bytes.ceil()),
             percent(share_of_line_at_shortest),
         )
     };

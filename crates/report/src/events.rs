@@ -14,13 +14,13 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let columns: Vec<&str> = columns(&counted.events);
     let names = columns.iter().map(|name| format!(">{}", head(name)));
     let heads: Vec<String> =
-        ["strand", "counted in"].map(str::to_owned).into_iter().chain(names).collect();
+        ["worker", "counted in"].map(str::to_owned).into_iter().chain(names).collect();
     let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    for strand in &report.strands {
-        for stage in &strand.stages {
+    for worker in &report.workers {
+        for stage in &worker.stages {
             let Some(events) = &stage.events else { continue };
             let values = columns.iter().map(|&name| events.get(name).map_or(ABSENT.into(), number));
-            let cells = [clean(&strand.name), clean(&stage.name)];
+            let cells = [clean(&worker.name), clean(&stage.name)];
             grid.row(cells.into_iter().chain(values).collect());
         }
     }
@@ -46,7 +46,7 @@ fn head(name: &str) -> String {
 }
 
 fn figures(report: &RunReport) -> impl Iterator<Item = &Figure> {
-    let stages = report.strands.iter().flat_map(|strand| &strand.stages);
+    let stages = report.workers.iter().flat_map(|worker| &worker.stages);
     stages.filter_map(|stage| stage.events.as_ref()).flat_map(|events| events.values())
 }
 
@@ -56,7 +56,7 @@ fn rests_on(report: &RunReport, style: &Style) -> String {
     let Some(reading) = &counted.reading else { return String::new() };
     let tier = tiers(figures(report));
     let tier = if tier.is_empty() { "hw".to_owned() } else { tier };
-    let turns = counted.one_turn_in;
+    let turns = counted.one_iteration_in;
     let text = format!("tier {tier}: {reading} around each stage, in one turn of {turns}");
     labelled("counters", Paint::Head, &clean(&text), style)
 }

@@ -66,11 +66,11 @@ const CORE_SHARED_BELOW: f64 = 0.85;
 
 /// Ticks to cycles, and so the rate of the core.
 fn clock(report: &KernelsReport) -> String {
-    let ticks = format!("{} G ticks/s", three_digits(report.ticks_per_second / 1e9));
+    let ticks = format!("{} G ticks/s", three_digits(report.ticks_per_s / 1e9));
     match report.cycles_per_tick.as_number() {
         Some(cycles) => format!(
             "{} GHz: {ticks}, {} cycles per tick",
-            three_digits(report.ticks_per_second * cycles / 1e9),
+            three_digits(report.ticks_per_s * cycles / 1e9),
             quoted(&report.cycles_per_tick, |cycles| format!("{cycles:.4}"))
         ),
         None => {
@@ -106,7 +106,7 @@ fn measured(report: &KernelsReport) -> String {
     let mut parts = vec![format!("median of {} rounds", rounds(report))];
     if report.windows.total > 0 {
         let windows = &report.windows;
-        let (lost, total) = (count(windows.lost_to_preemption), count(windows.total));
+        let (lost, total) = (count(windows.preempted), count(windows.total));
         parts.push(format!("{lost} of {total} windows lost to preemption"));
         if windows.dropped_as_slow > 0 {
             let slow = count(windows.dropped_as_slow);

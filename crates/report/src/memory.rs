@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a memory hierarchy: the tiers first, with what the system says of them, then what
+//! The report of a memory hierarchy: the levels first, with what the system says of them, then what
 //! a load may meet besides.
 //!
 //! Each block says under which load of the machine it was measured, for the same machine tells
-//! other figures beside other programs. Left out: what tiers mean for a program.
+//! other figures beside other programs. Left out: what levels mean for a program.
 
 mod bars;
+mod levels;
 mod noise;
 mod plot;
 mod sizes;
 mod throughput;
-mod tiers;
 mod translation;
 
 pub(crate) use translation::reach;
@@ -36,7 +36,7 @@ pub fn memory(
     let full = |block: fn(&Page) -> String| if is_full { block(&page) } else { String::new() };
     stacked(&[
         head(&page, provenance),
-        tiers::table(&page, is_full),
+        levels::table(&page, is_full),
         plot::plot(&page),
         translation::buffers(&page),
         translation::costs(&page, is_full),
@@ -130,7 +130,7 @@ pub(crate) fn page_kind(kind: PageKind) -> &'static str {
     }
 }
 
-/// The point of a curve as octets and ns per load, if it can be drawn on logarithmic axes.
+/// The point of a curve as bytes and ns per load, if it can be drawn on logarithmic axes.
 pub(crate) fn drawable(point: &CurvePoint) -> Option<(f64, f64)> {
     // 1 ps to 1 s: no load takes less or more, and axes have to end somewhere.
     let ns = point.latency_ns.as_number().filter(|ns| (1e-3..=1e9).contains(ns))?;
@@ -144,7 +144,7 @@ pub(crate) fn drawn(curve: &Curve) -> Vec<(f64, f64)> {
     points
 }
 
-/// Where tiers end: for each with a known size, the least, the likeliest and the greatest octets.
+/// Where levels end: for each with a known size, the least, the likeliest and the greatest bytes.
 /// An end that is not known is the size itself.
 pub(crate) fn edges(report: &MemoryReport) -> Vec<[f64; 3]> {
     let edge = |size: &Figure| {
@@ -152,7 +152,7 @@ pub(crate) fn edges(report: &MemoryReport) -> Vec<[f64; 3]> {
         let end = |end: Option<f64>| end.filter(|end| *end > 0.0).unwrap_or(value);
         Some([end(size.low).min(value), value, end(size.high).max(value)])
     };
-    report.tiers.iter().filter_map(|tier| edge(&tier.size_bytes)).collect()
+    report.levels.iter().filter_map(|level| edge(&level.size_bytes)).collect()
 }
 
 fn head(page: &Page, provenance: &Provenance) -> String {
@@ -203,10 +203,10 @@ fn measured(report: &MemoryReport) -> String {
         count(conditions.windows),
         count(conditions.windows_dropped)
     );
-    if let Some(confidence) = confidence(report.tiers.iter().map(|tier| &tier.latency_ns)) {
+    if let Some(confidence) = confidence(report.levels.iter().map(|level| &level.latency_ns)) {
         text += &format!("; intervals of {confidence} %");
     }
-    let words = evidence(report.tiers.iter().map(|tier| &tier.latency_ns));
+    let words = evidence(report.levels.iter().map(|level| &level.latency_ns));
     if !words.is_empty() {
         text += &format!("; tier {words}");
     }
@@ -220,7 +220,7 @@ fn chains(report: &MemoryReport) -> String {
     let conditions = &report.conditions;
     let passes = report.main_curve().and_then(Curve::passes);
     format!(
-        "up to {} of lines of {} octets: {}{}",
+        "up to {} of lines of {} bytes: {}{}",
         memory_size(conditions.max_bytes as f64),
         conditions.line_bytes,
         conditions.max_reason,
@@ -228,7 +228,7 @@ fn chains(report: &MemoryReport) -> String {
     )
 }
 
-/// How often the curve that the tiers are from was passed over.
+/// How often the curve that the levels are from was passed over.
 fn spelled([fewest, middle, most]: [usize; 3]) -> String {
     let passes = |count: usize| match count {
         1 => "1 pass".to_owned(),

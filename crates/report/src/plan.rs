@@ -6,12 +6,12 @@ use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, interval, percent, quoted, ranged, significant};
 use linerate_record::Figure;
-use linerate_record::plan::{Model, Origin, PlanReport, Recommendation, StrandsBeside};
+use linerate_record::plan::{Model, Origin, PlanReport, Recommendation, WorkersBeside};
 use linerate_record::units::{Kpps, three_digits};
 
 /// The report of a plan.
 pub fn plan(report: &PlanReport, style: &Style) -> String {
-    let mut blocks = vec![head(report, style), strands(report, style)];
+    let mut blocks = vec![head(report, style), workers(report, style)];
     blocks.extend(recommendations(report, style));
     blocks.push(ruled_out(report, style));
     blocks.push(line("searched", &report.search.sentence, style) + &rests_on(report, style));
@@ -67,23 +67,23 @@ fn line_rate(report: &PlanReport, style: &Style) -> String {
     line("line rate", &format!("{}; {reached}", Kpps(line_rate)), style)
 }
 
-fn strands(report: &PlanReport, style: &Style) -> String {
-    let has_cpi = report.strands.iter().any(|strand| strand.cpi.as_number().is_some());
-    let mut heads = vec!["strand", "runs", ">cpu", ">busy %", ">ns/packet"];
+fn workers(report: &PlanReport, style: &Style) -> String {
+    let has_cpi = report.workers.iter().any(|worker| worker.cpi.as_number().is_some());
+    let mut heads = vec!["worker", "runs", ">cpu", ">busy %", ">ns/packet"];
     heads.extend(has_cpi.then_some(">CPI"));
     let mut grid = Grid::new(&heads);
-    for strand in &report.strands {
+    for worker in &report.workers {
         let number = |figure: &Figure, show: fn(f64) -> String| {
             figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
         };
         let mut cells = vec![
-            strand.name.clone(),
-            strand.runs.clone(),
-            strand.cpu.map_or_else(|| ABSENT.to_owned(), |cpu| cpu.to_string()),
-            number(&strand.utilisation, percent),
-            number(&strand.ns_per_packet, significant),
+            worker.name.clone(),
+            worker.runs.clone(),
+            worker.cpu.map_or_else(|| ABSENT.to_owned(), |cpu| cpu.to_string()),
+            number(&worker.utilisation, percent),
+            number(&worker.ns_per_packet, significant),
         ];
-        cells.extend(has_cpi.then(|| number(&strand.cpi, significant)));
+        cells.extend(has_cpi.then(|| number(&worker.cpi, significant)));
         grid.row(cells);
     }
     grid.render(style)
@@ -120,7 +120,7 @@ fn recommendation(
     if let Some(cpus) = &one.cpus {
         setting += &format!(", on processors {}", spelled(cpus));
     }
-    for StrandsBeside { name, cpus } in &one.beside {
+    for WorkersBeside { name, cpus } in &one.beside {
         setting += &format!("; beside them {name} x{}, on {}", cpus.len(), spelled(cpus));
     }
     let mut text = labelled(&label, Paint::Good, &clean(&one.change), style);

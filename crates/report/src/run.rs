@@ -8,19 +8,19 @@ use crate::shares;
 use crate::value::{
     ABSENT, clean, count, median_burst, number, percent, quoted, reason, sparkline, tiers,
 };
-use linerate_record::run::{Latency, RunReport, StageReport, StrandReport, TimeShares};
+use linerate_record::run::{Latency, RunReport, StageReport, TimeShares, WorkerReport};
 use linerate_record::units::{Kpps, Nanos, three_digits};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
 
-/// The report of a run: what left the path, how fast and how late, and what each strand did.
+/// The report of a run: what left the path, how fast and how late, and what each worker did.
 pub fn run(report: &RunReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
         stages(report, style) + &absent_cycles(report, style),
         events::of_run(report, style),
         shares::of_run(report, style),
-        strands(report, style),
+        workers(report, style),
         rings(report, style),
         drops(report, style),
         rejected(report, style),
@@ -78,7 +78,7 @@ fn measured(report: &RunReport) -> String {
     if report.interrupted {
         parts.push("stopped before its end".to_owned());
     }
-    if report.strands.iter().any(|strand| strand.windows.lost_to_preemption > 0) {
+    if report.workers.iter().any(|worker| worker.windows.preempted > 0) {
         let method = clean(&report.throughput_kpps.method);
         parts.push(format!("throughput: {method}; kpps per stage: all windows"));
     }
@@ -88,13 +88,13 @@ fn measured(report: &RunReport) -> String {
 fn run_tiers(report: &RunReport) -> String {
     let RunReport { throughput_kpps, processed_kpps, latency, .. } = report;
     let whole = [throughput_kpps, processed_kpps, &latency.p50, &latency.p99, &latency.p999];
-    let strands = report.strands.iter().map(|strand| &strand.ticks_per_packet);
+    let workers = report.workers.iter().map(|worker| &worker.ticks_per_packet);
     let stages = all_stages(report).flat_map(|(_, s)| [&s.ticks_per_packet, &s.cycles_per_packet]);
-    tiers(whole.into_iter().chain(strands).chain(stages))
+    tiers(whole.into_iter().chain(workers).chain(stages))
 }
 
-fn all_stages(report: &RunReport) -> impl Iterator<Item = (&StrandReport, &StageReport)> {
-    report.strands.iter().flat_map(|strand| strand.stages.iter().map(move |stage| (strand, stage)))
+fn all_stages(report: &RunReport) -> impl Iterator<Item = (&WorkerReport, &StageReport)> {
+    report.workers.iter().flat_map(|worker| worker.stages.iter().map(move |stage| (worker, stage)))
 }
 
 /// A number, or the mark of what is not known.
@@ -104,7 +104,7 @@ fn optional(value: Option<f64>, show: fn(f64) -> String) -> String {
 
 fn stages(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
-        "strand",
+        "worker",
         "stage",
         ">packets",
         ">kpps",
@@ -115,9 +115,9 @@ fn stages(report: &RunReport, style: &Style) -> String {
         ">blocked\n%",
         ">drops",
     ]);
-    for (strand, stage) in all_stages(report) {
+    for (worker, stage) in all_stages(report) {
         grid.row(vec![
-            strand.name.clone(),
+            worker.name.clone(),
             stage.name.clone(),
             count(stage.packets),
             optional(stage.kpps, three_digits),
@@ -142,10 +142,10 @@ fn absent_cycles(report: &RunReport, style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// Where the strands of a run stand, in short, and what the one that limits works on most.
+/// Where the workers of a run stand, in short, and what the one that limits works on most.
 pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
-        "strand",
+        "worker",
         ">cpu",
         ">busy %",
         ">starved %",
@@ -153,12 +153,12 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
         ">lost %",
         ">ticks/\npacket",
     ]);
-    for strand in &report.strands {
+    for worker in &report.workers {
         let shares = |time: TimeShares| [time.busy, time.starved, time.blocked, time.lost];
-        let shares = strand.time.map_or([None; 4], |time| shares(time).map(Some));
-        let mut cells = vec![strand.name.clone(), strand.cpu.to_string()];
+        let shares = worker.time.map_or([None; 4], |time| shares(time).map(Some));
+        let mut cells = vec![worker.name.clone(), worker.cpu.to_string()];
         cells.extend(shares.map(|share| optional(share, percent)));
-        cells.push(number(&strand.ticks_per_packet));
+        cells.push(number(&worker.ticks_per_packet));
         grid.row(cells);
     }
     let least = waits_least(report).map_or_else(String::new, |text| {
@@ -167,22 +167,22 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     grid.render(style) + &least
 }
 
-/// The strand and the part of it that the finding of the run names; `None` where it names none.
+/// The worker and the part of it that the finding of the run names; `None` where it names none.
 fn waits_least(report: &RunReport) -> Option<String> {
     let finding = report.finding.as_ref()?;
-    let (strand, stage) = (finding.strand.as_ref()?, finding.bottleneck.as_ref()?);
-    let limits = report.strands.iter().find(|one| one.name == *strand)?;
+    let (worker, stage) = (finding.worker.as_ref()?, finding.bottleneck.as_ref()?);
+    let limits = report.workers.iter().find(|one| one.name == *worker)?;
     let busy = limits.stages.iter().find(|one| one.name == *stage)?.busy?;
     let share = busy / limits.time.filter(|time| time.busy > 0.0)?.busy;
     Some(format!(
-        "strand {strand}; `{stage}` takes {} % of its work, more than any other part",
+        "worker {worker}; `{stage}` takes {} % of its work, more than any other part",
         percent(share)
     ))
 }
 
-fn strands(report: &RunReport, style: &Style) -> String {
+fn workers(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
-        "strand",
+        "worker",
         ">cpu",
         ">ticks/\npacket",
         ">lost %",
@@ -191,17 +191,17 @@ fn strands(report: &RunReport, style: &Style) -> String {
         ">median burst",
         ">windows kept",
     ]);
-    for strand in &report.strands {
-        let windows = strand.windows;
-        let kept = windows.total.saturating_sub(windows.lost_to_preemption);
+    for worker in &report.workers {
+        let windows = worker.windows;
+        let kept = windows.total.saturating_sub(windows.preempted);
         grid.row(vec![
-            strand.name.clone(),
-            strand.cpu.to_string(),
-            number(&strand.ticks_per_packet),
-            optional(strand.time.map(|time| time.lost), percent),
-            optional(strand.time.map(|time| time.unaccounted), percent),
-            count(strand.empty_polls),
-            median_burst(&strand.burst_sizes).unwrap_or_else(|| ABSENT.to_owned()),
+            worker.name.clone(),
+            worker.cpu.to_string(),
+            number(&worker.ticks_per_packet),
+            optional(worker.time.map(|time| time.lost), percent),
+            optional(worker.time.map(|time| time.unaccounted), percent),
+            count(worker.empty_polls),
+            median_burst(&worker.burst_sizes).unwrap_or_else(|| ABSENT.to_owned()),
             format!("{} of {}", count(kept), count(windows.total)),
         ]);
     }
@@ -224,12 +224,12 @@ fn rings(report: &RunReport, style: &Style) -> String {
 }
 
 fn drops(report: &RunReport, style: &Style) -> String {
-    let mut grid = Grid::new(&["dropped by", "strand", "cause", ">packets", ">% of its input"]);
-    for (strand, stage) in all_stages(report) {
+    let mut grid = Grid::new(&["dropped by", "worker", "cause", ">packets", ">% of its input"]);
+    for (worker, stage) in all_stages(report) {
         for (cause, &packets) in &stage.drops {
             grid.row(vec![
                 stage.name.clone(),
-                strand.name.clone(),
+                worker.name.clone(),
                 cause.clone(),
                 count(packets),
                 drop_share(packets, stage.packets),

@@ -15,26 +15,26 @@ use std::collections::BTreeSet;
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "kernels of",
-        "strand",
+        "worker",
         "kernel",
         "variant",
         ">calls/\npacket",
-        ">octets/\ncall",
+        ">bytes/\ncall",
         ">ticks/\npacket",
         ">% of the stage",
     ]);
     let mut shares: Vec<&Figure> = Vec::new();
-    for strand in &report.strands {
-        for stage in &strand.stages {
+    for worker in &report.workers {
+        for stage in &worker.stages {
             for one in stage.kernels.iter().flatten() {
                 shares.push(&one.share);
                 grid.row(vec![
                     stage.name.clone(),
-                    strand.name.clone(),
+                    worker.name.clone(),
                     one.kernel.name().to_owned(),
                     one.variant.clone(),
                     three_digits(one.calls_per_packet),
-                    three_digits(one.octets_per_call),
+                    three_digits(one.bytes_per_call),
                     number(&one.ticks_per_packet),
                     share_within(&one.share),
                 ]);

@@ -103,7 +103,7 @@ fn end(report: &StatReport) -> String {
         };
         texts.push(format!("the time given by --time was up: {counted}"));
     }
-    if report.is_interrupted {
+    if report.interrupted {
         let counted = match report.repetitions {
             0 | 1 => "the counts are those until then",
             _ => "the counts are those of the runs before",
@@ -184,15 +184,15 @@ fn tier(report: &StatReport) -> String {
 
 /// `32 KiB, 8 ways, lines of 64`.
 fn shape(cache: CacheShape) -> String {
-    let size = match cache.octets {
-        octets if octets >= 1 << 20 && octets.is_multiple_of(1 << 20) => {
-            format!("{} MiB", octets >> 20)
+    let size = match cache.bytes {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => {
+            format!("{} MiB", bytes >> 20)
         }
-        octets if octets.is_multiple_of(1 << 10) => format!("{} KiB", octets >> 10),
-        octets => format!("{octets} octets"),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} bytes"),
     };
     let ways = if cache.ways == 1 { "1 way".to_owned() } else { format!("{} ways", cache.ways) };
-    format!("{size}, {ways}, lines of {}", cache.line_octets)
+    format!("{size}, {ways}, lines of {}", cache.line_bytes)
 }
 
 fn elapsed(report: &StatReport) -> String {
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn caches_are_named_by_the_largest_whole_unit() {
-        let cache = |octets, ways| shape(CacheShape { octets, ways, line_octets: 64 });
+        let cache = |bytes, ways| shape(CacheShape { bytes, ways, line_bytes: 64 });
         assert_eq!(cache(32 << 10, 8), "32 KiB, 8 ways, lines of 64");
         assert_eq!(cache(32 << 20, 1), "32 MiB, 1 way, lines of 64");
         assert_eq!(cache(1_310_720, 5), "1280 KiB, 5 ways, lines of 64");

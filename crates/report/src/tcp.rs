@@ -9,7 +9,7 @@ pub use histograms::histograms;
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
-use crate::value::{ABSENT, clean, count, octets, percent, quoted, significant};
+use crate::value::{ABSENT, bytes, clean, count, percent, quoted, significant};
 use linerate_record::tcp::{TcpLaw, TcpPattern, TcpProof, TcpReport, TcpSet, TcpStack, TcpWire};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Scalar};
@@ -157,8 +157,8 @@ fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
         "{} {}, segments of {}, buffers of {}, {wire}{mix}; {} of {} slices kept{}",
         stack.name,
         stack.version,
-        octets(pattern.segment_octets),
-        octets(pattern.buffer_octets),
+        bytes(pattern.segment_bytes),
+        bytes(pattern.buffer_bytes),
         count(pattern.slices - pattern.slices_dropped),
         count(pattern.slices),
         proven(&pattern.proof),
@@ -171,7 +171,7 @@ fn proven(proof: &TcpProof) -> String {
         return String::new();
     }
     format!(
-        "; before, {} frames over a wire that lost {}, damaged {} and doubled {}, all octets \
+        "; before, {} frames over a wire that lost {}, damaged {} and doubled {}, all bytes \
          compared",
         count(proof.segments),
         count(proof.lost),
@@ -194,7 +194,7 @@ fn of_law(law: &TcpLaw, style: &Style) -> String {
     for point in &law.points {
         grid.row(vec![
             format!("{:.2e}", point.loss),
-            point.segment_octets.to_string(),
+            point.segment_bytes.to_string(),
             significant(point.round_trip_ms),
             cell(&point.mbps, three_digits),
         ]);

@@ -119,7 +119,7 @@ fn sentences(text: &str, style: &Style) -> String {
 /// The rate of a flow in a line.
 fn of_flows(flows: &Flows) -> String {
     /// Bytes of a check sequence, which frames are counted without.
-    const CHECK_SEQUENCE_OCTETS: f64 = 4.0;
+    const CHECK_SEQUENCE_BYTES: f64 = 4.0;
     let (Some(kpps), Some(share)) = (flows.kpps.as_number(), flows.share.as_number()) else {
         let reason = flows.kpps.reason.as_deref().unwrap_or("the rate is not known");
         return format!("per flow    - ({reason})\n");
@@ -127,11 +127,11 @@ fn of_flows(flows: &Flows) -> String {
     let Flows { line, is_clean, .. } = flows;
     let over = if *is_clean { "" } else { ", preemption included" };
     format!(
-        "per flow    {} on each of {}, {:.1} % of {} at {:.0} octets with check sequence{over}\n",
+        "per flow    {} on each of {}, {:.1} % of {} at {:.0} bytes with check sequence{over}\n",
         Kpps(kpps),
         line.ports,
         share * 100.0,
-        BitsPerSecond(line.bits_per_second),
-        line.mean_frame_octets + CHECK_SEQUENCE_OCTETS,
+        BitsPerSecond(line.bits_per_s),
+        line.mean_frame_bytes + CHECK_SEQUENCE_BYTES,
     )
 }

@@ -12,7 +12,7 @@ use linerate_record::tune::{Candidate, TuneReport};
 use linerate_record::units::{Kpps, three_digits};
 
 /// The report of a tune: the baseline, what limits it, what was tried, what came of it, where the
-/// strands of the mapping to keep stand, and what part of their work is checksum and copy.
+/// workers of the mapping to keep stand, and what part of their work is checksum and copy.
 pub fn tune(report: &TuneReport, style: &Style) -> String {
     stacked(&[
         head(report, style),

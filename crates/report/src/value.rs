@@ -56,16 +56,16 @@ pub(crate) fn significant(x: f64) -> String {
     }
 }
 
-/// `1 octet`, `1460 octets`.
-pub(crate) fn octets(n: u64) -> String {
-    if n == 1 { "1 octet".to_owned() } else { format!("{n} octets") }
+/// `1 byte`, `1460 bytes`.
+pub(crate) fn bytes(n: u64) -> String {
+    if n == 1 { "1 byte".to_owned() } else { format!("{n} bytes") }
 }
 
-/// A figure in octets with its interval, all in one unit: `7.3 MiB (6.1 to 8.9)`.
+/// A figure in bytes with its interval, all in one unit: `7.3 MiB (6.1 to 8.9)`.
 pub(crate) fn ranged_binary(figure: &Figure) -> String {
     let (size, unit) = memory_unit(figure.as_number().unwrap_or(1.0));
-    let in_unit = |octets: f64| three_digits(octets / size);
-    ranged_as(figure, |octets| format!("{} {unit}", in_unit(octets)), in_unit)
+    let in_unit = |bytes: f64| three_digits(bytes / size);
+    ranged_as(figure, |bytes| format!("{} {unit}", in_unit(bytes)), in_unit)
 }
 
 /// A figure with its interval, as a cell has it: `1.08 (1.07 to 1.1)`. Of an interval that rounds
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(1000), "1,000");
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
-        assert_eq!((octets(0), octets(1)), ("0 octets".to_owned(), "1 octet".to_owned()));
+        assert_eq!((bytes(0), bytes(1)), ("0 bytes".to_owned(), "1 byte".to_owned()));
         assert_eq!(percent(0.31249), "31.2");
         assert_eq!(percent(-0.0001), "0.0");
     }
@@ -226,7 +226,7 @@ mod tests {
     fn cells_have_the_interval_beside_the_value() {
         let (kib, mib) = (1024.0, 1_048_576.0);
         assert_eq!(ranged_binary(&figure(mib, 900.0 * kib, 1.5 * mib)), "1 MiB (0.879 to 1.5)");
-        let absent = Figure::absent("octets", Tier::Sw, "test", "no step");
+        let absent = Figure::absent("bytes", Tier::Sw, "test", "no step");
         assert_eq!(ranged_binary(&absent), "-");
         assert_eq!(told(&absent, "ns", three_digits), "- (no step)");
         assert_eq!(told(&figure(2.0, 1.5, 2.5), "ns", three_digits), "2 ns (1.5 to 2.5)");

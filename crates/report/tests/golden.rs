@@ -7,7 +7,7 @@ use common::{PLAIN, assert_golden};
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{
     CountedEvent, CountedEvents, KernelUse, Latency, RingReport, RunReport, StageReport,
-    StrandReport, TimeShares, WindowCount,
+    TimeShares, WindowCount, WorkerReport,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{
@@ -60,15 +60,15 @@ fn kernel_use(kernel: Kernel, variant: &str, calls: f64, cost: Option<(f64, f64)
         kernel,
         variant: variant.to_owned(),
         calls_per_packet: calls,
-        octets_per_call: 351.5,
+        bytes_per_call: 351.5,
         ticks_per_packet: figure("ticks/packet", cost.map(|(ticks, _)| ticks)),
         share: figure("ratio", cost.map(|(_, share)| share)),
         variants: Vec::new(),
     }
 }
 
-fn strand(segment: u32, replica: u32, cpu: u32, stages: Vec<StageReport>) -> StrandReport {
-    StrandReport {
+fn worker(segment: u32, replica: u32, cpu: u32, stages: Vec<StageReport>) -> WorkerReport {
+    WorkerReport {
         name: format!("{segment}.{replica}"),
         cpu,
         segment,
@@ -85,7 +85,7 @@ fn strand(segment: u32, replica: u32, cpu: u32, stages: Vec<StageReport>) -> Str
         ticks_per_packet: Figure::exact("ticks/packet", 1612.4, Tier::Sw, "by hand"),
         empty_polls: 1_234_567,
         burst_sizes: vec![1, 2, 3, 40, 500, 9],
-        windows: WindowCount { total: 1900, lost_to_preemption: 55 },
+        windows: WindowCount { total: 1900, preempted: 55 },
         ..fixtures::worker()
     }
 }
@@ -124,15 +124,15 @@ fn pipeline() -> RunReport {
         kernels: Some("selected".to_owned()),
         counted: None,
         seconds: 2.0,
-        ticks_per_second: 2.4e9,
+        ticks_per_s: 2.4e9,
         offered_kpps: None,
         throughput_kpps: kpps(1340.06),
         processed_kpps: kpps(1352.0),
         line_rate_kpps: Some(4300.0),
-        strands: vec![
-            strand(0, 0, 0, first),
-            strand(1, 0, 1, second("forward")),
-            strand(1, 1, 2, second("forward")),
+        workers: vec![
+            worker(0, 0, 0, first),
+            worker(1, 0, 1, second("forward")),
+            worker(1, 1, 2, second("forward")),
         ],
         rings: vec![
             ring("0.0 > 1.0", vec![3, 10, 20, 45, 90, 120, 240, 480, 900, 1800, 2600]),
@@ -152,14 +152,14 @@ fn pipeline() -> RunReport {
     }
 }
 
-/// One strand, with hardware counters, stopped early: nothing optional is there.
+/// One worker, with hardware counters, stopped early: nothing optional is there.
 fn bare() -> RunReport {
     let mut only = stage("forward", 100.0, (1.0, 0.0, 0.0), &[]);
     only.ticks_per_packet.tier = Tier::Hw;
     only.cycles_per_packet = Figure::exact("cycles/packet", 130.0, Tier::Hw, "by hand");
-    let mut strand = strand(0, 0, 3, vec![only]);
-    strand.ticks_per_packet.tier = Tier::Hw;
-    strand.burst_sizes = vec![];
+    let mut worker = worker(0, 0, 3, vec![only]);
+    worker.ticks_per_packet.tier = Tier::Hw;
+    worker.burst_sizes = vec![];
     let none = Figure::absent("kpps", Tier::Sw, "by hand", "no clean window");
     let ns = Figure::exact("ns", 640.0, Tier::Hw, "by hand");
     RunReport {
@@ -167,7 +167,7 @@ fn bare() -> RunReport {
         kernels: Some("portable".to_owned()),
         throughput_kpps: none.clone(),
         processed_kpps: none,
-        strands: vec![strand],
+        workers: vec![worker],
         rings: vec![],
         latency: Latency { p50: ns.clone(), p99: ns.clone(), p999: ns },
         rejected: BTreeMap::new(),
@@ -234,7 +234,7 @@ fn tuned() -> TuneReport {
     split.kernels = Some("avx2".to_owned());
     let given = "parse | verify | filter | nat44 | forward | gre | count";
     TuneReport {
-        given_strands: None,
+        given_workers: None,
         cpus_available: None,
         packets_home: None,
         waits: Vec::new(),
@@ -245,9 +245,9 @@ fn tuned() -> TuneReport {
         finding: Finding {
             limit: Limit::Processing,
             bottleneck: Some("nat44".to_owned()),
-            strand: Some("0.0".to_owned()),
+            worker: Some("0.0".to_owned()),
             sentence:
-                "Strand 0.0 is busy 97 % of the time and waits for nothing: nat44 takes 902 of \
+                "Worker 0.0 is busy 97 % of the time and waits for nothing: nat44 takes 902 of \
                        its 1612 ticks per packet, more than any other stage."
                     .to_owned(),
         },
@@ -263,7 +263,7 @@ fn tuned() -> TuneReport {
             finding: Some(Finding {
                 limit: Limit::Processing,
                 bottleneck: Some("verify".to_owned()),
-                strand: Some("0.0".to_owned()),
+                worker: Some("0.0".to_owned()),
                 sentence: "`verify` limits the path.".to_owned(),
             }),
             ..pipeline()
@@ -299,16 +299,16 @@ fn counted() -> RunReport {
     let mut report = bare();
     report.counted = Some(CountedEvents {
         reading: Some("read(2)".to_owned()),
-        one_turn_in: 1024,
+        one_iteration_in: 1024,
         events: vec![
             event("instructions", None),
             event("cycles", None),
             event("ll_misses", Some("this processor (table cortex_a7) does not count it")),
         ],
     });
-    report.strands[0].stages.push(stage("count", 40.0, (1.0, 0.0, 0.0), &[]));
+    report.workers[0].stages.push(stage("count", 40.0, (1.0, 0.0, 0.0), &[]));
     let few = "only 2 turns were counted; run longer";
-    for (index, stage) in report.strands[0].stages.iter_mut().enumerate() {
+    for (index, stage) in report.workers[0].stages.iter_mut().enumerate() {
         let exact = |unit: &str, value| Figure::exact(unit, value, Tier::User, "by hand");
         let instructions = match index {
             0 => Figure::absent("instructions/packet", Tier::User, "by hand", few),
@@ -332,7 +332,7 @@ fn uncounted() -> RunReport {
         event.reason = Some("the host of this virtual machine passes no counters on".to_owned());
         event.fix = None;
     }
-    report.strands[0].stages.iter_mut().for_each(|stage| stage.events = None);
+    report.workers[0].stages.iter_mut().for_each(|stage| stage.events = None);
     report
 }
 
@@ -355,7 +355,7 @@ fn run_of_a_pipeline() {
 }
 
 #[test]
-fn run_of_one_strand_with_little_known() {
+fn run_of_one_worker_with_little_known() {
     assert_golden("run-bare.txt", &PLAIN, &linerate_report::run(&bare(), &PLAIN));
 }
 
@@ -438,7 +438,7 @@ fn texts_cannot_drive_the_terminal() {
     let mut report = pipeline();
     report.path = "\x1b[2J".to_owned();
     report.mapping = "a\rb".to_owned();
-    report.strands[0].stages[0].name = "\x1b]0;title\x07".to_owned();
+    report.workers[0].stages[0].name = "\x1b]0;title\x07".to_owned();
     report.rejected = counts(&[("\x1b[31m", 1)]);
     let text = linerate_report::run(&report, &PLAIN);
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");

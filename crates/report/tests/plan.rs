@@ -6,8 +6,8 @@ mod common;
 
 use common::{PLAIN, assert_golden, assert_same};
 use linerate_record::plan::{
-    Bottleneck, Change, Input, Model, Origin, PlanReport, PlannedStrand, Proof, Recommendation,
-    Search, StrandsBeside,
+    Bottleneck, Change, Input, Model, Origin, PlanReport, PlannedWorker, Proof, Recommendation,
+    Search, WorkersBeside,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::RuledOut;
@@ -23,9 +23,9 @@ fn exact(unit: &str, value: f64) -> Figure {
     Figure::exact(unit, value, Tier::Model, "by hand")
 }
 
-fn strand(name: &str, runs: &str, cpu: Option<u32>, share: f64, cpi: Option<f64>) -> PlannedStrand {
+fn worker(name: &str, runs: &str, cpu: Option<u32>, share: f64, cpi: Option<f64>) -> PlannedWorker {
     let absent = Figure::absent("cycles/instruction", Tier::Model, "by hand", "times only");
-    PlannedStrand {
+    PlannedWorker {
         name: name.to_owned(),
         runs: runs.to_owned(),
         cpu,
@@ -46,7 +46,7 @@ fn recommendation(change: &str, kind: Change, kpps: f64, gain: [f64; 3]) -> Reco
         kind,
         mapping: "RX x4 | RLP x4 | TX x8".to_owned(),
         cpus: Some(vec![0, 2, 4, 6, 20, 21, 22, 23, 1, 3, 5, 7, 8, 12, 16, 24]),
-        beside: vec![StrandsBeside { name: "polls".to_owned(), cpus: vec![9, 10] }],
+        beside: vec![WorkersBeside { name: "polls".to_owned(), cpus: vec![9, 10] }],
         burst: 32,
         predicted_kpps: within("kpps", kpps, 0.9 * kpps, 1.1 * kpps),
         gain: within("ratio", value, low, high),
@@ -71,13 +71,13 @@ fn simulated() -> PlanReport {
         line_rate_kpps: Some(345.3),
         bottleneck: Bottleneck {
             stage: Some("TX".to_owned()),
-            strand: Some("2.0".to_owned()),
-            sentence: "strand 2.0 (`TX`) sets the pace, working 100 % of its time".to_owned(),
+            worker: Some("2.0".to_owned()),
+            sentence: "worker 2.0 (`TX`) sets the pace, working 100 % of its time".to_owned(),
         },
-        strands: vec![
-            strand("0.0", "RX", Some(0), 0.734, Some(8.43)),
-            strand("2.0", "TX", Some(1), 1.0, Some(12.07)),
-            strand("idle", "beside the path, on 20 processors", None, 0.0, None),
+        workers: vec![
+            worker("0.0", "RX", Some(0), 0.734, Some(8.43)),
+            worker("2.0", "TX", Some(1), 1.0, Some(12.07)),
+            worker("idle", "beside the path, on 20 processors", None, 0.0, None),
         ],
         recommendations: vec![
             recommendation("replicate `TX`, x8", Change::Replicate, 306.0, [0.333, 0.21, 0.468]),
@@ -115,7 +115,7 @@ fn by_formula() -> PlanReport {
         cpus: 2,
         predicted_kpps: within("kpps", 11_760.0, 8_000.0, 16_000.0),
         line_rate_kpps: None,
-        strands: vec![strand("0.0", "parse+verify+count", None, 1.0, None)],
+        workers: vec![worker("0.0", "parse+verify+count", None, 1.0, None)],
         recommendations: vec![change],
         inputs: vec![input("parse", "20.1 ns (19.8 to 20.5)", Origin::Measured)],
         ..simulated()

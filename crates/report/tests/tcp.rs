@@ -23,13 +23,13 @@ fn absent(unit: &str, reason: &str) -> Figure {
 }
 
 /// Calls of a routine, most of them long.
-fn seam(routine: &str, octets: u64) -> TcpSeam {
-    let class = (u64::BITS - octets.leading_zeros()) as usize;
+fn seam(routine: &str, bytes: u64) -> TcpSeam {
+    let class = (u64::BITS - bytes.leading_zeros()) as usize;
     let mut lengths = vec![0; 17];
     lengths[class] = 990;
     lengths[5] = 10;
     let alignments = vec![500, 0, 0, 0, 300, 0, 0, 200];
-    TcpSeam { routine: routine.to_owned(), calls: 1000, octets: 1000 * octets, lengths, alignments }
+    TcpSeam { routine: routine.to_owned(), calls: 1000, bytes: 1000 * bytes, lengths, alignments }
 }
 
 /// A set that does so much work beside the bound, of which its routines take these shares.
@@ -62,13 +62,13 @@ fn set(name: &str, of_bound: f64, shares: [f64; 3]) -> TcpSet {
 fn bulk() -> TcpPattern {
     TcpPattern {
         name: "bulk".to_owned(),
-        segment_octets: 1460,
-        buffer_octets: 262_800,
+        segment_bytes: 1460,
+        buffer_bytes: 262_800,
         wire: TcpWire::Copy,
         mix: None,
         mix_source: None,
         proof: TcpProof {
-            octets: 4_200_420,
+            bytes: 4_200_420,
             segments: 5208,
             lost: 27,
             reordered: 49,
@@ -112,7 +112,7 @@ fn response() -> TcpPattern {
 fn law() -> TcpLaw {
     let point = |loss: f64, mbps: f64| TcpLawPoint {
         loss,
-        segment_octets: 1460,
+        segment_bytes: 1460,
         round_trip_ms: 40.0,
         mbps: within("Mb/s", mbps, 0.02),
     };

@@ -64,7 +64,7 @@ impl Extension {
 /// What a description of a path must know of a kind.
 pub mod spec {
     pub use linerate_path::spec::{
-        Default, Kinds, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS, Misfit, ParamKind, ParamSpec,
+        Default, Kinds, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Misfit, ParamKind, ParamSpec,
         SourceSpec, StageSpec, State,
     };
 }

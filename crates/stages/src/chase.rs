@@ -2,9 +2,9 @@
 //! `chase`: follows a chain of loads through memory, each address known only when the load before
 //! it is done. With more memory than a cache holds it costs that cache's miss latency per load.
 //!
-//! The memory is one cycle through all its 64-octet lines in random order: a cyclic permutation by
+//! The memory is one cycle through all its 64-byte lines in random order: a cyclic permutation by
 //! Sattolo's algorithm (Fisher-Yates that never leaves an element where it is), the same in every
-//! replica and every run. A packet enters it where the first octets of its frame say, as a table
+//! replica and every run. A packet enters it where the first bytes of its frame say, as a table
 //! look-up does: equal packets load equal lines, so a source of few packets stays in a near cache.
 
 use crate::params::Reader;
@@ -75,7 +75,7 @@ impl Stage for Chase {
     }
 }
 
-/// A number from the first 64 octets of a frame, which differ between the packets of a flow:
+/// A number from the first 64 bytes of a frame, which differ between the packets of a flow:
 /// lengths, identifications, sequence numbers.
 fn entry(frame: &[u8]) -> u64 {
     let words = frame[..frame.len().min(64)].chunks(8).map(|chunk| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `count`: counts packets and octets of frames by IP version and protocol, and keeps the smallest
+//! `count`: counts packets and bytes of frames by IP version and protocol, and keeps the smallest
 //! and the largest frame. Changes and drops nothing.
 
 use crate::headers::protocol;
@@ -10,7 +10,7 @@ use linerate_stage_api::{Burst, Stage, StageContext, StageKind};
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "count",
-        help: "Count packets and octets by IP version and protocol; smallest and largest frame.",
+        help: "Count packets and bytes by IP version and protocol; smallest and largest frame.",
         params: &[],
         needs_headers: true,
         state: State::None,
@@ -20,17 +20,17 @@ pub(crate) const KIND: StageKind = StageKind::new(
     |_, _| Ok(Box::new(Count::default())),
 );
 
-/// The names of packets and octets, by [`class`].
+/// The names of packets and bytes, by [`class`].
 const NAMES: [(&str, &str); 9] = [
-    ("v4_tcp_packets", "v4_tcp_octets"),
-    ("v4_udp_packets", "v4_udp_octets"),
-    ("v4_icmp_packets", "v4_icmp_octets"),
-    ("v4_other_packets", "v4_other_octets"),
-    ("v6_tcp_packets", "v6_tcp_octets"),
-    ("v6_udp_packets", "v6_udp_octets"),
-    ("v6_icmp_packets", "v6_icmp_octets"),
-    ("v6_other_packets", "v6_other_octets"),
-    ("unparsed_packets", "unparsed_octets"),
+    ("v4_tcp_packets", "v4_tcp_bytes"),
+    ("v4_udp_packets", "v4_udp_bytes"),
+    ("v4_icmp_packets", "v4_icmp_bytes"),
+    ("v4_other_packets", "v4_other_bytes"),
+    ("v6_tcp_packets", "v6_tcp_bytes"),
+    ("v6_udp_packets", "v6_udp_bytes"),
+    ("v6_icmp_packets", "v6_icmp_bytes"),
+    ("v6_other_packets", "v6_other_bytes"),
+    ("unparsed_packets", "unparsed_bytes"),
 ];
 
 #[inline]
@@ -59,12 +59,12 @@ struct Count {
 impl Stage for Count {
     fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageContext) {
         for packet in burst.iter() {
-            let octets = packet.octets();
+            let bytes = packet.length();
             let (packets, sum) = &mut self.classes[class(&packet.meta().layers)];
             *packets += 1;
-            *sum += octets as u64;
-            let (least, most) = self.extremes.unwrap_or((octets, octets));
-            self.extremes = Some((least.min(octets), most.max(octets)));
+            *sum += bytes as u64;
+            let (least, most) = self.extremes.unwrap_or((bytes, bytes));
+            self.extremes = Some((least.min(bytes), most.max(bytes)));
         }
     }
 
@@ -73,7 +73,7 @@ impl Stage for Count {
         let mut counts: Vec<_> =
             classes.flat_map(|(name, c)| [(name.0, c.0), (name.1, c.1)]).collect();
         if let Some((least, most)) = self.extremes {
-            counts.extend([("smallest_octets", least as u64), ("largest_octets", most as u64)]);
+            counts.extend([("smallest_bytes", least as u64), ("largest_bytes", most as u64)]);
         }
         counts
     }

@@ -196,11 +196,11 @@ fn first_match<A: rule::Address>(rules: &[Rule<A>], key: &Key<A>) -> Option<bool
 }
 
 #[inline]
-fn be128(octets: &[u8]) -> u128 {
-    octets.iter().fold(0, |value, &octet| value << 8 | u128::from(octet))
+fn be128(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// Whether a later fragment of TCP starts at the ninth octet of its packet.
+/// Whether a later fragment of TCP starts at the ninth byte of its packet.
 fn is_at_offset_1(frame: &[u8], layers: &Layers) -> bool {
     let offset = match layers.ip_version {
         4 => array::<20>(frame, layers.l3.into()).map(|h| be16(h, 6) & 0x1fff),

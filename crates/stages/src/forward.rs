@@ -83,7 +83,7 @@ impl Forward {
         let (mut v4, mut v6, mut hops) = (Vec::new(), Vec::new(), Vec::new());
         let mut add = |prefixes: &[Prefix], Mac(next_hop): Mac| {
             let hop = u16::try_from(hops.len()).map_err(|_| "more than 65536 routes".to_owned())?;
-            hops.push([next_hop, source].concat().try_into().expect("twice 6 octets are 12"));
+            hops.push([next_hop, source].concat().try_into().expect("twice 6 bytes are 12"));
             for prefix in prefixes {
                 match *prefix {
                     Prefix::V4(p) => v4.push(Route { first: p.address, last: p.last(), hop }),
@@ -142,8 +142,8 @@ impl Forward {
     #[inline]
     fn forward_v6(&self, header: &mut [u8; 40]) -> Result<Option<u16>, Cause> {
         let [source, destination] = [8, 24].map(|at| {
-            let octets = header[at..at + 16].try_into().expect("16 octets");
-            u128::from_be_bytes(octets)
+            let bytes = header[at..at + 16].try_into().expect("16 bytes");
+            u128::from_be_bytes(bytes)
         });
         check_v6(source, destination)?;
         if header[7] <= 1 {

@@ -9,7 +9,7 @@
 //! Leaves out: reassembly of outer fragments (dropped), routing (RFC 1701), payloads other than IP.
 
 use crate::headers::{
-    self, ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fault, array, array_mut, be16, be32,
+    self, ETHERNET_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fault, array, array_mut, be16, be32,
     protocol,
 };
 use crate::params::{Address4, Reader};
@@ -114,7 +114,7 @@ impl Stage for Decap {
     }
 }
 
-/// Flags of the first octet of a GRE header (RFC 2784, RFC 2890).
+/// Flags of the first byte of a GRE header (RFC 2784, RFC 2890).
 const CHECKSUM_PRESENT: u8 = 0x80;
 const KEY_PRESENT: u8 = 0x20;
 const SEQUENCE_PRESENT: u8 = 0x10;
@@ -153,9 +153,9 @@ impl Decap {
         let (l3, l4, end) =
             (usize::from(layers.l3), usize::from(layers.l4), usize::from(layers.l3_end));
         let tunnel = packet.bytes().get(l4..end).ok_or(Cause::Unparsed)?;
-        let (gre_octets, ethertype) = self.check_gre(tunnel, &mut context.kernels)?;
-        let inner = l4 + gre_octets;
-        if l3 < ETHERNET_OCTETS {
+        let (gre_bytes, ethertype) = self.check_gre(tunnel, &mut context.kernels)?;
+        let inner = l4 + gre_bytes;
+        if l3 < ETHERNET_BYTES {
             return Err(Cause::Unparsed);
         }
         packet.truncate(end, &mut context.account);
@@ -175,30 +175,30 @@ impl Decap {
         if flags & MUST_BE_ZERO != 0 || start[1] & 0b111 != 0 {
             return Err(Cause::BadFlags);
         }
-        let mut octets = 4;
+        let mut bytes = 4;
         if flags & CHECKSUM_PRESENT != 0 {
-            octets += 4;
+            bytes += 4;
             if kernels.checksum(tunnel, Sum::ZERO).fold() != 0xffff {
                 return Err(Cause::BadChecksum);
             }
         }
         let mut key = None;
         if flags & KEY_PRESENT != 0 {
-            let field: &[u8; 4] = array(tunnel, octets).ok_or(Cause::CutHeader)?;
+            let field: &[u8; 4] = array(tunnel, bytes).ok_or(Cause::CutHeader)?;
             key = Some(be32(field, 0));
-            octets += 4;
+            bytes += 4;
         }
         if key != self.key {
             return Err(Cause::BadKey);
         }
         if flags & SEQUENCE_PRESENT != 0 {
-            octets += 4;
+            bytes += 4;
         }
-        if octets > tunnel.len() {
+        if bytes > tunnel.len() {
             return Err(Cause::CutHeader);
         }
         match be16(start, 2) {
-            ethertype @ (ETHERTYPE_IPV4 | ETHERTYPE_IPV6) => Ok((octets, ethertype)),
+            ethertype @ (ETHERTYPE_IPV4 | ETHERTYPE_IPV6) => Ok((bytes, ethertype)),
             _ => Err(Cause::BadProtocol),
         }
     }
@@ -211,7 +211,7 @@ fn carry_congestion(frame: &mut [u8], layers: &Layers, outer: u8) -> Result<(), 
     const CAPABLE_0: u8 = 0b10;
     const EXPERIENCED: u8 = 0b11;
     let start: &mut [u8; 12] = array_mut(frame, layers.l3.into()).ok_or(Cause::Unparsed)?;
-    // The two bits are the last of the TOS octet; in IPv6 the flow label's first four follow them.
+    // The two bits are the last of the TOS byte; in IPv6 the flow label's first four follow them.
     let shift = if layers.ip_version == 4 { 0 } else { 4 };
     let inner = start[1] >> shift & 0b11;
     let new = match (inner, outer) {

@@ -12,7 +12,7 @@
 //! Leaves out: fragmenting (a packet too long for `mtu` is dropped, DF or not), the GRE checksum,
 //! ICMP "packet too big", IPv6 outside.
 
-use crate::headers::{ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
+use crate::headers::{ETHERNET_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
 use crate::params::{Address4, Reader};
 use linerate_stage_api::causes;
 use linerate_stage_api::kernels::{Sum, checksum};
@@ -53,7 +53,7 @@ const PARAMS: &[ParamSpec] = &[
         name: "mtu",
         kind: ParamKind::Integer { min: 68, max: 65535 },
         default: Default::Integer(1500),
-        help: "Longest outer IPv4 packet, in octets; longer ones are dropped, not fragmented.",
+        help: "Longest outer IPv4 packet, in bytes; longer ones are dropped, not fragmented.",
     },
 ];
 
@@ -83,16 +83,16 @@ pub(crate) const SEQUENCED: StageKind = StageKind::new(
     |params, _| build(params, Some(0)),
 );
 
-const IP_OCTETS: usize = 20;
+const IP_BYTES: usize = 20;
 /// The outer IPv4 header, and GRE with key and sequence number.
-const MAX_OUTER_OCTETS: usize = IP_OCTETS + 12;
+const MAX_OUTER_BYTES: usize = IP_BYTES + 12;
 
 struct Encap {
     /// The outer headers; length, TOS, checksum, protocol type and sequence number are each
     /// packet's own.
-    template: [u8; MAX_OUTER_OCTETS],
-    /// Octets of `template` in use.
-    outer_octets: usize,
+    template: [u8; MAX_OUTER_BYTES],
+    /// Bytes of `template` in use.
+    outer_bytes: usize,
     mtu: usize,
     /// The next number, in a sequenced tunnel; the first is 0 (RFC 2890, 2.2).
     sequence: Option<u32>,
@@ -102,22 +102,22 @@ fn build(params: &Params, sequence: Option<u32>) -> Result<Box<dyn Stage>, Build
     let params = Reader(params);
     let [Address4(local), Address4(remote)] = [params.parsed("local")?, params.parsed("remote")?];
     let key: i64 = params.integer("key")?;
-    let mut template = [0; MAX_OUTER_OCTETS];
+    let mut template = [0; MAX_OUTER_BYTES];
     // Version and header length; DF; TTL; protocol.
     (template[0], template[6], template[8], template[9]) = (0x45, 0x40, 64, protocol::GRE);
     template[12..16].copy_from_slice(&local.to_be_bytes());
     template[16..20].copy_from_slice(&remote.to_be_bytes());
-    let mut outer_octets = IP_OCTETS + 4;
+    let mut outer_bytes = IP_BYTES + 4;
     if let Ok(key) = u32::try_from(key) {
-        template[IP_OCTETS] |= 0x20;
-        template[outer_octets..outer_octets + 4].copy_from_slice(&key.to_be_bytes());
-        outer_octets += 4;
+        template[IP_BYTES] |= 0x20;
+        template[outer_bytes..outer_bytes + 4].copy_from_slice(&key.to_be_bytes());
+        outer_bytes += 4;
     }
     if sequence.is_some() {
-        template[IP_OCTETS] |= 0x10;
-        outer_octets += 4;
+        template[IP_BYTES] |= 0x10;
+        outer_bytes += 4;
     }
-    Ok(Box::new(Encap { template, outer_octets, mtu: params.integer("mtu")?, sequence }))
+    Ok(Box::new(Encap { template, outer_bytes, mtu: params.integer("mtu")?, sequence }))
 }
 
 impl Stage for Encap {
@@ -136,21 +136,21 @@ impl Encap {
         let layers = packet.meta().layers;
         let (l3, end) = (usize::from(layers.l3), usize::from(layers.l3_end));
         let (tos, ethertype) = service(packet.bytes(), &layers).ok_or(Cause::Unparsed)?;
-        let outer_total = self.outer_octets + end.checked_sub(l3).ok_or(Cause::Unparsed)?;
+        let outer_total = self.outer_bytes + end.checked_sub(l3).ok_or(Cause::Unparsed)?;
         if outer_total > self.mtu {
             return Err(Cause::TooBig);
         }
         packet.truncate(end, &mut context.account);
-        packet.push_front(self.outer_octets, &mut context.account).ok_or(Cause::NoHeadroom)?;
+        packet.push_front(self.outer_bytes, &mut context.account).ok_or(Cause::NoHeadroom)?;
         let frame = packet.bytes_mut();
-        frame.copy_within(self.outer_octets..self.outer_octets + l3, 0);
+        frame.copy_within(self.outer_bytes..self.outer_bytes + l3, 0);
         // The ethertype is the last field of the Ethernet header, behind any tags.
         frame[l3 - 2..l3].copy_from_slice(&ETHERTYPE_IPV4.to_be_bytes());
-        let outer = &mut frame[l3..l3 + self.outer_octets];
+        let outer = &mut frame[l3..l3 + self.outer_bytes];
         self.write_outer(outer, tos, outer_total as u16, ethertype);
         packet.meta_mut().layers = Layers {
             l3: l3 as u16,
-            l4: (l3 + IP_OCTETS) as u16,
+            l4: (l3 + IP_BYTES) as u16,
             l3_end: (l3 + outer_total) as u16,
             ip_version: 4,
             protocol: protocol::GRE,
@@ -161,14 +161,14 @@ impl Encap {
 
     #[inline]
     fn write_outer(&mut self, outer: &mut [u8], tos: u8, total: u16, ethertype: u16) {
-        outer.copy_from_slice(&self.template[..self.outer_octets]);
+        outer.copy_from_slice(&self.template[..self.outer_bytes]);
         outer[1] = tos;
         outer[2..4].copy_from_slice(&total.to_be_bytes());
-        let sum = checksum::header(&outer[..IP_OCTETS], Sum::ZERO).finish();
+        let sum = checksum::header(&outer[..IP_BYTES], Sum::ZERO).finish();
         outer[10..12].copy_from_slice(&sum.to_be_bytes());
-        outer[IP_OCTETS + 2..IP_OCTETS + 4].copy_from_slice(&ethertype.to_be_bytes());
+        outer[IP_BYTES + 2..IP_BYTES + 4].copy_from_slice(&ethertype.to_be_bytes());
         if let Some(number) = &mut self.sequence {
-            outer[self.outer_octets - 4..].copy_from_slice(&number.to_be_bytes());
+            outer[self.outer_bytes - 4..].copy_from_slice(&number.to_be_bytes());
             *number = number.wrapping_add(1);
         }
     }
@@ -178,7 +178,7 @@ impl Encap {
 #[inline]
 fn service(frame: &[u8], layers: &Layers) -> Option<(u8, u16)> {
     let l3 = usize::from(layers.l3);
-    let start: &[u8; 2] = array(frame, l3).filter(|_| l3 >= ETHERNET_OCTETS)?;
+    let start: &[u8; 2] = array(frame, l3).filter(|_| l3 >= ETHERNET_BYTES)?;
     match layers.ip_version {
         4 => Some((start[1], ETHERTYPE_IPV4)),
         // Four bits of version, then the traffic class.

@@ -27,7 +27,7 @@ const ETHERTYPE_CUSTOMER_TAG: u16 = 0x8100;
 const ETHERTYPE_SERVICE_TAG: u16 = 0x88a8;
 
 /// Ethernet header without tags: destination, source, type.
-pub(crate) const ETHERNET_OCTETS: usize = 14;
+pub(crate) const ETHERNET_BYTES: usize = 14;
 const MAX_TAGS: usize = 2;
 
 /// Longest chain of extension headers followed. RFC 8200 names six kinds, of which one may stand
@@ -42,7 +42,7 @@ pub(crate) enum Fault {
     NotIp,
     /// The frame, or a fragment, ends within a header.
     CutHeader,
-    /// A header contradicts itself, or claims more octets than the frame has.
+    /// A header contradicts itself, or claims more bytes than the frame has.
     BadHeader,
     /// The chain of IPv6 extension headers is too long or out of order.
     ExtensionChain,
@@ -58,40 +58,40 @@ impl Fault {
     }
 }
 
-/// The 16-bit number at `at`, which must lie within `octets`.
+/// The 16-bit number at `at`, which must lie within `bytes`.
 #[inline]
-pub(crate) fn be16(octets: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([octets[at], octets[at + 1]])
+pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The 32-bit number at `at`, which must lie within `octets`.
+/// The 32-bit number at `at`, which must lie within `bytes`.
 #[inline]
-pub(crate) fn be32(octets: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
+pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The first `N` octets at `at`, if the frame has them.
+/// The first `N` bytes at `at`, if the frame has them.
 #[inline]
-pub(crate) fn array<const N: usize>(octets: &[u8], at: usize) -> Option<&[u8; N]> {
-    octets.get(at..)?.first_chunk()
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
+    bytes.get(at..)?.first_chunk()
 }
 
-/// The first `N` octets at `at`, if the frame has them.
+/// The first `N` bytes at `at`, if the frame has them.
 #[inline]
-pub(crate) fn array_mut<const N: usize>(octets: &mut [u8], at: usize) -> Option<&mut [u8; N]> {
-    octets.get_mut(at..)?.first_chunk_mut()
+pub(crate) fn array_mut<const N: usize>(bytes: &mut [u8], at: usize) -> Option<&mut [u8; N]> {
+    bytes.get_mut(at..)?.first_chunk_mut()
 }
 
 /// Finds the headers of a frame that starts at its Ethernet header.
 ///
 /// What the result promises: `14 <= l3 <= l4 <= l3_end <= frame.len()`; the IP header lies whole
 /// between `l3` and `l4`; unless the packet is a later fragment, a TCP, UDP or ICMP header (8
-/// octets for ICMP) lies whole between `l4` and `l3_end`.
+/// bytes for ICMP) lies whole between `l4` and `l3_end`.
 #[inline]
 pub(crate) fn walk(frame: &[u8]) -> Result<Layers, Fault> {
-    let ethernet: &[u8; ETHERNET_OCTETS] = array(frame, 0).ok_or(Fault::CutHeader)?;
+    let ethernet: &[u8; ETHERNET_BYTES] = array(frame, 0).ok_or(Fault::CutHeader)?;
     let mut ethertype = be16(ethernet, 12);
-    let mut l3 = ETHERNET_OCTETS;
+    let mut l3 = ETHERNET_BYTES;
     let mut tags = 0;
     while ethertype == ETHERTYPE_CUSTOMER_TAG || ethertype == ETHERTYPE_SERVICE_TAG {
         if tags == MAX_TAGS {
@@ -113,18 +113,14 @@ pub(crate) fn walk(frame: &[u8]) -> Result<Layers, Fault> {
 #[inline]
 pub(crate) fn walk_v4(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
     let header: &[u8; 20] = array(frame, l3).ok_or(Fault::CutHeader)?;
-    let header_octets = usize::from(header[0] & 0x0f) * 4;
-    let total_octets = usize::from(be16(header, 2));
-    let end = l3 + total_octets;
-    if header[0] >> 4 != 4
-        || header_octets < 20
-        || total_octets < header_octets
-        || end > frame.len()
-    {
+    let header_bytes = usize::from(header[0] & 0x0f) * 4;
+    let total_bytes = usize::from(be16(header, 2));
+    let end = l3 + total_bytes;
+    if header[0] >> 4 != 4 || header_bytes < 20 || total_bytes < header_bytes || end > frame.len() {
         return Err(Fault::BadHeader);
     }
     let (offset, more) = (be16(header, 6) & 0x1fff, header[6] & 0x20 != 0);
-    finish(frame, l3, l3 + header_octets, end, 4, header[9], fragment(offset != 0, more))
+    finish(frame, l3, l3 + header_bytes, end, 4, header[9], fragment(offset != 0, more))
 }
 
 fn fragment(has_offset: bool, more: bool) -> Fragment {
@@ -164,7 +160,7 @@ fn walk_v6(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
             }
             kind = fragment(be16(extension, 2) & 0xfff8 != 0, extension[3] & 1 != 0);
         }
-        at += extension_octets(next, extension[1]);
+        at += extension_bytes(next, extension[1]);
         next = extension[0];
         if kind == Fragment::Later {
             return finish(frame, l3, at, end, 6, next, kind);
@@ -178,9 +174,9 @@ fn is_extension(next: u8) -> bool {
     matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS)
 }
 
-/// Length of an extension header from its length field: units of 8 octets beyond the first 8; of 4
-/// octets beyond the first 8 for AH (RFC 4302, 2.2); fixed for the fragment header.
-fn extension_octets(kind: u8, length: u8) -> usize {
+/// Length of an extension header from its length field: units of 8 bytes beyond the first 8; of 4
+/// bytes beyond the first 8 for AH (RFC 4302, 2.2); fixed for the fragment header.
+fn extension_bytes(kind: u8, length: u8) -> usize {
     match kind {
         protocol::FRAGMENT => 8,
         protocol::AUTHENTICATION => (usize::from(length) + 2) * 4,
@@ -203,7 +199,7 @@ pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
         if next == protocol::ROUTING && extension[3] != 0 {
             return true;
         }
-        at += extension_octets(next, extension[1]);
+        at += extension_bytes(next, extension[1]);
         next = extension[0];
     }
     false
@@ -224,7 +220,7 @@ fn finish(
     if fragment != Fragment::Later {
         check_transport(payload, protocol, fragment)?;
     }
-    // Frames are at most 65535 octets long, so every offset fits.
+    // Frames are at most 65535 bytes long, so every offset fits.
     Ok(Layers { l3: l3 as u16, l4: l4 as u16, l3_end: end as u16, ip_version, protocol, fragment })
 }
 
@@ -236,16 +232,16 @@ fn check_transport(payload: &[u8], protocol: u8, fragment: Fragment) -> Result<(
         protocol::TCP => {
             let header: &[u8; 20] = array(payload, 0).ok_or(Fault::CutHeader)?;
             match usize::from(header[12] >> 4) * 4 {
-                octets if octets < 20 => Err(Fault::BadHeader),
-                octets if octets > payload.len() => Err(Fault::CutHeader),
+                bytes if bytes < 20 => Err(Fault::BadHeader),
+                bytes if bytes > payload.len() => Err(Fault::CutHeader),
                 _ => Ok(()),
             }
         }
         protocol::UDP => {
             let header: &[u8; 8] = array(payload, 0).ok_or(Fault::CutHeader)?;
-            let octets = usize::from(be16(header, 4));
-            let fits = octets <= payload.len() || fragment == Fragment::First;
-            if octets < 8 || !fits { Err(Fault::BadHeader) } else { Ok(()) }
+            let bytes = usize::from(be16(header, 4));
+            let fits = bytes <= payload.len() || fragment == Fragment::First;
+            if bytes < 8 || !fits { Err(Fault::BadHeader) } else { Ok(()) }
         }
         protocol::ICMP | protocol::ICMPV6 if payload.len() < 8 => Err(Fault::CutHeader),
         _ => Ok(()),

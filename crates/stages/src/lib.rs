@@ -3,7 +3,7 @@
 //! experiments.
 //!
 //! [`KINDS`] is the table; each row stands in a file of its own, with the RFCs it follows and what
-//! it leaves out. No stage allocates for a packet, none panics whatever the octets (but `fault`,
+//! it leaves out. No stage allocates for a packet, none panics whatever the bytes (but `fault`,
 //! which is made to), and none has a clock or timers. No stage sends a packet of its own: where a
 //! router would answer with ICMP, the packet is dropped with a cause.
 

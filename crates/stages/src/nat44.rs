@@ -32,7 +32,7 @@
 //! An inside address in bucket b gets only ports p with p mod BUCKETS = b, so what comes back meets
 //! the replica that knows the mapping. Ports are given out by bucket, outside address and protocol
 //! (a group), in an order that depends on no packet outside the group. So the output is the same,
-//! octet by octet, however buckets are spread over replicas.
+//! byte by byte, however buckets are spread over replicas.
 //!
 //! A packet that the source sorted into another bucket than its addresses ask for here, say because
 //! a stage before rewrote them, is dropped as `misdirected`.
@@ -372,16 +372,16 @@ fn rewrite_quote(
         .get_mut(l4..end)
         .and_then(|message| message.split_at_mut_checked(usize::from(quoted) - l4))
         .ok_or(Cause::Unparsed)?;
-    let header_octets = usize::from(quote.first().ok_or(Cause::Unparsed)? & 0x0f) * 4;
-    let header = quote.get(..header_octets).ok_or(Cause::Unparsed)?;
+    let header_bytes = usize::from(quote.first().ok_or(Cause::Unparsed)? & 0x0f) * 4;
+    let header = quote.get(..header_bytes).ok_or(Cause::Unparsed)?;
     if checksum::header(header, Sum::ZERO).fold() != 0xffff {
         // RFC 5508, REQ-3 a.
         return Err(Cause::NotTranslatable);
     }
     // The longest header, and the transport header up to the checksum of TCP.
-    let touched = quote.len().min(header_octets + 20);
+    let touched = quote.len().min(header_bytes + 20);
     let before = checksum::header(&quote[..touched], Sum::ZERO).fold();
-    rewrite(quote, 0, header_octets, side, address, port).ok_or(Cause::Unparsed)?;
+    rewrite(quote, 0, header_bytes, side, address, port).ok_or(Cause::Unparsed)?;
     let after = checksum::header(&quote[..touched], Sum::ZERO).fold();
     let field: &mut [u8; 2] = array_mut(error, 2).ok_or(Cause::Unparsed)?;
     let mut change = Change::default();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `parse`: finds the headers, so that later stages need not.
 //!
-//! What it accepts and leaves out stands in `headers.rs`. It changes no octet of the frame; octets
+//! What it accepts and leaves out stands in `headers.rs`. It changes no byte of the frame; bytes
 //! behind the IP packet (link-layer padding) stay.
 
 use crate::headers::{self, FAULT_NAMES};

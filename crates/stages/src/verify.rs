@@ -113,7 +113,7 @@ impl Verify {
         };
         let pseudo = match layers.protocol {
             protocol::ICMP => Sum::ZERO,
-            // A segment is shorter than its frame, which is at most 65535 octets long.
+            // A segment is shorter than its frame, which is at most 65535 bytes long.
             _ => checksum::pseudo_ipv4(addresses, layers.protocol, segment.len() as u16),
         };
         intact(kernels.checksum(segment, pseudo))
@@ -139,7 +139,7 @@ impl Verify {
         intact(kernels.checksum(segment, pseudo))
     }
 
-    /// The octets a transport checksum covers beside the pseudo-header; `None` if there is none to
+    /// The bytes a transport checksum covers beside the pseudo-header; `None` if there is none to
     /// check.
     #[inline]
     fn covered<'f>(&mut self, frame: &'f [u8], layers: &Layers) -> Result<Option<&'f [u8]>, Cause> {

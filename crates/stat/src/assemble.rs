@@ -62,7 +62,7 @@ pub(crate) fn report(runs: &Runs<'_>, measured: &Measured) -> StatReport {
         caches: ground.caches.clone(),
         elapsed_s: runs.elapsed_s(),
         ended: ended.map(|ended| ExitStatus { status: ended.status, signal: ended.signal }),
-        is_interrupted: last.is_interrupted || runs.cut_short.is_some(),
+        interrupted: last.interrupted || runs.cut_short.is_some(),
         is_time_up: runs.runs.iter().any(|run| run.is_time_up),
         environment: environment(&request.what),
         repetitions: runs.runs.len() as u64,
@@ -84,9 +84,9 @@ fn environment(what: &What) -> Option<Environment> {
     if !matches!(what, What::Command { .. }) {
         return None;
     }
-    let octets = |(name, value): (OsString, OsString)| (name.len() + value.len() + 2) as u64;
-    let variables: Vec<u64> = std::env::vars_os().map(octets).collect();
-    Some(Environment { variables: variables.len() as u64, octets: variables.iter().sum() })
+    let bytes = |(name, value): (OsString, OsString)| (name.len() + value.len() + 2) as u64;
+    let variables: Vec<u64> = std::env::vars_os().map(bytes).collect();
+    Some(Environment { variables: variables.len() as u64, bytes: variables.iter().sum() })
 }
 
 fn target(what: &What) -> StatTarget {

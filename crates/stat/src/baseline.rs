@@ -340,7 +340,7 @@ mod tests {
         let before = record(&[("instructions", exact(1.0))]);
         let now = named(&[("instructions", exact(2.0))]);
         let mut report = report(&exact(2.0));
-        let shape = CacheShape { octets: 1024, ways: 1, line_octets: 64 };
+        let shape = CacheShape { bytes: 1024, ways: 1, line_bytes: 64 };
         report.caches = Some(SimulatedCaches {
             name: "other".to_owned(),
             i1: shape,

@@ -105,7 +105,7 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
         began_ns: 0,
         interval_began_ns: 0,
         intervals: Vec::new(),
-        is_interrupted: false,
+        interrupted: false,
         at_time: None,
     };
     counting.check_and_tell(number)?;
@@ -124,7 +124,7 @@ struct Counting<'a> {
     began_ns: u64,
     interval_began_ns: u64,
     intervals: Vec<IntervalCounts>,
-    is_interrupted: bool,
+    interrupted: bool,
     /// What was counted when the time of the request was up.
     at_time: Option<Counted>,
 }
@@ -216,7 +216,7 @@ impl Counting<'_> {
         let early = self.runner.watch.signals.take();
         let ended = match let_go() {
             Ok(mut waited) => {
-                self.is_interrupted = early.is_some();
+                self.interrupted = early.is_some();
                 let shall_end = self.runner.heed_early(early, &waited);
                 // Not before: to look for reasons takes longer than to open what is granted.
                 self.explain();
@@ -232,7 +232,7 @@ impl Counting<'_> {
             tier: self.session.tier(),
             sets: self.sets(),
             scaled_by: self.session.scaled_by().and_then(|event| self.place(event)),
-            is_interrupted: self.is_interrupted,
+            interrupted: self.interrupted,
             is_time_up,
             elapsed_ns: counted.elapsed_ns,
             command: ended.map(Ok),
@@ -285,11 +285,11 @@ impl Counting<'_> {
             let due_ns = turn_ns.min(interval_ns).min(threads_ns).min(end_ns);
             let at_most = Duration::from_nanos(due_ns.saturating_sub(now_ns)).min(GLANCE);
             if let Woken::Ended(ended) = waited.wait(at_most) {
-                self.is_interrupted |= self.runner.watch.signals.take().is_some();
+                self.interrupted |= self.runner.watch.signals.take().is_some();
                 return ended;
             }
             if let Some(shall_end) = self.runner.heed(waited) {
-                self.is_interrupted = true;
+                self.interrupted = true;
                 if shall_end {
                     return None;
                 }
@@ -303,7 +303,7 @@ impl Counting<'_> {
             return None;
         }
         let end = self.runner.wait_for(waited, u64::MAX);
-        self.is_interrupted |= end.is_interrupted;
+        self.interrupted |= end.interrupted;
         end.ended
     }
 

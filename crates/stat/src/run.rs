@@ -33,7 +33,7 @@ pub(crate) struct Run {
     /// How the command ended, or why it did not begin; `None` where there was none.
     pub(crate) command: Option<Result<Ended, ExecError>>,
     /// Whether a signal came.
-    pub(crate) is_interrupted: bool,
+    pub(crate) interrupted: bool,
     /// Whether the time of the request was up before the end.
     pub(crate) is_time_up: bool,
     /// The places of events that wait4(2) told.
@@ -62,7 +62,7 @@ impl Run {
             elapsed_ns: 0,
             since_fork_ns: 0,
             command: None,
-            is_interrupted: false,
+            interrupted: false,
             is_time_up: false,
             from_usage: Vec::new(),
             intervals: Vec::new(),

@@ -48,10 +48,10 @@ impl Runner<'_> {
                 waited.wait(if end.is_time_up { GLANCE } else { until_end })
             {
                 end.ended = ended;
-                end.is_interrupted |= self.watch.signals.take().is_some();
+                end.interrupted |= self.watch.signals.take().is_some();
                 return end;
             }
-            end.is_interrupted |= self.heed(waited).is_some();
+            end.interrupted |= self.heed(waited).is_some();
         }
     }
 }
@@ -66,14 +66,14 @@ pub(crate) fn repeat(
     let mut runs = Vec::new();
     for number in 0..of {
         let run = one(number)?;
-        let is_last = run.is_interrupted || matches!(run.command, Some(Err(_)));
+        let is_last = run.interrupted || matches!(run.command, Some(Err(_)));
         runs.push(run);
         if is_last {
             break;
         }
         (runner.watch.tell)(Progress::Run { done: number + 1, of });
     }
-    let is_cut = runs.len() > 1 && runs.last().is_some_and(|run| run.is_interrupted);
+    let is_cut = runs.len() > 1 && runs.last().is_some_and(|run| run.interrupted);
     let cut_short = if is_cut { runs.pop() } else { None };
     Ok((runs, cut_short))
 }

@@ -12,7 +12,7 @@
 //! parent ([`mod@collect`]). Two runs of a program that does the same give the same counts to the
 //! last digit: Valgrind lays out memory itself, so randomised addresses make no difference. What
 //! does make one is what the program itself can see: its arguments, its environment (both lie on
-//! its stack and move it), the time, process numbers, random octets, and which thread runs first.
+//! its stack and move it), the time, process numbers, random bytes, and which thread runs first.
 //!
 //! # What the model is not
 //! Two levels, each with true LRU and allocation on write, no prefetcher, no TLB, no time. Threads
@@ -270,9 +270,9 @@ fn make_folder() -> Result<PathBuf, SimError> {
 /// `option` with a file of `folder` called `kind` and the number of the process.
 fn file_option(option: &str, folder: &Path, kind: &str) -> OsString {
     let mut text = option.as_bytes().to_vec();
-    for &octet in folder.as_os_str().as_bytes() {
+    for &byte in folder.as_os_str().as_bytes() {
         // Valgrind's own escape.
-        text.extend(std::iter::repeat_n(octet, if octet == b'%' { 2 } else { 1 }));
+        text.extend(std::iter::repeat_n(byte, if byte == b'%' { 2 } else { 1 }));
     }
     text.extend_from_slice(format!("/{kind}.%p").as_bytes());
     OsString::from_vec(text)

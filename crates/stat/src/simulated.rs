@@ -108,9 +108,9 @@ impl<'a> Simulator<'a> {
         let mut waited = Waited::Child(child);
         runner.heed_early(early, &waited);
         let at_most = runner.request.at_most.map_or(u64::MAX, ns);
-        let End { ended, is_interrupted, is_time_up } =
+        let End { ended, interrupted, is_time_up } =
             runner.wait_for(&mut waited, began_ns.saturating_add(at_most));
-        let is_interrupted = is_interrupted || early.is_some();
+        let interrupted = interrupted || early.is_some();
         let elapsed_ns = monotonic_ns() - began_ns;
         let is_killed = ended.is_some_and(|ended| ended.signal.is_some());
         let counts = match simulation.collect(pid) {
@@ -131,7 +131,7 @@ impl<'a> Simulator<'a> {
             tier: Some(Tier::Sim),
             elapsed_ns,
             command: ended.map(Ok),
-            is_interrupted,
+            interrupted,
             is_time_up,
             ..Run::of(Tallies::exact(exact), refusals, tiers)
         };
@@ -149,7 +149,7 @@ fn killed() -> Explanation {
 /// What the simulator has to say about its counts.
 fn warning(remark: Remark) -> Warning {
     match remark {
-        Remark::UnknownInstruction { octets } => Warning::UnknownInstruction { octets },
+        Remark::UnknownInstruction { bytes } => Warning::UnknownInstruction { bytes },
         Remark::Unfinished { processes } => Warning::UnfinishedProcesses { processes },
         Remark::Inseparable { processes } => Warning::UncountedProcesses { processes },
         Remark::Overwritten { processes } => Warning::OverwrittenCounts { processes },

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) struct End {
     pub(crate) ended: Option<Ended>,
     /// Whether a signal came.
-    pub(crate) is_interrupted: bool,
+    pub(crate) interrupted: bool,
     /// Whether it was told to end because its time was up.
     pub(crate) is_time_up: bool,
 }

@@ -196,10 +196,10 @@ fn an_instruction_that_is_not_simulated_is_named() {
     assert!(made.success());
     let (counts, ended) = known.run("");
     assert_eq!(ended.signal, Some(4));
-    let [Remark::UnknownInstruction { octets }] = counts.remarks.as_slice() else {
+    let [Remark::UnknownInstruction { bytes }] = counts.remarks.as_slice() else {
         panic!("{:?}", counts.remarks);
     };
-    assert!(octets.starts_with("0x62 "), "{octets}");
+    assert!(bytes.starts_with("0x62 "), "{bytes}");
 }
 
 /// Valgrind accepts them all, this machine's too.

@@ -4,9 +4,9 @@
 //! sums.
 //!
 //! Not a measurement of time: equal seeds give equal tables but for the last column. Status 1 when
-//! an octet is wrong, when nothing gets through any more, or when damage is not seen.
+//! a byte is wrong, when nothing gets through any more, or when damage is not seen.
 //!
-//! `cargo bench -p linerate-tcpbench --bench proof [-- OCTETS]`: so many octets of streams, of
+//! `cargo bench -p linerate-tcpbench --bench proof [-- BYTES]`: so many bytes of streams, of
 //! exchanges and connections a thousandth.
 
 use linerate_tcpbench::pattern::Pattern;
@@ -18,24 +18,24 @@ use linerate_tcpbench::{Error, Stack};
 use std::process::ExitCode;
 use std::time::Instant;
 
-const OCTETS: u64 = 10_000_000_000;
+const BYTES: u64 = 10_000_000_000;
 /// With `--test`, as CI asks of every bench.
-const OCTETS_BRIEF: u64 = 100_000_000;
-/// Octets of a stream per exchange or connection: those take as long as a thousand octets.
-const OCTETS_PER_EXCHANGE: u64 = 1000;
+const BYTES_BRIEF: u64 = 100_000_000;
+/// Bytes of a stream per exchange or connection: those take as long as a thousand bytes.
+const BYTES_PER_EXCHANGE: u64 = 1000;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let octets = match words.as_slice() {
-        [] => OCTETS,
-        [word] if word == "--test" => OCTETS_BRIEF,
+    let bytes = match words.as_slice() {
+        [] => BYTES,
+        [word] if word == "--test" => BYTES_BRIEF,
         [word] => match word.parse::<f64>() {
             Ok(number) if number >= 1.0 => number as u64,
             _ => return usage(word),
         },
         _ => return usage(&words.join(" ")),
     };
-    match tables(octets) {
+    match tables(bytes) {
         Ok(faults) if faults.is_empty() => ExitCode::SUCCESS,
         Ok(faults) => {
             faults.iter().for_each(|fault| println!("FAIL {fault}"));
@@ -49,12 +49,12 @@ fn main() -> ExitCode {
 }
 
 fn usage(word: &str) -> ExitCode {
-    eprintln!("proof: `{word}` is no number of octets; give one, such as 1e9");
+    eprintln!("proof: `{word}` is no number of bytes; give one, such as 1e9");
     ExitCode::from(2)
 }
 
 /// Prints both tables; what did not hold.
-fn tables(octets: u64) -> Result<Vec<String>, Error> {
+fn tables(bytes: u64) -> Result<Vec<String>, Error> {
     let stacks = Stacks::named(&[])?;
     for skipped in &stacks.skipped {
         println!("SKIP: {}: {}", skipped.what, skipped.reason);
@@ -64,7 +64,7 @@ fn tables(octets: u64) -> Result<Vec<String>, Error> {
         "{:20}{:12}{:>13}{:>11}{:>11}{:>9}{:>10}{:>9}{:>9}{:>8}{:>9}",
         "client to server",
         "pattern",
-        "octets",
+        "bytes",
         "exchanges",
         "frames",
         "lost",
@@ -77,7 +77,7 @@ fn tables(octets: u64) -> Result<Vec<String>, Error> {
     for client in &stacks.present {
         for server in &stacks.present {
             for pattern in Pattern::ALL {
-                faults.extend(row([client.as_ref(), server.as_ref()], pattern, octets)?);
+                faults.extend(row([client.as_ref(), server.as_ref()], pattern, bytes)?);
             }
         }
     }
@@ -90,12 +90,12 @@ fn tables(octets: u64) -> Result<Vec<String>, Error> {
 
 /// One pattern between two stacks; what did not hold. Between two that differ, a tenth of the work:
 /// each has done the whole of it with itself.
-fn row(stacks: [&dyn Stack; 2], pattern: Pattern, octets: u64) -> Result<Option<String>, Error> {
+fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<String>, Error> {
     let [client, server] = stacks.map(Stack::name);
-    let octets = if client == server { octets } else { octets / 10 };
+    let bytes = if client == server { bytes } else { bytes / 10 };
     let amount = match pattern {
-        Pattern::Interactive | Pattern::Response => octets / OCTETS_PER_EXCHANGE,
-        Pattern::Bulk | Pattern::Jumbo | Pattern::Mixed => octets,
+        Pattern::Interactive | Pattern::Response => bytes / BYTES_PER_EXCHANGE,
+        Pattern::Bulk | Pattern::Jumbo | Pattern::Mixed => bytes,
     };
     let setup = Setup { impairments: ROUGH, ..Setup::of(pattern) };
     let start = Instant::now();
@@ -109,7 +109,7 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, octets: u64) -> Result<Option<
         "{:20}{:12}{:>13}{:>11}{:>11}{:>9}{:>10}{:>9}{:>9}{:>8}{:>9.1}",
         format!("{client} to {server}"),
         pattern.name(),
-        proof.octets,
+        proof.bytes,
         proof.exchanges,
         proof.segments,
         proof.lost,
@@ -126,7 +126,7 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, octets: u64) -> Result<Option<
 fn control(stack: &dyn Stack) -> Result<Option<String>, Error> {
     let setup = Setup { impairments: ROUGH, ..Setup::of(Pattern::Bulk) };
     let name = stack.name();
-    match prove(&setup, [stack, stack], &Set::find(OFF)?, OCTETS_BRIEF) {
+    match prove(&setup, [stack, stack], &Set::find(OFF)?, BYTES_BRIEF) {
         Err(seen @ Error::Corrupt { .. }) => {
             println!("{name}: {seen}");
             Ok(None)

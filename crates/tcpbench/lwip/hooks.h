@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint16_t lr_plugin_chksum(const void *src, int octets);
-uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t octets);
-void *lr_plugin_copy(void *dst, const void *src, size_t octets);
+uint16_t lr_plugin_chksum(const void *src, int bytes);
+uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t bytes);
+void *lr_plugin_copy(void *dst, const void *src, size_t bytes);
 
-/* Octets of the window and of the send buffer. */
+/* Bytes of the window and of the send buffer. */
 extern uint32_t lr_plugin_buffer;
 
 #endif

@@ -11,8 +11,8 @@
 
 /* Checksums and copies are functions named at run time; plugin.c has the first three. */
 #define LWIP_CHKSUM lr_plugin_chksum
-#define LWIP_CHKSUM_COPY(dst, src, octets) lr_plugin_chksum_copy(dst, src, octets)
-#define MEMCPY(dst, src, octets) lr_plugin_copy(dst, src, octets)
+#define LWIP_CHKSUM_COPY(dst, src, bytes) lr_plugin_chksum_copy(dst, src, bytes)
+#define MEMCPY(dst, src, bytes) lr_plugin_copy(dst, src, bytes)
 #define LWIP_CHECKSUM_ON_COPY 1
 #define LWIP_CHECKSUM_CTRL_PER_NETIF 1
 /* lwIP's own routine, which it otherwise leaves out beside LWIP_CHKSUM, to compare with. */

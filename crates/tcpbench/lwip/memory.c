@@ -4,7 +4,7 @@
  * size; freed blocks of a size are a stack, so that the one used last, and still in the cache, is
  * used first:
  *
- *	take(octets):  size = lines that hold octets, made odd; pop its stack, or cut a new block
+ *	take(bytes):  size = lines that hold bytes, made odd; pop its stack, or cut a new block
  *	give(block):   size = what stands where the block's region begins; push
  *
  * Lines are made odd because blocks a power of two apart would compete for the same sets of the
@@ -18,8 +18,8 @@
 
 #define LINE 64
 #define REGION ((size_t)1 << 20)
-#define OCTETS_MAX ((size_t)16 * 1024)
-#define SIZES (OCTETS_MAX / LINE + 2)
+#define BYTES_MAX ((size_t)16 * 1024)
+#define SIZES (BYTES_MAX / LINE + 2)
 
 struct region {
 	struct region *next;
@@ -34,15 +34,15 @@ static struct {
 	struct block *freed;
 	/* What has not been cut yet of the latest region of this size. */
 	unsigned char *uncut;
-	size_t uncut_octets;
+	size_t uncut_bytes;
 } sizes[SIZES];
 static struct region *regions;
 
 static void *cut(size_t size)
 {
-	const size_t octets = size * LINE;
+	const size_t bytes = size * LINE;
 
-	if (sizes[size].uncut_octets < octets) {
+	if (sizes[size].uncut_bytes < bytes) {
 		struct region *const region = aligned_alloc(REGION, REGION);
 		if (!region)
 			return NULL;
@@ -50,19 +50,19 @@ static void *cut(size_t size)
 		region->size = size;
 		regions = region;
 		sizes[size].uncut = (unsigned char *)region + LINE;
-		sizes[size].uncut_octets = REGION - LINE;
+		sizes[size].uncut_bytes = REGION - LINE;
 	}
 	void *const block = sizes[size].uncut;
-	sizes[size].uncut += octets;
-	sizes[size].uncut_octets -= octets;
+	sizes[size].uncut += bytes;
+	sizes[size].uncut_bytes -= bytes;
 	return block;
 }
 
-void *lr_memory_take(size_t octets)
+void *lr_memory_take(size_t bytes)
 {
-	if (octets > OCTETS_MAX)
+	if (bytes > BYTES_MAX)
 		return NULL;
-	const size_t size = (octets + LINE - 1) / LINE | 1;
+	const size_t size = (bytes + LINE - 1) / LINE | 1;
 	struct block *const block = sizes[size].freed;
 	if (!block)
 		return cut(size);
@@ -70,13 +70,13 @@ void *lr_memory_take(size_t octets)
 	return block;
 }
 
-void *lr_memory_take_zeroed(size_t count, size_t octets)
+void *lr_memory_take_zeroed(size_t count, size_t bytes)
 {
-	if (octets && count > OCTETS_MAX / octets)
+	if (bytes && count > BYTES_MAX / bytes)
 		return NULL;
-	void *const block = lr_memory_take(count * octets);
+	void *const block = lr_memory_take(count * bytes);
 	if (block)
-		memset(block, 0, count * octets);
+		memset(block, 0, count * bytes);
 	return block;
 }
 

@@ -8,10 +8,10 @@
 
 #include <stddef.h>
 
-/* Octets, aligned to 64; null if there is no memory, or for more than 16 KiB. */
-void *lr_memory_take(size_t octets);
+/* Bytes, aligned to 64; null if there is no memory, or for more than 16 KiB. */
+void *lr_memory_take(size_t bytes);
 /* The same, all 0. */
-void *lr_memory_take_zeroed(size_t count, size_t octets);
+void *lr_memory_take_zeroed(size_t count, size_t bytes);
 /* The block is not needed any more; not null. */
 void lr_memory_give(void *block);
 /* Gives everything back to the system; no block is valid any more. */

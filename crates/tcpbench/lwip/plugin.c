@@ -15,17 +15,17 @@
 
 /* Routines. */
 
-u16_t lwip_standard_chksum(const void *src, int octets);
+u16_t lwip_standard_chksum(const void *src, int bytes);
 
-static uint32_t own_checksum(const void *src, size_t octets, uint32_t sum)
+static uint32_t own_checksum(const void *src, size_t bytes, uint32_t sum)
 {
-	return lr_csum_add(sum, lwip_standard_chksum(src, (int)octets));
+	return lr_csum_add(sum, lwip_standard_chksum(src, (int)bytes));
 }
 
-static uint32_t own_copy_checksum(void *dst, const void *src, size_t octets, uint32_t sum)
+static uint32_t own_copy_checksum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
-	memcpy(dst, src, octets);
-	return own_checksum(dst, octets, sum);
+	memcpy(dst, src, bytes);
+	return own_checksum(dst, bytes, sum);
 }
 
 static struct lr_lwip_routines routines = { own_checksum, memcpy, own_copy_checksum, 0 };
@@ -44,17 +44,17 @@ static uint64_t enter(uint8_t activity)
 	return watch.ticks ? watch.ticks() : 0;
 }
 
-static void leave(unsigned which, const void *src, size_t octets, uint64_t before)
+static void leave(unsigned which, const void *src, size_t bytes, uint64_t before)
 {
 	if (watch.ticks) {
 		const uint64_t ticks = watch.ticks() - before;
 		struct lr_lwip_tally *const tally = &tallies[which];
 		size_t length = 0;
 
-		while (octets >> length && length < LR_LWIP_LENGTHS - 1)
+		while (bytes >> length && length < LR_LWIP_LENGTHS - 1)
 			length++;
 		tally->calls++;
-		tally->octets += octets;
+		tally->bytes += bytes;
 		tally->ticks += ticks;
 		tally->lengths[length]++;
 		tally->alignments[(uintptr_t)src % 64 / 8]++;
@@ -64,54 +64,54 @@ static void leave(unsigned which, const void *src, size_t octets, uint64_t befor
 }
 
 /* A sum of headers that were just written must not load wider than they were stored. */
-static int is_inline(size_t octets)
+static int is_inline(size_t bytes)
 {
-	return octets <= routines.inline_octets && octets % 4 == 0;
+	return bytes <= routines.inline_bytes && bytes % 4 == 0;
 }
 
-static uint32_t summed(const void *src, size_t octets)
+static uint32_t summed(const void *src, size_t bytes)
 {
-	if (is_inline(octets))
-		return lr_csum_header(src, octets / 4, 0);
-	return routines.checksum(src, octets, 0);
+	if (is_inline(bytes))
+		return lr_csum_header(src, bytes / 4, 0);
+	return routines.checksum(src, bytes, 0);
 }
 
-uint16_t lr_plugin_chksum(const void *src, int octets)
+uint16_t lr_plugin_chksum(const void *src, int bytes)
 {
 	if (!is_watched)
-		return lr_csum_fold(summed(src, (size_t)octets));
+		return lr_csum_fold(summed(src, (size_t)bytes));
 	const uint64_t before = enter(LR_LWIP_CHECKSUM);
-	const uint32_t sum = summed(src, (size_t)octets);
-	leave(is_inline((size_t)octets) ? INLINE_TALLY : LR_LWIP_CHECKSUM - 1, src, (size_t)octets,
+	const uint32_t sum = summed(src, (size_t)bytes);
+	leave(is_inline((size_t)bytes) ? INLINE_TALLY : LR_LWIP_CHECKSUM - 1, src, (size_t)bytes,
 	      before);
 	return lr_csum_fold(sum);
 }
 
-uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t octets)
+uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t bytes)
 {
 	if (are_sums_off) {
-		lr_plugin_copy(dst, src, octets);
+		lr_plugin_copy(dst, src, bytes);
 		return 0;
 	}
 	if (!routines.copy_checksum) {
-		lr_plugin_copy(dst, src, octets);
-		return lr_plugin_chksum(dst, octets);
+		lr_plugin_copy(dst, src, bytes);
+		return lr_plugin_chksum(dst, bytes);
 	}
 	if (!is_watched)
-		return lr_csum_fold(routines.copy_checksum(dst, src, octets, 0));
+		return lr_csum_fold(routines.copy_checksum(dst, src, bytes, 0));
 	const uint64_t before = enter(LR_LWIP_COPY_CHECKSUM);
-	const uint32_t sum = routines.copy_checksum(dst, src, octets, 0);
-	leave(LR_LWIP_COPY_CHECKSUM - 1, src, octets, before);
+	const uint32_t sum = routines.copy_checksum(dst, src, bytes, 0);
+	leave(LR_LWIP_COPY_CHECKSUM - 1, src, bytes, before);
 	return lr_csum_fold(sum);
 }
 
-void *lr_plugin_copy(void *dst, const void *src, size_t octets)
+void *lr_plugin_copy(void *dst, const void *src, size_t bytes)
 {
 	if (!is_watched)
-		return routines.copy(dst, src, octets);
+		return routines.copy(dst, src, bytes);
 	const uint64_t before = enter(LR_LWIP_COPY);
-	routines.copy(dst, src, octets);
-	leave(LR_LWIP_COPY - 1, src, octets, before);
+	routines.copy(dst, src, bytes);
+	leave(LR_LWIP_COPY - 1, src, bytes, before);
 	return dst;
 }
 
@@ -214,23 +214,23 @@ static void drop(void *handle)
 /* Frames that arrive. */
 
 /* IPv4 and TCP without options. */
-#define HEADER_OCTETS 40
+#define HEADER_BYTES 40
 
 static struct netif netif;
 
 /* Behind the headers begins a line of the cache. */
-static struct lr_lwip_frame room(size_t octets)
+static struct lr_lwip_frame room(size_t bytes)
 {
 	struct lr_lwip_frame none = { NULL, NULL, 0 };
 
-	if (octets < HEADER_OCTETS || octets > LR_SEGMENT + 2 * HEADER_OCTETS)
+	if (bytes < HEADER_BYTES || bytes > LR_SEGMENT + 2 * HEADER_BYTES)
 		return none;
 	struct pbuf *const frame =
-		pbuf_alloc(PBUF_TRANSPORT, (u16_t)(octets - HEADER_OCTETS), PBUF_RAM);
+		pbuf_alloc(PBUF_TRANSPORT, (u16_t)(bytes - HEADER_BYTES), PBUF_RAM);
 	if (!frame)
 		return none;
-	pbuf_add_header(frame, HEADER_OCTETS);
-	return (struct lr_lwip_frame){ frame, frame->payload, octets };
+	pbuf_add_header(frame, HEADER_BYTES);
+	return (struct lr_lwip_frame){ frame, frame->payload, bytes };
 }
 
 static void input(void *handle)
@@ -266,24 +266,24 @@ static void payload_freed(struct pbuf *part)
 	part_freed((struct in_place *)(void *)((char *)part - offsetof(struct in_place, payload)));
 }
 
-static int input_in_place(void *headers, size_t header_octets, void *payload,
-			  size_t payload_octets, void *owner)
+static int input_in_place(void *headers, size_t header_bytes, void *payload,
+			  size_t payload_bytes, void *owner)
 {
 	struct in_place *const frame = lr_memory_take(sizeof *frame);
 
 	if (!frame)
 		return 0;
 	frame->owner = owner;
-	frame->parts = payload_octets ? 2 : 1;
+	frame->parts = payload_bytes ? 2 : 1;
 	frame->headers.custom_free_function = headers_freed;
 	frame->payload.custom_free_function = payload_freed;
 	struct pbuf *const first =
-		pbuf_alloced_custom(PBUF_RAW, (u16_t)header_octets, PBUF_REF, &frame->headers,
-				    headers, (u16_t)header_octets);
-	if (payload_octets)
-		pbuf_cat(first, pbuf_alloced_custom(PBUF_RAW, (u16_t)payload_octets, PBUF_REF,
+		pbuf_alloced_custom(PBUF_RAW, (u16_t)header_bytes, PBUF_REF, &frame->headers,
+				    headers, (u16_t)header_bytes);
+	if (payload_bytes)
+		pbuf_cat(first, pbuf_alloced_custom(PBUF_RAW, (u16_t)payload_bytes, PBUF_REF,
 						    &frame->payload, payload,
-						    (u16_t)payload_octets));
+						    (u16_t)payload_bytes));
 	input(first);
 	return 1;
 }
@@ -312,9 +312,9 @@ uint32_t lr_plugin_buffer;
 static struct lr_lwip_settings settings;
 static u8_t arg_id;
 static struct tcp_pcb *connection, *listener;
-/* What arrived in order and was not read yet; so many octets of the first piece were. */
+/* What arrived in order and was not read yet; so many bytes of the first piece were. */
 static struct pbuf *unread, *unread_last;
-static size_t read_octets;
+static size_t read_bytes;
 static int is_waiting, is_shut, is_peer_done, is_widened;
 
 static void on_destroyed(u8_t id, void *freed)
@@ -378,14 +378,14 @@ static void forget_unread(void)
 		piece->next = NULL;
 		pbuf_free(piece);
 	}
-	read_octets = 0;
+	read_bytes = 0;
 }
 
-static ip4_addr_t address_of(const uint8_t octets[4])
+static ip4_addr_t address_of(const uint8_t bytes[4])
 {
 	ip4_addr_t address;
 
-	IP4_ADDR(&address, octets[0], octets[1], octets[2], octets[3]);
+	IP4_ADDR(&address, bytes[0], bytes[1], bytes[2], bytes[3]);
 	return address;
 }
 
@@ -471,13 +471,13 @@ static size_t send_room(void)
 /* tcp_write() counts in 16 bits; whole segments, so that the last one has no rest to be filled. */
 #define WRITE_MAX (0xffff / LR_SEGMENT * LR_SEGMENT)
 
-static size_t send_octets(const void *src, size_t octets)
+static size_t send_bytes(const void *src, size_t bytes)
 {
 	const unsigned char *const from = src;
 	size_t done = 0;
 
-	while (done < octets) {
-		size_t now = LWIP_MIN(octets - done, send_room());
+	while (done < bytes) {
+		size_t now = LWIP_MIN(bytes - done, send_room());
 		now = LWIP_MIN(now, WRITE_MAX);
 		if (!now || tcp_write(connection, from + done, (u16_t)now, TCP_WRITE_FLAG_COPY))
 			break;
@@ -487,33 +487,33 @@ static size_t send_octets(const void *src, size_t octets)
 }
 
 /* tcp_recved() counts in 16 bits, too. */
-static void tell_read(size_t octets)
+static void tell_read(size_t bytes)
 {
-	while (connection && octets) {
-		const u16_t now = (u16_t)LWIP_MIN(octets, 0xffff);
+	while (connection && bytes) {
+		const u16_t now = (u16_t)LWIP_MIN(bytes, 0xffff);
 		tcp_recved(connection, now);
-		octets -= now;
+		bytes -= now;
 	}
 }
 
-static size_t receive(void *dst, size_t octets)
+static size_t receive(void *dst, size_t bytes)
 {
 	unsigned char *const to = dst;
 	size_t done = 0;
 
-	while (unread && done < octets) {
-		const size_t now = LWIP_MIN(octets - done, unread->len - read_octets);
+	while (unread && done < bytes) {
+		const size_t now = LWIP_MIN(bytes - done, unread->len - read_bytes);
 		if (now)
-			lr_plugin_copy(to + done, (const char *)unread->payload + read_octets, now);
+			lr_plugin_copy(to + done, (const char *)unread->payload + read_bytes, now);
 		done += now;
-		read_octets += now;
-		if (read_octets < unread->len)
+		read_bytes += now;
+		if (read_bytes < unread->len)
 			break;
 		struct pbuf *const piece = unread;
 		unread = piece->next;
 		piece->next = NULL;
 		pbuf_free(piece);
-		read_octets = 0;
+		read_bytes = 0;
 	}
 	if (connection && connection->state != TIME_WAIT)
 		tell_read(done);
@@ -546,7 +546,7 @@ static void flush(void)
 static err_t plug(struct netif *plugged)
 {
 	plugged->output = on_output;
-	plugged->mtu = LR_SEGMENT + HEADER_OCTETS;
+	plugged->mtu = LR_SEGMENT + HEADER_BYTES;
 	plugged->name[0] = 'l';
 	plugged->name[1] = 'r';
 	return ERR_OK;
@@ -595,7 +595,7 @@ const struct lr_lwip_table *linerate_lwip_table(void)
 		.open = open_connection,
 		.state = state,
 		.send_room = send_room,
-		.send = send_octets,
+		.send = send_bytes,
 		.receive = receive,
 		.close = close_connection,
 		.flush = flush,

@@ -24,11 +24,11 @@
 /* A routine that is null is lwIP's own, or memcpy; checksum and copy_checksum are given together
  * or not at all. Sums are as in linerate/checksum.h. */
 struct lr_lwip_routines {
-	uint32_t (*checksum)(const void *src, size_t octets, uint32_t sum);
-	void *(*copy)(void *dst, const void *src, size_t octets);
-	uint32_t (*copy_checksum)(void *dst, const void *src, size_t octets, uint32_t sum);
-	/* Sums of whole words of 32 bits up to so many octets are taken inline; 0 for none. */
-	uint32_t inline_octets;
+	uint32_t (*checksum)(const void *src, size_t bytes, uint32_t sum);
+	void *(*copy)(void *dst, const void *src, size_t bytes);
+	uint32_t (*copy_checksum)(void *dst, const void *src, size_t bytes, uint32_t sum);
+	/* Sums of whole words of 32 bits up to so many bytes are taken inline; 0 for none. */
+	uint32_t inline_bytes;
 };
 
 /* Classes of lengths: 0, 1, 2 to 3, 4 to 7 and so on, 32768 and more. */
@@ -38,12 +38,12 @@ struct lr_lwip_routines {
 
 /* What was seen of the calls of one routine, or of sums taken inline, while they were watched. */
 struct lr_lwip_tally {
-	uint64_t calls, octets, ticks;
+	uint64_t calls, bytes, ticks;
 	uint64_t lengths[LR_LWIP_LENGTHS];
 	uint64_t alignments[LR_LWIP_ALIGNMENTS];
 };
 
-/* Which routine runs: what the octet at lr_lwip_watch.activity holds meanwhile. */
+/* Which routine runs: what the byte at lr_lwip_watch.activity holds meanwhile. */
 enum { LR_LWIP_NONE, LR_LWIP_CHECKSUM, LR_LWIP_COPY, LR_LWIP_COPY_CHECKSUM };
 
 struct lr_lwip_watch {
@@ -76,7 +76,7 @@ struct lr_lwip_settings {
 	uint8_t wide_open;
 	/* For the first port and the first sequence number. */
 	uint32_t seed;
-	/* Octets of the window and of the send buffer, two segments to 65535 * 128. */
+	/* Bytes of the window and of the send buffer, two segments to 65535 * 128. */
 	uint32_t buffer;
 };
 
@@ -92,13 +92,13 @@ enum {
 /* A frame in memory of lwIP. */
 struct lr_lwip_frame {
 	void *handle;
-	unsigned char *octets;
+	unsigned char *bytes;
 	size_t length;
 };
 
 struct lr_lwip_table {
 	uint32_t version;
-	/* The largest payload of a segment, in octets. */
+	/* The largest payload of a segment, in bytes. */
 	uint32_t segment;
 	/* "2.1.3" */
 	const char *lwip;
@@ -123,8 +123,8 @@ struct lr_lwip_table {
 	int (*open)(void);
 	int (*state)(void);
 	size_t (*send_room)(void);
-	size_t (*send)(const void *src, size_t octets);
-	size_t (*receive)(void *dst, size_t octets);
+	size_t (*send)(const void *src, size_t bytes);
+	size_t (*receive)(void *dst, size_t bytes);
 	void (*close)(void);
 	/* Sends what may be sent. */
 	void (*flush)(void);
@@ -133,15 +133,15 @@ struct lr_lwip_table {
 	struct lr_lwip_frame (*sent)(void);
 	void (*drop)(void *handle);
 	/* Room for a frame that arrives, to be handed to input() or drop(); null handle: no memory. */
-	struct lr_lwip_frame (*room)(size_t octets);
+	struct lr_lwip_frame (*room)(size_t bytes);
 	/* The frame has arrived; it is lwIP's from here on. */
 	void (*input)(void *handle);
 	/*
 	 * A frame in two parts has arrived, headers first; these are written, payload is read where it
 	 * is until reclaim() returns owner. 0 if there was no memory and the frame is lost.
 	 */
-	int (*input_in_place)(void *headers, size_t header_octets, void *payload,
-			      size_t payload_octets, void *owner);
+	int (*input_in_place)(void *headers, size_t header_bytes, void *payload,
+			      size_t payload_bytes, void *owner);
 	/* An owner whose frame lwIP does not need any more, or null. */
 	void *(*reclaim)(void);
 	/* Segments dropped because a checksum did not match. */

@@ -13,7 +13,7 @@ use crate::session::{Session, Setup};
 use crate::shares::{PART, Shares, TURNS, shares};
 use crate::smol::Smoltcp;
 use crate::stream::Stream;
-use linerate_machine::ticks::{ticks_in_order, ticks_per_second};
+use linerate_machine::ticks::{ticks_in_order, ticks_per_s};
 use linerate_record::Figure;
 use linerate_record::accuracy::Check;
 use linerate_record::stats::median;
@@ -62,7 +62,7 @@ fn of_stack(
 ) -> Result<[Check; 2], Error> {
     let setup = Setup::of(pattern);
     let set = Set::of(slowed::routines());
-    let stream = Rc::new(Stream::new(1, setup.buffer_octets()));
+    let stream = Rc::new(Stream::new(1, setup.buffer_bytes()));
     let mut session = Session::new(&setup, [stack, stack], &set, &stream)?;
     let amount = filling(&mut session)?;
     let (mut timed, mut sampled) = (Vec::new(), Vec::new());
@@ -102,7 +102,7 @@ fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
 
 /// The shares that the routines truly have, in clean slices; `None` if too few were.
 fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> {
-    let per_ns = ticks_per_second() / 1e9;
+    let per_ns = ticks_per_s() / 1e9;
     let mut shares: [Vec<f64>; 3] = Default::default();
     for _ in 0..TURNS {
         let before = slowed::taken();
@@ -124,15 +124,15 @@ fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> 
 fn late() -> [Check; 2] {
     const CALLS: u32 = 200;
     const ROUNDS: u64 = 41;
-    let octets = [0; 16];
+    let bytes = [0; 16];
     let mut seam = Seam::new(slowed::late());
     let mut ratio = || {
         // One after the other, each sum the next one's beginning.
         let start = ticks_in_order();
-        let sum = (0..CALLS).fold(1, |sum, _| seam.checksum(&octets, sum));
+        let sum = (0..CALLS).fold(1, |sum, _| seam.checksum(&bytes, sum));
         let alone = (ticks_in_order() - start) as f64;
         seam.watch(Some(Reading::Waiting));
-        let sums = (0..CALLS).fold(0, |sums, _| sums | seam.checksum(&octets, sum));
+        let sums = (0..CALLS).fold(0, |sums, _| sums | seam.checksum(&bytes, sum));
         std::hint::black_box(sums);
         let tally = seam.tallies().checksum;
         seam.watch(None);

@@ -5,7 +5,7 @@
 //! "Enhanced TCP/IP Performance with AltiVec", figure 8: client and server are two of them, of one
 //! stack or of two. Left out: more than one connection at a time, listening backlogs, IPv6.
 
-pub use crate::link::{Checksums, Congestion, HEADER_OCTETS, Micros, SERVER_PORT, Side, WireMode};
+pub use crate::link::{Checksums, Congestion, HEADER_BYTES, Micros, SERVER_PORT, Side, WireMode};
 use crate::routines::{Reading, Routines, Tallies};
 use crate::wire::Port;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use std::sync::atomic::AtomicU8;
 pub struct Config {
     /// Which end it is.
     pub side: Side,
-    /// Largest payload of a segment, in octets.
+    /// Largest payload of a segment, in bytes.
     pub segment: usize,
-    /// Octets the send and the receive buffer hold; a multiple of `segment` is best.
+    /// Bytes the send and the receive buffer hold; a multiple of `segment` is best.
     pub buffer: usize,
     /// What computes sums and copies.
     pub routines: Routines,
@@ -74,16 +74,16 @@ pub trait Endpoint {
     /// Where the connection is.
     fn state(&self) -> State;
 
-    /// How many octets [`send`](Self::send) would take.
+    /// How many bytes [`send`](Self::send) would take.
     fn send_room(&self) -> usize;
 
-    /// Copies as many octets as there is room for into the send buffer; how many that were.
-    fn send(&mut self, octets: &[u8]) -> usize;
+    /// Copies as many bytes as there is room for into the send buffer; how many that were.
+    fn send(&mut self, bytes: &[u8]) -> usize;
 
-    /// Copies what has arrived, in order; how many octets that were.
+    /// Copies what has arrived, in order; how many bytes that were.
     fn receive(&mut self, into: &mut [u8]) -> usize;
 
-    /// Octets that are sent will still arrive; nothing more can be sent.
+    /// Bytes that are sent will still arrive; nothing more can be sent.
     fn close(&mut self);
 
     /// Takes in what the port has received, runs timers, and gives out what is to be sent.

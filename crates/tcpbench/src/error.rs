@@ -37,8 +37,8 @@ pub enum Error {
         stacks: String,
         /// The set.
         set: String,
-        /// The octet of the stream.
-        octet: u64,
+        /// The byte of the stream.
+        byte: u64,
         /// What was sent.
         expected: u8,
         /// What arrived.
@@ -52,8 +52,8 @@ pub enum Error {
         pattern: String,
         /// The set.
         set: String,
-        /// Octets of payload that had arrived.
-        octets: u64,
+        /// Bytes of payload that had arrived.
+        bytes: u64,
     },
 }
 
@@ -70,8 +70,8 @@ pub struct Stuck {
     pub seconds: u64,
     /// Rounds of the loop without progress.
     pub turns: u64,
-    /// Octets of payload that had arrived.
-    pub octets: u64,
+    /// Bytes of payload that had arrived.
+    pub bytes: u64,
     /// Frames that the receivers dropped for a bad checksum.
     pub bad_checksums: u64,
     /// The last segment on the wire, in words.
@@ -91,15 +91,15 @@ impl fmt::Display for Error {
             ),
             Self::Stack { stack, reason } => write!(f, "{stack}: {reason}"),
             Self::Stuck(stuck) => stuck.fmt(f),
-            Self::Corrupt { stacks, set, octet, expected, got } => write!(
+            Self::Corrupt { stacks, set, byte, expected, got } => write!(
                 f,
-                "{stacks} with set `{set}`: octet {octet} of the stream arrived as {got:#04x} and \
+                "{stacks} with set `{set}`: byte {byte} of the stream arrived as {got:#04x} and \
                  was sent as {expected:#04x}"
             ),
-            Self::Lost { stacks, pattern, set, octets } => write!(
+            Self::Lost { stacks, pattern, set, bytes } => write!(
                 f,
                 "{stacks}, pattern {pattern}, set `{set}`: the connection ended by itself after \
-                 {octets} octets"
+                 {bytes} bytes"
             ),
         }
     }
@@ -107,11 +107,11 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stacks, pattern, set, seconds, turns, octets, bad_checksums, segment } = self;
+        let Self { stacks, pattern, set, seconds, turns, bytes, bad_checksums, segment } = self;
         write!(
             f,
             "{stacks}, pattern {pattern}, set `{set}`: no progress for {seconds} virtual \
-             seconds and {turns} turns after {octets} octets; {bad_checksums} segments were \
+             seconds and {turns} turns after {bytes} bytes; {bad_checksums} segments were \
              dropped for a bad checksum; the last segment was {segment}. A routine that is wrong \
              for this segment makes its sender repeat it for ever: `make -C native check`"
         )

@@ -10,7 +10,7 @@
 //! ```text
 //! for each loss, segment size and round trip, one varied at a time, for several seeds:
 //!     send until the wire has lost a few, so that the first window, which doubles, is over
-//!     send so many segments; octets over virtual time
+//!     send so many segments; bytes over virtual time
 //! fit log(rate) = c + a log(loss) + b log(segment) + d log(round trip) by least squares
 //! ```
 //!
@@ -30,7 +30,7 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
 use std::rc::Rc;
 
-/// What a point varies: share of segments lost, octets of a segment, microseconds of a round trip.
+/// What a point varies: share of segments lost, bytes of a segment, microseconds of a round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     loss: f64,
@@ -47,17 +47,17 @@ const ROUND_TRIPS: [Micros; 3] = [20_000, 80_000, 160_000];
 /// For how long the receiver holds acknowledgements back: what smoltcp does by itself.
 const ACK_DELAY: Micros = 10_000;
 
-/// Octets per microsecond of the link: 10 Gb/s, far more than any point gets through.
+/// Bytes per microsecond of the link: 10 Gb/s, far more than any point gets through.
 const LINK: f64 = 1250.0;
 
-/// Octets of buffers: more than any window grows to.
+/// Bytes of buffers: more than any window grows to.
 const BUFFER: usize = 4 << 20;
 
 /// Segments lost before a run counts.
 const SETTLED: u64 = 10;
 
 const METHOD: &str = "least squares on logarithms over all points and seeds, virtual time";
-const METHOD_POINT: &str = "octets over virtual time, median";
+const METHOD_POINT: &str = "bytes over virtual time, median";
 const STOPPED: &str = "stopped before every point was measured";
 
 /// How much of it: segments per run, and runs per point.
@@ -95,14 +95,14 @@ pub fn law(
             }
             watch.progress("law of loss", observed.len() as f64 / all);
             let seed = seed.wrapping_add(run * 1000 + rows.len() as u64);
-            let rate = octets_per_second(stack, *point, effort.segments, seed)?;
+            let rate = bytes_per_second(stack, *point, effort.segments, seed)?;
             observed.push((*point, rate));
             rates.push(rate * 8.0 / 1e6);
         }
         let rate = (!rates.is_empty()).then(|| median_interval(&rates, CONFIDENCE));
         rows.push(TcpLawPoint {
             loss: point.loss,
-            segment_octets: point.segment as u64,
+            segment_bytes: point.segment as u64,
             round_trip_ms: point.round_trip as f64 / 1e3,
             mbps: measured("Mb/s", rate, METHOD_POINT),
         });
@@ -149,7 +149,7 @@ fn points() -> Vec<Point> {
 }
 
 /// What gets through at a point.
-fn octets_per_second(
+fn bytes_per_second(
     stack: &dyn Stack,
     point: Point,
     segments: u64,
@@ -173,13 +173,13 @@ fn octets_per_second(
         seed,
         ..Setup::of(Pattern::Bulk)
     };
-    let stream = Rc::new(Stream::new(seed, setup.buffer_octets()));
+    let stream = Rc::new(Stream::new(seed, setup.buffer_bytes()));
     let mut session = Session::new(&setup, [stack, stack], &Set::find(SELECTED)?, &stream)?;
     while session.carried().lost < SETTLED {
         session.run(100 * point.segment as u64)?;
     }
     let slice = session.run(segments * point.segment as u64)?;
-    Ok(slice.octets as f64 / slice.virtual_us as f64 * 1e6)
+    Ok(slice.bytes as f64 / slice.virtual_us as f64 * 1e6)
 }
 
 /// What the constant would be, were the exponents those of the law.
@@ -318,7 +318,7 @@ mod tests {
     fn half_the_round_trip_is_twice_the_throughput() {
         let rate = |round_trip| {
             let point = Point { loss: 5e-3, round_trip, ..MIDDLE };
-            octets_per_second(&Smoltcp, point, 12_000, 1).expect("it gets through")
+            bytes_per_second(&Smoltcp, point, 12_000, 1).expect("it gets through")
         };
         let ratio = rate(40_000) / rate(80_000);
         assert!((1.5..2.7).contains(&ratio), "{ratio}");

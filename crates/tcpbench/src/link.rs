@@ -10,8 +10,8 @@ pub type Micros = u64;
 /// The port the server listens on.
 pub const SERVER_PORT: u16 = 5001;
 
-/// Octets of the IPv4 and the TCP header of a segment that carries data: neither has options.
-pub const HEADER_OCTETS: usize = 40;
+/// Bytes of the IPv4 and the TCP header of a segment that carries data: neither has options.
+pub const HEADER_BYTES: usize = 40;
 
 /// Which end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ pub enum Checksums {
     Off,
 }
 
-/// How octets get from a sent frame to its receiver.
+/// How bytes get from a sent frame to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireMode {
     /// Copied, as by a driver that keeps its own buffers; sums may be taken on the way.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! lwIP as a stack to measure, where its plug-in was built.
 //!
-//! lwIP calls checksum, copy, and copy with checksum by macros, so every octet that it sums or
+//! lwIP calls checksum, copy, and copy with checksum by macros, so every byte that it sums or
 //! copies goes through the set. What the driver copies goes through it as well:
 //!
 //! ```text
@@ -24,7 +24,7 @@ mod plugin;
 pub use plugin::{LoadError, folders};
 
 use crate::endpoint::{
-    Checksums, Config, Congestion, Counters, Endpoint, HEADER_OCTETS, Micros, SERVER_PORT, Side,
+    Checksums, Config, Congestion, Counters, Endpoint, HEADER_BYTES, Micros, SERVER_PORT, Side,
     Stack, State, WireMode,
 };
 use crate::packet;
@@ -38,7 +38,7 @@ use std::sync::atomic::AtomicU8;
 
 /// IPv4 and TCP headers with all their options (RFC 791, 3.1; RFC 9293, 3.1): sums of just written
 /// ones are inline.
-const INLINE_OCTETS: u32 = 60;
+const INLINE_BYTES: u32 = 60;
 
 /// lwIP, loaded from the first of some folders that has it.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl Lwip {
         Self { folders }
     }
 
-    /// Whether it is there, for segments of so many octets.
+    /// Whether it is there, for segments of so many bytes.
     ///
     /// # Errors
     /// It is not, with what to do.
@@ -93,7 +93,7 @@ impl Stack for Lwip {
         let plugin = Plugin::load(config.segment, &self.folders).map_err(|error| match error {
             // Building it anew would not help.
             LoadError::Missing { .. } if self.check(1460).is_ok() => format!(
-                "it was not built for segments of {} octets: SEGMENTS in \
+                "it was not built for segments of {} bytes: SEGMENTS in \
                  crates/tcpbench/lwip/Makefile",
                 config.segment
             ),
@@ -114,7 +114,7 @@ fn raw_routines(routines: &Routines, checksums: Checksums) -> plugin::Routines {
             .copy_checksum()
             .and_then(|routine| routine.as_copy_checksum())
             .filter(|_| sums),
-        inline_octets: INLINE_OCTETS,
+        inline_bytes: INLINE_BYTES,
     }
 }
 
@@ -127,7 +127,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
     let limits = 2 * config.segment..=BUFFER_MAX;
     if !limits.contains(&config.buffer) {
         return Err(format!(
-            "lwIP cannot have a buffer of {} octets; with segments of {} give {} to {BUFFER_MAX}",
+            "lwIP cannot have a buffer of {} bytes; with segments of {} give {} to {BUFFER_MAX}",
             config.buffer,
             config.segment,
             limits.start()
@@ -205,12 +205,12 @@ impl LwipEndpoint {
 
     /// Copies a frame into memory of lwIP; false if its sums do not match.
     fn copy_in(&mut self, frame: &Frame) -> bool {
-        let octets = frame.bytes();
+        let bytes = frame.bytes();
         // Without memory the frame is lost, as in any driver.
-        let Some(mut room) = self.plugin.room(octets.len()) else { return true };
+        let Some(mut room) = self.plugin.room(bytes.len()) else { return true };
         if !self.verifies {
-            packet::copy(&mut self.seam, room.bytes_mut(), octets);
-        } else if !packet::copy_verified(&mut self.seam, room.bytes_mut(), octets) {
+            packet::copy(&mut self.seam, room.bytes_mut(), bytes);
+        } else if !packet::copy_verified(&mut self.seam, room.bytes_mut(), bytes) {
             return false;
         }
         self.plugin.input(room);
@@ -220,7 +220,7 @@ impl LwipEndpoint {
     /// Lets lwIP read a frame where it is.
     #[expect(unsafe_code, reason = "the plug-in cannot know what keeps a frame")]
     fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
-        let (header, payload) = frame.pinned(HEADER_OCTETS);
+        let (header, payload) = frame.pinned(HEADER_BYTES);
         let number = self.in_place.keep(frame);
         // SAFETY: `in_place` keeps the frame and so both parts where they are, and lets nobody at
         // it, until lwIP has given its number back; if the plug-in goes first, nothing reads them.
@@ -232,7 +232,7 @@ impl LwipEndpoint {
     fn take_in(&mut self, port: &mut Port<'_>) {
         while let Some(frame) = port.arrived.pop_front() {
             self.counters.received += 1;
-            if frame.octets() < HEADER_OCTETS {
+            if frame.length() < HEADER_BYTES {
                 self.counters.bad_checksums += 1;
                 port.pool.put(frame);
             } else if self.copies {
@@ -264,16 +264,16 @@ impl Endpoint for LwipEndpoint {
         self.plugin.send_room()
     }
 
-    fn send(&mut self, octets: &[u8]) -> usize {
-        let taken = self.plugin.send(octets);
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        let taken = self.plugin.send(bytes);
         self.is_stirred |= taken > 0;
         taken
     }
 
     fn receive(&mut self, into: &mut [u8]) -> usize {
-        let octets = self.plugin.receive(into);
-        self.is_stirred |= octets > 0;
-        octets
+        let bytes = self.plugin.receive(into);
+        self.is_stirred |= bytes > 0;
+        bytes
     }
 
     fn close(&mut self) {

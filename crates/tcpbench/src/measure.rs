@@ -85,7 +85,7 @@ pub fn measure(
     sampler_cpu: Option<u32>,
 ) -> Result<TcpPattern, Error> {
     let proof = prove_all(setup, stack, sets)?;
-    let stream = Rc::new(Stream::new(setup.seed, setup.buffer_octets()));
+    let stream = Rc::new(Stream::new(setup.seed, setup.buffer_bytes()));
     let contestant = |set: &Set| {
         let session = |_| Session::new(setup, [stack, stack], set, &stream);
         Contestant::new(set, (0..SESSIONS).map(session).collect::<Result<_, _>>()?)
@@ -106,8 +106,8 @@ pub fn measure(
     let is_mixed = setup.pattern == Pattern::Mixed;
     Ok(TcpPattern {
         name: setup.pattern.name().to_owned(),
-        segment_octets: setup.segment as u64,
-        buffer_octets: setup.buffer_octets() as u64,
+        segment_bytes: setup.segment as u64,
+        buffer_bytes: setup.buffer_bytes() as u64,
         wire: match setup.wire {
             WireMode::Copy => TcpWire::Copy,
             WireMode::Reference => TcpWire::Reference,
@@ -179,7 +179,7 @@ impl Race<'_> {
         let per = |unit: &str, scale: f64, of: &dyn Fn(&Slice) -> u64| {
             self.rate(index, unit, scale, |slice| of(slice) as f64 / slice.cpu_ns as f64)
         };
-        let no_octets = || absent("Gb/s", "no payload is sent");
+        let no_bytes = || absent("Gb/s", "no payload is sent");
         let no_exchange = |unit| absent(unit, "one direction only: nothing is waited for");
         let exchanged = matches!(self.pattern, Pattern::Interactive | Pattern::Response);
         let each = |unit, of: &dyn Fn(&Slice) -> f64| match exchanged {
@@ -191,8 +191,8 @@ impl Race<'_> {
         TcpSet {
             name: self.sets[index].name().to_owned(),
             gbps_per_cpu_s: match self.pattern {
-                Pattern::Response => no_octets(),
-                _ => per("Gb/s", 8.0, &|slice| slice.octets),
+                Pattern::Response => no_bytes(),
+                _ => per("Gb/s", 8.0, &|slice| slice.bytes),
             },
             segments_per_cpu_s: per("1/s", 1e9, &|slice| slice.frames),
             exchanges_per_cpu_s: match self.pattern {
@@ -232,8 +232,8 @@ impl Race<'_> {
             return none(&format!("set `{other}` did not take part"));
         };
         let times = self.slices.map(|slice| {
-            let is_about_octets = self.pattern.is_about_octets();
-            let work = if is_about_octets { slice.octets } else { slice.exchanges };
+            let is_about_bytes = self.pattern.is_about_bytes();
+            let work = if is_about_bytes { slice.bytes } else { slice.exchanges };
             slice.cpu_ns as f64 / work as f64
         });
         match times.ratio(other, index, CONFIDENCE) {

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What drivers do with a packet: IPv4 and TCP as far as their sums go.
 
-use crate::link::HEADER_OCTETS;
+use crate::link::HEADER_BYTES;
 use crate::routines::Seam;
 use linerate_kernels::{Sum, checksum};
 
-/// Octets of a header of IPv4 without options, the only one that either end sends.
+/// Bytes of a header of IPv4 without options, the only one that either end sends.
 pub(crate) const IP_HEADER: usize = 20;
 /// The number of TCP in a header of IP.
 const TCP: u8 = 6;
 
-/// The sum of the pseudo-header for a segment of so many octets.
-pub(crate) fn pseudo(header: &[u8], octets: usize) -> Sum {
-    let addresses = header[12..20].try_into().expect("the slice has 8 octets");
+/// The sum of the pseudo-header for a segment of so many bytes.
+pub(crate) fn pseudo(header: &[u8], bytes: usize) -> Sum {
+    let addresses = header[12..20].try_into().expect("the slice has 8 bytes");
     // At most the largest frame, which the pool of frames limits.
-    checksum::pseudo_ipv4(addresses, TCP, octets as u16)
+    checksum::pseudo_ipv4(addresses, TCP, bytes as u16)
 }
 
-/// Octets of the headers of a packet, options of TCP among them: whole words, and no more than
+/// Bytes of the headers of a packet, options of TCP among them: whole words, and no more than
 /// there are, whatever a damaged one says.
-pub(crate) fn header_octets(packet: &[u8]) -> usize {
-    let words = packet.get(IP_HEADER + 12).map_or(0, |octet| octet >> 4);
-    let octets = IP_HEADER + 4 * usize::from(words);
-    octets.max(HEADER_OCTETS).min(packet.len() & !3)
+pub(crate) fn header_bytes(packet: &[u8]) -> usize {
+    let words = packet.get(IP_HEADER + 12).map_or(0, |byte| byte >> 4);
+    let bytes = IP_HEADER + 4 * usize::from(words);
+    bytes.max(HEADER_BYTES).min(packet.len() & !3)
 }
 
 /// Whether a packet begins with a header of IP as either end sends it, and has the length it says.
 pub(crate) fn is_formed(packet: &[u8]) -> bool {
-    packet.len() >= HEADER_OCTETS
+    packet.len() >= HEADER_BYTES
         && packet[0] == 0x45
         && usize::from(u16::from_be_bytes([packet[2], packet[3]])) == packet.len()
 }
@@ -39,7 +39,7 @@ pub(crate) fn matches(sum: Sum) -> bool {
 
 /// Copies a packet that nobody verifies: its headers inline.
 pub(crate) fn copy(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
-    let (head, payload) = packet.split_at(header_octets(packet));
+    let (head, payload) = packet.split_at(header_bytes(packet));
     let (to_head, to_payload) = to.split_at_mut(head.len());
     to_head.copy_from_slice(head);
     if !payload.is_empty() {
@@ -53,7 +53,7 @@ pub(crate) fn copy_verified(seam: &mut Seam, to: &mut [u8], packet: &[u8]) -> bo
     if !is_formed(packet) {
         return false;
     }
-    let (head, payload) = packet.split_at(header_octets(packet));
+    let (head, payload) = packet.split_at(header_bytes(packet));
     let (to_head, to_payload) = to.split_at_mut(head.len());
     let (ip, tcp) = head.split_at(IP_HEADER);
     let (to_ip, to_tcp) = to_head.split_at_mut(IP_HEADER);
@@ -74,12 +74,12 @@ mod tests {
     #[test]
     fn headers_end_where_the_packet_says_but_not_behind_it() {
         let mut packet = vec![0; 61];
-        for (words, octets) in [(0, 40), (5, 40), (8, 52), (10, 60), (15, 60)] {
+        for (words, bytes) in [(0, 40), (5, 40), (8, 52), (10, 60), (15, 60)] {
             packet[32] = words << 4;
-            assert_eq!(header_octets(&packet), octets, "{words}");
+            assert_eq!(header_bytes(&packet), bytes, "{words}");
         }
         assert_eq!(
-            [50, 40, 33, 3, 0].map(|length| header_octets(&packet[..length])),
+            [50, 40, 33, 3, 0].map(|length| header_bytes(&packet[..length])),
             [48, 40, 32, 0, 0]
         );
     }

@@ -10,9 +10,9 @@ use std::fmt;
 pub enum Pattern {
     /// The client sends without end, in segments of Ethernet's size: a transfer of files.
     Bulk,
-    /// The client sends one or two octets, the server sends them back: a terminal.
+    /// The client sends one or two bytes, the server sends them back: a terminal.
     Interactive,
-    /// The same as bulk in segments of 8000 octets.
+    /// The same as bulk in segments of 8000 bytes.
     Jumbo,
     /// The client sends messages of changing lengths, each in a segment of its own.
     Mixed,
@@ -49,7 +49,7 @@ impl Pattern {
         })
     }
 
-    /// Octets of payload of its largest segments.
+    /// Bytes of payload of its largest segments.
     pub const fn segment(self) -> usize {
         match self {
             Self::Jumbo => 8000,
@@ -57,8 +57,8 @@ impl Pattern {
         }
     }
 
-    /// Whether it is about octets, and not about exchanges.
-    pub const fn is_about_octets(self) -> bool {
+    /// Whether it is about bytes, and not about exchanges.
+    pub const fn is_about_bytes(self) -> bool {
         matches!(self, Self::Bulk | Self::Jumbo | Self::Mixed)
     }
 }
@@ -71,17 +71,17 @@ impl fmt::Display for Pattern {
 
 /// How often packets of which length occur.
 ///
-/// Lengths are those of IP packets; a message has 40 octets less, for both headers. A packet of 40
-/// is an acknowledgement, which nobody sends on purpose: it becomes a message of one octet.
+/// Lengths are those of IP packets; a message has 40 bytes less, for both headers. A packet of 40
+/// is an acknowledgement, which nobody sends on purpose: it becomes a message of one byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     name: String,
     source: &'static str,
-    /// Octets of IP packets, and how many of them there are.
+    /// Bytes of IP packets, and how many of them there are.
     weights: Vec<(u16, u32)>,
 }
 
-/// Octets that a message has less than its packet.
+/// Bytes that a message has less than its packet.
 const HEADERS: u16 = 40;
 
 /// Name, source, and packets by length.
@@ -90,7 +90,7 @@ type Preset = (&'static str, &'static str, &'static [(u16, u32)]);
 const PRESETS: &[Preset] = &[
     (
         "imix",
-        "Simple IMIX, a convention among testers: 40, 576 and 1500 octets at 7:4:1",
+        "Simple IMIX, a convention among testers: 40, 576 and 1500 bytes at 7:4:1",
         &[(40, 7), (576, 4), (1500, 1)],
     ),
     (
@@ -101,7 +101,7 @@ const PRESETS: &[Preset] = &[
     ),
     (
         "bimodal",
-        "Sinha, Papadopoulos, Heidemann, ISI-TR-2007-643: 40 % of 40 octets, 20 % of 1500, a \
+        "Sinha, Papadopoulos, Heidemann, ISI-TR-2007-643: 40 % of 40 bytes, 20 % of 1500, a \
          further mode at 1300; that mode's 10 % and the even rest are chosen here",
         &[
             (40, 40),
@@ -132,7 +132,7 @@ impl Mix {
             name: text.to_owned(),
             known: Self::presets()
                 .map(|mix| mix.name)
-                .chain(["a list such as 40:7,576:4,1500:1 (IP octets 40 to 1500: share)".into()])
+                .chain(["a list such as 40:7,576:4,1500:1 (IP bytes 40 to 1500: share)".into()])
                 .collect(),
         })
     }
@@ -148,9 +148,9 @@ impl Mix {
 
     fn spelt(text: &str) -> Option<Self> {
         let entry = |entry: &str| {
-            let (octets, weight) = entry.split_once(':')?;
-            let (octets, weight) = (octets.trim().parse().ok()?, weight.trim().parse().ok()?);
-            ((HEADERS..=1500).contains(&octets)).then_some((octets, weight))
+            let (bytes, weight) = entry.split_once(':')?;
+            let (bytes, weight) = (bytes.trim().parse().ok()?, weight.trim().parse().ok()?);
+            ((HEADERS..=1500).contains(&bytes)).then_some((bytes, weight))
         };
         let weights: Vec<(u16, u32)> = text.split(',').map(entry).collect::<Option<_>>()?;
         let total: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
@@ -169,14 +169,14 @@ impl Mix {
         self.source
     }
 
-    /// The octets of the next message.
+    /// The bytes of the next message.
     pub fn draw(&self, random: &mut fastrand::Rng) -> usize {
         let total: u32 = self.weights.iter().map(|(_, weight)| weight).sum();
         let mut left = random.u32(..total);
-        for (octets, weight) in &self.weights {
+        for (bytes, weight) in &self.weights {
             match left.checked_sub(*weight) {
                 Some(rest) => left = rest,
-                None => return usize::from((octets - HEADERS).max(1)),
+                None => return usize::from((bytes - HEADERS).max(1)),
             }
         }
         unreachable!("what was drawn is below the sum of all weights")
@@ -219,11 +219,11 @@ mod tests {
             for _ in 0..draws {
                 *counts.entry(mix.draw(&mut random)).or_insert(0) += 1;
             }
-            for (octets, weight) in &mix.weights {
+            for (bytes, weight) in &mix.weights {
                 let expected = f64::from(draws) * f64::from(*weight) / f64::from(total);
-                let got = counts.remove(&usize::from((octets - 40).max(1))).unwrap_or(0);
+                let got = counts.remove(&usize::from((bytes - 40).max(1))).unwrap_or(0);
                 let off = (f64::from(got) - expected).abs();
-                assert!(off < 5.0 * expected.sqrt(), "{}: {octets} {got} {expected}", mix.name);
+                assert!(off < 5.0 * expected.sqrt(), "{}: {bytes} {got} {expected}", mix.name);
             }
             assert!(counts.is_empty(), "{counts:?}");
         }
@@ -236,9 +236,9 @@ mod tests {
         let all: Vec<u16> = mix
             .weights
             .iter()
-            .flat_map(|&(octets, weight)| std::iter::repeat_n(octets, weight as usize))
+            .flat_map(|&(bytes, weight)| std::iter::repeat_n(bytes, weight as usize))
             .collect();
-        let mean = all.iter().map(|&octets| f64::from(octets)).sum::<f64>() / all.len() as f64;
+        let mean = all.iter().map(|&bytes| f64::from(bytes)).sum::<f64>() / all.len() as f64;
         assert!((mean - 413.0).abs() < 1.0, "{mean}");
         assert_eq!([all[24], all[49], all[74], all[94]], [40, 93, 576, 1500]);
     }

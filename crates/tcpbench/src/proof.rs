@@ -23,7 +23,7 @@ pub const ROUGH: Impairments = Impairments {
     only_data: false,
 };
 
-/// Work that takes some milliseconds: octets, exchanges or connections.
+/// Work that takes some milliseconds: bytes, exchanges or connections.
 pub const fn little(pattern: Pattern) -> u64 {
     match pattern {
         Pattern::Bulk => 4 << 20,
@@ -33,22 +33,22 @@ pub const fn little(pattern: Pattern) -> u64 {
     }
 }
 
-/// Does so much work over a wire with every impairment of `setup` and compares every octet.
+/// Does so much work over a wire with every impairment of `setup` and compares every byte.
 ///
 /// # Errors
-/// Octets arrived that were not sent, or nothing arrives any more.
+/// Bytes arrived that were not sent, or nothing arrives any more.
 pub fn prove(
     setup: &Setup,
     stacks: [&dyn Stack; 2],
     set: &Set,
     amount: u64,
 ) -> Result<TcpProof, Error> {
-    let stream = Rc::new(Stream::new(setup.seed, setup.buffer_octets()));
+    let stream = Rc::new(Stream::new(setup.seed, setup.buffer_bytes()));
     let mut session = Session::new(setup, stacks, set, &stream)?;
-    let Slice { octets, exchanges, .. } = session.run(amount)?;
+    let Slice { bytes, exchanges, .. } = session.run(amount)?;
     let carried = session.carried();
     Ok(TcpProof {
-        octets,
+        bytes,
         exchanges,
         segments: carried.frames,
         lost: carried.lost,

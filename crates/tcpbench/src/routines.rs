@@ -58,7 +58,7 @@ impl Routines {
         Self { name: LIBC, copy, ..Self::document() }
     }
 
-    /// A checksum that is wrong by one carry for some octets: to check what watches over runs.
+    /// A checksum that is wrong by one carry for some bytes: to check what watches over runs.
     pub fn wrong_by_a_carry() -> Self {
         let routines = Self::of_variant(bench::wrong_by_a_carry());
         routines.expect("plain C runs everywhere")
@@ -160,7 +160,7 @@ impl Set {
     }
 
     /// Checks every routine of the set against the specification: lengths from 0 on and around
-    /// those of segments, sources and destinations at many alignments, octets at random and all
+    /// those of segments, sources and destinations at many alignments, bytes at random and all
     /// ones.
     ///
     /// # Errors
@@ -168,15 +168,15 @@ impl Set {
     pub fn check(&self) -> Result<(), Error> {
         let mut seam = Seam::new(self.routines);
         let found = FILLS.iter().find_map(|fill| {
-            let mut octets = vec![u8::MAX; LONGEST + 64];
+            let mut bytes = vec![u8::MAX; LONGEST + 64];
             if *fill == "random" {
-                fastrand::Rng::with_seed(1).fill(&mut octets);
+                fastrand::Rng::with_seed(1).fill(&mut bytes);
             }
             lengths().find_map(|length| {
                 let alignments = if length < SHORT { 0..64 } else { 0..4 };
                 alignments.into_iter().find_map(|at| {
-                    let wrong = difference(&mut seam, &octets[at..][..length], (at * 7) % 64)?;
-                    Some(format!("{length} octets of {fill} at offset {at}: {wrong}"))
+                    let wrong = difference(&mut seam, &bytes[at..][..length], (at * 7) % 64)?;
+                    Some(format!("{length} bytes of {fill} at offset {at}: {wrong}"))
                 })
             })
         });
@@ -187,7 +187,7 @@ impl Set {
 
 const FILLS: [&str; 2] = ["random", "0xff"];
 
-/// The longest segment with its header, and one octet more.
+/// The longest segment with its header, and one byte more.
 const LONGEST: usize = 8021;
 
 /// Lengths below this are checked at every alignment.
@@ -199,25 +199,25 @@ fn lengths() -> impl Iterator<Item = usize> {
 }
 
 /// Where a routine of the set differs from the specification.
-fn difference(seam: &mut Seam, octets: &[u8], to: usize) -> Option<String> {
+fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
     const GUARD: u8 = 0x3c;
     let begin = 0x89ab_cdef;
-    let expected = checksum::reference(octets, Sum::from_raw(begin), checksum::BYTE_SWAP);
+    let expected = checksum::reference(bytes, Sum::from_raw(begin), checksum::BYTE_SWAP);
     let wrong = |got: u32| {
         let got = Sum::from_raw(got).finish().to_be();
         (got != expected).then(|| format!("the sum is {got:#06x} and not {expected:#06x}"))
     };
-    let mut copies = [vec![GUARD; octets.len() + 128], vec![GUARD; octets.len() + 128]];
+    let mut copies = [vec![GUARD; bytes.len() + 128], vec![GUARD; bytes.len() + 128]];
     let [copy, summed] = &mut copies;
-    let alone = wrong(seam.checksum(octets, begin));
-    seam.copy(&mut copy[to..][..octets.len()], octets);
-    let both = wrong(seam.copy_checksum(&mut summed[to..][..octets.len()], octets, begin));
+    let alone = wrong(seam.checksum(bytes, begin));
+    seam.copy(&mut copy[to..][..bytes.len()], bytes);
+    let both = wrong(seam.copy_checksum(&mut summed[to..][..bytes.len()], bytes, begin));
     let misplaced = copies.iter().any(|copy| {
         let (before, rest) = copy.split_at(to);
-        let (middle, behind) = rest.split_at(octets.len());
-        middle != octets || before.iter().chain(behind).any(|&octet| octet != GUARD)
+        let (middle, behind) = rest.split_at(bytes.len());
+        middle != bytes || before.iter().chain(behind).any(|&byte| byte != GUARD)
     });
-    let copied = misplaced.then(|| "the copy differs, or octets beside it".to_owned());
+    let copied = misplaced.then(|| "the copy differs, or bytes beside it".to_owned());
     alone.or(both).or(copied)
 }
 

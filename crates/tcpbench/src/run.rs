@@ -24,7 +24,7 @@ pub struct Request {
     pub sets: Vec<Set>,
     /// How frames reach the receiver.
     pub wire: WireMode,
-    /// Octets of each buffer.
+    /// Bytes of each buffer.
     pub buffer: usize,
     /// Lengths of messages in the mixed pattern.
     pub mix: Mix,
@@ -221,7 +221,7 @@ mod tests {
                 assert!(!is_text);
                 assert_eq!(
                     set.round_trip_cpu_ns.as_number().is_none(),
-                    pattern.segment_octets == 8000
+                    pattern.segment_bytes == 8000
                         || pattern.name == "bulk"
                         || pattern.name == "mixed"
                         || set.round_trip_cpu_ns.reason.as_deref()

@@ -19,7 +19,7 @@ mod applications;
 mod setup;
 mod time;
 
-use crate::endpoint::{Checksums, Counters, Endpoint, HEADER_OCTETS, Micros, Side, Stack};
+use crate::endpoint::{Checksums, Counters, Endpoint, HEADER_BYTES, Micros, Side, Stack};
 use crate::error::Error;
 use crate::pattern::Pattern;
 use crate::routines::{Activity, Reading, Set, Tallies};
@@ -27,7 +27,7 @@ use crate::stream::{Sink, Stream};
 use crate::wire::{Carried, Wire};
 use linerate_trial::{Dropped, Machine, Window};
 pub use setup::Setup;
-use setup::{config, write_octets};
+use setup::{config, write_bytes};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -36,8 +36,8 @@ use time::Watchdog;
 /// What one slice of work took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Octets of payload that arrived and were compared, in both directions.
-    pub octets: u64,
+    /// Bytes of payload that arrived and were compared, in both directions.
+    pub bytes: u64,
     /// Exchanges, or connections opened and closed.
     pub exchanges: u64,
     /// Frames that were sent, in both directions.
@@ -63,9 +63,9 @@ pub struct Session {
     now: Micros,
     /// When an application looks again, even if nothing happens until then.
     alarm: Option<Micros>,
-    /// Octets the client has sent.
+    /// Bytes the client has sent.
     sent: u64,
-    /// Octets of the message that is next, where there are messages.
+    /// Bytes of the message that is next, where there are messages.
     message: usize,
     /// What arrived at the server, and at the client.
     at_server: Sink,
@@ -100,15 +100,15 @@ impl Session {
             true => client.name().to_owned(),
             false => format!("{} to {}", client.name(), server.name()),
         };
-        let octets_max = setup.segment + HEADER_OCTETS;
+        let bytes_max = setup.segment + HEADER_BYTES;
         let summed = set.checksums() != Checksums::Off;
-        let room = write_octets(setup);
+        let room = write_bytes(setup);
         let mut session = Self {
             stacks,
             set: set.name().to_owned(),
             client: end(client, Side::Client)?,
             server: end(server, Side::Server)?,
-            wire: Wire::new(octets_max, setup.impairments, summed, setup.seed),
+            wire: Wire::new(bytes_max, setup.impairments, summed, setup.seed),
             stream: Rc::clone(stream),
             random: fastrand::Rng::with_seed(setup.seed ^ 0x6d69_7865),
             now: 0,
@@ -131,7 +131,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Does so much work: octets of payload, exchanges or connections, as the pattern has it.
+    /// Does so much work: bytes of payload, exchanges or connections, as the pattern has it.
     ///
     /// # Errors
     /// Nothing gets through any more, the connection ended, or what arrived is not what was sent.
@@ -153,7 +153,7 @@ impl Session {
         self.compare()?;
         let after = self.totals();
         Ok(Slice {
-            octets: after.octets - before.octets,
+            bytes: after.bytes - before.bytes,
             exchanges: after.exchanges - before.exchanges,
             frames: after.frames - before.frames,
             cpu_ns,
@@ -164,7 +164,7 @@ impl Session {
 
     fn totals(&self) -> Slice {
         Slice {
-            octets: self.at_server.received() + self.at_client.received(),
+            bytes: self.at_server.received() + self.at_client.received(),
             exchanges: self.exchanges,
             frames: self.wire.carried().frames,
             virtual_us: self.now,

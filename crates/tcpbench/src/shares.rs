@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::routines::{Activity, Reading, Tallies, Tally, empty_call_ticks};
 use crate::sampling::{Counts, Sampler};
 use crate::session::{Session, Slice};
-use linerate_machine::ticks::ticks_per_second;
+use linerate_machine::ticks::ticks_per_s;
 use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE, median_interval};
 use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
@@ -51,7 +51,7 @@ const METHOD_TIMED: &str = "timestamp counter around each call at the seam, less
                             medians over turns";
 const METHOD_SAMPLED: &str = "looks at random moments from another processor at what runs, in \
                               slices that had the processor; normal interval of a share";
-const METHOD_ALONE: &str = "octets summed by calls at the seam and inline, in headers, over the \
+const METHOD_ALONE: &str = "bytes summed by calls at the seam and inline, in headers, over the \
                             payload of the same slices";
 
 const UNSEEN: &str = "the stack's own sums do not go through the seam";
@@ -61,7 +61,7 @@ const UNSEEN: &str = "the stack's own sums do not go through the seam";
 pub(crate) struct Shares {
     pub(crate) timed: [Figure; 3],
     pub(crate) sampled: [Figure; 3],
-    /// Octets summed alone over octets of payload.
+    /// Bytes summed alone over bytes of payload.
     pub(crate) alone: Figure,
     pub(crate) seam: Vec<TcpSeam>,
 }
@@ -95,7 +95,7 @@ pub(crate) fn shares(
     };
     let watched = turns.iter().map(|turn| &turn.watched[0]);
     let tallies = watched.clone().fold(Tallies::default(), |sum, w| sum + &w.tallies);
-    let octets = watched.map(|watched| watched.slice.octets).sum();
+    let bytes = watched.map(|watched| watched.slice.bytes).sum();
     let costs = READINGS.map(empty_call_ticks);
     let routines: [fn(&Tallies) -> Tally; 3] =
         [|t| t.checksum.clone() + &t.header, |t| t.copy.clone(), |t| t.copy_checksum.clone()];
@@ -103,7 +103,7 @@ pub(crate) fn shares(
         timed: routines.map(|of| timed(&turns, of, costs)),
         sampled: [Activity::Checksum, Activity::Copy, Activity::CopyChecksum]
             .map(|what| looked(&looks, what)),
-        alone: alone(&tallies, octets),
+        alone: alone(&tallies, bytes),
         seam: seams(tallies),
     })
 }
@@ -145,7 +145,7 @@ fn turns(session: &mut Session, amount: u64) -> Result<Vec<Turn>, Error> {
 }
 
 fn timed(turns: &[Turn], of: fn(&Tallies) -> Tally, costs: [f64; 2]) -> Figure {
-    let per_ns = ticks_per_second() / 1e9;
+    let per_ns = ticks_per_s() / 1e9;
     let by = |which: usize| {
         let shares = turns.iter().map(|Turn { plain, watched }| {
             let Watched { slice, tallies } = &watched[which];
@@ -206,12 +206,12 @@ fn looked(counts: &Counts, what: Activity) -> Figure {
     Figure::number("1", estimate, Tier::Sw, METHOD_SAMPLED)
 }
 
-fn alone(tallies: &Tallies, octets: u64) -> Figure {
-    match octets {
+fn alone(tallies: &Tallies, bytes: u64) -> Figure {
+    match bytes {
         0 => Figure::absent("1", Tier::Sw, METHOD_ALONE, "no payload is sent"),
         _ => {
-            let summed = tallies.checksum.octets + tallies.header.octets;
-            let share = summed as f64 / octets as f64;
+            let summed = tallies.checksum.bytes + tallies.header.bytes;
+            let share = summed as f64 / bytes as f64;
             Figure::exact("1", share, Tier::Sw, METHOD_ALONE)
         }
     }
@@ -230,7 +230,7 @@ fn seams(tallies: Tallies) -> Vec<TcpSeam> {
     let seam = |(routine, tally): (&str, Tally)| TcpSeam {
         routine: routine.to_owned(),
         calls: tally.calls,
-        octets: tally.octets,
+        bytes: tally.bytes,
         lengths: tally.lengths.to_vec(),
         alignments: tally.alignments.to_vec(),
     };
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_timed_share_is_the_middle_of_both_readings_and_spans_them() {
-        let per_ns = ticks_per_second() / 1e9;
+        let per_ns = ticks_per_s() / 1e9;
         let plain_ticks = 100_000.0;
         let turn = || Turn {
             plain: Slice { frames: 50, cpu_ns: (plain_ticks / per_ns) as u64, ..Slice::default() },

@@ -16,10 +16,10 @@
 //! are: they were just written in pieces that no wider load may straddle.
 
 use crate::endpoint::{
-    Checksums, Config, Congestion, Counters, Endpoint, HEADER_OCTETS, Micros, SERVER_PORT, Side,
+    Checksums, Config, Congestion, Counters, Endpoint, HEADER_BYTES, Micros, SERVER_PORT, Side,
     Stack, State, WireMode,
 };
-use crate::packet::{self, IP_HEADER, header_octets, pseudo};
+use crate::packet::{self, IP_HEADER, header_bytes, pseudo};
 use crate::routines::{Reading, Seam, Tallies};
 use crate::wire::{Frame, Pool, Port};
 use linerate_kernels::Sum;
@@ -62,7 +62,7 @@ struct Layer {
     seam: Seam,
     checksums: Checksums,
     copies: bool,
-    frame_octets: usize,
+    frame_bytes: usize,
     /// What smoltcp wrote, before it is copied to a frame.
     outgoing: Vec<u8>,
     counters: Counters,
@@ -70,9 +70,9 @@ struct Layer {
 
 impl Layer {
     /// Puts a packet that smoltcp has written into a frame, summed if it is to be.
-    fn send(&mut self, octets: usize, port: &mut Port<'_>) {
-        let mut frame = port.pool.take(octets);
-        let from = &self.outgoing[..octets];
+    fn send(&mut self, bytes: usize, port: &mut Port<'_>) {
+        let mut frame = port.pool.take(bytes);
+        let from = &self.outgoing[..bytes];
         if self.checksums == Checksums::Routines {
             copy_summed(&mut self.seam, frame.bytes_mut(), from);
         } else {
@@ -116,7 +116,7 @@ impl Layer {
 
 /// The sum of a segment with its pseudo-header, taken where it is.
 fn sum(seam: &mut Seam, packet: &[u8]) -> Sum {
-    let (head, payload) = packet.split_at(header_octets(packet));
+    let (head, payload) = packet.split_at(header_bytes(packet));
     let sum = seam.header(&head[IP_HEADER..], pseudo(head, packet.len() - IP_HEADER));
     match payload {
         [] => sum,
@@ -127,7 +127,7 @@ fn sum(seam: &mut Seam, packet: &[u8]) -> Sum {
 /// Copies a packet in which smoltcp has left out both checksums, sums it on the way, and writes
 /// them.
 fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
-    let (head, payload) = packet.split_at(header_octets(packet));
+    let (head, payload) = packet.split_at(header_bytes(packet));
     let (to_head, to_payload) = to.split_at_mut(head.len());
     let (to_ip, to_tcp) = to_head.split_at_mut(IP_HEADER);
     let ip = seam.copy_header(to_ip, &head[..IP_HEADER], Sum::ZERO);
@@ -141,9 +141,9 @@ fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
 
 /// The packet that smoltcp reads.
 struct Inbox {
-    /// A copy, `octets` of which count.
+    /// A copy, `bytes` of which count.
     copy: Vec<u8>,
-    octets: usize,
+    bytes: usize,
     /// A frame, read where it is.
     lent: Option<Frame>,
 }
@@ -161,8 +161,8 @@ impl Inbox {
                 self.lent = Some(frame);
                 return true;
             }
-            self.octets = frame.octets();
-            let matches = !lends && layer.receive(frame.bytes(), &mut self.copy[..self.octets]);
+            self.bytes = frame.length();
+            let matches = !lends && layer.receive(frame.bytes(), &mut self.copy[..self.bytes]);
             port.pool.put(frame);
             if matches {
                 return true;
@@ -173,7 +173,7 @@ impl Inbox {
     }
 
     fn packet(&self) -> &[u8] {
-        self.lent.as_ref().map_or(&self.copy[..self.octets], Frame::bytes)
+        self.lent.as_ref().map_or(&self.copy[..self.bytes], Frame::bytes)
     }
 }
 
@@ -204,13 +204,13 @@ impl phy::RxToken for Incoming<'_> {
 }
 
 impl phy::TxToken for Outgoing<'_, '_> {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, octets: usize, write: F) -> R {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, write: F) -> R {
         if self.layer.copies {
-            let result = write(&mut self.layer.outgoing[..octets]);
-            self.layer.send(octets, self.port);
+            let result = write(&mut self.layer.outgoing[..bytes]);
+            self.layer.send(bytes, self.port);
             return result;
         }
-        let mut frame = self.port.pool.take(octets);
+        let mut frame = self.port.pool.take(bytes);
         let result = write(frame.bytes_mut());
         self.layer.send_in_place(frame, self.port);
         result
@@ -242,7 +242,7 @@ impl<'p> phy::Device for Device<'_, 'p> {
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
-        capabilities.max_transmission_unit = self.layer.frame_octets;
+        capabilities.max_transmission_unit = self.layer.frame_bytes;
         if self.layer.checksums != Checksums::Stack {
             capabilities.checksum = ChecksumCapabilities::ignored();
         }
@@ -267,16 +267,16 @@ const FIRST_PORT: u16 = 49152;
 
 impl Smol {
     fn new(config: &Config) -> Self {
-        let frame_octets = config.segment + HEADER_OCTETS;
+        let frame_bytes = config.segment + HEADER_BYTES;
         let mut layer = Layer {
             seam: Seam::new(config.routines),
             checksums: config.checksums,
             copies: config.wire == WireMode::Copy,
-            frame_octets,
-            outgoing: vec![0; frame_octets],
+            frame_bytes,
+            outgoing: vec![0; frame_bytes],
             counters: Counters::default(),
         };
-        let mut inbox = Inbox { copy: vec![0; frame_octets], octets: 0, lent: None };
+        let mut inbox = Inbox { copy: vec![0; frame_bytes], bytes: 0, lent: None };
         let interface = interface(config, &mut layer, &mut inbox);
         let buffer = || tcp::SocketBuffer::new(vec![0; config.buffer]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
@@ -341,12 +341,12 @@ impl Endpoint for Smol {
         if socket.may_send() { socket.send_capacity() - socket.send_queue() } else { 0 }
     }
 
-    fn send(&mut self, octets: &[u8]) -> usize {
+    fn send(&mut self, bytes: &[u8]) -> usize {
         let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.handle);
         let mut taken = 0;
         // The room may be in two pieces, where the ring ends.
-        while socket.can_send() && taken < octets.len() {
-            let rest = &octets[taken..];
+        while socket.can_send() && taken < bytes.len() {
+            let rest = &bytes[taken..];
             let copied = socket.send(|ring| {
                 let count = rest.len().min(ring.len());
                 self.layer.seam.copy(&mut ring[..count], &rest[..count]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the applications send, and the rings of descriptors they send from and receive into.
 //!
-//! The octets of a stream are known from their position alone, so the receiver compares every one
+//! The bytes of a stream are known from their position alone, so the receiver compares every one
 //! of them. It does so when its ring is full: then the clocks stand still, and what is measured
 //! ends where the data has reached the application.
 
-/// Octets after which a stream repeats at the earliest.
+/// Bytes after which a stream repeats at the earliest.
 const PERIOD_MIN: usize = 1 << 20;
 
 /// Longest piece that can be had at once.
@@ -15,33 +15,33 @@ pub const PIECE: usize = 1 << 16;
 #[derive(Clone, Debug)]
 pub struct Stream {
     /// One period, and its beginning once more.
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     period: usize,
 }
 
 impl Stream {
-    /// The stream of a seed, for a connection whose ends buffer so many octets each. It repeats
-    /// after more octets than both ends hold between them, so that none is mistaken for one a whole
+    /// The stream of a seed, for a connection whose ends buffer so many bytes each. It repeats
+    /// after more bytes than both ends hold between them, so that none is mistaken for one a whole
     /// period away.
     pub fn new(seed: u64, buffer: usize) -> Self {
         let period = (2 * buffer + 1).next_power_of_two().max(PERIOD_MIN);
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut octets = vec![0; period];
-        random.fill(&mut octets);
-        octets.extend_from_within(..PIECE);
-        Self { octets, period }
+        let mut bytes = vec![0; period];
+        random.fill(&mut bytes);
+        bytes.extend_from_within(..PIECE);
+        Self { bytes, period }
     }
 
-    /// Up to [`PIECE`] octets from a position on.
-    pub fn piece(&self, position: u64, octets: usize) -> &[u8] {
+    /// Up to [`PIECE`] bytes from a position on.
+    pub fn piece(&self, position: u64, bytes: usize) -> &[u8] {
         let at = (position % self.period as u64) as usize;
-        &self.octets[at..][..octets]
+        &self.bytes[at..][..bytes]
     }
 
-    /// Where the octets differ from the stream: their index, and what should be there.
-    pub fn difference(&self, position: u64, octets: &[u8]) -> Option<(usize, u8)> {
+    /// Where the bytes differ from the stream: their index, and what should be there.
+    pub fn difference(&self, position: u64, bytes: &[u8]) -> Option<(usize, u8)> {
         let mut done = 0;
-        for part in octets.chunks(PIECE) {
+        for part in bytes.chunks(PIECE) {
             let sent = self.piece(position + done as u64, part.len());
             if sent != part {
                 let index = sent.iter().zip(part).position(|(a, b)| a != b)?;
@@ -53,44 +53,44 @@ impl Stream {
     }
 }
 
-/// Where received octets go: a ring of descriptors.
+/// Where received bytes go: a ring of descriptors.
 #[derive(Debug)]
 pub struct Sink {
     storage: Vec<u8>,
-    /// Octets that the application asks for at once.
+    /// Bytes that the application asks for at once.
     room: usize,
     /// Where the descriptors begin that have been filled since the last comparison, and their
-    /// octets.
+    /// bytes.
     filled: Vec<(usize, usize)>,
     /// Where the next one begins.
     next: usize,
     /// Position in the stream of the first of them.
     position: u64,
-    /// Octets received in all.
+    /// Bytes received in all.
     received: u64,
 }
 
-/// An octet that is not what was sent.
+/// A byte that is not what was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Its position in the stream.
-    pub octet: u64,
+    pub byte: u64,
     /// What was sent.
     pub expected: u8,
     /// What arrived.
     pub got: u8,
 }
 
-/// Octets of a ring: what stays in a second-level cache beside the buffers of a connection.
-const RING_OCTETS: usize = 1 << 17;
+/// Bytes of a ring: what stays in a second-level cache beside the buffers of a connection.
+const RING_BYTES: usize = 1 << 17;
 
 /// Where descriptors begin: at multiples of this.
 const ALIGNMENT: usize = 16;
 
 impl Sink {
-    /// For an application that asks for up to so many octets at once.
+    /// For an application that asks for up to so many bytes at once.
     pub fn new(room: usize) -> Self {
-        let storage = vec![0; RING_OCTETS.max(room)];
+        let storage = vec![0; RING_BYTES.max(room)];
         let filled = Vec::with_capacity(storage.len() / ALIGNMENT);
         Self { storage, room, filled, next: 0, position: 0, received: 0 }
     }
@@ -105,14 +105,14 @@ impl Sink {
         &mut self.storage[self.next..][..self.room]
     }
 
-    /// So many octets were written to it.
-    pub fn fill(&mut self, octets: usize) {
-        self.filled.push((self.next, octets));
-        self.next = (self.next + octets).next_multiple_of(ALIGNMENT).min(self.storage.len());
-        self.received += octets as u64;
+    /// So many bytes were written to it.
+    pub fn fill(&mut self, bytes: usize) {
+        self.filled.push((self.next, bytes));
+        self.next = (self.next + bytes).next_multiple_of(ALIGNMENT).min(self.storage.len());
+        self.received += bytes as u64;
     }
 
-    /// Octets received in all.
+    /// Bytes received in all.
     pub fn received(&self) -> u64 {
         self.received
     }
@@ -120,15 +120,15 @@ impl Sink {
     /// Compares what has arrived with what was sent, and empties the ring; the first difference.
     pub fn compare(&mut self, stream: &Stream) -> Option<Difference> {
         let mut first = None;
-        for &(at, octets) in &self.filled {
-            let arrived = &self.storage[at..][..octets];
+        for &(at, bytes) in &self.filled {
+            let arrived = &self.storage[at..][..bytes];
             if let (None, Some((index, expected))) =
                 (first, stream.difference(self.position, arrived))
             {
-                let octet = self.position + index as u64;
-                first = Some(Difference { octet, expected, got: arrived[index] });
+                let byte = self.position + index as u64;
+                first = Some(Difference { byte, expected, got: arrived[index] });
             }
-            self.position += octets as u64;
+            self.position += bytes as u64;
         }
         self.filled.clear();
         self.next = 0;
@@ -162,25 +162,25 @@ mod tests {
     }
 
     #[test]
-    fn every_octet_of_a_sink_is_compared() {
+    fn every_byte_of_a_sink_is_compared() {
         let stream = Stream::new(2, 0);
         let lengths = [1, 100, 99, 7, 100];
         let total: usize = lengths.iter().sum();
         for wrong in (0..total).map(Some).chain([None]) {
             let mut sink = Sink::new(100);
             let mut position = 0;
-            for octets in lengths {
-                sink.room()[..octets].copy_from_slice(stream.piece(position as u64, octets));
+            for bytes in lengths {
+                sink.room()[..bytes].copy_from_slice(stream.piece(position as u64, bytes));
                 if let Some(at) = wrong.and_then(|wrong| wrong.checked_sub(position))
-                    && at < octets
+                    && at < bytes
                 {
                     sink.room()[at] ^= 0x10;
                 }
-                sink.fill(octets);
-                position += octets;
+                sink.fill(bytes);
+                position += bytes;
             }
             let found = sink.compare(&stream);
-            assert_eq!(found.map(|difference| difference.octet as usize), wrong);
+            assert_eq!(found.map(|difference| difference.byte as usize), wrong);
             assert_eq!(sink.received(), total as u64);
             assert_eq!(sink.compare(&stream), None, "what was compared is gone");
         }
@@ -189,10 +189,10 @@ mod tests {
     #[test]
     fn a_difference_behind_the_first_piece_is_found() {
         let stream = Stream::new(3, 0);
-        let mut octets = [stream.piece(5, PIECE), stream.piece(5 + PIECE as u64, 10)].concat();
-        assert_eq!(stream.difference(5, &octets), None);
-        let right = std::mem::replace(&mut octets[PIECE + 3], 0);
-        octets[PIECE + 3] = !right;
-        assert_eq!(stream.difference(5, &octets), Some((PIECE + 3, right)));
+        let mut bytes = [stream.piece(5, PIECE), stream.piece(5 + PIECE as u64, 10)].concat();
+        assert_eq!(stream.difference(5, &bytes), None);
+        let right = std::mem::replace(&mut bytes[PIECE + 3], 0);
+        bytes[PIECE + 3] = !right;
+        assert_eq!(stream.difference(5, &bytes), Some((PIECE + 3, right)));
     }
 }

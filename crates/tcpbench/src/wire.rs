@@ -9,7 +9,7 @@
 //! seen the frame before: it counts such a frame and loses it. What damage is left must be found.
 
 use crate::lent::Lent;
-use crate::link::{HEADER_OCTETS, Micros, Side};
+use crate::link::{HEADER_BYTES, Micros, Side};
 use linerate_kernels::{Sum, checksum};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -20,32 +20,32 @@ use std::ptr::NonNull;
 pub struct Frame {
     /// Of the size of the largest frame, whatever is used of it.
     storage: Vec<u8>,
-    octets: usize,
-    /// Where the octets are instead, if the sender still holds them.
+    bytes: usize,
+    /// Where the bytes are instead, if the sender still holds them.
     lent: Option<Lent>,
 }
 
 impl Frame {
-    /// Its octets.
+    /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
-        self.lent.as_ref().map_or(&self.storage[..self.octets], Lent::bytes)
+        self.lent.as_ref().map_or(&self.storage[..self.bytes], Lent::bytes)
     }
 
-    /// How many octets it has.
-    pub fn octets(&self) -> usize {
-        self.octets
+    /// How many bytes it has.
+    pub fn length(&self) -> usize {
+        self.bytes
     }
 
-    /// Its octets, to be written: those of the sender stay as they are.
+    /// Its bytes, to be written: those of the sender stay as they are.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if let Some(lent) = self.lent.take() {
-            self.storage[..self.octets].copy_from_slice(lent.bytes());
+            self.storage[..self.bytes].copy_from_slice(lent.bytes());
         }
-        &mut self.storage[..self.octets]
+        &mut self.storage[..self.bytes]
     }
 
-    /// Its octets where they stay for as long as the frame is kept, cut behind `header`; what is in
-    /// front may be written, and is a copy where the sender still holds the octets.
+    /// Its bytes where they stay for as long as the frame is kept, cut behind `header`; what is in
+    /// front may be written, and is a copy where the sender still holds the bytes.
     pub(crate) fn pinned(&mut self, header: usize) -> (NonNull<[u8]>, NonNull<[u8]>) {
         match &self.lent {
             Some(lent) => {
@@ -54,7 +54,7 @@ impl Frame {
                 (NonNull::from(&mut self.storage[..header]), NonNull::from(back))
             }
             None => {
-                let (front, back) = self.storage[..self.octets].split_at_mut(header);
+                let (front, back) = self.storage[..self.bytes].split_at_mut(header);
                 (NonNull::from(front), NonNull::from(back))
             }
         }
@@ -65,34 +65,34 @@ impl Frame {
 #[derive(Debug)]
 pub struct Pool {
     free: Vec<Frame>,
-    octets_max: usize,
+    bytes_max: usize,
 }
 
 impl Pool {
-    /// For frames of up to so many octets.
-    pub fn new(octets_max: usize) -> Self {
-        Self { free: Vec::new(), octets_max }
+    /// For frames of up to so many bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { free: Vec::new(), bytes_max }
     }
 
-    /// A frame of so many octets, whose content means nothing yet.
+    /// A frame of so many bytes, whose content means nothing yet.
     ///
     /// # Panics
     /// If that is more than the pool is for.
-    pub fn take(&mut self, octets: usize) -> Frame {
+    pub fn take(&mut self, bytes: usize) -> Frame {
         assert!(
-            octets <= self.octets_max,
-            "a frame of {octets} octets, at most {} fit",
-            self.octets_max
+            bytes <= self.bytes_max,
+            "a frame of {bytes} bytes, at most {} fit",
+            self.bytes_max
         );
-        let fresh = || Frame { storage: vec![0; self.octets_max], octets: 0, lent: None };
+        let fresh = || Frame { storage: vec![0; self.bytes_max], bytes: 0, lent: None };
         let mut frame = self.free.pop().unwrap_or_else(fresh);
-        frame.octets = octets;
+        frame.bytes = bytes;
         frame
     }
 
-    /// A frame with the same octets.
+    /// A frame with the same bytes.
     pub fn copy(&mut self, frame: &Frame) -> Frame {
-        let mut copy = self.take(frame.octets());
+        let mut copy = self.take(frame.length());
         copy.bytes_mut().copy_from_slice(frame.bytes());
         copy
     }
@@ -138,7 +138,7 @@ pub struct Impairments {
     pub corrupt: f64,
     /// Virtual microseconds from one end to the other.
     pub delay: Micros,
-    /// Octets per virtual microsecond that a direction carries; `None` for any number.
+    /// Bytes per virtual microsecond that a direction carries; `None` for any number.
     pub rate: Option<f64>,
     /// Whether frames without payload are left alone.
     pub only_data: bool,
@@ -149,8 +149,8 @@ pub struct Impairments {
 pub struct Carried {
     /// Frames that were sent.
     pub frames: u64,
-    /// Octets of those, headers included.
-    pub octets: u64,
+    /// Bytes of those, headers included.
+    pub bytes: u64,
     /// Frames lost.
     pub lost: u64,
     /// Frames held back.
@@ -196,11 +196,11 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// A wire for frames of up to so many octets, which carry checksums or do not.
-    pub fn new(octets_max: usize, impairments: Impairments, summed: bool, seed: u64) -> Self {
+    /// A wire for frames of up to so many bytes, which carry checksums or do not.
+    pub fn new(bytes_max: usize, impairments: Impairments, summed: bool, seed: u64) -> Self {
         Self {
             lines: Default::default(),
-            pool: Pool::new(octets_max),
+            pool: Pool::new(bytes_max),
             impairments: (impairments != Impairments::default()).then_some(impairments),
             summed,
             random: fastrand::Rng::with_seed(seed),
@@ -247,7 +247,7 @@ impl Wire {
             let count = line.sent.len().min(BURST.saturating_sub(line.arrived.len()));
             for frame in line.sent.drain(..count) {
                 self.carried.frames += 1;
-                self.carried.octets += frame.octets() as u64;
+                self.carried.bytes += frame.length() as u64;
                 if let Some(last) = &mut self.last {
                     keep(last, &frame);
                 }
@@ -261,17 +261,17 @@ impl Wire {
     /// Sends a frame on its way, or does not.
     fn launch(&mut self, which: usize, mut frame: Frame, now: Micros, how: &Impairments) {
         self.carried.frames += 1;
-        self.carried.octets += frame.octets() as u64;
+        self.carried.bytes += frame.length() as u64;
         if let Some(last) = &mut self.last {
             keep(last, &frame);
         }
         let line = &mut self.lines[which];
         let mut at = now + how.delay;
         if let Some(rate) = how.rate {
-            line.free_at = line.free_at.max(now as f64) + frame.octets() as f64 / rate;
+            line.free_at = line.free_at.max(now as f64) + frame.length() as f64 / rate;
             at = line.free_at as Micros + how.delay;
         }
-        if how.only_data && frame.octets() <= HEADER_OCTETS {
+        if how.only_data && frame.length() <= HEADER_BYTES {
             line.flying.insert((at, self.carried.frames), frame);
             return;
         }
@@ -305,9 +305,9 @@ impl Wire {
     fn damage(&mut self, frame: Frame) -> Frame {
         let mut damaged = self.pool.copy(&frame);
         self.pool.put(frame);
-        let octets = damaged.bytes_mut();
+        let bytes = damaged.bytes_mut();
         for _ in 0..self.random.usize(1..=4) {
-            octets[self.random.usize(..octets.len())] ^= 1 << self.random.u8(..8);
+            bytes[self.random.usize(..bytes.len())] ^= 1 << self.random.u8(..8);
         }
         damaged
     }
@@ -336,7 +336,7 @@ impl Wire {
 
 fn keep(last: &mut Vec<u8>, frame: &Frame) {
     last.clear();
-    last.extend(frame.bytes().iter().take(HEADER_OCTETS));
+    last.extend(frame.bytes().iter().take(HEADER_BYTES));
 }
 
 /// A segment by its headers.
@@ -345,7 +345,7 @@ fn describe(header: &[u8]) -> Option<String> {
     let long = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
     let payload = usize::from(word(2)?).saturating_sub(20 + usize::from(header.get(32)? >> 4) * 4);
     let flags = header.get(33)?;
-    let mut text = format!("port {} to {}: {payload} octets", word(20)?, word(22)?);
+    let mut text = format!("port {} to {}: {payload} bytes", word(20)?, word(22)?);
     for (bit, name) in ["FIN", "SYN", "RST", "PSH", "ACK", "URG"].iter().enumerate() {
         if flags >> bit & 1 == 1 {
             // Writing to a String cannot fail.
@@ -362,11 +362,11 @@ fn describe(header: &[u8]) -> Option<String> {
 fn sums_match(packet: &[u8]) -> bool {
     let Some((header, rest)) = packet.split_at_checked(20) else { return false };
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let sound = |octets: &[u8], sum| checksum::reference(octets, sum, checksum::BYTE_SWAP) == 0;
+    let sound = |bytes: &[u8], sum| checksum::reference(bytes, sum, checksum::BYTE_SWAP) == 0;
     if header[0] != 0x45 || total != packet.len() || !sound(header, Sum::ZERO) {
         return false;
     }
-    let addresses = header[12..20].try_into().expect("the slice has 8 octets");
+    let addresses = header[12..20].try_into().expect("the slice has 8 bytes");
     sound(rest, checksum::pseudo_ipv4(addresses, header[9], rest.len() as u16))
 }
 

@@ -3,7 +3,7 @@
 //! is a stack's, and each judges what the other sends.
 
 use linerate_tcpbench::endpoint::{
-    Checksums, Config, Congestion, Endpoint, HEADER_OCTETS, Side, Stack, State, WireMode,
+    Checksums, Config, Congestion, Endpoint, HEADER_BYTES, Side, Stack, State, WireMode,
 };
 use linerate_tcpbench::lwip::Lwip;
 use linerate_tcpbench::routines::{Reading, Routines};
@@ -59,7 +59,7 @@ impl Pair {
             server: end(server, Side::Server),
             up: VecDeque::new(),
             down: VecDeque::new(),
-            pool: Pool::new(like.segment + HEADER_OCTETS),
+            pool: Pool::new(like.segment + HEADER_BYTES),
             now: 0,
         }
     }
@@ -119,8 +119,8 @@ impl Pair {
     }
 }
 
-fn stream(octets: u32) -> Vec<u8> {
-    (0..octets).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect()
+fn stream(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect()
 }
 
 /// Every pair of stacks.
@@ -145,7 +145,7 @@ fn a_stream_arrives_whole_between_any_two() {
                     let what = format!("{name}, {wire:?}, {checksums:?}, {segment}");
                     pair.open();
                     let received = pair.transfer(&stream, |_| {});
-                    assert!(received == stream, "{what}: {} octets", received.len());
+                    assert!(received == stream, "{what}: {} bytes", received.len());
                     let counters = [pair.client.counters(), pair.server.counters()];
                     assert_eq!(counters.map(|c| c.bad_checksums), [0, 0], "{what}");
                 });
@@ -165,13 +165,13 @@ fn every_damaged_segment_is_refused_and_sent_again() {
             let received = pair.transfer(&stream, |up| {
                 for frame in up {
                     if random.u8(..13) == 0 {
-                        let octets = frame.bytes_mut();
-                        octets[random.usize(..octets.len())] ^= 1 << random.u8(..8);
+                        let bytes = frame.bytes_mut();
+                        bytes[random.usize(..bytes.len())] ^= 1 << random.u8(..8);
                         damaged += 1;
                     }
                 }
             });
-            assert!(received == stream, "{name}, {wire:?}: {} octets", received.len());
+            assert!(received == stream, "{name}, {wire:?}: {} bytes", received.len());
             let refused = pair.server.counters().bad_checksums;
             assert!(damaged > 50 && refused == damaged, "{name}, {wire:?}: {refused}, {damaged}");
         });
@@ -232,15 +232,15 @@ fn what_is_watched_is_what_was_sent() {
         assert!(pair.transfer(&stream, |_| {}) == stream);
         let (sender, receiver) = (pair.client.tallies(), pair.server.tallies());
         // From the application or its ring, into the receiver's driver, to the application.
-        assert_eq!(sender.copy_checksum.octets, 1_000_000);
-        assert_eq!(receiver.copy_checksum.octets, 1_000_000);
-        assert_eq!(receiver.copy.octets, 1_000_000);
+        assert_eq!(sender.copy_checksum.bytes, 1_000_000);
+        assert_eq!(receiver.copy_checksum.bytes, 1_000_000);
+        assert_eq!(receiver.copy.bytes, 1_000_000);
         // No more than headers stands alone, and those of lwIP only where it writes them.
         assert_eq!((sender.checksum.calls, receiver.checksum.calls), (0, 0));
-        let of_headers = |frames: u64| frames * HEADER_OCTETS as u64;
+        let of_headers = |frames: u64| frames * HEADER_BYTES as u64;
         let [sent, received] = std::array::from_fn(|i| of_headers(frames(&pair)[i] - before[i]));
-        let alone = sender.header.octets + receiver.header.octets;
-        let copied = sender.copy_header.octets + receiver.copy_header.octets;
+        let alone = sender.header.bytes + receiver.header.bytes;
+        let copied = sender.copy_header.bytes + receiver.copy_header.bytes;
         let expected =
             if stack.copies_by_routines() { [sent, received] } else { [0, sent + received] };
         assert_eq!([alone, copied], expected, "{}", stack.name());

@@ -6,7 +6,7 @@
 //!
 //! `cargo run --release -p linerate-trial --example engine_accuracy [-- RACES]`
 
-use linerate_machine::ticks::ticks_per_second;
+use linerate_machine::ticks::ticks_per_s;
 use linerate_record::accuracy::Check;
 use linerate_record::stats::{CONFIDENCE, median};
 use linerate_trial::{Account, Clock, Fill, Length, Machine, Rules, Samples, Watch, filling, time};
@@ -43,8 +43,7 @@ fn chain(steps: u64) -> u64 {
 }
 
 fn race(clock: &Machine, seed: u64) -> Samples<f64> {
-    let fill =
-        Fill { window: WINDOW * ticks_per_second(), multiple: 1, at_most: 1 << 20, tries: 3 };
+    let fill = Fill { window: WINDOW * ticks_per_s(), multiple: 1, at_most: 1 << 20, tries: 3 };
     let calls = |which: usize| {
         let ticks = |calls| {
             let timed = time(clock, || (0..calls).for_each(|_| _ = black_box(chain(STEPS[which]))));

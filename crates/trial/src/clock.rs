@@ -2,7 +2,7 @@
 //! The clocks of a machine, as far as measuring needs them.
 
 use linerate_linux::{involuntary_switches, monotonic_ns, thread_cpu_time_ns};
-use linerate_machine::ticks::{is_invariant, ticks, ticks_per_second};
+use linerate_machine::ticks::{is_invariant, ticks, ticks_per_s};
 use std::sync::OnceLock;
 
 /// What a measurement asks of the machine. Counts and times are those of the calling thread.
@@ -40,7 +40,7 @@ impl Machine {
     /// Ticks are those of the timestamp counter, whether it promises one rate or not. Takes 20 ms
     /// the first time in a process, to learn how long a tick is.
     pub fn counter() -> Self {
-        let ns_per_tick = 1e9 / ticks_per_second();
+        let ns_per_tick = 1e9 / ticks_per_s();
         Self { reads_counter: true, ns_per_tick, cpu_step_ns: cpu_step_ns() }
     }
 
@@ -101,7 +101,7 @@ impl Clock for ThisThread {
     }
 
     fn ns_per_tick(&self) -> f64 {
-        1e9 / ticks_per_second()
+        1e9 / ticks_per_s()
     }
 
     #[inline]

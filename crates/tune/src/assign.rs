@@ -37,7 +37,7 @@ impl fmt::Display for AssignError {
             ),
             Self::TooFew { wanted, allowed, nearest } => write!(
                 f,
-                "the mapping has {wanted} strands for {} processors ({}): map it as {nearest}, \
+                "the mapping has {wanted} workers for {} processors ({}): map it as {nearest}, \
                  let 'linerate tune' find a mapping, or allow sharing with --oversubscribe",
                 allowed.len(),
                 listed(allowed),
@@ -67,10 +67,10 @@ pub fn assign(
     if let Some(&cpu) = asked.iter().find(|cpu| !cpus.contains(cpu)) {
         return Err(AssignError::NotAllowed { cpu, allowed: cpus.to_vec() });
     }
-    if mapping.strands() > cpus.len() && !share {
+    if mapping.workers() > cpus.len() && !share {
         let nearest = nearest_feasible(mapping, cpus.len(), None);
         return Err(AssignError::TooFew {
-            wanted: mapping.strands(),
+            wanted: mapping.workers(),
             allowed: cpus.to_vec(),
             nearest: describe(&nearest, &path.stages),
         });

@@ -10,7 +10,7 @@
 //! to the next and the other always at 0.7, so that the factor belonged to another moment than the
 //! costs (errors up to 37 %).
 //!
-//! A ring is measured on a path of its own (`parse` and `verify`, which reads every octet on the
+//! A ring is measured on a path of its own (`parse` and `verify`, which reads every byte on the
 //! far side), with the traffic of the path at hand, once merged and once with a ring in between:
 //!
 //! ```text
@@ -25,7 +25,7 @@ use linerate_dataplane::coupled_share;
 use linerate_path::model::{Mapping, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
 use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
-use linerate_record::run::{RunReport, StrandReport};
+use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::stats::Estimate;
 
 /// Length of the run from which the costs come, in seconds.
@@ -84,10 +84,10 @@ fn calibrate(bench: &Bench<'_>, mapping: &Mapping) -> Result<(Costs, Environment
     let buckets: Vec<u8> = bench.traffic.frames().iter().map(|frame| frame.bucket).collect();
     let shares = (1..=cpus as u32).map(|replicas| coupled_share(&buckets, replicas));
     let machine = Environment {
-        ticks_per_second: loaded.ticks_per_second,
+        ticks_per_s: loaded.ticks_per_s,
         cpus,
-        handover: handover(bench, loaded.ticks_per_second),
-        burst_ticks: burst_ticks(bench, &mapping, &costs, loaded.ticks_per_second),
+        handover: handover(bench, loaded.ticks_per_s),
+        burst_ticks: burst_ticks(bench, &mapping, &costs, loaded.ticks_per_s),
         // What sharing costs is in the costs already.
         scaling: Estimate::exactly(1.0),
         drift: if bench.is_guest { DRIFT_SHARED } else { DRIFT_ALONE },
@@ -126,17 +126,17 @@ fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let mut all = Mapping::merged(path.stages.len());
     all.segments[0].replicas = cpus.len() as u32;
     if let Ok(run) = bench.run(path, &all, path.run.burst, RUN_SECONDS, None) {
-        let ticks = |strand: &StrandReport| strand.ticks_per_packet.as_number().unwrap_or(0.0);
-        let slowest = run.strands.iter().max_by(|a, b| ticks(a).total_cmp(&ticks(b)));
+        let ticks = |worker: &WorkerReport| worker.ticks_per_packet.as_number().unwrap_or(0.0);
+        let slowest = run.workers.iter().max_by(|a, b| ticks(a).total_cmp(&ticks(b)));
         let slowest = slowest.and_then(|s| cpus.iter().position(|cpu| *cpu == s.cpu));
         cpus.swap(0, slowest.unwrap_or(0));
     }
     cpus
 }
 
-/// Ticks per packet of a part of a strand.
-fn part(run: &RunReport, strand: usize, name: &str) -> Option<Estimate> {
-    let stages = &run.strands.get(strand)?.stages;
+/// Ticks per packet of a part of a worker.
+fn part(run: &RunReport, worker: usize, name: &str) -> Option<Estimate> {
+    let stages = &run.workers.get(worker)?.stages;
     stages.iter().find(|stage| stage.name == name)?.ticks_per_packet.estimate()
 }
 
@@ -152,10 +152,10 @@ fn added(
 }
 
 /// What a ring costs between two of the processors, or what is assumed of it.
-fn handover(bench: &Bench<'_>, ticks_per_second: f64) -> Handover {
+fn handover(bench: &Bench<'_>, ticks_per_s: f64) -> Handover {
     let burst = bench.path.run.burst;
     let measured = (bench.cpus.len() > 1).then(|| measured_handover(bench, burst)).flatten();
-    measured.unwrap_or_else(|| Handover::unmeasured(ticks_per_second, burst))
+    measured.unwrap_or_else(|| Handover::unmeasured(ticks_per_s, burst))
 }
 
 fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
@@ -164,20 +164,15 @@ fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
     let halves = Mapping { segments: vec![segment(0..1), segment(1..2)] };
     let merged = bench.run_loaded(path, &Mapping::merged(2), burst, RUN_SECONDS, None).ok()?;
     let split = bench.run_loaded(path, &halves, burst, RUN_SECONDS, None).ok()?;
-    let pair = |strand, name| (part(&split, strand, name), part(&merged, 0, name));
+    let pair = |worker, name| (part(&split, worker, name), part(&merged, 0, name));
     let producer = added(part(&split, 0, "ring out"), &[pair(0, "source"), pair(0, "parse")])?;
     let consumer = added(part(&split, 1, "ring in"), &[pair(1, "verify"), pair(1, "sink")])?;
     Some(Handover { producer_ticks: producer, consumer_ticks: consumer, burst })
 }
 
-/// What a burst costs whatever its size, over all parts of a strand: from the total cost at another
+/// What a burst costs whatever its size, over all parts of a worker: from the total cost at another
 /// size, `t(b) = per packet + per burst / b`.
-fn burst_ticks(
-    bench: &Bench<'_>,
-    mapping: &Mapping,
-    costs: &Costs,
-    ticks_per_second: f64,
-) -> Estimate {
+fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs, ticks_per_s: f64) -> Estimate {
     let burst = bench.path.run.burst;
     let other = if burst >= 16 { burst / 4 } else { burst * 4 };
     let measured = || {
@@ -193,7 +188,7 @@ fn burst_ticks(
             ..here
         })
     };
-    measured().unwrap_or_else(|| unmeasured_burst(ticks_per_second))
+    measured().unwrap_or_else(|| unmeasured_burst(ticks_per_s))
 }
 
 fn total(costs: &Costs) -> Estimate {

@@ -114,7 +114,7 @@ fn untried(
     let Measured { mapping, report: baseline, finding, advice } = measured;
     let home = home(path, traffic, mapping, memory);
     let waits = match (calibration, &home) {
-        (Some(calibration), Ok(home)) => waits(&calibration.costs, home, baseline.ticks_per_second),
+        (Some(calibration), Ok(home)) => waits(&calibration.costs, home, baseline.ticks_per_s),
         _ => Vec::new(),
     };
     TuneReport {
@@ -130,7 +130,7 @@ fn untried(
         rounds: 0,
         kernel_shares: shares(baseline, baseline),
         kernel_advice: advice.clone(),
-        given_strands: Some(path.mapping.strands() as u32),
+        given_workers: Some(path.mapping.workers() as u32),
         cpus_available: Some(cpus.len() as u32),
         packets_home: Some(packets_home(&home)),
         waits,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where in the memory hierarchy of this machine the packets of a path are.
 
-use linerate_dataplane::buffers_octets;
+use linerate_dataplane::buffers_bytes;
 use linerate_dataplane::traffic::Traffic;
 use linerate_path::model::{Mapping, Path};
 use linerate_plan::footprint::{self, Footprint, Home, KnownMemory, Unknown};
@@ -18,8 +18,8 @@ pub fn home(
 ) -> Result<Home, Unknown> {
     let KnownMemory { report, age } = memory.as_ref().map_err(Unknown::clone)?;
     let footprint = Footprint {
-        frames: traffic.octets(),
-        buffers: buffers_octets(path, mapping, &path.run),
+        frames: traffic.total_bytes(),
+        buffers: buffers_bytes(path, mapping, &path.run),
         queues: mapping.segments[0].replicas,
     };
     footprint::home(&footprint, report, age).map_err(Unknown::CannotTell)

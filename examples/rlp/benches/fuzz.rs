@@ -41,14 +41,14 @@ impl Campaign {
     }
 
     /// Runs an input, and keeps it if something new happens.
-    fn run(&mut self, octets: &[u8]) -> Result<(), String> {
+    fn run(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.executions += 1;
-        let run = AssertUnwindSafe(|| self.target.run(octets));
+        let run = AssertUnwindSafe(|| self.target.run(bytes));
         let bits = catch_unwind(run).map_err(|_| {
             format!(
                 "{} fails on {}; run the line again with a test",
                 self.target.name(),
-                hex(octets)
+                hex(bytes)
             )
         })?;
         let mut is_new = self.kept.is_empty();
@@ -59,7 +59,7 @@ impl Campaign {
             }
         }
         if is_new {
-            self.kept.push((bits, octets.to_vec()));
+            self.kept.push((bits, bytes.to_vec()));
         }
         Ok(())
     }
@@ -68,12 +68,12 @@ impl Campaign {
     fn thin(&mut self) {
         let mut seen = [0; 32];
         let mut kept = std::mem::take(&mut self.kept);
-        kept.sort_by_key(|(bits, octets)| (std::cmp::Reverse(bits.count_ones()), octets.len()));
-        for (bits, octets) in kept {
+        kept.sort_by_key(|(bits, bytes)| (std::cmp::Reverse(bits.count_ones()), bytes.len()));
+        for (bits, bytes) in kept {
             let set = |thing: &usize| bits >> thing & 1 != 0;
             if (0..32).filter(set).any(|thing| bits & !seen[thing] != 0) {
                 (0..32).filter(set).for_each(|thing| seen[thing] |= bits);
-                self.kept.push((bits, octets));
+                self.kept.push((bits, bytes));
             }
         }
     }
@@ -83,10 +83,10 @@ impl Campaign {
     }
 }
 
-fn hex(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |mut text, octet| {
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string does not fail.
-        let _ = write!(text, "{octet:02x}");
+        let _ = write!(text, "{byte:02x}");
         text
     })
 }
@@ -97,41 +97,41 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
-/// Octets that numbers turn at.
+/// Bytes that numbers turn at.
 const TURNING: [u8; 12] = [0, 1, 2, 3, 4, 7, 8, 0x20, 0x7f, 0x80, 0xfe, 0xff];
 
-/// Changes `octets` in one to eight places.
-fn mutate(octets: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+/// Changes `bytes` in one to eight places.
+fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     for _ in 0..=random.below(8) {
-        let at = random.below(octets.len() + 1);
-        let length = random.below(16).min(octets.len() - at);
+        let at = random.below(bytes.len() + 1);
+        let length = random.below(16).min(bytes.len() - at);
         match random.below(7) {
-            0 if at < octets.len() => octets[at] ^= 1 << random.below(8),
-            1 if at < octets.len() => octets[at] = TURNING[random.below(TURNING.len())],
-            2 if at < octets.len() => octets[at] = random.next() as u8,
-            3 => drop(octets.drain(at..at + length)),
+            0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            1 if at < bytes.len() => bytes[at] = TURNING[random.below(TURNING.len())],
+            2 if at < bytes.len() => bytes[at] = random.next() as u8,
+            3 => drop(bytes.drain(at..at + length)),
             4 => {
-                let piece = octets[at..at + length].to_vec();
-                octets.splice(at..at, piece);
+                let piece = bytes[at..at + length].to_vec();
+                bytes.splice(at..at, piece);
             }
             5 if !other.is_empty() => {
                 let from = random.below(other.len());
                 let to = (from + random.below(64)).min(other.len());
-                octets.splice(at..at, other[from..to].iter().copied());
+                bytes.splice(at..at, other[from..to].iter().copied());
             }
-            _ => octets.truncate(at.max(octets.len() / 2)),
+            _ => bytes.truncate(at.max(bytes.len() / 2)),
         }
     }
-    octets.truncate(LONGEST);
+    bytes.truncate(LONGEST);
 }
 
 /// Makes lengths and the checksum of a packet right, which chance does not.
-fn repair(target: Target, octets: &mut [u8], random: &mut Random) {
+fn repair(target: Target, bytes: &mut [u8], random: &mut Random) {
     let keep = random.below(4) == 0;
     match target {
-        Target::Envelope if !keep && octets.len() >= 34 => {
-            let end = 14 + usize::from(octets[14] & 0x0f) * 4;
-            if let Some(header) = octets.get_mut(14..end).filter(|header| header.len() >= 20) {
+        Target::Envelope if !keep && bytes.len() >= 34 => {
+            let end = 14 + usize::from(bytes[14] & 0x0f) * 4;
+            if let Some(header) = bytes.get_mut(14..end).filter(|header| header.len() >= 20) {
                 header[10..12].fill(0);
                 let sum = linerate_stage_api::kernels::checksum::header(
                     header,
@@ -140,9 +140,9 @@ fn repair(target: Target, octets: &mut [u8], random: &mut Random) {
                 header[10..12].copy_from_slice(&sum.finish().to_be_bytes());
             }
         }
-        Target::Access if !keep && octets.len() >= 22 => {
-            let length = octets.len() as u16 - 22;
-            octets[16..18].copy_from_slice(&length.to_be_bytes());
+        Target::Access if !keep && bytes.len() >= 22 => {
+            let length = bytes.len() as u16 - 22;
+            bytes[16..18].copy_from_slice(&length.to_be_bytes());
         }
         _ => {}
     }
@@ -171,10 +171,10 @@ fn fuzz(campaign: &mut Campaign, extent: Extent, random: &mut Random) -> Result<
         // The clock is read once per 1024 executions.
         for _ in 0..1024 {
             let (one, two) = (random.below(campaign.kept.len()), random.below(campaign.kept.len()));
-            let mut octets = campaign.kept[one].1.clone();
-            mutate(&mut octets, &campaign.kept[two].1, random);
-            repair(campaign.target, &mut octets, random);
-            campaign.run(&octets)?;
+            let mut bytes = campaign.kept[one].1.clone();
+            mutate(&mut bytes, &campaign.kept[two].1, random);
+            repair(campaign.target, &mut bytes, random);
+            campaign.run(&bytes)?;
         }
         campaign.seconds = start.elapsed().as_secs_f64();
         let is_over = match extent {
@@ -207,11 +207,11 @@ fn campaigns(text: &str) -> Result<Vec<Campaign>, String> {
         let mut words = line.split(' ');
         let name = words.next();
         let campaign = all.iter_mut().find(|campaign| name == Some(campaign.target.name()));
-        let octets = words.nth(1).and_then(unhex);
-        let (Some(campaign), Some(octets)) = (campaign, octets) else {
-            return Err(format!("{FILE}: `{line}` is not a target, what happens, and octets"));
+        let bytes = words.nth(1).and_then(unhex);
+        let (Some(campaign), Some(bytes)) = (campaign, bytes) else {
+            return Err(format!("{FILE}: `{line}` is not a target, what happens, and bytes"));
         };
-        campaign.run(&octets)?;
+        campaign.run(&bytes)?;
     }
     Ok(all)
 }
@@ -260,11 +260,11 @@ fn run(arguments: &[String]) -> Result<(), String> {
 
 fn corpus(all: &[Campaign]) -> String {
     let mut text = "# SPDX-License-Identifier: MIT OR Apache-2.0\n\
-        # Written by `cargo xtask evidence fuzz`: target, what happens (tests/fuzz), octets.\n"
+        # Written by `cargo xtask evidence fuzz`: target, what happens (tests/fuzz), bytes.\n"
         .to_owned();
     for campaign in all {
-        for (bits, octets) in campaign.kept.iter().filter(|(_, octets)| !octets.is_empty()) {
-            text += &format!("{} {bits:x} {}\n", campaign.target.name(), hex(octets));
+        for (bits, bytes) in campaign.kept.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            text += &format!("{} {bits:x} {}\n", campaign.target.name(), hex(bytes));
         }
     }
     text

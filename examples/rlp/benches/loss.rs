@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Streams over links that lose, hold back and double frames, a million packets each way: whether
-//! every octet is accounted for, and whether as many are given up as reckoned.
+//! every byte is accounted for, and whether as many are given up as reckoned.
 //!
 //! Not a measurement of time: nothing here depends on the machine, and equal seeds give equal
-//! tables. Status 1 when an octet is wrong, or when what must be whole is not.
+//! tables. Status 1 when a byte is wrong, or when what must be whole is not.
 //!
 //! `cargo bench -p linerate-rlp --bench loss [-- PACKETS]`
 
@@ -15,8 +15,8 @@ use linerate_rlp::trial::{Outcome, Trial};
 use std::process::ExitCode;
 
 const PACKETS: u64 = 1_000_000;
-/// Octets of the stream in a packet of 342 octets: without headers and the check sequence.
-const PACKET_OCTETS: usize = 292;
+/// Bytes of the stream in a packet of 342 bytes: without headers and the check sequence.
+const PACKET_BYTES: usize = 292;
 const DELAY_TICKS: u64 = 2;
 const TIMER_TICKS: u64 = 10;
 /// Chance that a frame is held back, and that it is doubled, on a rough link; and for how long.
@@ -82,7 +82,7 @@ impl Row {
         matches!(self.loss, Loss::GilbertElliott(_))
     }
 
-    fn ring_octets(&self) -> usize {
+    fn ring_bytes(&self) -> usize {
         if self.has_bursts() || self.rough || self.copies.is_none() {
             LONG_RING
         } else {
@@ -114,16 +114,16 @@ impl Row {
         };
         let up = Weather { loss: Loss::Independent(self.nak_loss()), ..down };
         let bursts = self.has_bursts();
-        let ring_octets = self.ring_octets();
+        let ring_bytes = self.ring_bytes();
         let rounds = self.copies.map_or(Rounds::UNLIMITED, |copies| {
             Rounds::new(copies).expect("the rows have few rounds")
         });
         Trial {
             packets,
-            packet_octets: [PACKET_OCTETS, if bursts { 0 } else { PACKET_OCTETS }],
+            packet_bytes: [PACKET_BYTES, if bursts { 0 } else { PACKET_BYTES }],
             flush: bursts,
-            sends: sender::Limits { frame_octets: if bursts { 1024 } else { 128 }, ring_octets },
-            receives: receiver::Limits { ring_octets, rounds, timer_ticks: self.timer_ticks() },
+            sends: sender::Limits { frame_bytes: if bursts { 1024 } else { 128 }, ring_bytes },
+            receives: receiver::Limits { ring_bytes, rounds, timer_ticks: self.timer_ticks() },
             weather: [down, up],
             batches: BATCHES,
             seed: SEED,
@@ -157,9 +157,9 @@ struct Judged {
 
 fn judge(row: &Row, trial: &Trial, direction: usize, outcome: &Outcome) -> Judged {
     let sent = outcome.sent as f64;
-    let frames = (!row.has_bursts()).then_some(sent / trial.sends.frame_octets as f64);
+    let frames = (!row.has_bursts()).then_some(sent / trial.sends.frame_bytes as f64);
     let batch = sent / outcome.batches.len() as f64;
-    let rates: Vec<f64> = outcome.batches.iter().map(|&octets| octets as f64 / batch).collect();
+    let rates: Vec<f64> = outcome.batches.iter().map(|&bytes| bytes as f64 / batch).collect();
     let expected = row.expected();
     let [low, high] = band(expected, &rates, frames);
     let rate = outcome.aborted as f64 / sent;
@@ -180,7 +180,7 @@ fn judge(row: &Row, trial: &Trial, direction: usize, outcome: &Outcome) -> Judge
     );
     let must_be_whole = row.copies.is_none() || expected == 0.0;
     let is_counted = outcome.delivered + outcome.aborted == outcome.sent;
-    let is_sent = outcome.sent == trial.packets * PACKET_OCTETS as u64;
+    let is_sent = outcome.sent == trial.packets * PACKET_BYTES as u64;
     let is_whole = is_counted && is_sent && !(must_be_whole && outcome.aborted > 0);
     Judged { is_whole, is_inside, line }
 }
@@ -191,15 +191,15 @@ fn main() -> ExitCode {
     let asked = arguments.iter().find_map(|argument| argument.parse().ok());
     let packets = if test { 2_000 } else { asked.unwrap_or(PACKETS) };
     println!(
-        "{packets} packets of {PACKET_OCTETS} octets per stream, one per tick; {DELAY_TICKS} ticks \
+        "{packets} packets of {PACKET_BYTES} bytes per stream, one per tick; {DELAY_TICKS} ticks \
          each way;\nfrom round to round {TIMER_TICKS} ticks, {} on rough links. Rough: {} % \
          of the frames are held\nback for 1 to {HELD_TICKS} ticks, as many come twice. Frames of \
-         128 octets; with bursts, one per packet.\n",
+         128 bytes; with bursts, one per packet.\n",
         2 * DELAY_TICKS + 4 * HELD_TICKS + 1,
         100.0 * ROUGH,
     );
     println!(
-        "| link | NAKs per round | way | frames | lost | again | octets delivered | given up | \
+        "| link | NAKs per round | way | frames | lost | again | bytes delivered | given up | \
               share | theory | 95 % of theory | inside |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
@@ -222,7 +222,7 @@ fn main() -> ExitCode {
         }
     }
     println!(
-        "\nOctets delivered and given up are those sent, in order and equal, in {}; of {streams} \
+        "\nBytes delivered and given up are those sent, in order and equal, in {}; of {streams} \
          shares, {inside} lie in the 95 % of theory.",
         if whole { "every row" } else { "NOT every row" },
     );

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the stages of the application cost per packet of 342 octets, on the forward path of
+//! What the stages of the application cost per packet of 342 bytes, on the forward path of
 //! `examples/rlp-config2.toml`, beside their bounds.
 //!
 //! Each turn handles a burst in both ways, one behind the other: the application (copy a frame of
 //! the line into a buffer, `PDSN_RX`, `RLP`, `ATIF_TX`, copy the packet out), and its bounds. Where
-//! a strand would hand over to the next there is a ring, on this thread. The bound of the two outer
+//! a worker would hand over to the next there is a ring, on this thread. The bound of the two outer
 //! stages is a straight copy path: the same copying and handing over, and no stage. That of `RLP`
-//! is what nobody who keeps a stream to send again can leave out: the octets of each packet copied
+//! is what nobody who keeps a stream to send again can leave out: the bytes of each packet copied
 //! into a ring of the session, and to where the first frame has them. They are not read back from
 //! the ring: nobody has to, and whoever does at once waits until the ring's lines have come.
 //!
@@ -16,8 +16,8 @@
 //! `cargo bench -p linerate-rlp --bench stages [-- ROUNDS]`
 
 use linerate_rlp::app::EXTENSION;
-use linerate_rlp::envelope::{Ends, HEADER_OCTETS, write_header};
-use linerate_rlp::frame::{FRAME_HEADER_OCTETS, PACKET_HEADER_OCTETS};
+use linerate_rlp::envelope::{Ends, HEADER_BYTES, write_header};
+use linerate_rlp::frame::{FRAME_HEADER_BYTES, PACKET_HEADER_BYTES};
 
 use linerate_stage_api::bench::provenance;
 use linerate_stage_api::bench::ticks;
@@ -29,9 +29,9 @@ use linerate_stage_api::{BuildContext, Burst, Packet, Stage, StageContext, Verdi
 use std::hint::black_box;
 
 /// Without the check sequence.
-const FRAME_OCTETS: usize = 338;
-const PAYLOAD_OCTETS: usize = FRAME_OCTETS - HEADER_OCTETS;
-const BUFFER_OCTETS: usize = 2_048;
+const FRAME_BYTES: usize = 338;
+const PAYLOAD_BYTES: usize = FRAME_BYTES - HEADER_BYTES;
+const BUFFER_BYTES: usize = 2_048;
 const BURST: usize = 32;
 const TURNS: usize = 128;
 const ROUNDS: usize = 400;
@@ -41,7 +41,7 @@ const CAPTURED: usize = 6_400;
 const RLP_TICKS_MAX: f64 = 600.0;
 const COPY_RATIO_MAX: f64 = 1.5;
 /// What the ring of a session holds unless configured.
-const RING_OCTETS: usize = 16 << 10;
+const RING_BYTES: usize = 16 << 10;
 const ENDS: Ends = Ends {
     ethernet: [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0b],
     ipv4: [192, 0, 2, 1, 192, 0, 2, 2],
@@ -66,7 +66,7 @@ fn stage(text: &str, kind: &str) -> Box<dyn Stage> {
     (kind.build)(&used.params, &context).expect("the example's parameters are in range")
 }
 
-/// The ring between two strands.
+/// The ring between two workers.
 struct Link<'p> {
     tx: Producer<Packet<'p>>,
     rx: Consumer<Packet<'p>>,
@@ -92,7 +92,7 @@ impl<'p> Link<'p> {
 
 /// Frames as they come from the line, of each session in turn, numbered anew each time.
 struct Line {
-    frames: Vec<[u8; FRAME_OCTETS]>,
+    frames: Vec<[u8; FRAME_BYTES]>,
     sequences: Vec<u32>,
     /// The next frame, and its session.
     next: [usize; 2],
@@ -107,9 +107,9 @@ impl Line {
     fn new(sessions: usize, frames: usize) -> Self {
         let frame = |frame: usize| {
             let session = frame % sessions;
-            let mut frame = [session as u8; FRAME_OCTETS];
+            let mut frame = [session as u8; FRAME_BYTES];
             let header = frame.first_chunk_mut().expect("longer than a header");
-            assert!(write_header(header, &ENDS, session as u32 + 1, 0, PAYLOAD_OCTETS));
+            assert!(write_header(header, &ENDS, session as u32 + 1, 0, PAYLOAD_BYTES));
             frame
         };
         let frames = (0..frames / sessions * sessions).map(frame).collect();
@@ -124,11 +124,11 @@ impl Line {
         let number = &mut self.sequences[session];
         *number = number.wrapping_add(1);
         assert!(packet.fill(&self.frames[frame]), "a frame is shorter than a buffer");
-        packet.bytes_mut()[HEADER_OCTETS - 4..HEADER_OCTETS].copy_from_slice(&number.to_be_bytes());
+        packet.bytes_mut()[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&number.to_be_bytes());
     }
 }
 
-/// The bound of `RLP`: octets into a ring and to their place behind the headers of a frame, and
+/// The bound of `RLP`: bytes into a ring and to their place behind the headers of a frame, and
 /// nothing else.
 struct Rings {
     rings: Vec<Box<[u8]>>,
@@ -139,7 +139,7 @@ struct Rings {
 impl Rings {
     fn new(sessions: usize) -> Self {
         // Longer by one packet, so that none wraps.
-        let ring = || vec![0; RING_OCTETS + PAYLOAD_OCTETS].into();
+        let ring = || vec![0; RING_BYTES + PAYLOAD_BYTES].into();
         let rings = (0..sessions).map(|_| ring()).collect();
         Self { rings, places: vec![0; sessions], next: 0 }
     }
@@ -149,12 +149,12 @@ impl Rings {
         let session = self.next;
         self.next = after(session, self.rings.len());
         let at = self.places[session];
-        self.places[session] = (at + PAYLOAD_OCTETS) & (RING_OCTETS - 1);
-        let kept = &mut self.rings[session][at..at + PAYLOAD_OCTETS];
+        self.places[session] = (at + PAYLOAD_BYTES) & (RING_BYTES - 1);
+        let kept = &mut self.rings[session][at..at + PAYLOAD_BYTES];
         let frame = packet.bytes_mut();
-        kept.copy_from_slice(&frame[HEADER_OCTETS..]);
+        kept.copy_from_slice(&frame[HEADER_BYTES..]);
         black_box(kept);
-        frame.copy_within(HEADER_OCTETS.., PACKET_HEADER_OCTETS + FRAME_HEADER_OCTETS);
+        frame.copy_within(HEADER_BYTES.., PACKET_HEADER_BYTES + FRAME_HEADER_BYTES);
         Verdict::Pass
     }
 }
@@ -169,7 +169,7 @@ struct Bench<'p> {
     burst: Burst<'p>,
     /// Buffers that wait, of the application and of the bounds.
     free: [Vec<Packet<'p>>; 2],
-    out: Vec<[u8; BUFFER_OCTETS]>,
+    out: Vec<[u8; BUFFER_BYTES]>,
 }
 
 impl<'p> Bench<'p> {
@@ -182,7 +182,7 @@ impl<'p> Bench<'p> {
             links: [Link::new(), Link::new()],
             burst: Burst::new(),
             free,
-            out: vec![[0; BUFFER_OCTETS]; BURST],
+            out: vec![[0; BUFFER_BYTES]; BURST],
         }
     }
 
@@ -219,7 +219,7 @@ impl<'p> Bench<'p> {
             self.stages[2].process(&mut self.burst, &mut self.contexts[2]);
         }
         for (packet, out) in self.burst.drain().zip(&mut self.out) {
-            out[..packet.octets()].copy_from_slice(packet.bytes());
+            out[..packet.length()].copy_from_slice(packet.bytes());
             self.free[way].push(packet);
         }
         black_box(&mut self.out);
@@ -243,7 +243,7 @@ impl<'p> Bench<'p> {
 }
 
 fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
-    let [mut app, mut bounds] = [0, 1].map(|_| Pool::new(2 * BURST, BUFFER_OCTETS));
+    let [mut app, mut bounds] = [0, 1].map(|_| Pool::new(2 * BURST, BUFFER_BYTES));
     let mut bench = Bench::new(text, sessions, frames, [app.packets(0), bounds.packets(1)]);
     let mut costs = [const { Vec::new() }; PARTS.len()];
     let (clock, mut next) = (Machine::counter(), orders(2, ticks()));
@@ -257,7 +257,7 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
     let dropped: u64 = bench.contexts.iter().map(|context| context.account.dropped().packets).sum();
     assert_eq!(dropped, 0, "every packet is in order");
     println!(
-        "{sessions} sessions on a strand, {frames} frames on the line, {} undisturbed rounds",
+        "{sessions} sessions on a worker, {frames} frames on the line, {} undisturbed rounds",
         costs[0].len()
     );
     if costs[0].is_empty() {
@@ -314,7 +314,7 @@ fn machine() -> String {
         on.cpus.len(),
         or_unknown(on.hypervisor),
         or_unknown(on.kernel),
-        on.ticks_per_second.unwrap_or(f64::NAN) / 1e6,
+        on.ticks_per_s.unwrap_or(f64::NAN) / 1e6,
         on.load_1min.unwrap_or(f64::NAN),
     )
 }
@@ -329,7 +329,7 @@ fn main() {
     bench::pin_current_thread(cpu).expect("the processor may be used");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../rlp-config2.toml");
     let text = std::fs::read_to_string(file).expect("the example is there");
-    println!("forward path of examples/rlp-config2.toml, 342 octets, burst {BURST}\n");
+    println!("forward path of examples/rlp-config2.toml, 342 bytes, burst {BURST}\n");
     for (sessions, frames) in [(16, 16), (16, CAPTURED), (64, CAPTURED)] {
         compare(&text, sessions, frames, rounds);
     }

@@ -11,7 +11,7 @@
 //!
 //! Leaves out: damaged frames (a radio drops them by their check sequence), limits of rate.
 
-use crate::frame::{self, FRAME_HEADER_OCTETS, Fault, PACKET_HEADER_OCTETS};
+use crate::frame::{self, FRAME_HEADER_BYTES, Fault, PACKET_HEADER_BYTES};
 use std::collections::VecDeque;
 
 /// How frames are lost. Chances are from 0 to 1.
@@ -115,13 +115,13 @@ impl Channel {
     pub fn send(&mut self, now: u64, packet: &[u8]) -> Result<(), Fault> {
         self.age(now);
         let access = frame::parse(packet)?;
-        let mut rest = &packet[PACKET_HEADER_OCTETS..];
+        let mut rest = &packet[PACKET_HEADER_BYTES..];
         for frame in access.frames() {
             frame?;
             // A frame that was read is at least its header, which says what follows.
-            let octets = FRAME_HEADER_OCTETS + usize::from(u16::from_be_bytes([rest[2], rest[3]]));
-            let (one, behind) = rest.split_at(octets);
-            self.send_one(now, &packet[..PACKET_HEADER_OCTETS], one);
+            let bytes = FRAME_HEADER_BYTES + usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+            let (one, behind) = rest.split_at(bytes);
+            self.send_one(now, &packet[..PACKET_HEADER_BYTES], one);
             rest = behind;
         }
         Ok(())
@@ -153,7 +153,7 @@ impl Channel {
         packet.clear();
         packet.extend_from_slice(header);
         packet.extend_from_slice(frame);
-        // One frame, and its octets: at most 65535, as the header of the whole packet says.
+        // One frame, and its bytes: at most 65535, as the header of the whole packet says.
         packet[15] = 1;
         packet[16..18].copy_from_slice(&(frame.len() as u16).to_be_bytes());
         let at = self.flying.partition_point(|(tick, _)| *tick <= due);

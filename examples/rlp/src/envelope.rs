@@ -5,7 +5,7 @@
 //! ```text
 //!  0              14                    34                        46
 //!  +--------------+---------------------+-------------------------+---------
-//!  | Ethernet     | IPv4, protocol 47   | flags 0x3000 | 0x8881   | octets
+//!  | Ethernet     | IPv4, protocol 47   | flags 0x3000 | 0x8881   | bytes
 //!  |              | (options may stand  | key, 32 bits            | of the
 //!  |              |  behind: more)      | sequence number, 32 bit | stream
 //!  +--------------+---------------------+-------------------------+---------
@@ -18,13 +18,13 @@ use linerate_stage_api::kernels::{Sum, checksum};
 use std::ops::Range;
 
 /// Ethernet header: destination, source, type.
-pub const ETHERNET_OCTETS: usize = 14;
+pub const ETHERNET_BYTES: usize = 14;
 /// IPv4 header without options.
-const IPV4_OCTETS: usize = 20;
+const IPV4_BYTES: usize = 20;
 /// GRE with key and sequence number.
-pub const GRE_OCTETS: usize = 12;
-/// What [`write_header`] writes in front of the octets of the stream.
-pub const HEADER_OCTETS: usize = ETHERNET_OCTETS + IPV4_OCTETS + GRE_OCTETS;
+pub const GRE_BYTES: usize = 12;
+/// What [`write_header`] writes in front of the bytes of the stream.
+pub const HEADER_BYTES: usize = ETHERNET_BYTES + IPV4_BYTES + GRE_BYTES;
 
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const PROTOCOL_GRE: u8 = 47;
@@ -49,7 +49,7 @@ pub enum Fault {
     NotIpv4,
     /// The frame ends within a header.
     CutHeader,
-    /// The IPv4 header contradicts itself, or claims more octets than the frame has.
+    /// The IPv4 header contradicts itself, or claims more bytes than the frame has.
     BadHeader,
     /// The checksum of the IPv4 header is wrong.
     BadChecksum,
@@ -90,7 +90,7 @@ pub struct Envelope {
     pub key: u32,
     /// Number of the packet within the session.
     pub sequence: u32,
-    /// Where in the frame the octets of the stream lie; Ethernet padding is behind its end.
+    /// Where in the frame the bytes of the stream lie; Ethernet padding is behind its end.
     pub payload: Range<usize>,
 }
 
@@ -117,35 +117,35 @@ pub fn parse(packet: &[u8]) -> Result<Envelope, Fault> {
 /// ```
 #[inline]
 pub(crate) fn parse_plain(packet: &[u8]) -> Option<Envelope> {
-    let header: &[u8; HEADER_OCTETS] = packet.first_chunk()?;
+    let header: &[u8; HEADER_BYTES] = packet.first_chunk()?;
     let word = |at: usize| {
         u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
-    let ip = &header[ETHERNET_OCTETS..ETHERNET_OCTETS + IPV4_OCTETS];
-    let payload_octets =
-        usize::from(u16::from_be_bytes([ip[2], ip[3]])).wrapping_sub(IPV4_OCTETS + GRE_OCTETS);
+    let ip = &header[ETHERNET_BYTES..ETHERNET_BYTES + IPV4_BYTES];
+    let payload_bytes =
+        usize::from(u16::from_be_bytes([ip[2], ip[3]])).wrapping_sub(IPV4_BYTES + GRE_BYTES);
     let is_sound = word(12) >> 8 == PLAIN_IPV4
-        && payload_octets <= packet.len() - HEADER_OCTETS
+        && payload_bytes <= packet.len() - HEADER_BYTES
         && word(20) & (FRAGMENT_WORD | 0xff) == u32::from(PROTOCOL_GRE)
         && word(34) == GRE_WORD
         && checksum::header(ip, Sum::ZERO).fold() == 0xffff;
     is_sound.then(|| Envelope {
         key: word(38),
         sequence: word(42),
-        payload: HEADER_OCTETS..HEADER_OCTETS + payload_octets,
+        payload: HEADER_BYTES..HEADER_BYTES + payload_bytes,
     })
 }
 
 /// Field by field: what [`parse_plain`] leaves.
 #[cold]
 fn parse_any(packet: &[u8]) -> Result<Envelope, Fault> {
-    let ethernet: &[u8; ETHERNET_OCTETS] = packet.first_chunk().ok_or(Fault::CutHeader)?;
+    let ethernet: &[u8; ETHERNET_BYTES] = packet.first_chunk().ok_or(Fault::CutHeader)?;
     if ethernet[12..] != ETHERTYPE_IPV4 {
         return Err(Fault::NotIpv4);
     }
-    let ip = &packet[ETHERNET_OCTETS..];
-    let octets = check_ipv4(ip)?;
-    parse_gre(packet, ETHERNET_OCTETS + octets.start..ETHERNET_OCTETS + octets.end)
+    let ip = &packet[ETHERNET_BYTES..];
+    let bytes = check_ipv4(ip)?;
+    parse_gre(packet, ETHERNET_BYTES + bytes.start..ETHERNET_BYTES + bytes.end)
 }
 
 /// Reads what stands in a packet behind its IPv4 header, which was checked before: `gre` is where.
@@ -154,8 +154,8 @@ fn parse_any(packet: &[u8]) -> Result<Envelope, Fault> {
 /// What is wrong with it; a place that does not lie in the packet cuts the header.
 #[inline]
 pub fn parse_gre(packet: &[u8], gre: Range<usize>) -> Result<Envelope, Fault> {
-    let octets = packet.get(gre.clone()).ok_or(Fault::CutHeader)?;
-    let header: &[u8; GRE_OCTETS] = octets.first_chunk().ok_or(Fault::CutHeader)?;
+    let bytes = packet.get(gre.clone()).ok_or(Fault::CutHeader)?;
+    let header: &[u8; GRE_BYTES] = bytes.first_chunk().ok_or(Fault::CutHeader)?;
     if header[..2] != GRE_FLAGS {
         return Err(Fault::BadFlags);
     }
@@ -165,24 +165,24 @@ pub fn parse_gre(packet: &[u8], gre: Range<usize>) -> Result<Envelope, Fault> {
     Ok(Envelope {
         key: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
         sequence: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
-        payload: gre.start + GRE_OCTETS..gre.end,
+        payload: gre.start + GRE_BYTES..gre.end,
     })
 }
 
 /// Checks an IPv4 header; returns where in `ip` the rest of its packet lies.
 fn check_ipv4(ip: &[u8]) -> Result<Range<usize>, Fault> {
-    let header: &[u8; IPV4_OCTETS] = ip.first_chunk().ok_or(Fault::CutHeader)?;
-    let header_octets = usize::from(header[0] & 0x0f) * 4;
-    let total_octets = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let header: &[u8; IPV4_BYTES] = ip.first_chunk().ok_or(Fault::CutHeader)?;
+    let header_bytes = usize::from(header[0] & 0x0f) * 4;
+    let total_bytes = usize::from(u16::from_be_bytes([header[2], header[3]]));
     if header[0] >> 4 != 4
-        || header_octets < IPV4_OCTETS
-        || total_octets < header_octets
-        || total_octets > ip.len()
+        || header_bytes < IPV4_BYTES
+        || total_bytes < header_bytes
+        || total_bytes > ip.len()
     {
         return Err(Fault::BadHeader);
     }
     // No longer than the packet.
-    if checksum::header(&ip[..header_octets], Sum::ZERO).fold() != 0xffff {
+    if checksum::header(&ip[..header_bytes], Sum::ZERO).fold() != 0xffff {
         return Err(Fault::BadChecksum);
     }
     if u16::from_be_bytes([header[6], header[7]]) & FRAGMENT != 0 {
@@ -191,7 +191,7 @@ fn check_ipv4(ip: &[u8]) -> Result<Range<usize>, Fault> {
     if header[9] != PROTOCOL_GRE {
         return Err(Fault::NotGre);
     }
-    Ok(header_octets..total_octets)
+    Ok(header_bytes..total_bytes)
 }
 
 /// The two ends of a bearer, as one of them writes them.
@@ -203,25 +203,25 @@ pub struct Ends {
     pub ipv4: [u8; 8],
 }
 
-/// Writes the headers in front of `payload_octets` octets of the stream.
+/// Writes the headers in front of `payload_bytes` bytes of the stream.
 ///
 /// "Don't fragment" is set, the identification is 0 (RFC 6864, 4.1), the time to live 64.
 ///
-/// Returns `false`, and writes nothing, when an IPv4 packet cannot hold as many octets.
+/// Returns `false`, and writes nothing, when an IPv4 packet cannot hold as many bytes.
 #[inline]
 pub fn write_header(
-    header: &mut [u8; HEADER_OCTETS],
+    header: &mut [u8; HEADER_BYTES],
     ends: &Ends,
     key: u32,
     sequence: u32,
-    payload_octets: usize,
+    payload_bytes: usize,
 ) -> bool {
-    let Ok(total) = u16::try_from(IPV4_OCTETS + GRE_OCTETS + payload_octets) else {
+    let Ok(total) = u16::try_from(IPV4_BYTES + GRE_BYTES + payload_bytes) else {
         return false;
     };
     header[..12].copy_from_slice(&ends.ethernet);
     header[12..14].copy_from_slice(&ETHERTYPE_IPV4);
-    let (ip, gre) = header[ETHERNET_OCTETS..].split_at_mut(IPV4_OCTETS);
+    let (ip, gre) = header[ETHERNET_BYTES..].split_at_mut(IPV4_BYTES);
     ip[..2].copy_from_slice(&[0x45, 0]);
     ip[2..4].copy_from_slice(&total.to_be_bytes());
     ip[4..12].copy_from_slice(&[0, 0, 0x40, 0, 64, PROTOCOL_GRE, 0, 0]);
@@ -236,7 +236,7 @@ pub fn write_header(
 
 /// Writes the GRE header alone.
 #[inline]
-pub fn write_gre(header: &mut [u8; GRE_OCTETS], key: u32, sequence: u32) {
+pub fn write_gre(header: &mut [u8; GRE_BYTES], key: u32, sequence: u32) {
     header[..2].copy_from_slice(&GRE_FLAGS);
     header[2..4].copy_from_slice(&GRE_PROTOCOL);
     header[4..8].copy_from_slice(&key.to_be_bytes());
@@ -247,15 +247,15 @@ pub fn write_gre(header: &mut [u8; GRE_OCTETS], key: u32, sequence: u32) {
 mod tests {
     use super::*;
 
-    const PAYLOAD_OCTETS: usize = 8;
+    const PAYLOAD_BYTES: usize = 8;
     const CHECKSUM: Range<usize> = 24..26;
 
-    /// A packet with two octets of padding.
+    /// A packet with two bytes of padding.
     fn sound() -> Vec<u8> {
-        let mut packet = vec![7; HEADER_OCTETS + PAYLOAD_OCTETS + 2];
+        let mut packet = vec![7; HEADER_BYTES + PAYLOAD_BYTES + 2];
         let ends = Ends { ethernet: [2; 12], ipv4: [192, 0, 2, 1, 192, 0, 2, 2] };
         let header = packet.first_chunk_mut().expect("longer than a header");
-        assert!(write_header(header, &ends, 0x0102_0304, 0xfffe_fdfc, PAYLOAD_OCTETS));
+        assert!(write_header(header, &ends, 0x0102_0304, 0xfffe_fdfc, PAYLOAD_BYTES));
         packet
     }
 
@@ -272,7 +272,7 @@ mod tests {
     fn the_short_way_takes_what_the_long_one_takes() {
         assert!(same(&sound()));
         let (mut short, mut long) = (0, 0);
-        for at in 0..HEADER_OCTETS {
+        for at in 0..HEADER_BYTES {
             for value in 0..=255 {
                 let mut packet = sound();
                 packet[at] = value;
@@ -297,10 +297,10 @@ mod tests {
 
     #[test]
     fn no_length_is_read_beyond() {
-        for octets in 0..=sound().len() {
-            let packet = &sound()[..octets];
-            let is_whole = octets >= HEADER_OCTETS + PAYLOAD_OCTETS;
-            assert_eq!((same(packet), parse(packet).is_ok()), (is_whole, is_whole), "{octets}");
+        for bytes in 0..=sound().len() {
+            let packet = &sound()[..bytes];
+            let is_whole = bytes >= HEADER_BYTES + PAYLOAD_BYTES;
+            assert_eq!((same(packet), parse(packet).is_ok()), (is_whole, is_whole), "{bytes}");
         }
     }
 }

@@ -4,19 +4,19 @@
 //! ```text
 //!  0              14        15        16          18              22
 //!  +--------------+---------+---------+-----------+---------------+--------+--------+--
-//!  | Ethernet     | version | frames, | octets of | session,      | frame  | frame  | ..
+//!  | Ethernet     | version | frames, | bytes of | session,      | frame  | frame  | ..
 //!  | 0x88b5       | 1       | 0..255  | the frames| 32 bits       |        |        |
 //!  +--------------+---------+---------+-----------+---------------+--------+--------+--
 //!
 //!  0        1        2                 4                                8
 //!  +--------+--------+-----------------+--------------------------------+--------------
-//!  | kind   | 0      | octets behind   | number of the first octet of   | octets of the
+//!  | kind   | 0      | bytes behind   | number of the first byte of   | bytes of the
 //!  |        |        | this header     | data; next new one             | stream, or ranges
 //!  +--------+--------+-----------------+--------------------------------+--------------
 //! ```
 //!
-//! Kinds: data, data sent again, idle (no data; names the next new octet, so that a lost end is
-//! found out), NAK (at most [`MAX_RANGES`] ranges: first octet, number of octets, 32 bits each;
+//! Kinds: data, data sent again, idle (no data; names the next new byte, so that a lost end is
+//! found out), NAK (at most [`MAX_RANGES`] ranges: first byte, number of bytes, 32 bits each;
 //! ascending and apart; the number in its header is 0). All numbers are big-endian. These widths
 //! are this project's own, see docs/rlp.md; 0x88b5 is the EtherType for local experiments (IEEE Std
 //! 802).
@@ -26,22 +26,22 @@
 mod nak;
 mod writer;
 
-pub use nak::{MAX_NAK_OCTETS, MAX_RANGES, NakList, OctetRange, Ranges};
+pub use nak::{ByteRange, MAX_NAK_BYTES, MAX_RANGES, NakList, Ranges};
 pub use writer::Writer;
 
-use crate::envelope::ETHERNET_OCTETS;
+use crate::envelope::ETHERNET_BYTES;
 
 /// EtherType of the access side: local experiments.
 pub const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const VERSION: u8 = 1;
 /// Header of the packet behind the Ethernet header.
-const ACCESS_OCTETS: usize = 8;
+const ACCESS_BYTES: usize = 8;
 /// What stands in front of the first frame.
-pub const PACKET_HEADER_OCTETS: usize = ETHERNET_OCTETS + ACCESS_OCTETS;
+pub const PACKET_HEADER_BYTES: usize = ETHERNET_BYTES + ACCESS_BYTES;
 /// Header of a frame.
-pub const FRAME_HEADER_OCTETS: usize = 8;
-/// Octets of the stream a frame carries at most.
-pub const MAX_FRAME_OCTETS: usize = 1024;
+pub const FRAME_HEADER_BYTES: usize = 8;
+/// Bytes of the stream a frame carries at most.
+pub const MAX_FRAME_BYTES: usize = 1024;
 
 const KIND_DATA: u8 = 1;
 const KIND_AGAIN: u8 = 2;
@@ -58,11 +58,11 @@ pub enum Fault {
     Cut,
     /// Another version.
     BadVersion,
-    /// More or fewer octets or frames than the header says, or octets that must be zero are not.
+    /// More or fewer bytes or frames than the header says, or bytes that must be zero are not.
     BadHeader,
     /// No kind of frame.
     BadKind,
-    /// Data of no octets, or of more than a frame may carry; octets where none belong.
+    /// Data of no bytes, or of more than a frame may carry; bytes where none belong.
     BadLength,
     /// A list that is empty, too long, out of order, or has an empty range.
     BadNak,
@@ -83,18 +83,18 @@ impl Fault {
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'p> {
-    /// Octets of the stream.
+    /// Bytes of the stream.
     Data {
         /// Number of the first.
         sequence: u32,
-        /// 1 to [`MAX_FRAME_OCTETS`] octets.
-        octets: &'p [u8],
+        /// 1 to [`MAX_FRAME_BYTES`] bytes.
+        bytes: &'p [u8],
         /// Whether they were asked for.
         again: bool,
     },
     /// Nothing new.
     Idle {
-        /// Number of the next new octet.
+        /// Number of the next new byte.
         sequence: u32,
     },
     /// What the other side lacks.
@@ -108,13 +108,13 @@ pub struct Access<'p> {
     pub session: u32,
     /// How many frames it says it has.
     pub frames: u8,
-    octets: &'p [u8],
+    bytes: &'p [u8],
 }
 
 /// Whether a packet is for [`parse`] to judge.
 #[inline]
 pub fn is_access(packet: &[u8]) -> bool {
-    packet.get(ETHERNET_OCTETS - 2..ETHERNET_OCTETS) == Some(&ETHERTYPE)
+    packet.get(ETHERNET_BYTES - 2..ETHERNET_BYTES) == Some(&ETHERTYPE)
 }
 
 /// Reads the header of a packet that starts at its Ethernet header. Padding behind the frames is
@@ -127,15 +127,15 @@ pub fn parse(packet: &[u8]) -> Result<Access<'_>, Fault> {
     if !is_access(packet) {
         return Err(Fault::NotAccess);
     }
-    let header: &[u8; ACCESS_OCTETS] = packet[ETHERNET_OCTETS..].first_chunk().ok_or(Fault::Cut)?;
+    let header: &[u8; ACCESS_BYTES] = packet[ETHERNET_BYTES..].first_chunk().ok_or(Fault::Cut)?;
     if header[0] != VERSION {
         return Err(Fault::BadVersion);
     }
-    let octets = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let bytes = usize::from(u16::from_be_bytes([header[2], header[3]]));
     Ok(Access {
         session: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
         frames: header[1],
-        octets: packet[PACKET_HEADER_OCTETS..].get(..octets).ok_or(Fault::Cut)?,
+        bytes: packet[PACKET_HEADER_BYTES..].get(..bytes).ok_or(Fault::Cut)?,
     })
 }
 
@@ -143,7 +143,7 @@ impl<'p> Access<'p> {
     /// The frames in order. The first fault ends them.
     #[inline]
     pub fn frames(&self) -> Frames<'p> {
-        Frames { rest: self.octets, left: self.frames }
+        Frames { rest: self.bytes, left: self.frames }
     }
 }
 
@@ -162,7 +162,7 @@ impl<'p> Iterator for Frames<'p> {
         let result = match (self.left, self.rest) {
             (0, []) => return None,
             (0, _) => Err(Fault::BadHeader),
-            (_, octets) => read(octets),
+            (_, bytes) => read(bytes),
         };
         match result {
             Ok((frame, rest)) => {
@@ -177,10 +177,10 @@ impl<'p> Iterator for Frames<'p> {
     }
 }
 
-/// Reads the frame at the start of `octets`; returns what stands behind it.
+/// Reads the frame at the start of `bytes`; returns what stands behind it.
 #[inline]
-fn read(octets: &[u8]) -> Result<(Frame<'_>, &[u8]), Fault> {
-    let (header, rest) = octets.split_first_chunk::<FRAME_HEADER_OCTETS>().ok_or(Fault::Cut)?;
+fn read(bytes: &[u8]) -> Result<(Frame<'_>, &[u8]), Fault> {
+    let (header, rest) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>().ok_or(Fault::Cut)?;
     let [kind, zero, length @ .., a, b, c, d] = *header;
     let (body, rest) =
         rest.split_at_checked(u16::from_be_bytes(length).into()).ok_or(Fault::Cut)?;
@@ -189,10 +189,10 @@ fn read(octets: &[u8]) -> Result<(Frame<'_>, &[u8]), Fault> {
     }
     let sequence = u32::from_be_bytes([a, b, c, d]);
     let frame = match kind {
-        KIND_DATA | KIND_AGAIN if body.is_empty() || body.len() > MAX_FRAME_OCTETS => {
+        KIND_DATA | KIND_AGAIN if body.is_empty() || body.len() > MAX_FRAME_BYTES => {
             return Err(Fault::BadLength);
         }
-        KIND_DATA | KIND_AGAIN => Frame::Data { sequence, octets: body, again: kind == KIND_AGAIN },
+        KIND_DATA | KIND_AGAIN => Frame::Data { sequence, bytes: body, again: kind == KIND_AGAIN },
         KIND_IDLE if !body.is_empty() => return Err(Fault::BadLength),
         KIND_IDLE => Frame::Idle { sequence },
         KIND_NAK if sequence != 0 => return Err(Fault::BadHeader),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Radio Link Protocol (RLP) between a packet network and access terminals: an octet stream per
+//! The Radio Link Protocol (RLP) between a packet network and access terminals: a byte stream per
 //! session, retransmitted on request, with no acknowledgements.
 //!
 //! The network side speaks A10: IPv4, GRE with key and sequence number ([`envelope`]). A key names
@@ -10,7 +10,7 @@
 //! The other end's [`receiver`] puts the stream together, asks for what is missing in rounds, and
 //! gives up what does not come. A [`peer`] is both halves; the two ends are alike. A [`terminal`]
 //! is one behind a [`channel`] that loses frames, a [`trial`] runs a session over it and compares
-//! every octet, and [`theory`] says how many are given up.
+//! every byte, and [`theory`] says how many are given up.
 //!
 //! Free of threads, clocks and allocation once set up: time is a number the caller passes.
 //! docs/rlp.md has the protocol and says which of its fields are ours.
@@ -36,10 +36,10 @@ pub mod theory;
 pub mod trial;
 pub mod window;
 
-/// The octet number, nearest to `near`, whose low 32 bits are `wire`.
+/// The byte number, nearest to `near`, whose low 32 bits are `wire`.
 ///
-/// Octets are numbered from 0 in 64 bits; packets carry the low 32. Whatever lies within 2^31
-/// octets of `near` is found again; the result may be negative when `near` is small.
+/// Bytes are numbered from 0 in 64 bits; packets carry the low 32. Whatever lies within 2^31
+/// bytes of `near` is found again; the result may be negative when `near` is small.
 #[inline]
 fn unwrap_near(wire: u32, near: u64) -> i64 {
     // The difference modulo 2^32, taken as signed, is the true one while it is below 2^31.

@@ -36,8 +36,8 @@ impl Peer {
         for frame in access.frames() {
             match frame? {
                 // Refusals are counted; the sender is told nothing but what is missing.
-                Frame::Data { sequence, octets, .. } => {
-                    let _ = self.receiver.receive(sequence, octets);
+                Frame::Data { sequence, bytes, .. } => {
+                    let _ = self.receiver.receive(sequence, bytes);
                 }
                 Frame::Idle { sequence } => {
                     let _ = self.receiver.receive(sequence, &[]);
@@ -51,11 +51,11 @@ impl Peer {
     /// Writes a packet: a NAK if one is wanted, what was asked for, what is new; an idle frame if
     /// `idle` and there is nothing else. At most one NAK, so that copies travel apart.
     ///
-    /// Returns its octets; `None` when there is nothing to say or `packet` has no room for it.
+    /// Returns its bytes; `None` when there is nothing to say or `packet` has no room for it.
     #[inline]
     pub fn speak(&mut self, now: u64, packet: &mut [u8], how: &Speech) -> Option<usize> {
         let mut writer = Writer::new(packet)?;
-        if self.receiver.wants_nak() && writer.room()? >= frame::MAX_NAK_OCTETS {
+        if self.receiver.wants_nak() && writer.room()? >= frame::MAX_NAK_BYTES {
             let list = self.receiver.next_nak(now)?;
             writer.nak(&list);
         }
@@ -72,7 +72,7 @@ impl Peer {
 pub struct Speech {
     /// Ethernet destination, then source.
     pub ethernet: [u8; 12],
-    /// Whether octets that do not fill a frame are sent in a shorter one.
+    /// Whether bytes that do not fill a frame are sent in a shorter one.
     pub flush: bool,
     /// Whether to say that there is nothing new.
     pub idle: bool,

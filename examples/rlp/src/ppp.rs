@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PPP in HDLC-like framing (RFC 1662), octet-stuffed, with FCS-16: what the octets of an A10
+//! PPP in HDLC-like framing (RFC 1662), octet-stuffed, with FCS-16: what the bytes of an A10
 //! stream are when they carry packets.
 //!
 //! ```text
-//!  7e | ff 03 | protocol | packet ... | FCS, low octet first | 7e
+//!  7e | ff 03 | protocol | packet ... | FCS, low byte first | 7e
 //!      \_______________ 7d and 7e escaped ______________/
 //! ```
 //!
@@ -20,28 +20,28 @@ pub const PROTOCOL_IPV4: u16 = 0x0021;
 /// PPP protocol of IPv6 (RFC 5072).
 pub const PROTOCOL_IPV6: u16 = 0x0057;
 
-/// The remainder of each octet by x^16 + x^12 + x^5 + 1, bits reflected (RFC 1662, C.2).
+/// The remainder of each byte by x^16 + x^12 + x^5 + 1, bits reflected (RFC 1662, C.2).
 const REMAINDERS: [u16; 256] = {
     let mut table = [0; 256];
-    let mut octet = 0;
-    while octet < 256 {
-        let mut remainder = octet as u16;
+    let mut byte = 0;
+    while byte < 256 {
+        let mut remainder = byte as u16;
         let mut bit = 0;
         while bit < 8 {
             let carry = if remainder & 1 == 1 { 0x8408 } else { 0 };
             remainder = remainder >> 1 ^ carry;
             bit += 1;
         }
-        table[octet] = remainder;
-        octet += 1;
+        table[byte] = remainder;
+        byte += 1;
     }
     table
 };
 
-/// The check sequence of `octets`.
-pub fn check_sequence(octets: impl IntoIterator<Item = u8>) -> u16 {
-    let step = |sum: u16, octet: u8| sum >> 8 ^ REMAINDERS[usize::from(sum as u8 ^ octet)];
-    !octets.into_iter().fold(u16::MAX, step)
+/// The check sequence of `bytes`.
+pub fn check_sequence(bytes: impl IntoIterator<Item = u8>) -> u16 {
+    let step = |sum: u16, byte: u8| sum >> 8 ^ REMAINDERS[usize::from(sum as u8 ^ byte)];
+    !bytes.into_iter().fold(u16::MAX, step)
 }
 
 /// Appends the frame of one packet to `stream`, flags at both ends.
@@ -50,11 +50,11 @@ pub fn push_frame(protocol: u16, packet: &[u8], stream: &mut Vec<u8>) {
     let head = [0xff, 0x03, high, low];
     let sum = check_sequence(head.iter().chain(packet).copied()).to_le_bytes();
     stream.push(FLAG);
-    for octet in head.iter().chain(packet).chain(&sum).copied() {
-        if octet == FLAG || octet == ESCAPE {
-            stream.extend([ESCAPE, octet ^ 0x20]);
+    for byte in head.iter().chain(packet).chain(&sum).copied() {
+        if byte == FLAG || byte == ESCAPE {
+            stream.extend([ESCAPE, byte ^ 0x20]);
         } else {
-            stream.push(octet);
+            stream.push(byte);
         }
     }
     stream.push(FLAG);
@@ -66,11 +66,11 @@ mod tests {
     use proptest::prelude::*;
 
     /// The check sequence bit by bit, as RFC 1662, C.1 defines it.
-    fn slow(octets: &[u8]) -> u16 {
+    fn slow(bytes: &[u8]) -> u16 {
         let mut sum = u16::MAX;
-        for octet in octets {
+        for byte in bytes {
             for bit in 0..8 {
-                let carry = (sum ^ u16::from(*octet) >> bit) & 1 == 1;
+                let carry = (sum ^ u16::from(*byte) >> bit) & 1 == 1;
                 sum = sum >> 1 ^ if carry { 0x8408 } else { 0 };
             }
         }
@@ -79,13 +79,13 @@ mod tests {
 
     /// What stands between the flags, escapes undone.
     fn read(stream: &[u8]) -> Vec<Vec<u8>> {
-        let frames = stream.split(|octet| *octet == FLAG).filter(|frame| !frame.is_empty());
+        let frames = stream.split(|byte| *byte == FLAG).filter(|frame| !frame.is_empty());
         let undo = |frame: &[u8]| {
-            let mut octets = frame.iter();
+            let mut bytes = frame.iter();
             let mut read = Vec::new();
-            while let Some(octet) = octets.next() {
-                let escaped = (*octet == ESCAPE).then(|| octets.next().map(|next| next ^ 0x20));
-                read.push(escaped.flatten().unwrap_or(*octet));
+            while let Some(byte) = bytes.next() {
+                let escaped = (*byte == ESCAPE).then(|| bytes.next().map(|next| next ^ 0x20));
+                read.push(escaped.flatten().unwrap_or(*byte));
             }
             read
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From frames back to the octet stream, asking for what is missing.
+//! From frames back to the byte stream, asking for what is missing.
 //!
-//! Octet `n` lies at `n` modulo the size of a ring; what is missing of it is a list of holes.
+//! Byte `n` lies at `n` modulo the size of a ring; what is missing of it is a list of holes.
 //!
 //! ```text
 //!    given out   | ready    hole   here   hole   here | not seen
@@ -11,8 +11,8 @@
 //!
 //! A frame beyond `expected` opens a hole. A hole is asked for in rounds: round `r` sends as many
 //! NAKs as the configuration says, then a timer runs; when it ends, the next round begins, and
-//! after the last one the hole is given up. Whoever takes octets learns of a hole given up in its
-//! place in the stream, so that octets sent = octets taken + octets given up, in order.
+//! after the last one the hole is given up. Whoever takes bytes learns of a hole given up in its
+//! place in the stream, so that bytes sent = bytes taken + bytes given up, in order.
 //!
 //! A hole is also given up when a frame shows that the sender's ring no longer has it (the rings of
 //! both ends have the same size). A frame far beyond the ring is taken for damage, until the next
@@ -20,7 +20,7 @@
 //!
 //! Time is the number `now`, in ticks of the caller, that never decreases.
 //!
-//! Leaves out: what the octets mean; telling the sender what was received.
+//! Leaves out: what the bytes mean; telling the sender what was received.
 
 mod holes;
 
@@ -71,15 +71,15 @@ impl Rounds {
 /// Sizes and times of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets of the ring: a power of two from 2 to 2^30; the sender's.
-    pub ring_octets: usize,
+    /// Bytes of the ring: a power of two from 2 to 2^30; the sender's.
+    pub ring_bytes: usize,
     /// How often a hole is asked for.
     pub rounds: Rounds,
     /// Ticks from the last NAK of a round to the next round: more than a round trip.
     pub timer_ticks: u64,
 }
 
-/// Why octets were not taken in.
+/// Why bytes were not taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
@@ -87,7 +87,7 @@ pub enum Refusal {
     Duplicate,
     /// They were given up.
     Late,
-    /// The ring has no room for them yet: octets in front of them are missing or not taken.
+    /// The ring has no room for them yet: bytes in front of them are missing or not taken.
     Window,
     /// There are as many holes as can be told apart.
     Holes,
@@ -109,23 +109,23 @@ pub struct Counts {
     pub naks: u64,
     /// Holes given up.
     pub aborts: u64,
-    /// Octets given up.
-    pub aborted_octets: u64,
+    /// Bytes given up.
+    pub aborted_bytes: u64,
 }
 
 /// What [`Receiver::take`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// So many octets, the next of the stream.
-    Octets(usize),
-    /// The next octets of the stream were given up.
+    /// So many bytes, the next of the stream.
+    Bytes(usize),
+    /// The next bytes of the stream were given up.
     Aborted {
         /// Number of the first.
         first: u64,
         /// How many.
-        octets: u64,
+        bytes: u64,
     },
-    /// The next octet is not here yet, or there is no room for it.
+    /// The next byte is not here yet, or there is no room for it.
     Nothing,
 }
 
@@ -133,7 +133,7 @@ pub enum Taken {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     ring: Box<[u8]>,
-    /// Number of the next octet to be given out.
+    /// Number of the next byte to be given out.
     taken: u64,
     /// One more than the highest number seen.
     expected: u64,
@@ -144,19 +144,19 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Expects octet 0.
+    /// Expects byte 0.
     ///
     /// # Panics
     /// If the ring's size is not a power of two from 2 to 2^30.
     pub fn new(limits: Limits) -> Self {
-        let octets = limits.ring_octets;
+        let bytes = limits.ring_bytes;
         assert!(
-            octets.is_power_of_two() && (2..=1 << 30).contains(&octets),
-            "a ring of {octets} octets; write a power of two from 2 to {}",
+            bytes.is_power_of_two() && (2..=1 << 30).contains(&bytes),
+            "a ring of {bytes} bytes; write a power of two from 2 to {}",
             1 << 30
         );
         Self {
-            ring: vec![0; octets].into(),
+            ring: vec![0; bytes].into(),
             taken: 0,
             expected: 0,
             holes: Holes::new(limits.rounds, limits.timer_ticks),
@@ -165,15 +165,15 @@ impl Receiver {
         }
     }
 
-    /// Takes in a frame of data; with no octets, what an idle frame says.
+    /// Takes in a frame of data; with no bytes, what an idle frame says.
     ///
     /// Of a frame that is partly here only the rest is written: what came first stays.
     ///
     /// # Errors
     /// Why nothing of it was taken in.
     #[inline]
-    pub fn receive(&mut self, wire: u32, octets: &[u8]) -> Result<(), Refusal> {
-        let result = self.accept(unwrap_near(wire, self.expected), octets);
+    pub fn receive(&mut self, wire: u32, bytes: &[u8]) -> Result<(), Refusal> {
+        let result = self.accept(unwrap_near(wire, self.expected), bytes);
         if let Err(refusal) = result {
             self.counts.refused[refusal as usize] += 1;
         }
@@ -181,11 +181,11 @@ impl Receiver {
     }
 
     #[inline]
-    fn accept(&mut self, first: i64, octets: &[u8]) -> Result<(), Refusal> {
-        let end = first + octets.len() as i64;
+    fn accept(&mut self, first: i64, bytes: &[u8]) -> Result<(), Refusal> {
+        let end = first + bytes.len() as i64;
         let room = (self.taken + self.ring.len() as u64) as i64;
         if first == self.expected as i64 && end <= room {
-            self.write(self.expected, octets);
+            self.write(self.expected, bytes);
             self.expected = end as u64;
             self.resume = None;
             return Ok(());
@@ -199,7 +199,7 @@ impl Receiver {
             return Err(Refusal::Window);
         }
         self.resume = None;
-        self.fill(first, octets)
+        self.fill(first, bytes)
     }
 
     /// Opens the hole in front of a frame beyond `expected`, if the frame may come in.
@@ -234,10 +234,10 @@ impl Receiver {
         Ok(())
     }
 
-    /// Writes what is missing of the octets from `first` on, which the ring has room for.
-    fn fill(&mut self, first: i64, octets: &[u8]) -> Result<(), Refusal> {
-        let end = first + octets.len() as i64;
-        if octets.is_empty() {
+    /// Writes what is missing of the bytes from `first` on, which the ring has room for.
+    fn fill(&mut self, first: i64, bytes: &[u8]) -> Result<(), Refusal> {
+        let end = first + bytes.len() as i64;
+        if bytes.is_empty() {
             return Ok(());
         }
         if end <= self.taken as i64 {
@@ -247,7 +247,7 @@ impl Receiver {
         let mut result = Err(Refusal::Duplicate);
         if end > before as i64 {
             let from = first.max(before as i64);
-            self.write(from as u64, &octets[(from - first) as usize..]);
+            self.write(from as u64, &bytes[(from - first) as usize..]);
             self.expected = end as u64;
             result = Ok(());
         }
@@ -261,7 +261,7 @@ impl Receiver {
             let (from, to) = ((hole.first as i64).max(first), (hole.end as i64).min(end));
             match self.holes.narrow(at, from as u64, to as u64) {
                 Some(next) => {
-                    let piece = &octets[(from - first) as usize..(to - first) as usize];
+                    let piece = &bytes[(from - first) as usize..(to - first) as usize];
                     self.write(from as u64, piece);
                     at = next;
                     result = Ok(());
@@ -296,7 +296,7 @@ impl Receiver {
         Some(self.holes.next_nak(now))
     }
 
-    /// Octets that [`Receiver::take`] would give out until the next hole.
+    /// Bytes that [`Receiver::take`] would give out until the next hole.
     #[inline]
     pub fn ready(&self) -> usize {
         let end = self.holes.first().map_or(self.expected, |hole| hole.first);
@@ -306,26 +306,26 @@ impl Receiver {
     /// Gives out what comes next in the stream, as much as `out` holds.
     #[inline]
     pub fn take(&mut self, out: &mut [u8]) -> Taken {
-        let octets = self.ready().min(out.len());
-        if octets > 0 {
+        let bytes = self.ready().min(out.len());
+        if bytes > 0 {
             let at = self.place(self.taken);
-            let head = octets.min(self.ring.len() - at);
+            let head = bytes.min(self.ring.len() - at);
             out[..head].copy_from_slice(&self.ring[at..at + head]);
-            out[head..octets].copy_from_slice(&self.ring[..octets - head]);
-            self.taken += octets as u64;
-            return Taken::Octets(octets);
+            out[head..bytes].copy_from_slice(&self.ring[..bytes - head]);
+            self.taken += bytes as u64;
+            return Taken::Bytes(bytes);
         }
         match self.holes.first() {
             Some(&hole) if hole.given_up && hole.first == self.taken => {
                 self.holes.pop();
                 self.taken = hole.end;
-                Taken::Aborted { first: hole.first, octets: hole.end - hole.first }
+                Taken::Aborted { first: hole.first, bytes: hole.end - hole.first }
             }
             _ => Taken::Nothing,
         }
     }
 
-    /// Whether every octet below the highest seen has been given out or given up.
+    /// Whether every byte below the highest seen has been given out or given up.
     pub fn is_settled(&self) -> bool {
         self.taken == self.expected
     }
@@ -335,18 +335,18 @@ impl Receiver {
         &self.counts
     }
 
-    /// Where in the ring an octet lies.
+    /// Where in the ring a byte lies.
     #[inline]
     fn place(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)
     }
 
     #[inline]
-    fn write(&mut self, first: u64, octets: &[u8]) {
+    fn write(&mut self, first: u64, bytes: &[u8]) {
         let at = self.place(first);
-        let head = octets.len().min(self.ring.len() - at);
-        self.ring[at..at + head].copy_from_slice(&octets[..head]);
-        self.ring[..octets.len() - head].copy_from_slice(&octets[head..]);
+        let head = bytes.len().min(self.ring.len() - at);
+        self.ring[at..at + head].copy_from_slice(&bytes[..head]);
+        self.ring[..bytes.len() - head].copy_from_slice(&bytes[head..]);
     }
 }
 

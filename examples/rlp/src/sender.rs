@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From an octet stream to frames, and to frames again for what was lost.
+//! From a byte stream to frames, and to frames again for what was lost.
 //!
-//! One ring of octets serves both: octet `n` of the stream lies at `n` modulo the ring's size. New
-//! octets are appended at the head; frames are cut behind it; what was cut stays to be sent again
-//! until new octets take its place.
+//! One ring of bytes serves both: byte `n` of the stream lies at `n` modulo the ring's size. New
+//! bytes are appended at the head; frames are cut behind it; what was cut stays to be sent again
+//! until new bytes take its place.
 //!
 //! ```text
 //!             gone        | may be sent again      | waits to be cut |
@@ -17,7 +17,7 @@
 //!
 //! Leaves out: acknowledgements and flow control, of which the protocol has none.
 
-use crate::frame::{FRAME_HEADER_OCTETS, MAX_FRAME_OCTETS, OctetRange, Writer};
+use crate::frame::{ByteRange, FRAME_HEADER_BYTES, MAX_FRAME_BYTES, Writer};
 use crate::unwrap_near;
 use std::collections::VecDeque;
 
@@ -27,33 +27,31 @@ const MAX_QUEUED: usize = 64;
 /// Sizes of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets of the stream in a frame, 1 to [`MAX_FRAME_OCTETS`].
-    pub frame_octets: usize,
-    /// Octets of the ring: a power of two, at least two frames, at most 2^30.
-    pub ring_octets: usize,
+    /// Bytes of the stream in a frame, 1 to [`MAX_FRAME_BYTES`].
+    pub frame_bytes: usize,
+    /// Bytes of the ring: a power of two, at least two frames, at most 2^30.
+    pub ring_bytes: usize,
 }
 
 impl Default for Limits {
-    /// 128 octets a frame, 16 KiB.
+    /// 128 bytes a frame, 16 KiB.
     fn default() -> Self {
-        Self { frame_octets: 128, ring_octets: 16 << 10 }
+        Self { frame_bytes: 128, ring_bytes: 16 << 10 }
     }
 }
 
 impl Limits {
     /// What is wrong with the sizes, if anything, and what to write instead.
     pub fn fault(&self) -> Option<String> {
-        let Self { frame_octets, ring_octets } = *self;
-        if !(1..=MAX_FRAME_OCTETS).contains(&frame_octets) {
-            return Some(format!(
-                "a frame of {frame_octets} octets; write 1 to {MAX_FRAME_OCTETS}"
-            ));
+        let Self { frame_bytes, ring_bytes } = *self;
+        if !(1..=MAX_FRAME_BYTES).contains(&frame_bytes) {
+            return Some(format!("a frame of {frame_bytes} bytes; write 1 to {MAX_FRAME_BYTES}"));
         }
-        let least = (2 * frame_octets).next_power_of_two();
-        if !ring_octets.is_power_of_two() || !(least..=1 << 30).contains(&ring_octets) {
+        let least = (2 * frame_bytes).next_power_of_two();
+        if !ring_bytes.is_power_of_two() || !(least..=1 << 30).contains(&ring_bytes) {
             return Some(format!(
-                "a ring of {ring_octets} octets; write a power of two, for frames of \
-                 {frame_octets} at least {least}"
+                "a ring of {ring_bytes} bytes; write a power of two, for frames of \
+                 {frame_bytes} at least {least}"
             ));
         }
         None
@@ -67,8 +65,8 @@ pub struct Counts {
     pub frames: u64,
     /// Frames sent again.
     pub frames_again: u64,
-    /// Octets sent again.
-    pub octets_again: u64,
+    /// Bytes sent again.
+    pub bytes_again: u64,
     /// Ranges asked for that were never sent.
     pub nak_unsent: u64,
     /// Ranges asked for of which the ring had lost a part or all.
@@ -91,14 +89,14 @@ const _: () = assert!(size_of::<Wanted>() == 16);
 #[derive(Clone, Debug)]
 pub struct Sender {
     ring: Box<[u8]>,
-    frame_octets: usize,
-    /// Number of the next octet to be appended.
+    frame_bytes: usize,
+    /// Number of the next byte to be appended.
     appended: u64,
-    /// Number of the next octet to be cut for the first time.
+    /// Number of the next byte to be cut for the first time.
     cut: u64,
     wanted: VecDeque<Wanted>,
-    /// Octets that wait in `wanted`; at most the ring's size.
-    wanted_octets: u64,
+    /// Bytes that wait in `wanted`; at most the ring's size.
+    wanted_bytes: u64,
     counts: Counts,
 }
 
@@ -112,63 +110,63 @@ impl Sender {
             panic!("{fault}");
         }
         Self {
-            ring: vec![0; limits.ring_octets].into(),
-            frame_octets: limits.frame_octets,
+            ring: vec![0; limits.ring_bytes].into(),
+            frame_bytes: limits.frame_bytes,
             appended: 0,
             cut: 0,
             wanted: VecDeque::with_capacity(MAX_QUEUED),
-            wanted_octets: 0,
+            wanted_bytes: 0,
             counts: Counts::default(),
         }
     }
 
-    /// Appends octets to the stream.
+    /// Appends bytes to the stream.
     ///
     /// Returns `false`, and appends nothing, when the ring cannot hold them beside what waits to be
     /// cut.
     #[inline]
-    pub fn append(&mut self, octets: &[u8]) -> bool {
-        if self.pending() + octets.len() > self.ring.len() {
+    pub fn append(&mut self, bytes: &[u8]) -> bool {
+        if self.pending() + bytes.len() > self.ring.len() {
             return false;
         }
         let at = self.place(self.appended);
-        let head = octets.len().min(self.ring.len() - at);
-        self.ring[at..at + head].copy_from_slice(&octets[..head]);
-        self.ring[..octets.len() - head].copy_from_slice(&octets[head..]);
-        self.appended += octets.len() as u64;
+        let head = bytes.len().min(self.ring.len() - at);
+        self.ring[at..at + head].copy_from_slice(&bytes[..head]);
+        self.ring[..bytes.len() - head].copy_from_slice(&bytes[head..]);
+        self.appended += bytes.len() as u64;
         true
     }
 
-    /// Octets that wait to be cut.
+    /// Bytes that wait to be cut.
     #[inline]
     pub fn pending(&self) -> usize {
         (self.appended - self.cut) as usize
     }
 
-    /// Octets of the frames that [`Sender::emit`] would write behind the packet's header, had it
+    /// Bytes of the frames that [`Sender::emit`] would write behind the packet's header, had it
     /// all the room: at most; fewer when the ring has lost what was asked for.
     #[inline]
-    pub fn wire_octets(&self, flush: bool) -> usize {
+    pub fn wire_bytes(&self, flush: bool) -> usize {
         let again: usize = self.wanted.iter().map(|w| self.wire((w.end - w.first) as usize)).sum();
         let pending = self.pending();
-        let new = if flush { pending } else { pending - pending % self.frame_octets };
+        let new = if flush { pending } else { pending - pending % self.frame_bytes };
         again + self.wire(new)
     }
 
-    fn wire(&self, octets: usize) -> usize {
-        octets + octets.div_ceil(self.frame_octets) * FRAME_HEADER_OCTETS
+    fn wire(&self, bytes: usize) -> usize {
+        bytes + bytes.div_ceil(self.frame_bytes) * FRAME_HEADER_BYTES
     }
 
     /// Queues what a NAK asks for.
-    pub fn serve(&mut self, ranges: impl IntoIterator<Item = OctetRange>) {
+    pub fn serve(&mut self, ranges: impl IntoIterator<Item = ByteRange>) {
         for range in ranges {
             self.want(range);
         }
     }
 
-    fn want(&mut self, range: OctetRange) {
+    fn want(&mut self, range: ByteRange) {
         let first = unwrap_near(range.first, self.cut);
-        let end = first + i64::from(range.octets);
+        let end = first + i64::from(range.bytes);
         if end > self.cut as i64 {
             self.counts.nak_unsent += 1;
             return;
@@ -182,16 +180,16 @@ impl Sender {
         }
         // Both positive: `end` is above `oldest`, `first` is raised to it.
         let (first, end) = ((first.max(oldest as i64)) as u64, end as u64);
-        let octets = end - first;
-        if self.wanted.len() == MAX_QUEUED || self.wanted_octets + octets > self.ring.len() as u64 {
+        let bytes = end - first;
+        if self.wanted.len() == MAX_QUEUED || self.wanted_bytes + bytes > self.ring.len() as u64 {
             self.counts.nak_overflow += 1;
             return;
         }
         self.wanted.push_back(Wanted { first, end });
-        self.wanted_octets += octets;
+        self.wanted_bytes += bytes;
     }
 
-    /// Writes as many frames as fit: first what was asked for, then what is new. Octets that do not
+    /// Writes as many frames as fit: first what was asked for, then what is new. Bytes that do not
     /// fill a frame wait, unless `flush` says to send them in a shorter one. No frame is shortened
     /// to fit.
     #[inline]
@@ -200,14 +198,14 @@ impl Sender {
             return;
         }
         loop {
-            let octets = self.pending().min(self.frame_octets);
-            if octets == 0 || (octets < self.frame_octets && !flush) {
+            let bytes = self.pending().min(self.frame_bytes);
+            if bytes == 0 || (bytes < self.frame_bytes && !flush) {
                 return;
             }
-            if !writer.data(self.cut as u32, self.pieces(self.cut, octets), false) {
+            if !writer.data(self.cut as u32, self.pieces(self.cut, bytes), false) {
                 return;
             }
-            self.cut += octets as u64;
+            self.cut += bytes as u64;
             self.counts.frames += 1;
         }
     }
@@ -215,29 +213,29 @@ impl Sender {
     /// Returns whether everything asked for was written.
     fn emit_again(&mut self, writer: &mut Writer<'_>) -> bool {
         while let Some(mut wanted) = self.wanted.pop_front() {
-            self.wanted_octets -= wanted.end - wanted.first;
+            self.wanted_bytes -= wanted.end - wanted.first;
             let oldest = self.oldest();
             if wanted.first < oldest {
                 self.counts.nak_gone += 1;
                 wanted.first = oldest.min(wanted.end);
             }
             while wanted.first < wanted.end {
-                let octets = ((wanted.end - wanted.first) as usize).min(self.frame_octets);
-                let pieces = self.pieces(wanted.first, octets);
+                let bytes = ((wanted.end - wanted.first) as usize).min(self.frame_bytes);
+                let pieces = self.pieces(wanted.first, bytes);
                 if !writer.data(wanted.first as u32, pieces, true) {
-                    self.wanted_octets += wanted.end - wanted.first;
+                    self.wanted_bytes += wanted.end - wanted.first;
                     self.wanted.push_front(wanted);
                     return false;
                 }
-                wanted.first += octets as u64;
+                wanted.first += bytes as u64;
                 self.counts.frames_again += 1;
-                self.counts.octets_again += octets as u64;
+                self.counts.bytes_again += bytes as u64;
             }
         }
         true
     }
 
-    /// Number of the octet that comes next, for an idle frame.
+    /// Number of the byte that comes next, for an idle frame.
     #[inline]
     pub fn next(&self) -> u32 {
         self.cut as u32
@@ -254,24 +252,24 @@ impl Sender {
         &self.counts
     }
 
-    /// Number of the oldest octet the ring still has.
+    /// Number of the oldest byte the ring still has.
     #[inline]
     fn oldest(&self) -> u64 {
         self.appended.saturating_sub(self.ring.len() as u64)
     }
 
-    /// Where in the ring an octet lies.
+    /// Where in the ring a byte lies.
     #[inline]
     fn place(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)
     }
 
-    /// The octets from a number on, which the ring must have.
+    /// The bytes from a number on, which the ring must have.
     #[inline]
-    fn pieces(&self, first: u64, octets: usize) -> [&[u8]; 2] {
+    fn pieces(&self, first: u64, bytes: usize) -> [&[u8]; 2] {
         let at = self.place(first);
-        let head = octets.min(self.ring.len() - at);
-        [&self.ring[at..at + head], &self.ring[..octets - head]]
+        let head = bytes.min(self.ring.len() - at);
+        [&self.ring[at..at + head], &self.ring[..bytes - head]]
     }
 }
 

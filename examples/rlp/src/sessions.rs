@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sessions of one strand, found by key.
+//! The sessions of one worker, found by key.
 //!
 //! A hash table with open addressing, at most half full, whose cells hold key and place; the states
 //! lie in a list of their own. Nothing is allocated after [`Sessions::new`] but what a state owns.

@@ -4,11 +4,11 @@
 //! Leaves out: everything of a radio but what it does to frames.
 
 use crate::channel::Channel;
-use crate::frame::{self, Fault, MAX_FRAME_OCTETS, MAX_NAK_OCTETS, PACKET_HEADER_OCTETS};
+use crate::frame::{self, Fault, MAX_FRAME_BYTES, MAX_NAK_BYTES, PACKET_HEADER_BYTES};
 use crate::peer::{Peer, Speech};
 
-/// Octets of a packet of the terminal: a NAK and some frames.
-const PACKET_OCTETS: usize = PACKET_HEADER_OCTETS + MAX_NAK_OCTETS + 8 * MAX_FRAME_OCTETS;
+/// Bytes of a packet of the terminal: a NAK and some frames.
+const PACKET_BYTES: usize = PACKET_HEADER_BYTES + MAX_NAK_BYTES + 8 * MAX_FRAME_BYTES;
 
 /// A terminal and the air around it.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Terminal {
 impl Terminal {
     /// A terminal behind a link.
     pub fn new(peer: Peer, down: Channel, up: Channel) -> Self {
-        Self { peer, down, up, packet: vec![0; PACKET_OCTETS].into() }
+        Self { peer, down, up, packet: vec![0; PACKET_BYTES].into() }
     }
 
     /// Sends a packet of the network through the air.
@@ -54,9 +54,9 @@ impl Terminal {
     /// Lets the terminal say what it has to say, into the air.
     pub fn speak(&mut self, now: u64, how: &Speech) {
         let mut how = *how;
-        while let Some(octets) = self.peer.speak(now, &mut self.packet, &how) {
+        while let Some(bytes) = self.peer.speak(now, &mut self.packet, &how) {
             // What was just written is in order.
-            let _ = self.up.send(now, &self.packet[..octets]);
+            let _ = self.up.send(now, &self.packet[..bytes]);
             how.idle = false;
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many octets are given up, by reckoning.
+//! How many bytes are given up, by reckoning.
 //!
-//! Follow one octet. It is given up when its frame is lost and every round fails. A round of `n`
+//! Follow one byte. It is given up when its frame is lost and every round fails. A round of `n`
 //! copies sends `n` NAKs; each that arrives (chance `1 - q`) is answered by a frame of its own,
 //! which arrives with chance `1 - e`. So one copy fails with chance `f = 1 - (1 - q)(1 - e)`, and,
 //! each frame and each NAK having a draw of its own, the round with chance `f^n`. When losses are
@@ -12,10 +12,10 @@
 //! ```
 //!
 //! A NAK that comes twice, with chance `d`, is answered twice; then `f = q + (1 - q) (1 - d + d e)
-//! e`. It holds for the octet whatever frames it shares its fate with, in whatever frames it is
+//! e`. It holds for the byte whatever frames it shares its fate with, in whatever frames it is
 //! sent again: each attempt carries it in one frame.
 //!
-//! When losses come in bursts, `e` depends on the state of the link, and the state when the octet
+//! When losses come in bursts, `e` depends on the state of the link, and the state when the byte
 //! is sent again on the state when it was lost. Write the chance of each state as a row `v`, a tick
 //! as the matrix `T`, and the loss in each state as the diagonal matrix `L`; `R = 1 - L`. With one
 //! new frame per tick:
@@ -32,7 +32,7 @@
 
 use crate::channel::{Burst, Loss};
 
-/// What decides whether an octet is given up.
+/// What decides whether a byte is given up.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheme<'a> {
     /// How frames of the stream are lost.
@@ -66,7 +66,7 @@ fn times_series(row: Row, matrix: &Matrix) -> Row {
     )
 }
 
-/// Chance that an octet is given up. 0 when everything arrives; 1 when nothing of the stream does.
+/// Chance that a byte is given up. 0 when everything arrives; 1 when nothing of the stream does.
 pub fn abort_rate(scheme: &Scheme<'_>) -> f64 {
     let burst = match scheme.loss {
         Loss::Independent(chance) => Burst { worsen: 0.5, recover: 0.5, loss: [chance; 2] },
@@ -100,7 +100,7 @@ pub fn abort_rate(scheme: &Scheme<'_>) -> f64 {
 ///
 /// `rates` are the rates of batches of equal size, each so long that what happens in one says next
 /// to nothing of the next. The band is the expectation and 1.96 standard errors, taken from how the
-/// batches differ, for octets are given up in groups. `frames` is given where whole frames are
+/// batches differ, for bytes are given up in groups. `frames` is given where whole frames are
 /// given up, one regardless of the other, and says how many there were: of fewer than 50 expected,
 /// the band is the central 95 % of a Poisson distribution.
 pub fn band(expected: f64, rates: &[f64], frames: Option<f64>) -> [f64; 2] {

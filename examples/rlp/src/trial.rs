@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A session run from end to end over a link that loses, with every octet compared.
+//! A session run from end to end over a link that loses, with every byte compared.
 //!
 //! Each tick both ends hear what arrives, end their rounds, give out what is ready, append a packet
-//! of their stream and speak. Octet `n` of a stream is a function of `n`, so that what is given out
+//! of their stream and speak. Byte `n` of a stream is a function of `n`, so that what is given out
 //! can be compared without keeping what was sent. When the packets are through, idle frames go on
 //! until both streams are whole.
 
@@ -19,8 +19,8 @@ use std::ops::Range;
 pub struct Trial {
     /// Packets in each direction, one per tick.
     pub packets: u64,
-    /// Octets of the stream in a packet: down to the terminal, up to the network; 0: no stream.
-    pub packet_octets: [usize; 2],
+    /// Bytes of the stream in a packet: down to the terminal, up to the network; 0: no stream.
+    pub packet_bytes: [usize; 2],
     /// Whether each packet goes out at once, its last frame short.
     pub flush: bool,
     /// The senders.
@@ -38,13 +38,13 @@ pub struct Trial {
 /// What came of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Octets appended by the sender.
+    /// Bytes appended by the sender.
     pub sent: u64,
-    /// Octets given out by the receiver, each equal to the one sent in its place.
+    /// Bytes given out by the receiver, each equal to the one sent in its place.
     pub delivered: u64,
-    /// Octets given up by the receiver.
+    /// Bytes given up by the receiver.
     pub aborted: u64,
-    /// Octets given up, by batch.
+    /// Bytes given up, by batch.
     pub batches: Vec<u64>,
     /// Frames on the link.
     pub link: ChannelCounts,
@@ -53,10 +53,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn abort(&mut self, octets: Range<u64>, octets_per_batch: u64) {
-        self.aborted += octets.end - octets.start;
-        for octet in octets {
-            self.batches[(octet / octets_per_batch) as usize] += 1;
+    fn abort(&mut self, bytes: Range<u64>, bytes_per_batch: u64) {
+        self.aborted += bytes.end - bytes.start;
+        for byte in bytes {
+            self.batches[(byte / bytes_per_batch) as usize] += 1;
         }
     }
 }
@@ -64,12 +64,12 @@ impl Outcome {
 /// What must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// An octet given out is not the one sent in its place.
+    /// A byte given out is not the one sent in its place.
     Differs {
         /// Its number.
-        octet: u64,
+        byte: u64,
     },
-    /// Octets given up are not the next of the stream.
+    /// Bytes given up are not the next of the stream.
     Misplaced {
         /// Number of the first.
         first: u64,
@@ -80,9 +80,9 @@ pub enum Failure {
 
 /// Idle ticks after which streams that are not whole are a failure.
 const PATIENCE: u64 = 100_000;
-const PACKET_OCTETS: usize = 16 << 10;
+const PACKET_BYTES: usize = 16 << 10;
 
-/// A stream of octets that can be told from their numbers.
+/// A stream of bytes that can be told from their numbers.
 #[derive(Clone, Copy, Debug)]
 struct Text {
     seed: u64,
@@ -95,10 +95,10 @@ impl Text {
         while !rest.is_empty() {
             let from = (number % 8) as usize;
             let word = self.word(number / 8).to_le_bytes();
-            let octets = rest.len().min(8 - from);
-            let (head, tail) = rest.split_at_mut(octets);
-            head.copy_from_slice(&word[from..from + octets]);
-            (rest, number) = (tail, number + octets as u64);
+            let bytes = rest.len().min(8 - from);
+            let (head, tail) = rest.split_at_mut(bytes);
+            head.copy_from_slice(&word[from..from + bytes]);
+            (rest, number) = (tail, number + bytes as u64);
         }
     }
 
@@ -111,47 +111,47 @@ impl Text {
 /// One direction: what was appended, and what was given out so far.
 struct Stream {
     text: Text,
-    packet_octets: usize,
-    octets_per_batch: u64,
+    packet_bytes: usize,
+    bytes_per_batch: u64,
     outcome: Outcome,
     buffer: Vec<u8>,
 }
 
 impl Stream {
     fn new(trial: &Trial, direction: usize) -> Self {
-        let packet_octets = trial.packet_octets[direction];
-        let octets = trial.packets * packet_octets as u64;
+        let packet_bytes = trial.packet_bytes[direction];
+        let bytes = trial.packets * packet_bytes as u64;
         Self {
             text: Text { seed: trial.seed.wrapping_add(direction as u64) },
-            packet_octets,
-            octets_per_batch: octets.div_ceil(trial.batches as u64).max(1),
+            packet_bytes,
+            bytes_per_batch: bytes.div_ceil(trial.batches as u64).max(1),
             outcome: Outcome { batches: vec![0; trial.batches], ..Outcome::default() },
-            buffer: vec![0; 2 * PACKET_OCTETS],
+            buffer: vec![0; 2 * PACKET_BYTES],
         }
     }
 
     fn append(&mut self, peer: &mut Peer) {
-        let packet = &mut self.buffer[..self.packet_octets];
+        let packet = &mut self.buffer[..self.packet_bytes];
         self.text.fill(self.outcome.sent, packet);
         if peer.sender.append(packet) {
-            self.outcome.sent += self.packet_octets as u64;
+            self.outcome.sent += self.packet_bytes as u64;
         }
     }
 
     fn take(&mut self, peer: &mut Peer) -> Result<(), Failure> {
-        let (out, wanted) = self.buffer.split_at_mut(PACKET_OCTETS);
+        let (out, wanted) = self.buffer.split_at_mut(PACKET_BYTES);
         loop {
             let next = self.outcome.delivered + self.outcome.aborted;
             match peer.receiver.take(out) {
-                Taken::Octets(octets) => {
-                    self.text.fill(next, &mut wanted[..octets]);
-                    if let Some(at) = (0..octets).find(|&at| out[at] != wanted[at]) {
-                        return Err(Failure::Differs { octet: next + at as u64 });
+                Taken::Bytes(bytes) => {
+                    self.text.fill(next, &mut wanted[..bytes]);
+                    if let Some(at) = (0..bytes).find(|&at| out[at] != wanted[at]) {
+                        return Err(Failure::Differs { byte: next + at as u64 });
                     }
-                    self.outcome.delivered += octets as u64;
+                    self.outcome.delivered += bytes as u64;
                 }
-                Taken::Aborted { first, octets } if first == next => {
-                    self.outcome.abort(first..first + octets, self.octets_per_batch);
+                Taken::Aborted { first, bytes } if first == next => {
+                    self.outcome.abort(first..first + bytes, self.bytes_per_batch);
                 }
                 Taken::Aborted { first, .. } => return Err(Failure::Misplaced { first }),
                 Taken::Nothing => return Ok(()),
@@ -180,7 +180,7 @@ impl Run {
             network: peer(),
             terminal: Terminal::new(peer(), down, up),
             streams: [0, 1].map(|direction| Stream::new(trial, direction)),
-            packet: vec![0; PACKET_OCTETS],
+            packet: vec![0; PACKET_BYTES],
         }
     }
 
@@ -202,9 +202,9 @@ impl Run {
             up.append(&mut terminal.peer);
         }
         let mut down_how = *how;
-        while let Some(octets) = network.speak(now, packet, &down_how) {
+        while let Some(bytes) = network.speak(now, packet, &down_how) {
             // What was just written is in order.
-            let _ = terminal.send(now, &packet[..octets]);
+            let _ = terminal.send(now, &packet[..bytes]);
             down_how.idle = false;
         }
         terminal.speak(now, how);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which packets of a bearer are new, by their GRE sequence numbers (RFC 2890, 2.2).
 //!
-//! A stream of octets cannot take a packet later than the one behind it, so only packets beyond the
+//! A stream of bytes cannot take a packet later than the one behind it, so only packets beyond the
 //! highest number seen are let through; what comes again and what comes late is told apart by a
 //! bitmap of the last 64. A number far from the highest, either way, is first taken for damage;
 //! when the next packet continues it, the peer has started anew and is followed. One that starts

@@ -25,24 +25,24 @@ const BURST: Loss = Loss::GilbertElliott(Burst { worsen: 0.01, recover: 0.1, los
 
 /// A ring that reaches back for 448 packets: longer than all rounds of these tests, and than as
 /// many rounds as ever fail in a row.
-const RING_OCTETS: usize = 128 << 10;
+const RING_BYTES: usize = 128 << 10;
 
 fn trial(down: Weather, rounds: Rounds) -> Trial {
     Trial {
         packets: PACKETS,
-        packet_octets: [292, 292],
+        packet_bytes: [292, 292],
         flush: false,
-        sends: sender::Limits { ring_octets: RING_OCTETS, ..sender::Limits::default() },
-        receives: receiver::Limits { ring_octets: RING_OCTETS, rounds, timer_ticks: TIMER_TICKS },
+        sends: sender::Limits { ring_bytes: RING_BYTES, ..sender::Limits::default() },
+        receives: receiver::Limits { ring_bytes: RING_BYTES, rounds, timer_ticks: TIMER_TICKS },
         weather: [down; 2],
         batches: 100,
         seed: 1,
     }
 }
 
-/// Runs it, compares every octet, and returns what came of the way down.
+/// Runs it, compares every byte, and returns what came of the way down.
 fn run(trial: &Trial) -> Outcome {
-    let outcomes = trial.run().expect("every octet is accounted for");
+    let outcomes = trial.run().expect("every byte is accounted for");
     for outcome in &outcomes {
         assert_eq!(outcome.sent, trial.packets * 292);
         assert_eq!(outcome.delivered + outcome.aborted, outcome.sent);
@@ -53,12 +53,12 @@ fn run(trial: &Trial) -> Outcome {
 
 /// Whether the share given up lies where 99.99 % of runs would have it: a test that runs often must
 /// fail for a reason. The band of `theory` is of 95 %.
-fn expect_rate(outcome: &Outcome, scheme: &Scheme<'_>, frame_octets: Option<f64>) {
+fn expect_rate(outcome: &Outcome, scheme: &Scheme<'_>, frame_bytes: Option<f64>) {
     let sent = outcome.sent as f64;
     let size = sent / outcome.batches.len() as f64;
-    let rates: Vec<f64> = outcome.batches.iter().map(|&octets| octets as f64 / size).collect();
+    let rates: Vec<f64> = outcome.batches.iter().map(|&bytes| bytes as f64 / size).collect();
     let (rate, expected) = (outcome.aborted as f64 / sent, abort_rate(scheme));
-    let [low, high] = band(expected, &rates, frame_octets.map(|octets| sent / octets));
+    let [low, high] = band(expected, &rates, frame_bytes.map(|bytes| sent / bytes));
     let [low, high] = [low, high].map(|end| expected + 2.0 * (end - expected));
     assert!((low..=high).contains(&rate), "{rate} is not in {low}..{high}: {scheme:?}");
 }
@@ -84,7 +84,7 @@ fn bursts_give_up_as_reckoned() {
         let rounds = Rounds::new(copies).expect("few rounds");
         let mut trial = trial(Weather::losing(BURST, DELAY_TICKS), rounds);
         // One frame per tick, as the reckoning supposes.
-        (trial.flush, trial.sends.frame_octets) = (true, 1024);
+        (trial.flush, trial.sends.frame_bytes) = (true, 1024);
         trial.weather[1].loss = Loss::Independent(0.05);
         let scheme = Scheme { loss: BURST, nak_loss: 0.05, copies, ..SCHEME };
         expect_rate(&run(&trial), &scheme, None);
@@ -119,8 +119,8 @@ fn a_ring_too_short_for_the_rounds_gives_up_and_says_so() {
     let weather = Weather::losing(Loss::Independent(0.2), DELAY_TICKS);
     let mut trial = trial(weather, Rounds::UNLIMITED);
     // 28 packets: two rounds, and the third no more.
-    trial.sends = sender::Limits { frame_octets: 100, ring_octets: 8 << 10 };
-    trial.receives.ring_octets = 8 << 10;
+    trial.sends = sender::Limits { frame_bytes: 100, ring_bytes: 8 << 10 };
+    trial.receives.ring_bytes = 8 << 10;
     assert!(run(&trial).aborted > 0);
 }
 
@@ -131,7 +131,7 @@ fn a_link_that_is_away_for_long_is_survived() {
     for rounds in [Rounds::UNLIMITED, Rounds::new(&[1, 2, 3]).expect("few rounds")] {
         let mut trial = trial(weather, rounds);
         // 56 packets, and the link is away for 100 ticks on average.
-        (trial.sends.ring_octets, trial.receives.ring_octets) = (16 << 10, 16 << 10);
+        (trial.sends.ring_bytes, trial.receives.ring_bytes) = (16 << 10, 16 << 10);
         let outcome = run(&trial);
         assert!(outcome.aborted > 0, "what the sender's ring has lost is gone");
         assert!(outcome.delivered > outcome.sent / 2);

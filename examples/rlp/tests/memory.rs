@@ -4,8 +4,8 @@
 use linerate_rlp::app::EXTENSION;
 use linerate_stage_api::BuildContext;
 
-/// Data of this process, in octets of address space, touched or not.
-fn data_octets() -> Option<u64> {
+/// Data of this process, in bytes of address space, touched or not.
+fn data_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmData:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
@@ -19,13 +19,13 @@ fn a_session_takes_at_most_64_kib() {
     let path = EXTENSION.read(text, "test").expect("a path");
     let used = &path.stages[0];
     let kind = EXTENSION.stage("RLP").expect("the kind");
-    let Some(before) = data_octets() else {
+    let Some(before) = data_bytes() else {
         println!("SKIP: the kernel does not tell what memory a process has");
         return;
     };
     let context = BuildContext { replica: 0, replicas: 1 };
     let stage = (kind.build)(&used.params, &context).expect("sound parameters");
-    let octets = (data_octets().expect("as before") - before) / SESSIONS;
+    let bytes = (data_bytes().expect("as before") - before) / SESSIONS;
     drop(stage);
-    assert!((32 << 10..=64 << 10).contains(&octets), "{octets} octets");
+    assert!((32 << 10..=64 << 10).contains(&bytes), "{bytes} bytes");
 }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// One size of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Octets of the chain.
+    /// Bytes of the chain.
     pub bytes: u64,
     /// ns per load, one of each pass.
     pub passes: Vec<f64>,
@@ -25,7 +25,7 @@ pub(crate) type Parts = [f64; Noise::CLASSES];
 const WINDOWS: usize = 5;
 
 /// A curve whose noiseless times `chase` tells: given the machine and the places of its stretches
-/// in a pass, a function of the octets of a chain.
+/// in a pass, a function of the bytes of a chain.
 pub(crate) fn curve<'a, Chase, Time>(
     places: &'a [Pass],
     bytes: &[u64],
@@ -79,7 +79,7 @@ fn random_frames(stretches: usize, seed: u64) -> Vec<u64> {
     (0..stretches).map(|_| rng.u64(0..1 << 32)).collect()
 }
 
-/// So many passes over chains of up to `longest` octets. The beginning of a pass does not depend on
+/// So many passes over chains of up to `longest` bytes. The beginning of a pass does not depend on
 /// its length.
 pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) -> Vec<Pass> {
     let pass = |number| {

@@ -27,7 +27,7 @@ mod trace;
 pub use analytic::analytic;
 pub use curve::Point;
 pub use machine::{
-    Cache, Inclusion, Index, LINE_BYTES, Machine, Moves, Policy, Tlb, TrueTier, Truth,
+    Cache, Inclusion, Index, LINE_BYTES, Machine, Moves, Policy, Tlb, TrueLevel, Truth,
 };
 pub use noise::Noise;
 pub use set::hit_rate;

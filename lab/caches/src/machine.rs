@@ -4,7 +4,7 @@
 use crate::curve::mix;
 use fastrand::Rng;
 
-/// Octets of a cache line.
+/// Bytes of a cache line.
 pub const LINE_BYTES: u64 = 64;
 
 /// Which line of a set makes room.
@@ -42,7 +42,7 @@ pub enum Inclusion {
 /// A cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cache {
-    /// Octets.
+    /// Bytes.
     pub size_bytes: u64,
     /// Lines of a set.
     pub ways: u32,
@@ -90,22 +90,22 @@ pub struct Machine {
     pub memory_ns: f64,
     /// Nearest first.
     pub tlb: Vec<Tlb>,
-    /// Octets that an entry of the translation buffer covers.
+    /// Bytes that an entry of the translation buffer covers.
     pub page_bytes: u64,
-    /// Octets of virtual memory that lie contiguous in physical memory, at least.
+    /// Bytes of virtual memory that lie contiguous in physical memory, at least.
     pub contiguous_bytes: u64,
     /// What changes from pass to pass; `None` where nothing does.
     pub moves: Option<Moves>,
 }
 
-/// A tier that a detector should find.
+/// A level that a detector should find.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TrueTier {
-    /// Octets up to which chains stay in it; `None` for memory.
+pub struct TrueLevel {
+    /// Bytes up to which chains stay in it; `None` for memory.
     pub size_bytes: Option<u64>,
     /// Time of a load, translation at hand, in ns.
     pub latency_ns: f64,
-    /// The same for the largest chain of the tier, whose pages the translation buffer may miss,
+    /// The same for the largest chain of the level, whose pages the translation buffer may miss,
     /// each once in as many loads as a page has lines.
     pub latency_high_ns: f64,
     /// Whether size or latency differ from pass to pass.
@@ -116,21 +116,21 @@ pub struct TrueTier {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
     /// Nearest first; the last is memory.
-    pub tiers: Vec<TrueTier>,
+    pub levels: Vec<TrueLevel>,
 }
 
 impl Truth {
     /// Sizes of neighbours whose ratio is less than `resolution`, smaller first: to be reported
     /// unresolved.
     pub fn too_close(&self, resolution: f64) -> Vec<(u64, u64)> {
-        let sizes: Vec<u64> = self.tiers.iter().filter_map(|tier| tier.size_bytes).collect();
+        let sizes: Vec<u64> = self.levels.iter().filter_map(|level| level.size_bytes).collect();
         let close = |pair: &&[u64]| (pair[1] as f64) < pair[0] as f64 * resolution;
         sizes.windows(2).filter(close).map(|pair| (pair[0], pair[1])).collect()
     }
 }
 
 impl Machine {
-    /// Octets that a chain may have to stay within the caches up to this one: its own size, and as
+    /// Bytes that a chain may have to stay within the caches up to this one: its own size, and as
     /// a victim cache also the reach of the one before.
     pub fn reach_bytes(&self, cache: usize) -> u64 {
         let own = self.caches[cache].size_bytes;
@@ -151,28 +151,28 @@ impl Machine {
 
     /// What a detector should say of a curve that ends at `max_bytes`.
     pub fn truth(&self, max_bytes: u64) -> Truth {
-        let tier = |cache: usize| {
+        let level = |cache: usize| {
             let size_bytes = self.reach_bytes(cache);
             let latency_ns = self.caches[cache].latency_ns;
             let last = cache + 1 == self.caches.len();
-            TrueTier {
+            TrueLevel {
                 size_bytes: Some(size_bytes),
                 latency_ns,
                 latency_high_ns: latency_ns + self.translation_ns(size_bytes),
                 moved: last && matches!(self.moves, Some(Moves::LastCache(_))),
             }
         };
-        let mut tiers: Vec<_> = (0..self.caches.len()).map(tier).collect();
-        tiers.push(TrueTier {
+        let mut levels: Vec<_> = (0..self.caches.len()).map(level).collect();
+        levels.push(TrueLevel {
             size_bytes: None,
             latency_ns: self.memory_ns,
             latency_high_ns: self.memory_ns + self.translation_ns(max_bytes),
             moved: matches!(self.moves, Some(Moves::Memory(_))),
         });
-        Truth { tiers }
+        Truth { levels }
     }
 
-    /// Octets of a chain long enough to show memory itself: four times the reach of the caches, and
+    /// Bytes of a chain long enough to show memory itself: four times the reach of the caches, and
     /// 64 MiB at least.
     pub fn enough_bytes(&self) -> u64 {
         let reach = self.caches.len().checked_sub(1).map_or(0, |last| self.reach_bytes(last));
@@ -192,7 +192,7 @@ impl Machine {
         }
     }
 
-    /// A machine such as there are: two to four tiers before memory is counted, of the sizes,
+    /// A machine such as there are: two to four levels before memory is counted, of the sizes,
     /// latencies, and kinds that processors from phones to servers have.
     pub fn random(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);

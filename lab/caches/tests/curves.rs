@@ -78,7 +78,7 @@ fn a_victim_cache_adds_its_size_by_hand() {
     assert_eq!(machine.reach_bytes(1), 8 * KIB);
     for (bytes, expected) in [(4 * KIB, 1.0), (8 * KIB, 4.0), (8 * KIB + LINE_BYTES, 100.0)] {
         let points = trace(&machine, &[bytes], 1, &Noise::none(), 0);
-        assert_eq!(points[0].passes, [expected], "{bytes} octets");
+        assert_eq!(points[0].passes, [expected], "{bytes} bytes");
     }
     let points = analytic(&machine, &[6 * KIB, 16 * KIB], 1, &Noise::none(), 0);
     assert_eq!((points[0].passes[0], points[1].passes[0]), (4.0, 100.0));
@@ -101,7 +101,7 @@ fn both_ways_agree() {
         let computed = analytic(&machine, &sizes, 4, &Noise::none(), 1);
         let simulated = trace(&machine, &sizes, 4, &Noise::none(), 1);
         for (computed, simulated) in computed.iter().zip(&simulated) {
-            let of = format!("{policy:?} {index:?} {last:?} {} octets", computed.bytes);
+            let of = format!("{policy:?} {index:?} {last:?} {} bytes", computed.bytes);
             assert_near(mean(computed), mean(simulated), 0.16, &of);
         }
     }
@@ -166,7 +166,7 @@ fn translation_misses_once_per_page() {
     let points = analytic(&machine, &[16 * KIB, 32 * KIB], 1, &Noise::none(), 0);
     assert_eq!((points[0].passes[0], points[1].passes[0]), (1.0, 1.125));
     let truth = machine.truth(1 << 20);
-    assert_eq!((truth.tiers[0].latency_ns, truth.tiers[0].latency_high_ns), (1.0, 1.125));
+    assert_eq!((truth.levels[0].latency_ns, truth.levels[0].latency_high_ns), (1.0, 1.125));
 }
 
 /// What is drawn can be built: whole sets, sizes and latencies that rise, ways that fit the policy.
@@ -183,11 +183,14 @@ fn machines_are_sound() {
             assert!(!is_by_bits || cache.sets().is_power_of_two(), "{machine:?}");
         }
         let truth = machine.truth(machine.enough_bytes());
-        let mut pairs = truth.tiers.windows(2);
+        let mut pairs = truth.levels.windows(2);
         assert!(pairs.all(|pair| pair[0].latency_ns < pair[1].latency_ns), "{machine:?}");
-        assert!(truth.tiers.iter().filter_map(|tier| tier.size_bytes).is_sorted(), "{machine:?}");
+        assert!(
+            truth.levels.iter().filter_map(|level| level.size_bytes).is_sorted(),
+            "{machine:?}"
+        );
         close += usize::from(!truth.too_close(2.0).is_empty());
-        moving += usize::from(truth.tiers.iter().any(|tier| tier.moved));
+        moving += usize::from(truth.levels.iter().any(|level| level.moved));
     }
     // Enough of both to try a detector on, and few enough to be the exception.
     assert!((20..400).contains(&close) && (40..400).contains(&moving), "{close} {moving}");

@@ -4,19 +4,19 @@
  * arithmetic on sums that a protocol stack needs around them.
  *
  * A sum is a uint32_t, congruent modulo 65535 to the sum of the 16-bit words added so far, taken in
- * the byte order of the machine; an odd last octet counts as if a zero octet followed it. Ones'
- * complement addition commutes with swapping the octets of every word (RFC 1071, 2B), so no octet
+ * the byte order of the machine; an odd last byte counts as if a zero byte followed it. Ones'
+ * complement addition commutes with swapping the bytes of every word (RFC 1071, 2B), so no byte
  * is ever swapped on the way: store the folded, complemented sum with a 16-bit store of the
  * machine's own order and the packet is right on every machine.
  *
- * Two routines may return different sums of the same octets. They agree after lr_csum_fold: sums
- * are only ever compared folded. A sum is 0 only if all octets and the initial sum were 0; hence the
+ * Two routines may return different sums of the same bytes. They agree after lr_csum_fold: sums
+ * are only ever compared folded. A sum is 0 only if all bytes and the initial sum were 0; hence the
  * folded sum of anything else that is a multiple of 65535 is 0xffff, never 0.
  *
- * Lengths are in octets and may be anything a size_t holds, 0 included; no alignment is required.
- * Exactly the octets named are read; none beside them, not even within the same word or cache line.
+ * Lengths are in bytes and may be anything a size_t holds, 0 included; no alignment is required.
+ * Exactly the bytes named are read; none beside them, not even within the same word or cache line.
  * The one exception is AltiVec, whose loads are of aligned vectors: its variant may load, and
- * discards, what else stands in the aligned 16 octets around a named one, which is in the same page.
+ * discards, what else stands in the aligned 16 bytes around a named one, which is in the same page.
  * The memory must be ordinary cacheable memory; an address that cannot be accessed faults as in any
  * code (fault.h has copies that survive that).
  * The functions keep no state but which variant was selected (variant.h), may be called from any
@@ -33,25 +33,25 @@ extern "C" {
 #endif
 
 /*
- * Adds the octets of src to sum and returns the sum. src may be null if octets is 0.
+ * Adds the bytes of src to sum and returns the sum. src may be null if bytes is 0.
  */
-uint32_t lr_csum_partial(const void *src, size_t octets, uint32_t sum);
+uint32_t lr_csum_partial(const void *src, size_t bytes, uint32_t sum);
 
 /*
- * Copies octets from src to dst and returns what lr_csum_partial(src, octets, sum) would have.
- * The two ranges must not overlap; exactly the named octets of dst are written, some of them
- * perhaps twice. Either pointer may be null if octets is 0.
+ * Copies bytes from src to dst and returns what lr_csum_partial(src, bytes, sum) would have.
+ * The two ranges must not overlap; exactly the named bytes of dst are written, some of them
+ * perhaps twice. Either pointer may be null if bytes is 0.
  */
-uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t octets, uint32_t sum);
+uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t sum);
 
 /*
  * The specification, in the interface of the white paper "Enhanced TCP/IP Performance with
- * AltiVec", figure 1, with a length of any size: adds the octets to sum and returns the complement
- * of the folded result. byte_swap says where an odd last octet goes: 0 puts it into the low half of
+ * AltiVec", figure 1, with a length of any size: adds the bytes to sum and returns the complement
+ * of the folded result. byte_swap says where an odd last byte goes: 0 puts it into the low half of
  * its word, which is right on little-endian machines, anything else into the high half, which is
- * right on big-endian ones. Two octets per step: use it to check, not to work.
+ * right on big-endian ones. Two bytes per step: use it to check, not to work.
  */
-uint16_t lr_checksum16(const void *src, size_t octets, uint32_t sum, int byte_swap);
+uint16_t lr_checksum16(const void *src, size_t bytes, uint32_t sum, int byte_swap);
 
 /* What byte_swap of lr_checksum16 must be on this machine for the sum of RFC 1071. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -71,7 +71,7 @@ static inline uint16_t lr_csum_fold(uint32_t sum)
 	return (uint16_t)((sum >> 16) + (sum & 0xffff));
 }
 
-/* Adds two sums whose octets both began at even offsets of the same message. */
+/* Adds two sums whose bytes both began at even offsets of the same message. */
 static inline uint32_t lr_csum_add(uint32_t a, uint32_t b)
 {
 	a += b;
@@ -80,7 +80,7 @@ static inline uint32_t lr_csum_add(uint32_t a, uint32_t b)
 
 /*
  * Joins the sum of a fragment to the sum of what stood before it. offset is where in the message
- * the fragment begins, in octets: behind an odd number of octets its own octets fall into the other
+ * the fragment begins, in bytes: behind an odd number of bytes its own bytes fall into the other
  * halves of their words. Only the parity of offset matters.
  *
  * Rotating by 8 multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.
@@ -135,7 +135,7 @@ static inline uint16_t lr_csum_update32(uint16_t checksum, uint32_t before, uint
 }
 
 /*
- * Four octets from anywhere, in the byte order of the machine. By a packed structure and not by
+ * Four bytes from anywhere, in the byte order of the machine. By a packed structure and not by
  * memcpy, which compilers call on machines that load aligned words only.
  */
 struct lr_word32 {
@@ -170,7 +170,7 @@ static inline uint32_t lr_from_network(uint32_t number)
 
 /*
  * Adds a short header of so many 32-bit words, inline and without vector registers: for headers of
- * 20 to 60 octets, in particular just written ones. A wide load of octets that are still on their
+ * 20 to 60 bytes, in particular just written ones. A wide load of bytes that are still on their
  * way from narrower stores waits until those have reached the cache; these loads do not.
  */
 static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t sum)
@@ -191,22 +191,22 @@ static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t su
 
 /*
  * The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). addresses points
- * at the eight octets of source and destination as they stand in the header; octets is the length
+ * at the eight bytes of source and destination as they stand in the header; bytes is the length
  * of the segment with its header.
  */
-static inline uint32_t lr_csum_pseudo_ipv4(const void *addresses, uint8_t protocol, uint16_t octets)
+static inline uint32_t lr_csum_pseudo_ipv4(const void *addresses, uint8_t protocol, uint16_t bytes)
 {
-	return lr_csum_header(addresses, 2, lr_from_network((uint32_t)protocol + octets));
+	return lr_csum_header(addresses, 2, lr_from_network((uint32_t)protocol + bytes));
 }
 
 /*
- * The same over IPv6 (RFC 8200, 8.1). addresses points at the 32 octets of source and final
- * destination; octets is the upper-layer packet length, next_header that of the upper layer.
+ * The same over IPv6 (RFC 8200, 8.1). addresses points at the 32 bytes of source and final
+ * destination; bytes is the upper-layer packet length, next_header that of the upper layer.
  */
 static inline uint32_t lr_csum_pseudo_ipv6(const void *addresses, uint8_t next_header,
-					   uint32_t octets)
+					   uint32_t bytes)
 {
-	const uint32_t length = lr_csum_header(addresses, 8, lr_from_network(octets));
+	const uint32_t length = lr_csum_header(addresses, 8, lr_from_network(bytes));
 	return lr_csum_add(length, lr_from_network(next_header));
 }
 

@@ -2,8 +2,8 @@
 /*
  * Copying and filling buffers of packet size.
  *
- * Lengths are in octets and may be anything a size_t holds, 0 included; no alignment is required,
- * and pointers may be null if the length is 0. Exactly the named octets are read and written, some
+ * Lengths are in bytes and may be anything a size_t holds, 0 included; no alignment is required,
+ * and pointers may be null if the length is 0. Exactly the named bytes are read and written, some
  * of them perhaps twice; AltiVec loads by aligned vectors (checksum.h). Any number of threads may
  * call at once. The memory must be ordinary cacheable memory: variants use vector stores, and copies
  * of many megabytes non-temporal ones, ordered before the return by a store fence. There is no error
@@ -20,11 +20,11 @@
 extern "C" {
 #endif
 
-/* Copies octets from src to dst and returns dst. The two ranges must not overlap. */
-void *lr_copy(void *dst, const void *src, size_t octets);
+/* Copies bytes from src to dst and returns dst. The two ranges must not overlap. */
+void *lr_copy(void *dst, const void *src, size_t bytes);
 
-/* Sets octets at dst to value and returns dst. */
-void *lr_fill(void *dst, uint8_t value, size_t octets);
+/* Sets bytes at dst to value and returns dst. */
+void *lr_fill(void *dst, uint8_t value, size_t bytes);
 
 #ifdef __cplusplus
 }

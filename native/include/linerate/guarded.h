@@ -2,7 +2,7 @@
 /*
  * The kernels for callers who may not always use vectors: each takes the registers by the rules of
  * vector_context.h, whose header says who may call which way, or else does its work without. Of few
- * octets it is always done without.
+ * bytes it is always done without.
  *
  *	unit	the registers of this processor
  *	nest	null: as lr_vec_enter does; else as lr_vec_nest does, by a handler that ends before
@@ -27,13 +27,13 @@ extern "C" {
 #endif
 
 uint32_t lr_guarded_csum_partial(struct lr_vec_unit *unit, struct lr_vec_nest *nest,
-				 const void *src, size_t octets, uint32_t sum);
+				 const void *src, size_t bytes, uint32_t sum);
 uint32_t lr_guarded_copy_csum_partial(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst,
-				      const void *src, size_t octets, uint32_t sum);
+				      const void *src, size_t bytes, uint32_t sum);
 void *lr_guarded_copy(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst,
-		      const void *src, size_t octets);
+		      const void *src, size_t bytes);
 void *lr_guarded_fill(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst, uint8_t value,
-		      size_t octets);
+		      size_t bytes);
 
 #ifdef __cplusplus
 }

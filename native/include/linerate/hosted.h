@@ -10,7 +10,7 @@
  * the same stack, with the same signals blocked; SA_RESETHAND resets; without a handler the
  * process ends as it would have, or ignores a signal that can be ignored. What differs:
  *   - where a copy faults outside of all ranges, the instruction that the action sees at fault
- *     accesses a single octet;
+ *     accesses a single byte;
  *   - a signal that was sent and is ignored may interrupt a call that waits (EINTR);
  *   - a fault that is to end the process does so by happening again: if another thread has
  *     repaired it in between, the process goes on, without our handlers.
@@ -49,9 +49,9 @@ int lr_fault_install(void);
 int lr_fault_uninstall(void);
 
 /*
- * From now on copies survive faults at the octets from first on, whether or not handlers are
+ * From now on copies survive faults at the bytes from first on, whether or not handlers are
  * installed yet. Ranges may overlap, and the same one may be registered many times. 0, or
- *   EINVAL  no octets, or more than there are addresses from first on
+ *   EINVAL  no bytes, or more than there are addresses from first on
  *   ENOMEM  no memory to remember the range in
  *
  * Thread-safe, also while others copy and fault. Not for signal handlers. Every fault of a copy
@@ -59,13 +59,13 @@ int lr_fault_uninstall(void);
  *
  * On AArch64 give addresses without a tag, as the system reports them.
  */
-int lr_fault_register(const void *first, size_t octets);
+int lr_fault_register(const void *first, size_t bytes);
 
 /*
  * Takes back one registration of exactly this range. 0, or ENOENT if there is none. A copy that
  * faulted before the return may still survive after it. Threads as for lr_fault_register.
  */
-int lr_fault_unregister(const void *first, size_t octets);
+int lr_fault_unregister(const void *first, size_t bytes);
 
 #ifdef __cplusplus
 }

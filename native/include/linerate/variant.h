@@ -43,10 +43,10 @@ struct lr_variant {
 	/* Which functions are selected, by LR_CSUM and so on, if no later variant takes their place. */
 	unsigned preferred;
 	/* As lr_csum_partial, lr_copy_csum_partial, lr_copy and lr_fill. */
-	uint32_t (*csum_partial)(const void *src, size_t octets, uint32_t sum);
-	uint32_t (*copy_csum_partial)(void *dst, const void *src, size_t octets, uint32_t sum);
-	void *(*copy)(void *dst, const void *src, size_t octets);
-	void *(*fill)(void *dst, uint8_t value, size_t octets);
+	uint32_t (*csum_partial)(const void *src, size_t bytes, uint32_t sum);
+	uint32_t (*copy_csum_partial)(void *dst, const void *src, size_t bytes, uint32_t sum);
+	void *(*copy)(void *dst, const void *src, size_t bytes);
+	void *(*fill)(void *dst, uint8_t value, size_t bytes);
 };
 
 /* What lr_processor_tell is told. */

@@ -56,31 +56,31 @@
 #if defined(__powerpc__) && !defined(__SPE__)
 #define LR_VEC 1
 #define LR_VEC_ALIGNMENT 16
-/* 32 vectors, VSCR, VRSAVE and what is left of its 16 octets. */
-#define LR_VEC_AREA_OCTETS (34 * 16)
+/* 32 vectors, VSCR, VRSAVE and what is left of its 16 bytes. */
+#define LR_VEC_AREA_BYTES (34 * 16)
 #elif defined(__x86_64__)
 #define LR_VEC 1
 #define LR_VEC_ALIGNMENT 64
 /* The standard form of XSAVE up to the registers ZMM16 to ZMM31 (Intel SDM volume 1, 13.4). */
-#define LR_VEC_AREA_OCTETS 2688
+#define LR_VEC_AREA_BYTES 2688
 #elif defined(__aarch64__)
 #define LR_VEC 1
 #define LR_VEC_ALIGNMENT 16
 /*
- * The octets of the longest vector of SVE among the processors this will run on, 16 where there is
+ * The bytes of the longest vector of SVE among the processors this will run on, 16 where there is
  * none: it makes the area smaller, and must be the same in everything that is linked together. A
  * processor whose vectors are longer is refused by lr_vec_nest.
  */
-#ifndef LR_VEC_SVE_OCTETS
-#define LR_VEC_SVE_OCTETS 256
+#ifndef LR_VEC_SVE_BYTES
+#define LR_VEC_SVE_BYTES 256
 #endif
-/* FPCR and FPSR; 32 vectors; 16 predicates and FFR, of one bit for each octet. */
-#define LR_VEC_AREA_OCTETS (16 + 32 * LR_VEC_SVE_OCTETS + 17 * LR_VEC_SVE_OCTETS / 8 + 14)
+/* FPCR and FPSR; 32 vectors; 16 predicates and FFR, of one bit for each byte. */
+#define LR_VEC_AREA_BYTES (16 + 32 * LR_VEC_SVE_BYTES + 17 * LR_VEC_SVE_BYTES / 8 + 14)
 #elif defined(__arm__) && __ARM_ARCH >= 7
 #define LR_VEC 1
 #define LR_VEC_ALIGNMENT 8
-/* 32 registers of 8 octets, FPSCR and as much again. */
-#define LR_VEC_AREA_OCTETS (32 * 8 + 8)
+/* 32 registers of 8 bytes, FPSCR and as much again. */
+#define LR_VEC_AREA_BYTES (32 * 8 + 8)
 #else
 #define LR_VEC 0
 #endif
@@ -101,7 +101,7 @@ extern "C" {
 
 /* Room for all vector registers. */
 struct lr_vec_area {
-	uint8_t octets[LR_VEC_AREA_OCTETS];
+	uint8_t bytes[LR_VEC_AREA_BYTES];
 } __attribute__((aligned(LR_VEC_ALIGNMENT)));
 
 /* The vector registers of one processor. All zero: nobody's. */
@@ -127,7 +127,7 @@ struct lr_vec_task {
 
 /*
  * Saves all vector registers. 1; or 0 if the area is too small for those of this processor (see
- * LR_VEC_SVE_OCTETS), and then nothing was done. The registers keep their values.
+ * LR_VEC_SVE_BYTES), and then nothing was done. The registers keep their values.
  */
 int lr_vec_save(struct lr_vec_area *area);
 
@@ -242,7 +242,7 @@ static inline void lr_vec_task_leave(struct lr_vec_unit *unit, struct lr_vec_tas
  * For a scheduler, whenever the processor goes from one task to another, on whatever stack, before
  * to runs; either may be null: a task without vectors. It is not called again before it returns, but
  * handlers that nest may come anywhere in it: hence a task owns the registers before they are filled.
- * 1; or 0 if lr_vec_save answers so, which no processor does whose vectors fit LR_VEC_SVE_OCTETS.
+ * 1; or 0 if lr_vec_save answers so, which no processor does whose vectors fit LR_VEC_SVE_BYTES.
  *
  * What a task left in the registers stays there, if nobody owned them meanwhile.
  */

@@ -3,14 +3,14 @@
  * 64-bit machines that load and store aligned words only, and have no addition of 64 bits with carry:
  * SPARC V9, RISC-V. No vector registers, no assembly.
  *
- * The first octets go apart until the source is aligned; the rest is a fragment then, which may begin
+ * The first bytes go apart until the source is aligned; the rest is a fragment then, which may begin
  * at an odd offset. A word costs a load and three instructions: two sums are kept, of the words
  * modulo 2^64 and of their upper halves, which tell apart what the lower halves add up to:
  *
  *	all += word;  high += word >> 32
- *	low = all - high * 2^32			modulo 2^64, which exceeds what CHUNK octets can be
+ *	low = all - high * 2^32			modulo 2^64, which exceeds what CHUNK bytes can be
  *
- * Left out: copies between addresses that differ in alignment store octets.
+ * Left out: copies between addresses that differ in alignment store bytes.
  */
 #include "../no_vectors.h"
 
@@ -28,7 +28,7 @@ static int supported(void)
 	return LR_RUNS_WELL;
 }
 
-/* Octets between two totals: 2^27 words, so that both sums and their total are below 2^60. */
+/* Bytes between two totals: 2^27 words, so that both sums and their total are below 2^60. */
 #define CHUNK ((size_t)1 << 30)
 
 typedef uint64_t __attribute__((may_alias)) aligned_word;
@@ -48,11 +48,11 @@ ALWAYS_INLINE void store(uint8_t *at, uint64_t word, const int copy)
 		store64(at, word);
 }
 
-/* The sum of at most CHUNK octets from an aligned address on. */
-ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+/* The sum of at most CHUNK bytes from an aligned address on. */
+ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
 	uint64_t all = 0, high = 0;
-	for (; octets >= 32; octets -= 32, src += 32, dst += 32) {
+	for (; bytes >= 32; bytes -= 32, src += 32, dst += 32) {
 		const uint64_t a = load(src), b = load(src + 8);
 		const uint64_t c = load(src + 16), d = load(src + 24);
 		store(dst, a, copy);
@@ -62,31 +62,31 @@ ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, size_t octets
 		all += a + b + c + d;
 		high += (a >> 32) + (b >> 32) + (c >> 32) + (d >> 32);
 	}
-	for (; octets >= 8; octets -= 8, src += 8, dst += 8) {
+	for (; bytes >= 8; bytes -= 8, src += 8, dst += 8) {
 		const uint64_t word = load(src);
 		store(dst, word, copy);
 		all += word;
 		high += word >> 32;
 	}
 	if (copy)
-		copy_below_16(dst, src, octets);
-	return all - (high << 32) + high + sum_below_8(src, octets);
+		copy_below_16(dst, src, bytes);
+	return all - (high << 32) + high + sum_below_8(src, bytes);
 }
 
-ALWAYS_INLINE uint64_t sum_from_aligned(uint8_t *dst, const uint8_t *src, size_t octets,
+ALWAYS_INLINE uint64_t sum_from_aligned(uint8_t *dst, const uint8_t *src, size_t bytes,
 					const int copy)
 {
 	uint64_t total = 0;
-	for (; UNLIKELY(octets > CHUNK); octets -= CHUNK, src += CHUNK, dst += CHUNK)
+	for (; UNLIKELY(bytes > CHUNK); bytes -= CHUNK, src += CHUNK, dst += CHUNK)
 		total = add_carry(total, sum_chunk(dst, src, CHUNK, copy));
-	return add_carry(total, sum_chunk(dst, src, octets, copy));
+	return add_carry(total, sum_chunk(dst, src, bytes, copy));
 }
 
-/* How many octets come before an aligned address, at most as many as there are. */
-ALWAYS_INLINE size_t head_of(const uint8_t *at, size_t octets)
+/* How many bytes come before an aligned address, at most as many as there are. */
+ALWAYS_INLINE size_t head_of(const uint8_t *at, size_t bytes)
 {
 	const size_t unaligned = -(uintptr_t)at & 7;
-	return octets < unaligned ? octets : unaligned;
+	return bytes < unaligned ? bytes : unaligned;
 }
 
 ALWAYS_INLINE int alike(const uint8_t *dst, const uint8_t *src)
@@ -94,64 +94,64 @@ ALWAYS_INLINE int alike(const uint8_t *dst, const uint8_t *src)
 	return !(((uintptr_t)dst ^ (uintptr_t)src) & 7);
 }
 
-ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
+ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed,
 			   const int copy)
 {
-	const size_t head = head_of(src, octets);
+	const size_t head = head_of(src, bytes);
 	const uint64_t before = add_carry(sum_below_8(src, head), seed);
 	if (copy)
 		copy_below_16(dst, src, head);
-	const uint64_t rest = sum_from_aligned(dst + head, src + head, octets - head, copy);
+	const uint64_t rest = sum_from_aligned(dst + head, src + head, bytes - head, copy);
 	return lr_csum_combine(fold64(before), fold64(rest), head);
 }
 
-uint32_t lr_csum_partial_aligned(const void *src, size_t octets, uint32_t seed)
+uint32_t lr_csum_partial_aligned(const void *src, size_t bytes, uint32_t seed)
 {
-	return sum(unused(src), src, octets, seed, SUM);
+	return sum(unused(src), src, bytes, seed, SUM);
 }
 
-uint32_t lr_copy_csum_partial_aligned(void *dst, const void *src, size_t octets, uint32_t seed)
+uint32_t lr_copy_csum_partial_aligned(void *dst, const void *src, size_t bytes, uint32_t seed)
 {
-	return alike(dst, src) ? sum(dst, src, octets, seed, COPY_ALIGNED) :
-				 sum(dst, src, octets, seed, COPY);
+	return alike(dst, src) ? sum(dst, src, bytes, seed, COPY_ALIGNED) :
+				 sum(dst, src, bytes, seed, COPY);
 }
 
-ALWAYS_INLINE void copy_octets(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE void copy_bytes(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	const size_t head = head_of(src, octets);
+	const size_t head = head_of(src, bytes);
 	copy_below_16(dst, src, head);
 	src += head;
 	dst += head;
-	octets -= head;
-	for (; octets >= 16; octets -= 16, src += 16, dst += 16) {
+	bytes -= head;
+	for (; bytes >= 16; bytes -= 16, src += 16, dst += 16) {
 		const uint64_t a = opaque(load(src)), b = opaque(load(src + 8));
 		store(dst, a, copy);
 		store(dst + 8, b, copy);
 	}
-	copy_below_16(dst, src, octets);
+	copy_below_16(dst, src, bytes);
 }
 
-void *lr_copy_aligned(void *dst, const void *src, size_t octets)
+void *lr_copy_aligned(void *dst, const void *src, size_t bytes)
 {
 	if (alike(dst, src))
-		copy_octets(dst, src, octets, COPY_ALIGNED);
+		copy_bytes(dst, src, bytes, COPY_ALIGNED);
 	else
-		copy_octets(dst, src, octets, COPY);
+		copy_bytes(dst, src, bytes, COPY);
 	return dst;
 }
 
-void *lr_fill_aligned(void *dst, uint8_t value, size_t octets)
+void *lr_fill_aligned(void *dst, uint8_t value, size_t bytes)
 {
 	const uint64_t word = value * 0x0101010101010101u;
 	uint8_t *at = dst;
-	const size_t head = head_of(at, octets);
+	const size_t head = head_of(at, bytes);
 
 	fill_below_16(at, word, head);
 	at += head;
-	octets -= head;
-	for (; octets >= 8; octets -= 8, at += 8)
+	bytes -= head;
+	for (; bytes >= 8; bytes -= 8, at += 8)
 		store(at, opaque(word), COPY_ALIGNED);
-	fill_below_16(at, word, octets);
+	fill_below_16(at, word, bytes);
 	return dst;
 }
 

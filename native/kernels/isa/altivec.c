@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * PowerPC with AltiVec: vectors of 16 octets that are loaded and stored only where their address is
+ * PowerPC with AltiVec: vectors of 16 bytes that are loaded and stored only where their address is
  * a multiple of 16, which the body of the other vectors is not made for. Leaves out lengths for
  * which words are cheaper.
  *
- * Loads ignore the last four bits of an address: lvx from any octet yields the aligned 16 among
- * which it is. Every load here is from the address of a named octet. The others of its 16 are in
+ * Loads ignore the last four bits of an address: lvx from any byte yields the aligned 16 among
+ * which it is. Every load here is from the address of a named byte. The others of its 16 are in
  * the same page and line, and are masked or shifted out.
  *
  * The sum goes over aligned vectors of the source wherever it begins, what does not belong to it
  * masked in the first and the last. Words are those of even addresses then: the sum of what begins
- * at an odd one comes out with its octets swapped, and is swapped back.
+ * at an odd one comes out with its bytes swapped, and is swapped back.
  *
  *	source	. . . . . p q r s t | u v w x ... | y z . . . . . . . .
  *	masked	0 0 0 0 0 p q r s t | u v w x ... | y z 0 0 0 0 0 0 0 0
  *
  * A copy stores aligned vectors of the destination. Each is shifted out of two neighbours of the
- * source, of which one is kept from the vector before. The first and the last 16 octets are copied
+ * source, of which one is kept from the vector before. The first and the last 16 bytes are copied
  * by words as well; vectors store over what they share with these.
  *
- *	p = the vector around the first octet
+ *	p = the vector around the first byte
  *	for each aligned vector d of the destination, from the first whole one on, and s its source:
- *		n = the vector around s + 15, the last octet that d needs
- *		store the 16 octets of p, n that begin at s;	p = n
+ *		n = the vector around s + 15, the last byte that d needs
+ *		store the 16 bytes of p, n that begin at s;	p = n
  *
  * If source and destination are aligned to each other, n is all of it.
  */
@@ -48,10 +48,10 @@
 #define NEEDED LR_HAS_ALTIVEC
 
 /*
- * SHIFT: to of the octets of before and after those that NUMBERS of an address has put into the
+ * SHIFT: to of the bytes of before and after those that NUMBERS of an address has put into the
  * register numbers: the last n of before, the rest from after, where n is what the address is
  * beyond a multiple of 16; none of before at a multiple. In a register of a little-endian machine
- * the octets stand in reverse.
+ * the bytes stand in reverse.
  */
 #if LR_BYTE_SWAP
 #define NUMBERS "lvsr"
@@ -84,11 +84,11 @@
 			 "12", "13", "14", "16")
 #define SUM_TURN SUM_FIRST_4 SUM_NEXT_4 "addi %[src],%[src],128\n\t"
 
-/* The sum of FEW to PIECE octets, as if the words were those of even addresses. */
-ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
+/* The sum of FEW to PIECE bytes, as if the words were those of even addresses. */
+ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 {
 	/* Behind the first vector. Modulo VEC this is where the message ends. */
-	const size_t left = octets + (uintptr_t)src % VEC - VEC;
+	const size_t left = bytes + (uintptr_t)src % VEC - VEC;
 	uint32_t total;
 	INDEX_VARIABLES
 	SAVED_VARIABLES
@@ -137,7 +137,7 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
 #define STRAIGHT_KEEP
 
 /* HOW is SHIFTED or STRAIGHT, PLUS is ADD or NO_ADD; FIRST and LAST sum what is not stored here. */
-#define STEP(octets) "addi %[src],%[src]," octets "\n\taddi %[dst],%[dst]," octets "\n\t"
+#define STEP(bytes) "addi %[src],%[src]," bytes "\n\taddi %[dst],%[dst]," bytes "\n\t"
 #define MOVE(HOW, PLUS, FIRST, LAST)                                                         \
 	TURNS HOW##_BEGIN FIRST INDICES                                                      \
 	LOOP(HOW##_4(AT_FIRST, PLUS, "6", "8", "9", "10", "11")                              \
@@ -152,7 +152,7 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
 /*
  * What stands before the first vector that is stored, and behind the last: a part of a vector each.
  * The message begins at the fifth index in the destination, at the sixth in the source; its last
- * octet is 16 - left % 16 before src.
+ * byte is 16 - left % 16 before src.
  */
 #define FIRST_OF_SUM(SHIFT_IT)                                                               \
 	CONSTANTS NO_SUMS_2 "andi. %[i7],%[i5],15\n\tbeq 0,7f\n\t"                           \
@@ -165,14 +165,14 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
 #define OF_SUM , [total] "=o"(total)
 
 /*
- * Copies FEW octets and more, at most PIECE if sum is set; returns the sum then, as if the words
+ * Copies FEW bytes and more, at most PIECE if sum is set; returns the sum then, as if the words
  * were those of even addresses of the destination.
  */
-ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octets,
+ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t bytes,
 				  const int shifted, const int sum)
 {
 	const size_t head = -(uintptr_t)dst % VEC;
-	const size_t left = octets - head;
+	const size_t left = bytes - head;
 	const uint8_t *at = src + head + VEC - 1;
 	uint8_t *to = dst + head;
 	uint32_t total = 0;
@@ -180,7 +180,7 @@ ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octet
 	SAVED_VARIABLES
 
 	copy_16(dst, src);
-	copy_16(dst + octets - VEC, src + octets - VEC);
+	copy_16(dst + bytes - VEC, src + bytes - VEC);
 	if (shifted && sum)
 		__asm__ volatile(BEGIN("altivec")
 				 MOVE(SHIFTED, ADD, FIRST_OF_SUM(SHIFT("8", "8", "6", "5")),
@@ -207,20 +207,20 @@ ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octet
 	return total;
 }
 
-/* A multiple of VEC octets to an aligned address; at least one vector, the last perhaps twice. */
-ALWAYS_INLINE void fill_vectors(uint8_t *dst, size_t octets, const uint8_t *vector)
+/* A multiple of VEC bytes to an aligned address; at least one vector, the last perhaps twice. */
+ALWAYS_INLINE void fill_vectors(uint8_t *dst, size_t bytes, const uint8_t *vector)
 {
 	INDEX_VARIABLES
 	SAVED_VARIABLES
 #define SET_4(AT) AT("stvx", "%[dst]", "8", "8", "8", "8")
-#define SET_STEP(octets) "addi %[dst],%[dst]," octets "\n\t"
+#define SET_STEP(bytes) "addi %[dst],%[dst]," bytes "\n\t"
 	__asm__ volatile(BEGIN("altivec") TURNS INDICES "lvx 8,0,%[vector]\n\t"
 			 LOOP(SET_4(AT_FIRST) SET_4(AT_NEXT) SET_STEP("128"),
 			      SET_4(AT_FIRST) SET_STEP("64"),
 			      "stvx 8,0,%[dst]\n\tstvx 8,%[i1],%[dst]\n\t" SET_STEP("32"),
 			      "stvx 8,0,%[dst]\n\t", ) END
 			 : [dst] "+&b"(dst), SAVED INDEX_REGISTERS
-			 : [left] "r"(octets), [vector] "b"(vector)
+			 : [left] "r"(bytes), [vector] "b"(vector)
 			 : OF_LOOP CLOBBERED);
 }
 
@@ -231,28 +231,28 @@ ALWAYS_INLINE uint32_t join(uint32_t seed, uint32_t sum, const uint8_t *began)
 	return lr_csum_add(seed, sum << turn | sum >> (-turn & 31));
 }
 
-SOME uint32_t sum_some(const uint8_t *src, size_t octets, uint32_t seed)
+SOME uint32_t sum_some(const uint8_t *src, size_t bytes, uint32_t seed)
 {
-	return join(seed, sum_piece(src, octets), src);
+	return join(seed, sum_piece(src, bytes), src);
 }
 
-SOME uint32_t copy_sum_some(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed)
+SOME uint32_t copy_sum_some(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed)
 {
 	if (((uintptr_t)dst ^ (uintptr_t)src) % VEC)
-		return join(seed, move_piece(dst, src, octets, 1, 1), dst);
-	return join(seed, move_piece(dst, src, octets, 0, 1), dst);
+		return join(seed, move_piece(dst, src, bytes, 1, 1), dst);
+	return join(seed, move_piece(dst, src, bytes, 0, 1), dst);
 }
 
-SOME void *copy_some(uint8_t *dst, const uint8_t *src, size_t octets)
+SOME void *copy_some(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	if (((uintptr_t)dst ^ (uintptr_t)src) % VEC)
-		move_piece(dst, src, octets, 1, 0);
+		move_piece(dst, src, bytes, 1, 0);
 	else
-		move_piece(dst, src, octets, 0, 0);
+		move_piece(dst, src, bytes, 0, 0);
 	return dst;
 }
 
-SOME void *fill_some(uint8_t *dst, uint8_t value, size_t octets)
+SOME void *fill_some(uint8_t *dst, uint8_t value, size_t bytes)
 {
 	const uint64_t word = value * 0x0101010101010101u;
 	const uint64_t vector[2] __attribute__((aligned(VEC))) = { word, word };
@@ -260,9 +260,9 @@ SOME void *fill_some(uint8_t *dst, uint8_t value, size_t octets)
 
 	store64(dst, word);
 	store64(dst + 8, word);
-	store64(dst + octets - 16, word);
-	store64(dst + octets - 8, word);
-	fill_vectors(dst + head, octets - head, (const uint8_t *)vector);
+	store64(dst + bytes - 16, word);
+	store64(dst + bytes - 8, word);
+	fill_vectors(dst + head, bytes - head, (const uint8_t *)vector);
 	return dst;
 }
 

@@ -2,9 +2,9 @@
 /*
  * ARM in 32 bits, from ARMv6 on, without vector registers: many words in one load, added with carry.
  *
- * Such a load needs an aligned address; so the first octets are summed apart until the source is
+ * Such a load needs an aligned address; so the first bytes are summed apart until the source is
  * aligned, and the rest is a fragment then, which may begin at an odd offset. Stores of single words
- * take any address there; in a build that says otherwise (-mno-unaligned-access) they are of octets.
+ * take any address there; in a build that says otherwise (-mno-unaligned-access) they are of bytes.
  */
 #include "../no_vectors.h"
 
@@ -23,13 +23,13 @@ static int supported(void)
 }
 
 /*
- * A multiple of 64 octets, and not 0, aligned to 4. One chain that goes on from one round to the next:
- * neither the comparison nor the branch touches the carry. 20 instructions for 64 octets. Registers
+ * A multiple of 64 bytes, and not 0, aligned to 4. One chain that goes on from one round to the next:
+ * neither the comparison nor the branch touches the carry. 20 instructions for 64 bytes. Registers
  * that may be the frame pointer (r7, r11) stay as they are.
  */
-ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t octets)
+ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t bytes)
 {
-	const uint8_t *const end = src + octets;
+	const uint8_t *const end = src + bytes;
 
 #define LOAD_AND_ADD_32                                                                            \
 	"ldmia %[src]!, {r3, r4, r5, r6, r8, r9, r10, r12}\n\t"                                    \
@@ -53,7 +53,7 @@ ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t octet
 	return sum;
 }
 
-/* 16 octets, aligned to 4. */
+/* 16 bytes, aligned to 4. */
 ALWAYS_INLINE uint32_t add_16(uint32_t sum, uint8_t *dst, const uint8_t *src, const int copy)
 {
 	const uint32_t *const words = __builtin_assume_aligned(src, 4);
@@ -75,19 +75,19 @@ ALWAYS_INLINE uint32_t add_16(uint32_t sum, uint8_t *dst, const uint8_t *src, co
 	return sum;
 }
 
-/* The sum of octets that begin at an aligned address. */
-ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+/* The sum of bytes that begin at an aligned address. */
+ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {
-	const size_t blocks = copy ? 0 : octets & ~(size_t)63;
+	const size_t blocks = copy ? 0 : bytes & ~(size_t)63;
 	uint32_t sum = 0;
 	if (blocks) {
 		sum = sum_blocks(sum, src, blocks);
 		src += blocks;
-		octets -= blocks;
+		bytes -= blocks;
 	}
-	for (; octets >= 16; octets -= 16, src += 16, dst += 16)
+	for (; bytes >= 16; bytes -= 16, src += 16, dst += 16)
 		sum = add_16(sum, dst, src, copy);
-	if (octets & 8) {
+	if (bytes & 8) {
 		const uint32_t a = load32(src), b = load32(src + 4);
 		if (copy) {
 			store32(dst, a);
@@ -98,41 +98,41 @@ ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octe
 		dst += 8;
 	}
 	if (copy)
-		copy_below_16(dst, src, octets & 7);
-	return lr_csum_add(sum, fold64(sum_below_8(src, octets & 7)));
+		copy_below_16(dst, src, bytes & 7);
+	return lr_csum_add(sum, fold64(sum_below_8(src, bytes & 7)));
 }
 
-ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
+ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed,
 			   const int copy)
 {
 	const size_t unaligned = -(uintptr_t)src & 3;
-	const size_t head = octets < unaligned ? octets : unaligned;
+	const size_t head = bytes < unaligned ? bytes : unaligned;
 	const uint32_t before = lr_csum_add(fold64(sum_below_8(src, head)), seed);
 	if (copy)
 		copy_below_16(dst, src, head);
-	const uint32_t rest = sum_aligned(dst + head, src + head, octets - head, copy);
+	const uint32_t rest = sum_aligned(dst + head, src + head, bytes - head, copy);
 	return lr_csum_combine(before, rest, head);
 }
 
-uint32_t lr_csum_partial_armv6(const void *src, size_t octets, uint32_t seed)
+uint32_t lr_csum_partial_armv6(const void *src, size_t bytes, uint32_t seed)
 {
-	return sum(unused(src), src, octets, seed, 0);
+	return sum(unused(src), src, bytes, seed, 0);
 }
 
-uint32_t lr_copy_csum_partial_armv6(void *dst, const void *src, size_t octets, uint32_t seed)
+uint32_t lr_copy_csum_partial_armv6(void *dst, const void *src, size_t bytes, uint32_t seed)
 {
-	return sum(dst, src, octets, seed, 1);
+	return sum(dst, src, bytes, seed, 1);
 }
 
-void *lr_copy_armv6(void *dst, const void *src, size_t octets)
+void *lr_copy_armv6(void *dst, const void *src, size_t bytes)
 {
-	copy_words(dst, src, octets);
+	copy_words(dst, src, bytes);
 	return dst;
 }
 
-void *lr_fill_armv6(void *dst, uint8_t value, size_t octets)
+void *lr_fill_armv6(void *dst, uint8_t value, size_t bytes)
 {
-	fill_words(dst, value, octets);
+	fill_words(dst, value, bytes);
 	return dst;
 }
 

@@ -23,14 +23,14 @@
 #define PREFERRED LR_CSUM | LR_COPY_CSUM
 
 /*
- * The one step reads three registers, which on Zen 5 gets in the way of the stores (8000 octets
+ * The one step reads three registers, which on Zen 5 gets in the way of the stores (8000 bytes
  * copied in 152 cycles instead of 180). Sums alone are limited by the number of instructions.
  */
 #define TWO_STEPS_BESIDE_STORES 1
 
 /*
  * One instruction multiplies, adds neighbours and adds to the lanes. As an intrinsic gcc 12 copies
- * the lanes around it: 38 cycles against 34 for 1460 octets on Zen 4.
+ * the lanes around it: 38 cycles against 34 for 1460 bytes on Zen 4.
  */
 ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ARM with NEON, in 32 bits from ARMv7 on and in 64: 16 octets in a vector. Little-endian only: on
- * the others a vector of octets is no vector of words.
+ * ARM with NEON, in 32 bits from ARMv7 on and in 64: 16 bytes in a vector. Little-endian only: on
+ * the others a vector of bytes is no vector of words.
  */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #elif defined(__aarch64__) && defined(__ARM_NEON)
@@ -40,7 +40,7 @@
 /* Words are added as they are. */
 #define MISSING 0u
 
-/* Lanes: where the compiler has to see octets as lanes it copies them. */
+/* Lanes: where the compiler has to see bytes as lanes it copies them. */
 typedef uint32x4_t vec;
 
 static int supported(void)

@@ -12,34 +12,34 @@ static int supported(void)
 /* What sum_words is given at once. */
 #define CHUNK ((size_t)1 << 30)
 
-ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
+ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed,
 			   const int copy)
 {
 	uint64_t total = seed;
-	for (; UNLIKELY(octets > CHUNK); octets -= CHUNK, src += CHUNK, dst += CHUNK)
+	for (; UNLIKELY(bytes > CHUNK); bytes -= CHUNK, src += CHUNK, dst += CHUNK)
 		total = add_carry(total, sum_words(dst, src, CHUNK, copy));
-	return fold64(add_carry(total, sum_words(dst, src, octets, copy)));
+	return fold64(add_carry(total, sum_words(dst, src, bytes, copy)));
 }
 
-uint32_t lr_csum_partial_portable(const void *src, size_t octets, uint32_t seed)
+uint32_t lr_csum_partial_portable(const void *src, size_t bytes, uint32_t seed)
 {
-	return sum(unused(src), src, octets, seed, 0);
+	return sum(unused(src), src, bytes, seed, 0);
 }
 
-uint32_t lr_copy_csum_partial_portable(void *dst, const void *src, size_t octets, uint32_t seed)
+uint32_t lr_copy_csum_partial_portable(void *dst, const void *src, size_t bytes, uint32_t seed)
 {
-	return sum(dst, src, octets, seed, 1);
+	return sum(dst, src, bytes, seed, 1);
 }
 
-void *lr_copy_portable(void *dst, const void *src, size_t octets)
+void *lr_copy_portable(void *dst, const void *src, size_t bytes)
 {
-	copy_words(dst, src, octets);
+	copy_words(dst, src, bytes);
 	return dst;
 }
 
-void *lr_fill_portable(void *dst, uint8_t value, size_t octets)
+void *lr_fill_portable(void *dst, uint8_t value, size_t bytes)
 {
-	fill_words(dst, value, octets);
+	fill_words(dst, value, bytes);
 	return dst;
 }
 

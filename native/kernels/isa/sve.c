@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * AArch64 with SVE: vectors as long as the processor has them, from 16 to 256 octets.
+ * AArch64 with SVE: vectors as long as the processor has them, from 16 to 256 bytes.
  *
  * Their length is known only while running, so that the bodies of the other vectors do not fit; nor
- * are they needed: under a predicate every number of octets is a vector, which reads and writes no
+ * are they needed: under a predicate every number of bytes is a vector, which reads and writes no
  * others. Words go in fours into lanes of 64 bits, by the instruction that multiplies words and adds
  * neighbours, the other factor being 1:
  *
  *	while 4 vectors are left:	lanes a, b, c, d += words of one each
- *	while octets are left:		lane a += words of as many as a vector holds
+ *	while bytes are left:		lane a += words of as many as a vector holds
  *
- * Left out: big-endian machines, where a vector of octets is no vector of words, and compilers that
+ * Left out: big-endian machines, where a vector of bytes is no vector of words, and compilers that
  * know the instructions only where the whole file may use them (clang without flags).
  */
 #if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&   \
@@ -32,11 +32,11 @@
 #include <arm_sve.h>
 
 /*
- * Octets between two totals: of 2^39 words no sum reaches 2^55, of all lanes together.
+ * Bytes between two totals: of 2^39 words no sum reaches 2^55, of all lanes together.
  */
 #define CHUNK ((uint64_t)1 << 40)
 
-/* With vectors as short as those of NEON, NEON is better: fewer instructions for the same octets. */
+/* With vectors as short as those of NEON, NEON is better: fewer instructions for the same bytes. */
 static int supported(void)
 {
 	if (!lr_processor_runs(LR_HAS_SVE))
@@ -57,14 +57,14 @@ ALWAYS_INLINE svuint64_t add(svuint64_t lanes, svuint8_t v)
 	return svdot_n_u64(lanes, svreinterpret_u16_u8(v), 1);
 }
 
-ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, uint64_t octets, const int copy)
+ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, uint64_t bytes, const int copy)
 {
 	const uint64_t vec = svcntb(), step = 4 * vec;
-	const uint8_t *const end = src + octets;
+	const uint8_t *const end = src + bytes;
 	const svbool_t all = svptrue_b8();
 	svuint64_t a = svdup_n_u64(0), b = a, c = a, d = a;
 
-	if (octets >= step) {
+	if (bytes >= step) {
 		const uint8_t *const last = end - step;
 		do {
 			a = add(a, take(all, dst, src, copy));
@@ -82,40 +82,40 @@ ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, uint64_t octe
 	return svaddv_u64(all, a);
 }
 
-ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, uint64_t octets, uint32_t seed,
+ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, uint64_t bytes, uint32_t seed,
 			   const int copy)
 {
 	uint64_t total = seed;
-	for (; UNLIKELY(octets > CHUNK); octets -= CHUNK, src += CHUNK, dst += CHUNK)
+	for (; UNLIKELY(bytes > CHUNK); bytes -= CHUNK, src += CHUNK, dst += CHUNK)
 		total = add_carry(total, sum_chunk(dst, src, CHUNK, copy));
-	return fold64(add_carry(total, sum_chunk(dst, src, octets, copy)));
+	return fold64(add_carry(total, sum_chunk(dst, src, bytes, copy)));
 }
 
-uint32_t lr_csum_partial_sve(const void *src, size_t octets, uint32_t seed)
+uint32_t lr_csum_partial_sve(const void *src, size_t bytes, uint32_t seed)
 {
-	return sum(unused(src), src, octets, seed, 0);
+	return sum(unused(src), src, bytes, seed, 0);
 }
 
-uint32_t lr_copy_csum_partial_sve(void *dst, const void *src, size_t octets, uint32_t seed)
+uint32_t lr_copy_csum_partial_sve(void *dst, const void *src, size_t bytes, uint32_t seed)
 {
-	return sum(dst, src, octets, seed, 1);
+	return sum(dst, src, bytes, seed, 1);
 }
 
-void *lr_copy_sve(void *dst, const void *src, size_t octets)
+void *lr_copy_sve(void *dst, const void *src, size_t bytes)
 {
 	const uint64_t vec = svcntb();
-	for (uint64_t at = 0; at < octets; at += vec)
-		take(svwhilelt_b8_u64(at, octets), (uint8_t *)dst + at,
+	for (uint64_t at = 0; at < bytes; at += vec)
+		take(svwhilelt_b8_u64(at, bytes), (uint8_t *)dst + at,
 		     (const uint8_t *)src + at, 1);
 	return dst;
 }
 
-void *lr_fill_sve(void *dst, uint8_t value, size_t octets)
+void *lr_fill_sve(void *dst, uint8_t value, size_t bytes)
 {
 	const uint64_t vec = svcntb();
 	const svuint8_t v = svdup_n_u8(value);
-	for (uint64_t at = 0; at < octets; at += vec)
-		svst1_u8(svwhilelt_b8_u64(at, octets), (uint8_t *)dst + at, v);
+	for (uint64_t at = 0; at < bytes; at += vec)
+		svst1_u8(svwhilelt_b8_u64(at, bytes), (uint8_t *)dst + at, v);
 	return dst;
 }
 
@@ -125,7 +125,7 @@ const struct lr_variant lr_variant_sve = {
 	.vector = 1,
 	.compiled = 1,
 	.supported = supported,
-	/* Copies and fills of NEON take fewer instructions up to vectors of 32 octets. */
+	/* Copies and fills of NEON take fewer instructions up to vectors of 32 bytes. */
 	.preferred = LR_CSUM | LR_COPY_CSUM,
 	.csum_partial = lr_csum_partial_sve,
 	.copy_csum_partial = lr_copy_csum_partial_sve,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * 64-bit PowerPC with VSX as of POWER8: 16 octets in a vector, from any address. Earlier processors
+ * 64-bit PowerPC with VSX as of POWER8: 16 bytes in a vector, from any address. Earlier processors
  * with VSX trap on some of these addresses. Leaves out lengths for which words are cheaper.
  *
- * Vectors go from the first octet on. What is left of less than one is taken as the 16 octets that
+ * Vectors go from the first byte on. What is left of less than one is taken as the 16 bytes that
  * end with it, of which the sum masks away what has been summed. Were their number odd, words would
- * be read across: an odd last octet is left out of it and added by itself.
+ * be read across: an odd last byte is left out of it and added by itself.
  *
  * lxvd2x loads two doublewords, which on little-endian machines come in the wrong order, and
  * stxvd2x puts them back in it: neither a sum nor a copy minds.
@@ -29,7 +29,7 @@
 
 #define NEEDED LR_HAS_VSX
 
-/* 16 octets of nothing, then 16 of everything: from the n-th on, a mask of the last n. */
+/* 16 bytes of nothing, then 16 of everything: from the n-th on, a mask of the last n. */
 static const uint8_t keep_last[2 * VEC] __attribute__((aligned(VEC))) = {
 #define KEEP_4 0xff, 0xff, 0xff, 0xff
 	[VEC] = KEEP_4, KEEP_4, KEEP_4, KEEP_4,
@@ -39,10 +39,10 @@ static const uint8_t keep_last[2 * VEC] __attribute__((aligned(VEC))) = {
 #define ADD_4(v0, v1, v2, v3) ADD(0, v0) ADD(1, v1) ADD(2, v2) ADD(3, v3)
 #define SUM_FIRST_4 AT_FIRST("lxvd2x", "%[src]", "40", "41", "42", "43") ADD_4("8", "9", "10", "11")
 #define SUM_NEXT_4 AT_NEXT("lxvd2x", "%[src]", "44", "45", "46", "47") ADD_4("12", "13", "14", "15")
-#define STEP_SRC(octets) "addi %[src],%[src]," octets "\n\t"
+#define STEP_SRC(bytes) "addi %[src],%[src]," bytes "\n\t"
 
-/* The sum of FEW to PIECE octets, without one that is odd. */
-ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
+/* The sum of FEW to PIECE bytes, without one that is odd. */
+ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 {
 	uint32_t total;
 	INDEX_VARIABLES
@@ -57,7 +57,7 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
 				      "lxvd2x 40,%[i7],%[src]\n\tvand 8,8,9\n\t" ADD(3, "8")))
 			 TOTAL_4 END
 			 : [src] "+&b"(src), [total] "=o"(total), SAVED INDEX_REGISTERS
-			 : [left] "r"(octets & ~(size_t)1), [keep] "b"(keep_last)
+			 : [left] "r"(bytes & ~(size_t)1), [keep] "b"(keep_last)
 			 : OF_LOOP CLOBBERED);
 	return total;
 }
@@ -69,7 +69,7 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
 	MOVE_4(AT_FIRST, PLUS, "40", "41", "42", "43", "8", "9", "10", "11")
 #define MOVE_NEXT_4(PLUS)                                                                    \
 	MOVE_4(AT_NEXT, PLUS, "44", "45", "46", "47", "12", "13", "14", "15")
-#define STEP(octets) STEP_SRC(octets) "addi %[dst],%[dst]," octets "\n\t"
+#define STEP(bytes) STEP_SRC(bytes) "addi %[dst],%[dst]," bytes "\n\t"
 #define MOVE(PLUS, MASK, SUM_MASKED)                                                         \
 	LOOP(MOVE_FIRST_4(PLUS) MOVE_NEXT_4(PLUS) STEP("128"), MOVE_FIRST_4(PLUS) STEP("64"), \
 	     "lxvd2x 40,0,%[src]\n\tlxvd2x 41,%[i1],%[src]\n\t"                              \
@@ -79,21 +79,21 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
 	     IF_MORE(MASK "addi %[i7],%[i7],-16\n\tlxvd2x 40,%[i7],%[src]\n\t"               \
 		     "stxvd2x 40,%[i7],%[dst]\n\t" SUM_MASKED))
 
-/* Copies FEW octets and more. */
-ALWAYS_INLINE void move(uint8_t *dst, const uint8_t *src, size_t octets)
+/* Copies FEW bytes and more. */
+ALWAYS_INLINE void move(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	INDEX_VARIABLES
 	SAVED_VARIABLES
 	__asm__ volatile(BEGIN("power8") TURNS INDICES MOVE(NO_ADD, , ) END
 			 : [src] "+&b"(src), [dst] "+&b"(dst), SAVED INDEX_REGISTERS
-			 : [left] "r"(octets)
+			 : [left] "r"(bytes)
 			 : OF_LOOP CLOBBERED);
 }
 
-/* Copies FEW to PIECE octets, and an odd last one; returns the sum without that. */
-ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octets)
+/* Copies FEW to PIECE bytes, and an odd last one; returns the sum without that. */
+ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-	const size_t last = octets - 1;
+	const size_t last = bytes - 1;
 	uint32_t total;
 	INDEX_VARIABLES
 	SAVED_VARIABLES
@@ -104,15 +104,15 @@ ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octet
 			 TOTAL_2 END
 			 : [src] "+&b"(src), [dst] "+&b"(dst), [total] "=o"(total),
 			   SAVED INDEX_REGISTERS
-			 : [left] "r"(octets & ~(size_t)1), [keep] "b"(keep_last)
+			 : [left] "r"(bytes & ~(size_t)1), [keep] "b"(keep_last)
 			 : OF_LOOP CLOBBERED);
 	return total;
 }
 
-/* The octet that a sum leaves out, in its half of a word. */
-ALWAYS_INLINE uint32_t odd_octet(const uint8_t *src, size_t octets)
+/* The byte that a sum leaves out, in its half of a word. */
+ALWAYS_INLINE uint32_t odd_byte(const uint8_t *src, size_t bytes)
 {
-	const uint32_t last = octets & 1 ? src[octets - 1] : 0;
+	const uint32_t last = bytes & 1 ? src[bytes - 1] : 0;
 	return LR_BYTE_SWAP ? last << 8 : last;
 }
 
@@ -121,35 +121,35 @@ ALWAYS_INLINE uint32_t join(uint32_t seed, uint32_t sum, uint32_t last)
 	return fold64((uint64_t)seed + sum + last);
 }
 
-SOME uint32_t sum_some(const uint8_t *src, size_t octets, uint32_t seed)
+SOME uint32_t sum_some(const uint8_t *src, size_t bytes, uint32_t seed)
 {
-	const uint32_t last = odd_octet(src, octets);
-	return join(seed, sum_piece(src, octets), last);
+	const uint32_t last = odd_byte(src, bytes);
+	return join(seed, sum_piece(src, bytes), last);
 }
 
-SOME uint32_t copy_sum_some(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed)
+SOME uint32_t copy_sum_some(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed)
 {
-	const uint32_t last = odd_octet(src, octets);
-	return join(seed, move_piece(dst, src, octets), last);
+	const uint32_t last = odd_byte(src, bytes);
+	return join(seed, move_piece(dst, src, bytes), last);
 }
 
-SOME void *copy_some(uint8_t *dst, const uint8_t *src, size_t octets)
+SOME void *copy_some(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
-	move(dst, src, octets);
+	move(dst, src, bytes);
 	return dst;
 }
 
-SOME void *fill_some(uint8_t *dst, uint8_t value, size_t octets)
+SOME void *fill_some(uint8_t *dst, uint8_t value, size_t bytes)
 {
 	const uint64_t word = value * 0x0101010101010101u;
 	uint8_t *to = dst;
 	INDEX_VARIABLES
 	SAVED_VARIABLES
 
-	store64(to + octets - 16, word);
-	store64(to + octets - 8, word);
+	store64(to + bytes - 16, word);
+	store64(to + bytes - 8, word);
 #define SET_4(AT) AT("stxvd2x", "%[dst]", "40", "40", "40", "40")
-#define SET_STEP(octets) "addi %[dst],%[dst]," octets "\n\t"
+#define SET_STEP(bytes) "addi %[dst],%[dst]," bytes "\n\t"
 	__asm__ volatile(BEGIN("power8") TURNS INDICES
 			 "mtvsrd 40,%[word]\n\txxpermdi 40,40,40,0\n\t"
 			 LOOP(SET_4(AT_FIRST) SET_4(AT_NEXT) SET_STEP("128"),
@@ -157,7 +157,7 @@ SOME void *fill_some(uint8_t *dst, uint8_t value, size_t octets)
 			      "stxvd2x 40,0,%[dst]\n\tstxvd2x 40,%[i1],%[dst]\n\t" SET_STEP("32"),
 			      "stxvd2x 40,0,%[dst]\n\t", ) END
 			 : [dst] "+&b"(to), SAVED INDEX_REGISTERS
-			 : [left] "r"(octets), [word] "r"(word)
+			 : [left] "r"(bytes), [word] "r"(word)
 			 : OF_LOOP CLOBBERED);
 	return dst;
 }

@@ -31,10 +31,10 @@
 	E(PM_LINK_STACK_MPRED, 0x31f, \
 	  "Returns whose target the link stack predicted wrongly.") \
 	E(PM_LD_CMPL, 0x21a, \
-	  "Load instructions completed. An AltiVec load of 16 octets counts once, as the " \
+	  "Load instructions completed. An AltiVec load of 16 bytes counts once, as the " \
 	  "scalar one of 4 does.") \
 	E(PM_ST_CMPL, 0x014, \
-	  "Store instructions. An AltiVec store of 16 octets counts once, as the scalar one of " \
+	  "Store instructions. An AltiVec store of 16 bytes counts once, as the scalar one of " \
 	  "4 does.") \
 	E(PM_MISALIGNED_LD, 0x157, \
 	  "Loads that had to be taken apart because of their alignment.") \
@@ -290,7 +290,7 @@
 	E(PM_ST_MERGE, 0x233, \
 	  "Stores put together with another, cached or not.") \
 	E(PM_ST_MERGE_32, 0x234, \
-	  "Cached stores put together into 32 octets.") \
+	  "Cached stores put together into 32 bytes.") \
 	E(PM_DABR_MATCH, 0x235, \
 	  "Matches of the data address breakpoint.") \
 	E(PM_BR_FALL_THROUGH, 0x236, \

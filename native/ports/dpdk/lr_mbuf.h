@@ -15,37 +15,37 @@
 #include <rte_mbuf_core.h>
 
 /*
- * The folded sum of octets from any address, not complemented: what rte_raw_cksum() returns, also
+ * The folded sum of bytes from any address, not complemented: what rte_raw_cksum() returns, also
  * for lengths at which that one's 32 bits would wrap.
  */
-static inline uint16_t lr_raw_cksum(const void *src, size_t octets)
+static inline uint16_t lr_raw_cksum(const void *src, size_t bytes)
 {
-	return lr_csum_fold(lr_csum_partial(src, octets, 0));
+	return lr_csum_fold(lr_csum_partial(src, bytes, 0));
 }
 
 /*
- * The folded sum of octets of a packet in any number of segments, from an offset in the packet: 0
+ * The folded sum of bytes of a packet in any number of segments, from an offset in the packet: 0
  * and *cksum set, or -1 and nothing set if the packet has not so many. Segments may have any
  * length, odd ones and 0 included.
  *
- * Behind an odd number of octets a segment's octets stand in the other halves of their words: its
+ * Behind an odd number of bytes a segment's bytes stand in the other halves of their words: its
  * sum is rotated before it is joined (lr_csum_combine), and no carry is lost.
  */
 static inline int lr_raw_cksum_mbuf(const struct rte_mbuf *packet, uint32_t offset,
-				    uint32_t octets, uint16_t *cksum)
+				    uint32_t bytes, uint16_t *cksum)
 {
 	uint32_t sum = 0, done = 0;
 
-	if (offset > packet->pkt_len || octets > packet->pkt_len - offset)
+	if (offset > packet->pkt_len || bytes > packet->pkt_len - offset)
 		return -1;
-	for (const struct rte_mbuf *m = packet; done < octets; m = m->next) {
+	for (const struct rte_mbuf *m = packet; done < bytes; m = m->next) {
 		if (offset >= m->data_len) {
 			offset -= m->data_len;
 			continue;
 		}
 		uint32_t here = (uint32_t)m->data_len - offset;
-		if (here > octets - done)
-			here = octets - done;
+		if (here > bytes - done)
+			here = bytes - done;
 		const char *const at = rte_pktmbuf_mtod_offset(m, const char *, offset);
 		sum = lr_csum_combine(sum, lr_csum_partial(at, here, 0), done);
 		done += here;

@@ -42,7 +42,7 @@ void lr_linux_end(void)
 	kernel_neon_end();
 }
 
-/* Not SVE: the kernel keeps no part of its registers beyond the first 16 octets for itself. */
+/* Not SVE: the kernel keeps no part of its registers beyond the first 16 bytes for itself. */
 static void tell(void)
 {
 	lr_processor_tell(system_supports_fpsimd() ? LR_HAS_NEON : 0);
@@ -89,8 +89,8 @@ static void tell(void)
 #endif
 
 /* What is called; by kind 0 without vectors, 1 with. */
-static uint32_t (*csum[2])(const void *src, size_t octets, uint32_t sum);
-static uint32_t (*copy_csum[2])(void *dst, const void *src, size_t octets, uint32_t sum);
+static uint32_t (*csum[2])(const void *src, size_t bytes, uint32_t sum);
+static uint32_t (*copy_csum[2])(void *dst, const void *src, size_t bytes, uint32_t sum);
 
 void lr_linux_use(const struct lr_variant *scalar, const struct lr_variant *vector)
 {
@@ -120,36 +120,36 @@ void lr_linux_select(void)
 	}
 }
 
-/* Steps of an even length leave every octet in its half of a 16-bit word. */
-static size_t step(size_t octets)
+/* Steps of an even length leave every byte in its half of a 16-bit word. */
+static size_t step(size_t bytes)
 {
-	BUILD_BUG_ON(LR_LINUX_STEP_OCTETS % 2);
-	return octets < LR_LINUX_STEP_OCTETS ? octets : LR_LINUX_STEP_OCTETS;
+	BUILD_BUG_ON(LR_LINUX_STEP_BYTES % 2);
+	return bytes < LR_LINUX_STEP_BYTES ? bytes : LR_LINUX_STEP_BYTES;
 }
 
-uint32_t lr_linux_csum(const void *src, size_t octets, uint32_t sum)
+uint32_t lr_linux_csum(const void *src, size_t bytes, uint32_t sum)
 {
-	while (csum[1] && octets >= LR_LINUX_VECTOR_OCTETS && lr_linux_begin()) {
-		const size_t now = step(octets);
+	while (csum[1] && bytes >= LR_LINUX_VECTOR_BYTES && lr_linux_begin()) {
+		const size_t now = step(bytes);
 
 		sum = csum[1](src, now, sum);
 		lr_linux_end();
 		src += now;
-		octets -= now;
+		bytes -= now;
 	}
-	return csum[0](src, octets, sum);
+	return csum[0](src, bytes, sum);
 }
 
-uint32_t lr_linux_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum)
+uint32_t lr_linux_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum)
 {
-	while (copy_csum[1] && octets >= LR_LINUX_VECTOR_OCTETS && lr_linux_begin()) {
-		const size_t now = step(octets);
+	while (copy_csum[1] && bytes >= LR_LINUX_VECTOR_BYTES && lr_linux_begin()) {
+		const size_t now = step(bytes);
 
 		sum = copy_csum[1](dst, src, now, sum);
 		lr_linux_end();
 		dst += now;
 		src += now;
-		octets -= now;
+		bytes -= now;
 	}
-	return copy_csum[0](dst, src, octets, sum);
+	return copy_csum[0](dst, src, bytes, sum);
 }

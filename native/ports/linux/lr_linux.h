@@ -15,17 +15,17 @@
 #include <linerate/variant.h>
 
 /*
- * Fewer octets are summed without vectors. Before vectors may be used, the 32 registers of 16 octets
- * of the task that owns them are stored, and loaded again before it goes on: as many octets as
+ * Fewer bytes are summed without vectors. Before vectors may be used, the 32 registers of 16 bytes
+ * of the task that owns them are stored, and loaded again before it goes on: as many bytes as
  * are saved by not going through general registers. Wider registers cost more; measure.
  */
-#ifndef LR_LINUX_VECTOR_OCTETS
-#define LR_LINUX_VECTOR_OCTETS 512
+#ifndef LR_LINUX_VECTOR_BYTES
+#define LR_LINUX_VECTOR_BYTES 512
 #endif
 
-/* Octets between two chances for others to run: preemption is off while vectors are in use. */
-#ifndef LR_LINUX_STEP_OCTETS
-#define LR_LINUX_STEP_OCTETS 4096
+/* Bytes between two chances for others to run: preemption is off while vectors are in use. */
+#ifndef LR_LINUX_STEP_BYTES
+#define LR_LINUX_STEP_BYTES 4096
 #endif
 
 /*
@@ -52,7 +52,7 @@ void lr_linux_end(void);
  * As lr_csum_partial and lr_copy_csum_partial, of kernel memory, in any context: with vectors where
  * they may be used and there is enough to do, and without where not.
  */
-uint32_t lr_linux_csum(const void *src, size_t octets, uint32_t sum);
-uint32_t lr_linux_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum);
+uint32_t lr_linux_csum(const void *src, size_t bytes, uint32_t sum);
+uint32_t lr_linux_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum);
 
 #endif

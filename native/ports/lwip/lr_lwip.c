@@ -5,20 +5,20 @@
 #include <linerate/checksum.h>
 
 /* IPv4 and TCP headers with all their options: 15 words (RFC 791, 3.1; RFC 9293, 3.1). */
-#define HEADER_OCTETS 60
+#define HEADER_BYTES 60
 
 /*
  * lwIP sums headers right after it wrote their fields, where a wide load would wait for the
  * stores: lr_csum_header loads no wider than they are.
  */
-uint16_t lr_lwip_chksum(const void *src, int octets)
+uint16_t lr_lwip_chksum(const void *src, int bytes)
 {
-	if (octets <= HEADER_OCTETS && !(octets & 3))
-		return lr_csum_fold(lr_csum_header(src, (size_t)octets / 4, 0));
-	return lr_csum_fold(lr_csum_partial(src, (size_t)octets, 0));
+	if (bytes <= HEADER_BYTES && !(bytes & 3))
+		return lr_csum_fold(lr_csum_header(src, (size_t)bytes / 4, 0));
+	return lr_csum_fold(lr_csum_partial(src, (size_t)bytes, 0));
 }
 
-uint16_t lr_lwip_chksum_copy(void *dst, const void *src, uint16_t octets)
+uint16_t lr_lwip_chksum_copy(void *dst, const void *src, uint16_t bytes)
 {
-	return lr_csum_fold(lr_copy_csum_partial(dst, src, octets, 0));
+	return lr_csum_fold(lr_copy_csum_partial(dst, src, bytes, 0));
 }

@@ -15,19 +15,19 @@
 #include <stdint.h>
 
 /*
- * The folded sum of octets from any address, as they stand in memory; octets is not negative.
- * 0 only if all octets are 0.
+ * The folded sum of bytes from any address, as they stand in memory; bytes is not negative.
+ * 0 only if all bytes are 0.
  */
-uint16_t lr_lwip_chksum(const void *src, int octets);
+uint16_t lr_lwip_chksum(const void *src, int bytes);
 
 /* The same while copying; the ranges do not overlap. */
-uint16_t lr_lwip_chksum_copy(void *dst, const void *src, uint16_t octets);
+uint16_t lr_lwip_chksum_copy(void *dst, const void *src, uint16_t bytes);
 
 #define LWIP_CHKSUM lr_lwip_chksum
-#define LWIP_CHKSUM_COPY(dst, src, octets) lr_lwip_chksum_copy(dst, src, octets)
+#define LWIP_CHKSUM_COPY(dst, src, bytes) lr_lwip_chksum_copy(dst, src, bytes)
 /* tcp_write() with TCP_WRITE_FLAG_COPY then sums what it copies; retransmission sums nothing. */
 #define LWIP_CHECKSUM_ON_COPY 1
 /* Not SMEMCPY, whose lengths are small constants that a compiler makes a few moves of. */
-#define MEMCPY(dst, src, octets) lr_copy(dst, src, octets)
+#define MEMCPY(dst, src, bytes) lr_copy(dst, src, bytes)
 
 #endif

@@ -32,8 +32,8 @@ fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
 
 /// What a step's log says about its failure.
 pub(super) fn cause(step: &str, log: &Path) -> String {
-    let octets = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&octets);
+    let bytes = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
     format!(

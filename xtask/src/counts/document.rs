@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counts as a document.
 
-use super::goals::{ARCHIVE, Base, GOALS, Goal, OCTETS, archives, reached};
+use super::goals::{ARCHIVE, BYTES, Base, GOALS, Goal, archives, reached};
 use super::sizes::Sizes;
 use super::targets::G4;
 use super::{Counts, Variant};
@@ -18,13 +18,13 @@ pub(super) fn document(all: &[Counts], skips: &[String]) -> String {
         in an emulator (QEMU, `lab/icount`). A count repeats exactly with the same compiler, and \
         says nothing about time: a processor may take one cycle for four instructions or four for \
         one.\n\n\
-        Source and destination are aligned to 64 octets; in the column *apart* they begin 7 and 2 \
-        octets behind that. *vector* are the vector instructions among those of 1460 octets. \
+        Source and destination are aligned to 64 bytes; in the column *apart* they begin 7 and 2 \
+        bytes behind that. *vector* are the vector instructions among those of 1460 bytes. \
         `reference` is `lr_checksum16`; `plain` is the loop over words of 16 bits of the white \
         paper \"Enhanced TCP/IP Performance with AltiVec\", figure 1, with a store in it where it \
         copies. `vaddcuw` is AltiVec with that paper's loop over the instruction of this name in \
         the place of `vmsumuhm` (`lab/icount/carries.c`), no variant of the library. Ratios are \
-        of 1460 octets; *scalar* is the best variant without vectors.\n\n"
+        of 1460 bytes; *scalar* is the best variant without vectors.\n\n"
         .to_owned();
     text += &goals(all);
     for counts in all {
@@ -42,7 +42,7 @@ pub(super) fn document(all: &[Counts], skips: &[String]) -> String {
 
 fn goals(all: &[Counts]) -> String {
     let mut text = "## What was asked\n\n\
-        | where | variant | function, 1460 octets | to | at most | reached |\n\
+        | where | variant | function, 1460 bytes | to | at most | reached |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
     for goal in GOALS {
@@ -66,7 +66,7 @@ fn goals(all: &[Counts]) -> String {
     }
     text += "\nWhere it is missed: a vector that is shifted takes four instructions on \
              PowerPC (load, shift, store, add), a word three. SVE was asked for in \
-             proportion to NEON, 0.65 at 16 octets; but it loads one vector with an \
+             proportion to NEON, 0.65 at 16 bytes; but it loads one vector with an \
              instruction where NEON loads two, and the beginning, the step of the loop and \
              the last sum are as many instructions at any length.\n";
     for counts in all.iter().filter(|counts| counts.target.name == G4) {
@@ -81,9 +81,9 @@ fn archive(sizes: &Sizes) -> String {
          |---|---:|---:|---:|\n"
     );
     let sizes_of = [sizes.all, sizes.without_fault, sizes.small, sizes.small_without_fault];
-    for ((what, octets, _), size) in archives(sizes).into_iter().zip(sizes_of) {
-        let missed = if octets > ARCHIVE { ", missed" } else { "" };
-        let _ = writeln!(text, "| {what} | {octets}{missed} | {ARCHIVE} | {} |", size.code);
+    for ((what, bytes, _), size) in archives(sizes).into_iter().zip(sizes_of) {
+        let missed = if bytes > ARCHIVE { ", missed" } else { "" };
+        let _ = writeln!(text, "| {what} | {bytes}{missed} | {ARCHIVE} | {} |", size.code);
     }
     text + "\nThe rest are constants, tables of faults (`fault/`), and tables for unwinding, which \
             a build with `-fno-asynchronous-unwind-tables` does not have.\n"
@@ -110,8 +110,8 @@ fn target(counts: &Counts) -> String {
 
 fn table(counts: &Counts, function: &str) -> String {
     let mut text = format!("| {function} |");
-    for octets in LENGTHS {
-        let _ = write!(text, " {octets} |");
+    for bytes in LENGTHS {
+        let _ = write!(text, " {bytes} |");
     }
     text += " apart | vector | to scalar | to plain |\n|---|";
     text += &"---:|".repeat(LENGTHS.len() + 4);
@@ -125,24 +125,24 @@ fn table(counts: &Counts, function: &str) -> String {
 /// `None` for a variant that does not have the function.
 fn row(counts: &Counts, variant: &Variant, function: &str) -> Option<String> {
     let name = variant.name.as_str();
-    let at = |octets, offsets| counts.count(name, function, octets, offsets);
-    let payload = at(OCTETS, 0)?;
+    let at = |bytes, offsets| counts.count(name, function, bytes, offsets);
+    let payload = at(BYTES, 0)?;
     let mut text = format!("| {name} |");
-    for octets in LENGTHS {
-        let _ = write!(text, " {} |", at(*octets, 0)?.all);
+    for bytes in LENGTHS {
+        let _ = write!(text, " {} |", at(*bytes, 0)?.all);
     }
     let to = |base: &str| {
-        counts.ratio(name, base, function, OCTETS, 0).map_or_else(|| NONE.to_owned(), ratio)
+        counts.ratio(name, base, function, BYTES, 0).map_or_else(|| NONE.to_owned(), ratio)
     };
     let to_scalar = counts.scalar(function).map_or_else(|| NONE.to_owned(), to);
-    let (apart, vector) = (at(OCTETS, 1)?.all, payload.vector);
+    let (apart, vector) = (at(BYTES, 1)?.all, payload.vector);
     let _ = writeln!(text, " {apart} | {vector} | {to_scalar} | {} |", to("plain"));
     Some(text)
 }
 
 fn sizes(all: &[Counts]) -> String {
     let mut text = "## Sizes\n\n\
-        In octets: the code of each variant's object; and the text of the whole archive as `size` \
+        In bytes: the code of each variant's object; and the text of the whole archive as `size` \
         prints it, with constants and tables for unwinding, each with and without `fault/`, the \
         copies that survive a fault; without `vector_context/`.\n\n\
         | where | variants, code | `-O2` | without `fault/` | `-Os` | without `fault/` |\n\
@@ -152,12 +152,12 @@ fn sizes(all: &[Counts]) -> String {
         let objects: Vec<String> = counts
             .variants
             .iter()
-            .filter(|variant| variant.octets > 0)
-            .map(|variant| format!("{} {}", variant.name, variant.octets))
+            .filter(|variant| variant.bytes > 0)
+            .map(|variant| format!("{} {}", variant.name, variant.bytes))
             .collect();
         let _ = write!(text, "| {} | {} |", counts.target.name, objects.join(", "));
-        for (_, octets, _) in archives(&counts.sizes) {
-            let _ = write!(text, " {octets} |");
+        for (_, bytes, _) in archives(&counts.sizes) {
+            let _ = write!(text, " {bytes} |");
         }
         text += "\n";
     }

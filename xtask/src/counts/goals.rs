@@ -7,7 +7,7 @@ use super::Counts;
 use super::sizes::Sizes;
 use super::targets::{A57, G4, SVE_32, SVE_64};
 
-pub(super) const OCTETS: u64 = 1460;
+pub(super) const BYTES: u64 = 1460;
 
 /// What a count is divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +72,12 @@ pub(super) const GOALS: &[Goal] = &[
     Goal { at_most: 0.33, ..aarch64(SVE_64, "sve", 1, 0.65 / 4.0) },
 ];
 
-/// Text of the whole archive for the G4, in octets, as `size` prints it.
+/// Text of the whole archive for the G4, in bytes, as `size` prints it.
 pub(super) const ARCHIVE: u64 = 16 << 10;
 /// What is reached at -O2 with the copies that survive a fault; all else is within ARCHIVE.
 const REACHED: u64 = 16_800;
 
-/// What was built for the G4, its text in octets, and the bound that must hold.
+/// What was built for the G4, its text in bytes, and the bound that must hold.
 pub(super) fn archives(sizes: &Sizes) -> [(&'static str, u64, u64); 4] {
     [
         ("`-O2`", sizes.all.text, REACHED),
@@ -96,7 +96,7 @@ pub(super) fn reached(goal: &Goal, all: &[Counts]) -> Option<f64> {
         Base::Plain => "plain",
         Base::Carries => "vaddcuw",
     };
-    counts.ratio(goal.variant, base, goal.function, OCTETS, goal.offsets)
+    counts.ratio(goal.variant, base, goal.function, BYTES, goal.offsets)
 }
 
 /// Nothing, if all that could be judged holds; else what does not.
@@ -114,7 +114,7 @@ pub(super) fn judge(all: &[Counts]) -> Result<(), String> {
     for counts in all.iter().filter(|counts| counts.target.name == G4) {
         let above = |(_, text, bound): &(_, u64, u64)| text > bound;
         for (what, text, bound) in archives(&counts.sizes).iter().filter(|a| above(a)) {
-            misses.push(format!("the archive, {what}, has {text} octets of text, above {bound}"));
+            misses.push(format!("the archive, {what}, has {text} bytes of text, above {bound}"));
         }
     }
     if misses.is_empty() { Ok(()) } else { Err(misses.join("\n")) }

@@ -12,7 +12,7 @@ fn is_of_vector_context(object: &str) -> bool {
     object == "guarded.o" || object.starts_with("save_")
 }
 
-/// Of an object, or of several, in octets.
+/// Of an object, or of several, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
     /// Instructions.
@@ -61,15 +61,15 @@ pub(super) fn read(sizes: &str) -> BTreeMap<String, Size> {
         if is_of_vector_context(&object) {
             continue;
         }
-        let Ok(octets) = second.parse::<u64>() else { continue };
+        let Ok(bytes) = second.parse::<u64>() else { continue };
         let size = all.entry(object.clone()).or_default();
         let is_code = is(first, ".text");
         let is_constant = [".rodata", ".eh_frame", "lr_fault_table"];
         if is_code {
-            size.code += octets;
+            size.code += bytes;
         }
         if is_code || is_constant.iter().any(|name| is(first, name)) {
-            size.text += octets;
+            size.text += bytes;
         }
     }
     all

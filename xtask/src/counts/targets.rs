@@ -58,8 +58,8 @@ impl Target {
 pub(super) const G4: &str = "PowerPC, 32 bits (7455)";
 pub(super) const A57: &str = "AArch64 (Cortex-A57)";
 
-pub(super) const SVE_32: &str = "AArch64 (SVE, 32 octets)";
-pub(super) const SVE_64: &str = "AArch64 (SVE, 64 octets)";
+pub(super) const SVE_32: &str = "AArch64 (SVE, 32 bytes)";
+pub(super) const SVE_64: &str = "AArch64 (SVE, 64 bytes)";
 
 pub(super) const TARGETS: &[Target] = &[
     Target::powerpc(G4, &machines::POWERPC, "7455", "-mcpu=7450"),

@@ -41,7 +41,7 @@ fn calls_have_what_was_counted_within_the_kernels() {
     let call = Call {
         variant: "plain".to_owned(),
         function: "checksum".to_owned(),
-        octets: 1460,
+        bytes: 1460,
         offsets: 0,
     };
     assert_eq!(counts.counts[&call].all, 1680);
@@ -111,7 +111,7 @@ fn an_archive_above_its_bound_is_named() {
     let mut large = counts(LINES, MARKS);
     large.sizes.small.text = 16_385;
     let misses = judge(&[large]).unwrap_err();
-    assert!(misses.contains("`-Os`, has 16385 octets of text, above 16384"), "{misses}");
+    assert!(misses.contains("`-Os`, has 16385 bytes of text, above 16384"), "{misses}");
     assert!(!misses.contains("`-O2`"), "{misses}");
 }
 

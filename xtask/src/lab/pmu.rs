@@ -59,9 +59,9 @@ impl Page {
         self.sections.push((heading, text.trim_end().to_owned()));
     }
 
-    /// Says that so many starts of a machine wrote the same console, of so many octets.
-    fn repeats(&mut self, machine: &str, runs: usize, octets: usize) {
-        let line = format!("{machine}: {runs} starts, {octets} octets, identical");
+    /// Says that so many starts of a machine wrote the same console, of so many bytes.
+    fn repeats(&mut self, machine: &str, runs: usize, bytes: usize) {
+        let line = format!("{machine}: {runs} starts, {bytes} bytes, identical");
         note(&format!("RESULT PASS {line}"));
         self.repeated += &line;
         self.repeated.push('\n');
@@ -138,7 +138,7 @@ pub(crate) fn write_page() -> Result<(), String> {
          `program NAME N INSTRUCTIONS CYCLES RESULT`, what the reads take (`program reads`) \
          subtracted;\n`event NAME CODE COUNT` over one loop.\n",
     );
-    text += &format!("\n## Starts compared octet by octet\n\n```\n{}```\n", page.repeated);
+    text += &format!("\n## Starts compared byte by byte\n\n```\n{}```\n", page.repeated);
     for (heading, shown) in &page.sections {
         text += &format!("\n## {heading}\n\n```\n{shown}\n```\n");
     }

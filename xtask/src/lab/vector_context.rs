@@ -4,7 +4,7 @@
 //! `lab/vector-context` has a small kernel, built once for each scheme, and a plugin that counts
 //! what it executes from outside. Here the images are built and run, and what they say is judged.
 //! The emulator's clock is its count of instructions, one of which takes 1 ns: a run repeats to the
-//! last octet on any host, and says nothing about caches and pipelines.
+//! last byte on any host, and says nothing about caches and pipelines.
 
 mod beside;
 mod document;

@@ -79,7 +79,7 @@ fn budget(linerate: &Program<'_>, pages: &mut Pages) -> Result<(), String> {
     let instructions = row.instructions_per_packet.ok_or("no budget in instructions")?;
     let task = row.task.as_ref().ok_or("no task")?;
     let mut rows = vec![
-        near("ns between packets of 64 octets", (672.0, 0.5, 0), row.ns_per_packet, "", BUDGET),
+        near("ns between packets of 64 bytes", (672.0, 0.5, 0), row.ns_per_packet, "", BUDGET),
         near(
             "million packets per second (the document: 1.44, a slip)",
             (1.488, 5e-4, 3),
@@ -132,7 +132,7 @@ fn budget(linerate: &Program<'_>, pages: &mut Pages) -> Result<(), String> {
         text += &format!("Figure {number}, {what}:\n\n![figure {number}: {what}]({file})\n\n");
     }
     text += "Figure 10-3 draws the document's measured rates, of which the text has one: 3300 kpps \
-             with 64 octets. In figure 10-5 the instructions of a packet are those of the sample \
+             with 64 bytes. In figure 10-5 the instructions of a packet are those of the sample \
              profile, 488: the document does not say which application it drew.\n";
     pages.files.push((BUDGET, text));
     pages.rows.append(&mut rows);

@@ -290,12 +290,12 @@ fn functions(disassembly: &str, leaves: &[&str]) -> BTreeMap<String, Vec<String>
         if let Some(name) = line.strip_suffix(">:").and_then(|l| l.split_once('<')) {
             current = Some(name.1.to_owned());
             functions.insert(name.1.to_owned(), Vec::new());
-        } else if let (Some(name), Some(octets)) = (&current, line.split('\t').nth(1)) {
-            let octets = octets.replace(' ', "");
-            if leaves.contains(&octets.as_str()) {
+        } else if let (Some(name), Some(bytes)) = (&current, line.split('\t').nth(1)) {
+            let bytes = bytes.replace(' ', "");
+            if leaves.contains(&bytes.as_str()) {
                 current = None;
             } else if let Some(words) = functions.get_mut(name) {
-                words.push(octets);
+                words.push(bytes);
             }
         }
     }

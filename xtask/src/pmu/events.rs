@@ -137,12 +137,12 @@ fn comment(text: &str) -> String {
     broken(text, 97).iter().map(line).collect::<String>() + " *\n"
 }
 
-/// Text broken behind spaces, at most so many octets a piece where words allow.
-fn broken(text: &str, octets: usize) -> Vec<String> {
+/// Text broken behind spaces, at most so many bytes a piece where words allow.
+fn broken(text: &str, bytes: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for word in text.split_inclusive(' ') {
         let last = pieces.last_mut().expect("there is a piece");
-        if last.is_empty() || last.len() + word.len() <= octets {
+        if last.is_empty() || last.len() + word.len() <= bytes {
             last.push_str(word);
         } else {
             pieces.push(word.to_owned());

@@ -14,9 +14,9 @@ Chains of loads, each of which needs the one before, through more and more memor
 2 ms or less; windows in which something else ran are dropped, so that a busy machine makes
 intervals wider and costs no truth. What cannot be told is left out, with the reason.
 
-A tier's size is what this program gets of it now, and its latency that of a load that waits for the
-one before: an upper bound where loads overlap. Memory is taken only as far as neither the machine
-nor a group of processes would have to swap.
+A level's size is what this program gets of it now, and its latency that of a load that waits for
+the one before: an upper bound where loads overlap. Memory is taken only as far as neither the
+machine nor a group of processes would have to swap.
 
 The record is kept in $XDG_STATE_HOME/linerate (~/.local/state/linerate) as the profile of this
 machine, unless a private cache cannot be told or passes were too few: stat --tier sim then
@@ -26,14 +26,14 @@ them. Examples:
   linerate memory
   linerate memory --quick --max 64M
   linerate memory --full --all --svg curves
-  linerate memory --json | jq '.summary.tiers[] | {name, size_bytes, latency_ns}'
+  linerate memory --json | jq '.summary.levels[] | {name, size_bytes, latency_ns}'
 
 Exit status 2: there is too little memory, or it was interrupted; what was measured is printed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct MemoryArgs {
-    /// Tiers, translation and costs only, in about 2 s instead of 10
+    /// Levels, translation and costs only, in about 2 s instead of 10
     #[arg(long)]
     quick: bool,
     /// Everything with narrower intervals, in about 60 s
@@ -75,12 +75,12 @@ impl MemoryArgs {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    let octets = parse_memory_size(text).map_err(|error| error.to_string())?.0;
-    if octets >= LEAST_BYTES {
-        return Ok(octets);
+    let bytes = parse_memory_size(text).map_err(|error| error.to_string())?.0;
+    if bytes >= LEAST_BYTES {
+        return Ok(bytes);
     }
     let least = memory_size(LEAST_BYTES as f64);
-    Err(format!("{text} is too little to measure in; {least} ({LEAST_BYTES} octets) is the least"))
+    Err(format!("{text} is too little to measure in; {least} ({LEAST_BYTES} bytes) is the least"))
 }
 
 fn pages(text: &str) -> Result<PageKind, String> {

@@ -27,7 +27,7 @@ others do not.
 
 Caches of --tier sim: os (this machine's, as the system states them), profile (the same with the
 sizes that linerate memory measured), arm1176, cortex_a7, cortex_a53, cortex_a72, g4,
-ultrasparc_t1, ultrasparc_t2, or any, as size/ways/octets of a line:
+ultrasparc_t1, ultrasparc_t2, or any, as size/ways/bytes of a line:
 i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
 Where there are more events than counters, they take turns in random order. What the whole time

@@ -74,8 +74,8 @@ fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     let shapes = stated.caches();
     let note = format!(
         "i1 as stated; {}; {}",
-        told("d1", d1, shapes.d1.octets),
-        told("ll", ll, shapes.ll.octets)
+        told("d1", d1, shapes.d1.bytes),
+        told("ll", ll, shapes.ll.bytes)
     );
     stated.resized(d1.instead(), ll.instead(), &note).map_err(Failure::new)
 }

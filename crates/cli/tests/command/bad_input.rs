@@ -86,7 +86,7 @@ fn a_capture_that_cannot_be_replayed_is_refused_with_the_reason() {
         ("Linux cooked", Some(of_link_type(113)), &["Linux cooked (113)", "not on `any`"]),
         ("text", Some(b"10:00:01 ARP\n".to_vec()), &["neither pcap nor pcapng"]),
         ("compressed", Some(vec![0x1f, 0x8b, 8, 0]), &["compressed", "gunzip"]),
-        ("header cut", Some(good[..20].to_vec()), &["ends within its header", "20 octets"]),
+        ("header cut", Some(good[..20].to_vec()), &["ends within its header", "20 bytes"]),
         ("no packets", Some(good[..24].to_vec()), &["no packets"]),
         ("first packet cut", Some(good[..50].to_vec()), &["before its first whole packet"]),
         ("all cut short", Some(cut), &["1 cut_short", "tcpdump -s 0"]),
@@ -110,7 +110,7 @@ fn a_capture_that_cannot_be_replayed_is_refused_with_the_reason() {
 }
 
 #[test]
-fn more_strands_than_processors_need_leave() {
+fn more_workers_than_processors_need_leave() {
     let folder = Folder::new();
     let path = split_path(&["parse", "verify", "count"], "packets = 500");
     let file = folder.write("path.toml", path);
@@ -118,15 +118,15 @@ fn more_strands_than_processors_need_leave() {
     let common = ["run", &file, "--cpus", &cpu];
     let said = refused(&common);
     for word in
-        ["3 strands for 1 processors", "parse+verify+count", "linerate tune", "--oversubscribe"]
+        ["3 workers for 1 processors", "parse+verify+count", "linerate tune", "--oversubscribe"]
     {
         assert!(said.contains(word), "{word} not in {said}");
     }
     let with_leave = [&common[..], &["--oversubscribe", "--json"]].concat();
     let report = crate::rig::report(&with_leave);
     assert_eq!(report.mapping, "parse | verify | count");
-    assert_eq!(report.strands.len(), 3);
-    let sink = report.strands[2].stages.last().expect("a strand ends somewhere");
+    assert_eq!(report.workers.len(), 3);
+    let sink = report.workers[2].stages.last().expect("a worker ends somewhere");
     assert_eq!((sink.name.as_str(), sink.packets), ("sink", 500));
 }
 

@@ -13,7 +13,7 @@ fn record(args: &[&str]) -> (Record, Value) {
 }
 
 #[test]
-fn a_packet_of_64_octets_may_take_672_ns_and_202_instructions() {
+fn a_packet_of_64_bytes_may_take_672_ns_and_202_instructions() {
     let (record, json) = record(&["--machine", "t1", "--line", "1Gb/s", "--frame", "64"]);
     assert!(matches!(record.body, Body::Budget(_)));
     let of = |name: &str| json["summary"][name].as_f64().expect("a number");
@@ -84,7 +84,7 @@ fn a_run_is_held_against_the_line() {
     let found = report.shortfall.expect("a run was given");
     assert!(0.0 < found.share_of_line && found.share_of_line < 1.0, "{found:?}");
     assert!(found.share_of_line_at_shortest < found.share_of_line, "{found:?}");
-    assert!(found.holds_from_octets > found.frame_octets, "{found:?}");
+    assert!(found.holds_from_bytes > found.frame_bytes, "{found:?}");
     let plot = format!("{plots}/budget.svg");
     assert!(std::fs::read_to_string(&plot).expect("a plot").contains("<svg"));
     let there = "its rate was measured on ";

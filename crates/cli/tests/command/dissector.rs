@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An outside judge of what the stages make: tshark finds nothing wrong in the written captures.
 
-use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_STRANDS, EDGE_TIME, Folder};
-use crate::rig::{edge, pcap, report, strands, udp};
+use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder};
+use crate::rig::{edge, pcap, report, udp, workers};
 use std::process::{Command, Stdio};
 
 /// What tshark tells of each frame: whether it is malformed, then the state of each checksum.
@@ -87,10 +87,10 @@ fn assert_nothing_is_wrong(left_out: &[&str]) {
     let sink = format!("[sink]\nkind = \"capture\"\nfile = {out:?}\n\n[run]");
     let mut stages = EDGE_STAGES.to_vec();
     stages.retain(|stage| !left_out.contains(stage));
-    let strands = strands(&stages, &[(stages.len(), 1)]);
+    let workers = workers(&stages, &[(stages.len(), 1)]);
     let offer = format!("packets = {EDGE_PACKETS}");
     let mut text = edge(&[
-        (EDGE_STRANDS, strands.as_str()),
+        (EDGE_WORKERS, workers.as_str()),
         (EDGE_TIME, offer.as_str()),
         ("[run]", sink.as_str()),
     ]);
@@ -101,7 +101,7 @@ fn assert_nothing_is_wrong(left_out: &[&str]) {
         text = before.to_owned() + behind;
     }
     let report = report(&["run", &folder.write("path.toml", text), "--json"]);
-    let sink = report.strands[0].stages.last().expect("a strand ends somewhere");
+    let sink = report.workers[0].stages.last().expect("a worker ends somewhere");
     let judgement = judge(&out);
     let clean = Judgement { frames: sink.packets, malformed: 0, bad: 0, good: judgement.good };
     assert_eq!(judgement, clean);

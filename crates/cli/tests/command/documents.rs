@@ -68,6 +68,6 @@ fn the_reference_of_keys_holds_with_the_real_stages() {
 
 #[test]
 fn the_largest_buffer_is_the_same_for_the_file_and_for_the_buffers() {
-    let file = linerate_path::keys::MAX_BUFFER_OCTETS as usize;
-    assert_eq!(file, linerate_dataplane::pool::MAX_BUFFER_OCTETS);
+    let file = linerate_path::keys::MAX_BUFFER_BYTES as usize;
+    assert_eq!(file, linerate_dataplane::pool::MAX_BUFFER_BYTES);
 }

@@ -118,7 +118,7 @@ fn a_dump_is_written_again_from_its_record() {
     let done = linerate(&["export", &record, "--format", "csv"]);
     assert!(done.stdout.contains("\r\ncpu 4,,dc_pti,44.9"), "{}", done.stdout);
     let done = linerate(&["export", &record, "--format", "prometheus"]);
-    assert!(done.stdout.contains("# TYPE linerate_strand_kpps gauge\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("# TYPE linerate_worker_kpps gauge\n"), "{}", done.stdout);
     let done = linerate(&["export", &record, "--format", "folded"]);
     assert_eq!((done.status, done.stdout.as_str()), (Some(2), ""));
     assert!(done.stderr.contains("where the time went"), "{}", done.stderr);
@@ -135,10 +135,10 @@ fn a_run_is_written_in_every_form_and_a_dump_of_it_has_its_times() {
     let done = linerate(&["export", &run, "--format", "profile-dump"]);
     assert_eq!(done.status, Some(0), "{done:?}");
     fs::write(&dump, &done.stdout).expect("the folder can be written");
-    let summary = import(&dump, &["--clock", &(report.ticks_per_second / 1e9).to_string()]);
+    let summary = import(&dump, &["--clock", &(report.ticks_per_s / 1e9).to_string()]);
     let strands = summary["strands"].as_array().expect("a list");
-    assert_eq!((strands.len(), &summary["faults"]), (report.strands.len(), &0.into()));
-    for strand in &report.strands {
+    assert_eq!((strands.len(), &summary["faults"]), (report.workers.len(), &0.into()));
+    for strand in &report.workers {
         let found = strands.iter().find(|found| found["cpu"] == strand.cpu).expect("its processor");
         let packets = strand.stages[0].packets;
         assert_eq!(found["packets"], packets, "{}", strand.name);
@@ -147,9 +147,9 @@ fn a_run_is_written_in_every_form_and_a_dump_of_it_has_its_times() {
         assert!(off <= 1.0 / packets as f64, "{}: off by {off}", strand.name);
     }
     for (format, wanted) in [
-        ("csv", "strand,stage,name,value,unit"),
-        ("folded", "strand 0.0;"),
-        ("prometheus", "linerate_stage_ticks_per_packet{strand=\"0.0\",stage=\"source\""),
+        ("csv", "worker,stage,name,value,unit"),
+        ("folded", "worker 0.0;"),
+        ("prometheus", "linerate_stage_ticks_per_packet{worker=\"0.0\",stage=\"source\""),
     ] {
         let done = linerate(&["export", &run, "--format", format]);
         assert_eq!(done.status, Some(0), "{done:?}");

@@ -2,8 +2,8 @@
 //! Ctrl-C ends a command early, with the report of what was measured until then.
 
 use crate::records::assert_conserved;
-use crate::rig::{Done, EDGE_STAGES, EDGE_STRANDS, Folder};
-use crate::rig::{a_share_of_the_processors, command, edge, record, strands};
+use crate::rig::{Done, EDGE_STAGES, EDGE_WORKERS, Folder};
+use crate::rig::{a_share_of_the_processors, command, edge, record, workers};
 use linerate_record::Body;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -71,8 +71,8 @@ fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
 #[test]
 fn a_run_is_reported_as_far_as_it_came() {
     let folder = Folder::new();
-    let split = strands(&EDGE_STAGES, &[(3, 1), (4, 2)]);
-    let file = folder.write("path.toml", edge(&[(EDGE_STRANDS, split.as_str())]));
+    let split = workers(&EDGE_STAGES, &[(3, 1), (4, 2)]);
+    let file = folder.write("path.toml", edge(&[(EDGE_WORKERS, split.as_str())]));
     let common = ["run", &file, "--time", "600s", "--oversubscribe"];
     for work in [0, 700] {
         let done = interrupted(&[&common[..], &["--json"]].concat(), work);
@@ -95,7 +95,7 @@ fn a_run_by_count_is_reported_as_far_as_it_came() {
     let done = interrupted(&["run", &file, "--json"], 300);
     assert_eq!(done.status, Some(0), "{}", done.stderr);
     let Body::Run(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
-    assert!(report.interrupted && report.strands[0].stages[0].packets > 0);
+    assert!(report.interrupted && report.workers[0].stages[0].packets > 0);
     assert_conserved(&report);
 }
 

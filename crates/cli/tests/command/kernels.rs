@@ -39,8 +39,8 @@ fn report(record: &Record) -> &KernelsReport {
 fn assert_times(row: &Row) {
     match row.cycles {
         Some(cycles) => {
-            let bytes = row.bytes_per_cycle.expect("cycles and octets give it");
-            assert!(cycles > 0.0 && (bytes * cycles / row.mean_octets - 1.0).abs() < 1e-9);
+            let bytes = row.bytes_per_cycle.expect("cycles and bytes give it");
+            assert!(cycles > 0.0 && (bytes * cycles / row.mean_bytes - 1.0).abs() < 1e-9);
         }
         None => assert!(row.reason.is_some(), "{row:?}"),
     }
@@ -77,7 +77,7 @@ fn a_quick_run_tells_scripts_everything() {
     assert!(timed(Kernel::Checksum, &|row| {
         row.variant == "header" && row.state == State::JustWritten
     }));
-    assert!(report.cold.as_ref().is_some_and(|cold| cold.footprint_octets > 0));
+    assert!(report.cold.as_ref().is_some_and(|cold| cold.footprint_bytes > 0));
     report.rows.iter().for_each(assert_times);
     for kernel in Kernel::ALL {
         let rows = || report.rows.iter().filter(|row| row.kernel == kernel);

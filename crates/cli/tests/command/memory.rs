@@ -40,14 +40,14 @@ fn the_record_obeys_the_schema_and_tells_scripts_everything() {
     assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&json), Ok(()));
     assert_eq!(json["kind"], "memory");
     let summary = &json["summary"];
-    let tiers = summary["tiers"].as_array().expect("tiers");
-    assert!(!tiers.is_empty(), "{summary}");
-    for tier in tiers {
+    let levels = summary["levels"].as_array().expect("levels");
+    assert!(!levels.is_empty(), "{summary}");
+    for level in levels {
         for field in ["name", "size_bytes", "size_low", "size_high", "low", "high"] {
-            assert!(tier.get(field).is_some(), "{field}: {tier}");
+            assert!(level.get(field).is_some(), "{field}: {level}");
         }
-        assert!(tier["latency_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{tier}");
-        assert!(tier.get("latency_cycles").is_some(), "{tier}");
+        assert!(level["latency_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{level}");
+        assert!(level.get("latency_cycles").is_some(), "{level}");
     }
     assert!(summary["tlb"].is_array() && summary["pages"].is_object(), "{summary}");
     assert!(summary["noise"].is_object() && summary["timer"]["source"].is_string(), "{summary}");
@@ -63,12 +63,12 @@ fn figures_that_are_there_have_intervals_that_hold_them() {
     assert_eq!((conditions.effort, conditions.interrupted), (Effort::Quick, false));
     assert!(conditions.max_bytes <= 8 << 20 && !conditions.max_reason.is_empty(), "{conditions:?}");
     assert!(conditions.windows >= conditions.windows_dropped && conditions.seconds > 0.0);
-    for tier in &report.tiers {
-        for figure in [&tier.size_bytes, &tier.latency_ns, &tier.latency_cycles] {
+    for level in &report.levels {
+        for figure in [&level.size_bytes, &level.latency_ns, &level.latency_cycles] {
             holds(figure);
         }
     }
-    let ns: Vec<f64> = report.tiers.iter().filter_map(|t| t.latency_ns.as_number()).collect();
+    let ns: Vec<f64> = report.levels.iter().filter_map(|t| t.latency_ns.as_number()).collect();
     assert!(ns.windows(2).all(|pair| pair[0] < pair[1]), "farther is slower: {ns:?}");
     for curve in &report.curves {
         assert!(curve.points.windows(2).all(|pair| pair[0].bytes < pair[1].bytes));
@@ -103,7 +103,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         (&["--max", "16777216T"], "out of range"),
         (&["--max", "0"], "too little"),
         (&["--max", "1"], "1 is too little"),
-        (&["--max", "262143"], "256 KiB (262144 octets) is the least"),
+        (&["--max", "262143"], "256 KiB (262144 bytes) is the least"),
         (&["--max", "4K"], "too little"),
         (&["--cpu", "99999"], "may not be used here"),
         (&["--cpu", "-1"], "invalid CPU number '-1'"),
@@ -190,8 +190,8 @@ fn people_get_a_report_and_a_plot() {
     let done = linerate(&[&SMALL[..], &files].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
     let report = parsed(&std::fs::read_to_string(&kept).expect("a record"));
-    for tier in &report.tiers {
-        assert!(done.stdout.contains(&tier.name), "{}: {}", tier.name, done.stdout);
+    for level in &report.levels {
+        assert!(done.stdout.contains(&level.name), "{}: {}", level.name, done.stdout);
     }
     let svg = std::fs::read_to_string(format!("{plots}/memory.svg")).expect("a plot");
     assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{svg}");
@@ -219,7 +219,7 @@ impl Home {
         let mut command = command(arguments);
         let output = command.env("XDG_STATE_HOME", self.0.file("state")).output();
         let output = output.expect("the program starts");
-        let text = |octets| String::from_utf8(octets).expect("UTF-8");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let (stdout, stderr) = (text(output.stdout), text(output.stderr));
         Done { status: output.status.code(), stdout, stderr }
     }
@@ -359,7 +359,7 @@ fn simulated_caches_are_those_of_the_profile() {
     let home = Home::with_profile(smaller);
     let (measured, said) = simulated(&home, &[]).expect("as before");
     assert_eq!(measured.name, "this machine, as measured");
-    assert!(measured.ll.octets <= 6 << 20 && measured.d1 == stated.d1, "{measured:?}");
+    assert!(measured.ll.bytes <= 6 << 20 && measured.d1 == stated.d1, "{measured:?}");
     assert!(said.contains("caches as measured") && said.contains("--caches os"), "{said}");
     assert_eq!(simulated(&home, &["--caches", "profile"]).expect("as before").0, measured);
     assert_eq!(simulated(&home, &["--caches", "os"]).expect("as before").0, stated);
@@ -382,16 +382,16 @@ fn simulated_caches_are_those_of_the_profile() {
 fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
     let tiny = |report: &mut MemoryReport| {
         let sizes = [Some(1024.0), Some(2048.0), None];
-        let mut tiers: Vec<_> = std::iter::repeat_n(report.tiers[0].clone(), 3).collect();
-        for ((tier, name), size) in tiers.iter_mut().zip(["L1", "L2", "memory"]).zip(sizes) {
-            tier.name = name.to_owned();
-            tier.size_bytes = match size {
+        let mut levels: Vec<_> = std::iter::repeat_n(report.levels[0].clone(), 3).collect();
+        for ((level, name), size) in levels.iter_mut().zip(["L1", "L2", "memory"]).zip(sizes) {
+            level.name = name.to_owned();
+            level.size_bytes = match size {
                 Some(bytes) => Figure::exact("B", bytes, Tier::Sw, "made up"),
                 None => Figure::absent("B", Tier::Sw, "made up", "it is memory"),
             };
-            tier.latency_ns = Figure::exact("ns", 80.0, Tier::Sw, "made up");
+            level.latency_ns = Figure::exact("ns", 80.0, Tier::Sw, "made up");
         }
-        report.tiers = tiers;
+        report.levels = levels;
         report.costs.clear();
         report.unresolved.clear();
     };
@@ -418,6 +418,6 @@ fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
 
     let without = linerate(&["run", &file, "-q", "--json"]);
     let figures = record(&without.stdout).figures();
-    let reason = figures["packets_tier"].reason.clone();
+    let reason = figures["packets_level"].reason.clone();
     assert!(reason.is_some_and(|reason| reason.contains("linerate memory")), "{figures:?}");
 }

@@ -51,7 +51,7 @@ fn capture(odd: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn stage<'r>(report: &'r RunReport, name: &str) -> &'r StageReport {
-    let mut stages = report.strands.iter().flat_map(|strand| &strand.stages);
+    let mut stages = report.workers.iter().flat_map(|worker| &worker.stages);
     stages.find(|stage| stage.name == name).unwrap_or_else(|| panic!("no stage {name}"))
 }
 
@@ -68,13 +68,13 @@ fn good_packets_go_through_and_odd_ones_are_counted_by_cause() {
     let folder = Folder::new();
     let odd = odd();
     let frames: Vec<_> = odd.iter().map(|(frame, ..)| frame.clone()).collect();
-    let mut octets = capture(&frames);
+    let mut bytes = capture(&frames);
     // One packet more, whose headers were all that was captured, and the start of another.
     let mut cut = pcap([&udp(1)[..42]]);
     cut[36..40].copy_from_slice(&60_u32.to_le_bytes());
-    octets.extend(&cut[24..]);
-    octets.extend(&pcap([&udp(1)[..]])[24..60]);
-    folder.write("odd.pcap", octets);
+    bytes.extend(&cut[24..]);
+    bytes.extend(&pcap([&udp(1)[..]])[24..60]);
+    folder.write("odd.pcap", bytes);
     let at = |wanted: &'static str| {
         let of_stage = odd.iter().filter(move |(_, stage, _)| *stage == wanted);
         of_stage.map(|(.., cause)| *cause)

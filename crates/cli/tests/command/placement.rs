@@ -2,7 +2,7 @@
 //! Mappings that differ only in placement give the same packets per flow in the same order.
 
 use crate::records::assert_conserved;
-use crate::rig::{EDGE_STAGES, EDGE_STRANDS, EDGE_TIME, Folder, edge, report, strands};
+use crate::rig::{EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, edge, report, workers};
 use linerate_dataplane::capture;
 use std::collections::BTreeMap;
 
@@ -38,20 +38,20 @@ type Flows = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
 fn written(folder: &Folder, segments: &[(usize, u32)]) -> Flows {
     let out = folder.file("out.pcap");
     let sink = format!("[sink]\nkind = \"capture\"\nfile = {out:?}\n\n[run]");
-    let strands = strands(&EDGE_STAGES, segments);
+    let workers = workers(&EDGE_STAGES, segments);
     let offer = format!("packets = {PACKETS}");
     let changes =
-        [(EDGE_STRANDS, strands.as_str()), (EDGE_TIME, offer.as_str()), ("[run]", sink.as_str())];
+        [(EDGE_WORKERS, workers.as_str()), (EDGE_TIME, offer.as_str()), ("[run]", sink.as_str())];
     let file = folder.write("path.toml", edge(&changes));
     let report = report(&["run", &file, "--json", "--oversubscribe", "--audit"]);
     assert_conserved(&report);
-    let octets = std::fs::read(&out).expect("the capture is written");
-    let capture = capture::read(&octets).expect("the capture is one");
-    let sinks = report.strands.iter().flat_map(|s| &s.stages).filter(|s| s.name == "sink");
+    let bytes = std::fs::read(&out).expect("the capture is written");
+    let capture = capture::read(&bytes).expect("the capture is one");
+    let sinks = report.workers.iter().flat_map(|s| &s.stages).filter(|s| s.name == "sink");
     assert_eq!(capture.packets.len() as u64, sinks.map(|sink| sink.packets).sum::<u64>());
     let mut flows = Flows::new();
     for packet in &capture.packets {
-        flows.entry(flow(packet.octets)).or_default().push(packet.octets.to_vec());
+        flows.entry(flow(packet.bytes)).or_default().push(packet.bytes.to_vec());
     }
     flows
 }

@@ -101,7 +101,7 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
     let file = folder.file("path.toml");
     std::fs::write(&file, PATH).expect("the folder can be written");
     let summary = summary(&["--cpus", "3", &file]);
-    // 190 ns on one strand.
+    // 190 ns on one worker.
     let kpps = summary["predicted_kpps"].as_f64().expect("a rate");
     assert!((kpps - 1e6 / 190.0).abs() < 1e-6, "{kpps}");
     assert_eq!(summary["bottleneck"], "classify");
@@ -109,10 +109,10 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
     assert_eq!(done.status, Some(2));
     assert!(done.stderr.contains("'kind' cannot be 'classify'"), "{}", done.stderr);
     assert!(done.stderr.contains("'linerate plan'"), "{}", done.stderr);
-    let strands = "[mapping]\nstrands = [{ stages = [\"classify\"], replicas = 3 }, \
+    let workers = "[mapping]\nworkers = [{ stages = [\"classify\"], replicas = 3 }, \
                    { stages = [\"shape\"] }]\n";
-    std::fs::write(&file, format!("{PATH}{strands}")).expect("as before");
-    refused(&["--cpus", "3", &file], &["takes 4 strands and 3 may be used", "--cpus"]);
+    std::fs::write(&file, format!("{PATH}{workers}")).expect("as before");
+    refused(&["--cpus", "3", &file], &["takes 4 workers and 3 may be used", "--cpus"]);
     refused(&["--machine", "t1", &file], &["nothing in instructions about `shape`"]);
     refused(&["--cpus", "0", &file], &["--cpus"]);
     refused(&["--machine", "t9", &file], &["t1, t2"]);
@@ -123,17 +123,17 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
 }
 
 #[test]
-fn strands_that_share_a_pipe_are_simulated() {
+fn workers_that_share_a_pipe_are_simulated() {
     let folder = Folder::new();
     let file = folder.file("path.toml");
     let text = PATH.replace("ns = 90", "ns = 90\ninstructions = 300");
     std::fs::write(&file, text).expect("the folder can be written");
     let summary = summary(&["--machine", "t1", "--cpus", "2", &file]);
-    // 500 instructions on one strand, its pipe to itself, and a look for each packet.
+    // 500 instructions on one worker, its pipe to itself, and a look for each packet.
     let kpps = summary["predicted_kpps"].as_f64().expect("a rate");
     assert!((kpps / (1.2e6 / 501.0) - 1.0).abs() < 0.01, "{kpps}");
     assert_eq!(summary["bottleneck"], "shape");
-    assert!(summary["strands"][0]["cpi"].as_f64().is_some_and(|cpi| (cpi - 1.0).abs() < 0.01));
+    assert!(summary["workers"][0]["cpi"].as_f64().is_some_and(|cpi| (cpi - 1.0).abs() < 0.01));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn the_document_s_application_is_planned_on_its_processor() {
     refused(&["--machine", "t1", "--cpus", "33", RLP], &["--cpus 33", "32 strands"]);
     refused(
         &["--machine", "t1", "--cpus", "31", RLP],
-        &["takes 12 strands, 20 run beside it", "31 may be used"],
+        &["takes 12 workers, 20 run beside it", "31 may be used"],
     );
     refused(&[RLP], &["nothing in nanoseconds about `PDSN_RXTX`", "--machine t1"]);
     let folder = Folder::new();

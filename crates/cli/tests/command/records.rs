@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `--json` promises to scripts, and that nothing is lost or made up on the way.
 
-use crate::rig::{EDGE_STAGES, EDGE_STRANDS, Folder, answered, edge};
-use crate::rig::{record, refused, report, split_path, strands, tuned};
-use linerate_record::run::{RunReport, StrandReport, Tally};
+use crate::rig::{EDGE_STAGES, EDGE_WORKERS, Folder, answered, edge};
+use crate::rig::{record, refused, report, split_path, tuned, workers};
+use linerate_record::run::{RunReport, Tally, WorkerReport};
 use linerate_record::tune::{Limit, TuneReport};
 use serde_json::Value;
 
-/// Nothing is lost or made up in a stage, between the stages of a strand, or between strands.
+/// Nothing is lost or made up in a stage, between the stages of a worker, or between workers.
 pub(crate) fn assert_conserved(report: &RunReport) {
-    for strand in &report.strands {
-        for stage in &strand.stages {
+    for worker in &report.workers {
+        for stage in &worker.stages {
             let (ledger, name) = (&stage.ledger, &stage.name);
-            assert!(ledger.is_conserved(), "{} {name}: {ledger:?}", strand.name);
+            assert!(ledger.is_conserved(), "{} {name}: {ledger:?}", worker.name);
             let given = if name == "source" { ledger.created } else { ledger.input };
             assert_eq!(stage.packets, given.packets, "{name}");
             let drops = ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
             assert_eq!(stage.drops, drops.collect(), "{name}");
         }
-        for pair in strand.stages.windows(2) {
+        for pair in worker.stages.windows(2) {
             assert_eq!(pair[0].ledger.output, pair[1].ledger.input, "{}", pair[1].name);
         }
     }
-    let sum = |segment: u32, pick: &dyn Fn(&StrandReport) -> Tally| {
-        let strands = report.strands.iter().filter(move |strand| strand.segment == segment);
-        strands.map(pick).sum::<Tally>()
+    let sum = |segment: u32, pick: &dyn Fn(&WorkerReport) -> Tally| {
+        let workers = report.workers.iter().filter(move |worker| worker.segment == segment);
+        workers.map(pick).sum::<Tally>()
     };
     let held: u64 = report.rings.iter().map(|ring| ring.held).sum();
     assert_eq!(held, 0, "every run here drains its rings");
-    let last = report.strands.iter().map(|strand| strand.segment).max().expect("a strand");
+    let last = report.workers.iter().map(|worker| worker.segment).max().expect("a worker");
     for segment in 0..last {
         let out = sum(segment, &|s| s.stages[s.stages.len() - 1].ledger.output);
         let next = sum(segment + 1, &|s| s.stages[0].ledger.input);
@@ -43,7 +43,7 @@ fn a_run_tells_scripts_everything_of_every_stage() {
     let json = answered(0, &["run", &file, "--time", "200ms", "--json"]);
     record(&json);
     let value: Value = serde_json::from_str(&json).expect("JSON");
-    let stages = value["strands"][0]["stages"].as_array().expect("stages");
+    let stages = value["workers"][0]["stages"].as_array().expect("stages");
     let names: Vec<_> =
         stages.iter().map(|stage| stage["name"].as_str().expect("a text")).collect();
     assert_eq!(names, [&["source"], &EDGE_STAGES[..], &["sink"]].concat());
@@ -68,16 +68,16 @@ fn a_run_tells_scripts_everything_of_every_stage() {
 }
 
 #[test]
-fn packets_and_octets_are_conserved_under_every_mapping() {
+fn packets_and_bytes_are_conserved_under_every_mapping() {
     let folder = Folder::new();
     for segments in [&[(7, 1)][..], &[(2, 1), (3, 2), (2, 1)], &[(3, 3), (4, 2)]] {
-        let strands = strands(&EDGE_STAGES, segments);
-        let file = folder.write("path.toml", edge(&[(EDGE_STRANDS, strands.as_str())]));
+        let workers = workers(&EDGE_STAGES, segments);
+        let file = folder.write("path.toml", edge(&[(EDGE_WORKERS, workers.as_str())]));
         let arguments = ["run", &file, "--time", "100ms", "--json", "--oversubscribe", "--audit"];
         for arguments in [&arguments[..], &arguments[..6]] {
             let report = report(arguments);
             assert_conserved(&report);
-            let sinks = report.strands.iter().filter_map(|strand| strand.stages.last());
+            let sinks = report.workers.iter().filter_map(|worker| worker.stages.last());
             let delivered: u64 = sinks.filter(|s| s.name == "sink").map(|s| s.packets).sum();
             assert!(delivered > 0, "{segments:?}");
         }
@@ -91,10 +91,10 @@ fn packets_dropped_at_a_full_ring_are_counted() {
     let file = folder.write("path.toml", text.replace("\"work\"\n[m", "\"work\"\nadds = 9999\n[m"));
     let report = report(&["run", &file, "--json", "--oversubscribe", "--audit"]);
     assert_conserved(&report);
-    let dropped = |strand: usize| -> u64 {
-        report.strands[strand].stages.iter().filter_map(|stage| stage.drops.get("ring_full")).sum()
+    let dropped = |worker: usize| -> u64 {
+        report.workers[worker].stages.iter().filter_map(|stage| stage.drops.get("ring_full")).sum()
     };
-    let sink = report.strands[1].stages.last().expect("a strand ends somewhere");
+    let sink = report.workers[1].stages.last().expect("a worker ends somewhere");
     assert!(dropped(0) > 0 && dropped(1) == 0, "{report:?}");
     assert_eq!(sink.packets + dropped(0), 20_000);
 }
@@ -142,8 +142,8 @@ const TUNE_SUMMARY: [&str; 8] = [
 #[test]
 fn a_tuning_tells_scripts_what_it_did_and_writes_a_path_that_runs() {
     let folder = Folder::new();
-    let given = strands(&EDGE_STAGES, &[(3, 1), (4, 1)]);
-    let file = folder.write("path.toml", edge(&[(EDGE_STRANDS, given.as_str())]));
+    let given = workers(&EDGE_STAGES, &[(3, 1), (4, 1)]);
+    let file = folder.write("path.toml", edge(&[(EDGE_WORKERS, given.as_str())]));
     let out = folder.file("tuned.toml");
     let Some((json, report)) = tuned(&[&file, "--time", "500ms"], Some(&out)) else { return };
     assert_eq!(report.given_mapping, "parse+verify+filter | nat44+forward+gre_encap+count");

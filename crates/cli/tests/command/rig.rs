@@ -94,7 +94,7 @@ pub(crate) fn tuned(arguments: &[&str], out: Option<&str>) -> Option<(String, Tu
 
 fn finished(arguments: &[&str]) -> Done {
     let output = command(arguments).output().expect("the program starts");
-    let text = |octets| String::from_utf8(octets).expect("the program prints UTF-8");
+    let text = |bytes| String::from_utf8(bytes).expect("the program prints UTF-8");
     Done { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
@@ -161,12 +161,12 @@ pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
 }
 
 /// What [`edge`] replaces by another mapping, and by a number of packets.
-pub(crate) const EDGE_STRANDS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \
+pub(crate) const EDGE_WORKERS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \
                                        \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
 
-/// The entries of `strands` for segments of so many stages and replicas.
-pub(crate) fn strands(stages: &[&str], segments: &[(usize, u32)]) -> String {
+/// The entries of `workers` for segments of so many stages and replicas.
+pub(crate) fn workers(stages: &[&str], segments: &[(usize, u32)]) -> String {
     let mut rest = stages;
     let mut text = String::new();
     for &(length, replicas) in segments {
@@ -178,14 +178,14 @@ pub(crate) fn strands(stages: &[&str], segments: &[(usize, u32)]) -> String {
     text
 }
 
-/// A path of stages without parameters behind a generator, each on a strand of its own.
+/// A path of stages without parameters behind a generator, each on a worker of its own.
 pub(crate) fn split_path(kinds: &[&str], run: &str) -> String {
     let mut text = "[source]\nkind = \"generator\"\n".to_owned();
     for kind in kinds {
         text += &format!("[[stage]]\nkind = \"{kind}\"\n");
     }
     let segments = vec![(1, 1); kinds.len()];
-    text + &format!("[mapping]\nstrands = [{}]\n[run]\n{run}\n", strands(kinds, &segments))
+    text + &format!("[mapping]\nworkers = [{}]\n[run]\n{run}\n", workers(kinds, &segments))
 }
 
 /// A pcap file of these frames.
@@ -214,7 +214,7 @@ pub(crate) fn udp(host: u8) -> Vec<u8> {
     frame.extend([10, 0, 1, host, 198, 51, 100, 7]);
     let sum = checksum(&frame[14..34]).to_be_bytes();
     frame[24..26].copy_from_slice(&sum);
-    // Ports 5000 and 5001, 26 octets, no checksum.
+    // Ports 5000 and 5001, 26 bytes, no checksum.
     frame.extend([0x13, 0x88, 0x13, 0x89, 0, 26, 0, 0]);
     frame.extend([0xa5; 18]);
     frame

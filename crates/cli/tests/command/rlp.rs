@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
-/// The five paths, and how many strands they have.
+/// The five paths, and how many workers they have.
 const PATHS: [(&str, usize); 5] = [
     ("rlp-config1", 12),
     ("rlp-config2", 12),
@@ -19,28 +19,28 @@ const PATHS: [(&str, usize); 5] = [
 
 #[test]
 fn every_path_runs_on_any_machine_and_tells_the_rate_of_a_flow() {
-    for (name, strands) in PATHS {
+    for (name, workers) in PATHS {
         let file = format!("{EXAMPLES}/{name}.toml");
         let json = answered(0, &["run", "--oversubscribe", "--time", "100ms", "--json", &file]);
         let Body::Run(report) = record(&json).body else { panic!("{name} is no run") };
-        assert_eq!(report.strands.len(), strands, "{name}");
+        assert_eq!(report.workers.len(), workers, "{name}");
         assert_conserved(&report);
         let drops: u64 = report
-            .strands
+            .workers
             .iter()
-            .flat_map(|strand| &strand.stages)
+            .flat_map(|worker| &worker.stages)
             .flat_map(|stage| stage.drops.values())
             .sum();
         assert_eq!(drops, 0, "{name}");
         let value: Value = serde_json::from_str(&json).expect("JSON");
         let number = |name: &str| value["summary"][name].as_f64();
-        // 1 Gb/s at 338 octets and 24 more on the wire.
+        // 1 Gb/s at 338 bytes and 24 more on the wire.
         let line_kpps = 1e6 / (8.0 * 362.0);
         let is = |name: &str, wanted: f64| {
             number(name).is_some_and(|number| (number - wanted).abs() <= 1e-9 * wanted)
         };
         assert!(is("line_rate_kpps", 4.0 * line_kpps), "{name}");
-        // Beside others, a strand may not have run in the measured part: no rate, or none but 0.
+        // Beside others, a worker may not have run in the measured part: no rate, or none but 0.
         match number("flow_kpps") {
             Some(kpps) => assert!(is("flow_line_share", kpps / line_kpps), "{name}: {kpps} kpps"),
             None => assert!(value["figures"]["flow_line_share"]["reason"].is_string(), "{name}"),
@@ -53,7 +53,7 @@ fn people_are_told_the_rate_of_a_flow_beside_its_line() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");
     let said = answered(0, &["run", "--time", "500ms", &file]);
     let line = said.lines().find(|line| line.starts_with("per flow")).expect("it is said");
-    assert!(line.contains("on each of 4, ") && line.contains("of 1 Gb/s at 342 octets"), "{line}");
+    assert!(line.contains("on each of 4, ") && line.contains("of 1 Gb/s at 342 bytes"), "{line}");
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn what_no_session_can_be_made_of_is_refused_where_it_stands() {
     let path = folder.write("path.toml", source(&notes));
     let said = refused(&["run", &path]);
     assert!(said.contains("path.toml:3:8") && said.contains("notes.txt"), "{said}");
-    let ring = source("none.pcap") + "ring_octets = 1000\n";
+    let ring = source("none.pcap") + "ring_bytes = 1000\n";
     let said = refused(&["run", &folder.write("path.toml", ring)]);
-    assert!(said.contains("path.toml:6:15") && said.contains("power of two"), "{said}");
+    assert!(said.contains("path.toml:6:14") && said.contains("power of two"), "{said}");
 }
 
 /// A path whose stages do not fit its packets. `PDSN_TX` is for the way back.
@@ -113,7 +113,7 @@ fn the_record_of_a_run_has_the_rate_of_its_source() {
     );
     let (paced, _) = offered("20kpps");
     assert!(paced.is_some_and(|kpps| (kpps / 20.0 - 1.0).abs() < 1e-6), "{paced:?}");
-    // Four lines of 1 Gb/s, frames of 338 octets and 24 more on the wire.
+    // Four lines of 1 Gb/s, frames of 338 bytes and 24 more on the wire.
     let (line, _) = offered("line");
     assert!(line.is_some_and(|kpps| (kpps / (4e6 / (8.0 * 362.0)) - 1.0).abs() < 1e-6), "{line:?}");
 }

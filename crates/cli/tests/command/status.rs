@@ -34,7 +34,7 @@ fn the_status_says_whether_a_goal_is_met() {
     assert_status_of_goal(&folder, &fast, "line", 900e12 / 8.0 / 1538.0 / 1e3);
 }
 
-/// A path whose second strand breaks at packet 777, which the first strand handed over.
+/// A path whose second worker breaks at packet 777, which the first worker handed over.
 fn broken(folder: &Folder) -> String {
     let text = split_path(&["parse", "fault"], "packets = 100000");
     let fault = "kind = \"fault\"\nname = \"guard\"\npacket = 777";
@@ -49,7 +49,7 @@ fn a_stage_that_panics_is_named_and_leaves_its_profile() {
     let kept = folder.file("record.json");
     let done = linerate(&["run", &file, "--oversubscribe", "--record", &kept]);
     assert_eq!(done.status, Some(2), "{done:?}");
-    let named = "linerate: stage 'guard' on strand 1.0 panicked at packet 777: the fault asked for";
+    let named = "linerate: stage 'guard' on worker 1.0 panicked at packet 777: the fault asked for";
     assert!(done.stderr.contains(named), "{}", done.stderr);
     for word in ["source", "parse", "ring out", "ring in", "guard", "1.0"] {
         assert!(done.stdout.contains(word), "{word} not in {}", done.stdout);
@@ -59,9 +59,9 @@ fn a_stage_that_panics_is_named_and_leaves_its_profile() {
     assert_eq!(json.status, Some(2));
     for text in [&written, &json.stdout] {
         let Body::Run(report) = record(text).body else { panic!("{text}") };
-        let given = report.strands[1].stages.iter().map(|stage| stage.packets).max();
+        let given = report.workers[1].stages.iter().map(|stage| stage.packets).max();
         let given = given.unwrap_or(0);
-        assert!((778..100_000).contains(&given), "{given} packets reached the broken strand");
+        assert!((778..100_000).contains(&given), "{given} packets reached the broken worker");
     }
 }
 

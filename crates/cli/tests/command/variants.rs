@@ -2,8 +2,8 @@
 //! The kernels of a path: every variant makes the same packets, an unknown one is refused, and what
 //! is said of their share.
 
-use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_STRANDS, EDGE_TIME, Folder, answered, edge};
-use crate::rig::{record, refused, report, strands, tuned};
+use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, answered, edge};
+use crate::rig::{record, refused, report, tuned, workers};
 use linerate_kernels::variants;
 use linerate_record::Body;
 use linerate_record::kernels::Kernel;
@@ -19,14 +19,14 @@ fn every_variant_makes_the_same_packets_under_every_mapping() {
     let sink = format!("[sink]\nkind = \"capture\"\nfile = {out:?}\n\n[run]");
     let packets = format!("packets = {EDGE_PACKETS}");
     for segments in [&[(7, 1)][..], &[(2, 1), (5, 1)], &[(7, 2)]] {
-        let strands = strands(&EDGE_STAGES, segments);
+        let workers = workers(&EDGE_STAGES, segments);
         let mut expected: Option<Vec<u8>> = None;
         for variant in variants().filter(|variant| variant.is_supported()) {
             let name = variant.name();
             let kernels = format!("{NAME}\nkernels = {name:?}");
             let text = edge(&[
                 (NAME, &kernels),
-                (EDGE_STRANDS, &strands),
+                (EDGE_WORKERS, &workers),
                 (EDGE_TIME, &packets),
                 ("[run]", &sink),
             ]);
@@ -34,7 +34,7 @@ fn every_variant_makes_the_same_packets_under_every_mapping() {
             let run = report(&["run", &file, "--json", "--oversubscribe", "--audit"]);
             assert_eq!(run.kernels.as_deref(), Some(name));
             let made = fs::read(&out).expect("the sink writes");
-            assert!(made.len() > 1_000_000, "{name}: {} octets", made.len());
+            assert!(made.len() > 1_000_000, "{name}: {} bytes", made.len());
             let first = expected.get_or_insert_with(|| made.clone());
             assert!(*first == made, "{segments:?}: {name} makes other packets than the first");
         }
@@ -64,7 +64,7 @@ fn a_variant_that_cannot_be_used_is_refused_and_those_that_can_are_named() {
 }
 
 fn stage<'r>(report: &'r RunReport, name: &str) -> &'r StageReport {
-    report.strands[0].stages.iter().find(|stage| stage.name == name).expect("a stage of the path")
+    report.workers[0].stages.iter().find(|stage| stage.name == name).expect("a stage of the path")
 }
 
 #[test]
@@ -86,10 +86,10 @@ fn a_run_tells_the_share_of_the_kernels_in_each_stage() {
     let copy = &stage(&report, "source").kernels.as_ref().expect("logged")[0];
     assert_eq!(copy.calls_per_packet, 1.0);
     let source = &stage(&report, "source").ledger.output;
-    let mean = source.octets as f64 / source.packets as f64;
-    assert!((copy.octets_per_call / mean - 1.0).abs() < 0.1, "{copy:?}, mean {mean}");
+    let mean = source.bytes as f64 / source.packets as f64;
+    assert!((copy.bytes_per_call / mean - 1.0).abs() < 0.1, "{copy:?}, mean {mean}");
     let text = answered(0, &["run", &file, "--time", "300ms"]);
-    assert!(text.contains("kernels of  strand  kernel") && text.contains("checksum"), "{text}");
+    assert!(text.contains("kernels of  worker  kernel") && text.contains("checksum"), "{text}");
     assert!(text.lines().last().is_some_and(|line| line.contains("calls of this path")), "{text}");
 }
 

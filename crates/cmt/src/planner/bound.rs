@@ -39,7 +39,7 @@ impl Simulator<'_> {
 
     /// Ways to place the mapping as written.
     fn there_are(&self) -> f64 {
-        let strands = self.subject.path.mapping.strands() as u32;
+        let strands = self.subject.path.mapping.workers() as u32;
         (0..strands).map(|one| f64::from(self.simulation.cpus.saturating_sub(one))).product()
     }
 

@@ -9,7 +9,7 @@ use super::simulator::Simulator;
 use crate::{Outcome, Stalls, StrandOutcome, TaskOutcome};
 use linerate_plan::predictor::Predicted;
 use linerate_plan::search::runs;
-use linerate_record::plan::{Bottleneck, PlannedStrand};
+use linerate_record::plan::{Bottleneck, PlannedWorker};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
@@ -92,7 +92,7 @@ impl<'a> Simulated<'a> {
         if self.is_line_reached() {
             let line = three_digits(self.simulator.line());
             let sentence = format!("the line limits: all of its {line} kpps get through");
-            return Bottleneck { stage: None, strand: None, sentence };
+            return Bottleneck { stage: None, worker: None, sentence };
         }
         let (segment, strand, share) = self.most();
         let world = &self.simulator.world;
@@ -101,13 +101,13 @@ impl<'a> Simulated<'a> {
         let stage = stages.max_by(|a, b| alone(a).total_cmp(&alone(b))).unwrap_or(0);
         let name = world.path.stages[stage].name.clone();
         let sentence = format!(
-            "strand {} (`{}`) sets the pace, working {} % of its time: {}",
+            "worker {} (`{}`) sets the pace, working {} % of its time: {}",
             strand.name,
             runs(world.path, self.setup.segments[segment].stages.clone()),
             three_digits(100.0 * share),
             self.cycles(strand)
         );
-        Bottleneck { stage: Some(name), strand: Some(strand.name.clone()), sentence }
+        Bottleneck { stage: Some(name), worker: Some(strand.name.clone()), sentence }
     }
 
     /// Where the cycles of a packet go on a strand.
@@ -136,7 +136,7 @@ impl<'a> Simulated<'a> {
         )
     }
 
-    pub(super) fn strands(&self) -> Vec<PlannedStrand> {
+    pub(super) fn workers(&self) -> Vec<PlannedWorker> {
         let path = self.of_path().map(|(segment, strand)| {
             let share = self.utilisation(segment, strand);
             let stages = self.setup.segments[segment].stages.clone();
@@ -152,7 +152,7 @@ impl<'a> Simulated<'a> {
     }
 
     /// The strands of a neighbour together.
-    fn beside(&self, beside: &Beside) -> PlannedStrand {
+    fn beside(&self, beside: &Beside) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];
         let own = simulated.iter().filter(|strand| beside.cpus.contains(&strand.cpu));
@@ -162,7 +162,7 @@ impl<'a> Simulated<'a> {
             0 => absent(UNIT, "on cores that no strand of the path is on: not simulated"),
             all => exact(UNIT, cycles / all as f64),
         };
-        PlannedStrand {
+        PlannedWorker {
             name: beside.name.clone(),
             runs: format!("beside the path, on {} processors", beside.cpus.len()),
             cpu: None,
@@ -178,9 +178,9 @@ impl<'a> Simulated<'a> {
         runs: String,
         share: f64,
         ns_per_packet: Figure,
-    ) -> PlannedStrand {
+    ) -> PlannedWorker {
         let cpi = self.outcome.cpi(strand);
-        PlannedStrand {
+        PlannedWorker {
             name: strand.name.clone(),
             runs,
             cpu: Some(strand.cpu),

@@ -115,13 +115,13 @@ const SOURCES: [SourceSpec; 1] = [SourceSpec {
     kind: "a10",
     help: "",
     params: &[ParamSpec {
-        name: "octets",
+        name: "bytes",
         kind: ParamKind::Integer { min: 60, max: 9000 },
         default: Default::Absent(""),
         help: "",
     }],
     check: |_, _| Vec::new(),
-    frame_octets: |_| None,
+    frame_bytes: |_| None,
 }];
 
 fn example(configuration: &str) -> Described {
@@ -157,7 +157,7 @@ fn the_examples_are_the_application_of_the_document() {
         for (index, role) in roles.iter().enumerate() {
             let strand = outcome.strand(&format!("{role} 0")).expect("it runs");
             let wanted = outcome.cpi(strand).expect("instructions");
-            let cpi = report.strands[4 * index].cpi.as_number().expect("instructions");
+            let cpi = report.workers[4 * index].cpi.as_number().expect("instructions");
             assert!((cpi / wanted - 1.0).abs() < 0.04, "{role}: CPI {cpi} for {wanted}");
         }
     }

@@ -2,7 +2,7 @@
 //! Capture files: reads pcap and pcapng from memory, writes pcap.
 //!
 //! The reader keeps every packet it can and counts the rest; it never fails because of one bad
-//! packet, and what it allocates is bounded by the octets it was given, whatever their length
+//! packet, and what it allocates is bounded by the bytes it was given, whatever their length
 //! fields claim. Left out: compressed files, link types other than Ethernet, comments, names,
 //! secrets and statistics, and the FCS some captures carry (it stays at the end of the frame).
 
@@ -22,10 +22,10 @@ pub struct CapturedPacket<'a> {
     /// Time of capture, nanoseconds since 1970-01-01 UTC. A packet without a time (pcapng simple
     /// packet block) has that of the packet before it, the first one 0.
     pub time_ns: u64,
-    /// Length of the frame on the wire, without FCS; more than `octets` when the capture cut it.
-    pub original_octets: u32,
+    /// Length of the frame on the wire, without FCS; more than `bytes` when the capture cut it.
+    pub original_bytes: u32,
     /// The frame from its Ethernet header, as far as it was captured.
-    pub octets: &'a [u8],
+    pub bytes: &'a [u8],
 }
 
 /// How a file ends.
@@ -87,11 +87,11 @@ impl fmt::Display for LinkType {
 /// Why nothing could be read from a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureError {
-    /// The file has no octets.
+    /// The file has no bytes.
     Empty,
-    /// The file begins with none of the magic numbers; its first octets, 4 at most.
+    /// The file begins with none of the magic numbers; its first bytes, 4 at most.
     NotACapture(Vec<u8>),
-    /// The file ends within its own header, after this many octets.
+    /// The file ends within its own header, after this many bytes.
     HeaderCut(usize),
     /// No packet was recorded on Ethernet, but some on a link of this type.
     LinkType(LinkType),
@@ -113,9 +113,9 @@ impl fmt::Display for CaptureError {
                 "neither pcap nor pcapng: the file begins with {first:02x?}; \
                  `editcap -F pcapng IN OUT` converts other capture formats"
             ),
-            Self::HeaderCut(octets) => write!(
+            Self::HeaderCut(bytes) => write!(
                 f,
-                "the file ends within its header, after {octets} octets: record or copy it again"
+                "the file ends within its header, after {bytes} bytes: record or copy it again"
             ),
             Self::LinkType(link) => write!(
                 f,
@@ -153,7 +153,7 @@ pub fn read(file: &[u8]) -> Result<Capture<'_>, CaptureError> {
     Ok(capture)
 }
 
-/// In which order the octets of a number stand.
+/// In which order the bytes of a number stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteOrder {
     Little,
@@ -161,27 +161,27 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The 16-bit number at `at`, if it lies within `octets`.
-    fn u16(self, octets: &[u8], at: usize) -> Option<u16> {
-        let word = *octets.get(at..)?.first_chunk()?;
+    /// The 16-bit number at `at`, if it lies within `bytes`.
+    fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
             Self::Little => u16::from_le_bytes(word),
             Self::Big => u16::from_be_bytes(word),
         })
     }
 
-    /// The 32-bit number at `at`, if it lies within `octets`.
-    fn u32(self, octets: &[u8], at: usize) -> Option<u32> {
-        let word = *octets.get(at..)?.first_chunk()?;
+    /// The 32-bit number at `at`, if it lies within `bytes`.
+    fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
             Self::Little => u32::from_le_bytes(word),
             Self::Big => u32::from_be_bytes(word),
         })
     }
 
-    /// The 64-bit number at `at`, if it lies within `octets`.
-    fn u64(self, octets: &[u8], at: usize) -> Option<u64> {
-        let word = *octets.get(at..)?.first_chunk()?;
+    /// The 64-bit number at `at`, if it lies within `bytes`.
+    fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
+        let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
             Self::Little => u64::from_le_bytes(word),
             Self::Big => u64::from_be_bytes(word),

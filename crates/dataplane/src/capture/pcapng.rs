@@ -23,8 +23,8 @@ const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Type, length, length again.
-const BLOCK_OVERHEAD_OCTETS: usize = 12;
-const SECTION_HEADER_OCTETS: usize = 28;
+const BLOCK_OVERHEAD_BYTES: usize = 12;
+const SECTION_HEADER_BYTES: usize = 28;
 
 const OPTION_END: u16 = 0;
 const OPTION_IF_TSRESOL: u16 = 9;
@@ -33,7 +33,7 @@ const OPTION_IF_TSOFFSET: u16 = 14;
 /// What packets need to know of the interface they were recorded on.
 struct Interface {
     link: LinkType,
-    snap_octets: u32,
+    snap_bytes: u32,
     clock: Clock,
 }
 
@@ -75,7 +75,7 @@ struct Reader<'a> {
 }
 
 pub(super) fn read(file: &[u8]) -> Result<Capture<'_>, CaptureError> {
-    if file.len() < SECTION_HEADER_OCTETS {
+    if file.len() < SECTION_HEADER_BYTES {
         return Err(CaptureError::HeaderCut(file.len()));
     }
     let mut reader = Reader {
@@ -115,15 +115,15 @@ impl<'a> Reader<'a> {
             };
         }
         let kind = number(self.order, 0)?;
-        let octets = number(self.order, 4)? as usize;
-        if octets < BLOCK_OVERHEAD_OCTETS || !octets.is_multiple_of(4) {
+        let bytes = number(self.order, 4)? as usize;
+        if bytes < BLOCK_OVERHEAD_BYTES || !bytes.is_multiple_of(4) {
             return Err(Tail::Damaged);
         }
-        let (block, after) = rest.split_at_checked(octets).ok_or(Tail::Truncated)?;
-        if self.order.u32(block, octets - 4) != self.order.u32(block, 4) {
+        let (block, after) = rest.split_at_checked(bytes).ok_or(Tail::Truncated)?;
+        if self.order.u32(block, bytes - 4) != self.order.u32(block, 4) {
             return Err(Tail::Damaged);
         }
-        Ok((Block { kind, body: &block[8..octets - 4] }, after))
+        Ok((Block { kind, body: &block[8..bytes - 4] }, after))
     }
 
     fn take(&mut self, block: &Block<'a>) {
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
     fn interface(&self, body: &[u8]) -> Option<Interface> {
         Some(Interface {
             link: LinkType(self.order.u16(body, 0)?),
-            snap_octets: self.order.u32(body, 4)?,
+            snap_bytes: self.order.u32(body, 4)?,
             clock: self.clock(body.get(8..)?),
         })
     }
@@ -167,11 +167,11 @@ impl<'a> Reader<'a> {
     /// otherwise. An option that does not fit its block ends the list.
     fn clock(&self, mut options: &[u8]) -> Clock {
         let mut clock = Clock { resolution: 6, offset_s: 0 };
-        while let (Some(code), Some(octets)) =
+        while let (Some(code), Some(bytes)) =
             (self.order.u16(options, 0), self.order.u16(options, 2))
         {
-            let octets = usize::from(octets);
-            let Some(value) = options.get(4..4 + octets) else {
+            let bytes = usize::from(bytes);
+            let Some(value) = options.get(4..4 + bytes) else {
                 break;
             };
             match code {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
                 }
                 _ => {}
             }
-            options = options.get(4 + octets.next_multiple_of(4)..).unwrap_or_default();
+            options = options.get(4 + bytes.next_multiple_of(4)..).unwrap_or_default();
         }
         clock
     }
@@ -196,22 +196,22 @@ impl<'a> Reader<'a> {
         let interface = self.interfaces.get(interface)?.as_ref()?;
         let field = |at| self.order.u32(body, at);
         let ticks = u64::from(field(4)?) << 32 | u64::from(field(8)?);
-        let (captured, original_octets) = (field(12)? as usize, field(16)?);
-        let octets = body.get(20..)?.get(..captured)?;
+        let (captured, original_bytes) = (field(12)? as usize, field(16)?);
+        let bytes = body.get(20..)?.get(..captured)?;
         let time_ns = interface.clock.time_ns(ticks);
-        Some((interface.link, CapturedPacket { time_ns, original_octets, octets }))
+        Some((interface.link, CapturedPacket { time_ns, original_bytes, bytes }))
     }
 
     /// A simple packet: length, frame, recorded on the first interface.
     fn simple_packet(&self, body: &'a [u8]) -> Option<(LinkType, CapturedPacket<'a>)> {
         let interface = self.interfaces.first()?.as_ref()?;
-        let original_octets = self.order.u32(body, 0)?;
-        let captured = match interface.snap_octets {
-            0 => original_octets,
-            snap => original_octets.min(snap),
+        let original_bytes = self.order.u32(body, 0)?;
+        let captured = match interface.snap_bytes {
+            0 => original_bytes,
+            snap => original_bytes.min(snap),
         };
-        let octets = body.get(4..)?.get(..captured as usize)?;
+        let bytes = body.get(4..)?.get(..captured as usize)?;
         let time_ns = self.capture.packets.last().map_or(0, |packet| packet.time_ns);
-        Some((interface.link, CapturedPacket { time_ns, original_octets, octets }))
+        Some((interface.link, CapturedPacket { time_ns, original_bytes, bytes }))
     }
 }

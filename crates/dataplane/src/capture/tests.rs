@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader against files made here octet by octet, against another reader, and against damage.
+//! The reader against files made here byte by byte, against another reader, and against damage.
 
 use super::*;
 use proptest::prelude::*;
@@ -13,27 +13,27 @@ const FRAMES: [(u64, &[u8]); 4] = [
 
 /// Writes numbers in one byte order.
 struct File {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     big: bool,
 }
 
 impl File {
     fn new(big: bool) -> Self {
-        Self { octets: Vec::new(), big }
+        Self { bytes: Vec::new(), big }
     }
 
     fn u16(&mut self, number: u16) -> &mut Self {
-        self.octets.extend(if self.big { number.to_be_bytes() } else { number.to_le_bytes() });
+        self.bytes.extend(if self.big { number.to_be_bytes() } else { number.to_le_bytes() });
         self
     }
 
     fn u32(&mut self, number: u32) -> &mut Self {
-        self.octets.extend(if self.big { number.to_be_bytes() } else { number.to_le_bytes() });
+        self.bytes.extend(if self.big { number.to_be_bytes() } else { number.to_le_bytes() });
         self
     }
 
-    fn raw(&mut self, octets: &[u8]) -> &mut Self {
-        self.octets.extend_from_slice(octets);
+    fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(bytes);
         self
     }
 
@@ -42,16 +42,16 @@ impl File {
     }
 
     fn record(&mut self, seconds: u64, ticks: u64, frame: &[u8]) -> &mut Self {
-        let octets = frame.len() as u32;
-        self.u32(seconds as u32).u32(ticks as u32).u32(octets).u32(octets).raw(frame)
+        let bytes = frame.len() as u32;
+        self.u32(seconds as u32).u32(ticks as u32).u32(bytes).u32(bytes).raw(frame)
     }
 
     fn block(&mut self, kind: u32, body: impl FnOnce(&mut Self)) -> &mut Self {
         let mut inner = Self::new(self.big);
         body(&mut inner);
-        inner.octets.resize(inner.octets.len().next_multiple_of(4), 0);
-        let octets = inner.octets.len() as u32 + 12;
-        self.u32(kind).u32(octets).raw(&inner.octets).u32(octets)
+        inner.bytes.resize(inner.bytes.len().next_multiple_of(4), 0);
+        let bytes = inner.bytes.len() as u32 + 12;
+        self.u32(kind).u32(bytes).raw(&inner.bytes).u32(bytes)
     }
 
     fn section(&mut self) -> &mut Self {
@@ -66,16 +66,16 @@ impl File {
             b.u16(link).u16(0).u32(snap);
             for (code, value) in options {
                 b.u16(*code).u16(value.len() as u16).raw(value);
-                b.octets.resize(b.octets.len().next_multiple_of(4), 0);
+                b.bytes.resize(b.bytes.len().next_multiple_of(4), 0);
             }
         })
     }
 
     fn enhanced(&mut self, interface: u32, ticks: u64, frame: &[u8]) -> &mut Self {
-        let octets = frame.len() as u32;
+        let bytes = frame.len() as u32;
         self.block(6, |b| {
             b.u32(interface).u32((ticks >> 32) as u32).u32(ticks as u32);
-            b.u32(octets).u32(octets).raw(frame);
+            b.u32(bytes).u32(bytes).raw(frame);
         })
     }
 }
@@ -91,7 +91,7 @@ fn pcap_files() -> Vec<Vec<u8>> {
                 let ticks = time_ns % 1_000_000_000 / ns_per_tick;
                 file.record(time_ns / 1_000_000_000, ticks, frame);
             }
-            files.push(file.octets);
+            files.push(file.bytes);
         }
     }
     files
@@ -116,8 +116,8 @@ fn pcapng_file(big: bool) -> Vec<u8> {
     second.block(3, |b| {
         b.u32(66).raw(&FRAMES[3].1[..64]);
     });
-    file.raw(&second.octets);
-    file.octets
+    file.raw(&second.bytes);
+    file.bytes
 }
 
 fn all_files() -> Vec<Vec<u8>> {
@@ -130,10 +130,10 @@ fn all_files() -> Vec<Vec<u8>> {
 fn every_pcap_variant_reads_the_same() {
     for file in pcap_files() {
         let capture = read(&file).unwrap();
-        let expected = FRAMES.map(|(time_ns, octets)| CapturedPacket {
+        let expected = FRAMES.map(|(time_ns, bytes)| CapturedPacket {
             time_ns,
-            original_octets: octets.len() as u32,
-            octets,
+            original_bytes: bytes.len() as u32,
+            bytes,
         });
         assert_eq!(capture.packets, expected);
         assert_eq!(capture.tail, Tail::Whole);
@@ -152,10 +152,10 @@ fn every_pcapng_block_is_read_in_both_orders() {
             // No time of its own; cut by the snap length.
             (FRAMES[2].0, 66, &FRAMES[3].1[..64]),
         ]
-        .map(|(time_ns, original_octets, octets)| CapturedPacket {
+        .map(|(time_ns, original_bytes, bytes)| CapturedPacket {
             time_ns,
-            original_octets,
-            octets,
+            original_bytes,
+            bytes,
         });
         assert_eq!(capture.packets, expected);
         assert_eq!((capture.damaged_blocks, capture.tail), (0, Tail::Whole));
@@ -167,7 +167,7 @@ fn clocks_follow_their_interface() {
     let read_one = |options: &[(u16, &[u8])], ticks| {
         let mut file = File::new(true);
         file.section().interface(1, 0, options).enhanced(0, ticks, &[1; 14]);
-        read(&file.octets).unwrap().packets[0].time_ns
+        read(&file.bytes).unwrap().packets[0].time_ns
     };
     assert_eq!(read_one(&[], 5), 5_000);
     assert_eq!(read_one(&[(9, &[0])], 5), 5_000_000_000);
@@ -190,19 +190,19 @@ fn a_cut_file_keeps_the_packets_before_the_cut() {
         for cut in 0..file.len() {
             match read(&file[..cut]) {
                 Ok(capture) => {
-                    assert!(whole.starts_with(&capture.packets), "cut to {cut} octets");
+                    assert!(whole.starts_with(&capture.packets), "cut to {cut} bytes");
                     assert!(matches!(capture.tail, Tail::Whole | Tail::Truncated));
                     let next = capture.packets.len();
                     let cut_at_block = capture.tail == Tail::Whole;
-                    assert!(next < whole.len() || cut_at_block, "cut to {cut} octets");
+                    assert!(next < whole.len() || cut_at_block, "cut to {cut} bytes");
                 }
                 Err(CaptureError::Empty) => assert_eq!(cut, 0),
                 Err(CaptureError::NotACapture(first)) => assert!(cut < 4 && first == file[..cut]),
-                Err(CaptureError::HeaderCut(octets)) => {
-                    assert!(octets == cut && cut < if is_pcapng { 28 } else { 24 });
+                Err(CaptureError::HeaderCut(bytes)) => {
+                    assert!(bytes == cut && cut < if is_pcapng { 28 } else { 24 });
                 }
                 Err(CaptureError::NoPackets(_)) => assert!(cut < file.len() / 2),
-                Err(error) => panic!("cut to {cut} octets: {error}"),
+                Err(error) => panic!("cut to {cut} bytes: {error}"),
             }
         }
     }
@@ -214,9 +214,9 @@ fn damage_costs_no_more_than_it_hits() {
     file.section().interface(1, 0, &[]).interface(101, 0, &[]);
     file.enhanced(0, 1, &[1; 20]);
     // Captured length beyond the block, an interface never described, another link type.
-    let at = file.octets.len();
+    let at = file.bytes.len();
     file.enhanced(0, 2, &[2; 20]).enhanced(7, 3, &[3; 20]).enhanced(1, 4, &[4; 20]);
-    file.octets[at + 20..at + 24].copy_from_slice(&u32::MAX.to_le_bytes());
+    file.bytes[at + 20..at + 24].copy_from_slice(&u32::MAX.to_le_bytes());
     file.block(6, |b| {
         b.u32(0);
     });
@@ -224,15 +224,15 @@ fn damage_costs_no_more_than_it_hits() {
         b.u16(1);
     });
     file.enhanced(2, 5, &[5; 20]).enhanced(0, 6, &[6; 20]);
-    let read_frames = |octets: &[u8]| {
-        let capture = read(octets).unwrap();
-        let firsts: Vec<u8> = capture.packets.iter().map(|p| p.octets[0]).collect();
+    let read_frames = |bytes: &[u8]| {
+        let capture = read(bytes).unwrap();
+        let firsts: Vec<u8> = capture.packets.iter().map(|p| p.bytes[0]).collect();
         (firsts, capture.other_link_types, capture.damaged_blocks, capture.tail)
     };
-    assert_eq!(read_frames(&file.octets), (vec![1, 6], 1, 5, Tail::Whole));
-    let last = file.octets.len() - 4;
+    assert_eq!(read_frames(&file.bytes), (vec![1, 6], 1, 5, Tail::Whole));
+    let last = file.bytes.len() - 4;
     for length in [0u32, 11, 53, 56] {
-        let mut broken = file.octets.clone();
+        let mut broken = file.bytes.clone();
         broken[last..].copy_from_slice(&length.to_le_bytes());
         assert_eq!(read_frames(&broken), (vec![1], 1, 5, Tail::Damaged));
     }
@@ -243,13 +243,13 @@ fn giant_lengths_are_a_cut_tail() {
     let mut file = File::new(false);
     file.pcap(0xa1b2_c3d4, 1).record(1, 1, &[1; 60]);
     file.u32(2).u32(2).u32(u32::MAX).u32(u32::MAX).raw(&[2; 60]);
-    let capture = read(&file.octets).unwrap();
+    let capture = read(&file.bytes).unwrap();
     assert_eq!((capture.packets.len(), capture.tail), (1, Tail::Truncated));
 }
 
 #[test]
 fn errors_say_what_and_what_next() {
-    let error = |octets: &[u8]| read(octets).unwrap_err();
+    let error = |bytes: &[u8]| read(bytes).unwrap_err();
     assert_eq!(error(&[]), CaptureError::Empty);
     assert!(error(&[0x1f, 0x8b, 8, 0, 0]).to_string().contains("gunzip"));
     let text = error(b"GET / HTTP").to_string();
@@ -257,18 +257,18 @@ fn errors_say_what_and_what_next() {
     for big in [false, true] {
         let mut raw = File::new(big);
         raw.pcap(0xa1b2_c3d4, 101).record(1, 1, &[0x45; 40]);
-        assert_eq!(error(&raw.octets), CaptureError::LinkType(LinkType(101)));
+        assert_eq!(error(&raw.bytes), CaptureError::LinkType(LinkType(101)));
         let mut cooked = File::new(big);
         cooked.section().interface(113, 0, &[]).enhanced(0, 1, &[0; 40]);
-        assert_eq!(error(&cooked.octets), CaptureError::LinkType(LinkType(113)));
-        assert!(error(&cooked.octets).to_string().contains("Linux cooked (113)"));
+        assert_eq!(error(&cooked.bytes), CaptureError::LinkType(LinkType(113)));
+        assert!(error(&cooked.bytes).to_string().contains("Linux cooked (113)"));
         let mut idle = File::new(big);
         idle.section().interface(113, 0, &[]);
-        assert_eq!(error(&idle.octets), CaptureError::NoPackets(Tail::Whole));
+        assert_eq!(error(&idle.bytes), CaptureError::NoPackets(Tail::Whole));
         // An FCS length in the upper half is no part of the link type.
         let mut with_fcs = File::new(big);
         with_fcs.pcap(0xa1b2_c3d4, 0x2400_0001).record(1, 1, &[0; 64]);
-        assert_eq!(read(&with_fcs.octets).unwrap().packets.len(), 1);
+        assert_eq!(read(&with_fcs.bytes).unwrap().packets.len(), 1);
     }
 }
 
@@ -280,7 +280,7 @@ fn what_is_written_is_read() {
     }
     let file = writer.finish().unwrap();
     let capture = read(&file).unwrap();
-    let read_back: Vec<_> = capture.packets.iter().map(|p| (p.time_ns, p.octets)).collect();
+    let read_back: Vec<_> = capture.packets.iter().map(|p| (p.time_ns, p.bytes)).collect();
     assert_eq!(read_back, FRAMES.map(|(time_ns, frame)| (time_ns + 1, frame)));
     assert_eq!(packets_of_peer(&file), read_back);
 }
@@ -323,7 +323,7 @@ fn another_reader_agrees_on_the_recorded_capture() {
     let file = include_bytes!("../../../../examples/edge.pcapng");
     let capture = read(file).unwrap();
     assert_eq!((capture.damaged_blocks, capture.tail), (0, Tail::Whole));
-    let ours: Vec<_> = capture.packets.iter().map(|p| (p.time_ns, p.octets)).collect();
+    let ours: Vec<_> = capture.packets.iter().map(|p| (p.time_ns, p.bytes)).collect();
     assert_eq!(ours, packets_of_peer(file));
 }
 
@@ -332,7 +332,7 @@ proptest! {
         cases: 400, failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// Any octets give packets that lie within the file, in order and apart from each other, or
+    /// Any bytes give packets that lie within the file, in order and apart from each other, or
     /// an error; nothing panics.
     #[test]
     fn damaged_files_never_panic(
@@ -342,9 +342,9 @@ proptest! {
         insert in prop::option::of((any::<prop::sample::Index>(), any::<u32>())),
     ) {
         let mut file = all_files().swap_remove(which);
-        for (at, octet) in &damage {
+        for (at, byte) in &damage {
             let at = at.index(file.len());
-            file[at] = *octet;
+            file[at] = *byte;
         }
         if let Some((at, word)) = insert {
             let at = at.index(file.len());
@@ -374,9 +374,9 @@ proptest! {
 fn assert_within(capture: &Capture<'_>, file: &[u8]) {
     let mut end = file.as_ptr() as usize;
     for packet in &capture.packets {
-        let start = packet.octets.as_ptr() as usize;
+        let start = packet.bytes.as_ptr() as usize;
         assert!(start >= end, "packets overlap");
-        end = start + packet.octets.len();
+        end = start + packet.bytes.len();
     }
     assert!(end <= file.as_ptr() as usize + file.len());
 }

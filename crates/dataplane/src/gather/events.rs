@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events per packet, from the counted turns of a strand.
+//! Hardware events per packet, from the counted turns of a worker.
 
 use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
@@ -9,10 +9,10 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Which events were counted, and how; `None` where none were asked for. All strands of a run open
+/// Which events were counted, and how; `None` where none were asked for. All workers of a run open
 /// the same events on the same machine: what the first one that got any got stands for all.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
-    let got_any = |strand: &&Ended<'_>| strand.readings.counted.is_some();
+    let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
     if first.counted.is_empty() {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let turns = first.readings.counted.as_ref();
     Some(CountedEvents {
         reading: turns.map(|turns| turns.reading.to_owned()),
-        one_turn_in: turns.map_or(0, |turns| turns.one_turn_in),
+        one_iteration_in: turns.map_or(0, |turns| turns.one_iteration_in),
         events: first.counted.clone(),
     })
 }
@@ -52,7 +52,7 @@ pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String,
 
 /// All of `above` over all of `under`.
 fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTurns) -> Figure {
-    let method = format!("one turn in {}, {}", turns.one_turn_in, turns.reading);
+    let method = format!("one turn in {}, {}", turns.one_iteration_in, turns.reading);
     if under.len() < WINDOWS_MIN {
         let reason = match turns.broken {
             0 => format!("only {} turns were counted; run longer", under.len()),

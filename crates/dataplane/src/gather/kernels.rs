@@ -36,7 +36,7 @@ fn one_use(replayed: &Replayed, service: &Figure) -> KernelUse {
         kernel: kernel_of(replayed.kernel),
         variant: replayed.in_use.to_owned(),
         calls_per_packet: calls,
-        octets_per_call: replayed.octets_per_call,
+        bytes_per_call: replayed.bytes_per_call,
         share: share(&ticks_per_packet, service),
         ticks_per_packet,
         variants: variants.collect(),

@@ -5,12 +5,12 @@ use super::estimate::{cycles_figure, ticks_figure};
 use super::{events, kernels};
 use crate::ended::Ended;
 use crate::job::Job;
-use crate::strand::{Head, Strand, Tail};
+use crate::worker::{Head, Tail, Worker};
 use linerate_path::model::FullRing;
 use linerate_record::run::{Ledger, StageReport, Tally, TimeShares};
 use std::collections::BTreeMap;
 
-/// What the report of one part needs beside the strand's own figures.
+/// What the report of one part needs beside the worker's own figures.
 struct PartView {
     name: String,
     packets: u64,
@@ -63,10 +63,10 @@ pub(super) fn stage_reports(
 }
 
 fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
-    let strand = &ended.strand;
+    let worker = &ended.worker;
     let mut views = vec![head_view(ended)];
-    let mut reaching = strand.input;
-    for (index, part) in strand.parts.iter().enumerate() {
+    let mut reaching = worker.input;
+    for (index, part) in worker.parts.iter().enumerate() {
         let ledger = stage_ledger(job, ended, index, reaching);
         reaching = ledger.output;
         views.push(PartView {
@@ -77,7 +77,7 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
             counts: part.stage.counts().into_iter().map(|(n, c)| (n.to_owned(), c)).collect(),
         });
     }
-    views.push(tail_view(job, strand));
+    views.push(tail_view(job, worker));
     views
 }
 
@@ -90,27 +90,27 @@ fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
 /// What a part that panicked left of its burst.
 fn held(ended: &Ended<'_>, part: usize) -> Tally {
     let mut held = Tally::default();
-    if ended.panic.is_some() && ended.strand.at == part {
-        ended.strand.burst.remaining().for_each(|packet| held.add(1, packet.octets() as u64));
+    if ended.panic.is_some() && ended.worker.at == part {
+        ended.worker.burst.remaining().for_each(|packet| held.add(1, packet.length() as u64));
     }
     held
 }
 
-/// The account of a stage. Packets out are what the next part was given; octets out are recounted
-/// where the run was audited and at the end of the strand, elsewhere they follow from the account.
+/// The account of a stage. Packets out are what the next part was given; bytes out are recounted
+/// where the run was audited and at the end of the worker, elsewhere they follow from the account.
 fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally) -> Ledger {
-    let strand = &ended.strand;
-    let part = &strand.parts[index];
+    let worker = &ended.worker;
+    let part = &worker.parts[index];
     let account = &part.context.account;
     let held = held(ended, index + 1);
-    let computed = (reaching.octets + account.created.octets)
-        .wrapping_sub(account.consumed.octets)
-        .wrapping_sub(account.dropped().octets)
-        .wrapping_sub(held.octets);
-    let output = match strand.parts.get(index + 1) {
-        None => strand.output,
+    let computed = (reaching.bytes + account.created.bytes)
+        .wrapping_sub(account.consumed.bytes)
+        .wrapping_sub(account.dropped().bytes)
+        .wrapping_sub(held.bytes);
+    let output = match worker.parts.get(index + 1) {
+        None => worker.output,
         Some(_) if job.audit => part.audited_output,
-        Some(next) => Tally { packets: next.input_packets, octets: computed },
+        Some(next) => Tally { packets: next.input_packets, bytes: computed },
     };
     let drops = account.drops.iter().enumerate().filter(|(_, t)| t.packets > 0);
     let named = drops.map(|(i, tally)| {
@@ -118,7 +118,7 @@ fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally)
         (cause.map_or_else(|| format!("cause {i}"), str::to_owned), *tally)
     });
     Ledger {
-        input: Tally { packets: part.input_packets, octets: reaching.octets },
+        input: Tally { packets: part.input_packets, bytes: reaching.bytes },
         created: account.created,
         output,
         consumed: account.consumed,
@@ -128,47 +128,47 @@ fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally)
 }
 
 fn head_view(ended: &Ended<'_>) -> PartView {
-    let strand = &ended.strand;
-    let mut ledger = Ledger { output: strand.input, held: held(ended, 0), ..Ledger::default() };
-    match &strand.head {
+    let worker = &ended.worker;
+    let mut ledger = Ledger { output: worker.input, held: held(ended, 0), ..Ledger::default() };
+    match &worker.head {
         Head::Source(queue) => {
             ledger.created = queue.taken + queue.missed;
             if queue.missed.packets > 0 {
                 ledger.drops.insert("rx_missed".to_owned(), queue.missed);
             }
         }
-        Head::Rings { .. } => ledger.input = strand.input + ledger.held,
+        Head::Rings { .. } => ledger.input = worker.input + ledger.held,
     }
     PartView {
-        name: strand.part_name(0).to_owned(),
-        packets: strand.input.packets,
-        measured: measured(strand.measured.map(|[input, _]| input), strand.input.packets),
+        name: worker.part_name(0).to_owned(),
+        packets: worker.input.packets,
+        measured: measured(worker.measured.map(|[input, _]| input), worker.input.packets),
         ledger,
         counts: BTreeMap::new(),
     }
 }
 
-fn tail_view(job: &Job<'_>, strand: &Strand<'_, '_>) -> PartView {
-    let mut ledger = Ledger { input: strand.output, ..Ledger::default() };
-    match &strand.tail {
-        Tail::Sink(_) => ledger.consumed = strand.output,
+fn tail_view(job: &Job<'_>, worker: &Worker<'_, '_>) -> PartView {
+    let mut ledger = Ledger { input: worker.output, ..Ledger::default() };
+    match &worker.tail {
+        Tail::Sink(_) => ledger.consumed = worker.output,
         Tail::Rings { outlets, .. } => {
             let staged = outlets.iter().flat_map(|outlet| &outlet.staged);
-            staged.for_each(|packet| ledger.held.add(1, packet.octets() as u64));
+            staged.for_each(|packet| ledger.held.add(1, packet.length() as u64));
             // The reader of the ring counts it again.
             ledger.output = Tally {
-                packets: strand.output.packets - strand.overflow.packets - ledger.held.packets,
-                octets: strand.output.octets - strand.overflow.octets - ledger.held.octets,
+                packets: worker.output.packets - worker.overflow.packets - ledger.held.packets,
+                bytes: worker.output.bytes - worker.overflow.bytes - ledger.held.bytes,
             };
-            if job.options.full_ring == FullRing::Drop && strand.overflow.packets > 0 {
-                ledger.drops.insert("ring_full".to_owned(), strand.overflow);
+            if job.options.full_ring == FullRing::Drop && worker.overflow.packets > 0 {
+                ledger.drops.insert("ring_full".to_owned(), worker.overflow);
             }
         }
     }
     PartView {
-        name: strand.part_name(strand.parts.len() + 1).to_owned(),
-        packets: strand.output.packets,
-        measured: measured(strand.measured.map(|[_, output]| output), strand.output.packets),
+        name: worker.part_name(worker.parts.len() + 1).to_owned(),
+        packets: worker.output.packets,
+        measured: measured(worker.measured.map(|[_, output]| output), worker.output.packets),
         ledger,
         counts: BTreeMap::new(),
     }

@@ -18,17 +18,17 @@ const TOGETHER_MIN: usize = 8;
 /// What went through the path in each window that counts.
 ///
 /// A path at its limit loses what it would have done while it was interrupted, so windows count
-/// that were clean on every strand. A path with time to spare does it a little later, so all
+/// that were clean on every worker. A path with time to spare does it a little later, so all
 /// windows count. Clean ones alone would be wrong there: packets and interruptions that both come
 /// at regular intervals fall into the same windows again and again, or never.
 ///
-/// Strands that take turns on a processor cannot tell the time that others had it from time lost:
+/// Workers that take turns on a processor cannot tell the time that others had it from time lost:
 /// `tells_lost` is false for them, and only clean windows count.
 #[derive(Default)]
 pub(super) struct Rates {
     /// Every window counts.
     all: bool,
-    /// Length of the windows, mean over the strands.
+    /// Length of the windows, mean over the workers.
     milliseconds: Vec<f64>,
     pub(super) delivered: Vec<f64>,
     pub(super) processed: Vec<f64>,
@@ -37,10 +37,10 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    pub(super) fn of(strands: &[&Readings], ticks_per_second: f64, tells_lost: bool) -> Self {
-        let all = tells_lost && strands.iter().all(|readings| has_caught_up(readings));
+    pub(super) fn of(workers: &[&Readings], ticks_per_s: f64, tells_lost: bool) -> Self {
+        let all = tells_lost && workers.iter().all(|readings| has_caught_up(readings));
         let mut joined: BTreeMap<u64, (usize, u64, f64, f64)> = BTreeMap::new();
-        for readings in strands {
+        for readings in workers {
             for window in readings.windows.iter().filter(|w| all || w.clean) {
                 let entry = joined.entry(window.index).or_default();
                 entry.0 += 1;
@@ -49,12 +49,12 @@ impl Rates {
                 entry.3 += window.taken as f64 - window.overflowed as f64;
             }
         }
-        let mut rates = Self { all, burst: largest_mean_burst(strands), ..Self::default() };
+        let mut rates = Self { all, burst: largest_mean_burst(workers), ..Self::default() };
         for (present, ticks, delivered, processed) in joined.into_values() {
-            // Where one strand was away for several windows, the others have more of them.
-            if all || present == strands.len() {
-                let ticks = ticks as f64 / strands.len() as f64;
-                rates.milliseconds.push(ticks / ticks_per_second * 1e3);
+            // Where one worker was away for several windows, the others have more of them.
+            if all || present == workers.len() {
+                let ticks = ticks as f64 / workers.len() as f64;
+                rates.milliseconds.push(ticks / ticks_per_s * 1e3);
                 rates.delivered.push(delivered);
                 rates.processed.push(processed);
             }
@@ -62,7 +62,7 @@ impl Rates {
         rates
     }
 
-    /// The median rate: where the strand catches up after having been away, the windows that follow
+    /// The median rate: where the worker catches up after having been away, the windows that follow
     /// are clean, and above the rate.
     ///
     /// Packets fall into windows in whole bursts. So as many neighbours count together as it takes
@@ -94,9 +94,9 @@ fn has_caught_up(readings: &Readings) -> bool {
     readings.starved > 0 && readings.starved >= CAUGHT_UP * readings.lost
 }
 
-/// Mean packets of a burst, of the strand where it is largest.
-fn largest_mean_burst(strands: &[&Readings]) -> f64 {
-    let bursts = strands.iter().map(|readings| {
+/// Mean packets of a burst, of the worker where it is largest.
+fn largest_mean_burst(workers: &[&Readings]) -> f64 {
+    let bursts = workers.iter().map(|readings| {
         readings.packets as f64 / readings.burst_sizes.iter().sum::<u64>().max(1) as f64
     });
     bursts.fold(0.0, f64::max)

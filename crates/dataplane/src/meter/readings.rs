@@ -8,11 +8,11 @@ use hdrhistogram::Histogram;
 /// Buckets of burst sizes: 1, 2-3, 4-7, ... 256.
 pub(crate) const BURST_BUCKETS: usize = 9;
 
-/// One window of one strand. Windows end with the first turn that ends past a common grid, so that
+/// One window of one worker. Windows end with the first turn that ends past a common grid, so that
 /// no turn lies in two of them; each is as long as its turns took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Where on the grid it began, the same for all strands.
+    /// Where on the grid it began, the same for all workers.
     pub(crate) index: u64,
     pub(crate) ticks: u64,
     /// Spent on ending the window before, which belongs to neither.
@@ -30,14 +30,14 @@ pub(crate) struct Window {
     pub(crate) parts: [PartSum; MAX_PARTS],
 }
 
-/// Sampled time of one part of a strand.
+/// Sampled time of one part of a worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartSum {
     pub(crate) ticks: u64,
     pub(crate) packets: u64,
 }
 
-/// What a strand's meter knows when the strand has ended.
+/// What a worker's meter knows when the worker has ended.
 #[derive(Default)]
 pub(crate) struct Readings {
     pub(crate) busy: u64,
@@ -53,9 +53,9 @@ pub(crate) struct Readings {
     pub(crate) windows: Vec<Window>,
     pub(crate) windows_total: u64,
     pub(crate) windows_lost: u64,
-    /// Ticks from source to sink of the packets timed at the source; kept by strands with a sink.
+    /// Ticks from source to sink of the packets timed at the source; kept by workers with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
-    /// Hardware events; `None` where the strand had no counters.
+    /// Hardware events; `None` where the worker had no counters.
     pub(crate) counted: Option<CountedTurns>,
 }
 

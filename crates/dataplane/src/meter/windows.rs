@@ -71,7 +71,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.keep();
     }
 
-    /// Keeps the window, and first lets go of every other one while there are too many. All strands
+    /// Keeps the window, and first lets go of every other one while there are too many. All workers
     /// of a run thin out by index, so that they keep the same windows.
     pub(super) fn keep(&mut self) {
         let windows = &mut self.readings.windows;

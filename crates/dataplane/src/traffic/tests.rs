@@ -4,7 +4,7 @@
 use super::*;
 use crate::capture::{LinkType, PcapWriter};
 
-/// A pcap file of frames whose record says they were `original` octets long.
+/// A pcap file of frames whose record says they were `original` bytes long.
 fn file(frames: &[(u64, &[u8], u32)]) -> Vec<u8> {
     let mut file = Vec::new();
     for (time_ns, frame, original) in frames {
@@ -21,11 +21,11 @@ fn causes(list: &[(&str, u64)]) -> BTreeMap<String, u64> {
     list.iter().map(|(cause, packets)| ((*cause).to_owned(), *packets)).collect()
 }
 
-struct ByFirstOctet;
+struct ByFirstByte;
 
-impl Steer for ByFirstOctet {
+impl Steer for ByFirstByte {
     fn bucket(&self, frame: &[u8]) -> Option<u8> {
-        frame.first().copied().filter(|octet| *octet < 100)
+        frame.first().copied().filter(|byte| *byte < 100)
     }
 }
 
@@ -55,7 +55,7 @@ fn odd_packets_are_counted_and_the_others_kept() {
     let times: Vec<_> = traffic.frames().iter().map(|f| f.time_ns).collect();
     assert_eq!(times, [5, 5, 9], "time does not run backwards");
     assert_eq!(traffic.duration_ns(), 4);
-    assert_eq!((traffic.octets(), traffic.mean_octets()), (167, 167.0 / 3.0));
+    assert_eq!((traffic.total_bytes(), traffic.mean_bytes()), (167, 167.0 / 3.0));
     let expected =
         causes(&[("zero_length", 1), ("too_long", 1), ("cut_short", 1), ("truncated_tail", 1)]);
     assert_eq!(*traffic.rejected(), expected);
@@ -86,9 +86,9 @@ fn the_first_stage_that_steers_decides() {
         traffic.frames().iter().map(|f| f.bucket).collect()
     };
     let hashed = address_bucket(&[200; 60]);
-    assert_eq!(buckets(&[Arc::new(ByFirstOctet)]), [7, hashed]);
-    assert_eq!(buckets(&[Arc::new(ByFirstOctet), Arc::new(Always(9))]), [7, 9]);
-    assert_eq!(buckets(&[Arc::new(Always(9)), Arc::new(ByFirstOctet)]), [9, 9]);
+    assert_eq!(buckets(&[Arc::new(ByFirstByte)]), [7, hashed]);
+    assert_eq!(buckets(&[Arc::new(ByFirstByte), Arc::new(Always(9))]), [7, 9]);
+    assert_eq!(buckets(&[Arc::new(Always(9)), Arc::new(ByFirstByte)]), [9, 9]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn generated_traffic_has_the_mix_asked_for() {
     let generator = Generator { sizes: &imix, flows: 5000, seed: 1 };
     let traffic = Traffic::generate(generator, 2048, &[]).unwrap();
     let mean = f64::from(imix.iter().sum::<u32>()) / imix.len() as f64;
-    assert_eq!(traffic.mean_octets(), mean);
+    assert_eq!(traffic.mean_bytes(), mean);
     assert_eq!(traffic.bucket_weights().iter().sum::<u64>(), traffic.len() as u64);
     assert_eq!(traffic.duration_ns(), (traffic.len() as u64 - 1) * GENERATED_GAP_NS);
     assert!(traffic.rejected().is_empty());
@@ -112,7 +112,7 @@ fn the_recorded_capture_suits_replicas() {
     let file = include_bytes!("../../../../examples/edge.pcapng");
     let traffic = Traffic::from_capture(file, 1514, &[]).unwrap();
     assert!(traffic.rejected().is_empty(), "{:?}", traffic.rejected());
-    assert!(traffic.len() > 4096 && (300.0..420.0).contains(&traffic.mean_octets()));
+    assert!(traffic.len() > 4096 && (300.0..420.0).contains(&traffic.mean_bytes()));
     for replicas in 2..=4 {
         let share = crate::bucket::largest_share(&traffic.bucket_weights(), replicas);
         assert!(share * f64::from(replicas) < 1.01, "{replicas} replicas: {share}");
@@ -121,7 +121,7 @@ fn the_recorded_capture_suits_replicas() {
 
 #[test]
 fn running_numbers_run_on_and_wrap() {
-    let running = |octets, first, step| Running { at: 1, octets, first, step };
+    let running = |bytes, first, step| Running { at: 1, bytes, first, step };
     let written = |number: Running, pass| {
         let mut frame = [0xee; 6];
         number.write(&mut frame, pass);
@@ -135,7 +135,7 @@ fn running_numbers_run_on_and_wrap() {
 
 #[test]
 fn a_builder_keeps_frames_in_order_and_their_numbers_apart() {
-    let number = |at, first| Running { at, octets: 2, first, step: 1 };
+    let number = |at, first| Running { at, bytes: 2, first, step: 1 };
     let mut builder = TrafficBuilder::new(&[]);
     builder.push(&[1; 60], 9, &[number(0, 1), number(58, 2)]);
     builder.push(&[2; 61], 4, &[]);

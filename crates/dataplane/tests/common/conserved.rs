@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The account of a run, added up.
 
-use linerate_record::run::{RunReport, StrandReport, Tally};
+use linerate_record::run::{RunReport, Tally, WorkerReport};
 
-/// In and out of every stage, and between the strands. What a ring still holds counts in packets
-/// alone; where no ring holds any, octets must agree as well.
+/// In and out of every stage, and between the workers. What a ring still holds counts in packets
+/// alone; where no ring holds any, bytes must agree as well.
 pub(crate) fn assert_conserved(report: &RunReport) {
-    for strand in &report.strands {
-        for stage in &strand.stages {
+    for worker in &report.workers {
+        for stage in &worker.stages {
             let ledger = &stage.ledger;
-            assert!(ledger.is_conserved(), "{} {}: {ledger:?}", strand.name, stage.name);
+            assert!(ledger.is_conserved(), "{} {}: {ledger:?}", worker.name, stage.name);
         }
-        for pair in strand.stages.windows(2) {
+        for pair in worker.stages.windows(2) {
             assert_eq!(pair[0].ledger.output, pair[1].ledger.input, "{}", pair[1].name);
         }
     }
-    let last = report.strands.iter().map(|s| s.segment).max().expect("a run has strands");
+    let last = report.workers.iter().map(|s| s.segment).max().expect("a run has workers");
     for segment in 0..last {
-        let sum = |segment, pick: &dyn Fn(&StrandReport) -> Tally| {
-            let strands = report.strands.iter().filter(move |s| s.segment == segment);
-            strands.map(pick).sum::<Tally>()
+        let sum = |segment, pick: &dyn Fn(&WorkerReport) -> Tally| {
+            let workers = report.workers.iter().filter(move |s| s.segment == segment);
+            workers.map(pick).sum::<Tally>()
         };
         let out = sum(segment, &|s| s.stages.last().expect("a tail").ledger.output);
         let next = sum(segment + 1, &|s| s.stages[0].ledger.input);
         let rings = report.rings.iter().filter(|r| r.name.starts_with(&format!("{segment}.")));
         let held: u64 = rings.map(|ring| ring.held).sum();
         assert_eq!(out.packets, next.packets + held, "out of segment {segment}");
-        assert!(held > 0 || out.octets == next.octets, "out of segment {segment}");
+        assert!(held > 0 || out.bytes == next.bytes, "out of segment {segment}");
     }
 }

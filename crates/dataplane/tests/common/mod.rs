@@ -39,7 +39,7 @@ impl Stage for DropSeventh {
     }
 }
 
-/// Puts four octets in front: a running number of the packets of the same bucket.
+/// Puts four bytes in front: a running number of the packets of the same bucket.
 struct Number {
     next: [u32; linerate_dataplane::BUCKETS],
 }
@@ -77,7 +77,7 @@ impl Stage for NoteFirst {
     }
 }
 
-/// Takes two octets off the front and cuts to 60.
+/// Takes two bytes off the front and cuts to 60.
 struct Trim;
 
 impl Stage for Trim {
@@ -162,7 +162,7 @@ impl Stage for Grow {
     }
 }
 
-/// Sums its own `octets` octets `calls` times per packet, none waiting for another, and copies them
+/// Sums its own `bytes` bytes `calls` times per packet, none waiting for another, and copies them
 /// once into a buffer of its own; then spends 20 rounds of arithmetic.
 struct Call {
     calls: i64,
@@ -239,8 +239,8 @@ pub(crate) fn kinds() -> Vec<StageKind> {
             Ok(Box::new(NoteFirst))
         }),
         kind("call", |params, _| {
-            let octets = vec![0xa5; number(params, "octets") as usize];
-            Ok(Box::new(Call { calls: number(params, "calls"), to: octets.clone(), from: octets }))
+            let bytes = vec![0xa5; number(params, "bytes") as usize];
+            Ok(Box::new(Call { calls: number(params, "calls"), to: bytes.clone(), from: bytes }))
         }),
         kind("fail early", |params, _| {
             Ok(Box::new(FailEarly { bursts: number(params, "bursts") }))
@@ -267,7 +267,7 @@ pub(crate) fn path(stages: Vec<StageUse>) -> Path {
         name: "test".to_owned(),
         kernels: "selected".to_owned(),
         line: None,
-        source: Source::Generator { sizes: vec![60, 300], flows: 500, seed: 1, buffer_octets: 512 },
+        source: Source::Generator { sizes: vec![60, 300], flows: 500, seed: 1, buffer_bytes: 512 },
         mapping: Mapping::merged(stages.len()),
         stages,
         sink: Sink::Capture { file: String::new(), packets: u64::MAX },
@@ -297,12 +297,12 @@ pub(crate) fn run_on_one(
     mapping: &Mapping,
     options: RunOptions,
 ) -> Result<Outcome, RunError> {
-    let cpus = vec![0; mapping.strands()];
+    let cpus = vec![0; mapping.workers()];
     let (kinds, traffic) = (kinds(), traffic());
     let job = Job {
         mapping,
         options,
-        oversubscribe: mapping.strands() > 1,
+        oversubscribe: mapping.workers() > 1,
         audit: true,
         ..Job::new(path, &kinds, &traffic, &cpus)
     };

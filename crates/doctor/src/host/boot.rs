@@ -13,7 +13,7 @@ pub(super) fn boot_with(host: &Host, words: &str) -> String {
     let first = |paths: &[&'static str]| paths.iter().find(|path| host.root.exists(path)).copied();
     let line = format!("echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"'");
     let grub = first(&["etc/default/grub.d", "etc/default/grub"]).map(|place| match place {
-        "etc/default/grub.d" => "etc/default/grub.d/zz-strands.cfg",
+        "etc/default/grub.d" => "etc/default/grub.d/zz-workers.cfg",
         _ => place,
     });
     let has_grubby = first(&["usr/sbin/grubby", "sbin/grubby"]).is_some();

@@ -4,7 +4,7 @@
 use super::Host;
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::cpuinfo::value;
-use linerate_machine::ticks::ticks_per_second;
+use linerate_machine::ticks::ticks_per_s;
 use linerate_record::doctor::{Observation, Section};
 
 const PROCESSOR: Section = Section::Processor;
@@ -67,10 +67,10 @@ fn source(host: &Host) -> Observation {
 /// time.
 fn core_clock() -> Observation {
     // Asleep, so that what else was begun ends before the core is measured.
-    let ticks_per_second = ticks_per_second();
+    let ticks_per_s = ticks_per_s();
     match core_cycles_per_tick() {
         Ok(per_tick) => {
-            let ghz = |ratio: f64| format!("{:.2} GHz", ratio * ticks_per_second / 1e9);
+            let ghz = |ratio: f64| format!("{:.2} GHz", ratio * ticks_per_s / 1e9);
             let sentence = format!(
                 "measured with dependent additions just now, on one CPU ({} to {})",
                 ghz(per_tick.low),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What takes a CPU away from a strand: other programs, who moves interrupts, the host, a quota.
+//! What takes a CPU away from a worker: other programs, who moves interrupts, the host, a quota.
 
 use super::{Host, counted};
 use linerate_machine::groups;
@@ -24,7 +24,7 @@ fn balancer(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(
         "irqbalance",
         "running",
-        "it moves interrupts between CPUs every few seconds, also to those of strands",
+        "it moves interrupts between CPUs every few seconds, also to those of workers",
         Some("sudo systemctl stop irqbalance".to_owned()),
     ))
 }
@@ -52,7 +52,7 @@ fn quota(host: &Host) -> Observation {
         Some(Quota { cpus, file, none }) => DATA_PLANE.advice(
             "cpu_quota",
             format!("{cpus:.2} CPUs"),
-            "strands that never sleep use it up, and are then stopped until the next period",
+            "workers that never sleep use it up, and are then stopped until the next period",
             Some(format!("echo {none} | sudo tee /{file}")),
         ),
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs set aside for strands: from the scheduler, from its ticks, from interrupts.
+//! CPUs set aside for workers: from the scheduler, from its ticks, from interrupts.
 //!
 //! Left out: CPUs that a group sets aside while the system runs (`cpuset.cpus.partition`), which
 //! kernels before 6.7 show nowhere else.
@@ -16,7 +16,7 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// With fewer cores, what is set aside is missed more by the system than it is worth to strands.
+/// With fewer cores, what is set aside is missed more by the system than it is worth to workers.
 const CORES_MIN: usize = 4;
 
 fn isolation(host: &Host) -> Observation {
@@ -30,15 +30,15 @@ fn isolation(host: &Host) -> Observation {
     }
     let system = host.system_cpus();
     if host.online.len() < CORES_MIN * system.len() {
-        let sentence = "so few cores are better shared: other programs may run on that of a strand";
+        let sentence = "so few cores are better shared: other programs may run on that of a worker";
         return DATA_PLANE.fact("isolated_cpus", "none", sentence);
     }
-    let list = format_cpu_list(&host.strand_cpus());
+    let list = format_cpu_list(&host.worker_cpus());
     let mut words = format!("isolcpus=managed_irq,domain,{list}");
     if host.root.exists(TICKLESS) {
         words += &format!(" {}", without_ticks(&list));
     }
-    let sentence = "any program may be put on the CPU of a strand, whose packets then wait";
+    let sentence = "any program may be put on the CPU of a worker, whose packets then wait";
     DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
 }
 
@@ -58,15 +58,15 @@ fn ticks(host: &Host) -> Option<Observation> {
     }
     let quiet = host.root.cpu_list(TICKLESS).unwrap_or_default();
     if host.isolated.iter().all(|cpu| quiet.contains(cpu)) {
-        let sentence = "a strand that is alone on one of these is not interrupted by the scheduler";
+        let sentence = "a worker that is alone on one of these is not interrupted by the scheduler";
         return Some(DATA_PLANE.good(NAME, format_cpu_list(&quiet), sentence));
     }
     if !host.root.exists(TICKLESS) {
-        let sentence = "the scheduler interrupts strands on isolated CPUs 100 to 1000 times a \
+        let sentence = "the scheduler interrupts workers on isolated CPUs 100 to 1000 times a \
                         second, and this kernel was built without the means to stop it";
         return Some(DATA_PLANE.advice(NAME, "none", sentence, None));
     }
-    let sentence = "the scheduler interrupts strands on isolated CPUs 100 to 1000 times a second";
+    let sentence = "the scheduler interrupts workers on isolated CPUs 100 to 1000 times a second";
     let fix = boot_with(host, &without_ticks(&format_cpu_list(&host.isolated)));
     let value = if quiet.is_empty() { "none".to_owned() } else { format_cpu_list(&quiet) };
     Some(DATA_PLANE.advice(NAME, value, sentence, Some(fix)))
@@ -102,7 +102,7 @@ fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
     numbers.into_iter().filter_map(cpus).collect()
 }
 
-/// Interrupts that come to the CPUs meant for strands: the isolated ones, or all but the first
+/// Interrupts that come to the CPUs meant for workers: the isolated ones, or all but the first
 /// core.
 fn interrupts(host: &Host) -> Option<Observation> {
     const NAME: &str = "irq_affinity";
@@ -111,19 +111,19 @@ fn interrupts(host: &Host) -> Option<Observation> {
         let sentence = "the kernel shows no interrupts in /proc/irq that a driver handles";
         return Some(DATA_PLANE.unknown(NAME, sentence));
     }
-    let strands = host.strand_cpus();
-    if strands.is_empty() {
+    let workers = host.worker_cpus();
+    if workers.is_empty() {
         return None;
     }
-    let reaches = |cpus: &[u32]| cpus.iter().any(|cpu| strands.contains(cpu));
+    let reaches = |cpus: &[u32]| cpus.iter().any(|cpu| workers.contains(cpu));
     let numbers: Vec<u32> =
         all.iter().filter(|(_, cpus)| reaches(cpus)).map(|(number, _)| *number).collect();
-    let value = format!("{} of {} come to {}", numbers.len(), all.len(), name_cpus(&strands));
+    let value = format!("{} of {} come to {}", numbers.len(), all.len(), name_cpus(&workers));
     if numbers.is_empty() {
-        let sentence = "interrupts stay away from the CPUs for strands";
+        let sentence = "interrupts stay away from the CPUs for workers";
         return Some(DATA_PLANE.good(NAME, value, sentence));
     }
-    let home: Vec<u32> = host.online.iter().copied().filter(|cpu| !strands.contains(cpu)).collect();
+    let home: Vec<u32> = host.online.iter().copied().filter(|cpu| !workers.contains(cpu)).collect();
     let fix = format!(
         "for i in {}; do echo {} | sudo tee /proc/irq/$i/smp_affinity_list; done  # leave out \
          those of a queue whose packets are worked on where they come in; some refuse",
@@ -132,9 +132,9 @@ fn interrupts(host: &Host) -> Option<Observation> {
     );
     let sentence = match host.isolated.is_empty() {
         true => {
-            "each stops the strand it comes to for microseconds; the first core is the system's"
+            "each stops the worker it comes to for microseconds; the first core is the system's"
         }
-        false => "each stops the strand it comes to for microseconds",
+        false => "each stops the worker it comes to for microseconds",
     };
     Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
 }

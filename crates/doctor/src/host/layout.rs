@@ -67,7 +67,7 @@ fn cores(host: &Host) -> Observation {
     };
     let sentence = match host.platform.hypervisor {
         Some(_) => "as the hypervisor tells: two \"cores\" may be two threads of one",
-        None => "strands on different ones share caches and memory, and nothing else",
+        None => "workers on different ones share caches and memory, and nothing else",
     };
     TOPOLOGY.fact("cores", value, sentence)
 }
@@ -115,7 +115,7 @@ fn nodes(host: &Host) -> Observation {
     let all = nodes.iter().map(cpus).collect::<Vec<_>>().join("; ");
     let value = format!("{} nodes", nodes.len());
     if host.root.text("proc/sys/kernel/numa_balancing").is_some_and(|on| on != "0") {
-        let sentence = format!("{all}; the kernel moves pages between them, which stops strands");
+        let sentence = format!("{all}; the kernel moves pages between them, which stops workers");
         let fix = Some("sudo sysctl kernel.numa_balancing=0".to_owned());
         return TOPOLOGY.advice("numa", value, &sentence, fix);
     }
@@ -126,13 +126,13 @@ fn nodes(host: &Host) -> Observation {
 fn caches(host: &Host) -> Observation {
     let first = Topology::read_from(&host.root.path("sys/devices/system/cpu"), &[host.first_cpu()]);
     let caches = match &first.cpus[0].caches {
-        Ok(caches) if caches.iter().any(|cache| cache.octets.is_ok()) => caches,
+        Ok(caches) if caches.iter().any(|cache| cache.bytes.is_ok()) => caches,
         Ok(_) => return TOPOLOGY.unknown("caches", "the kernel tells of no cache how large it is"),
         Err(error) => return TOPOLOGY.unknown("caches", &error.to_string()),
     };
     let value = caches.iter().map(described).collect::<Vec<_>>().join(", ");
-    let line = caches.iter().find_map(|cache| cache.line_octets.as_ref().ok());
-    let line = line.map_or("of unknown length".to_owned(), |octets| format!("of {octets} octets"));
+    let line = caches.iter().find_map(|cache| cache.line_bytes.as_ref().ok());
+    let line = line.map_or("of unknown length".to_owned(), |bytes| format!("of {bytes} bytes"));
     let last = caches.iter().max_by_key(|cache| cache.level);
     let shared = last.and_then(|cache| cache.shared_by.as_ref().ok());
     let shared = shared.map_or("unknown CPUs".to_owned(), |by| name_cpus(by));
@@ -147,16 +147,16 @@ fn described(cache: &Cache) -> String {
         CacheKind::Instruction => "i",
         CacheKind::Unified => "",
     };
-    let size = cache.octets.as_ref().map_or("unknown".to_owned(), |octets| binary(*octets));
+    let size = cache.bytes.as_ref().map_or("unknown".to_owned(), |bytes| binary(*bytes));
     format!("L{}{kind} {size}", cache.level)
 }
 
 /// A size in the largest binary unit that leaves a whole number.
-pub(super) fn binary(octets: u64) -> String {
+pub(super) fn binary(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let whole = units.iter().find(|(_, shift)| octets > 0 && octets % (1 << shift) == 0);
+    let whole = units.iter().find(|(_, shift)| bytes > 0 && bytes % (1 << shift) == 0);
     whole.map_or_else(
-        || format!("{octets} octets"),
-        |(unit, shift)| format!("{} {unit}", octets >> shift),
+        || format!("{bytes} bytes"),
+        |(unit, shift)| format!("{} {unit}", bytes >> shift),
     )
 }

@@ -17,7 +17,7 @@ const SIZES: &str = "sys/kernel/mm/hugepages";
 
 /// Huge pages of one size.
 struct Pool {
-    octets: u64,
+    bytes: u64,
     free: u64,
     all: u64,
 }
@@ -27,28 +27,28 @@ fn pools(host: &Host) -> Vec<Pool> {
         let size = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse::<u64>().ok()?;
         let pages = |file: &str| host.root.number::<u64>(&format!("{SIZES}/{name}/{file}"));
         let (free, all) = (pages("free_hugepages")?, pages("nr_hugepages")?);
-        let octets = size.checked_mul(1024).filter(|octets| *octets > 0)?;
-        Some(Pool { octets, free, all })
+        let bytes = size.checked_mul(1024).filter(|bytes| *bytes > 0)?;
+        Some(Pool { bytes, free, all })
     };
     let mut pools: Vec<Pool> = host.root.names(SIZES).into_iter().filter_map(pool).collect();
-    pools.sort_unstable_by_key(|pool| pool.octets);
+    pools.sort_unstable_by_key(|pool| pool.bytes);
     pools
 }
 
 impl Pool {
     /// The kernel's folder for it, below that of the machine or of a node.
     fn folder(&self) -> String {
-        format!("hugepages-{}kB", self.octets / 1024)
+        format!("hugepages-{}kB", self.bytes / 1024)
     }
 }
 
 /// The pool that programs get pages of when they name no size: on ARM there are smaller ones.
 fn usual<'a>(host: &Host, pools: &'a [Pool]) -> Option<&'a Pool> {
     let size = meminfo(host, "Hugepagesize:");
-    pools.iter().find(|pool| size == Some(pool.octets)).or(pools.first())
+    pools.iter().find(|pool| size == Some(pool.bytes)).or(pools.first())
 }
 
-/// A size of /proc/meminfo, in octets.
+/// A size of /proc/meminfo, in bytes.
 fn meminfo(host: &Host, key: &str) -> Option<u64> {
     let text = host.root.text("proc/meminfo")?;
     let size = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -61,7 +61,7 @@ fn reserved(host: &Host, pools: &[Pool]) -> Observation {
         let sentence = "this kernel shows no huge pages to reserve";
         return DATA_PLANE.unknown("huge_pages", sentence);
     };
-    let each = |pool: &Pool| format!("{} of {} ({})", pool.free, pool.all, binary(pool.octets));
+    let each = |pool: &Pool| format!("{} of {} ({})", pool.free, pool.all, binary(pool.bytes));
     let value = pools.iter().map(each).collect::<Vec<_>>().join(", ");
     if pools.iter().any(|pool| pool.free > 0) {
         let sentence = "so many are free for programs that ask, as DPDK's do";
@@ -78,8 +78,8 @@ fn reserved(host: &Host, pools: &[Pool]) -> Observation {
 /// take, but no more than a quarter of the memory that is to be had, since what is reserved is lost
 /// to all others. `None` where that is less than a page, or the kernel does not tell.
 fn more_pages(host: &Host, pool: &Pool) -> Option<u64> {
-    let octets = (meminfo(host, "MemAvailable:")? / 4).min(1 << 30);
-    Some(octets / pool.octets).filter(|pages| *pages > 0)
+    let bytes = (meminfo(host, "MemAvailable:")? / 4).min(1 << 30);
+    Some(bytes / pool.bytes).filter(|pages| *pages > 0)
 }
 
 /// How the usual pages lie on the nodes; silence where there is one node, or no page to lie there.

@@ -44,7 +44,7 @@ fn idle_states(host: &Host) -> Option<Observation> {
         "for f in /sys/devices/system/cpu/cpu*/cpuidle/state[{indices}]/disable; do echo 1 | sudo \
          tee $f; done"
     );
-    let sentence = "the first packet after a pause waits until its core is awake; strands that \
+    let sentence = "the first packet after a pause waits until its core is awake; workers that \
                     poll never sleep";
     Some(DATA_PLANE.advice("idle_states", value, sentence, Some(fix)))
 }

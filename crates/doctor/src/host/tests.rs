@@ -161,7 +161,7 @@ fn guest() -> Machine {
 fn debian(words: &str) -> String {
     format!(
         "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' | sudo tee -a \
-         /etc/default/grub.d/zz-strands.cfg && sudo update-grub  # counts from the next boot on"
+         /etc/default/grub.d/zz-workers.cfg && sudo update-grub  # counts from the next boot on"
     )
 }
 
@@ -203,7 +203,7 @@ fn a_server_out_of_the_box_gets_advice() {
 }
 
 #[test]
-fn a_server_out_of_the_box_is_prepared_for_strands() {
+fn a_server_out_of_the_box_is_prepared_for_workers() {
     let server = server();
     server.says(
         "governor",

@@ -20,7 +20,7 @@ use linerate_record::{Body, Figure, Record, Tier};
 /// The figures of a record: those that people quote, then those of its parts.
 ///
 /// # Errors
-/// It has none: a record of strands without strands, say.
+/// It has none: a record of workers without workers, say.
 pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
     let whole = record.figures();
     let mut rows: Vec<Row> = whole.iter().map(|(name, f)| row("", "", name, f)).collect();
@@ -46,9 +46,9 @@ pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
     Ok(rows)
 }
 
-fn row(strand: &str, stage: &str, name: &str, figure: &Figure) -> Row {
+fn row(worker: &str, stage: &str, name: &str, figure: &Figure) -> Row {
     Row {
-        strand: strand.to_owned(),
+        worker: worker.to_owned(),
         stage: stage.to_owned(),
         name: name.to_owned(),
         figure: figure.clone(),
@@ -56,9 +56,9 @@ fn row(strand: &str, stage: &str, name: &str, figure: &Figure) -> Row {
 }
 
 fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
-    for strand in &run.strands {
-        rows.push(row(&strand.name, "", "ticks_per_packet", &strand.ticks_per_packet));
-        if let Some(time) = strand.time {
+    for worker in &run.workers {
+        rows.push(row(&worker.name, "", "ticks_per_packet", &worker.ticks_per_packet));
+        if let Some(time) = worker.time {
             let shares = [
                 ("busy", time.busy),
                 ("starved", time.starved),
@@ -67,11 +67,11 @@ fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
             ];
             for (name, share) in shares {
                 let figure = Figure::exact("ratio", share, Tier::Sw, "share of the wall time");
-                rows.push(row(&strand.name, "", name, &figure));
+                rows.push(row(&worker.name, "", name, &figure));
             }
         }
-        for stage in &strand.stages {
-            let put = |name: &str, figure: &Figure| row(&strand.name, &stage.name, name, figure);
+        for stage in &worker.stages {
+            let put = |name: &str, figure: &Figure| row(&worker.name, &stage.name, name, figure);
             rows.push(put("ticks_per_packet", &stage.ticks_per_packet));
             rows.push(put("cycles_per_packet", &stage.cycles_per_packet));
             if let Some(kpps) = stage.kpps {
@@ -177,7 +177,7 @@ fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
             linerate_record::memory::TlbState::MissL1 => "miss_l1",
             linerate_record::memory::TlbState::Walk => "walk",
         };
-        let put = |name: &str, figure: &Figure| row(&cost.tier, tlb, name, figure);
+        let put = |name: &str, figure: &Figure| row(&cost.level, tlb, name, figure);
         rows.push(put("load_ns", &cost.ns));
         rows.push(put("load_cycles", &cost.cycles));
         rows.push(put("load_overlapped_ns", &cost.overlapped_ns));
@@ -198,7 +198,7 @@ fn of_budget(report: &BudgetReport, rows: &mut Vec<Row>) {
         let exact = |name: &str, unit: &str, value: f64| {
             row("", &one.name, name, &Figure::exact(unit, value, Tier::Model, METHOD))
         };
-        rows.push(exact("frame_octets", "B", one.frame_octets));
+        rows.push(exact("frame_bytes", "B", one.frame_bytes));
         rows.push(exact("ns_per_packet", "ns", one.ns_per_packet));
         rows.push(exact("packets_per_s", "packets/s", one.packets_per_s));
         rows.push(exact("cycles_per_packet", "cycles", one.cycles_per_packet));
@@ -210,8 +210,8 @@ fn of_budget(report: &BudgetReport, rows: &mut Vec<Row>) {
 }
 
 fn of_strands(strands: &StrandsReport, rows: &mut Vec<Row>) {
-    for strand in &strands.strands {
-        let label = strand.label();
+    for worker in &strands.strands {
+        let label = worker.label();
         let StrandCounts {
             kpps,
             ticks_per_packet,
@@ -221,7 +221,7 @@ fn of_strands(strands: &StrandsReport, rows: &mut Vec<Row>) {
             events,
             nodes,
             ..
-        } = strand;
+        } = worker;
         let own = [
             ("kpps", kpps),
             ("ticks_per_packet", ticks_per_packet),
@@ -253,11 +253,11 @@ fn of_answers(report: &AnswersReport, rows: &mut Vec<Row>) {
 }
 
 fn of_plan(report: &PlanReport, rows: &mut Vec<Row>) {
-    for strand in &report.strands {
-        let put = |name: &str, figure: &Figure| row(&strand.name, "", name, figure);
-        rows.push(put("utilisation", &strand.utilisation));
-        rows.push(put("ns_per_packet", &strand.ns_per_packet));
-        rows.push(put("cpi", &strand.cpi));
+    for worker in &report.workers {
+        let put = |name: &str, figure: &Figure| row(&worker.name, "", name, figure);
+        rows.push(put("utilisation", &worker.utilisation));
+        rows.push(put("ns_per_packet", &worker.ns_per_packet));
+        rows.push(put("cpi", &worker.cpi));
     }
     for one in &report.recommendations {
         rows.push(row("", &one.change, "predicted_kpps", &one.predicted_kpps));
@@ -293,7 +293,7 @@ fn of_tcp(report: &TcpReport, rows: &mut Vec<Row>) {
     for law in &report.laws {
         for point in &law.points {
             let (loss, segment, round_trip) =
-                (point.loss, point.segment_octets, point.round_trip_ms);
+                (point.loss, point.segment_bytes, point.round_trip_ms);
             let of = format!("loss {loss}, segment {segment}, round trip {round_trip} ms");
             rows.push(row(&law.stack, &of, "mbps", &point.mbps));
         }

@@ -107,7 +107,7 @@ fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
         }
     };
     if let Some(run) = run_of(body) {
-        for strand in &run.strands {
+        for strand in &run.workers {
             for stage in &strand.stages {
                 put(format!("{} ticks", stage.name), &stage.ticks_per_packet);
                 for (name, figure) in stage.events.iter().flatten() {
@@ -196,13 +196,13 @@ fn placement_of_run(asked: &Asked<'_>) -> Reply {
         return Reply::cannot_tell("the record has no run", "linerate run PATH.toml");
     };
     let shared = shared_cores(&asked.record.warnings());
-    if run.strands.len() < 2 {
+    if run.workers.len() < 2 {
         return Reply::does_not_arise("there is one strand");
     }
     if shared.is_empty() {
         return Reply::does_not_arise("no two strands ran on one core");
     }
-    let on_shared = run.strands.iter().filter(|strand| shared.contains(&strand.cpu));
+    let on_shared = run.workers.iter().filter(|strand| shared.contains(&strand.cpu));
     let (names, evidence): (Vec<String>, Vec<_>) = on_shared
         .map(|s| (s.name.clone(), quote(format!("strand {}", s.name), &s.ticks_per_packet)))
         .unzip();
@@ -224,10 +224,10 @@ pub(super) fn parking(asked: &Asked<'_>) -> Reply {
             "linerate run PATH.toml --record run.json",
         );
     };
-    let polls = run.strands.iter().filter_map(|s| Some((s, s.time?.starved)));
+    let polls = run.workers.iter().filter_map(|s| Some((s, s.time?.starved)));
     let polling: Vec<_> = polls.filter(|(_, starved)| *starved >= POLLS).collect();
-    let evidence = |strands: &[(&linerate_record::run::StrandReport, f64)]| -> Vec<Evidence> {
-        let of = |(s, starved): &(&linerate_record::run::StrandReport, f64)| {
+    let evidence = |strands: &[(&linerate_record::run::WorkerReport, f64)]| -> Vec<Evidence> {
+        let of = |(s, starved): &(&linerate_record::run::WorkerReport, f64)| {
             plain(format!("strand {} polls", s.name), *starved, "ratio", "tier sw")
         };
         strands.iter().map(of).collect()

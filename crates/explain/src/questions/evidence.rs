@@ -2,7 +2,7 @@
 //! What answers are made of, taken from records of different kinds.
 
 use super::Asked;
-use crate::budget::{FCS_OCTETS, line_of, mean_octets};
+use crate::budget::{FCS_BYTES, line_of, mean_bytes};
 use linerate_record::answers::Evidence;
 use linerate_record::run::{RunReport, StageReport};
 use linerate_record::strands::StrandsReport;
@@ -70,9 +70,9 @@ pub(super) fn rate(asked: &Asked<'_>) -> Option<(f64, Evidence)> {
     Some((kpps * 1e3, quote(format!("rate of {}", slowest.label()), &slowest.kpps)?))
 }
 
-/// Mean octets of a frame, FCS included.
-pub(super) fn frame_octets(asked: &Asked<'_>) -> Option<f64> {
-    Some(mean_octets(run_of(&asked.record.body)?)? + FCS_OCTETS)
+/// Mean bytes of a frame, FCS included.
+pub(super) fn frame_bytes(asked: &Asked<'_>) -> Option<f64> {
+    Some(mean_bytes(run_of(&asked.record.body)?)? + FCS_BYTES)
 }
 
 /// Bits per second of the line: as given, or that of the path.

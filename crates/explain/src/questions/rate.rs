@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions about the line: with which frames its rate is held, and what the shortest take.
 
-use super::evidence::{frame_octets, line, plain, quote, rate, run_of, strands_of};
+use super::evidence::{frame_bytes, line, plain, quote, rate, run_of, strands_of};
 use super::{Asked, Reply};
 use crate::budget::{BudgetInputs, budget, ns_between, shortfall};
 use linerate_cmt::processor::FRAME_MIN;
@@ -15,7 +15,7 @@ const SHORTEST: f64 = FRAME_MIN as f64;
 const LONGEST: f64 = 1518.0;
 
 /// The share of the line with the shortest frames from which on optimising one strand may do. What
-/// holds the line with 300 octets has 26 % of it with 64, too little says the document, and 84 %
+/// holds the line with 300 bytes has 26 % of it with 64, too little says the document, and 84 %
 /// with 250, enough. Half lies between the two.
 const OPTIMISE_FROM: f64 = 0.5;
 
@@ -39,31 +39,31 @@ pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
         return Reply::cannot_tell("the record has no rate of packets", next);
     };
     let Some(bits) = line(asked) else { return no_line(asked).because([quoted]) };
-    let octets = frame_octets(asked);
-    let found = shortfall(packets_per_s, octets.unwrap_or(SHORTEST), bits);
+    let bytes = frame_bytes(asked);
+    let found = shortfall(packets_per_s, bytes.unwrap_or(SHORTEST), bits);
     let shown = Kpps(packets_per_s / 1e3);
     let on_line = BitsPerSecond(bits);
     let evidence = [
         Some(quoted),
         Some(plain("line", bits, "bit/s", line_source(asked))),
-        octets.map(|octets| plain("mean frame", octets, "octets", "the record, FCS included")),
-        Some(plain("holds from", found.holds_from_octets.ceil(), "octets", "model")),
-        Some(plain("share at 64 octets", found.share_of_line_at_shortest, "ratio", "model")),
+        bytes.map(|bytes| plain("mean frame", bytes, "bytes", "the record, FCS included")),
+        Some(plain("holds from", found.holds_from_bytes.ceil(), "bytes", "model")),
+        Some(plain("share at 64 bytes", found.share_of_line_at_shortest, "ratio", "model")),
     ];
     let evidence = evidence.into_iter().flatten();
     if found.share_of_line_at_shortest >= 1.0 {
         let sentence = format!("{shown} hold {on_line} with the shortest frames");
         return Reply::does_not_arise(sentence).because(evidence);
     }
-    let from = if found.holds_from_octets > LONGEST {
-        format!("with no frame of up to {LONGEST} octets")
+    let from = if found.holds_from_bytes > LONGEST {
+        format!("with no frame of up to {LONGEST} bytes")
     } else {
-        format!("from frames of {:.0} octets on", found.holds_from_octets.ceil())
+        format!("from frames of {:.0} bytes on", found.holds_from_bytes.ceil())
     };
     let percent = three_digits(100.0 * found.share_of_line_at_shortest);
     let sentence = format!(
         "if a packet costs the same whatever its size, {shown} hold {on_line} {from}, and \
-         {percent} % of it with 64 octets"
+         {percent} % of it with 64 bytes"
     );
     let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
         &["make the strand faster: flags of the compiler, inlining, the hot stages; the gap is \
@@ -162,16 +162,16 @@ fn path_lengths(asked: &Asked<'_>) -> Vec<(String, f64)> {
 /// Anywhere: what a packet takes on all strands together, against the time there is.
 fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
     let Some(run) = run_of(&asked.record.body) else { return by_ticks_of_nodes(asked, bits) };
-    let entered = run.strands.iter().filter(|strand| strand.segment == 0);
+    let entered = run.workers.iter().filter(|strand| strand.segment == 0);
     let entered: f64 = entered.map(given).sum();
     // Ticks of work over all strands, per packet that entered the path.
     let work: f64 =
-        run.strands.iter().filter_map(|s| Some(s.ticks_per_packet.as_number()? * given(s))).sum();
+        run.workers.iter().filter_map(|s| Some(s.ticks_per_packet.as_number()? * given(s))).sum();
     if entered <= 0.0 || work <= 0.0 {
         let next = "linerate run PATH.toml --time 10s --record run.json";
         return Reply::cannot_tell("no packet was timed", next);
     }
-    let work_ns = work / entered / run.ticks_per_second * 1e9;
+    let work_ns = work / entered / run.ticks_per_s * 1e9;
     let evidence = quote("processed", &run.processed_kpps).into_iter().chain([plain(
         "work of a packet, all strands",
         work_ns,

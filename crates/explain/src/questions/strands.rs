@@ -7,7 +7,7 @@ use crate::cpi::{EventCosts, by_cause};
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::profile::service_time;
 use linerate_record::Figure;
-use linerate_record::run::{RunReport, StageReport, StrandReport};
+use linerate_record::run::{RunReport, StageReport, WorkerReport};
 use linerate_record::strands::{Bound, CpiByCause, StrandCounts, StrandsReport};
 use linerate_record::tune::Limit;
 
@@ -16,7 +16,7 @@ const RUN: &str = "linerate run PATH.toml --record run.json";
 pub(super) fn bottleneck(asked: &Asked<'_>) -> Reply {
     if let Some(run) = run_of(&asked.record.body) {
         let finding = diagnose(run);
-        let strand = run.strands.iter().find(|s| Some(&s.name) == finding.strand.as_ref());
+        let strand = run.workers.iter().find(|s| Some(&s.name) == finding.worker.as_ref());
         let evidence =
             strand.into_iter().flat_map(of_strand).chain(quote("processed", &run.processed_kpps));
         return match finding.limit {
@@ -48,7 +48,7 @@ pub(super) fn bottleneck(asked: &Asked<'_>) -> Reply {
     .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
 }
 
-fn of_strand(strand: &StrandReport) -> Vec<linerate_record::answers::Evidence> {
+fn of_strand(strand: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
     let time = strand.time_or_zero();
     let share = |name: &str, value: f64| {
         plain(format!("strand {} {name}", strand.name), value, "ratio", "tier sw")
@@ -150,7 +150,7 @@ pub(super) fn bound(asked: &Asked<'_>) -> Reply {
 }
 
 fn of_stages(run: &RunReport, costs: &EventCosts) -> Vec<(String, CpiByCause, f64)> {
-    let stages = run.strands.iter().flat_map(|strand| {
+    let stages = run.workers.iter().flat_map(|strand| {
         strand.stages.iter().map(move |stage| (format!("{}/{}", strand.name, stage.name), stage))
     });
     stages
@@ -192,7 +192,7 @@ pub(super) fn split(asked: &Asked<'_>) -> Reply {
 
 fn split_of_run(run: &RunReport) -> Reply {
     let finding = diagnose(run);
-    let strand = run.strands.iter().find(|s| Some(&s.name) == finding.strand.as_ref());
+    let strand = run.workers.iter().find(|s| Some(&s.name) == finding.worker.as_ref());
     let (Some(strand), Some(stage)) = (strand, &finding.bottleneck) else {
         return match finding.limit {
             Limit::Offered => Reply::does_not_arise("nothing: the source sets the rate"),

@@ -3,20 +3,22 @@
 //!
 //! Right are:
 //!
-//! - the **count**: as many tiers as there are, and none reported too close that are not. Where
-//!   neighbours are nearer than the resolution, a report that says so, with or without a tier of
+//! - the **count**: as many levels as there are, and none reported too close that are not. Where
+//!   neighbours are nearer than the resolution, a report that says so, with or without a level of
 //!   its own for each;
 //! - a **size** within 10 %, that of a pair too close left out;
 //! - a **latency** within 1 %. The translation buffer misses once per page in large chains, so it
-//!   may lie anywhere between that of a load whose translation is at hand and that of the tier's
-//!   largest chain. Where noise lay on all passes over all sizes of a tier, nobody can tell, and it
-//!   is not judged;
+//!   may lie anywhere between that of a load whose translation is at hand and that of the level's
+//!   largest chain. Where noise lay on all passes over all sizes of a level, nobody can tell, and
+//!   it is not judged;
 //! - an **interval** that holds the true value;
 //! - of what **moved** from pass to pass, a report that says so. Sizes and latencies are not
 //!   judged.
 
 use linerate_caches::{Index, LINE_BYTES, Machine, Noise, Point, Truth, analytic, trace};
-use linerate_hierarchy::tiers::{Cause, Options, RESOLUTION, Sample, Tier, Tiers, detect, refine};
+use linerate_hierarchy::steps::{
+    Cause, FoundLevels, Level, Options, RESOLUTION, Sample, detect, refine,
+};
 use linerate_record::stats::Estimate;
 
 /// Passes of a curve, as many as those of a default run.
@@ -30,7 +32,7 @@ const GRANULE_BYTES: u64 = 4096;
 pub(crate) enum Way {
     /// From probabilities.
     Analytic,
-    /// Load by load; only machines that reach no further than this many octets.
+    /// Load by load; only machines that reach no further than this many bytes.
     Trace(u64),
 }
 
@@ -49,7 +51,7 @@ pub(crate) struct Verdict {
     pub(crate) seed: u64,
     pub(crate) machine: Machine,
     pub(crate) truth: Truth,
-    pub(crate) found: Tiers,
+    pub(crate) found: FoundLevels,
     pub(crate) is_count_right: bool,
     /// Of the sizes that are judged.
     pub(crate) size_errors: Vec<SizeError>,
@@ -91,14 +93,14 @@ impl Verdict {
             format!("{policy:?}/{index:?}/{inclusion:?}/{ways}")
         };
         let caches: Vec<String> = self.machine.caches.iter().map(kind).collect();
-        let true_tiers = self.truth.tiers.iter().map(|tier| {
-            let bytes = tier.size_bytes.map_or("-".into(), |bytes| size(bytes as f64));
-            format!("{bytes} {:.2}", tier.latency_ns)
+        let true_levels = self.truth.levels.iter().map(|level| {
+            let bytes = level.size_bytes.map_or("-".into(), |bytes| size(bytes as f64));
+            format!("{bytes} {:.2}", level.latency_ns)
         });
-        let found = self.found.tiers.iter().map(|tier| {
-            let bytes = tier.size.map_or("-".into(), |bytes| size(bytes.value));
-            let moved = if tier.settled { "" } else { " moved" };
-            format!("{bytes} {:.2}{moved}", tier.latency.value)
+        let found = self.found.levels.iter().map(|level| {
+            let bytes = level.size.map_or("-".into(), |bytes| size(bytes.value));
+            let moved = if level.settled { "" } else { " moved" };
+            format!("{bytes} {:.2}{moved}", level.latency.value)
         });
         let unresolved = self.found.unresolved.iter().map(|what| {
             format!("{:?} {}..{}", what.cause, size(what.from as f64), size(what.to as f64))
@@ -113,7 +115,7 @@ impl Verdict {
             caches.join(", "),
             self.machine.contiguous_bytes >> 10,
             self.machine.moves.as_ref().map_or(String::new(), |moves| format!(", {moves:?}")),
-            true_tiers.collect::<Vec<_>>().join(" | "),
+            true_levels.collect::<Vec<_>>().join(" | "),
             found.collect::<Vec<_>>().join(" | "),
             unresolved.map(|text| format!(" ! {text}")).collect::<String>(),
             off.collect::<Vec<_>>().join(" | "),
@@ -127,7 +129,7 @@ pub(crate) struct Case {
     machine: Machine,
     truth: Truth,
     points: Vec<Point>,
-    pub(crate) found: Tiers,
+    pub(crate) found: FoundLevels,
 }
 
 impl Case {
@@ -152,7 +154,7 @@ impl Case {
     }
 
     /// Judges an answer: the detector's, or another.
-    pub(crate) fn judge(&self, found: &Tiers) -> Verdict {
+    pub(crate) fn judge(&self, found: &FoundLevels) -> Verdict {
         let mut verdict = Verdict {
             seed: self.seed,
             machine: self.machine.clone(),
@@ -165,7 +167,7 @@ impl Case {
             covered: (0, 0),
             is_move_told: is_move_told(&self.truth, found),
         };
-        compare_tiers(&mut verdict, &self.points);
+        compare_levels(&mut verdict, &self.points);
         verdict
     }
 }
@@ -206,55 +208,55 @@ fn samples(points: &[Point], passes: usize) -> Vec<Sample> {
     points.iter().map(sample).collect()
 }
 
-fn overlaps(found: &Tiers, cause: Cause, from: f64, to: f64) -> bool {
+fn overlaps(found: &FoundLevels, cause: Cause, from: f64, to: f64) -> bool {
     found
         .unresolved
         .iter()
         .any(|what| what.cause == cause && what.from as f64 <= to && from <= what.to as f64)
 }
 
-fn is_count_right(truth: &Truth, found: &Tiers) -> bool {
+fn is_count_right(truth: &Truth, found: &FoundLevels) -> bool {
     let close = truth.too_close(RESOLUTION);
     let is_told = |(small, large): &(u64, u64)| {
         overlaps(found, Cause::TooClose, *small as f64 / 1.5, *large as f64 * 1.5)
     };
-    let most = truth.tiers.len();
+    let most = truth.levels.len();
     let least = most - close.len() - usize::from(is_hidden_by_move(truth, found));
     let is_any_told = found.unresolved.iter().any(|what| what.cause == Cause::TooClose);
     let is_told_right = close.iter().all(is_told) && is_any_told != close.is_empty();
-    is_told_right && (least..=most).contains(&found.tiers.len())
+    is_told_right && (least..=most).contains(&found.levels.len())
 }
 
 /// Whether the last cache moved, and the detector says so instead of naming it.
-fn is_hidden_by_move(truth: &Truth, found: &Tiers) -> bool {
-    truth.tiers.iter().any(|tier| {
-        let bytes = tier.size_bytes.unwrap_or(0) as f64;
-        tier.moved && bytes > 0.0 && overlaps(found, Cause::Moved, bytes / 8.0, bytes * 1.5)
+fn is_hidden_by_move(truth: &Truth, found: &FoundLevels) -> bool {
+    truth.levels.iter().any(|level| {
+        let bytes = level.size_bytes.unwrap_or(0) as f64;
+        level.moved && bytes > 0.0 && overlaps(found, Cause::Moved, bytes / 8.0, bytes * 1.5)
     })
 }
 
-fn is_move_told(truth: &Truth, found: &Tiers) -> Option<bool> {
+fn is_move_told(truth: &Truth, found: &FoundLevels) -> Option<bool> {
     let is_told = found.unresolved.iter().any(|what| what.cause == Cause::Moved)
-        || found.tiers.iter().any(|tier| !tier.settled);
-    truth.tiers.iter().any(|tier| tier.moved).then_some(is_told)
+        || found.levels.iter().any(|level| !level.settled);
+    truth.levels.iter().any(|level| level.moved).then_some(is_told)
 }
 
-/// Tiers in their order, where there are as many as there should be; else each with the nearest in
+/// Levels in their order, where there are as many as there should be; else each with the nearest in
 /// latency, for the errors of a wrong count mean nothing.
-fn compare_tiers(verdict: &mut Verdict, points: &[Point]) {
-    if verdict.found.tiers.len() != verdict.truth.tiers.len() {
+fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
+    if verdict.found.levels.len() != verdict.truth.levels.len() {
         return;
     }
     let close = verdict.truth.too_close(RESOLUTION);
     let is_close = |bytes: u64| close.iter().any(|pair| pair.0 == bytes || pair.1 == bytes);
-    let found: Vec<Tier> = verdict.found.tiers.clone();
-    for (tier, (truth, found)) in verdict.truth.tiers.clone().iter().zip(&found).enumerate() {
+    let found: Vec<Level> = verdict.found.levels.clone();
+    for (level, (truth, found)) in verdict.truth.levels.clone().iter().zip(&found).enumerate() {
         let is_close = truth.size_bytes.is_some_and(is_close);
         if truth.moved || is_close {
             continue;
         }
         if let (Some(bytes), Some(size)) = (truth.size_bytes, found.size) {
-            let colours = colours(&verdict.machine, tier);
+            let colours = colours(&verdict.machine, level);
             verdict.size_errors.push(SizeError { off: size.value / bytes as f64 - 1.0, colours });
             verdict.count_interval(&size, (bytes as f64, bytes as f64));
         }

@@ -2,7 +2,7 @@
 //! What is judged of a detector, what the page of results states of it, and answers that are worse.
 
 use crate::judge::Verdict;
-use linerate_hierarchy::tiers::Tiers;
+use linerate_hierarchy::steps::FoundLevels;
 use linerate_record::stats::Estimate;
 
 /// What the page states, and where.
@@ -95,7 +95,7 @@ impl Quantity {
     }
 
     /// An answer that is wrong in it.
-    pub(crate) fn spoil(self, found: &Tiers) -> Tiers {
+    pub(crate) fn spoil(self, found: &FoundLevels) -> FoundLevels {
         let mut found = found.clone();
         let scaled = |of: Estimate, by: f64| Estimate {
             value: of.value * by,
@@ -105,21 +105,21 @@ impl Quantity {
         };
         let missed = |of: Estimate| Estimate { low: of.value * 1.5, high: of.value * 1.5, ..of };
         match self {
-            Self::Count | Self::All => found.tiers.truncate(1),
+            Self::Count | Self::All => found.levels.truncate(1),
             Self::Sizes => {
-                for tier in &mut found.tiers {
-                    tier.size = tier.size.map(|size| scaled(size, 1.25));
+                for level in &mut found.levels {
+                    level.size = level.size.map(|size| scaled(size, 1.25));
                 }
             }
             Self::Latencies => {
-                for tier in &mut found.tiers {
-                    tier.latency = scaled(tier.latency, 1.05);
+                for level in &mut found.levels {
+                    level.latency = scaled(level.latency, 1.05);
                 }
             }
             Self::Intervals => {
-                for tier in &mut found.tiers {
-                    tier.size = tier.size.map(missed);
-                    tier.latency = missed(tier.latency);
+                for level in &mut found.levels {
+                    level.size = level.size.map(missed);
+                    level.latency = missed(level.latency);
                 }
             }
         }

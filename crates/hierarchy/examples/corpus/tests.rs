@@ -6,21 +6,21 @@ use crate::accuracy::{FULL, KINDS, POINTS, stated};
 use crate::judge::{Case, Way};
 use crate::quantity::{PAGE, Quantity, Share};
 use linerate_caches::Noise;
-use linerate_hierarchy::tiers::{Tier, Tiers};
+use linerate_hierarchy::steps::{FoundLevels, Level};
 use linerate_record::accuracy::MISS;
 use linerate_record::stats::Estimate;
 use linerate_record::stats::coverage::loss_noticed;
 
 /// The detector's answer, with intervals so wide that they hold the truth wherever the value is
 /// near it.
-fn widened(found: &Tiers) -> Tiers {
+fn widened(found: &FoundLevels) -> FoundLevels {
     let wide = |of: Estimate| Estimate { low: of.value * 0.5, high: of.value * 2.0, ..of };
-    let tiers = found.tiers.iter().map(|tier| Tier {
-        size: tier.size.map(wide),
-        latency: wide(tier.latency),
-        ..tier.clone()
+    let levels = found.levels.iter().map(|level| Level {
+        size: level.size.map(wide),
+        latency: wide(level.latency),
+        ..level.clone()
     });
-    Tiers { tiers: tiers.collect(), unresolved: found.unresolved.clone() }
+    FoundLevels { levels: levels.collect(), unresolved: found.unresolved.clone() }
 }
 
 #[test]

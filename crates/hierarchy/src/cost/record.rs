@@ -31,7 +31,7 @@ pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Ve
     };
     let (local, random) = (samples(local), samples(random));
     let inputs = Inputs {
-        tiers: &levels.found.tiers,
+        levels: &levels.found.levels,
         outstanding: measured.outstanding,
         tlb: measured.tlb,
         local: &local,
@@ -47,7 +47,7 @@ pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Ve
 fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
     let method = match cost.basis {
         Basis::Measured => "chases that do just that",
-        Basis::Added => "latency of the tier, and the cost of the miss added",
+        Basis::Added => "latency of the level, and the cost of the miss added",
     };
     let overlapped = match cost.overlapped {
         Some(time) => {
@@ -58,11 +58,11 @@ fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
             Figure::absent("ns", Tier::Sw, "loads side by side", reason)
         }
     };
-    let ghz = levels.ghz.get(cost.tier).copied().flatten();
+    let ghz = levels.ghz.get(cost.level).copied().flatten();
     let unknown = "the interval would be wider than the value, or contradict another cost";
     let absent = |unit| Figure::absent(unit, Tier::Sw, method, unknown);
     Cost {
-        tier: levels.tiers.get(cost.tier).map_or_else(String::new, |tier| tier.name.clone()),
+        level: levels.levels.get(cost.level).map_or_else(String::new, |level| level.name.clone()),
         tlb: cost.state,
         ns: cost
             .time

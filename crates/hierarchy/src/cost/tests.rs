@@ -23,7 +23,7 @@ const FIRST: f64 = 1.9;
 const WALKS: [f64; 4] = [8.0, 8.0, 8.0, 49.0];
 
 impl Machine {
-    fn tier(bytes: u64) -> usize {
+    fn level(bytes: u64) -> usize {
         SIZES.iter().position(|size| size.is_none_or(|size| bytes <= size)).unwrap()
     }
 
@@ -33,7 +33,7 @@ impl Machine {
         let load = |page: f64| match ENTRIES.iter().position(|&entries| page < entries) {
             Some(0) => 0.0,
             Some(_) => FIRST,
-            None => WALKS[Self::tier(bytes)],
+            None => WALKS[Self::level(bytes)],
         };
         (0..loads).map(|_| load(random.u64(..pages.max(1)) as f64)).sum::<f64>() / f64::from(loads)
     }
@@ -44,20 +44,20 @@ impl Machine {
     }
 
     /// The page-local curve and the random one.
-    fn curves(&self, random: &mut Rng) -> (Vec<tiers::Sample>, Vec<tiers::Sample>) {
+    fn curves(&self, random: &mut Rng) -> (Vec<steps::Sample>, Vec<steps::Sample>) {
         let sizes = (0..56)
             .map(|i| ((8 * KIB) as f64 * 2_f64.powf(f64::from(i) / 4.0)) as u64 / PAGE * PAGE);
         let sizes = sizes.map(|bytes| {
-            let time = LATENCIES[Self::tier(bytes)];
+            let time = LATENCIES[Self::level(bytes)];
             let pages = bytes as f64 / PAGE as f64;
             let missed = match ENTRIES.iter().rposition(|&entries| pages > entries) {
                 Some(0) => FIRST,
-                Some(_) => WALKS[Self::tier(bytes)],
+                Some(_) => WALKS[Self::level(bytes)],
                 None => 0.0,
             };
             let local = self.passes(time + missed / 64.0, random);
             let slow = self.passes(time + Self::translation(bytes, random), random);
-            (tiers::Sample { bytes, passes: local }, tiers::Sample { bytes, passes: slow })
+            (steps::Sample { bytes, passes: local }, steps::Sample { bytes, passes: slow })
         });
         sizes.unzip()
     }
@@ -67,26 +67,26 @@ fn exactly(value: f64) -> Estimate {
     Estimate { value, low: 0.99 * value, high: 1.01 * value, confidence: 0.95, n: 5 }
 }
 
-fn level(entries: f64, cost: f64) -> tlb::Level {
+fn tlb_level(entries: f64, cost: f64) -> tlb::Level {
     let (onset, cost) = (exactly(entries), exactly(cost));
     tlb::Level { entries: Some(onset), onset, half: onset, cost, is_step: true }
 }
 
-fn found_tiers() -> Vec<tiers::Tier> {
-    let tier = |(size, latency): (Option<u64>, f64)| tiers::Tier {
+fn found_levels() -> Vec<steps::Level> {
+    let level = |(size, latency): (Option<u64>, f64)| steps::Level {
         size: size.map(|bytes| exactly(bytes as f64)),
         latency: exactly(latency),
         settled: true,
     };
-    SIZES.into_iter().zip(LATENCIES).map(tier).collect()
+    SIZES.into_iter().zip(LATENCIES).map(level).collect()
 }
 
 fn table_of(machine: &Machine, seed: u64) -> Vec<Cost> {
     let (local, random) = machine.curves(&mut Rng::with_seed(seed));
     table(&Inputs {
-        tiers: &found_tiers(),
+        levels: &found_levels(),
         outstanding: &[None, None, Some(exactly(10.0))],
-        tlb: &[level(ENTRIES[0], FIRST), level(ENTRIES[1], 6.1)],
+        tlb: &[tlb_level(ENTRIES[0], FIRST), tlb_level(ENTRIES[1], 6.1)],
         local: &local,
         random: &random,
         page_bytes: PAGE,
@@ -96,12 +96,12 @@ fn table_of(machine: &Machine, seed: u64) -> Vec<Cost> {
     })
 }
 
-fn of(costs: &[Cost], tier: usize, state: TlbState) -> Cost {
-    *costs.iter().find(|cost| cost.tier == tier && cost.state == state).unwrap()
+fn of(costs: &[Cost], level: usize, state: TlbState) -> Cost {
+    *costs.iter().find(|cost| cost.level == level && cost.state == state).unwrap()
 }
 
 #[test]
-fn each_tier_has_a_cost_for_each_place_of_its_translation() {
+fn each_level_has_a_cost_for_each_place_of_its_translation() {
     let costs = table_of(&Machine { noise: 0.002, passes: 4 }, 1);
     assert_eq!(costs.len(), 12);
     let expected = [
@@ -115,8 +115,8 @@ fn each_tier_has_a_cost_for_each_place_of_its_translation() {
         (2, TlbState::Walk, 19.4, Basis::Measured),
         (3, TlbState::Walk, 147.0, Basis::Measured),
     ];
-    for (tier, state, truth, basis) in expected {
-        let cost = of(&costs, tier, state);
+    for (level, state, truth, basis) in expected {
+        let cost = of(&costs, level, state);
         let time = cost.time.unwrap();
         assert!((time.value / truth - 1.0).abs() < 0.03, "{truth}: {cost:?}");
         assert_eq!(cost.basis, basis, "{cost:?}");
@@ -140,7 +140,7 @@ fn overlapped_loads_share_their_time() {
     let overlapped = cost.overlapped.unwrap();
     assert!((overlapped.value - cost.time.unwrap().value / 10.0).abs() < 1e-9, "{cost:?}");
     assert!(overlapped.low < overlapped.value && overlapped.value < overlapped.high);
-    assert!(costs.iter().filter(|cost| cost.tier != 2).all(|cost| cost.overlapped.is_none()));
+    assert!(costs.iter().filter(|cost| cost.level != 2).all(|cost| cost.overlapped.is_none()));
 }
 
 #[test]
@@ -165,9 +165,9 @@ fn intervals_hold_the_truth() {
 
 #[test]
 fn without_levels_of_the_buffer_there_are_only_hits() {
-    let tiers = found_tiers();
+    let levels = found_levels();
     let inputs = Inputs {
-        tiers: &tiers,
+        levels: &levels,
         outstanding: &[],
         tlb: &[],
         local: &[],
@@ -181,10 +181,10 @@ fn without_levels_of_the_buffer_there_are_only_hits() {
     assert!(costs.iter().all(|cost| cost.state == TlbState::Hit), "{costs:?}");
     let times: Vec<f64> = costs.iter().map(|cost| cost.time.unwrap().value).collect();
     assert_eq!(times, LATENCIES);
-    assert_eq!(table(&Inputs { tiers: &[], ..inputs }), []);
+    assert_eq!(table(&Inputs { levels: &[], ..inputs }), []);
 }
 
-/// Costs rise with state and tier, are never below 0, and known better than not at all.
+/// Costs rise with state and level, are never below 0, and known better than not at all.
 fn assert_possible(costs: &[Cost]) {
     for cost in costs {
         for time in [cost.time, cost.overlapped].into_iter().flatten() {
@@ -192,8 +192,8 @@ fn assert_possible(costs: &[Cost]) {
             assert!(time.high == f64::INFINITY || time.high - time.low <= time.value, "{cost:?}");
         }
         let nearer = |other: &&Cost| {
-            (other.tier == cost.tier && other.state < cost.state)
-                || (other.tier < cost.tier && other.state == cost.state)
+            (other.level == cost.level && other.state < cost.state)
+                || (other.level < cost.level && other.state == cost.state)
         };
         for other in costs.iter().filter(nearer) {
             let Some((less, more)) = other.time.zip(cost.time) else { continue };
@@ -213,15 +213,15 @@ fn noise_makes_no_cost_impossible() {
 
 #[test]
 fn costs_of_little_worth_are_unknown() {
-    let tiers = found_tiers();
+    let levels = found_levels();
     let wide = Estimate { low: -50.6, high: 63.9, ..exactly(6.64) };
     let open = Estimate { high: f64::INFINITY, ..exactly(12.0) };
-    let mut second = level(ENTRIES[1], 6.1);
+    let mut second = tlb_level(ENTRIES[1], 6.1);
     second.cost = wide;
     let inputs = Inputs {
-        tiers: &tiers,
+        levels: &levels,
         outstanding: &[Some(open)],
-        tlb: &[level(ENTRIES[0], FIRST), second],
+        tlb: &[tlb_level(ENTRIES[0], FIRST), second],
         local: &[],
         random: &[],
         page_bytes: PAGE,
@@ -238,7 +238,7 @@ fn costs_of_little_worth_are_unknown() {
 #[test]
 fn a_contradiction_leaves_what_was_measured() {
     let cost = |state, time, basis| Cost {
-        tier: 3,
+        level: 3,
         state,
         time: Some(exactly(time)),
         overlapped: None,
@@ -262,21 +262,21 @@ proptest! {
         curves in prop::collection::vec(
             (0_u64..1 << 40, prop::collection::vec(any::<f64>(), 0..4)), 0..12),
         sizes in prop::collection::vec((any::<f64>(), any::<f64>()), 0..4),
-        levels in prop::collection::vec((any::<f64>(), any::<f64>()), 0..4),
+        tlb_levels in prop::collection::vec((any::<f64>(), any::<f64>()), 0..4),
         page_bytes in 0_u64..1 << 22,
         line_bytes in 0_u64..256,
     ) {
-        let samples: Vec<tiers::Sample> =
-            curves.into_iter().map(|(bytes, passes)| tiers::Sample { bytes, passes }).collect();
-        let tier = |(size, latency)| tiers::Tier {
+        let samples: Vec<steps::Sample> =
+            curves.into_iter().map(|(bytes, passes)| steps::Sample { bytes, passes }).collect();
+        let level = |(size, latency)| steps::Level {
             size: Some(exactly(size)), latency: exactly(latency), settled: false,
         };
-        let tiers: Vec<tiers::Tier> = sizes.into_iter().map(tier).collect();
-        let tlb: Vec<tlb::Level> = levels.into_iter().map(|(e, c)| level(e, c)).collect();
+        let levels: Vec<steps::Level> = sizes.into_iter().map(level).collect();
+        let tlb: Vec<tlb::Level> = tlb_levels.into_iter().map(|(e, c)| tlb_level(e, c)).collect();
         let costs = table(&Inputs {
-            tiers: &tiers, outstanding: &[], tlb: &tlb, local: &samples, random: &samples,
+            levels: &levels, outstanding: &[], tlb: &tlb, local: &samples, random: &samples,
             page_bytes, line_bytes, confidence: 0.95, seed: 5,
         });
-        prop_assert!(costs.len() <= 3 * tiers.len());
+        prop_assert!(costs.len() <= 3 * levels.len());
     }
 }

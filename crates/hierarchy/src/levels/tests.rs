@@ -23,7 +23,7 @@ fn estimate(value: f64) -> Estimate {
     Estimate { value, low: 0.9 * value, high: 1.1 * value, confidence: 0.95, n: 5 }
 }
 
-/// Two tiers at two clocks: 1 ns at 4 GHz up to 32 KiB, and 10 ns at 3 GHz behind it.
+/// Two levels at two clocks: 1 ns at 4 GHz up to 32 KiB, and 10 ns at 3 GHz behind it.
 fn levels(last_level: u64, settled: bool) -> Levels {
     let points = (12..20).map(|shift| match 1 << shift {
         bytes @ 0..=32_768 => point(bytes, 1.0, 4.0),
@@ -31,33 +31,33 @@ fn levels(last_level: u64, settled: bool) -> Levels {
     });
     let points = points.collect();
     let curve = Curve { order: Order::PageLocal, pages: PageKind::Base, points };
-    let tier = |size, ns| tiers::Tier { size, latency: estimate(ns), settled };
-    let found = Tiers {
-        tiers: vec![tier(Some(estimate(33_000.0)), 1.0), tier(None, 10.0)],
-        unresolved: vec![tiers::Unresolved { from: 1, to: 2, cause: Cause::Moved }],
+    let level = |size, ns| steps::Level { size, latency: estimate(ns), settled };
+    let found = FoundLevels {
+        levels: vec![level(Some(estimate(33_000.0)), 1.0), level(None, 10.0)],
+        unresolved: vec![steps::Unresolved { from: 1, to: 2, cause: Cause::Moved }],
     };
     Levels::of(found, &curve, 1 << 19, last_level)
 }
 
 #[test]
-fn tiers_have_names_and_cycles() {
+fn levels_have_names_and_cycles() {
     let found = levels(1 << 18, true);
-    let names: Vec<&str> = found.tiers.iter().map(|tier| &tier.name[..]).collect();
+    let names: Vec<&str> = found.levels.iter().map(|level| &level.name[..]).collect();
     assert_eq!(names, ["L1", "memory"]);
-    let cycles: Vec<_> = found.tiers.iter().map(|t| t.latency_cycles.as_number()).collect();
+    let cycles: Vec<_> = found.levels.iter().map(|t| t.latency_cycles.as_number()).collect();
     assert_eq!(cycles, [Some(4.0), Some(30.0)]);
-    assert_eq!(found.tiers[1].latency_cycles.low, Some(27.0));
-    let last = &found.tiers[1].size_bytes;
+    assert_eq!(found.levels[1].latency_cycles.low, Some(27.0));
+    let last = &found.levels[1].size_bytes;
     assert!(last.reason.as_ref().is_some_and(|reason| reason.contains("524288 B")), "{last:?}");
     assert_eq!(found.unresolved.len(), 1);
-    assert_eq!((found.tiers[0].note.as_ref(), found.tiers[1].note.as_ref()), (None, None));
+    assert_eq!((found.levels[0].note.as_ref(), found.levels[1].note.as_ref()), (None, None));
 }
 
 #[test]
 fn what_does_not_reach_memory_is_not_called_so() {
     let found = levels(1 << 19, true);
-    assert_eq!(found.tiers[1].name, "L2");
-    assert!(found.tiers[1].note.is_some());
+    assert_eq!(found.levels[1].name, "L2");
+    assert!(found.levels[1].note.is_some());
     let [moved, small] = &found.unresolved[..] else { panic!("{:?}", found.unresolved) };
     assert_eq!((&moved.cause[..], moved.from_bytes, moved.to_bytes), ("moved", 1, 2));
     let small = (&small.cause[..], small.from_bytes, small.to_bytes);
@@ -71,17 +71,17 @@ fn cycles_do_not_depend_on_a_clock_that_moves() {
     let mut points: Vec<CurvePoint> = clocks.iter().map(|g| point(4096, 4.0 / g, *g)).collect();
     points.push(point(32_768, 2.0, 4.0));
     let curve = Curve { order: Order::PageLocal, pages: PageKind::Base, points };
-    let tier = |ns| tiers::Tier { size: None, latency: estimate(ns), settled: true };
-    let cycles = clock(&curve, &[0.0, f64::INFINITY], &tier(1.0)).unwrap();
+    let level = |ns| steps::Level { size: None, latency: estimate(ns), settled: true };
+    let cycles = clock(&curve, &[0.0, f64::INFINITY], &level(1.0)).unwrap();
     assert!((cycles - 4.0).abs() < 1e-9, "{cycles}");
     // No size is on the plateau: the clock of most of them.
-    let clock = clock(&curve, &[0.0, f64::INFINITY], &tier(9.0)).unwrap();
+    let clock = clock(&curve, &[0.0, f64::INFINITY], &level(9.0)).unwrap();
     assert!((clock - 4.0).abs() < 1e-9, "{clock}");
 }
 
 #[test]
 fn a_plateau_that_moved_is_noted() {
-    assert!(levels(1, false).tiers.iter().all(|tier| tier.note.is_some() && !tier.settled));
+    assert!(levels(1, false).levels.iter().all(|level| level.note.is_some() && !level.settled));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn level(level: u32, bytes: u64) -> Level {
     Level { level, bytes: Ok(bytes), shared_by: 1 }
 }
 
-fn tier(name: &str, bytes: Option<u64>) -> MemoryTier {
+fn found_level(name: &str, bytes: Option<u64>) -> MemoryLevel {
     let ns = Figure::exact("ns", 1.0, Tier::Sw, "test");
     let size_bytes = match bytes {
         Some(bytes) => {
@@ -22,7 +22,7 @@ fn tier(name: &str, bytes: Option<u64>) -> MemoryTier {
         }
         None => Figure::absent("B", Tier::Sw, "test", "it is memory"),
     };
-    MemoryTier {
+    MemoryLevel {
         name: name.to_owned(),
         size_bytes,
         latency_ns: ns.clone(),
@@ -34,10 +34,13 @@ fn tier(name: &str, bytes: Option<u64>) -> MemoryTier {
 
 fn views(stated: &[u64], found: &[u64]) -> Vec<(String, OsVerdict)> {
     let levels = stated.iter().zip(1..).map(|(&bytes, n)| level(n, bytes)).collect();
-    let mut tiers: Vec<MemoryTier> =
-        found.iter().zip(1..).map(|(&bytes, n)| tier(&format!("L{n}"), Some(bytes))).collect();
-    tiers.push(tier("memory", None));
-    let found = Found { tiers: &tiers, unresolved: &[], max_bytes: 256 * MIB };
+    let mut found_levels: Vec<MemoryLevel> = found
+        .iter()
+        .zip(1..)
+        .map(|(&bytes, n)| found_level(&format!("L{n}"), Some(bytes)))
+        .collect();
+    found_levels.push(found_level("memory", None));
+    let found = Found { levels: &found_levels, unresolved: &[], max_bytes: 256 * MIB };
     let views = compare(&Ok(levels), &found);
     views.into_iter().map(|view| (view.name, view.verdict)).collect()
 }
@@ -75,7 +78,11 @@ fn twice_what_is_stated_is_no_verdict() {
 /// What the interval touches at an end does not matter, what it reaches into does.
 #[test]
 fn a_size_among_those_that_cannot_be_told_is_no_verdict() {
-    let tiers = [tier("L1", Some(32 * KIB)), tier("L2", Some(MIB)), tier("memory", None)];
+    let found_levels = [
+        found_level("L1", Some(32 * KIB)),
+        found_level("L2", Some(MIB)),
+        found_level("memory", None),
+    ];
     let stated = Ok(vec![level(1, 32 * KIB), level(2, MIB)]);
     let verdict = |from_bytes, to_bytes| {
         let part = |from_bytes, to_bytes, cause: &str| Unresolved {
@@ -92,7 +99,7 @@ fn a_size_among_those_that_cannot_be_told_is_no_verdict() {
         };
         let views = compare(
             &stated,
-            &Found { tiers: &tiers, unresolved: &unresolved, max_bytes: 64 * MIB },
+            &Found { levels: &found_levels, unresolved: &unresolved, max_bytes: 64 * MIB },
         );
         assert_eq!(views[0].verdict, OsVerdict::Agrees);
         (views[1].verdict, views[1].sentence.clone())
@@ -108,8 +115,8 @@ fn a_size_among_those_that_cannot_be_told_is_no_verdict() {
 #[test]
 fn agreement_says_how_far_it_goes() {
     let sentence = |found: u64| {
-        let tiers = [tier("L1", Some(found)), tier("memory", None)];
-        let found = Found { tiers: &tiers, unresolved: &[], max_bytes: 64 * MIB };
+        let found_levels = [found_level("L1", Some(found)), found_level("memory", None)];
+        let found = Found { levels: &found_levels, unresolved: &[], max_bytes: 64 * MIB };
         let view = compare(&Ok(vec![level(1, MIB)]), &found).remove(0);
         assert_eq!(view.verdict, OsVerdict::Agrees);
         view.sentence
@@ -123,17 +130,17 @@ fn agreement_says_how_far_it_goes() {
 
 #[test]
 fn no_two_entries_have_one_name() {
-    // A third tier between, so that the last level is the fourth tier.
+    // A third one between, so that the last level is the fourth found.
     let found = views(&[32 * KIB, MIB, 32 * MIB], &[32 * KIB, MIB, 6 * MIB, 32 * MIB]);
     let names: Vec<&str> = found.iter().map(|(name, _)| &name[..]).collect();
-    assert_eq!(names, ["L1", "L2", "tier of 6 MiB", "L3"]);
+    assert_eq!(names, ["L1", "L2", "level of 6 MiB", "L3"]);
     assert_eq!(views(&[], &[32 * KIB])[0].0, "L1");
 }
 
 #[test]
-fn levels_and_tiers_without_a_partner_are_told() {
+fn levels_without_a_partner_are_told() {
     use OsVerdict::{Agrees, NotStated, Unseen};
-    // The second level is missing among the tiers, and the third is not taken for it.
+    // The second level is missing among those found, and the third is not taken for it.
     let found = views(&[32 * KIB, 256 * KIB, 8 * MIB], &[32 * KIB, 8 * MIB]);
     let named = |name: &str, verdict| (name.to_owned(), verdict);
     assert_eq!(found, [named("L1", Agrees), named("L2", Unseen), named("L3", Agrees)]);
@@ -147,7 +154,7 @@ fn levels_and_tiers_without_a_partner_are_told() {
 
 #[test]
 fn what_could_not_be_seen_is_no_verdict() {
-    let tiers = [tier("L1", Some(32 * KIB)), tier("memory", None)];
+    let found_levels = [found_level("L1", Some(32 * KIB)), found_level("memory", None)];
     let stated = Ok(vec![level(1, 32 * KIB), level(2, MIB)]);
     let moved = Unresolved {
         from_bytes: 512 * KIB,
@@ -155,22 +162,22 @@ fn what_could_not_be_seen_is_no_verdict() {
         cause: "moved".to_owned(),
         sentence: "it moved".to_owned(),
     };
-    let of = |unresolved: &[Unresolved], max_bytes, tiers: &[MemoryTier]| {
-        let views = compare(&stated, &Found { tiers, unresolved, max_bytes });
+    let of = |unresolved: &[Unresolved], max_bytes, found_levels: &[MemoryLevel]| {
+        let views = compare(&stated, &Found { levels: found_levels, unresolved, max_bytes });
         (views[1].verdict, views[1].sentence.clone())
     };
-    assert_eq!(of(&[], 64 * MIB, &tiers).0, OsVerdict::Unseen);
-    let (verdict, sentence) = of(&[moved], 64 * MIB, &tiers);
+    assert_eq!(of(&[], 64 * MIB, &found_levels).0, OsVerdict::Unseen);
+    let (verdict, sentence) = of(&[moved], 64 * MIB, &found_levels);
     assert!(verdict == OsVerdict::CannotTell && sentence.contains("it moved"), "{sentence}");
-    let (verdict, sentence) = of(&[], MIB, &tiers);
+    let (verdict, sentence) = of(&[], MIB, &found_levels);
     assert!(verdict == OsVerdict::CannotTell && sentence.contains("1 MiB"), "{sentence}");
     assert_eq!(of(&[], MIB, &[]).0, OsVerdict::CannotTell);
 }
 
 #[test]
 fn a_system_that_is_silent_gives_its_reason() {
-    let tiers = [tier("L1", Some(32 * KIB)), tier("memory", None)];
-    let found = Found { tiers: &tiers, unresolved: &[], max_bytes: MIB };
+    let found_levels = [found_level("L1", Some(32 * KIB)), found_level("memory", None)];
+    let found = Found { levels: &found_levels, unresolved: &[], max_bytes: MIB };
     let views = compare(&Err("no such folder".to_owned()), &found);
     assert_eq!(views.len(), 1);
     assert_eq!((views[0].verdict, views[0].stated_bytes), (OsVerdict::NotStated, None));

@@ -19,7 +19,7 @@
 
 #include "../peers.h"
 
-uint32_t OWN(peer_lwip)(const void *src, size_t octets, uint32_t sum)
+uint32_t OWN(peer_lwip)(const void *src, size_t bytes, uint32_t sum)
 {
-	return peer_add(sum, lwip_standard_chksum(src, (int)octets));
+	return peer_add(sum, lwip_standard_chksum(src, (int)bytes));
 }

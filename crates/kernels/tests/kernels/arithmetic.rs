@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sums joined, pseudo-headers, incremental updates: each against summing the octets themselves.
+//! Sums joined, pseudo-headers, incremental updates: each against summing the bytes themselves.
 
 use crate::rig::rfc1071;
 use linerate_kernels::Sum;
@@ -9,24 +9,24 @@ use linerate_kernels::checksum::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn sum(octets: &[u8]) -> Sum {
-    partial(octets, Sum::ZERO)
+fn sum(bytes: &[u8]) -> Sum {
+    partial(bytes, Sum::ZERO)
 }
 
 /// A message of whole words with its checksum in the word at `at`.
-fn sealed(mut octets: Vec<u8>, at: usize) -> Vec<u8> {
-    octets[2 * at..2 * at + 2].fill(0);
-    let checksum = sum(&octets).finish().to_be_bytes();
-    octets[2 * at..2 * at + 2].copy_from_slice(&checksum);
-    octets
+fn sealed(mut bytes: Vec<u8>, at: usize) -> Vec<u8> {
+    bytes[2 * at..2 * at + 2].fill(0);
+    let checksum = sum(&bytes).finish().to_be_bytes();
+    bytes[2 * at..2 * at + 2].copy_from_slice(&checksum);
+    bytes
 }
 
-fn word(octets: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([octets[2 * at], octets[2 * at + 1]])
+fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[2 * at], bytes[2 * at + 1]])
 }
 
-fn long(octets: &[u8], at: usize) -> u32 {
-    u32::from(word(octets, at)) << 16 | u32::from(word(octets, at + 1))
+fn long(bytes: &[u8], at: usize) -> u32 {
+    u32::from(word(bytes, at)) << 16 | u32::from(word(bytes, at + 1))
 }
 
 proptest! {
@@ -34,16 +34,16 @@ proptest! {
 
     #[test]
     fn fragments_join_at_any_offset(
-        octets in vec(any::<u8>(), 0..600),
+        bytes in vec(any::<u8>(), 0..600),
         cuts in vec(0..600usize, 0..6),
     ) {
-        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (octets.len() + 1)).collect();
-        cuts.extend([0, octets.len()]);
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let joined = cuts.windows(2).fold(Sum::ZERO, |before, ends| {
-            before.combine(sum(&octets[ends[0]..ends[1]]), ends[0])
+            before.combine(sum(&bytes[ends[0]..ends[1]]), ends[0])
         });
-        prop_assert_eq!(joined.fold(), rfc1071(&octets));
+        prop_assert_eq!(joined.fold(), rfc1071(&bytes));
     }
 
     #[test]
@@ -58,40 +58,40 @@ proptest! {
     }
 
     #[test]
-    fn seeds_of_any_size_count_in_full(octets in vec(any::<u8>(), 0..70), seed: u32) {
+    fn seeds_of_any_size_count_in_full(bytes in vec(any::<u8>(), 0..70), seed: u32) {
         let seed = Sum::from_raw(seed);
-        let truth = reference(&octets, seed, linerate_kernels::checksum::BYTE_SWAP);
-        prop_assert_eq!(partial(&octets, seed).finish().to_be(), truth);
-        prop_assert_eq!(header(&octets, seed).finish().to_be(), truth);
+        let truth = reference(&bytes, seed, linerate_kernels::checksum::BYTE_SWAP);
+        prop_assert_eq!(partial(&bytes, seed).finish().to_be(), truth);
+        prop_assert_eq!(header(&bytes, seed).finish().to_be(), truth);
     }
 
     #[test]
-    fn a_checksum_written_makes_the_message_intact(octets in vec(any::<u8>(), 1..40), at: usize) {
-        let words = octets.len();
-        let octets = sealed([octets.clone(), octets].concat(), at % words);
-        prop_assert_eq!(sum(&octets).fold(), 0xffff);
-        prop_assert_eq!(header(&octets, Sum::ZERO).fold(), 0xffff);
+    fn a_checksum_written_makes_the_message_intact(bytes in vec(any::<u8>(), 1..40), at: usize) {
+        let words = bytes.len();
+        let bytes = sealed([bytes.clone(), bytes].concat(), at % words);
+        prop_assert_eq!(sum(&bytes).fold(), 0xffff);
+        prop_assert_eq!(header(&bytes, Sum::ZERO).fold(), 0xffff);
     }
 
     #[test]
-    fn pseudo_header_of_ipv4_is_its_octets(addresses: [u8; 8], protocol: u8, octets: u16) {
-        let flat = [&addresses[..], &[0, protocol], &octets.to_be_bytes()].concat();
-        prop_assert_eq!(pseudo_ipv4(&addresses, protocol, octets).fold(), rfc1071(&flat));
+    fn pseudo_header_of_ipv4_is_its_bytes(addresses: [u8; 8], protocol: u8, bytes: u16) {
+        let flat = [&addresses[..], &[0, protocol], &bytes.to_be_bytes()].concat();
+        prop_assert_eq!(pseudo_ipv4(&addresses, protocol, bytes).fold(), rfc1071(&flat));
     }
 
     #[test]
-    fn pseudo_header_of_ipv6_is_its_octets(addresses: [u8; 32], next_header: u8, octets: u32) {
-        let flat = [&addresses[..], &octets.to_be_bytes(), &[0, 0, 0, next_header]].concat();
-        prop_assert_eq!(pseudo_ipv6(&addresses, next_header, octets).fold(), rfc1071(&flat));
+    fn pseudo_header_of_ipv6_is_its_bytes(addresses: [u8; 32], next_header: u8, bytes: u32) {
+        let flat = [&addresses[..], &bytes.to_be_bytes(), &[0, 0, 0, next_header]].concat();
+        prop_assert_eq!(pseudo_ipv6(&addresses, next_header, bytes).fold(), rfc1071(&flat));
     }
 
     /// The checksum stands in word 5; what changes are words 0 and 6, and the address in 8 and 9.
     #[test]
     fn an_updated_checksum_equals_a_new_one(
-        octets in vec(any::<u8>(), 20),
+        bytes in vec(any::<u8>(), 20),
         new in vec(any::<u8>(), 20),
     ) {
-        let old = sealed(octets, 5);
+        let old = sealed(bytes, 5);
         let mut changed = old.clone();
         let mut change = Change::default();
         for at in [0, 6] {
@@ -108,7 +108,7 @@ proptest! {
         let fresh = word(&sealed(changed.clone(), 5), 5);
         prop_assert_eq!(updated, by_words);
         // A message of zeros has two checksums that verify; all others have one.
-        let zeros = |octets: &[u8]| [&octets[..10], &octets[12..]].concat().iter().all(|o| *o == 0);
+        let zeros = |bytes: &[u8]| [&bytes[..10], &bytes[12..]].concat().iter().all(|o| *o == 0);
         if !zeros(&old) && !zeros(&changed) {
             prop_assert_eq!(updated, fresh);
         }
@@ -150,7 +150,7 @@ fn a_change_holds_as_many_words_as_it_says() {
 
 #[test]
 fn the_example_of_rfc_1071() {
-    let octets = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-    assert_eq!(sum(&octets).fold(), 0xddf2);
-    assert_eq!(header(&octets, Sum::ZERO).fold(), 0xddf2);
+    let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+    assert_eq!(sum(&bytes).fold(), 0xddf2);
+    assert_eq!(header(&bytes, Sum::ZERO).fold(), 0xddf2);
 }

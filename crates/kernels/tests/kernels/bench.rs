@@ -53,7 +53,7 @@ fn bounds_are_as_wide_as_the_processor() {
     }
 }
 
-/// Octets with a page before and a page behind that cannot be touched.
+/// Bytes with a page before and a page behind that cannot be touched.
 struct Fenced {
     start: *mut u8,
     page: usize,
@@ -77,7 +77,7 @@ impl Fenced {
         Self { start, page, pages }
     }
 
-    fn octets(&mut self) -> &mut [u8] {
+    fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the accessible pages, zeroed by the system, borrowed as long as `self` is.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.pages * self.page) }
     }
@@ -93,14 +93,13 @@ impl Drop for Fenced {
 #[test]
 fn routines_read_nothing_outside() {
     let mut fenced = Fenced::new(2);
-    let octets = fenced.octets();
-    let whole = octets.len();
-    octets.copy_from_slice(&noise(whole, 17));
+    let bytes = fenced.bytes();
+    let whole = bytes.len();
+    bytes.copy_from_slice(&noise(whole, 17));
     for routine in routines(Kernel::Checksum) {
         for length in lengths() {
             for gap in [0, 1, 3, 8, 31, 63] {
-                for part in [&octets[gap..gap + length], &octets[whole - gap - length..whole - gap]]
-                {
+                for part in [&bytes[gap..gap + length], &bytes[whole - gap - length..whole - gap]] {
                     let sum = Sum::from_raw(routine.checksum(part, 0));
                     if routine.role() != Role::Bound {
                         assert_eq!(sum.fold(), rfc1071(part), "{} {length}", routine.name());
@@ -113,12 +112,12 @@ fn routines_read_nothing_outside() {
 
 #[test]
 fn inline_sums_are_those_of_whole_words() {
-    let octets = noise(80, 31);
+    let bytes = noise(80, 31);
     for routine in headers() {
         assert_eq!((routine.role(), routine.kernel()), (Role::Entry, Kernel::Checksum));
         for length in (0..=64).step_by(4) {
             for start in 0..8 {
-                let part = &octets[start..start + length];
+                let part = &bytes[start..start + length];
                 let sum = Sum::from_raw(routine.checksum(part, 0xffff));
                 let with_seed = u32::from(rfc1071(part)) + 0xffff;
                 let expected = (with_seed & 0xffff) + (with_seed >> 16);
@@ -131,16 +130,16 @@ fn inline_sums_are_those_of_whole_words() {
 #[test]
 fn bounds_of_fill_fill_and_write_nothing_outside() {
     let mut fenced = Fenced::new(2);
-    let octets = fenced.octets();
+    let bytes = fenced.bytes();
     for routine in routines(Kernel::Fill) {
         for length in lengths() {
-            for start in [0, 5, octets.len() - length] {
-                octets.fill(0x11);
-                routine.fill(&mut octets[start..start + length], 0xee);
+            for start in [0, 5, bytes.len() - length] {
+                bytes.fill(0x11);
+                routine.fill(&mut bytes[start..start + length], 0xee);
                 let end = start + length;
                 let name = routine.name();
-                assert!(octets[start..end].iter().all(|o| *o == 0xee), "{name} {length} {start}");
-                let outside = octets[..start].iter().chain(&octets[end..]);
+                assert!(bytes[start..end].iter().all(|o| *o == 0xee), "{name} {length} {start}");
+                let outside = bytes[..start].iter().chain(&bytes[end..]);
                 assert!(outside.into_iter().all(|o| *o == 0x11), "{name} {length} {start}");
             }
         }
@@ -168,18 +167,18 @@ fn routines_that_copy_copy() {
     }
 }
 
-extern "C" fn first_octet(at: *const u8, octets: usize, sum: u32) -> u32 {
-    if octets == 0 {
+extern "C" fn first_byte(at: *const u8, bytes: usize, sum: u32) -> u32 {
+    if bytes == 0 {
         return sum;
     }
-    // SAFETY: `at` can be read where there are octets; ensured by the routine, from a slice.
+    // SAFETY: `at` can be read where there are bytes; ensured by the routine, from a slice.
     sum + u32::from(unsafe { *at })
 }
 
 #[test]
 fn a_peer_is_called_as_the_others_are() {
-    // SAFETY: it reads the first octet if there is one.
-    let peer = unsafe { Routine::checksum_from("first", Role::Peer, first_octet) };
+    // SAFETY: it reads the first byte if there is one.
+    let peer = unsafe { Routine::checksum_from("first", Role::Peer, first_byte) };
     assert_eq!((peer.name(), peer.role(), peer.kernel()), ("first", Role::Peer, Kernel::Checksum));
     assert_eq!(peer.checksum(&[7, 9], 1), 8);
     assert_eq!(peer.checksum(&[], 1), 1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies and fills: the octets named, and none beside them.
+//! Copies and fills: the bytes named, and none beside them.
 
 use crate::rig::{kernels, lengths, noise, rfc1071};
 use linerate_kernels::{Kernels, Sum, copy, copy_checksum, fill};
 
 const GUARD: usize = 70;
 
-/// Lets `write` have `length` octets at `start` of a buffer, and checks that they became `wanted`
+/// Lets `write` have `length` bytes at `start` of a buffer, and checks that they became `wanted`
 /// and that nothing beside them changed.
 #[track_caller]
 fn written(start: usize, wanted: &[u8], write: impl FnOnce(&mut [u8])) {
@@ -14,7 +14,7 @@ fn written(start: usize, wanted: &[u8], write: impl FnOnce(&mut [u8])) {
     let mut after = before.clone();
     let (first, last) = (GUARD + start, GUARD + start + wanted.len());
     write(&mut after[first..last]);
-    assert!(after[first..last] == *wanted, "wrong octets: {} at {start}", wanted.len());
+    assert!(after[first..last] == *wanted, "wrong bytes: {} at {start}", wanted.len());
     assert!(after[..first] == before[..first], "wrote before: {} at {start}", wanted.len());
     assert!(after[last..] == before[last..], "wrote behind: {} at {start}", wanted.len());
 }
@@ -38,7 +38,7 @@ fn moves(k: &Kernels, source: &[u8], length: usize, from: usize, to: usize) {
 }
 
 #[test]
-fn every_variant_moves_the_octets_named_and_no_others() {
+fn every_variant_moves_the_bytes_named_and_no_others() {
     let source = noise(2200, 5);
     for k in &kernels() {
         for length in lengths().filter(|n| n % 3 != 1 || *n < 100) {
@@ -67,7 +67,7 @@ const BODY: &str = include_str!("../../native/kernels/body.h");
 
 #[test]
 fn copies_that_stream_are_whole() {
-    assert!(BODY.contains("#define LR_STREAM_OCTETS ((size_t)12 << 20)"), "stream from elsewhere");
+    assert!(BODY.contains("#define LR_STREAM_BYTES ((size_t)12 << 20)"), "stream from elsewhere");
     let source = noise((12 << 20) + 70, 8);
     for k in &kernels() {
         let mut to = vec![0; source.len()];
@@ -78,18 +78,18 @@ fn copies_that_stream_are_whole() {
         assert!(to[3..] == source[3..], "{}", k.name());
         assert_eq!(sum.fold(), k.checksum(&source[3..], Sum::ZERO).fold(), "{}", k.name());
         k.fill(&mut to[1..], 0x77);
-        assert!(to[0] == 0 && to[1..].iter().all(|&octet| octet == 0x77), "{}", k.name());
+        assert!(to[0] == 0 && to[1..].iter().all(|&byte| byte == 0x77), "{}", k.name());
     }
 }
 
 #[test]
-#[should_panic(expected = "source and destination differ in length: 20 and 21 octets")]
+#[should_panic(expected = "source and destination differ in length: 20 and 21 bytes")]
 fn a_longer_destination_is_refused() {
     copy(&mut [0; 21], &[0; 20]);
 }
 
 #[test]
-#[should_panic(expected = "source and destination differ in length: 20 and 19 octets")]
+#[should_panic(expected = "source and destination differ in length: 20 and 19 bytes")]
 fn a_shorter_destination_is_refused() {
     copy_checksum(&mut [0; 19], &[0; 20], Sum::ZERO);
 }

@@ -3,12 +3,12 @@
 
 use linerate_kernels::{Kernels, variants};
 
-/// RFC 1071 as it is written: big-endian words, an odd last octet followed by zero, carries folded
+/// RFC 1071 as it is written: big-endian words, an odd last byte followed by zero, carries folded
 /// at the end.
-pub(crate) fn rfc1071(octets: &[u8]) -> u16 {
+pub(crate) fn rfc1071(bytes: &[u8]) -> u16 {
     let mut sum = 0u64;
-    for (i, &octet) in octets.iter().enumerate() {
-        sum += u64::from(octet) << if i % 2 == 0 { 8 } else { 0 };
+    for (i, &byte) in bytes.iter().enumerate() {
+        sum += u64::from(byte) << if i % 2 == 0 { 8 } else { 0 };
     }
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -16,17 +16,17 @@ pub(crate) fn rfc1071(octets: &[u8]) -> u16 {
     sum as u16
 }
 
-/// Octets that look random, the same for the same seed.
-pub(crate) fn noise(octets: usize, seed: u64) -> Vec<u8> {
+/// Bytes that look random, the same for the same seed.
+pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
-    (0..octets).map(|_| random.u8(..)).collect()
+    (0..bytes).map(|_| random.u8(..)).collect()
 }
 
 /// Contents that carry now and then, always, never, and nearly always.
-pub(crate) fn fills(octets: usize) -> [Vec<u8>; 4] {
-    let mut mostly = vec![0xff; octets];
-    mostly.iter_mut().step_by(97).for_each(|octet| *octet = 0xfe);
-    [noise(octets, 7), vec![0xff; octets], vec![0; octets], mostly]
+pub(crate) fn fills(bytes: usize) -> [Vec<u8>; 4] {
+    let mut mostly = vec![0xff; bytes];
+    mostly.iter_mut().step_by(97).for_each(|byte| *byte = 0xfe);
+    [noise(bytes, 7), vec![0xff; bytes], vec![0; bytes], mostly]
 }
 
 /// Every length up to four vectors, and those around powers of two and of packets.

@@ -14,7 +14,7 @@ use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
 use crate::window::Windows;
 use linerate_linux::monotonic_ns;
-use linerate_record::memory::{LoadedLatency, MemoryTier, Operation, Order};
+use linerate_record::memory::{LoadedLatency, MemoryLevel, Operation, Order};
 use linerate_record::stats::{CONFIDENCE, median_interval};
 use linerate_record::{Figure, Tier};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -64,7 +64,7 @@ struct Orders {
     read: Vec<Count>,
 }
 
-/// On cache lines of its own: two of 64 octets are fetched together on some processors.
+/// On cache lines of its own: two of 64 bytes are fetched together on some processors.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Count(AtomicU64);
@@ -81,7 +81,7 @@ struct Sample {
 pub fn loaded(
     windows: &Windows<'_>,
     arena: &mut Arena,
-    tiers: &[MemoryTier],
+    levels: &[MemoryLevel],
     request: &Request<'_>,
 ) -> Vec<LoadedLatency> {
     windows.progress("loads while others read");
@@ -89,7 +89,7 @@ pub fn loaded(
         return vec![unknown("there is one processor to use: nobody reads meanwhile")];
     };
     let half = arena.bytes() / 2 / LOT * LOT;
-    let caches = tiers.iter().filter_map(|tier| tier.size_bytes.as_number()).fold(0.0, f64::max);
+    let caches = levels.iter().filter_map(|level| level.size_bytes.as_number()).fold(0.0, f64::max);
     if (half as f64) < 2.0 * caches {
         return vec![unknown("half of the memory to measure in fits the caches: allow more")];
     }

@@ -38,7 +38,7 @@ impl<'a> Piece<'a> {
         Self { start: memory.as_mut_ptr().cast(), bytes, arena: PhantomData }
     }
 
-    /// `bytes` octets from `start`, less what does not make a lot.
+    /// `bytes` bytes from `start`, less what does not make a lot.
     ///
     /// # Safety
     /// Nobody else uses them for as long as the piece lives.
@@ -63,7 +63,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Works on the first octets of a piece, going on where it stopped.
+/// Works on the first bytes of a piece, going on where it stopped.
 #[derive(Debug)]
 pub(super) struct Sweeper<'a> {
     routines: Routines,
@@ -71,14 +71,14 @@ pub(super) struct Sweeper<'a> {
     start: *mut u8,
     /// From what is read to what is written, for copies.
     apart: usize,
-    /// Octets of one side: a multiple of [`LOT`], not 0.
+    /// Bytes of one side: a multiple of [`LOT`], not 0.
     side: usize,
     at: usize,
     piece: PhantomData<Piece<'a>>,
 }
 
 impl<'a> Sweeper<'a> {
-    /// On `bytes` octets of `piece`, both sides of a copy together. `None` where the piece has not
+    /// On `bytes` bytes of `piece`, both sides of a copy together. `None` where the piece has not
     /// as many, or these are less than a lot for each side.
     pub(super) fn new(operation: Operation, piece: Piece<'a>, bytes: usize) -> Option<Self> {
         let (side, apart) = match operation {
@@ -95,7 +95,7 @@ impl<'a> Sweeper<'a> {
         fits.then_some(Self { routines, operation, start, apart, side, at: 0, piece: PhantomData })
     }
 
-    /// Octets of one side.
+    /// Bytes of one side.
     pub(super) fn side(&self) -> usize {
         self.side
     }
@@ -121,7 +121,7 @@ impl<'a> Sweeper<'a> {
     fn run(&mut self, bytes: usize, times: u64) {
         let from = self.start.wrapping_add(self.at);
         let to = from.wrapping_add(self.apart);
-        // SAFETY: `new` made sure that both sides lie in the piece, and `advance` that these octets
+        // SAFETY: `new` made sure that both sides lie in the piece, and `advance` that these bytes
         // lie in the side; their number is a multiple of a lot and not 0.
         unsafe {
             match self.operation {
@@ -134,11 +134,11 @@ impl<'a> Sweeper<'a> {
     }
 }
 
-/// Reads `bytes` octets at the first address, or writes as many at the second, or both, so many
+/// Reads `bytes` bytes at the first address, or writes as many at the second, or both, so many
 /// times.
 ///
 /// # Safety
-/// So many octets may be read and written at both by the caller alone. `bytes` is a multiple of
+/// So many bytes may be read and written at both by the caller alone. `bytes` is a multiple of
 /// [`LOT`] and, as the last number, not 0.
 type Routine = unsafe fn(*mut u8, *mut u8, usize, u64);
 
@@ -178,12 +178,12 @@ impl Routines {
     }
 }
 
-/// One routine: `$turn` octets per turn, which is what `$line`, written 16 times, does.
+/// One routine: `$turn` bytes per turn, which is what `$line`, written 16 times, does.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routine {
     ($name:ident, $turn:expr, $first:expr, $last:literal, $($line:expr),+) => {
         pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
-            // SAFETY: the caller lets us read and write so many octets, which are whole turns; no
+            // SAFETY: the caller lets us read and write so many bytes, which are whole turns; no
             // other register or memory changes.
             unsafe {
                 std::arch::asm!(
@@ -217,7 +217,7 @@ macro_rules! x86_routine {
     };
 }
 
-/// The three routines with registers `$r` of `$width` octets, moved by `$mov`.
+/// The three routines with registers `$r` of `$width` bytes, moved by `$mov`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routines {
     ($isa:ident, $mov:literal, $r:literal, $width:literal, $last:literal,
@@ -246,13 +246,13 @@ x86_routines!(avx, "vmovups", "ymm", 32, "vzeroupper");
 #[cfg(target_arch = "x86_64")]
 x86_routines!(avx512, "vmovups", "zmm", 64, "vzeroupper");
 
-/// Pairs of 16-octet registers.
+/// Pairs of 16-byte registers.
 #[cfg(target_arch = "aarch64")]
 mod neon {
     macro_rules! routine {
         ($name:ident, $first:literal, $($line:literal),+) => {
             pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
-                // SAFETY: the caller lets us read and write so many octets, which are whole turns
+                // SAFETY: the caller lets us read and write so many bytes, which are whole turns
                 // of 128; no other register or memory changes.
                 unsafe {
                     std::arch::asm!(
@@ -334,7 +334,7 @@ mod plain {
         let from = from.cast::<usize>();
         turns(bytes, times, |at| {
             for word in at..at + 8 {
-                // SAFETY: the caller lets us read so many octets, a multiple of 8 words.
+                // SAFETY: the caller lets us read so many bytes, a multiple of 8 words.
                 unsafe { from.add(word).read_volatile() };
             }
         });
@@ -344,7 +344,7 @@ mod plain {
         let to = to.cast::<usize>();
         turns(bytes, times, |at| {
             for word in at..at + 8 {
-                // SAFETY: the caller lets us write so many octets, a multiple of 8 words.
+                // SAFETY: the caller lets us write so many bytes, a multiple of 8 words.
                 unsafe { to.add(word).write_volatile(super::PATTERN[0] as usize) };
             }
         });
@@ -354,7 +354,7 @@ mod plain {
         let (from, to) = (from.cast::<usize>(), to.cast::<usize>());
         turns(bytes, times, |at| {
             for word in at..at + 8 {
-                // SAFETY: the caller lets us read and write so many octets, multiples of 8 words.
+                // SAFETY: the caller lets us read and write so many bytes, multiples of 8 words.
                 unsafe { to.add(word).write_volatile(from.add(word).read_volatile()) };
             }
         });
@@ -394,7 +394,7 @@ mod tests {
                     let from = source.as_ptr().cast_mut().cast();
                     let to = target[within.clone()].as_mut_ptr().cast();
                     let mut expected = memory(lots + 2);
-                    // SAFETY: both have as many octets, nobody else uses them, and `read` and
+                    // SAFETY: both have as many bytes, nobody else uses them, and `read` and
                     // `copy` do not write to the first.
                     unsafe {
                         (routines.read)(from, to, lots * LOT, times);
@@ -412,7 +412,7 @@ mod tests {
         }
     }
 
-    /// Octets that were written, by looking at them.
+    /// Bytes that were written, by looking at them.
     fn written(memory: &[u64]) -> usize {
         8 * memory.iter().filter(|&&word| word == PATTERN[0]).count()
     }
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(written(&memory), 2 * LOT);
     }
 
-    /// Both sides within the octets given, apart from each other, and not a multiple of a page.
+    /// Both sides within the bytes given, apart from each other, and not a multiple of a page.
     #[test]
     fn the_sides_of_a_copy_do_not_meet() {
         for lots in 2..64 {

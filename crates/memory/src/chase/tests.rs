@@ -40,13 +40,13 @@ const ORDERS: [Order; 3] = [Order::PageLocal, Order::Random, Order::Sequential];
 
 /// One item per page: boxes are short.
 fn paged(order: Order, start: usize) -> Layout {
-    let page = page_octets();
+    let page = page_bytes();
     Layout { order, stride: page, line: 64, start: start * page }
 }
 
 #[test]
 fn every_prefix_visits_each_item_once() {
-    let mut arena = arena(150 * page_octets());
+    let mut arena = arena(150 * page_bytes());
     for order in ORDERS {
         let mut chain = Chain::new(&mut arena, paged(order, 70), 5);
         assert_eq!(chain.capacity(), 150);
@@ -86,7 +86,7 @@ fn more_than_fits_is_what_fits() {
 #[test]
 fn cycles_are_uniform() {
     for order in [Order::Random, Order::PageLocal] {
-        let mut arena = arena(4 * page_octets());
+        let mut arena = arena(4 * page_bytes());
         let mut seen: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
         for seed in 0..6000 {
             let mut chain = Chain::new(&mut arena, paged(order, 0), seed);
@@ -127,7 +127,7 @@ fn a_walk_ends_where_following_by_hand_does() {
 #[test]
 fn places_part_the_walk_evenly() {
     let mut arena = arena(4 << 20);
-    let box_items = BOX_PAGES * page_octets() / 64;
+    let box_items = BOX_PAGES * page_bytes() / 64;
     for (order, slack) in [(Order::PageLocal, box_items), (Order::Sequential, 1)] {
         let mut chain = Chain::new(&mut arena, Layout::dense(order, 64), 3);
         for len in [20 * 2048, 65_000, 65_536] {
@@ -149,7 +149,7 @@ fn places_part_the_walk_evenly() {
 /// One line of each page, and of the lines at each place in a page as many as of others.
 #[test]
 fn lines_of_pages_are_spread_over_the_sets() {
-    let page = page_octets();
+    let page = page_bytes();
     let mut arena = arena(256 * page);
     let mut chain = Chain::new(&mut arena, Layout::one_per_page(page, 64), 1);
     chain.resize(256);
@@ -208,7 +208,7 @@ fn a_cursor_beyond_the_end_begins_anew() {
 #[test]
 #[should_panic(expected = "Layout")]
 fn a_start_within_a_stride_is_refused() {
-    let layout = Layout { start: 64, ..Layout::one_per_page(page_octets(), 64) };
+    let layout = Layout { start: 64, ..Layout::one_per_page(page_bytes(), 64) };
     let _ = Chain::new(&mut arena(1 << 16), layout, 1);
 }
 
@@ -228,7 +228,7 @@ proptest! {
         start in 0usize..200,
         seed: u64,
     ) {
-        let (mut one, mut other) = (arena(200 * page_octets()), arena(200 * page_octets()));
+        let (mut one, mut other) = (arena(200 * page_bytes()), arena(200 * page_bytes()));
         let mut chain = Chain::new(&mut one, paged(order, start), seed);
         for len in &lens {
             chain.resize(*len);

@@ -25,8 +25,8 @@ const QUICK: [f64; 10] = [52.0, 10.0, 4.0, 22.0, 0.0, 8.0, 0.0, 0.0, 0.0, 4.0];
 const DEFAULT: [f64; 10] = [40.0, 9.0, 3.0, 13.0, 8.0, 6.0, 8.0, 6.0, 2.0, 5.0];
 const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
 
-/// The share of finding the tiers, which comes after the curves and cannot be cut short.
-const TIERS: [f64; 3] = [20.0, 6.0, 1.0];
+/// The share of finding the levels, which comes after the curves and cannot be cut short.
+const LEVELS: [f64; 3] = [20.0, 6.0, 1.0];
 
 /// A part gets at least so much of its share, however late it begins: on a busy machine all of them
 /// then have something, and the whole takes two fifths as long again at most.
@@ -38,17 +38,17 @@ pub(super) struct Budget {
     start: Instant,
     total: Duration,
     shares: [f64; 10],
-    tiers: f64,
+    levels: f64,
 }
 
 impl Budget {
     pub(super) fn new(effort: Effort) -> Self {
-        let (seconds, shares, tiers) = match effort {
-            Effort::Quick => (2, QUICK, TIERS[0]),
-            Effort::Default => (10, DEFAULT, TIERS[1]),
-            Effort::Full => (60, FULL, TIERS[2]),
+        let (seconds, shares, levels) = match effort {
+            Effort::Quick => (2, QUICK, LEVELS[0]),
+            Effort::Default => (10, DEFAULT, LEVELS[1]),
+            Effort::Full => (60, FULL, LEVELS[2]),
         };
-        Self { start: Instant::now(), total: Duration::from_secs(seconds), shares, tiers }
+        Self { start: Instant::now(), total: Duration::from_secs(seconds), shares, levels }
     }
 
     pub(super) fn total(&self) -> Duration {
@@ -75,9 +75,9 @@ impl Budget {
     fn span(&self, part: Part, elapsed: Duration) -> Duration {
         let share = self.shares[part as usize];
         let is_curve = (part as usize) < Part::Translation as usize;
-        let tiers = if is_curve { self.tiers } else { 0.0 };
-        let following = self.shares[part as usize..].iter().sum::<f64>() + tiers;
-        let all = self.shares.iter().sum::<f64>() + self.tiers;
+        let levels = if is_curve { self.levels } else { 0.0 };
+        let following = self.shares[part as usize..].iter().sum::<f64>() + levels;
+        let all = self.shares.iter().sum::<f64>() + self.levels;
         let fair = self.left(elapsed).mul_f64(share / following);
         fair.max(self.total.mul_f64(LEAST * share / all))
     }
@@ -100,13 +100,13 @@ mod tests {
         Part::Noise,
     ];
 
-    /// Parts that take what they may, and tiers their share: from `late` on, how long until all is
+    /// Parts that take what they may, and levels their share: from `late` on, how long until all is
     /// done?
     fn end(budget: &Budget, late: Duration) -> Duration {
-        let all = budget.shares.iter().sum::<f64>() + budget.tiers;
+        let all = budget.shares.iter().sum::<f64>() + budget.levels;
         PARTS.iter().fold(late, |elapsed, part| {
-            let is_after_tiers = *part == Part::Translation;
-            let share = if is_after_tiers { budget.tiers / all } else { 0.0 };
+            let is_after_levels = *part == Part::Translation;
+            let share = if is_after_levels { budget.levels / all } else { 0.0 };
             let elapsed = elapsed + budget.total.mul_f64(share).min(budget.left(elapsed));
             elapsed + budget.span(*part, elapsed)
         })

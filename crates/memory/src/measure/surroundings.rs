@@ -8,7 +8,7 @@ use crate::stated::stated;
 use crate::window::{Windows, core_ghz};
 use crate::{MemoryError, Watch};
 use linerate_hierarchy::os_view::Level;
-use linerate_linux::{memory_limits, page_octets};
+use linerate_linux::{memory_limits, page_bytes};
 use linerate_machine::Root;
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{CacheKind, Topology};
@@ -18,13 +18,13 @@ use std::path::Path;
 
 /// What the system says of the memory and the caches.
 pub(super) struct Surroundings {
-    /// Octets of a cache line.
+    /// Bytes of a cache line.
     pub(super) line: usize,
-    /// Octets of a huge page; `None` where there are none.
+    /// Bytes of a huge page; `None` where there are none.
     pub(super) huge: Option<usize>,
     /// The caches.
     pub(super) stated: Result<Vec<Level>, String>,
-    /// Octets of the longest chain.
+    /// Bytes of the longest chain.
     pub(super) arena_bytes: usize,
     /// Why it is not longer.
     pub(super) arena_reason: String,
@@ -52,7 +52,7 @@ impl Surroundings {
             false => limit.reason.clone(),
         };
         let arena_bytes = usize::try_from(wanted.arena.min(limit.bytes)).unwrap_or(usize::MAX);
-        let huge = huge_octets(&root);
+        let huge = huge_bytes(&root);
         Ok(Self { line: line(cpu), huge, stated, arena_bytes, arena_reason, limit })
     }
 
@@ -73,7 +73,7 @@ impl Surroundings {
             cpu: start.cpu,
             cpus: start.cpus.clone(),
             line: self.line,
-            page: page_octets(),
+            page: page_bytes(),
             huge: self.huge,
             limit: self.limit.clone(),
             core_ghz: core_cycles_per_tick().ok().and_then(|cycles| core_ghz(cycles.value)),
@@ -89,7 +89,7 @@ impl Surroundings {
         watch: &Watch<'_>,
     ) -> Result<Arena, MemoryError> {
         let wanted = pages.unwrap_or(match self.huge {
-            Some(octets) if octets <= self.arena_bytes => PageKind::Huge,
+            Some(bytes) if bytes <= self.arena_bytes => PageKind::Huge,
             _ => PageKind::Base,
         });
         let arena = Arena::new(self.arena_bytes, wanted, watch.stop())?;
@@ -106,7 +106,7 @@ impl Surroundings {
 /// The share of huge pages from which on the rest does not show.
 const ENOUGH: f64 = 0.9;
 
-/// Octets that would be taken if there were no limits.
+/// Bytes that would be taken if there were no limits.
 struct Wanted {
     arena: u64,
     /// The arena over the last cache; 0 where it is smaller.
@@ -161,18 +161,18 @@ fn line(cpu: u32) -> usize {
     let topology = Topology::read(&[cpu]);
     let caches = topology.cpus.iter().filter_map(|cpu| cpu.caches.as_ref().ok()).flatten();
     let caches = caches.filter(|cache| cache.kind != CacheKind::Instruction);
-    let lines = caches.filter_map(|cache| cache.line_octets.as_ref().ok());
-    let lines = lines.filter_map(|octets| usize::try_from(*octets).ok());
-    let is_line = |octets: &usize| (16..=1024).contains(octets) && octets.is_power_of_two();
+    let lines = caches.filter_map(|cache| cache.line_bytes.as_ref().ok());
+    let lines = lines.filter_map(|bytes| usize::try_from(*bytes).ok());
+    let is_line = |bytes: &usize| (16..=1024).contains(bytes) && bytes.is_power_of_two();
     lines.filter(is_line).max().unwrap_or(USUAL_LINE)
 }
 
 /// The size of the pages that the system makes huge when asked; `None` where it makes none.
-fn huge_octets(root: &Root) -> Option<usize> {
+fn huge_bytes(root: &Root) -> Option<usize> {
     const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
     let choice = root.text(&format!("{FOLDER}/enabled"))?;
-    let octets: usize = root.number(&format!("{FOLDER}/hpage_pmd_size"))?;
-    (!choice.contains("[never]") && octets.is_power_of_two()).then_some(octets)
+    let bytes: usize = root.number(&format!("{FOLDER}/hpage_pmd_size"))?;
+    (!choice.contains("[never]") && bytes.is_power_of_two()).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn huge_pages_are_there_unless_switched_off() {
-        for (choice, octets, expected) in [
+        for (choice, bytes, expected) in [
             ("always [madvise] never", "2097152", Some(2 << 20)),
             ("[always] madvise never", "33554432", Some(32 << 20)),
             ("always madvise [never]", "2097152", None),
@@ -232,11 +232,11 @@ mod tests {
             let path = folder.path().join("sys/kernel/mm/transparent_hugepage");
             fs::create_dir_all(&path).unwrap();
             fs::write(path.join("enabled"), choice).unwrap();
-            fs::write(path.join("hpage_pmd_size"), octets).unwrap();
-            assert_eq!(huge_octets(&Root::new(folder.path())), expected, "{choice} {octets}");
+            fs::write(path.join("hpage_pmd_size"), bytes).unwrap();
+            assert_eq!(huge_bytes(&Root::new(folder.path())), expected, "{choice} {bytes}");
         }
         let none = tempfile::tempdir().unwrap();
-        assert_eq!(huge_octets(&Root::new(none.path())), None);
+        assert_eq!(huge_bytes(&Root::new(none.path())), None);
     }
 
     #[test]

@@ -47,8 +47,8 @@ fn a_report_is_whole_however_little_memory_there_is() {
     for point in report.curves.iter().flat_map(|curve| &curve.points) {
         assert!(point.bytes <= conditions.max_bytes && holds(&point.latency_ns), "{point:?}");
     }
-    for tier in &report.tiers {
-        assert!(holds(&tier.size_bytes) && holds(&tier.latency_ns), "{tier:?}");
+    for level in &report.levels {
+        assert!(holds(&level.size_bytes) && holds(&level.latency_ns), "{level:?}");
     }
     let figures = report.figures();
     assert!(figures.values().all(holds), "{figures:?}");

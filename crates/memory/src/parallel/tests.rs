@@ -7,14 +7,14 @@ use linerate_record::memory::PageKind;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A tier of `bytes`; memory without.
-pub(crate) fn tier(name: &str, bytes: Option<f64>) -> MemoryTier {
+/// A level of `bytes`; memory without.
+pub(crate) fn level(name: &str, bytes: Option<f64>) -> MemoryLevel {
     let method = "made up";
     let size = match bytes {
-        Some(bytes) => Figure::exact("octets", bytes, Tier::Sw, method),
-        None => Figure::absent("octets", Tier::Sw, method, "memory"),
+        Some(bytes) => Figure::exact("bytes", bytes, Tier::Sw, method),
+        None => Figure::absent("bytes", Tier::Sw, method, "memory"),
     };
-    MemoryTier {
+    MemoryLevel {
         name: name.to_owned(),
         size_bytes: size,
         latency_ns: Figure::absent("ns/load", Tier::Sw, method, "made up"),
@@ -24,20 +24,20 @@ pub(crate) fn tier(name: &str, bytes: Option<f64>) -> MemoryTier {
     }
 }
 
-fn tiers(sizes: &[Option<f64>]) -> Vec<MemoryTier> {
-    sizes.iter().map(|&size| tier("tier", size)).collect()
+fn levels(sizes: &[Option<f64>]) -> Vec<MemoryLevel> {
+    sizes.iter().map(|&size| level("level", size)).collect()
 }
 
 const KIB: usize = 1024;
 
 fn kib(sizes: &[Option<f64>], most: usize) -> Vec<Option<usize>> {
     let sizes: Vec<_> = sizes.iter().map(|size| size.map(|kib| kib * 1024.0)).collect();
-    let sets = working_sets(&tiers(&sizes), most * KIB);
+    let sets = working_sets(&levels(&sizes), most * KIB);
     sets.iter().map(|set| set.map(|bytes| bytes / KIB)).collect()
 }
 
 #[test]
-fn working_sets_lie_between_the_tiers() {
+fn working_sets_lie_between_the_levels() {
     let usual = [Some(32.0), Some(512.0), Some(8192.0), None];
     assert_eq!(kib(&usual, 256 << 10), [Some(16), Some(128), Some(2048), Some(128 << 10)]);
     // As much as there is, where 16 times the caches are more.
@@ -47,7 +47,7 @@ fn working_sets_lie_between_the_tiers() {
 }
 
 #[test]
-fn tiers_too_near_each_other_have_no_working_set() {
+fn levels_too_near_each_other_have_no_working_set() {
     assert_eq!(kib(&[Some(32.0), Some(48.0), None], 1 << 20)[1], None);
     assert_eq!(kib(&[Some(32.0), Some(64.0), None], 1 << 20)[1], Some(44));
 }
@@ -149,15 +149,15 @@ fn in_a_cache_heads_begin_where_they_began() {
 }
 
 #[test]
-fn each_tier_gets_a_time_for_each_number_of_chains() {
-    let tiers = [tier("L1", Some(32e3)), tier("memory", None)];
+fn each_level_gets_a_time_for_each_number_of_chains() {
+    let levels = [level("L1", Some(32e3)), level("memory", None)];
     let deadline = Instant::now() + Duration::from_secs(30);
     let request = Request { line: 64, passes: 2, seed: 1, deadline };
-    let measured = with_windows(false, |w| measure(w, &mut arena(1 << 20), &tiers, &request));
+    let measured = with_windows(false, |w| measure(w, &mut arena(1 << 20), &levels, &request));
     assert_eq!(measured.len(), 2);
     for one in measured {
         let chains: Vec<u32> = one.record.points.iter().map(|point| point.chains).collect();
-        let expected = if one.record.tier == "L1" { &CHAINS[..7] } else { &CHAINS[..] };
+        let expected = if one.record.level == "L1" { &CHAINS[..7] } else { &CHAINS[..] };
         assert_eq!(chains, expected, "{one:?}");
         let ns = one.record.points.iter().map(|point| point.ns_per_load.as_number());
         assert!(ns.clone().all(|ns| ns.is_some_and(|ns| ns > 0.0)), "{ns:?}");
@@ -165,9 +165,9 @@ fn each_tier_gets_a_time_for_each_number_of_chains() {
     }
 }
 
-/// Times that another tier served are no times of this one.
+/// Times that another level served are no times of this one.
 #[test]
-fn the_latency_of_the_tier_stands_in_for_one_chain() {
+fn the_latency_of_the_level_stands_in_for_one_chain() {
     let points: Vec<Point> =
         [2, 4, 8].map(|chains| Point { chains, passes: vec![12.0 / chains as f64] }).into();
     let record = |alone_ns| record("L3", Some(1 << 20), &points, alone_ns, (1, ""));
@@ -175,13 +175,13 @@ fn the_latency_of_the_tier_stands_in_for_one_chain() {
     assert_eq!(found.outstanding.map(|outstanding| outstanding.value), Some(8.0));
     assert_eq!(found.record.points.len(), 3, "what was not measured is no point");
     let figure = found.record.outstanding;
-    assert!(figure.method.starts_with("latency of the tier"), "{figure:?}");
+    assert!(figure.method.starts_with("latency of the level"), "{figure:?}");
     assert_eq!((figure.low, figure.high), (None, None), "one pass has no interval");
     assert_eq!(record(None).outstanding, None);
 }
 
 #[test]
-fn times_above_the_latency_of_the_tier_do_not_count() {
+fn times_above_the_latency_of_the_level_do_not_count() {
     let deadline = Instant::now() + Duration::from_secs(30);
     let request = Request { line: 64, passes: 1, seed: 1, deadline };
     let points = |most_ns| {
@@ -194,9 +194,9 @@ fn times_above_the_latency_of_the_tier_do_not_count() {
 
 #[test]
 fn what_was_stopped_is_absent_with_a_reason() {
-    let tiers = tiers(&[Some(32e3), Some(40e3), None]);
+    let levels = levels(&[Some(32e3), Some(40e3), None]);
     let request = Request { line: 64, passes: 1, seed: 1, deadline: Instant::now() };
-    let measured = with_windows(true, |w| measure(w, &mut arena(1 << 20), &tiers, &request));
+    let measured = with_windows(true, |w| measure(w, &mut arena(1 << 20), &levels, &request));
     let reasons: Vec<_> =
         measured.iter().map(|one| one.record.outstanding.reason.clone().unwrap()).collect();
     assert!(reasons[0].contains("time") && reasons[1].contains("size"), "{reasons:?}");

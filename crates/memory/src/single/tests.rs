@@ -5,10 +5,10 @@ use crate::Watch;
 use linerate_record::memory::PageKind;
 use std::sync::atomic::AtomicBool;
 
-/// A tier of `size` octets, 0 for one without end, where a load takes `ns`.
-fn tier(name: &str, size: f64, ns: f64) -> MemoryTier {
+/// A level of `size` bytes, 0 for one without end, where a load takes `ns`.
+fn level(name: &str, size: f64, ns: f64) -> MemoryLevel {
     let exact = |unit, value| Figure::exact(unit, value, Tier::Sw, "made up");
-    MemoryTier {
+    MemoryLevel {
         name: name.to_owned(),
         size_bytes: match size {
             0.0 => Figure::absent("B", Tier::Sw, "made up", "its end was not seen"),
@@ -21,21 +21,21 @@ fn tier(name: &str, size: f64, ns: f64) -> MemoryTier {
     }
 }
 
-fn machine() -> [MemoryTier; 4] {
+fn machine() -> [MemoryLevel; 4] {
     let (kib, mib) = (1024.0, 1_048_576.0);
     [
-        tier("L1", 32.0 * kib, 1.0),
-        tier("L2", mib, 4.0),
-        tier("L3", 32.0 * mib, 12.0),
-        tier("memory", 0.0, 90.0),
+        level("L1", 32.0 * kib, 1.0),
+        level("L2", mib, 4.0),
+        level("L3", 32.0 * mib, 12.0),
+        level("memory", 0.0, 90.0),
     ]
 }
 
 #[test]
-fn sizes_lie_well_within_their_tiers() {
-    let sizes_of = |tiers: &[MemoryTier], most| -> Vec<(String, usize)> {
-        let sizes = sizes_within(tiers, most);
-        sizes.into_iter().map(|(tier, size)| (tier.name.clone(), size >> 10)).collect()
+fn sizes_lie_well_within_their_levels() {
+    let sizes_of = |levels: &[MemoryLevel], most| -> Vec<(String, usize)> {
+        let sizes = sizes_within(levels, most);
+        sizes.into_iter().map(|(level, size)| (level.name.clone(), size >> 10)).collect()
     };
     let named = |names: [&str; 4], sizes: [usize; 4]| -> Vec<(String, usize)> {
         names.map(str::to_owned).into_iter().zip(sizes).collect()
@@ -51,14 +51,14 @@ fn sizes_lie_well_within_their_tiers() {
 }
 
 #[test]
-fn a_mode_is_named_by_the_tier_it_must_be() {
-    let tiers = machine();
-    let name = |ns, own: usize, step| name_of(ns, &tiers[own], &tiers, step);
+fn a_mode_is_named_by_the_level_it_must_be() {
+    let levels = machine();
+    let name = |ns, own: usize, step| name_of(ns, &levels[own], &levels, step);
     assert_eq!(name(1.1, 2, 0.4), Some("L1"));
     assert_eq!(name(13.0, 2, 0.4), Some("L3"));
     assert_eq!(name(80.0, 2, 10.0), Some("memory"));
     assert_eq!(name(40.0, 3, 10.0), None);
-    // With a step of 10 ns, L1 and L2 look alike: the chain's own tier is meant, if it is one.
+    // With a step of 10 ns, L1 and L2 look alike: the chain's own level is meant, if it is one.
     assert_eq!(name(2.0, 1, 10.0), Some("L2"));
     assert_eq!(name(2.0, 3, 10.0), None);
 }
@@ -115,13 +115,13 @@ fn a_histogram_of_this_machine() {
     let step = stopwatch.timer.step_ns.as_number().expect("a clock that advances");
     assert!(step > 0.0 && stopwatch.timer.rate_ghz.as_number().unwrap() > 0.0);
     let mut arena = Arena::new(1 << 20, PageKind::Base, &stop).unwrap();
-    let tiers = [tier("L1", 32_768.0, 1.0), tier("memory", 0.0, 10.0)];
+    let levels = [level("L1", 32_768.0, 1.0), level("memory", 0.0, 10.0)];
     let deadline = Instant::now() + Duration::from_secs(1);
-    let histograms = stopwatch.measure(&bench, &mut arena, &tiers, deadline);
+    let histograms = stopwatch.measure(&bench, &mut arena, &levels, deadline);
     assert!(!histograms.is_empty() || !stopwatch.is_fine_enough());
     for histogram in histograms {
         let names = ["L1", "memory"];
-        assert!(names.contains(&histogram.tier.as_deref().unwrap()));
+        assert!(names.contains(&histogram.level.as_deref().unwrap()));
         assert!(histogram.samples >= LEAST_SINGLES as u64);
         let sum: u64 = histogram.bins.iter().map(|bin| bin.count).sum();
         assert_eq!(sum, histogram.samples);
@@ -131,5 +131,5 @@ fn a_histogram_of_this_machine() {
         assert!(histogram.slope_ns.as_number().is_some_and(|ns| ns > 0.0), "{histogram:?}");
     }
     // No time left: nothing is made up.
-    assert!(stopwatch.measure(&bench, &mut arena, &tiers, Instant::now()).is_empty());
+    assert!(stopwatch.measure(&bench, &mut arena, &levels, Instant::now()).is_empty());
 }

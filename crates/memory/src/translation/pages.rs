@@ -31,7 +31,7 @@ impl Offer {
     pub(super) fn of(bench: &Bench<'_>, used: PageKind, granted: Option<f64>) -> Self {
         let setting = Root::new(Path::new("/")).text("sys/kernel/mm/transparent_hugepage/enabled");
         let mode = setting.as_deref().and_then(chosen).map(str::to_owned);
-        let has_room = bench.huge.is_none_or(|octets| octets as u64 <= bench.limit.bytes / 2);
+        let has_room = bench.huge.is_none_or(|bytes| bytes as u64 <= bench.limit.bytes / 2);
         Self { base: bench.page, huge: bench.huge, used, mode, granted, has_room }
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
     };
     Pages {
         base_bytes: offer.base as u64,
-        huge_bytes: offer.huge.map(|octets| octets as u64),
+        huge_bytes: offer.huge.map(|bytes| bytes as u64),
         used: offer.used,
         granted,
         time_ratio: time_ratio(verdict, effect),
@@ -83,7 +83,7 @@ fn time_ratio(verdict: PagesVerdict, effect: &HugePages) -> Figure {
 }
 
 fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String {
-    let pieces = octets(offer.base);
+    let pieces = kib_or_mib(offer.base);
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let share = effect.share.map_or(String::new(), |share| {
         format!(" ({} of the cost of a miss stays)", percent(share.value.clamp(0.0, 1.0)))
@@ -133,7 +133,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
     }
 }
 
-fn octets(bytes: usize) -> String {
+fn kib_or_mib(bytes: usize) -> String {
     if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
 }
 

@@ -30,7 +30,7 @@ const EDGE_PASSES: usize = 6;
 pub(super) struct Strided {
     spread: Arena,
     packed: Arena,
-    /// Octets from one line of a spread chain to the next.
+    /// Bytes from one line of a spread chain to the next.
     stride: usize,
     /// By pages, rising.
     samples: Vec<Sample>,
@@ -39,7 +39,7 @@ pub(super) struct Strided {
 }
 
 impl Strided {
-    /// Room for `most` lines, `stride` octets apart. `None` where the memory is not to be had.
+    /// Room for `most` lines, `stride` bytes apart. `None` where the memory is not to be had.
     pub(super) fn new(
         bench: &Bench<'_>,
         kind: PageKind,

@@ -2,13 +2,13 @@
 //! The sections of costs: what stages cost where no run has told.
 
 use super::{
-    Key, Kind, MAX_STRANDS, Omitted, REQUIRED, Section, Variants, integer, key, number, text,
+    Key, Kind, MAX_WORKERS, Omitted, REQUIRED, Section, Variants, integer, key, number, text,
 };
 use crate::costs::STATES;
 use crate::spec::{Default, ParamKind};
 
 /// Largest cost of one packet on one stage, in whatever unit: what takes longer than ten
-/// milliseconds, or ten million instructions, is no packet path. All stages on one strand then
+/// milliseconds, or ten million instructions, is no packet path. All stages on one worker then
 /// stay far below the thousand million instructions or cycles that the simulator of strands takes.
 const MAX_COST: f64 = 1e7;
 
@@ -29,7 +29,7 @@ pub(super) static COSTS: Section = Section {
         key("from", Kind::Label, REQUIRED, "Where the figures come from.", "\"a profile\""),
         key(
             "flows",
-            integer(1, MAX_STRANDS as i64),
+            integer(1, MAX_WORKERS as i64),
             number(1),
             "Flows of equal rate, each on a line of its own; rates are told per flow.",
             "",
@@ -68,7 +68,7 @@ static COST: Section = Section {
         amount("instructions", "not known", "Instructions of a packet."),
         amount("l1_misses", "0", "Misses of the first data cache, per packet."),
         amount("l2_misses", "0", "Those of them that miss the second cache too."),
-        amount("io_ns", "0", "Nanoseconds of a packet that devices let the strand wait."),
+        amount("io_ns", "0", "Nanoseconds of a packet that devices let the worker wait."),
         amount("bubble_cycles", "0", "Cycles lost per instruction to what no counter tells."),
         amount("poll_instructions", "0", "Instructions of a look for a packet."),
         amount("poll_ns", "0", "Nanoseconds that a look waits that finds none."),
@@ -93,7 +93,7 @@ static COST: Section = Section {
 
 static NEIGHBOUR: Section = Section {
     title: "[[costs.neighbours]]",
-    help: "Strands that run beside the path and take none of its packets.",
+    help: "Workers that run beside the path and take none of its packets.",
     variants: Variants::None,
     keys: &[
         key("name", Kind::Name, REQUIRED, "What reports call it.", "\"idle-poll\""),

@@ -77,7 +77,7 @@ fn tomlish() -> impl Strategy<Value = String> {
         "costs",
         "[costs]\nfrom='x'\n",
         "[[costs.stages]]\nname='parse'\nns=",
-        "strands",
+        "workers",
         "stages",
         "kind",
         "rate",

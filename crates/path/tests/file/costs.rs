@@ -69,7 +69,7 @@ fn a_foreign_stage_that_says_nothing_of_its_state_keeps_one_for_all() {
     assert_eq!(state(GOOD), State::PerFlow);
     assert_eq!(state(&GOOD.replace("state = 'flow'\n", "")), State::Global);
     let replicated =
-        "[mapping]\nstrands = [{ stages = ['parse'] }, { stages = ['rlp'], replicas = 2 }]\n";
+        "[mapping]\nworkers = [{ stages = ['parse'] }, { stages = ['rlp'], replicas = 2 }]\n";
     assert_eq!(said(&format!("{GOOD}{replicated}")), "nothing");
     let refused = said(&format!("{}{replicated}", GOOD.replace("state = 'flow'\n", "")));
     assert!(refused.contains("keeps one state for all packets"), "{refused}");
@@ -164,7 +164,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     // Whether the stage may be replicated stands where the mistake is.
     (
         "fitted = ['instructions']\n",
-        "poll_ns = 1e8\n[mapping]\nstrands = [{ stages = ['parse'] }, \
+        "poll_ns = 1e8\n[mapping]\nworkers = [{ stages = ['parse'] }, \
              { stages = ['rlp'], replicas = 2 }]\n",
         "18:11: 'poll_ns' is 1e8; it must be from 0 to 10000000",
     ),

@@ -62,8 +62,8 @@ const SOURCES: &[&str] = &[
     "[source] # c-source\nkind = \"capture\"\nfile = \"edge.pcapng\"\n",
     "[source]\nkind = 'generator'\nsizes = [\n  60, # c-size\n  1514,\n]\n",
     "[source]\nkind = 'generator'\nsizes = 'imix'\nflows = 7\nseed = 9_000\n",
-    "[source]\nkind = 'cells'\nfile = \"a.pcap\"\noctets = 338 # c-octets\nlost = 0.01\n",
-    "[source]\nkind = 'cells' # c-back\nfile = 'a.pcap'\nway = 'out'\noctets = 60\n",
+    "[source]\nkind = 'cells'\nfile = \"a.pcap\"\nbytes = 338 # c-bytes\nlost = 0.01\n",
+    "[source]\nkind = 'cells' # c-back\nfile = 'a.pcap'\nway = 'out'\nbytes = 60\n",
 ];
 
 const KERNELS: &[&str] =
@@ -81,30 +81,30 @@ const RUN_BELOW: &[&str] =
     &["", "[run]\n", "[run]\n# c-burst-before\nburst   =  8   # c-burst\nrate = \"2Mpps\"\n"];
 
 /// How the mapping is written: `{}` stands for the tables, `[[…]]` is built apart.
-const MAPPING_ABOVE: &str = "mapping = { strands = [{}] } # c-mapping\n";
+const MAPPING_ABOVE: &str = "mapping = { workers = [{}] } # c-mapping\n";
 const MAPPINGS_BELOW: &[&str] = &[
-    "# c-before-mapping\n[mapping] # c-mapping\nstrands = [\n  {},\n] # c-strands\n# c-after\n",
-    "[mapping]\nstrands = [{}]\n",
+    "# c-before-mapping\n[mapping] # c-mapping\nworkers = [\n  {},\n] # c-workers\n# c-after\n",
+    "[mapping]\nworkers = [{}]\n",
 ];
 
 fn inline(mapping: &Mapping, names: &[String], separator: &str) -> String {
-    let strand = |segment: &Segment| {
+    let worker = |segment: &Segment| {
         let Segment { stages, replicas, cpus } = segment;
         format!(
             "{{ stages = {:?}, replicas = {replicas}, cpus = {cpus:?} }}",
             &names[stages.clone()]
         )
     };
-    mapping.segments.iter().map(strand).collect::<Vec<_>>().join(separator)
+    mapping.segments.iter().map(worker).collect::<Vec<_>>().join(separator)
 }
 
 fn tables(mapping: &Mapping, names: &[String]) -> String {
-    let strand = |segment: &Segment| {
+    let worker = |segment: &Segment| {
         let Segment { stages, replicas, .. } = segment;
         let stages = &names[stages.clone()];
-        format!("[[mapping.strands]]\nstages = {stages:?}\nreplicas = {replicas}\n")
+        format!("[[mapping.workers]]\nstages = {stages:?}\nreplicas = {replicas}\n")
     };
-    mapping.segments.iter().map(strand).collect()
+    mapping.segments.iter().map(worker).collect()
 }
 
 /// What may stand for the cost of a stage; `{}` is its name.
@@ -182,7 +182,7 @@ fn written(form: &Form, stages: &[(&str, &str)], mapping: &Mapping) -> String {
     if let Some(below) = form.mapping.checked_sub(1).and_then(|i| MAPPINGS_BELOW.get(i)) {
         text += &below.replace("{}", &inline(mapping, &names, ",\n  "));
     } else if form.mapping == 3 {
-        text += "# c-before-strands\n";
+        text += "# c-before-workers\n";
         text += &tables(mapping, &names);
     }
     text += form.run.checked_sub(2).map_or("", |i| RUN_BELOW[i]);

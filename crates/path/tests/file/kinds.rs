@@ -57,20 +57,20 @@ const SOURCES: &[SourceSpec] = &[SourceSpec {
     help: "A source.",
     params: &[
         param("way", ParamKind::Word(&["in", "out"]), Default::Text("in")),
-        param("octets", ParamKind::Integer { min: 60, max: 9000 }, Default::Absent("as they are")),
+        param("bytes", ParamKind::Integer { min: 60, max: 9000 }, Default::Absent("as they are")),
         param("lost", ParamKind::Number { max: 0.5 }, Default::Absent("0")),
     ],
     check: cells,
-    frame_octets: |_| None,
+    frame_bytes: |_| None,
 }];
 
 /// Frames must fit, and none may be lost on the way out.
-fn cells(params: &Params, buffer_octets: u32) -> Vec<Misfit> {
+fn cells(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     let mut misfits = Vec::new();
-    if let Some(Value::Integer(octets)) = params.get("octets")
-        && *octets > i64::from(buffer_octets)
+    if let Some(Value::Integer(bytes)) = params.get("bytes")
+        && *bytes > i64::from(buffer_bytes)
     {
-        misfits.push(Misfit::too_long("octets", *octets as u32, buffer_octets));
+        misfits.push(Misfit::too_long("bytes", *bytes as u32, buffer_bytes));
     }
     if params.contains_key("lost") && params["way"] == Value::Text("out".to_owned()) {
         let (message, help) =

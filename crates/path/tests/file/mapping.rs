@@ -50,7 +50,7 @@ fn runs(mapping: &Mapping) -> bool {
                 && !(s.replicas > 1 && KINDS[s.stages.clone()].contains(&"count"))
         })
         && cpus.iter().collect::<BTreeSet<_>>().len() == cpus.len()
-        && mapping.strands() <= 64
+        && mapping.workers() <= 64
 }
 
 fn any_mapping() -> impl Strategy<Value = Mapping> {
@@ -132,7 +132,7 @@ fn says_why() {
         (vec![segment(0..6, 2, &[])], Refusal::GlobalState { segment: 0, stage: 5, kind: "count" }),
         (
             vec![segment(0..1, 33, &[]), segment(1..2, 33, &[]), segment(2..6, 1, &[])],
-            Refusal::TooManyStrands { segment: 1, strands: 66 },
+            Refusal::TooManyWorkers { segment: 1, workers: 66 },
         ),
     ] {
         assert_eq!(refused(segments), Err(vec![refusal]));

@@ -88,7 +88,7 @@ fn missing_quotes() {
             "5:8: '1.5Mpps' is not a TOML value; texts stand in quotes: \"1.5Mpps\"",
         ),
         (
-            "[mapping]\nstrands = [{ stages = [parse] }]\n[run]\nring = 3\n",
+            "[mapping]\nworkers = [{ stages = [parse] }]\n[run]\nring = 3\n",
             "5:24: 'parse' is not a TOML value; texts stand in quotes: \"parse\"\n\
              7:8: 'ring' is 3, which is not a power of two; nearest: 2 and 4",
         ),
@@ -108,7 +108,7 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
          sections",
     ),
     (
-        "[mapping]\nstrands = [{ stages = ['parse'] }]\nkernels = 'avx2'\n",
+        "[mapping]\nworkers = [{ stages = ['parse'] }]\nkernels = 'avx2'\n",
         "6:1: unknown key 'kernels' in [mapping]; it belongs at the top of the file, before all \
          sections",
     ),
@@ -173,7 +173,7 @@ fn sections_and_keys() {
 #[test]
 fn source() {
     let smallest =
-        "frames are counted without their 4 octets of check sequence, so the smallest has 60";
+        "frames are counted without their 4 bytes of check sequence, so the smallest has 60";
     sources(&[
         ("", "1:1: 'kind' is missing in [source]; example: kind = \"capture\""),
         ("kind = 'pcap'", "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator', 'cells'"),
@@ -197,12 +197,12 @@ fn source() {
         ),
         (
             "kind = 'generator'\nsizes = [60, 3000]",
-            "3:14: frames of 3000 octets do not fit buffer_octets = 2048; raise buffer_octets (at \
+            "3:14: frames of 3000 bytes do not fit buffer_bytes = 2048; raise buffer_bytes (at \
              most 65407) or make them shorter",
         ),
         (
-            "kind = 'generator'\nbuffer_octets = 1000",
-            "3:17: frames of 1514 octets do not fit buffer_octets = 1000; raise buffer_octets (at \
+            "kind = 'generator'\nbuffer_bytes = 1000",
+            "3:16: frames of 1514 bytes do not fit buffer_bytes = 1000; raise buffer_bytes (at \
              most 65407) or make them shorter",
         ),
         (
@@ -212,7 +212,7 @@ fn source() {
         ("kind = 'generator'\nsizes = 'mix'", "3:9: 'sizes' cannot be 'mix'; did you mean 'imix'?"),
         (
             "kind = 'generator'\nsizes = 1.5",
-            "3:9: 'sizes' must be a number of octets, a list of them, or 'imix', not a number with \
+            "3:9: 'sizes' must be a number of bytes, a list of them, or 'imix', not a number with \
              a fraction; example: sizes = \"imix\"",
         ),
         ("kind = 'generator'\nflows = 0", "3:9: 'flows' is 0; it must be from 1 to 1048576"),
@@ -228,10 +228,10 @@ fn source() {
 fn registered_sources() {
     let with = |keys: &str| format!("kind = 'cells'\nfile = 'a'\n{keys}");
     let cases = [
-        ("octets = 59", "4:10: 'octets' is 59; it must be from 60 to 9000"),
+        ("bytes = 59", "4:9: 'bytes' is 59; it must be from 60 to 9000"),
         (
-            "octets = 3000",
-            "4:10: frames of 3000 octets do not fit buffer_octets = 2048; raise buffer_octets (at \
+            "bytes = 3000",
+            "4:9: frames of 3000 bytes do not fit buffer_bytes = 2048; raise buffer_bytes (at \
              most 65407) or make them shorter",
         ),
         ("lost = 0.6", "4:8: 'lost' is 0.6; it must be from 0 to 0.5"),
@@ -249,7 +249,7 @@ fn registered_sources() {
     for (keys, expected) in cases {
         sources(&[(&with(keys), expected)]);
     }
-    sources(&[(&with("lost = 0.5\noctets = 2048"), "nothing")]);
+    sources(&[(&with("lost = 0.5\nbytes = 2048"), "nothing")]);
     let missing = "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\"";
     sources(&[("kind = 'cells'", missing)]);
 }
@@ -331,73 +331,73 @@ fn stages() {
 #[test]
 fn mapping() {
     let path = format!("{GOOD}[[stage]]\nkind = 'verify'\n[[stage]]\nkind = 'count'\n[mapping]\n");
-    for (strands, expected) in [
+    for (workers, expected) in [
         (
             "",
-            "8:1: 'strands' is missing in [mapping]; example: strands = [{ stages = [\"parse\", \
+            "8:1: 'workers' is missing in [mapping]; example: workers = [{ stages = [\"parse\", \
              \"verify\"] }]",
         ),
         (
-            "strands = []",
-            "9:11: 'strands' must not be empty; example: strands = [{ stages = [\"parse\", \
+            "workers = []",
+            "9:11: 'workers' must not be empty; example: workers = [{ stages = [\"parse\", \
              \"verify\"] }]",
         ),
         (
-            "strands = ['parse']",
-            "9:12: each entry of 'strands' must be a table; example: strands = [{ stages = \
+            "workers = ['parse']",
+            "9:12: each entry of 'workers' must be a table; example: workers = [{ stages = \
              [\"parse\", \"verify\"] }]",
         ),
         (
-            "strands = [{ stages = ['parse', 'verify'] }]",
-            "9:11: stage 'count' is on no strand; strands must hold every stage",
+            "workers = [{ stages = ['parse', 'verify'] }]",
+            "9:11: stage 'count' is on no worker; workers must hold every stage",
         ),
         (
-            "strands = [{ stages = ['parse', 'vrify', 'count'] }]",
+            "workers = [{ stages = ['parse', 'vrify', 'count'] }]",
             "9:33: no stage is named 'vrify'; did you mean 'verify'?",
         ),
         (
-            "strands = [{ stages = ['parse', 'verify', 'count', 'xyzzy'] }]",
+            "workers = [{ stages = ['parse', 'verify', 'count', 'xyzzy'] }]",
             "9:52: no stage is named 'xyzzy'; valid: 'parse', 'verify', 'count'",
         ),
         (
-            "strands = [{ stages = ['parse', 'verify', 'parse', 'count'] }]",
-            "9:43: stage 'parse' is on a strand already; to run it on several strands, give one \
+            "workers = [{ stages = ['parse', 'verify', 'parse', 'count'] }]",
+            "9:43: stage 'parse' is on a worker already; to run it on several workers, give one \
              replicas",
         ),
         (
-            "strands = [{ stages = ['parse', 'count'] }, { stages = ['verify'] }]",
-            "9:57: stage 'verify' comes before 'count' in the path; strands must keep the order of \
+            "workers = [{ stages = ['parse', 'count'] }, { stages = ['verify'] }]",
+            "9:57: stage 'verify' comes before 'count' in the path; workers must keep the order of \
              the stages",
         ),
         (
-            "strands = [{ stages = ['parse', 'verify', 'count'], replicas = 2 }]",
+            "workers = [{ stages = ['parse', 'verify', 'count'], replicas = 2 }]",
             "9:64: stage 'count': a 'count' stage keeps one state for all packets, so it must not \
-             be replicated; give it a strand of its own with replicas = 1",
+             be replicated; give it a worker of its own with replicas = 1",
         ),
         (
-            "strands = [{ stages = ['parse', 'verify', 'count'], cpus = [1, 2] }]",
+            "workers = [{ stages = ['parse', 'verify', 'count'], cpus = [1, 2] }]",
             "9:60: 2 processors for 1 replicas; name one for each, or none",
         ),
         (
-            "strands = [{ stages = ['parse', 'verify'], cpus = [1] }, \
+            "workers = [{ stages = ['parse', 'verify'], cpus = [1] }, \
              { stages = ['count'], cpus = [1] }]",
-            "9:88: processor 1 is named twice; a strand needs one of its own",
+            "9:88: processor 1 is named twice; a worker needs one of its own",
         ),
         (
-            "strands = [{ stages = ['parse'], replicas = 64 }, { stages = ['verify', 'count'] }]",
-            "9:51: 65 strands; at most 64 are possible",
+            "workers = [{ stages = ['parse'], replicas = 64 }, { stages = ['verify', 'count'] }]",
+            "9:51: 65 workers; at most 64 are possible",
         ),
         (
-            "strands = [{ stages = ['parse', 'verify', 'count'], replicas = 65, cpus = [-1] }]",
+            "workers = [{ stages = ['parse', 'verify', 'count'], replicas = 65, cpus = [-1] }]",
             "9:64: 'replicas' is 65; it must be from 1 to 64\n\
              9:76: an entry of 'cpus' is -1; it must be from 0 to 8191",
         ),
         (
-            "strands = [{ stages = [] }]",
+            "workers = [{ stages = [] }]",
             "9:23: 'stages' must not be empty; example: stages = [\"parse\", \"verify\"]",
         ),
     ] {
-        assert_eq!(said(&format!("{path}{strands}\n")), expected, "{strands}");
+        assert_eq!(said(&format!("{path}{workers}\n")), expected, "{workers}");
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::{Described, read};
-use linerate_path::keys::IMIX_OCTETS;
+use linerate_path::keys::IMIX_BYTES;
 use linerate_path::model::{
     FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
     Value,
@@ -34,10 +34,10 @@ fn the_shortest_file_has_every_default() {
         kernels: "selected".to_owned(),
         line: None,
         source: Source::Generator {
-            sizes: IMIX_OCTETS.to_vec(),
+            sizes: IMIX_BYTES.to_vec(),
             flows: 1024,
             seed: 1,
-            buffer_octets: 2048,
+            buffer_bytes: 2048,
         },
         stages: vec![parse],
         sink: Sink::Null,
@@ -56,7 +56,7 @@ ports = 2
 [source]
 kind = "capture"
 file = "edge.pcapng"
-buffer_octets = 9000
+buffer_bytes = 9000
 [[stage]]
 kind = "parse"
 [[stage]]
@@ -73,7 +73,7 @@ kind = "capture"
 file = "out.pcap"
 packets = 10
 [mapping]
-strands = [
+workers = [
   { stages = ["parse"], cpus = [3] },
   { stages = ["guard", "nat44"], replicas = 2, cpus = [5, 4] },
   { stages = ["count"] },
@@ -90,11 +90,8 @@ full_ring = "drop"
 fn a_full_file_means_what_it_says() {
     let path = described(FULL).path;
     assert_eq!((path.name.as_str(), path.kernels.as_str()), ("edge", "avx2"));
-    assert_eq!(path.line, Some(Line { bits_per_second: 1e10, ports: 2 }));
-    assert_eq!(
-        path.source,
-        Source::Capture { file: "edge.pcapng".to_owned(), buffer_octets: 9000 }
-    );
+    assert_eq!(path.line, Some(Line { bits_per_s: 1e10, ports: 2 }));
+    assert_eq!(path.source, Source::Capture { file: "edge.pcapng".to_owned(), buffer_bytes: 9000 });
     assert_eq!(path.sink, Sink::Capture { file: "out.pcap".to_owned(), packets: 10 });
     let names: Vec<_> = path.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, ["parse", "guard", "nat44", "count"]);
@@ -126,7 +123,7 @@ fn a_full_file_means_what_it_says() {
 #[test]
 fn the_generator_takes_sizes_in_three_forms() {
     for (written, meant) in
-        [("60", vec![60]), ("[60, 1514]", vec![60, 1514]), ("'imix'", IMIX_OCTETS.to_vec())]
+        [("60", vec![60]), ("[60, 1514]", vec![60, 1514]), ("'imix'", IMIX_BYTES.to_vec())]
     {
         let text =
             format!("[source]\nkind = 'generator'\nsizes = {written}\n[[stage]]\nkind = 'parse'\n");
@@ -135,7 +132,7 @@ fn the_generator_takes_sizes_in_three_forms() {
         };
         assert_eq!(sizes, meant);
     }
-    let of = |octets| IMIX_OCTETS.iter().filter(|&&size| size == octets).count();
+    let of = |bytes| IMIX_BYTES.iter().filter(|&&size| size == bytes).count();
     assert_eq!([of(60), of(590), of(1514)], [7, 4, 1], "the simple mix");
 }
 

@@ -8,7 +8,7 @@ use linerate_path::model::{Path, RunOptions, Source};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// The comments of the text, in order; those within a list of strands left out.
+/// The comments of the text, in order; those within a list of workers left out.
 fn comments(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.find("# c-").map(|at| &line[at..])).collect()
 }
@@ -60,7 +60,7 @@ burst = 16  # small
     mapping.segments[0].cpus = vec![2, 3];
     let written = with_mapping(text, &path, &mapping, 64).expect("it is TOML");
     let expected = text.replace("burst = 16  #", "burst = 64  #")
-        + "\n[mapping]\nstrands = [\n  \
+        + "\n[mapping]\nworkers = [\n  \
            { stages = [\"parse\", \"verify\"], replicas = 2, cpus = [2, 3] },\n]\n";
     assert_eq!(written, expected);
 }

@@ -12,7 +12,7 @@ fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
         role,
         size: Some(size),
         mix: None,
-        mean_octets: size as f64,
+        mean_bytes: size as f64,
         src_offset: Some(0),
         dst_offset: None,
         page_distance: None,

@@ -4,7 +4,7 @@
 use super::*;
 use crate::predictor::{Bounds, Placement, Predicted, Predictor};
 use linerate_path::model::Mapping;
-use linerate_record::plan::{Bottleneck, Change, Model, PlannedStrand, Proof};
+use linerate_record::plan::{Bottleneck, Change, Model, PlannedWorker, Proof};
 use linerate_record::tune::RuledOut;
 
 /// Settings are sets of changes, one bit each; the rate of each is looked up.
@@ -82,10 +82,10 @@ impl Planner for Table {
     }
 
     fn bottleneck(&self) -> Bottleneck {
-        Bottleneck { stage: None, strand: None, sentence: String::new() }
+        Bottleneck { stage: None, worker: None, sentence: String::new() }
     }
 
-    fn strands(&self) -> Vec<PlannedStrand> {
+    fn workers(&self) -> Vec<PlannedWorker> {
         Vec::new()
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A memory report of four levels with round figures, for tests of what is judged from one.
 
-use linerate_record::memory::{Cost, MemoryReport, MemoryTier, TlbState};
+use linerate_record::memory::{Cost, MemoryLevel, MemoryReport, TlbState};
 use linerate_record::{Figure, Tier, fixtures};
 
 const KIB: u64 = 1 << 10;
@@ -15,8 +15,8 @@ pub(crate) fn absent(unit: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "made up", "not measured")
 }
 
-fn tier(name: &str, bytes: Option<u64>, ns: f64) -> MemoryTier {
-    MemoryTier {
+fn level(name: &str, bytes: Option<u64>, ns: f64) -> MemoryLevel {
+    MemoryLevel {
         name: name.to_owned(),
         size_bytes: bytes.map_or_else(|| absent("B"), |bytes| figure("B", bytes as f64)),
         latency_ns: figure("ns", ns),
@@ -29,18 +29,18 @@ fn tier(name: &str, bytes: Option<u64>, ns: f64) -> MemoryTier {
 /// 32 KiB, 1 MiB, 8 MiB and memory, at 1, 4, 12 and 100 ns; 15 ns from L3 with a walk.
 pub(crate) fn report() -> MemoryReport {
     let walk = Cost {
-        tier: "L3".to_owned(),
+        level: "L3".to_owned(),
         tlb: TlbState::Walk,
         ns: figure("ns", 15.0),
         cycles: figure("cycles", 60.0),
         overlapped_ns: absent("ns"),
     };
     MemoryReport {
-        tiers: vec![
-            tier("L1", Some(32 * KIB), 1.0),
-            tier("L2", Some(MIB), 4.0),
-            tier("L3", Some(8 * MIB), 12.0),
-            tier("memory", None, 100.0),
+        levels: vec![
+            level("L1", Some(32 * KIB), 1.0),
+            level("L2", Some(MIB), 4.0),
+            level("L3", Some(8 * MIB), 12.0),
+            level("memory", None, 100.0),
         ],
         unresolved: Vec::new(),
         resolution: 2.0,

@@ -60,15 +60,15 @@ fn violates(segment: &Segment, kinds: &[StageSpec]) -> bool {
     segment.replicas > 1 && kinds[segment.stages.clone()].iter().any(|k| k.state == State::Global)
 }
 
-/// Every way to cut `stages` stages and to spread at most `strands` strands over the parts.
-fn all_mappings(stages: usize, strands: usize) -> Vec<Vec<(usize, u32)>> {
+/// Every way to cut `stages` stages and to spread at most `workers` workers over the parts.
+fn all_mappings(stages: usize, workers: usize) -> Vec<Vec<(usize, u32)>> {
     if stages == 0 {
         return vec![Vec::new()];
     }
     let mut all = Vec::new();
     for first in 1..=stages {
-        for replicas in 1..=strands {
-            for mut rest in all_mappings(stages - first, strands - replicas) {
+        for replicas in 1..=workers {
+            for mut rest in all_mappings(stages - first, workers - replicas) {
                 rest.insert(0, (first, replicas as u32));
                 all.push(rest);
             }
@@ -100,11 +100,11 @@ fn the_balanced_split_is_the_best_of_all_cuts() {
     let mut dice = Dice::new(22);
     for number in 0..60 {
         let case = Case::random(&mut dice, 6, 4);
-        for strands in 2..=case.kinds.len().min(4) {
+        for workers in 2..=case.kinds.len().min(4) {
             let cuts = all_mappings(case.kinds.len(), 4).into_iter();
-            let cuts = cuts.filter(|p| p.len() == strands && p.iter().all(|(_, r)| *r == 1));
+            let cuts = cuts.filter(|p| p.len() == workers && p.iter().all(|(_, r)| *r == 1));
             let best = cuts.map(|p| case.kpps(&mapping(&p))).fold(0.0, f64::max);
-            let is_cut = |m: &Mapping| m.segments.len() == strands && m.strands() == strands;
+            let is_cut = |m: &Mapping| m.segments.len() == workers && m.workers() == workers;
             let advice = case.advice();
             let advised = advice.proposals.iter().map(|p| (&p.mapping, p.burst));
             let advised = advised.filter(|(m, b)| is_cut(m) && *b == BURST).map(|(m, _)| m);
@@ -128,7 +128,7 @@ fn proposals_are_allowed_ordered_and_distinct() {
             assert!(covered.iter().copied().eq(0..case.kinds.len()), "{context}");
             assert!(segments.iter().all(|s| s.replicas > 0 && !s.stages.is_empty()), "{context}");
             assert!(!segments.iter().any(|s| violates(s, &case.kinds)), "{context}");
-            assert!(proposal.mapping.strands() <= case.env.cpus, "{context}");
+            assert!(proposal.mapping.workers() <= case.env.cpus, "{context}");
             assert!((&proposal.mapping, proposal.burst) != (&case.baseline, BURST), "{context}");
             let same = |other: &linerate_plan::candidates::Proposal| {
                 (&other.mapping, other.burst) == (&proposal.mapping, proposal.burst)
@@ -219,7 +219,7 @@ fn the_nearest_feasible_mapping_loses_least() {
         let given = random_mapping(&mut dice, case.kinds.len(), 6);
         let cpus = 1 + dice.below(5);
         let near = nearest_feasible(&given, cpus, Some(&case.costs));
-        if given.strands() <= cpus {
+        if given.workers() <= cpus {
             assert_eq!(near, given);
             continue;
         }
@@ -227,7 +227,7 @@ fn the_nearest_feasible_mapping_loses_least() {
         let coarser = all_mappings(given.segments.len(), cpus).into_iter();
         let best = coarser.filter_map(|parts| merged(&given, &parts)).map(|m| cost(&m));
         let best = best.fold(f64::INFINITY, f64::min);
-        assert!(near.strands() <= cpus, "case {number}");
+        assert!(near.workers() <= cpus, "case {number}");
         assert!((cost(&near) / best - 1.0).abs() < 1e-12, "case {number}: {given:?} -> {near:?}");
         let again = nearest_feasible(&given, cpus, Some(&case.costs));
         assert_eq!(near, again);
@@ -259,7 +259,7 @@ fn merged(given: &Mapping, parts: &[(usize, u32)]) -> Option<Mapping> {
     Some(mapping(&joined))
 }
 
-/// The largest work of a strand, rings left out.
+/// The largest work of a worker, rings left out.
 fn largest_work(mapping: &Mapping, costs: &Costs) -> f64 {
     let work = |s: &Segment| {
         let mut sum: f64 = costs.stages[s.stages.clone()].iter().map(|c| c.ticks.value).sum();

@@ -8,7 +8,7 @@ use linerate_record::run::{RunReport, TimeShares};
 use linerate_record::tune::Limit;
 use linerate_record::{Figure, Tier};
 
-/// The truth of a mapping: load of each segment's most loaded strand, and of that strand's parts.
+/// The truth of a mapping: load of each segment's most loaded worker, and of that worker's parts.
 struct Truth {
     loads: Vec<f64>,
     parts: Vec<Vec<f64>>,
@@ -17,8 +17,8 @@ struct Truth {
 impl Truth {
     fn of(world: &World, mapping: &Mapping) -> Self {
         let sum = |parts: &Vec<f64>| parts.iter().sum::<f64>();
-        let leader = |strands: Vec<Vec<f64>>| {
-            strands.into_iter().max_by(|a, b| sum(a).total_cmp(&sum(b))).expect("a strand")
+        let leader = |workers: Vec<Vec<f64>>| {
+            workers.into_iter().max_by(|a, b| sum(a).total_cmp(&sum(b))).expect("a worker")
         };
         let parts: Vec<Vec<f64>> = world.true_ticks(mapping).into_iter().map(leader).collect();
         Self { loads: parts.iter().map(sum).collect(), parts }
@@ -53,8 +53,8 @@ fn part_name(mapping: &Mapping, segment: usize, part: usize) -> String {
     }
 }
 
-fn segment_of(run: &RunReport, strand: Option<&str>) -> Option<usize> {
-    run.strands.iter().find(|s| Some(s.name.as_str()) == strand).map(|s| s.segment as usize)
+fn segment_of(run: &RunReport, worker: Option<&str>) -> Option<usize> {
+    run.workers.iter().find(|s| Some(s.name.as_str()) == worker).map(|s| s.segment as usize)
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn names_the_true_bottleneck_or_refuses() {
         assert_ne!(finding.limit, Limit::Offered, "{context}");
         if margin(&truth.loads) > 1.10 && margin(&truth.parts[at]) > 1.10 {
             clear += 1;
-            let found = segment_of(&report, finding.strand.as_deref()) == Some(at);
+            let found = segment_of(&report, finding.worker.as_deref()) == Some(at);
             right += u32::from(found && finding.bottleneck == Some(stage));
             assert!(found || finding.limit == Limit::CannotTell, "{context}");
-        } else if let Some(found) = segment_of(&report, finding.strand.as_deref()) {
+        } else if let Some(found) = segment_of(&report, finding.worker.as_deref()) {
             assert!(truth.loads[found] >= 0.97 * truth.loads[at], "{context}");
         } else {
             assert_eq!(finding.limit, Limit::CannotTell, "{context}");
@@ -100,7 +100,7 @@ fn a_slow_source_is_told_from_a_slow_path() {
         world.period = slowest / dice.between(0.3, 0.85);
         let finding = diagnose(&run(&world, &mapping, 0.01, case));
         assert_eq!(finding.limit, Limit::Offered, "case {case}: {}", finding.sentence);
-        assert_eq!((finding.bottleneck, finding.strand), (None, None));
+        assert_eq!((finding.bottleneck, finding.worker), (None, None));
     }
 }
 
@@ -115,9 +115,9 @@ fn a_source_without_a_rate_of_its_own_is_never_named() {
 
     // Each replica waits for the other while that has lost its processor.
     let mut report = replicated;
-    for (strand, lost) in report.strands.iter_mut().zip([0.4, 0.3]) {
+    for (worker, lost) in report.workers.iter_mut().zip([0.4, 0.3]) {
         let time = TimeShares { busy: 0.6 - lost, starved: 0.4, lost, ..TimeShares::default() };
-        strand.time = Some(time);
+        worker.time = Some(time);
     }
     for paced in [None, Some(Figure::exact("kpps", 1e3, Tier::Sim, "simulated"))] {
         report.offered_kpps = paced;
@@ -126,7 +126,7 @@ fn a_source_without_a_rate_of_its_own_is_never_named() {
     report.offered_kpps = Some(unpaced);
     let finding = diagnose(&report);
     assert_eq!(finding.limit, Limit::CannotTell, "{}", finding.sentence);
-    assert!(finding.sentence.contains("strand 0.0 lost its processor 40.0 %"), "{finding:?}");
+    assert!(finding.sentence.contains("worker 0.0 lost its processor 40.0 %"), "{finding:?}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_ring_that_drops_points_behind_it() {
         clear += 1;
         let report = run(&world, &mapping, 0.01, case);
         let finding = diagnose(&report);
-        let found = segment_of(&report, finding.strand.as_deref());
+        let found = segment_of(&report, finding.worker.as_deref());
         assert_eq!(found, Some(truth.bottleneck()), "case {case}: {}", finding.sentence);
     }
     assert!(clear >= 30, "only {clear} clear cases");
@@ -160,9 +160,9 @@ fn the_sentence_carries_the_figures() {
     assert_eq!(finding.limit, Limit::Processing);
     assert_eq!(
         finding.sentence,
-        "`stage1` limits the path: strand 1.0 is busy 100.0 % of its running time and `stage1` \
-         takes 93 % of its 270 ticks per packet (tier sw); strand 0.0 before it is blocked 51.9 %; \
-         strand 2.0 behind it is starved 70.4 %"
+        "`stage1` limits the path: worker 1.0 is busy 100.0 % of its running time and `stage1` \
+         takes 93 % of its 270 ticks per packet (tier sw); worker 0.0 before it is blocked 51.9 %; \
+         worker 2.0 behind it is starved 70.4 %"
     );
 }
 
@@ -171,7 +171,7 @@ fn uneven_replicas_are_mentioned() {
     let mut world = World::random(&mut Dice::new(5), 2);
     world.capture = (0..100).map(|i| (usize::from(i % 4 == 0), None)).collect();
     let finding = diagnose(&run(&world, &mapping(&[(2, 2)]), 0.0, 0));
-    assert_eq!(finding.strand.as_deref(), Some("0.0"));
+    assert_eq!(finding.worker.as_deref(), Some("0.0"));
     let expected = "; the load is uneven: its replica 0.1 is busy only 33.";
     assert!(finding.sentence.contains(expected), "{}", finding.sentence);
     world.capture = (0..100).map(|i| (i, None)).collect();
@@ -188,20 +188,20 @@ fn too_little_evidence_is_refused_with_the_reason() {
     assert_eq!(diagnose(&good).limit, Limit::Processing);
 
     let mut few = good.clone();
-    few.strands[1].windows.lost_to_preemption = 96;
-    assert_refused(&few, "strand 1.0 was left alone in 4 of 100 windows");
+    few.workers[1].windows.preempted = 96;
+    assert_refused(&few, "worker 1.0 was left alone in 4 of 100 windows");
     let mut lost = good.clone();
-    lost.strands[1].windows.lost_to_preemption = 51;
-    assert_refused(&lost, "strand 1.0 was preempted in 51 of 100 windows");
+    lost.workers[1].windows.preempted = 51;
+    assert_refused(&lost, "worker 1.0 was preempted in 51 of 100 windows");
 
-    // The strand behind loses its processor so often that it never waits.
+    // The worker behind loses its processor so often that it never waits.
     let mut taken = good.clone();
-    taken.strands[0].time = Some(TimeShares { busy: 0.5, blocked: 0.5, ..TimeShares::default() });
-    taken.strands[1].time = Some(TimeShares { busy: 0.4, lost: 0.6, ..TimeShares::default() });
+    taken.workers[0].time = Some(TimeShares { busy: 0.5, blocked: 0.5, ..TimeShares::default() });
+    taken.workers[1].time = Some(TimeShares { busy: 0.4, lost: 0.6, ..TimeShares::default() });
     assert_refused(&taken, "processor time was taken away (60.0 %");
 
     let mut empty = good;
-    empty.strands.iter_mut().flat_map(|s| &mut s.stages).for_each(|s| s.packets = 0);
+    empty.workers.iter_mut().flat_map(|s| &mut s.stages).for_each(|s| s.packets = 0);
     assert_refused(&empty, "no packet got through");
 }
 
@@ -212,10 +212,10 @@ fn assert_refused(report: &RunReport, reason: &str) {
 }
 
 #[test]
-fn one_strand_needs_no_quiet_neighbours() {
+fn one_worker_needs_no_quiet_neighbours() {
     let world = World::random(&mut Dice::new(7), 3);
     let mut report = run(&world, &Mapping::merged(3), 0.0, 0);
-    report.strands[0].windows.lost_to_preemption = 80;
-    report.strands[0].time = report.strands[0].time.map(|time| TimeShares { lost: 0.8, ..time });
+    report.workers[0].windows.preempted = 80;
+    report.workers[0].time = report.workers[0].time.map(|time| TimeShares { lost: 0.8, ..time });
     assert_eq!(diagnose(&report).limit, Limit::Processing);
 }

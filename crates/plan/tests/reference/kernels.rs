@@ -28,7 +28,7 @@ fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) 
         kernel,
         variant: times[0].0.to_owned(),
         calls_per_packet: 1.0,
-        octets_per_call: 300.0,
+        bytes_per_call: 300.0,
         ticks_per_packet: figure(ticks, 0.02),
         share: figure(share, 0.02),
         variants: variants.collect(),
@@ -68,7 +68,7 @@ fn mapping(segments: &[(usize, u32)]) -> Mapping {
 fn called(mapping: &Mapping, kernels: &str, times: &[(&str, f64)]) -> RunReport {
     let mut report = run(&world(), mapping, 0.0, 1);
     report.kernels = Some(kernels.to_owned());
-    for stage in report.strands.iter_mut().flat_map(|strand| &mut strand.stages) {
+    for stage in report.workers.iter_mut().flat_map(|worker| &mut worker.stages) {
         let uses = match stage.name.as_str() {
             "source" => vec![used(stage, Kernel::Copy, 0.25, times)],
             "stage1" => vec![used(stage, Kernel::Checksum, 0.5, times)],
@@ -147,7 +147,7 @@ fn selected_is_taken_where_another_is_as_fast() {
 #[test]
 fn a_choice_that_has_not_made_all_calls_is_none() {
     let mut report = called(&mapping(&[(3, 1)]), "portable", &TIMES);
-    let uses = report.strands[0].stages[0].kernels.as_mut().expect("called");
+    let uses = report.workers[0].stages[0].kernels.as_mut().expect("called");
     uses[0].variants.truncate(1);
     let advice = advise(&report).expect("there are calls");
     assert_eq!(advice.fastest, "portable");
@@ -159,7 +159,7 @@ fn nothing_called_or_logged_gives_no_advice_and_no_shares() {
     let unlogged = run(&world(), &merged, 0.0, 1);
     assert_eq!((advise(&unlogged), shares(&unlogged, &unlogged)), (None, None));
     let mut idle = called(&merged, "selected", &TIMES);
-    idle.strands[0].stages.iter_mut().for_each(|stage| stage.kernels = Some(Vec::new()));
+    idle.workers[0].stages.iter_mut().for_each(|stage| stage.kernels = Some(Vec::new()));
     assert_eq!(advise(&idle), None);
     let zeros = shares(&idle, &idle).expect("it was logged");
     assert_eq!(zeros.len(), 2 * 5);
@@ -171,7 +171,7 @@ fn shares_of_replicas_are_joined_by_their_packets() {
     let before = called(&mapping(&[(3, 1)]), "portable", &TIMES);
     let mut after = called(&mapping(&[(3, 2)]), "portable", &TIMES);
     // One replica sums for a quarter of its time, the other for half.
-    let stage = after.strands[1].stages.iter_mut().find(|stage| stage.name == "stage1").unwrap();
+    let stage = after.workers[1].stages.iter_mut().find(|stage| stage.name == "stage1").unwrap();
     stage.kernels = Some(vec![used(stage, Kernel::Checksum, 0.25, &TIMES)]);
     let rows = shares(&before, &after).expect("both were logged");
     let names: Vec<_> = rows.iter().map(|row| (row.stage.as_str(), row.kernel)).collect();
@@ -183,7 +183,7 @@ fn shares_of_replicas_are_joined_by_their_packets() {
     assert!((row.before.as_number().unwrap() - 0.5).abs() < 1e-9, "{row:?}");
     assert!((row.after.as_number().unwrap() - 0.375).abs() < 0.005, "{row:?}");
     assert!(row.after.low < row.after.as_number() && row.after.as_number() < row.after.high);
-    after.strands[0].stages[2].kernels = None;
+    after.workers[0].stages[2].kernels = None;
     let reason = shares(&before, &after).expect("one was logged")[4].after.reason.clone();
     assert!(reason.is_some_and(|reason| reason.contains("not logged")));
 }

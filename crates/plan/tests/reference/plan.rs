@@ -85,9 +85,9 @@ fn recommendations_are_ordered_and_the_best_mapping_is_among_them() {
             let first = report.recommendations[0].predicted_kpps.as_number().expect("a rate");
             assert!((first / best - 1.0).abs() < 1e-9, "case {number}: {first} of {best}");
         }
-        let busiest = report.strands.iter().filter_map(|s| s.utilisation.as_number());
+        let busiest = report.workers.iter().filter_map(|s| s.utilisation.as_number());
         assert!((busiest.fold(0.0, f64::max) - 1.0).abs() < 1e-12, "case {number}");
-        assert_eq!(report.strands.len(), case.baseline.strands());
+        assert_eq!(report.workers.len(), case.baseline.workers());
     }
 }
 
@@ -163,7 +163,7 @@ fn costs_that_do_not_do_are_refused_by_name() {
     path.mapping = mapping(&[(1, 3), (2, 2)]);
     assert_eq!(
         from(&path, 4),
-        Err(InputsError::TooFewStrands { wanted: 5, beside: 0, available: 4 })
+        Err(InputsError::TooFewWorkers { wanted: 5, beside: 0, available: 4 })
     );
     let mut fewer = case.world.path();
     fewer.stages.pop();

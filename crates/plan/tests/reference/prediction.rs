@@ -15,7 +15,7 @@ const BURST: u32 = 32;
 pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dice) -> Environment {
     let mut near = |value: f64| around(value * (1.0 + noise * dice.normal()), noise, 30);
     Environment {
-        ticks_per_second: TICKS_PER_SECOND,
+        ticks_per_s: TICKS_PER_SECOND,
         cpus,
         scaling: near(1.0 / world.slowdown),
         handover: Handover {
@@ -73,9 +73,9 @@ fn a_cost_without_interval_gives_a_prediction_without_bound() {
 
 /// Packets per second of a mapping straight from the world's parameters.
 fn true_rate(world: &World, mapping: &Mapping) -> f64 {
-    let strands = world.true_ticks(mapping).into_iter().flatten();
-    let largest = strands.map(|parts| parts.iter().sum::<f64>()).fold(0.0, f64::max);
-    let slowdown = if mapping.strands() > 1 { world.slowdown } else { 1.0 };
+    let workers = world.true_ticks(mapping).into_iter().flatten();
+    let largest = workers.map(|parts| parts.iter().sum::<f64>()).fold(0.0, f64::max);
+    let slowdown = if mapping.workers() > 1 { world.slowdown } else { 1.0 };
     TICKS_PER_SECOND * world.capture.len() as f64 / (largest * slowdown)
 }
 
@@ -136,7 +136,7 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
     assert!(!predict(&mapping(&[(1, 1), (2, 1)]), BURST, &light, &env).memory_bound);
 }
 
-/// By hand: 10 + 90 + 20 ticks on one strand in bursts of 32, of which 64 ticks per burst.
+/// By hand: 10 + 90 + 20 ticks on one worker in bursts of 32, of which 64 ticks per burst.
 #[test]
 fn the_formula_by_hand() {
     let mut world = World::random(&mut Dice::new(14), 1);
@@ -168,12 +168,12 @@ fn what_is_missing_is_named() {
     assert_eq!(missing, Err(CostsError::NotInRun { stage: "nat".to_owned() }));
 
     let mut blank = report.clone();
-    blank.strands[0].stages[2].ticks_per_packet =
+    blank.workers[0].stages[2].ticks_per_packet =
         Figure::absent("ticks/packet", Tier::Sw, "windows", "all windows were lost");
     let unreadable = Costs::from_run(&blank, &world.path(), BURST).expect_err("no time");
     assert!(unreadable.to_string().contains("`stage1` is missing (all windows were lost)"));
 
     let mut silent = report;
-    silent.strands[0].stages[0].packets = 0;
+    silent.workers[0].stages[0].packets = 0;
     assert_eq!(Costs::from_run(&silent, &world.path(), BURST), Err(CostsError::NoPackets));
 }

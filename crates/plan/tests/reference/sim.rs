@@ -4,7 +4,7 @@
 //!
 //! A short capture is replayed for ever. The source fills a bounded queue for each replica of the
 //! first segment, in the order of the capture, and waits when the next packet's queue is full. A
-//! strand takes a packet, works, and puts it into the queue of the next strand; it is starved while
+//! worker takes a packet, works, and puts it into the queue of the next worker; it is starved while
 //! its queue is empty and blocked while the next one is full.
 
 use linerate_path::model::{
@@ -14,7 +14,7 @@ use linerate_path::spec::{StageSpec, State};
 use linerate_record::figure::{Figure, Tier};
 use linerate_record::fixtures;
 use linerate_record::random::Random;
-use linerate_record::run::{RunReport, StageReport, StrandReport, TimeShares, WindowCount};
+use linerate_record::run::{RunReport, StageReport, TimeShares, WindowCount, WorkerReport};
 use linerate_record::stats::Estimate;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -46,7 +46,7 @@ impl Dice {
     }
 }
 
-/// Ticks of each part of a strand for one packet; `None` where it does not get there.
+/// Ticks of each part of a worker for one packet; `None` where it does not get there.
 type Parts = Vec<Option<f64>>;
 
 /// What the simulated machine is like.
@@ -66,7 +66,7 @@ pub(crate) struct World {
     pub(crate) jitter: f64,
     /// Drop at a full queue instead of waiting.
     pub(crate) drop_when_full: bool,
-    /// All times are multiplied with this when more than one strand runs.
+    /// All times are multiplied with this when more than one worker runs.
     pub(crate) slowdown: f64,
 }
 
@@ -102,7 +102,7 @@ impl World {
             name: "simulated".to_owned(),
             kernels: "selected".to_owned(),
             line: None,
-            source: Source::Generator { sizes: vec![60], flows: 16, seed: 1, buffer_octets: 64 },
+            source: Source::Generator { sizes: vec![60], flows: 16, seed: 1, buffer_bytes: 64 },
             stages: (0..self.stages.len()).map(stage).collect(),
             sink: Sink::Null,
             mapping: Mapping::merged(self.stages.len()),
@@ -141,7 +141,7 @@ impl World {
         parts
     }
 
-    /// Ticks of each part of each strand over one pass of the capture: `[segment][replica][part]`.
+    /// Ticks of each part of each worker over one pass of the capture: `[segment][replica][part]`.
     pub(crate) fn true_ticks(&self, mapping: &Mapping) -> Vec<Vec<Vec<f64>>> {
         let segment = |s: &Segment| {
             let mut ticks = vec![vec![0.0; s.stages.len() + 2]; s.replicas as usize];
@@ -189,7 +189,7 @@ pub(crate) fn mapping(parts: &[(usize, u32)]) -> Mapping {
     Mapping { segments: parts.iter().map(segment).collect() }
 }
 
-/// Any mapping of `stages` stages on at most `cpus` strands.
+/// Any mapping of `stages` stages on at most `cpus` workers.
 pub(crate) fn random_mapping(dice: &mut Dice, stages: usize, cpus: usize) -> Mapping {
     let (mut parts, mut left, mut free) = (Vec::new(), stages, cpus);
     while left > 0 {
@@ -208,11 +208,11 @@ enum State3 {
     Blocked,
 }
 
-struct SimStrand<'a> {
+struct SimWorker<'a> {
     segment: &'a Segment,
     index: u32,
     replica: u32,
-    /// Positions in `strands` of the replicas of the next segment.
+    /// Positions in `workers` of the replicas of the next segment.
     next: Vec<usize>,
     queue: VecDeque<usize>,
     state: State3,
@@ -226,7 +226,7 @@ struct SimStrand<'a> {
 
 struct Simulation<'a> {
     world: &'a World,
-    strands: Vec<SimStrand<'a>>,
+    workers: Vec<SimWorker<'a>>,
     /// `[segment][packet of the capture]`.
     parts: Vec<Vec<Parts>>,
     first_replicas: usize,
@@ -239,14 +239,14 @@ struct Simulation<'a> {
 
 impl<'a> Simulation<'a> {
     fn new(world: &'a World, mapping: &'a Mapping) -> Self {
-        let mut strands = Vec::new();
+        let mut workers = Vec::new();
         let mut end = 0;
         for (index, segment) in mapping.segments.iter().enumerate() {
             end += segment.replicas as usize;
             let next = mapping.segments.get(index + 1).map_or(0, |s| s.replicas as usize);
             for replica in 0..segment.replicas {
                 let parts = segment.stages.len() + 2;
-                strands.push(SimStrand {
+                workers.push(SimWorker {
                     segment,
                     index: index as u32,
                     replica,
@@ -264,12 +264,12 @@ impl<'a> Simulation<'a> {
         }
         let packets = 0..world.capture.len();
         let parts = |s| packets.clone().map(|p| world.parts(s, p)).collect();
-        let speed = if strands.len() > 1 { world.slowdown } else { 1.0 };
+        let speed = if workers.len() > 1 { world.slowdown } else { 1.0 };
         Self {
             world,
             parts: mapping.segments.iter().map(parts).collect(),
             first_replicas: mapping.segments[0].replicas as usize,
-            strands,
+            workers,
             now: 0.0,
             offered: 0,
             processed: 0,
@@ -278,23 +278,23 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn enter(&mut self, strand: usize, state: State3) {
-        let strand = &mut self.strands[strand];
-        let spent = match strand.state {
+    fn enter(&mut self, worker: usize, state: State3) {
+        let worker = &mut self.workers[worker];
+        let spent = match worker.state {
             State3::Busy { .. } => 0,
             State3::Starved => 1,
             State3::Blocked => 2,
         };
-        strand.spent[spent] += self.now - strand.since;
-        (strand.since, strand.state) = (self.now, state);
+        worker.spent[spent] += self.now - worker.since;
+        (worker.since, worker.state) = (self.now, state);
     }
 
     /// Lets everything happen that can happen at this moment.
     fn settle(&mut self) {
         loop {
             let mut moved = self.offer();
-            for strand in (0..self.strands.len()).rev() {
-                moved |= self.step(strand);
+            for worker in (0..self.workers.len()).rev() {
+                moved |= self.step(worker);
             }
             if !moved {
                 return;
@@ -305,7 +305,7 @@ impl<'a> Simulation<'a> {
     fn offer(&mut self) -> bool {
         let due = self.world.period == 0.0 || self.world.period * self.offered as f64 <= self.now;
         let packet = self.offered % self.world.capture.len();
-        let queue = &mut self.strands[self.world.capture[packet].0 % self.first_replicas].queue;
+        let queue = &mut self.workers[self.world.capture[packet].0 % self.first_replicas].queue;
         let room = queue.len() < QUEUE;
         if due && room {
             queue.push_back(packet);
@@ -315,7 +315,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn step(&mut self, index: usize) -> bool {
-        match self.strands[index].state {
+        match self.workers[index].state {
             State3::Busy { until } if until <= self.now => {
                 self.enter(index, State3::Blocked);
                 true
@@ -327,17 +327,17 @@ impl<'a> Simulation<'a> {
     }
 
     fn start(&mut self, index: usize) -> bool {
-        let Some(packet) = self.strands[index].queue.pop_front() else {
+        let Some(packet) = self.workers[index].queue.pop_front() else {
             return false;
         };
         let wobble = 1.0 + self.world.jitter * self.dice.between(-1.0, 1.0);
-        let strand = &mut self.strands[index];
-        strand.holds = packet;
+        let worker = &mut self.workers[index];
+        worker.holds = packet;
         let mut total = 0.0;
-        for (part, ticks) in self.parts[strand.index as usize][packet].iter().enumerate() {
+        for (part, ticks) in self.parts[worker.index as usize][packet].iter().enumerate() {
             if let Some(ticks) = *ticks {
-                strand.given[part] += 1;
-                strand.ticks[part] += ticks * wobble * self.speed;
+                worker.given[part] += 1;
+                worker.ticks[part] += ticks * wobble * self.speed;
                 total += ticks * wobble * self.speed;
             }
         }
@@ -346,17 +346,17 @@ impl<'a> Simulation<'a> {
     }
 
     fn hand_over(&mut self, index: usize) -> bool {
-        let strand = &self.strands[index];
-        let packet = strand.holds;
-        let alive = self.world.survives(packet, strand.segment.stages.end);
-        if !alive || strand.next.is_empty() {
+        let worker = &self.workers[index];
+        let packet = worker.holds;
+        let alive = self.world.survives(packet, worker.segment.stages.end);
+        if !alive || worker.next.is_empty() {
             self.processed += 1;
         } else {
-            let next = strand.next[self.world.capture[packet].0 % strand.next.len()];
-            if self.strands[next].queue.len() < QUEUE {
-                self.strands[next].queue.push_back(packet);
+            let next = worker.next[self.world.capture[packet].0 % worker.next.len()];
+            if self.workers[next].queue.len() < QUEUE {
+                self.workers[next].queue.push_back(packet);
             } else if self.world.drop_when_full {
-                self.strands[index].ring_drops += 1;
+                self.workers[index].ring_drops += 1;
             } else {
                 return false;
             }
@@ -368,7 +368,7 @@ impl<'a> Simulation<'a> {
     fn run_until(&mut self, processed: usize) {
         while self.processed < processed {
             self.settle();
-            let ends = self.strands.iter().filter_map(|s| match s.state {
+            let ends = self.workers.iter().filter_map(|s| match s.state {
                 State3::Busy { until } => Some(until),
                 _ => None,
             });
@@ -381,10 +381,10 @@ impl<'a> Simulation<'a> {
     }
 
     fn forget(&mut self) {
-        for strand in &mut self.strands {
-            (strand.since, strand.spent, strand.ring_drops) = (self.now, [0.0; 3], 0);
-            strand.given.fill(0);
-            strand.ticks.fill(0.0);
+        for worker in &mut self.workers {
+            (worker.since, worker.spent, worker.ring_drops) = (self.now, [0.0; 3], 0);
+            worker.given.fill(0);
+            worker.ticks.fill(0.0);
         }
     }
 }
@@ -399,8 +399,8 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
     sim.run_until(WARM_UP + MEASURED);
     let seconds = (sim.now - from) / TICKS_PER_SECOND;
     let kpps = (sim.processed - before) as f64 / seconds / 1e3;
-    for strand in 0..sim.strands.len() {
-        sim.enter(strand, State3::Starved);
+    for worker in 0..sim.workers.len() {
+        sim.enter(worker, State3::Starved);
     }
     let mut dice = Dice::new(seed);
     RunReport {
@@ -409,12 +409,12 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         kernels: None,
         counted: None,
         seconds,
-        ticks_per_second: TICKS_PER_SECOND,
+        ticks_per_s: TICKS_PER_SECOND,
         offered_kpps: None,
         throughput_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
         processed_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
         line_rate_kpps: None,
-        strands: sim.strands.iter().map(|s| strand_report(s, noise, &mut dice)).collect(),
+        workers: sim.workers.iter().map(|s| worker_report(s, noise, &mut dice)).collect(),
         rings: Vec::new(),
         line: None,
         finding: None,
@@ -428,23 +428,23 @@ pub(crate) fn processed_kpps(run: &RunReport) -> f64 {
     run.processed_kpps.as_number().expect("simulated rates are numbers")
 }
 
-fn strand_report(strand: &SimStrand<'_>, noise: f64, dice: &mut Dice) -> StrandReport {
-    let all: f64 = strand.spent.iter().sum();
-    let [busy, starved, blocked] = strand.spent.map(|t| t / all);
-    let last = strand.given.len() - 1;
+fn worker_report(worker: &SimWorker<'_>, noise: f64, dice: &mut Dice) -> WorkerReport {
+    let all: f64 = worker.spent.iter().sum();
+    let [busy, starved, blocked] = worker.spent.map(|t| t / all);
+    let last = worker.given.len() - 1;
     let stored = fixtures::stage();
     let names = (0..=last).map(|part| match part {
-        0 if strand.segment.stages.start == 0 => "source".to_owned(),
+        0 if worker.segment.stages.start == 0 => "source".to_owned(),
         0 => "ring in".to_owned(),
-        _ if part < last => name(strand.segment.stages.start + part - 1),
-        _ if strand.next.is_empty() => "sink".to_owned(),
+        _ if part < last => name(worker.segment.stages.start + part - 1),
+        _ if worker.next.is_empty() => "sink".to_owned(),
         _ => "ring out".to_owned(),
     });
     let stages = names.enumerate().map(|(part, name)| StageReport {
-        drops: ring_drops(&name, strand.ring_drops),
+        drops: ring_drops(&name, worker.ring_drops),
         name,
-        packets: strand.given[part],
-        ticks_per_packet: per_packet(strand.ticks[part], strand.given[part], noise, dice),
+        packets: worker.given[part],
+        ticks_per_packet: per_packet(worker.ticks[part], worker.given[part], noise, dice),
         cycles_per_packet: Figure::absent("cycles/packet", Tier::Sim, "simulated", "no core clock"),
         busy: Some(busy),
         starved: Some(starved),
@@ -454,16 +454,16 @@ fn strand_report(strand: &SimStrand<'_>, noise: f64, dice: &mut Dice) -> StrandR
         ..stored.clone()
     });
     let stages: Vec<StageReport> = stages.collect();
-    let sum: f64 = strand.ticks.iter().sum();
-    StrandReport {
-        name: format!("{}.{}", strand.index, strand.replica),
+    let sum: f64 = worker.ticks.iter().sum();
+    WorkerReport {
+        name: format!("{}.{}", worker.index, worker.replica),
         cpu: 0,
-        segment: strand.index,
-        replica: strand.replica,
+        segment: worker.index,
+        replica: worker.replica,
         stages,
         time: Some(TimeShares { busy, starved, blocked, lost: 0.0, unaccounted: 0.0 }),
-        ticks_per_packet: per_packet(sum, strand.given[0], noise, dice),
-        windows: WindowCount { total: 100, lost_to_preemption: 3 },
+        ticks_per_packet: per_packet(sum, worker.given[0], noise, dice),
+        windows: WindowCount { total: 100, preempted: 3 },
         ..fixtures::worker()
     }
 }

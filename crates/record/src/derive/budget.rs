@@ -38,7 +38,7 @@ impl Derive for BudgetReport {
     fn lists(&self) -> Lists {
         let of = |row: &BudgetRow| {
             json!({
-                "frame_octets": row.frame_octets,
+                "frame_bytes": row.frame_bytes,
                 "ns_per_packet": row.ns_per_packet,
                 "packets_per_s": row.packets_per_s,
                 "cycles_per_packet": row.cycles_per_packet,

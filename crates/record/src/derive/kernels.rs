@@ -44,7 +44,7 @@ fn row(report: &KernelsReport, kernel: Kernel, size: u64) -> Result<&Row, String
             && (row.src_offset, row.dst_offset) == (Some(0), has_destination.then_some(0))
             && row.page_distance != Some(0)
     };
-    let missing = || format!("not measured: {kernel}, {size} octets, warm");
+    let missing = || format!("not measured: {kernel}, {size} bytes, warm");
     report.rows.iter().find(is_wanted).ok_or_else(missing)
 }
 

@@ -3,23 +3,23 @@
 
 use super::{Derive, Lists, emulated, not_idle, preempted, unknown_core_clock, word};
 use crate::figure::{Figure, Figures, bare};
-use crate::memory::{MemoryReport, MemoryTier, Operation, PageKind, TlbLevel};
+use crate::memory::{MemoryLevel, MemoryReport, Operation, PageKind, TlbLevel};
 use crate::provenance::Provenance;
 use crate::warning::Warning;
 use serde_json::{Value, json};
 
 impl Derive for MemoryReport {
-    /// The tiers and the levels of the translation buffer by their names (`l1_size_bytes`,
-    /// `memory_latency_ns`, `l1_dtlb_entries`), bandwidth by tier, operation and threads
+    /// The levels and the levels of the translation buffer by their names (`l1_size_bytes`,
+    /// `memory_latency_ns`, `l1_dtlb_entries`), bandwidth by level, operation and threads
     /// (`l2_read_1_gb_per_s`), and what it was measured with and next to.
     fn figures(&self) -> Figures {
         let mut figures = Figures::new();
         let mut put = |name: String, figure: &Figure| figures.insert(name, figure.clone());
-        for tier in &self.tiers {
-            let name = word(&tier.name);
-            put(format!("{name}_size_bytes"), &tier.size_bytes);
-            put(format!("{name}_latency_ns"), &tier.latency_ns);
-            put(format!("{name}_latency_cycles"), &tier.latency_cycles);
+        for level in &self.levels {
+            let name = word(&level.name);
+            put(format!("{name}_size_bytes"), &level.size_bytes);
+            put(format!("{name}_latency_ns"), &level.latency_ns);
+            put(format!("{name}_latency_cycles"), &level.latency_cycles);
         }
         let has_used = self.tlb.iter().any(|level| level.pages == self.pages.used);
         // Huge pages in pieces meet the levels of small ones.
@@ -30,8 +30,8 @@ impl Derive for MemoryReport {
             put(format!("{name}_cost_ns"), &level.cost_ns);
             put(format!("{name}_cost_cycles"), &level.cost_cycles);
         }
-        for tier in &self.parallelism {
-            put(format!("{}_outstanding", word(&tier.tier)), &tier.outstanding);
+        for level in &self.parallelism {
+            put(format!("{}_outstanding", word(&level.level)), &level.outstanding);
         }
         for part in &self.bandwidth {
             let operation = match part.operation {
@@ -39,8 +39,8 @@ impl Derive for MemoryReport {
                 Operation::Write => "write",
                 Operation::Copy => "copy",
             };
-            let tier = word(&part.tier);
-            put(format!("{tier}_{operation}_{}_gb_per_s", part.threads), &part.gb_per_s);
+            let level = word(&part.level);
+            put(format!("{level}_{operation}_{}_gb_per_s", part.threads), &part.gb_per_s);
         }
         put("core_ghz".to_owned(), &self.timer.core_ghz);
         put("timer_step_ns".to_owned(), &self.timer.step_ns);
@@ -50,10 +50,10 @@ impl Derive for MemoryReport {
         figures
     }
 
-    /// Bare values of the tiers, the translation buffer, the pages, the noise, the timer and the
+    /// Bare values of the levels, the translation buffer, the pages, the noise, the timer and the
     /// system's view.
     fn lists(&self) -> Lists {
-        let tiers = self.tiers.iter().map(tier_summary).collect();
+        let levels = self.levels.iter().map(level_summary).collect();
         let tlb = self.tlb.iter().map(tlb_summary).collect();
         let os_view = self.os_view.iter().map(|view| {
             json!({
@@ -82,7 +82,7 @@ impl Derive for MemoryReport {
             "core_ghz": bare(&self.timer.core_ghz),
         });
         Lists::from([
-            ("tiers", Value::Array(tiers)),
+            ("levels", Value::Array(levels)),
             ("tlb", Value::Array(tlb)),
             ("os_view", os_view.collect()),
             ("pages", pages),
@@ -105,16 +105,16 @@ impl Derive for MemoryReport {
     }
 }
 
-fn tier_summary(tier: &MemoryTier) -> Value {
+fn level_summary(level: &MemoryLevel) -> Value {
     json!({
-        "name": tier.name,
-        "size_bytes": bare(&tier.size_bytes),
-        "size_low": tier.size_bytes.low,
-        "size_high": tier.size_bytes.high,
-        "latency_ns": bare(&tier.latency_ns),
-        "latency_cycles": bare(&tier.latency_cycles),
-        "low": tier.latency_ns.low,
-        "high": tier.latency_ns.high,
+        "name": level.name,
+        "size_bytes": bare(&level.size_bytes),
+        "size_low": level.size_bytes.low,
+        "size_high": level.size_bytes.high,
+        "latency_ns": bare(&level.latency_ns),
+        "latency_cycles": bare(&level.latency_cycles),
+        "low": level.latency_ns.low,
+        "high": level.latency_ns.high,
     })
 }
 

@@ -3,12 +3,12 @@
 
 use super::{Derive, Lists, named};
 use crate::figure::{Figure, Figures, Tier};
-use crate::plan::{PlanReport, PlannedStrand, Recommendation};
+use crate::plan::{PlanReport, PlannedWorker, Recommendation};
 use serde_json::json;
 
 impl Derive for PlanReport {
     fn figures(&self) -> Figures {
-        const METHOD: &str = "the strand that sets the pace in the prediction";
+        const METHOD: &str = "the worker that sets the pace in the prediction";
         const LINE: &str = "line rate over mean wire size";
         let bottleneck = match &self.bottleneck.stage {
             Some(stage) => Figure::text(stage, Tier::Model, METHOD),
@@ -29,7 +29,7 @@ impl Derive for PlanReport {
         ])
     }
 
-    /// The recommendations, and how busy each strand is.
+    /// The recommendations, and how busy each worker is.
     fn lists(&self) -> Lists {
         let of = |one: &Recommendation| {
             json!({
@@ -40,7 +40,7 @@ impl Derive for PlanReport {
                 "why": one.why,
             })
         };
-        let strand = |one: &PlannedStrand| {
+        let worker = |one: &PlannedWorker| {
             json!({
                 "name": one.name,
                 "runs": one.runs,
@@ -50,7 +50,7 @@ impl Derive for PlanReport {
         };
         Lists::from([
             ("recommendations", self.recommendations.iter().map(of).collect()),
-            ("strands", self.strands.iter().map(strand).collect()),
+            ("workers", self.workers.iter().map(worker).collect()),
         ])
     }
 }

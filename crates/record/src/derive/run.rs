@@ -28,9 +28,9 @@ impl Derive for RunReport {
     }
 
     fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
-        let strands = self.strands.len() as u32;
-        let shared = self.cpus_available.filter(|cpus| strands > *cpus);
-        let shared = shared.map(|cpus| Warning::Oversubscribed { strands, cpus });
+        let workers = self.workers.len() as u32;
+        let shared = self.cpus_available.filter(|cpus| workers > *cpus);
+        let shared = shared.map(|cpus| Warning::Oversubscribed { workers, cpus });
         let doubts = doubts(self, provenance);
         not_idle(provenance).into_iter().chain(shared).chain(doubts).collect()
     }
@@ -44,7 +44,7 @@ fn offered(run: &RunReport) -> Figure {
 
 /// Bottleneck and finding, by name.
 pub(super) fn of_finding(finding: &Finding) -> Figures {
-    const METHOD: &str = "shares of time and service times of the strands";
+    const METHOD: &str = "shares of time and service times of the workers";
     let bottleneck = match &finding.bottleneck {
         Some(stage) => Figure::text(stage, Tier::Sw, METHOD),
         None => Figure::absent("text", Tier::Sw, METHOD, &finding.sentence),
@@ -72,7 +72,7 @@ pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
 pub(super) fn of_home(home: &PacketsHome) -> Figures {
     named([
         ("packets_bytes", home.bytes.clone()),
-        ("packets_tier", home.tier.clone()),
+        ("packets_level", home.level.clone()),
         ("packets_miss_ns", home.miss_ns.clone()),
         ("packets_miss_cycles", home.miss_cycles.clone()),
     ])
@@ -87,19 +87,19 @@ pub(super) fn line_rate(run: &RunReport) -> Figure {
     }
 }
 
-/// Work per packet over all strands, in ticks and in cycles.
+/// Work per packet over all workers, in ticks and in cycles.
 pub(super) fn costs(run: &RunReport) -> Figures {
-    let ticks = match run.strands.as_slice() {
+    let ticks = match run.workers.as_slice() {
         [only] => only.ticks_per_packet.clone(),
         _ => busy_ticks(run),
     };
     let mut figures =
-        named([("ticks_per_packet", ticks), ("cycles_per_packet", strand_cycles(run))]);
+        named([("ticks_per_packet", ticks), ("cycles_per_packet", worker_cycles(run))]);
     figures.extend(event_costs(run));
     figures
 }
 
-/// Hardware events per packet over all strands, and cycles per instruction.
+/// Hardware events per packet over all workers, and cycles per instruction.
 fn event_costs(run: &RunReport) -> Figures {
     let per_packet = |event: &str| stage_events(run, event);
     let [instructions, cycles] = ["instructions", "cycles"].map(per_packet);
@@ -124,7 +124,7 @@ fn event_costs(run: &RunReport) -> Figures {
     ])
 }
 
-/// An event in every stage on every strand, weighed by the packets it was given.
+/// An event in every stage on every worker, weighed by the packets it was given.
 fn stage_events(run: &RunReport, event: &str) -> Figure {
     const METHOD: &str = "counts around each stage, weighed by its packets";
     let unit = format!("{event}/packet");
@@ -137,7 +137,7 @@ fn stage_events(run: &RunReport, event: &str) -> Figure {
         return absent(reason);
     }
     let (mut sum, mut tier) = (0.0, Tier::Hw);
-    for stage in run.strands.iter().flat_map(|strand| &strand.stages) {
+    for stage in run.workers.iter().flat_map(|worker| &worker.stages) {
         let given = stage.kpps.unwrap_or(0.0);
         if given == 0.0 {
             continue;
@@ -147,7 +147,7 @@ fn stage_events(run: &RunReport, event: &str) -> Figure {
             Some((count, rests_on)) => (sum, tier) = (sum + count * given, tier.max(rests_on)),
             None => {
                 let reason = figure.and_then(|figure| figure.reason.as_deref());
-                return absent(reason.unwrap_or("a strand had no counters"));
+                return absent(reason.unwrap_or("a worker had no counters"));
             }
         }
     }
@@ -158,28 +158,28 @@ fn stage_events(run: &RunReport, event: &str) -> Figure {
 }
 
 fn source_kpps(run: &RunReport) -> f64 {
-    let first = run.strands.iter().filter(|strand| strand.segment == 0);
-    first.filter_map(|strand| strand.stages.first()?.kpps).sum()
+    let first = run.workers.iter().filter(|worker| worker.segment == 0);
+    first.filter_map(|worker| worker.stages.first()?.kpps).sum()
 }
 
 fn busy_ticks(run: &RunReport) -> Figure {
-    const METHOD: &str = "busy ticks of all strands over packets taken";
-    let busy: f64 = run.strands.iter().map(|strand| strand.time_or_zero().busy).sum();
+    const METHOD: &str = "busy ticks of all workers over packets taken";
+    let busy: f64 = run.workers.iter().map(|worker| worker.time_or_zero().busy).sum();
     match source_kpps(run) {
         kpps if kpps > 0.0 => {
-            let ticks = busy * run.ticks_per_second / (kpps * 1e3);
+            let ticks = busy * run.ticks_per_s / (kpps * 1e3);
             Figure::exact("ticks/packet", ticks, Tier::Sw, METHOD)
         }
         _ => Figure::absent("ticks/packet", Tier::Sw, METHOD, "no packet was taken"),
     }
 }
 
-/// Cycles of every stage on every strand, weighed by the packets it was given.
-fn strand_cycles(run: &RunReport) -> Figure {
+/// Cycles of every stage on every worker, weighed by the packets it was given.
+fn worker_cycles(run: &RunReport) -> Figure {
     const METHOD: &str = "cycles of each stage, weighed by its packets";
     let kpps = source_kpps(run);
     let mut sum = 0.0;
-    let stages = run.strands.iter().flat_map(|s| &s.stages);
+    let stages = run.workers.iter().flat_map(|s| &s.stages);
     for (stage, given) in stages.filter_map(|stage| Some((stage, stage.kpps?))) {
         if given == 0.0 {
             continue;
@@ -198,15 +198,15 @@ fn strand_cycles(run: &RunReport) -> Figure {
     Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
 }
 
-/// Fewer clean windows on some strand than this are worth a warning.
+/// Fewer clean windows on some worker than this are worth a warning.
 const WINDOWS_FEW: u64 = 50;
 
-/// Why to doubt what the strands did.
+/// Why to doubt what the workers did.
 pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
-    let windows = || run.strands.iter().map(|strand| strand.windows);
-    let share = |w: &crate::run::WindowCount| w.lost_to_preemption as f64 / w.total.max(1) as f64;
+    let windows = || run.workers.iter().map(|worker| worker.windows);
+    let share = |w: &crate::run::WindowCount| w.preempted as f64 / w.total.max(1) as f64;
     let worst = windows().max_by(|a, b| share(a).total_cmp(&share(b)));
-    let kept = windows().map(|w| w.total.saturating_sub(w.lost_to_preemption)).min().unwrap_or(0);
+    let kept = windows().map(|w| w.total.saturating_sub(w.preempted)).min().unwrap_or(0);
     let few = (kept < WINDOWS_FEW).then_some(Warning::FewWindows { kept });
     let rejected: u64 = run.rejected.values().sum();
     let left_out = run.frames.filter(|_| rejected > 0);
@@ -215,17 +215,17 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let mut warnings: Vec<Warning> =
         unsteady_counter(provenance).into_iter().chain(emulated(provenance)).collect();
     warnings.extend(shared_cores(run, provenance));
-    warnings.extend(unknown_core_clock(&strand_cycles(run)));
-    warnings.extend(worst.and_then(|w| preempted(w.lost_to_preemption, w.total)));
+    warnings.extend(unknown_core_clock(&worker_cycles(run)));
+    warnings.extend(worst.and_then(|w| preempted(w.preempted, w.total)));
     warnings.extend(few);
     warnings.extend(run.dead_end().map(Warning::NothingCameThrough));
     warnings.extend(left_out);
     warnings
 }
 
-/// Strands that ran next to each other on the hardware threads of one core, core by core.
+/// Workers that ran next to each other on the hardware threads of one core, core by core.
 fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
-    let is_used = |cpu: &u32| run.strands.iter().any(|strand| strand.cpu == *cpu);
+    let is_used = |cpu: &u32| run.workers.iter().any(|worker| worker.cpu == *cpu);
     let used = |core: &Vec<u32>| core.iter().copied().filter(is_used).collect();
     let cores = provenance.siblings.iter().flatten().map(used);
     let cores = cores.filter(|cpus: &Vec<u32>| cpus.len() > 1);
@@ -234,7 +234,7 @@ fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
 
 /// The rate of one flow, where each has a line of its own: the ports of `[line]`.
 ///
-/// Rates come from windows without preemption. Where strands share a processor there are none; then
+/// Rates come from windows without preemption. Where workers share a processor there are none; then
 /// the rate is that over the measured part of the run. Packets count when they have come through:
 /// what is dropped is not the rate of a flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -276,9 +276,9 @@ impl RunReport {
 
 /// What came to the sinks: thousand packets per second over the measured part, packets over all.
 fn sent(run: &RunReport) -> (f64, u64) {
-    let last = run.strands.iter().map(|strand| strand.segment).max();
-    let last = run.strands.iter().filter(|strand| Some(strand.segment) == last);
-    let sinks = || last.clone().filter_map(|strand| strand.stages.last());
+    let last = run.workers.iter().map(|worker| worker.segment).max();
+    let last = run.workers.iter().filter(|worker| Some(worker.segment) == last);
+    let sinks = || last.clone().filter_map(|worker| worker.stages.last());
     (sinks().filter_map(|sink| sink.kpps).sum(), sinks().map(|sink| sink.packets).sum())
 }
 

@@ -21,7 +21,7 @@ impl Derive for TuneReport {
     }
 
     fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
-        let few = self.given_strands.zip(self.cpus_available);
+        let few = self.given_workers.zip(self.cpus_available);
         let few = few.filter(|(wanted, available)| wanted > available);
         let few = few.map(|(wanted, available)| Warning::FewCpus { wanted, available });
         few.into_iter().chain(not_idle(provenance)).chain(doubts(&self.tuned, provenance)).collect()

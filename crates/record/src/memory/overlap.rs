@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parallelism {
-    /// The tier, by name.
-    pub tier: String,
-    /// Octets of all chains together.
+    /// The level, by name.
+    pub level: String,
+    /// Bytes of all chains together.
     pub bytes: u64,
     /// ns per load with so many chains side by side.
     pub points: Vec<ChainsPoint>,
@@ -38,23 +38,23 @@ pub enum Operation {
     Read,
     /// Stores.
     Write,
-    /// As many loads as stores; the octets of one side are counted.
+    /// As many loads as stores; the bytes of one side are counted.
     Copy,
 }
 
-/// Octets per second.
+/// Bytes per second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bandwidth {
-    /// The tier, by name.
-    pub tier: String,
-    /// Octets that each thread works on.
+    /// The level, by name.
+    pub level: String,
+    /// Bytes that each thread works on.
     pub bytes: u64,
     /// What it does with them.
     pub operation: Operation,
     /// Threads, each on a processor of its own.
     pub threads: u32,
-    /// GB/s of all of them, 10^9 octets per second.
+    /// GB/s of all of them, 10^9 bytes per second.
     pub gb_per_s: Figure,
     /// What the same loop and threads reach where every line is at hand, in GB/s: what cannot be
     /// beaten.

@@ -51,7 +51,7 @@ fn events() -> Vec<EventCount> {
 }
 
 fn stat_report() -> StatReport {
-    let cache = CacheShape { octets: 32_768, ways: 8, line_octets: 64 };
+    let cache = CacheShape { bytes: 32_768, ways: 8, line_bytes: 64 };
     StatReport {
         times: BTreeMap::from([(
             "elapsed_s".to_owned(),
@@ -72,9 +72,9 @@ fn stat_report() -> StatReport {
         }),
         elapsed_s: 0.001_25,
         ended: Some(ExitStatus { status: None, signal: Some(9) }),
-        is_interrupted: true,
+        interrupted: true,
         is_time_up: true,
-        environment: Some(Environment { variables: 35, octets: 2144 }),
+        environment: Some(Environment { variables: 35, bytes: 2144 }),
         repetitions: 2,
         unit_of_work: Some(UnitOfWork { name: "unit".to_owned(), count: scaled(1e6) }),
         rotation: Some(RotationReport {

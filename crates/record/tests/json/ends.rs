@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 /// `parse` and `verify` of two replicas; `verify` drops what the replica is told to.
 fn run(drops: [&[(&str, u64)]; 2]) -> RunReport {
     let mut report = run_report();
-    let strand = report.strands.remove(0);
+    let worker = report.workers.remove(0);
     for drops in drops {
-        let mut strand = strand.clone();
-        let verify = &mut strand.stages[1].ledger;
-        let tally = |packets: &u64| Tally { packets: *packets, octets: 64 * packets };
+        let mut worker = worker.clone();
+        let verify = &mut worker.stages[1].ledger;
+        let tally = |packets: &u64| Tally { packets: *packets, bytes: 64 * packets };
         verify.drops = drops.iter().map(|(cause, n)| ((*cause).to_owned(), tally(n))).collect();
         verify.output = Tally::default();
-        report.strands.push(strand);
+        report.workers.push(worker);
     }
     report
 }
@@ -31,22 +31,22 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
 
     // One replica passes something on, or holds something that may still be.
     let mut alive = dead.clone();
-    alive.strands[1].stages[1].ledger.output.packets = 1;
+    alive.workers[1].stages[1].ledger.output.packets = 1;
     assert_eq!(ended(&alive), None);
     let mut held = dead.clone();
-    held.strands[0].stages[1].ledger.held.packets = 1;
+    held.workers[0].stages[1].ledger.held.packets = 1;
     assert_eq!(ended(&held), None);
 
     let mut consumed = dead.clone();
-    for strand in &mut consumed.strands {
-        let ledger = &mut strand.stages[1].ledger;
+    for worker in &mut consumed.workers {
+        let ledger = &mut worker.stages[1].ledger;
         (ledger.drops, ledger.consumed) = (BTreeMap::new(), ledger.input);
     }
     assert_eq!(ended(&consumed).map(|end| end.causes), Some(Vec::new()));
 
     assert_eq!(ended(&run_report()), None, "packets came through");
     let mut idle = dead;
-    idle.strands.iter_mut().flat_map(|strand| &mut strand.stages).for_each(|stage| {
+    idle.workers.iter_mut().flat_map(|worker| &mut worker.stages).for_each(|stage| {
         stage.ledger.input = Tally::default();
     });
     assert_eq!(ended(&idle), None, "no packet was offered");

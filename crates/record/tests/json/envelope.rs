@@ -41,7 +41,7 @@ fn the_body_stands_beside_the_envelope() {
     assert_eq!(value["schema"], "linerate-record");
     assert_eq!(value["version"], "1.4");
     assert_eq!(value["kind"], "run");
-    assert_eq!(value["strands"][0]["stages"][1]["ticks_per_packet"]["value"], 211.3);
+    assert_eq!(value["workers"][0]["stages"][1]["ticks_per_packet"]["value"], 211.3);
     assert_eq!(value["warnings"][0]["code"], "not_idle");
 }
 
@@ -94,7 +94,7 @@ fn a_newer_minor_version_is_read_without_what_is_new() {
     let json = changed(|v| {
         v["version"] = json!("1.7");
         v["weather"] = json!({"rain": true});
-        v["strands"][0]["colour"] = json!("red");
+        v["workers"][0]["colour"] = json!("red");
         v["warnings"][0] = json!({"code": "solar_flare", "kelvin": 6000});
     });
     let read = Record::from_json(&json).unwrap();
@@ -152,7 +152,7 @@ fn a_cut_text_is_told_from_a_wrong_one() {
 #[test]
 fn a_missing_field_is_named_with_its_place() {
     let json = changed(|v| {
-        v["strands"][0]["stages"][1].as_object_mut().unwrap().remove("packets");
+        v["workers"][0]["stages"][1].as_object_mut().unwrap().remove("packets");
     });
     let ReadError::Field { field, message, line, column } = Record::from_json(&json).unwrap_err()
     else {
@@ -160,7 +160,7 @@ fn a_missing_field_is_named_with_its_place() {
     };
     assert_eq!(
         (field.as_str(), message.as_str()),
-        ("strands[0].stages[1]", "missing field `packets`")
+        ("workers[0].stages[1]", "missing field `packets`")
     );
     // The position is that of the brace that closes the stage.
     assert_eq!(json.lines().nth(line - 1).unwrap()[..column].trim(), "}");
@@ -313,20 +313,20 @@ proptest! {
     }
 
     #[test]
-    fn a_record_with_octets_changed_is_answered(
+    fn a_record_with_bytes_changed_is_answered(
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut in any::<prop::sample::Index>(),
         shorten in any::<bool>(),
     ) {
-        let mut octets = example::tune().to_json_pretty().unwrap().into_bytes();
-        for (index, octet) in edits {
-            let at = index.index(octets.len());
-            octets[at] = octet;
+        let mut bytes = example::tune().to_json_pretty().unwrap().into_bytes();
+        for (index, byte) in edits {
+            let at = index.index(bytes.len());
+            bytes[at] = byte;
         }
         if shorten {
-            octets.truncate(cut.index(octets.len()));
+            bytes.truncate(cut.index(bytes.len()));
         }
-        is_answered(&String::from_utf8_lossy(&octets));
+        is_answered(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use linerate_record::kernels::{
 };
 use linerate_record::run::{
     CountedEvent, CountedEvents, KernelUse, Latency, Ledger, LineReport, PacketsHome, RingReport,
-    RunReport, StageReport, StrandReport, Tally, TimeShares, VariantTime, WindowCount,
+    RunReport, StageReport, Tally, TimeShares, VariantTime, WindowCount, WorkerReport,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{
@@ -24,8 +24,8 @@ fn figure(unit: &str, value: f64) -> Figure {
 }
 
 fn stage(name: &str) -> StageReport {
-    let input = Tally { packets: 1000, octets: 64_000 };
-    let drop = Tally { packets: 7, octets: 448 };
+    let input = Tally { packets: 1000, bytes: 64_000 };
+    let drop = Tally { packets: 7, bytes: 448 };
     StageReport {
         name: name.to_owned(),
         packets: 1000,
@@ -39,7 +39,7 @@ fn stage(name: &str) -> StageReport {
         drops: BTreeMap::from([("bad checksum".to_owned(), 7)]),
         ledger: Ledger {
             input,
-            output: Tally { packets: 993, octets: 63_552 },
+            output: Tally { packets: 993, bytes: 63_552 },
             drops: BTreeMap::from([("bad checksum".to_owned(), drop)]),
             ..Ledger::default()
         },
@@ -48,7 +48,7 @@ fn stage(name: &str) -> StageReport {
             kernel: Kernel::Checksum,
             variant: "avx2".to_owned(),
             calls_per_packet: 0.98,
-            octets_per_call: 351.5,
+            bytes_per_call: 351.5,
             ticks_per_packet: figure("ticks/packet", 21.3),
             share: figure("ratio", 0.1),
             variants: vec![VariantTime {
@@ -68,7 +68,7 @@ pub(crate) fn run_report() -> RunReport {
         kernels: Some("selected".to_owned()),
         counted: Some(CountedEvents {
             reading: Some("user read".to_owned()),
-            one_turn_in: 64,
+            one_iteration_in: 64,
             events: vec![CountedEvent {
                 name: "ll_misses".to_owned(),
                 reason: Some("this processor does not count it".to_owned()),
@@ -76,12 +76,12 @@ pub(crate) fn run_report() -> RunReport {
             }],
         }),
         seconds: 2.0,
-        ticks_per_second: 2.4e9,
+        ticks_per_s: 2.4e9,
         offered_kpps: Some(figure("kpps", 1300.0)),
         throughput_kpps: figure("kpps", 1234.5),
         processed_kpps: figure("kpps", 1250.25),
         line_rate_kpps: None,
-        strands: vec![StrandReport {
+        workers: vec![WorkerReport {
             name: "0.0".to_owned(),
             cpu: 2,
             segment: 0,
@@ -99,7 +99,7 @@ pub(crate) fn run_report() -> RunReport {
             ticks_per_packet: figure("ticks/packet", 422.6),
             empty_polls: 12,
             burst_sizes: vec![0, 1, 5, 9],
-            windows: WindowCount { total: 1900, lost_to_preemption: 55 },
+            windows: WindowCount { total: 1900, preempted: 55 },
             involuntary_switches: 61,
             cpu_ns: 2_061_000_000,
         }],
@@ -119,12 +119,12 @@ pub(crate) fn run_report() -> RunReport {
         interrupted: false,
         frames: Some(96),
         cpus_available: Some(2),
-        line: Some(LineReport { bits_per_second: 1e9, ports: 2, mean_frame_octets: 338.0 }),
+        line: Some(LineReport { bits_per_s: 1e9, ports: 2, mean_frame_bytes: 338.0 }),
         finding: Some(finding()),
         kernel_advice: Some(advice()),
         packets_home: Some(PacketsHome {
             bytes: Figure::exact("B", 1e6, Tier::Model, "frames and buffers"),
-            tier: Figure::text("L2", Tier::Model, "profile"),
+            level: Figure::text("L2", Tier::Model, "profile"),
             miss_ns: Figure::exact("ns", 80.0, Tier::Model, "profile"),
             miss_cycles: Figure::absent("cycles", Tier::Model, "profile", "no clock"),
             sentence: Some("frames and buffers exceed L1".to_owned()),
@@ -136,7 +136,7 @@ fn finding() -> Finding {
     Finding {
         limit: Limit::Processing,
         bottleneck: Some("verify".to_owned()),
-        strand: Some("1.0".to_owned()),
+        worker: Some("1.0".to_owned()),
         sentence: "verify takes 211 of 422 ticks".to_owned(),
     }
 }
@@ -163,7 +163,7 @@ pub(crate) fn record(body: Body) -> Record {
             commit: None,
             compiler: "rustc 1.85.0".to_owned(),
             command: "linerate run edge.toml".to_owned(),
-            unix_seconds: 1_790_000_000,
+            unix_s: 1_790_000_000,
             architecture: "x86_64".to_owned(),
             cpu: Some("a processor".to_owned()),
             cpus: vec![0, 1],
@@ -171,7 +171,7 @@ pub(crate) fn record(body: Body) -> Record {
             hypervisor: None,
             emulated: Some(false),
             load_1min: Some(0.1),
-            ticks_per_second: Some(2.4e9),
+            ticks_per_s: Some(2.4e9),
             ticks_invariant: Some(false),
             others: Some(figure("ratio", 0.25)),
             siblings: Some(vec![vec![0, 1]]),
@@ -183,9 +183,9 @@ pub(crate) fn record(body: Body) -> Record {
 /// One of every kind.
 pub(crate) fn all() -> [Record; 10] {
     let (stat, doctor, regions) = (counting::stat(), counting::doctor(), counting::regions());
-    let (strands, answers) = (foreign::strands(), foreign::answers());
+    let (workers, answers) = (foreign::strands(), foreign::answers());
     let (memory, plan) = (memory::memory(), plan::plan());
-    [run(), tune(), kernels(), stat, doctor, regions, memory, strands, answers, plan]
+    [run(), tune(), kernels(), stat, doctor, regions, memory, workers, answers, plan]
 }
 
 pub(crate) fn run() -> Record {
@@ -194,7 +194,7 @@ pub(crate) fn run() -> Record {
 
 pub(crate) fn tune() -> Record {
     record(Body::Tune(Box::new(TuneReport {
-        given_strands: None,
+        given_workers: None,
         cpus_available: None,
         packets_home: None,
         waits: Vec::new(),
@@ -234,7 +234,7 @@ fn rows() -> Vec<Row> {
         role: Role::Selected,
         size: Some(1460),
         mix: None,
-        mean_octets: 1460.0,
+        mean_bytes: 1460.0,
         src_offset: Some(14),
         dst_offset: Some(2),
         page_distance: Some(2100),
@@ -261,7 +261,7 @@ fn rows() -> Vec<Row> {
         role: Role::Peer,
         size: None,
         mix: Some(Mix::Uniform20To1500),
-        mean_octets: 760.5,
+        mean_bytes: 760.5,
         src_offset: None,
         dst_offset: None,
         page_distance: None,
@@ -289,7 +289,7 @@ pub(crate) fn kernels() -> Record {
     record(Body::Kernels(Box::new(KernelsReport {
         processor: Some("a processor".to_owned()),
         cpu: 1,
-        ticks_per_second: 2.4e9,
+        ticks_per_s: 2.4e9,
         cycles_per_tick: figure("cycles/tick", 1.42),
         additions_per_cycle: figure("additions/cycle", 5.8),
         additions_per_cycle_range: Some([3.1, 5.9]),
@@ -299,8 +299,8 @@ pub(crate) fn kernels() -> Record {
             reason: Some("the kernel has none".to_owned()),
         },
         cold: Some(ColdState {
-            footprint_octets: 1 << 28,
-            stride_octets: 2048,
+            footprint_bytes: 1 << 28,
+            stride_bytes: 2048,
             eviction: "by walking through more memory than the caches hold".to_owned(),
         }),
         variants: vec![VariantReport {
@@ -322,10 +322,10 @@ pub(crate) fn kernels() -> Record {
         wrong: vec![WrongResult {
             kernel: Kernel::Fill,
             variant: "avx2".to_owned(),
-            difference: "length 7: octet 3 is 0, not 0x5a".to_owned(),
+            difference: "length 7: byte 3 is 0, not 0x5a".to_owned(),
         }],
         skipped: vec![Skipped { what: "just_written".to_owned(), reason: "--quick".to_owned() }],
-        windows: RaceWindows { total: 41, lost_to_preemption: 2, dropped_as_slow: 1 },
+        windows: RaceWindows { total: 41, preempted: 2, dropped_as_slow: 1 },
         seed: u64::MAX,
         quick: true,
         interrupted: false,

@@ -4,7 +4,7 @@
 use crate::example;
 use linerate_record::memory::{
     Bandwidth, Bin, ChainsPoint, Conditions, Cost, Curve, CurvePoint, Effort, EventOfChase,
-    EventsOfSize, Histogram, LoadedLatency, MemoryReport, MemoryTier, Mode, Noise, Operation,
+    EventsOfSize, Histogram, LoadedLatency, MemoryLevel, MemoryReport, Mode, Noise, Operation,
     Order, OsVerdict, OsView, PageKind, Pages, PagesVerdict, Parallelism, Timer, TlbLevel,
     TlbState, Unresolved,
 };
@@ -83,8 +83,8 @@ fn curves() -> Vec<Curve> {
     ]
 }
 
-fn tiers() -> Vec<MemoryTier> {
-    let tier = MemoryTier {
+fn levels() -> Vec<MemoryLevel> {
+    let level = MemoryLevel {
         name: "L1".to_owned(),
         size_bytes: figure("B", 32_768.0),
         latency_ns: figure("ns", 2.5),
@@ -92,15 +92,15 @@ fn tiers() -> Vec<MemoryTier> {
         settled: true,
         note: None,
     };
-    let memory = MemoryTier {
+    let memory = MemoryLevel {
         name: "memory".to_owned(),
         size_bytes: absent("B"),
         latency_cycles: absent("cycles"),
         settled: false,
         note: Some("two plateaus".to_owned()),
-        ..tier.clone()
+        ..level.clone()
     };
-    vec![tier, memory]
+    vec![level, memory]
 }
 
 fn tlb() -> Vec<TlbLevel> {
@@ -118,7 +118,7 @@ fn tlb() -> Vec<TlbLevel> {
 
 fn costs() -> Vec<Cost> {
     let cost = |tlb| Cost {
-        tier: "L1".to_owned(),
+        level: "L1".to_owned(),
         tlb,
         ns: figure("ns", 2.5),
         cycles: absent("cycles"),
@@ -130,7 +130,7 @@ fn costs() -> Vec<Cost> {
 fn histograms() -> Vec<Histogram> {
     vec![Histogram {
         bytes: 4096,
-        tier: None,
+        level: None,
         samples: 9,
         bias_ns: figure("ns", 22.7),
         bins: vec![
@@ -150,7 +150,7 @@ fn histograms() -> Vec<Histogram> {
 
 fn bandwidth() -> Vec<Bandwidth> {
     let row = |operation| Bandwidth {
-        tier: "memory".to_owned(),
+        level: "memory".to_owned(),
         bytes: 1 << 28,
         operation,
         threads: 2,
@@ -189,7 +189,7 @@ fn memory_report() -> MemoryReport {
         timer: timer(),
         pages: pages(),
         curves: curves(),
-        tiers: tiers(),
+        levels: levels(),
         unresolved: vec![Unresolved {
             from_bytes: 4 << 20,
             to_bytes: 9 << 20,
@@ -201,7 +201,7 @@ fn memory_report() -> MemoryReport {
         costs: costs(),
         histograms: histograms(),
         parallelism: vec![Parallelism {
-            tier: "L1".to_owned(),
+            level: "L1".to_owned(),
             bytes: 16_384,
             points: vec![ChainsPoint { chains: 32, ns_per_load: figure("ns", 0.5) }],
             outstanding: figure("loads", 5.0),
@@ -244,7 +244,7 @@ fn the_summary_has_the_hierarchy() {
     assert_eq!(value["kind"], "memory");
     let summary = &value["summary"];
     assert_eq!(
-        summary["tiers"],
+        summary["levels"],
         json!([
             {
                 "name": "L1", "size_bytes": 32768.0, "size_low": 16384.0, "size_high": null,

@@ -3,7 +3,7 @@
 
 use crate::example::record;
 use linerate_record::plan::{
-    Bottleneck, Change, Input, Model, Origin, PlanReport, PlannedStrand, Proof, Recommendation,
+    Bottleneck, Change, Input, Model, Origin, PlanReport, PlannedWorker, Proof, Recommendation,
     Search,
 };
 use linerate_record::stats::Estimate;
@@ -33,10 +33,10 @@ pub(crate) fn plan() -> Record {
         line_rate_kpps: None,
         bottleneck: Bottleneck {
             stage: Some("verify".to_owned()),
-            strand: Some("1.0".to_owned()),
-            sentence: "strand 1.0 sets the pace".to_owned(),
+            worker: Some("1.0".to_owned()),
+            sentence: "worker 1.0 sets the pace".to_owned(),
         },
-        strands: vec![PlannedStrand {
+        workers: vec![PlannedWorker {
             name: "1.0".to_owned(),
             runs: "verify".to_owned(),
             cpu: Some(1),
@@ -89,7 +89,7 @@ fn scripts_read_what_to_change_and_what_it_gains() {
         }])
     );
     assert_eq!(
-        json["summary"]["strands"],
+        json["summary"]["workers"],
         json!([{ "name": "1.0", "runs": "verify", "utilisation": 1.0, "cpi": null }])
     );
 }

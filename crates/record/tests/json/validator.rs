@@ -113,7 +113,7 @@ impl Validator {
 /// The patterns that our schemas use.
 fn matches(text: &str, pattern: &str) -> bool {
     match pattern {
-        r"^1\.[0-9]+$" => text.strip_prefix("1.").is_some_and(|m| m.parse::<u32>().is_ok()),
+        r"^2\.[0-9]+$" => text.strip_prefix("2.").is_some_and(|m| m.parse::<u32>().is_ok()),
         "^[A-Za-z0-9_-]+$" => {
             !text.is_empty()
                 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')

@@ -2,7 +2,7 @@
 //! What the tables say, in sentences: how far the selected routine is from the bound, and what
 //! [`linerate_plan::routines`] finds ahead of it.
 
-use crate::value::{octets, percent};
+use crate::value::{bytes, percent};
 use linerate_plan::routines::{
     Block, Lead, Load, Section, Unit, WORTH_A_NAME, peers_ahead, variants_ahead,
 };
@@ -40,7 +40,7 @@ pub(super) fn sentences(
     (!text.is_empty()).then(|| format!("{kernel} ({selected}): {text}"))
 }
 
-/// `71.8 % (70.9 to 72.4) of the speed of load256 at 1460 octets, 90 % (89.1 to 90.7) at 4096`: of
+/// `71.8 % (70.9 to 72.4) of the speed of load256 at 1460 bytes, 90 % (89.1 to 90.7) at 4096`: of
 /// the selected routine at `sizes`, or at the largest size there is. Empty if no share is known.
 fn shares(block: &Block, sizes: &[u64]) -> String {
     let share = |size: u64| {
@@ -59,7 +59,7 @@ fn shares(block: &Block, sizes: &[u64]) -> String {
             bound if last_bound == Some(bound) => String::new(),
             bound => format!(" of the speed of {}", bound.unwrap_or("the bound")),
         };
-        let at = if last_bound.is_none() { octets(size) } else { size.to_string() };
+        let at = if last_bound.is_none() { bytes(size) } else { size.to_string() };
         texts.push(format!("{}{of} at {at}", share_text(row, share)));
         last_bound = Some(row.bound.as_deref());
     }

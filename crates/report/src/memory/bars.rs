@@ -29,7 +29,7 @@ const BELOW: &str = "bins are no narrower than a step of the timer: one that beg
 
 fn one(page: &Page, histogram: &Histogram) -> String {
     let ns = |figure| told(figure, "ns", three_digits);
-    let tier = histogram.tier.as_ref().map_or(String::new(), |tier| format!(" ({tier})"));
+    let level = histogram.level.as_ref().map_or(String::new(), |level| format!(" ({level})"));
     let mut text = format!(
         "{} loads, {} by chains of loads; {} of timing taken off",
         count(histogram.samples),
@@ -41,7 +41,7 @@ fn one(page: &Page, histogram: &Histogram) -> String {
     if !modes.is_empty() {
         text += &format!("; they pile up: {}", modes.join("; "));
     }
-    let label = format!("{}{tier}", memory_size(histogram.bytes as f64));
+    let label = format!("{}{level}", memory_size(histogram.bytes as f64));
     page.note(&format!("{label}: {text}"))
         + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
 }

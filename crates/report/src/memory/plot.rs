@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The curves in the terminal: ns per load over octets, both logarithmic, with the tiers between
+//! The curves in the terminal: ns per load over bytes, both logarithmic, with the levels between
 //! dotted lines at their sizes, which are as wide as their intervals.
 
 use super::{Glyphs, Page, curve_name, drawn, edges};
@@ -42,7 +42,7 @@ pub(super) fn plot(page: &Page) -> String {
     for [low, _, high] in edges(page.report) {
         raster.edge(area.column(low), area.column(high));
     }
-    // The first curve is the one that tiers are from: drawn last, it lies in front.
+    // The first curve is the one that levels are from: drawn last, it lies in front.
     for trace in traces.iter().rev() {
         raster.trace(&area, trace);
     }
@@ -78,8 +78,8 @@ impl Area {
     }
 
     /// How far along the x axis, 0 to 1.
-    fn across(&self, octets: f64) -> f64 {
-        (octets.log2() - self.x.0) / (self.x.1 - self.x.0)
+    fn across(&self, bytes: f64) -> f64 {
+        (bytes.log2() - self.x.0) / (self.x.1 - self.x.0)
     }
 
     /// How far down from the top, 0 to 1.
@@ -87,8 +87,8 @@ impl Area {
         (self.y.1 - ns.log2()) / (self.y.1 - self.y.0)
     }
 
-    fn column(&self, octets: f64) -> usize {
-        place(self.across(octets), self.columns)
+    fn column(&self, bytes: f64) -> usize {
+        place(self.across(bytes), self.columns)
     }
 
     fn row(&self, ns: f64) -> usize {
@@ -120,7 +120,7 @@ impl Raster {
         Self { glyphs, rows: vec![vec![' '; area.columns]; ROWS] }
     }
 
-    /// Where a tier ends.
+    /// Where a level ends.
     fn edge(&mut self, from: usize, to: usize) {
         let line = match self.glyphs {
             Glyphs::Braille => '┊',
@@ -143,8 +143,8 @@ impl Raster {
     fn trace(&mut self, area: &Area, trace: &Trace) {
         let (across, down) = self.dots();
         let (width, height) = (area.columns * across, ROWS * down);
-        let place = |&(octets, ns): &(f64, f64)| {
-            (place(area.across(octets), width), place(area.down(ns), height))
+        let place = |&(bytes, ns): &(f64, f64)| {
+            (place(area.across(bytes), width), place(area.down(ns), height))
         };
         let points: Vec<(usize, usize)> = trace.points.iter().map(place).collect();
         let mut before = points[0].1;
@@ -179,18 +179,18 @@ impl Raster {
     }
 }
 
-/// The names of the tiers over their share of the area, and their times where there is room.
+/// The names of the levels over their share of the area, and their times where there is room.
 fn head(page: &Page, area: &Area) -> String {
-    let tiers = &page.report.tiers;
+    let levels = &page.report.levels;
     let mut from = 0;
     let mut names = Ruler::new(area);
     let mut times = Ruler::new(area);
-    for tier in tiers {
-        let size = tier.size_bytes.as_number().filter(|size| *size > 0.0);
+    for level in levels {
+        let size = level.size_bytes.as_number().filter(|size| *size > 0.0);
         let to = size.map_or(area.columns, |size| area.column(size));
         let middle = usize::midpoint(from, to);
-        names.put(middle, &clean(&tier.name));
-        if let Some(ns) = tier.latency_ns.as_number() {
+        names.put(middle, &clean(&level.name));
+        if let Some(ns) = level.latency_ns.as_number() {
             times.put(middle, &format!("{} ns", three_digits(ns)));
         }
         from = to.max(from);
@@ -275,18 +275,18 @@ fn axis(area: &Area, glyphs: Glyphs) -> String {
         Glyphs::Ascii => ('+', '-', '+'),
     };
     let mut cells = vec![line; area.columns];
-    for octets in octaves(area.x).filter(|octets| octets.log2() % 2.0 == 0.0) {
-        let column = area.column(octets);
+    for bytes in octaves(area.x).filter(|bytes| bytes.log2() % 2.0 == 0.0) {
+        let column = area.column(bytes);
         cells[column] = tick;
-        ruler.put(column, &short(octets));
+        ruler.put(column, &short(bytes));
     }
     let cells: String = cells.into_iter().collect();
     format!("{:>1$}{corner}{cells}\n", "", area.left) + &ruler.line()
 }
 
-/// A power of two of octets: `256K`.
-fn short(octets: f64) -> String {
-    let text = memory_size(octets);
+/// A power of two of bytes: `256K`.
+fn short(bytes: f64) -> String {
+    let text = memory_size(bytes);
     match text.split_once(' ') {
         Some((number, unit)) => number.to_owned() + unit.get(..1).unwrap_or_default(),
         None => text,

@@ -86,8 +86,8 @@ pub(super) fn events(page: &Page) -> String {
     let figures = sizes.iter().flat_map(|size| &size.events);
     let absent = figures.map(|event| (event.event.clone(), &event.per_load));
     let counted = evidence(sizes.iter().flat_map(|size| &size.events).map(|event| &event.per_load));
-    let tier = if counted.is_empty() { String::new() } else { format!(", tier {counted}") };
-    page.title(&format!("events per load{tier}"))
+    let level = if counted.is_empty() { String::new() } else { format!(", tier {counted}") };
+    page.title(&format!("events per load{level}"))
         + &grid.render(page.style)
         + &page.reasons(absent)
         + &doubts(page)
@@ -104,8 +104,8 @@ pub(super) fn doubts(page: &Page) -> String {
         let is_doubted = |event: &&EventOfChase| event.plausible == Some(false);
         let text = |event: &EventOfChase| {
             let why = event.doubt.as_deref().unwrap_or("no reason given");
-            let (event, octets) = (&event.event, memory_size(size.bytes as f64));
-            let text = clean(&format!("{event} at {octets} cannot be true: {why}"));
+            let (event, bytes) = (&event.event, memory_size(size.bytes as f64));
+            let text = clean(&format!("{event} at {bytes} cannot be true: {why}"));
             labelled("events", Paint::Warning, &text, page.style)
         };
         size.events.iter().filter(is_doubted).map(text).collect::<String>()

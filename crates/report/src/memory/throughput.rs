@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads under way at once, octets per second, and a load beside others' traffic.
+//! Loads under way at once, bytes per second, and a load beside others' traffic.
 
 use super::Page;
 use crate::layout::Grid;
@@ -12,28 +12,28 @@ use std::collections::BTreeSet;
 const OPERATIONS: [(Operation, &str); 3] =
     [(Operation::Read, "read"), (Operation::Write, "write"), (Operation::Copy, "copy")];
 
-/// A line per tier: misses outstanding, and bandwidth by threads and operation; the bound below.
+/// A line per level: misses outstanding, and bandwidth by threads and operation; the bound below.
 pub(super) fn table(page: &Page) -> String {
     let report = page.report;
     let cases = cases(&report.bandwidth);
     let mut grid = Grid::new(&heads(&cases).iter().map(String::as_str).collect::<Vec<_>>());
     let mut figures: Vec<(String, &Figure)> = Vec::new();
     let mut is_any_open = false;
-    for tier in tiers(report) {
-        let parallelism = report.parallelism.iter().find(|row| row.tier == tier);
+    for level in levels(report) {
+        let parallelism = report.parallelism.iter().find(|row| row.level == level);
         let gb_per_s = cases.iter().map(|case| {
             let mut rows = report.bandwidth.iter().filter(|row| case.is_of(row));
-            rows.find(|row| row.tier == tier).map(|row| &row.gb_per_s)
+            rows.find(|row| row.level == level).map(|row| &row.gb_per_s)
         });
         let outstanding = parallelism.map(|row| &row.outstanding);
         let cells: Vec<Option<&Figure>> = std::iter::once(outstanding).chain(gb_per_s).collect();
-        let of = |what: &str, figure| (format!("{what} of {tier}"), figure);
+        let of = |what: &str, figure| (format!("{what} of {level}"), figure);
         figures.extend(outstanding.map(|figure| of("loads at once", figure)));
         figures.extend(cells.iter().skip(1).flatten().map(|figure| of("GB/s", *figure)));
         is_any_open |= outstanding.is_some_and(is_open);
         let cell = |figure: &Figure| number(figure) + if is_open(figure) { "+" } else { "" };
         let shown = cells.into_iter().map(|figure| figure.map_or_else(String::new, cell));
-        grid.row(std::iter::once(tier.to_owned()).chain(shown).collect());
+        grid.row(std::iter::once(level.to_owned()).chain(shown).collect());
     }
     let bounds: Vec<Option<f64>> = cases.iter().map(|case| case.bound(&report.bandwidth)).collect();
     if bounds.iter().any(Option::is_some) {
@@ -48,7 +48,7 @@ pub(super) fn table(page: &Page) -> String {
     let on = if cpus.is_empty() { String::new() } else { format!(" on cpu {cpus}") };
     let title = match cases.is_empty() {
         true => "loads under way at once".to_owned(),
-        false => format!("loads under way at once; GB/s (10^9 octets per second){on}"),
+        false => format!("loads under way at once; GB/s (10^9 bytes per second){on}"),
     };
     let open = if is_any_open { page.note(OPEN) } else { String::new() };
     let bound = if bounds.iter().any(Option::is_some) { page.note(BOUND) } else { String::new() };
@@ -101,7 +101,7 @@ fn cases(rows: &[Bandwidth]) -> Vec<Case> {
 }
 
 fn heads(cases: &[Case]) -> Vec<String> {
-    let mut heads = vec!["tier".to_owned(), ">loads\nat once".to_owned()];
+    let mut heads = vec!["level".to_owned(), ">loads\nat once".to_owned()];
     let mut last = None;
     for Case { threads, name, .. } in cases {
         heads.push(match last == Some(threads) {
@@ -115,19 +115,19 @@ fn heads(cases: &[Case]) -> Vec<String> {
     heads
 }
 
-/// The tiers with any of it, in order.
-fn tiers(report: &MemoryReport) -> Vec<&str> {
-    let mut tiers: Vec<&str> = Vec::new();
-    let parallelism = report.parallelism.iter().map(|row| row.tier.as_str());
-    for tier in parallelism.chain(report.bandwidth.iter().map(|row| row.tier.as_str())) {
-        if !tiers.contains(&tier) {
-            tiers.push(tier);
+/// The levels with any of it, in order.
+fn levels(report: &MemoryReport) -> Vec<&str> {
+    let mut levels: Vec<&str> = Vec::new();
+    let parallelism = report.parallelism.iter().map(|row| row.level.as_str());
+    for level in parallelism.chain(report.bandwidth.iter().map(|row| row.level.as_str())) {
+        if !levels.contains(&level) {
+            levels.push(level);
         }
     }
     // In the order of the hierarchy; what it does not have comes last.
-    let place = |tier: &&str| report.tiers.iter().position(|known| known.name == **tier);
-    tiers.sort_by_key(|tier| place(tier).unwrap_or(usize::MAX));
-    tiers
+    let place = |level: &&str| report.levels.iter().position(|known| known.name == **level);
+    levels.sort_by_key(|level| place(level).unwrap_or(usize::MAX));
+    levels
 }
 
 /// ns per load by the number of chains side by side.
@@ -147,7 +147,7 @@ pub(super) fn chains(page: &Page) -> String {
             let point = row.points.iter().find(|point| point.chains == *chains);
             point.map_or_else(String::new, |point| number(&point.ns_per_load))
         };
-        grid.row(std::iter::once(row.tier.clone()).chain(numbers.iter().map(cell)).collect());
+        grid.row(std::iter::once(row.level.clone()).chain(numbers.iter().map(cell)).collect());
     }
     page.title("ns per load with so many chains side by side") + &grid.render(page.style)
 }

@@ -53,14 +53,14 @@ fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
 }
 
-/// Octets that a level covers: all its entries, or as many as it takes without a slower load.
+/// Bytes that a level covers: all its entries, or as many as it takes without a slower load.
 pub(crate) fn reach(level: &TlbLevel, pages: &Pages) -> Option<f64> {
     let entries = level.entries.as_number().or(level.onset.as_number())?;
-    let octets = match level.pages {
+    let bytes = match level.pages {
         PageKind::Base => pages.base_bytes,
         PageKind::Huge => pages.huge_bytes?,
     };
-    Some(entries * octets as f64).filter(|octets| *octets > 0.0)
+    Some(entries * bytes as f64).filter(|bytes| *bytes > 0.0)
 }
 
 fn pages(page: &Page) -> String {
@@ -84,17 +84,17 @@ fn pages(page: &Page) -> String {
 }
 
 fn used(pages: &Pages) -> String {
-    let octets = match pages.used {
+    let bytes = match pages.used {
         PageKind::Base => Some(pages.base_bytes),
         PageKind::Huge => pages.huge_bytes,
     };
-    octets.map_or("unknown size".to_owned(), |octets| memory_size(octets as f64))
+    bytes.map_or("unknown size".to_owned(), |bytes| memory_size(bytes as f64))
 }
 
 const STATES: [(TlbState, &str); 3] =
     [(TlbState::Hit, "at hand"), (TlbState::MissL1, "L1 dTLB miss"), (TlbState::Walk, "page walk")];
 
-/// What loads cost. In brief a line per tier; with `all`, a line per tier and state.
+/// What loads cost. In brief a line per level; with `all`, a line per level and state.
 pub(super) fn costs(page: &Page, all: bool) -> String {
     let costs = &page.report.costs;
     let grid = if all { each(costs) } else { matrix(costs) };
@@ -103,7 +103,7 @@ pub(super) fn costs(page: &Page, all: bool) -> String {
         return table;
     }
     let absent = costs.iter().flat_map(|cost| {
-        let name = |what: &str| format!("{what} in {}", cost.tier);
+        let name = |what: &str| format!("{what} in {}", cost.level);
         let figures =
             [("ns", &cost.ns), ("cycles", &cost.cycles), ("overlapped", &cost.overlapped_ns)];
         figures.map(|(what, figure)| (name(what), figure))
@@ -123,7 +123,7 @@ fn each(costs: &[Cost]) -> Grid {
     for cost in costs {
         let state = STATES.iter().find(|(state, _)| *state == cost.tlb);
         grid.row(vec![
-            cost.tier.clone(),
+            cost.level.clone(),
             state.map_or(ABSENT, |(_, name)| name).to_owned(),
             ranged(&cost.ns, three_digits),
             number(&cost.cycles),
@@ -142,20 +142,20 @@ fn matrix(costs: &[Cost]) -> Grid {
     }
     heads.push(">overlapped\nns".to_owned());
     let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    let mut tiers: Vec<&str> = Vec::new();
+    let mut levels: Vec<&str> = Vec::new();
     for cost in costs {
-        if !tiers.contains(&cost.tier.as_str()) {
-            tiers.push(&cost.tier);
+        if !levels.contains(&cost.level.as_str()) {
+            levels.push(&cost.level);
         }
     }
-    for tier in tiers {
-        let find = |state| costs.iter().find(|cost| cost.tier == tier && cost.tlb == state);
+    for level in levels {
+        let find = |state| costs.iter().find(|cost| cost.level == level && cost.tlb == state);
         let cells = states.iter().flat_map(|(state, _)| match find(*state) {
             Some(cost) => [number(&cost.ns), number(&cost.cycles)],
             None => [String::new(), String::new()],
         });
         let overlapped = find(TlbState::Hit).map(|cost| number(&cost.overlapped_ns));
-        let row = std::iter::once(tier.to_owned()).chain(cells);
+        let row = std::iter::once(level.to_owned()).chain(cells);
         grid.row(row.chain([overlapped.unwrap_or_default()]).collect());
     }
     grid

@@ -4,7 +4,7 @@
 use super::{line, note, target_of};
 use crate::Style;
 use crate::layout::Grid;
-use crate::value::{ABSENT, count, octets, significant};
+use crate::value::{ABSENT, bytes, count, significant};
 use linerate_record::Tier;
 use linerate_record::stat::{
     BaselineChange, BaselineOf, Environment, Judged, SimulatedCaches, StatReport,
@@ -105,7 +105,7 @@ fn other_caches(before: &SimulatedCaches, now: &SimulatedCaches) -> String {
 
 fn other_environment(before: Environment, now: Environment) -> String {
     let size =
-        |of: Environment| format!("{} variables of {}", count(of.variables), octets(of.octets));
+        |of: Environment| format!("{} variables of {}", count(of.variables), bytes(of.bytes));
     format!(
         "the environment of the baseline had {}, this one has {}: that moves the stack, and may \
          change counts; make both records under env -i",

@@ -56,7 +56,7 @@ pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     let mut text = format!(
         "rpistat: {}\n{}\n\nSystem information\n",
         target(&report.target),
-        date(provenance.unix_seconds)
+        date(provenance.unix_s)
     );
     let processors = provenance.cpus.len();
     text += &line("Number of processors", &format!("     {processors}"));
@@ -155,11 +155,11 @@ fn target(target: &StatTarget) -> String {
 }
 
 /// A moment as asctime(3) writes it: `Thu Jun 27 09:58:08 2013`, and the zone.
-fn date(unix_seconds: u64) -> String {
+fn date(unix_s: u64) -> String {
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     };

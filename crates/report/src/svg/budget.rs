@@ -29,7 +29,7 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
             || format!("{} cycles", three_digits(row.cycles_per_packet)),
             |instructions| format!("{} instructions", three_digits(instructions)),
         );
-        format!("{} octets: {cost}", row.name)
+        format!("{} bytes: {cost}", row.name)
     });
     let described = described.collect::<Vec<_>>().join("; ");
     let shown = Shown { name: "budget", title, described, y: "cycles or instructions per packet" };
@@ -60,7 +60,7 @@ pub fn ceilings(report: &BudgetReport) -> Option<Plot> {
         let of = row.ceilings;
         let all = [of.io_packets_per_s, of.memory_packets_per_s, of.issue_packets_per_s];
         let least = all.into_iter().flatten().fold(row.packets_per_s, f64::min);
-        format!("{} octets: at most {}", row.name, Kpps(least / 1e3))
+        format!("{} bytes: at most {}", row.name, Kpps(least / 1e3))
     });
     let described = described.collect::<Vec<_>>().join("; ");
     let shown = Shown { name: "ceilings", title, described, y: "thousand packets per second" };
@@ -80,7 +80,7 @@ fn lines(rows: &[&BudgetRow], named: &[Named]) -> Vec<Line> {
     let line = |(name, look, of): &Named| Line {
         name: (*name).to_owned(),
         look: *look,
-        points: rows.iter().filter_map(|row| Some((row.frame_octets, of(row)?))).collect(),
+        points: rows.iter().filter_map(|row| Some((row.frame_bytes, of(row)?))).collect(),
     };
     named.iter().map(line).filter(|line| !line.points.is_empty()).collect()
 }
@@ -95,7 +95,7 @@ struct Shown {
 
 impl Shown {
     fn plot(self, report: &BudgetReport, rows: &[&BudgetRow], lines: Vec<Line>) -> Plot {
-        let quoted = rows[rows.len() / 2].frame_octets;
+        let quoted = rows[rows.len() / 2].frame_bytes;
         let caption = Caption {
             name: self.name.to_owned(),
             title: self.title.clone(),
@@ -104,9 +104,9 @@ impl Shown {
         };
         let chart = LineChart {
             caption,
-            x_label: "octets of a frame, FCS included (both axes logarithmic)".to_owned(),
+            x_label: "bytes of a frame, FCS included (both axes logarithmic)".to_owned(),
             y_label: self.y.to_owned(),
-            quoted: (quoted, format!("{} octets", three_digits(quoted))),
+            quoted: (quoted, format!("{} bytes", three_digits(quoted))),
             lines,
         };
         Plot { name: self.name.to_owned(), title: self.title, svg: chart.svg() }

@@ -8,7 +8,7 @@ use super::bars::{Bar, BarChart, Group};
 use super::canvas::{Caption, Look};
 use super::lines::{Line, LineChart};
 use crate::kernels::{rounds, spread};
-use crate::value::{octets, tiers};
+use crate::value::{bytes, tiers};
 use linerate_plan::routines::{Block, Load, Section, Series, Unit, blocks};
 use linerate_record::kernels::{Kernel, KernelsReport, Mix, Role, Row};
 use linerate_record::units::three_digits;
@@ -61,9 +61,9 @@ impl View<'_> {
         let (name, title) = (caption.name.clone(), caption.title.clone());
         let chart = LineChart {
             caption,
-            x_label: "octets per call (both axes logarithmic)".to_owned(),
+            x_label: "bytes per call (both axes logarithmic)".to_owned(),
             y_label: self.speed_unit().to_owned(),
-            quoted: (quoted, octets(quoted as u64)),
+            quoted: (quoted, bytes(quoted as u64)),
             lines,
         };
         Some(Plot { name, title, svg: chart.svg() })
@@ -118,10 +118,10 @@ impl View<'_> {
         });
         let head = match load {
             Load::Mix(Mix::Imix) => {
-                "IMIX: seven of 40 to 63 octets, four of 556, one of 1460".into()
+                "IMIX: seven of 40 to 63 bytes, four of 556, one of 1460".into()
             }
-            Load::Mix(_) => format!("any of {} octets", load.text().replace('-', " to ")),
-            Load::Size(size) => octets(size),
+            Load::Mix(_) => format!("any of {} bytes", load.text().replace('-', " to ")),
+            Load::Size(size) => bytes(size),
         };
         Group { head, bars: bound.into_iter().chain(rest).collect() }
     }
@@ -153,19 +153,19 @@ impl View<'_> {
         }
     }
 
-    /// Octets per cycle; gigabytes per second where cycles are not known.
+    /// Bytes per cycle; gigabytes per second where cycles are not known.
     fn speed(&self, row: &Row) -> Option<f64> {
-        let per_time = row.mean_octets / self.unit.time(row)?;
+        let per_time = row.mean_bytes / self.unit.time(row)?;
         Some(match self.unit {
             Unit::Cycles => per_time,
-            Unit::Ticks => per_time * self.report.ticks_per_second / 1e9,
+            Unit::Ticks => per_time * self.report.ticks_per_s / 1e9,
         })
     }
 
     fn speed_unit(&self) -> &'static str {
         match self.unit {
-            Unit::Cycles => "octets per core cycle",
-            Unit::Ticks => "GB/s (10⁹ octets per second)",
+            Unit::Cycles => "bytes per core cycle",
+            Unit::Ticks => "GB/s (10⁹ bytes per second)",
         }
     }
 
@@ -186,14 +186,14 @@ impl View<'_> {
     fn conditions(&self) -> String {
         let placement = &self.block.placement;
         let mut parts = vec![match placement.is_aligned() {
-            true => "Buffers aligned to 64 octets".to_owned(),
-            false => format!("Offsets from a multiple of 64 octets: {}", placement.text()),
+            true => "Buffers aligned to 64 bytes".to_owned(),
+            false => format!("Offsets from a multiple of 64 bytes: {}", placement.text()),
         }];
         if self.unit == Unit::Cycles
             && let Some(cycles) = self.report.cycles_per_tick.as_number()
         {
-            let rate = three_digits(cycles * self.report.ticks_per_second / 1e9);
-            parts.push(format!("1 octet per cycle is {rate} GB/s"));
+            let rate = three_digits(cycles * self.report.ticks_per_s / 1e9);
+            parts.push(format!("1 byte per cycle is {rate} GB/s"));
         }
         if let Some(bound) = self.block.bound_text() {
             parts.push(format!("bound: {bound}"));
@@ -218,7 +218,7 @@ impl View<'_> {
         format!(
             "Lines over the size of the buffer. {} at {}: {}.",
             self.speed_unit(),
-            octets(quoted as u64),
+            bytes(quoted as u64),
             values.collect::<Vec<_>>().join(", ")
         )
     }

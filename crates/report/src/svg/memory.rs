@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot of a `memory` record: time of a load over the size of its chain, the tiers as bands
+//! The plot of a `memory` record: time of a load over the size of its chain, the levels as bands
 //! between their sizes, and how far the translation buffer reaches.
 //!
-//! Everything uncertain is as wide as its interval: points, and the ends of the tiers.
+//! Everything uncertain is as wide as its interval: points, and the ends of the levels.
 
 use super::Plot;
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut};
@@ -10,11 +10,11 @@ use super::frame::{Frame, LEFT, LOWEST, RIGHT};
 use super::lines::{ENTRY_HEIGHT, Line, legend};
 use crate::memory::{confidence, curve_name, drawable, drawn, edges, load, page_kind, reach};
 use crate::value::{clean, quoted, ranged, ranged_binary, tiers as evidence};
-use linerate_record::memory::{Curve, CurvePoint, MemoryReport, MemoryTier, Order, TlbLevel};
+use linerate_record::memory::{Curve, CurvePoint, MemoryLevel, MemoryReport, Order, TlbLevel};
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 
-/// Time of a load over the size of its chain, with the tiers drawn in; `None` without a curve.
+/// Time of a load over the size of its chain, with the levels drawn in; `None` without a curve.
 pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     let line = |curve: &Curve| {
         let (name, look) = (clean(&curve_name(curve, report)), look(curve, report));
@@ -35,7 +35,7 @@ pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     Some(Plot { name, title, svg: chart.svg(&caption) })
 }
 
-/// By the order, so that it looks the same in all plots; other pages than those that tiers are
+/// By the order, so that it looks the same in all plots; other pages than those that levels are
 /// from stand back.
 fn look(curve: &Curve, report: &MemoryReport) -> Look {
     let index = match curve.order {
@@ -70,8 +70,8 @@ fn conditions(report: &MemoryReport) -> String {
     if let Some(confidence) = confidence(figures.clone()) {
         parts.push(format!("shaded: {confidence} % intervals"));
     }
-    if !report.tiers.is_empty() {
-        parts.push("dashed: the time of a tier".to_owned());
+    if !report.levels.is_empty() {
+        parts.push("dashed: the time of a level".to_owned());
     }
     if let Some(ghz) = report.timer.core_ghz.as_number() {
         parts.push(format!("1 ns is {} cycles", three_digits(ghz)));
@@ -80,27 +80,27 @@ fn conditions(report: &MemoryReport) -> String {
     if !tier.is_empty() {
         parts.push(format!("tier {tier}"));
     }
-    let moved = report.tiers.iter().filter(|tier| !tier.settled);
-    parts.extend(moved.map(|tier| format!("{} moved between passes", tier.name)));
+    let moved = report.levels.iter().filter(|level| !level.settled);
+    parts.extend(moved.map(|level| format!("{} moved between passes", level.name)));
     parts.join("; ") + "."
 }
 
-/// The tiers and the translation buffer in words.
+/// The levels and the translation buffer in words.
 fn description(report: &MemoryReport) -> String {
     let ns = |figure: &Figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
-    let tier = |tier: &MemoryTier| match tier.size_bytes.as_number() {
+    let level = |level: &MemoryLevel| match level.size_bytes.as_number() {
         Some(_) => format!(
             "{} up to {}, {} a load",
-            tier.name,
-            quoted(&tier.size_bytes, memory_size),
-            ns(&tier.latency_ns)
+            level.name,
+            quoted(&level.size_bytes, memory_size),
+            ns(&level.latency_ns)
         ),
-        None => format!("{}, {} a load", tier.name, ns(&tier.latency_ns)),
+        None => format!("{}, {} a load", level.name, ns(&level.latency_ns)),
     };
-    let tiers: Vec<String> = report.tiers.iter().map(tier).collect();
+    let levels: Vec<String> = report.levels.iter().map(level).collect();
     let tlb: Vec<String> = marks(report).into_iter().map(|mark| mark.label).collect();
-    let mut text = "Lines of ns per load over octets, both axes logarithmic.".to_owned();
-    for (what, parts) in [("Tiers", tiers), ("Translation buffer", tlb)] {
+    let mut text = "Lines of ns per load over bytes, both axes logarithmic.".to_owned();
+    for (what, parts) in [("Levels", levels), ("Translation buffer", tlb)] {
         if !parts.is_empty() {
             text += &format!(" {what}: {}.", parts.join("; "));
         }
@@ -110,20 +110,20 @@ fn description(report: &MemoryReport) -> String {
 
 /// How far a level of the translation buffer reaches.
 struct Mark {
-    octets: f64,
+    bytes: f64,
     label: String,
 }
 
 fn marks(report: &MemoryReport) -> Vec<Mark> {
     let mark = |level: &TlbLevel| {
-        let octets = reach(level, &report.pages)?;
+        let bytes = reach(level, &report.pages)?;
         let pages = |figure: &Figure| figure.as_number().map(three_digits);
         let text = match pages(&level.entries) {
             Some(entries) => format!("{entries} pages"),
             None => format!("slower from {} pages", pages(&level.onset)?),
         };
         let kind = page_kind(level.pages);
-        Some(Mark { octets, label: clean(&format!("{} ({kind}): {text}", level.name)) })
+        Some(Mark { bytes, label: clean(&format!("{} ({kind}): {text}", level.name)) })
     };
     report.tlb.iter().filter_map(mark).collect()
 }
@@ -132,12 +132,12 @@ fn marks(report: &MemoryReport) -> Vec<Mark> {
 const RULES: &str = "\
 .band { fill: #59636e; fill-opacity: 0.09 }
 .edge { fill: #59636e; fill-opacity: 0.3 }
-.level { stroke: #59636e; stroke-opacity: 0.7; stroke-dasharray: 7 4 }
-.tier { font-weight: 600 }
+.plateau { stroke: #59636e; stroke-opacity: 0.7; stroke-dasharray: 7 4 }
+.level { font-weight: 600 }
 .area { fill: currentColor; fill-opacity: 0.22 }
 @media (prefers-color-scheme: dark) {
 .band, .edge { fill: #9198a1 }
-.level { stroke: #9198a1 }
+.plateau { stroke: #9198a1 }
 }
 ";
 
@@ -147,7 +147,7 @@ const LABEL_WIDTH: f64 = 56.0;
 const NAME_ROOM: f64 = 46.0;
 /// The least width of what is drawn as wide as its interval.
 const HAIR: f64 = 1.5;
-const TIER_HEIGHT: f64 = 2.2 * LINE_HEIGHT;
+const LEVEL_HEIGHT: f64 = 2.2 * LINE_HEIGHT;
 
 struct Chart<'a> {
     report: &'a MemoryReport,
@@ -163,51 +163,51 @@ impl Chart<'_> {
         let (mut canvas, y) = Canvas::new(caption);
         canvas.rules(RULES);
         let marks: Vec<Mark> = marks(self.report);
-        // Over the area a line for the unit, one for the tiers, and one for each mark.
+        // Over the area a line for the unit, one for the levels, and one for each mark.
         let top = y + (2.5 + marks.len() as f64) * LINE_HEIGHT;
         let legend_height = (self.lines.len() as f64 + 2.0) * ENTRY_HEIGHT
-            + self.report.tiers.len() as f64 * TIER_HEIGHT;
+            + self.report.levels.len() as f64 * LEVEL_HEIGHT;
         let points = self.lines.iter().flat_map(|line| &line.points);
         let frame = Frame::new(points, top, LOWEST.max(legend_height));
         self.bands(&mut canvas, &frame, y + 2.0 * LINE_HEIGHT);
         frame.y_axis(&mut canvas);
         let octave = frame.x(2.0) - frame.x(1.0);
         let step = 2.0 * (LABEL_WIDTH / octave / 2.0).ceil();
-        let is_labelled = |octets: &f64| octets.log2() % step == 0.0;
-        frame.x_axis(&mut canvas, |octets| Some(octets).filter(is_labelled).map(memory_size));
+        let is_labelled = |bytes: &f64| bytes.log2() % step == 0.0;
+        frame.x_axis(&mut canvas, |bytes| Some(bytes).filter(is_labelled).map(memory_size));
         canvas.text((MARGIN, y + LINE_HEIGHT), "", Anchor::Start, "ns per load");
-        frame.x_label(&mut canvas, "octets of the chain (both axes logarithmic)");
+        frame.x_label(&mut canvas, "bytes of the chain (both axes logarithmic)");
         self.reaches(&mut canvas, &frame, &marks);
-        // The curve that tiers are from is the first: drawn last, it lies in front.
+        // The curve that levels are from is the first: drawn last, it lies in front.
         for (line, spread) in self.lines.iter().zip(&self.spreads).rev() {
             canvas.area(line.look, &corners(spread, &frame));
             line.draw(&mut canvas, &frame);
         }
         let end = legend(&mut canvas, &frame, &self.lines, &self.quoted);
-        self.tiers(&mut canvas, end + LINE_HEIGHT);
+        self.levels(&mut canvas, end + LINE_HEIGHT);
         canvas.finish(caption, frame.end())
     }
 
-    /// Every second tier shaded, the names above, the ends as wide as their intervals.
+    /// Every second level shaded, the names above, the ends as wide as their intervals.
     fn bands(&self, canvas: &mut Canvas, frame: &Frame, names_y: f64) {
-        let within = |octets: f64| frame.x(octets).clamp(LEFT, RIGHT);
+        let within = |bytes: f64| frame.x(bytes).clamp(LEFT, RIGHT);
         let mut left = LEFT;
         let mut free = LEFT;
-        for (index, tier) in self.report.tiers.iter().enumerate() {
-            let size = tier.size_bytes.as_number().filter(|size| *size > 0.0);
+        for (index, level) in self.report.levels.iter().enumerate() {
+            let size = level.size_bytes.as_number().filter(|size| *size > 0.0);
             let right = size.map_or(RIGHT, within).max(left);
             if index % 2 == 1 {
                 canvas.rectangle("band", (left, frame.top), (right - left, frame.height));
             }
-            if let Some(ns) = tier.latency_ns.as_number().filter(|ns| *ns > 0.0) {
+            if let Some(ns) = level.latency_ns.as_number().filter(|ns| *ns > 0.0) {
                 let y = frame.y(ns).clamp(frame.top, frame.bottom());
-                canvas.line("level", (left, y), (right, y));
+                canvas.line("plateau", (left, y), (right, y));
             }
-            let name = clean(&tier.name);
+            let name = clean(&level.name);
             let half = name.chars().count() as f64 * 3.5;
             let middle = f64::midpoint(left, right);
             if middle - half >= free && middle + half <= RIGHT {
-                canvas.text((middle, names_y), "tier", Anchor::Middle, &name);
+                canvas.text((middle, names_y), "level", Anchor::Middle, &name);
                 free = middle + half;
             }
             left = right;
@@ -222,7 +222,7 @@ impl Chart<'_> {
     /// How far the translation buffer reaches, each on a line of its own above the area.
     fn reaches(&self, canvas: &mut Canvas, frame: &Frame, marks: &[Mark]) {
         for (index, mark) in marks.iter().enumerate() {
-            let x = frame.x(mark.octets);
+            let x = frame.x(mark.bytes);
             let y = frame.top - 6.0 - (marks.len() - 1 - index) as f64 * LINE_HEIGHT;
             let half = mark.label.chars().count() as f64 * 3.3;
             let middle = x.clamp(LEFT + half, (RIGHT - half).max(LEFT + half));
@@ -239,31 +239,31 @@ impl Chart<'_> {
         }
     }
 
-    /// The tiers in the legend: name, size and time, with their intervals.
-    fn tiers(&self, canvas: &mut Canvas, mut y: f64) {
+    /// The levels in the legend: name, size and time, with their intervals.
+    fn levels(&self, canvas: &mut Canvas, mut y: f64) {
         let (left, right) = (RIGHT + 24.0, WIDTH - MARGIN);
-        for tier in &self.report.tiers {
-            canvas.text((left, y), "tier", Anchor::Start, &clean(&cut(&tier.name, NAME_ROOM)));
-            if tier.size_bytes.as_number().is_some() {
-                canvas.text((right, y), "", Anchor::End, &ranged_binary(&tier.size_bytes));
+        for level in &self.report.levels {
+            canvas.text((left, y), "level", Anchor::Start, &clean(&cut(&level.name, NAME_ROOM)));
+            if level.size_bytes.as_number().is_some() {
+                canvas.text((right, y), "", Anchor::End, &ranged_binary(&level.size_bytes));
                 y += LINE_HEIGHT;
             }
-            let time = format!("{} ns", ranged(&tier.latency_ns, three_digits));
+            let time = format!("{} ns", ranged(&level.latency_ns, three_digits));
             canvas.text((right, y), "", Anchor::End, &time);
             y += 1.2 * LINE_HEIGHT;
         }
     }
 }
 
-/// By size, octets and the ends of the interval of ns per load.
+/// By size, bytes and the ends of the interval of ns per load.
 type Spread = Vec<(f64, [f64; 2])>;
 
 fn spread(curve: &Curve) -> Spread {
     let ends = |point: &CurvePoint| {
-        let (octets, ns) = drawable(point)?;
+        let (bytes, ns) = drawable(point)?;
         let end = |end: Option<f64>| end.filter(|end| *end > 0.0).unwrap_or(ns);
         let (low, high) = (end(point.latency_ns.low), end(point.latency_ns.high));
-        Some((octets, [low.min(ns), high.max(ns)]))
+        Some((bytes, [low.min(ns), high.max(ns)]))
     };
     let mut spread: Spread = curve.points.iter().filter_map(ends).collect();
     spread.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -273,8 +273,8 @@ fn spread(curve: &Curve) -> Spread {
 /// The corners of the area between the ends of the intervals.
 fn corners(spread: &Spread, frame: &Frame) -> Vec<(f64, f64)> {
     let place =
-        |octets: f64, ns: f64| (frame.x(octets), frame.y(ns).clamp(frame.top, frame.bottom()));
-    let above = spread.iter().map(|(octets, [_, high])| place(*octets, *high));
-    let below = spread.iter().rev().map(|(octets, [low, _])| place(*octets, *low));
+        |bytes: f64, ns: f64| (frame.x(bytes), frame.y(ns).clamp(frame.top, frame.bottom()));
+    let above = spread.iter().map(|(bytes, [_, high])| place(*bytes, *high));
+    let below = spread.iter().rev().map(|(bytes, [low, _])| place(*bytes, *low));
     above.chain(below).collect()
 }

@@ -126,5 +126,5 @@ impl View<'_> {
 }
 
 fn head(pattern: &TcpPattern) -> String {
-    format!("{}, segments of {} octets", pattern.name, pattern.segment_octets)
+    format!("{}, segments of {} bytes", pattern.name, pattern.segment_bytes)
 }

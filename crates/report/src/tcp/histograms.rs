@@ -9,7 +9,7 @@ use crate::layout::{Grid, stacked};
 use crate::value::{count, percent, significant};
 use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpReport, TcpSeam};
 
-/// Octets between the places where a source begins.
+/// Bytes between the places where a source begins.
 const ALIGNMENT_STEP: usize = 8;
 
 /// A table of lengths and one of alignments for every pattern of every stack.
@@ -20,13 +20,13 @@ pub fn histograms(report: &TcpReport, style: &Style) -> String {
             let selected = pattern.sets.iter().find(|set| set.name == report.selected);
             let Some(set) = selected.or(pattern.sets.first()) else { continue };
             let calls = |seam: &TcpSeam| {
-                let mean = significant(seam.octets as f64 / seam.calls.max(1) as f64);
-                format!("{} calls of {} of {mean} octets", count(seam.calls), named(seam))
+                let mean = significant(seam.bytes as f64 / seam.calls.max(1) as f64);
+                format!("{} calls of {} of {mean} bytes", count(seam.calls), named(seam))
             };
             let calls: Vec<String> = set.seam.iter().map(calls).collect();
             let calls = if calls.is_empty() { "no calls".to_owned() } else { calls.join(", ") };
             let head = format!("{}, {}, `{}`: {calls}", stack.name, pattern.name, set.name);
-            let lengths = table("octets", &set.seam, |seam| &seam.lengths, length);
+            let lengths = table("bytes", &set.seam, |seam| &seam.lengths, length);
             let places = table("source at", &set.seam, |seam| &seam.alignments, place);
             parts.push(line("calls", &head, style) + &lengths.render(style));
             parts.push(places.render(style));
@@ -53,7 +53,7 @@ fn length(class: usize) -> String {
     }
 }
 
-/// Octets behind a multiple of 64.
+/// Bytes behind a multiple of 64.
 fn place(class: usize) -> String {
     format!("64n+{}-{}", ALIGNMENT_STEP * class, ALIGNMENT_STEP * (class + 1) - 1)
 }

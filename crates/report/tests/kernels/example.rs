@@ -11,17 +11,17 @@ use linerate_record::{Figure, Tier};
 const SIZES: [u64; 13] = [20, 40, 64, 128, 256, 512, 576, 1460, 1500, 4096, 8000, 9000, 65536];
 const CYCLES_PER_TICK: f64 = 1.4227;
 
-/// A routine that takes `call` cycles and `per_octet` of each octet, more beyond 32 KiB.
+/// A routine that takes `call` cycles and `per_byte` of each byte, more beyond 32 KiB.
 #[derive(Clone)]
 struct Routine {
     name: &'static str,
     role: Role,
     call: f64,
-    octets_per_cycle: f64,
+    bytes_per_cycle: f64,
 }
 
-const fn routine(name: &'static str, role: Role, call: f64, octets_per_cycle: f64) -> Routine {
-    Routine { name, role, call, octets_per_cycle }
+const fn routine(name: &'static str, role: Role, call: f64, bytes_per_cycle: f64) -> Routine {
+    Routine { name, role, call, bytes_per_cycle }
 }
 
 const CHECKSUM: [Routine; 12] = [
@@ -63,19 +63,19 @@ struct Case {
     slower: f64,
 }
 
-fn cycles(routine: &Routine, octets: f64, slower: f64) -> f64 {
-    let far = if octets > 32768.0 { octets / 32.0 } else { 0.0 };
-    (routine.call + octets / routine.octets_per_cycle).max(far) * slower
+fn cycles(routine: &Routine, bytes: f64, slower: f64) -> f64 {
+    let far = if bytes > 32768.0 { bytes / 32.0 } else { 0.0 };
+    (routine.call + bytes / routine.bytes_per_cycle).max(far) * slower
 }
 
 fn row(case: &Case, routine: &Routine, size: Option<u64>, mix: Option<Mix>, bound: f64) -> Row {
-    let mean_octets = match (size, mix) {
+    let mean_bytes = match (size, mix) {
         (Some(size), _) => size as f64,
         (None, Some(Mix::Imix)) => 337.0,
         (None, Some(Mix::Uniform20To256)) => 138.0,
         (None, _) => 760.0,
     };
-    let cycles = cycles(routine, mean_octets, case.slower);
+    let cycles = cycles(routine, mean_bytes, case.slower);
     let ticks = cycles / CYCLES_PER_TICK;
     Row {
         kernel: case.kernel,
@@ -83,7 +83,7 @@ fn row(case: &Case, routine: &Routine, size: Option<u64>, mix: Option<Mix>, boun
         role: routine.role,
         size,
         mix,
-        mean_octets,
+        mean_bytes,
         src_offset: case.source,
         dst_offset: case.destination,
         page_distance: case.page_distance,
@@ -97,7 +97,7 @@ fn row(case: &Case, routine: &Routine, size: Option<u64>, mix: Option<Mix>, boun
         ticks_low: Some(ticks * 0.99),
         ticks_high: Some(ticks * 1.015),
         n: 41,
-        bytes_per_cycle: Some(mean_octets / cycles),
+        bytes_per_cycle: Some(mean_bytes / cycles),
         bound: Some("load256".to_owned()),
         of_bound: Some(bound / cycles),
         of_bound_low: Some(bound / cycles * 0.98),
@@ -200,15 +200,15 @@ pub(crate) fn report() -> KernelsReport {
     KernelsReport {
         processor: Some("Example Processor 9 <9999> & Sons".to_owned()),
         cpu: 1,
-        ticks_per_second: 2.6e9,
+        ticks_per_s: 2.6e9,
         cycles_per_tick: Figure::number("cycles/tick", clock, Tier::Sw, "by hand"),
         additions_per_cycle: Figure::exact("additions/cycle", 5.8, Tier::Sw, "by hand"),
         additions_per_cycle_range: Some([3.1, 5.9]),
         huge_pages: HugePages { advised: true, granted: Some(0.973), reason: None },
         cold: Some(ColdState {
-            footprint_octets: 64 << 20,
-            stride_octets: 2048,
-            eviction: "each call takes the next of the buffers 2048 octets apart over 64 MiB, so \
+            footprint_bytes: 64 << 20,
+            stride_bytes: 2048,
+            eviction: "each call takes the next of the buffers 2048 bytes apart over 64 MiB, so \
                        that all caches were walked through since its last use; buffers above the \
                        stride lie end to end"
                 .to_owned(),
@@ -233,7 +233,7 @@ pub(crate) fn report() -> KernelsReport {
         rows: all_rows(),
         wrong: Vec::new(),
         skipped: vec![Skipped { what: "fill".to_owned(), reason: "not asked for".to_owned() }],
-        windows: RaceWindows { total: 5321, lost_to_preemption: 12, dropped_as_slow: 3 },
+        windows: RaceWindows { total: 5321, preempted: 12, dropped_as_slow: 3 },
         seed: 7,
         quick: false,
         interrupted: false,

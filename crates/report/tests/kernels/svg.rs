@@ -81,7 +81,7 @@ fn a_plot_says_what_it_shows() {
         assert!(plot.title.contains("Example Processor 9 <9999> & Sons"), "{}", plot.title);
         assert!(texts[1].contains("selected"), "{}", texts[1]);
         let is_cold = plot.name.ends_with("cold");
-        assert_eq!(plot.svg.contains("buffers 2048 octets apart over 64 MiB"), is_cold);
+        assert_eq!(plot.svg.contains("buffers 2048 bytes apart over 64 MiB"), is_cold);
     }
 }
 
@@ -103,7 +103,7 @@ fn without_cycles_speed_is_in_gigabytes_per_second() {
         (row.cycles, row.bytes_per_cycle) = (None, None);
     }
     let plots = plots(&ticks);
-    assert!(plots[0].svg.contains("GB/s (10⁹ octets per second)"));
+    assert!(plots[0].svg.contains("GB/s (10⁹ bytes per second)"));
     assert!(!plots[0].svg.contains("per core cycle"));
 }
 

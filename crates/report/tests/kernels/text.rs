@@ -46,7 +46,7 @@ fn kernels_that_could_not_be_timed() {
     report.wrong = vec![WrongResult {
         kernel: Kernel::CopyChecksum,
         variant: "avx2".to_owned(),
-        difference: "length 7, source +1: octet 3 of the destination is 0, not 0x5a".to_owned(),
+        difference: "length 7, source +1: byte 3 of the destination is 0, not 0x5a".to_owned(),
     }];
     (report.quick, report.interrupted) = (true, true);
     assert_golden("kernels-bare.txt", &PLAIN, &kernels(&report, Sizes::Distinct, &PLAIN));
@@ -72,7 +72,7 @@ fn all_sizes_are_shown_where_all_are_wanted() {
         assert!(sizes.clone().all(is_shown), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
         assert!(!text.contains("not shown"), "{text}");
-        assert!(text.contains("octet") && !text.contains("1 octets"), "{text}");
+        assert!(text.contains("byte") && !text.contains("1 bytes"), "{text}");
     }
     let narrow = kernels(&report, Sizes::Distinct, &Style { width: 60, ..PLAIN });
     assert!(narrow.contains("not shown for want of width: 8, "), "{narrow}");

@@ -3,7 +3,7 @@
 
 use linerate_record::memory::{
     Bandwidth, Bin, ChainsPoint, Conditions, Cost, Curve, CurvePoint, Effort, EventOfChase,
-    EventsOfSize, Histogram, LoadedLatency, MemoryReport, MemoryTier, Mode, Noise, Operation,
+    EventsOfSize, Histogram, LoadedLatency, MemoryLevel, MemoryReport, Mode, Noise, Operation,
     Order, OsVerdict, OsView, PageKind, Pages, PagesVerdict, Parallelism, Timer, TlbLevel,
     TlbState, Unresolved,
 };
@@ -14,8 +14,8 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const CORE_GHZ: f64 = 3.694;
 
-/// Octets up to which each tier goes, and its ns.
-const TIERS: [(f64, f64); 4] = [
+/// Bytes up to which each level goes, and its ns.
+const LEVELS: [(f64, f64); 4] = [
     (32.0 * KIB as f64, 1.083),
     (1.02 * MIB as f64, 3.8),
     (7.3 * MIB as f64, 11.4),
@@ -45,10 +45,10 @@ fn absent(unit: &str, reason: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "made up", reason)
 }
 
-/// ns per load of a page-local chain, climbing from tier to tier over about an octave.
+/// ns per load of a page-local chain, climbing from level to level over about an octave.
 pub(crate) fn local_ns(bytes: f64) -> f64 {
-    let mut ns = TIERS[0].1;
-    for pair in TIERS.windows(2) {
+    let mut ns = LEVELS[0].1;
+    for pair in LEVELS.windows(2) {
         let octaves = (bytes / pair[0].0).log2();
         ns += (pair[1].1 - pair[0].1) / (1.0 + (-9.0 * octaves).exp());
     }
@@ -93,9 +93,9 @@ fn sizes(per_octave: i32) -> Vec<u64> {
     (0..=16 * per_octave).map(|step| size(step) as u64 / 64 * 64).collect()
 }
 
-fn tier(name: &str, index: usize, size: Figure, percent: f64) -> MemoryTier {
-    let ns = TIERS[index].1;
-    MemoryTier {
+fn level(name: &str, index: usize, size: Figure, percent: f64) -> MemoryLevel {
+    let ns = LEVELS[index].1;
+    MemoryLevel {
         name: name.to_owned(),
         size_bytes: size,
         latency_ns: about("ns", ns, percent),
@@ -105,14 +105,14 @@ fn tier(name: &str, index: usize, size: Figure, percent: f64) -> MemoryTier {
     }
 }
 
-fn tiers() -> Vec<MemoryTier> {
+fn levels() -> Vec<MemoryLevel> {
     let (kib, mib) = (KIB as f64, MIB as f64);
-    let memory = tier("memory", 3, absent("octets", "memory has no size here"), 2.0);
+    let memory = level("memory", 3, absent("bytes", "memory has no size here"), 2.0);
     vec![
-        tier("L1", 0, within("octets", 32.0 * kib, 31.5 * kib, 32.5 * kib), 0.3),
-        tier("L2", 1, within("octets", 1.02 * mib, 0.97 * mib, 1.06 * mib), 0.5),
-        tier("L3", 2, within("octets", 7.3 * mib, 6.1 * mib, 8.9 * mib), 3.0),
-        MemoryTier {
+        level("L1", 0, within("bytes", 32.0 * kib, 31.5 * kib, 32.5 * kib), 0.3),
+        level("L2", 1, within("bytes", 1.02 * mib, 0.97 * mib, 1.06 * mib), 0.5),
+        level("L3", 2, within("bytes", 7.3 * mib, 6.1 * mib, 8.9 * mib), 3.0),
+        MemoryLevel {
             latency_ns: within("ns", 98.3, 70.1, 99.6),
             settled: false,
             note: Some("two plateaus, 70 and 98 ns, took turns".to_owned()),
@@ -146,14 +146,15 @@ fn tlb() -> Vec<TlbLevel> {
 fn costs() -> Vec<Cost> {
     let states = [(TlbState::Hit, 0.0), (TlbState::MissL1, MISS_NS), (TlbState::Walk, 27.6)];
     let cost = |name: &str, ns: f64, tlb, at_once: f64| Cost {
-        tier: name.to_owned(),
+        level: name.to_owned(),
         tlb,
         ns: about("ns", ns, 1.0),
         cycles: about("cycles", ns * CORE_GHZ, 1.0),
         overlapped_ns: about("ns", ns / at_once, 3.0),
     };
-    let tiers = [("L1", 1.083, 8.1), ("L2", 3.8, 11.8), ("L3", 11.4, 21.5), ("memory", 98.3, 19.7)];
-    let each = tiers.iter().flat_map(|&(name, ns, at_once)| {
+    let levels =
+        [("L1", 1.083, 8.1), ("L2", 3.8, 11.8), ("L3", 11.4, 21.5), ("memory", 98.3, 19.7)];
+    let each = levels.iter().flat_map(|&(name, ns, at_once)| {
         states.map(|(state, more)| cost(name, ns + more, state, at_once))
     });
     each.collect()
@@ -178,7 +179,7 @@ fn clusters() -> Histogram {
     };
     Histogram {
         bytes: 8 * MIB,
-        tier: Some("L3".to_owned()),
+        level: Some("L3".to_owned()),
         samples: 1000,
         bias_ns: about("ns", 22.7, 1.0),
         bins: (0..=20).map(bin).collect(),
@@ -187,11 +188,11 @@ fn clusters() -> Histogram {
     }
 }
 
-/// Every load alike, and a chain that no tier was found for.
+/// Every load alike, and a chain that no level was found for.
 fn single() -> Histogram {
     Histogram {
         bytes: 8 * KIB,
-        tier: None,
+        level: None,
         samples: 1000,
         bins: vec![
             Bin { from_ns: 0.0, to_ns: Some(10.0), count: 1000 },
@@ -205,13 +206,13 @@ fn single() -> Histogram {
 
 fn parallelism() -> Vec<Parallelism> {
     let chains = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
-    let tiers = [
+    let levels = [
         ("L2", 512 * KIB, 3.8, 11.8),
         ("L3", 4 * MIB, 11.4, 21.5),
         ("memory", 256 * MIB, 98.3, 19.7),
     ];
     let of = |(name, bytes, ns, most): (&str, u64, f64, f64)| Parallelism {
-        tier: name.to_owned(),
+        level: name.to_owned(),
         bytes,
         points: chains
             .map(|chains| ChainsPoint {
@@ -221,11 +222,11 @@ fn parallelism() -> Vec<Parallelism> {
             .to_vec(),
         outstanding: about("loads", most, 5.0),
     };
-    tiers.map(of).to_vec()
+    levels.map(of).to_vec()
 }
 
 fn bandwidth() -> Vec<Bandwidth> {
-    let tiers = [
+    let levels = [
         ("L1", 16 * KIB, 236.4),
         ("L2", 512 * KIB, 118.2),
         ("L3", 4 * MIB, 81.6),
@@ -233,7 +234,7 @@ fn bandwidth() -> Vec<Bandwidth> {
     ];
     let operations = [(Operation::Read, 1.0), (Operation::Write, 0.5), (Operation::Copy, 0.42)];
     let mut rows = Vec::new();
-    for (name, bytes, gb) in tiers {
+    for (name, bytes, gb) in levels {
         for (operation, share) in operations {
             for (threads, gain) in [(1, 1.0), (2, 1.7)] {
                 let gb_per_s = match (name, threads) {
@@ -241,8 +242,8 @@ fn bandwidth() -> Vec<Bandwidth> {
                     _ => about("GB/s", gb * share * gain, 2.0),
                 };
                 let bound = about("GB/s", 238.0 * share * f64::from(threads), 1.0);
-                let tier = name.to_owned();
-                rows.push(Bandwidth { tier, bytes, operation, threads, gb_per_s, bound });
+                let level = name.to_owned();
+                rows.push(Bandwidth { level, bytes, operation, threads, gb_per_s, bound });
             }
         }
     }
@@ -287,7 +288,7 @@ fn os_view() -> Vec<OsView> {
         verdict,
         sentence: sentence.to_owned(),
     };
-    let found = |index: usize| exact("octets", TIERS[index].0);
+    let found = |index: usize| exact("bytes", LEVELS[index].0);
     vec![
         view("L1", Some(32 * KIB), found(0), OsVerdict::Agrees, "found as stated"),
         view("L2", Some(MIB), found(1), OsVerdict::Agrees, "found as stated"),
@@ -298,7 +299,7 @@ fn os_view() -> Vec<OsView> {
             OsVerdict::Smaller,
             "32 MiB stated, 7.3 MiB to be had now: others use the rest, or the host keeps it",
         ),
-        view("line", Some(64), exact("octets", 64.0), OsVerdict::Agrees, "found as stated"),
+        view("line", Some(64), exact("bytes", 64.0), OsVerdict::Agrees, "found as stated"),
     ]
 }
 
@@ -369,7 +370,7 @@ pub(crate) fn bare() -> MemoryReport {
         pages,
         noise,
         curves: Vec::new(),
-        tiers: Vec::new(),
+        levels: Vec::new(),
         unresolved: Vec::new(),
         tlb: Vec::new(),
         costs: Vec::new(),
@@ -390,9 +391,9 @@ pub(crate) fn odd() -> Vec<MemoryReport> {
     let of_value = |&value: &f64| {
         let mut odd = report();
         let figure = Figure { low: Some(value), high: Some(-value), ..exact("", value) };
-        for tier in &mut odd.tiers {
-            tier.name += "\u{1b}[2J of a name that goes on and on";
-            (tier.size_bytes, tier.latency_ns) = (figure.clone(), figure.clone());
+        for level in &mut odd.levels {
+            level.name += "\u{1b}[2J of a name that goes on and on";
+            (level.size_bytes, level.latency_ns) = (figure.clone(), figure.clone());
         }
         odd.tlb.iter_mut().for_each(|level| level.entries = figure.clone());
         for point in odd.curves.iter_mut().flat_map(|curve| &mut curve.points) {
@@ -414,7 +415,7 @@ pub(crate) fn odd() -> Vec<MemoryReport> {
     single.curves[0].points.truncate(1);
     odd.push(single);
     let mut many = report();
-    many.tiers = (0..9).flat_map(|_| report().tiers).collect();
+    many.levels = (0..9).flat_map(|_| report().levels).collect();
     many.curves = (0..9).flat_map(|_| report().curves).collect();
     many.tlb = (0..9).flat_map(|_| report().tlb).collect();
     odd.push(many);
@@ -470,7 +471,7 @@ pub(crate) fn report() -> MemoryReport {
             curve(Order::Random, &sizes(2)),
             curve(Order::Sequential, &sizes(1)),
         ],
-        tiers: tiers(),
+        levels: levels(),
         unresolved: vec![Unresolved {
             from_bytes: 6 * MIB,
             to_bytes: 12 * MIB,

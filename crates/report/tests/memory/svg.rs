@@ -16,7 +16,7 @@ fn plot(report: &MemoryReport) -> String {
 }
 
 #[test]
-fn the_curves_and_the_tiers() {
+fn the_curves_and_the_levels() {
     assert_same("memory.svg", &plot(&report()));
 }
 
@@ -25,8 +25,8 @@ fn scale(a: (f64, f64), b: (f64, f64)) -> impl Fn(f64) -> f64 {
     move |at| a.1 * (b.1 / a.1).powf((at - a.0) / (b.0 - a.0))
 }
 
-/// Octets by x.
-fn octets_at(svg: Node) -> impl Fn(f64) -> f64 {
+/// Bytes by x.
+fn bytes_at(svg: Node) -> impl Fn(f64) -> f64 {
     let tick = |label: &str| {
         let is_it = |node: &Node| node.text() == Some(label);
         number(of_class(svg, "tick").find(is_it).expect("a label"), "x")
@@ -43,7 +43,7 @@ fn what_was_measured_is_what_is_drawn() {
     let area = of_class(svg, "plot").next().unwrap();
     let (top, height) = (number(area, "y"), number(area, "height"));
     let ns_at = scale((top + height, 1.0), (top, 256.0));
-    let octets_at = octets_at(svg);
+    let bytes_at = bytes_at(svg);
     let line = of_class(svg, "v3").find(|node| node.has_tag_name("polyline")).unwrap();
     let measured = &report.curves[0].points;
     let drawn = points(line);
@@ -51,27 +51,27 @@ fn what_was_measured_is_what_is_drawn() {
     for ((x, y), point) in drawn.into_iter().zip(measured) {
         let ratio = ns_at(y) / point.latency_ns.as_number().unwrap();
         assert!(ratio.log2().abs() < 0.01, "{}: {ratio}", point.bytes);
-        let ratio = octets_at(x) / point.bytes as f64;
+        let ratio = bytes_at(x) / point.bytes as f64;
         assert!(ratio.log2().abs() < 0.02, "{}: {ratio}", point.bytes);
     }
 }
 
 #[test]
-fn tiers_end_where_their_intervals_are_and_the_buffer_where_it_reaches() {
+fn levels_end_where_their_intervals_are_and_the_buffer_where_it_reaches() {
     let report = report();
     let svg = plot(&report);
     let xml = Document::parse(&svg).unwrap();
     let svg = xml.root_element();
-    let octets_at = octets_at(svg);
+    let bytes_at = bytes_at(svg);
     let edges: Vec<Node> = of_class(svg, "edge").collect();
     assert_eq!(edges.len(), 3);
-    for (edge, tier) in edges.into_iter().zip(&report.tiers) {
-        let (low, high) = (tier.size_bytes.low.unwrap(), tier.size_bytes.high.unwrap());
+    for (edge, level) in edges.into_iter().zip(&report.levels) {
+        let (low, high) = (level.size_bytes.low.unwrap(), level.size_bytes.high.unwrap());
         let x = number(edge, "x");
-        let ends = [octets_at(x) / low, octets_at(x + number(edge, "width")) / high];
-        assert!(ends.iter().all(|ratio| ratio.log2().abs() < 0.03), "{}: {ends:?}", tier.name);
+        let ends = [bytes_at(x) / low, bytes_at(x + number(edge, "width")) / high];
+        assert!(ends.iter().all(|ratio| ratio.log2().abs() < 0.03), "{}: {ends:?}", level.name);
     }
-    let marks: Vec<f64> = of_class(svg, "mark-at").map(|m| octets_at(number(m, "x1"))).collect();
+    let marks: Vec<f64> = of_class(svg, "mark-at").map(|m| bytes_at(number(m, "x1"))).collect();
     let reach = [72.0 * 4096.0, 2230.0 * 4096.0];
     assert_eq!(marks.len(), reach.len());
     assert!(marks.iter().zip(reach).all(|(mark, reach)| (mark / reach).log2().abs() < 0.02));

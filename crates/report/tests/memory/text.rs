@@ -78,7 +78,7 @@ fn what_is_absent_in_tables_is_told_below() {
     let mut holes = report();
     let why = |reason: &str| Figure::absent("", Tier::Sw, "", reason);
     holes.costs.iter_mut().for_each(|cost| cost.overlapped_ns = why("no chains were measured"));
-    holes.tiers[1].latency_cycles = why("the core's clock is not known");
+    holes.levels[1].latency_cycles = why("the core's clock is not known");
     holes.tlb[0].entries = why("too few pages");
     for row in &mut holes.parallelism {
         (row.outstanding, row.points) = (why("no time was left"), Vec::new());
@@ -131,10 +131,10 @@ fn the_plot_shows_what_was_measured() {
             assert!(row >= low - 2.0 && row <= high + 1.0, "column {column} row {row}: {text}");
         }
     }
-    // The ends of the tiers: 32 KiB, 1.02 MiB and 7.3 MiB.
-    for octets in [32.0 * 1024.0, 1.02 * 1_048_576.0, 7.3 * 1_048_576.0_f64] {
-        let column = ((octets / 4096.0).log2() / 16.0 * columns as f64) as usize;
-        assert!(area.iter().any(|row| row.get(column) == Some(&':')), "{octets}: {text}");
+    // The ends of the levels: 32 KiB, 1.02 MiB and 7.3 MiB.
+    for bytes in [32.0 * 1024.0, 1.02 * 1_048_576.0, 7.3 * 1_048_576.0_f64] {
+        let column = ((bytes / 4096.0).log2() / 16.0 * columns as f64) as usize;
+        assert!(area.iter().any(|row| row.get(column) == Some(&':')), "{bytes}: {text}");
     }
 }
 
@@ -152,11 +152,11 @@ fn odd_records_are_rendered_too() {
     }
 }
 
-/// The second tier is what the system calls L3: the view is that of what was found, not of a name.
+/// The second level is what the system calls L3: the view is that of what was found, not of a name.
 #[test]
-fn what_the_system_says_stands_beside_the_tier_that_was_found() {
+fn what_the_system_says_stands_beside_the_level_that_was_found() {
     let mut other = report();
-    let third = other.tiers[2].size_bytes.clone();
+    let third = other.levels[2].size_bytes.clone();
     other.os_view[1].found_bytes = Figure::absent("B", Tier::Sw, "", "it makes no step");
     other.os_view[1].verdict = OsVerdict::Unseen;
     other.os_view[2].found_bytes = third;

@@ -103,7 +103,7 @@ pub(crate) fn provenance() -> Provenance {
         commit: None,
         compiler: "rustc 1.88.0".to_owned(),
         command: "linerate stat -m rpistat -- ./naive".to_owned(),
-        unix_seconds: 1_372_327_088,
+        unix_s: 1_372_327_088,
         architecture: "arm".to_owned(),
         cpu: Some("ARMv6-compatible processor rev 7 (v6l)".to_owned()),
         cpus: vec![0],
@@ -111,7 +111,7 @@ pub(crate) fn provenance() -> Provenance {
         hypervisor: None,
         emulated: Some(false),
         load_1min: Some(0.1),
-        ticks_per_second: None,
+        ticks_per_s: None,
         ticks_invariant: None,
         others: None,
         siblings: None,
@@ -287,7 +287,7 @@ pub(crate) fn simulated() -> StatReport {
         missing("l2_misses", Tier::Sim, "not between the others", Some("-e l2_misses")),
         missing("l2_hits", Tier::Sim, "not between the others", Some("-e l2_hits")),
     ];
-    let cache = |octets, ways| CacheShape { octets, ways, line_octets: 64 };
+    let cache = |bytes, ways| CacheShape { bytes, ways, line_bytes: 64 };
     let change = |name: &str, before: f64, now: f64, is_regression| BaselineChange {
         name: name.to_owned(),
         before: Some(before),
@@ -322,12 +322,12 @@ pub(crate) fn simulated() -> StatReport {
                 ..unjudged(Judged::NotCountedNow, change("dtlb_misses", 9.0, 9.0, false))
             },
         ],
-        environment: Some(Environment { variables: 35, octets: 2144 }),
+        environment: Some(Environment { variables: 35, bytes: 2144 }),
         baseline_of: Some(BaselineOf {
             target: StatTarget::Command { argv: vec!["other".to_owned()] },
             tier: Tier::Hw,
             caches: None,
-            environment: Some(Environment { variables: 5, octets: 144 }),
+            environment: Some(Environment { variables: 5, bytes: 144 }),
         }),
         ..report(Tier::Sim, &["matmul", "naive", "300"], events)
     }
@@ -338,7 +338,7 @@ pub(crate) fn rows() -> StatReport {
     let mut report = turns();
     report.target = StatTarget::Process { pid: 4711 };
     report.ended = None;
-    report.is_interrupted = true;
+    report.interrupted = true;
     report.unit_of_work = None;
     report.metrics.clear();
     let counts = |share: f64| -> Vec<Figure> {

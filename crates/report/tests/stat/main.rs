@@ -98,7 +98,7 @@ fn a_fix_that_differs_in_the_event_alone_is_told_once() {
 
 #[test]
 fn of_several_runs_it_is_told_how_one_ended_and_what_was_left_out() {
-    let mut report = StatReport { is_interrupted: true, ..example::repeated() };
+    let mut report = StatReport { interrupted: true, ..example::repeated() };
     report.ended = Some(ExitStatus { status: Some(3), signal: None });
     let mut figures = example::figures();
     let each = Figure::exact("s", 1.41, Tier::Sw, "median of 12 runs");

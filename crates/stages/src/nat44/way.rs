@@ -194,13 +194,13 @@ fn quote(
     let at = usize::from(layers.l4) + 8;
     let quote = frame.get(at..layers.l3_end.into()).ok_or(Refusal::NotTranslatable)?;
     let header: &[u8; 20] = array(quote, 0).ok_or(Refusal::NotTranslatable)?;
-    let header_octets = usize::from(header[0] & 0x0f) * 4;
+    let header_bytes = usize::from(header[0] & 0x0f) * 4;
     let is_later_fragment = be16(header, 6) & 0x1fff != 0;
-    if header[0] >> 4 != 4 || header_octets < 20 || is_later_fragment {
+    if header[0] >> 4 != 4 || header_bytes < 20 || is_later_fragment {
         return Err(Refusal::NotTranslatable);
     }
     let transport = Transport::of(header[9]).ok_or(Refusal::NotTranslatable)?;
-    let start: &[u8; 8] = array(quote, header_octets).ok_or(Refusal::NotTranslatable)?;
+    let start: &[u8; 8] = array(quote, header_bytes).ok_or(Refusal::NotTranslatable)?;
     if transport == Transport::Icmp && !is_expected(start[0]) {
         return Err(Refusal::NotTranslatable);
     }

@@ -65,8 +65,8 @@ impl Model {
     fn matches(&self, protocol: u8, ends: [(V4, u16); 2]) -> bool {
         let inside = |address: V4, prefix: V4, length: u32| {
             (0..length as usize).all(|bit| {
-                let octet = |a: V4| a[bit / 8] >> (7 - bit % 8) & 1;
-                octet(address) == octet(prefix)
+                let byte = |a: V4| a[bit / 8] >> (7 - bit % 8) & 1;
+                byte(address) == byte(prefix)
             })
         };
         self.protocol.is_none_or(|p| p == protocol)

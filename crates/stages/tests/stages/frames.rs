@@ -53,30 +53,30 @@ pub(crate) fn tcp6(source: V6, destination: V6, dport: u16, payload: &[u8]) -> V
     frame!(ethernet().ipv6(source, destination, 64).tcp(4000, dport, 7, 1000), payload)
 }
 
-/// An ICMP error of `icmp_type` that quotes `octets` octets of the IP packet in `frame`.
+/// An ICMP error of `icmp_type` that quotes `bytes` bytes of the IP packet in `frame`.
 pub(crate) fn icmp_error(
     source: V4,
     destination: V4,
     icmp_type: u8,
     frame: &[u8],
-    octets: usize,
+    bytes: usize,
 ) -> Vec<u8> {
-    let quote = &frame[14..frame.len().min(14 + octets)];
+    let quote = &frame[14..frame.len().min(14 + bytes)];
     frame!(ethernet().ipv4(source, destination, 64).icmpv4_raw(icmp_type, 1, [0; 4]), quote)
 }
 
-/// Cuts the IPv4 packet of `frame` into fragments of at most `octets` octets of payload each.
-pub(crate) fn fragments(frame: &[u8], octets: usize) -> Vec<Vec<u8>> {
-    assert_eq!(octets % 8, 0);
+/// Cuts the IPv4 packet of `frame` into fragments of at most `bytes` bytes of payload each.
+pub(crate) fn fragments(frame: &[u8], bytes: usize) -> Vec<Vec<u8>> {
+    assert_eq!(bytes % 8, 0);
     let (header, _) = Ipv4Header::from_slice(&frame[14..]).expect("IPv4");
     let payload = &frame[14 + header.header_len()..];
-    let count = payload.len().div_ceil(octets);
+    let count = payload.len().div_ceil(bytes);
     let piece = |(i, chunk): (usize, &[u8])| {
         let mut header = header.clone();
         header.dont_fragment = false;
         header.identification = 77;
         header.more_fragments = i + 1 < count;
-        header.fragment_offset = IpFragOffset::try_new((i * octets / 8) as u16).expect("13 bits");
+        header.fragment_offset = IpFragOffset::try_new((i * bytes / 8) as u16).expect("13 bits");
         header.set_payload_len(chunk.len()).expect("16 bits");
         header.header_checksum = header.calc_header_checksum();
         let mut out = frame[..14].to_vec();
@@ -84,11 +84,11 @@ pub(crate) fn fragments(frame: &[u8], octets: usize) -> Vec<Vec<u8>> {
         out.extend(chunk);
         out
     };
-    payload.chunks(octets).enumerate().map(piece).collect()
+    payload.chunks(bytes).enumerate().map(piece).collect()
 }
 
 /// An IPv6 packet with these headers in front of `payload`, by hand: `headers` are extension
-/// headers, each with the number of what follows in its first octet.
+/// headers, each with the number of what follows in its first byte.
 pub(crate) fn v6_with(first: u8, headers: &[&[u8]], payload: &[u8]) -> Vec<u8> {
     let mut rest = headers.concat();
     rest.extend(payload);
@@ -166,7 +166,7 @@ impl Random {
         (((mix(self.0) >> 32) * u64::from(bound)) >> 32) as u32
     }
 
-    pub(crate) fn octets(&mut self, octets: usize) -> Vec<u8> {
-        (0..octets).map(|_| self.below(256) as u8).collect()
+    pub(crate) fn bytes(&mut self, bytes: usize) -> Vec<u8> {
+        (0..bytes).map(|_| self.below(256) as u8).collect()
     }
 }

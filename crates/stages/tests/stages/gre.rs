@@ -104,7 +104,7 @@ fn the_mtu_is_kept() {
 
 #[test]
 fn headroom_runs_out() {
-    // 128 octets of headroom hold five outer headers of 24.
+    // 128 bytes of headroom hold five outer headers of 24.
     let mut pool = Pool::new(8, 2048);
     let given = encap(-1);
     let stages = [("gre_encap", &given[..]); 6];
@@ -118,9 +118,9 @@ fn headroom_runs_out() {
 
 /// A GRE packet by hand.
 fn gre(source: V4, tos: u8, gre: &[u8], payload: &[u8]) -> Vec<u8> {
-    let octets = gre.len() + payload.len();
+    let bytes = gre.len() + payload.len();
     let mut ip =
-        Ipv4Header::new(octets as u16, 64, etherparse::IpNumber::GRE, source, [203, 0, 113, 9])
+        Ipv4Header::new(bytes as u16, 64, etherparse::IpNumber::GRE, source, [203, 0, 113, 9])
             .unwrap();
     (ip.dscp, ip.ecn) = ((tos >> 2).try_into().unwrap(), (tos & 3).try_into().unwrap());
     ip.header_checksum = ip.calc_header_checksum();

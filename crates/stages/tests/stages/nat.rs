@@ -39,8 +39,8 @@ fn answer(frame: &[u8], payload: &[u8]) -> Vec<u8> {
 #[test]
 fn there_and_back() {
     with_nat(|rig| {
-        for octets in [0, 1, 2, 100, 999] {
-            let payload = Random(octets).octets(octets as usize);
+        for bytes in [0, 1, 2, 100, 999] {
+            let payload = Random(bytes).bytes(bytes as usize);
             for frame in [
                 tcp(A, 1000, B, 80, &payload),
                 udp(A, 1000, B, 53, &payload),
@@ -145,7 +145,7 @@ fn udp_checksums_of_zero() {
 #[test]
 fn fragments_leave_in_any_order_and_do_not_enter() {
     with_nat(|rig| {
-        let whole = udp(A, 1000, B, 53, &Random(5).octets(200));
+        let whole = udp(A, 1000, B, 53, &Random(5).bytes(200));
         let mapped = rig.offer_one(&whole).out();
         let mut pieces = fragments(&whole, 64);
         pieces.rotate_left(2);
@@ -172,13 +172,13 @@ fn errors_about_packets_that_left() {
             [tcp(A, 1000, B, 80, b"data"), udp(A, 1000, B, 53, b"data"), echo(A, B, 1000, b"data")]
         {
             let out = rig.offer_one(&frame).out();
-            for octets in [28, 40, 48, 500] {
+            for bytes in [28, 40, 48, 500] {
                 for icmp_type in [3, 11, 12] {
-                    let error = icmp_error(router, POOL, icmp_type, &out, octets);
+                    let error = icmp_error(router, POOL, icmp_type, &out, bytes);
                     let back = rig.offer_one(&error).out();
                     assert_sound(&back);
                     // What the inside host would have got had it sent the packet untranslated.
-                    assert_eq!(back, icmp_error(router, A, icmp_type, &frame, octets));
+                    assert_eq!(back, icmp_error(router, A, icmp_type, &frame, bytes));
                 }
             }
             // A redirect must not be forwarded; a quote that is cut or damaged says nothing.
@@ -327,7 +327,7 @@ fn equals_a_slow_model() {
 }
 
 #[test]
-fn replicas_give_the_same_octets() {
+fn replicas_give_the_same_bytes() {
     let given = nat("198.51.100.8/31", 512, "evict");
     let mut random = Random(9);
     let frames: Vec<_> = (0..3000).map(|_| random_packet(&mut random, 200, 20)).collect();

@@ -98,7 +98,7 @@ fn fragments_of_both_versions() {
 
     let udp = [0, 1, 0, 2, 0, 99, 0, 0];
     let fragment = |offset_and_more: u8| [17, 0, 0, offset_and_more, 0, 0, 0, 1];
-    let kind = |octet, payload: &[u8]| parse_one(v6_with(44, &[&fragment(octet)], payload));
+    let kind = |byte, payload: &[u8]| parse_one(v6_with(44, &[&fragment(byte)], payload));
     assert_eq!(kind(1, &udp).unwrap().fragment, Fragment::First);
     assert_eq!(kind(8, b"x").unwrap().fragment, Fragment::Later);
     assert_eq!(kind(9, b"x").unwrap().l4, 62);
@@ -146,13 +146,13 @@ fn refusals() {
 fn every_truncation_is_refused() {
     let frames = [tcp(A, 1, B, 2, b"data"), udp6(A6, B6, 9, b"data"), echo(A, B, 5, b"data")];
     for whole in frames {
-        for octets in 0..whole.len() {
-            let cause = parse_one(whole[..octets].to_vec()).unwrap_err();
-            let expected = match (octets, whole[12]) {
+        for bytes in 0..whole.len() {
+            let cause = parse_one(whole[..bytes].to_vec()).unwrap_err();
+            let expected = match (bytes, whole[12]) {
                 (..14, _) | (..34, 0x08) | (..54, 0x86) => "cut_header",
                 _ => "bad_header",
             };
-            assert_eq!(cause, expected, "{octets}");
+            assert_eq!(cause, expected, "{bytes}");
         }
     }
 }
@@ -192,8 +192,8 @@ proptest! {
             _ => v6_with(0, &[&[17, 0, 1, 4, 0, 0, 0, 0]], &[0, 1, 0, 2, 0, 8, 0, 0]),
         };
         for (at, value) in changes {
-            if let Some(octet) = frame.get_mut(at) {
-                *octet = value;
+            if let Some(byte) = frame.get_mut(at) {
+                *byte = value;
             }
         }
         if let Ok(layers) = parse_one(frame.clone()) {
@@ -203,7 +203,7 @@ proptest! {
 }
 
 #[test]
-fn a_refused_frame_is_counted_with_its_octets() {
+fn a_refused_frame_is_counted_with_its_bytes() {
     let mut pool = Pool::new(4, 2048);
     let mut rig = crate::rig::Rig::new(&mut pool, &[]);
     assert_eq!(rig.offer_one(&[0; 60]), Fate::Dropped("not_ip"));

@@ -73,7 +73,7 @@ struct Row {
     context: StageContext,
 }
 
-/// Stages on one strand.
+/// Stages on one worker.
 pub(crate) struct Rig<'p> {
     rows: Vec<Row>,
     steer: Option<Arc<dyn Steer>>,
@@ -168,7 +168,7 @@ impl Row {
         assert_eq!(input + created, output + consumed + dropped, "{kind}");
         assert_eq!(input.packets, output.packets + released.packets, "{kind}");
         assert_eq!(consumed.packets + dropped.packets, released.packets, "{kind}");
-        assert_eq!(released.octets, dropped.octets, "{kind}: no stage consumes whole packets");
+        assert_eq!(released.bytes, dropped.bytes, "{kind}: no stage consumes whole packets");
         for (i, tally) in now.drops.iter().enumerate() {
             assert!(i < self.spec.drop_causes.len() || *tally == Tally::default(), "{kind}");
         }
@@ -182,5 +182,5 @@ fn tally<'a, 'p: 'a>(packets: impl Iterator<Item = &'a Packet<'p>>) -> Tally {
 }
 
 fn less(a: Tally, b: Tally) -> Tally {
-    Tally { packets: a.packets - b.packets, octets: a.octets - b.octets }
+    Tally { packets: a.packets - b.packets, bytes: a.bytes - b.bytes }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No octets whatever make a stage panic or its account wrong (the rig checks it after each stage).
+//! No bytes whatever make a stage panic or its account wrong (the rig checks it after each stage).
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
@@ -98,13 +98,13 @@ fn every_truncation_of_every_shape() {
     assert!(kinds_are_all_here());
     let cuts = seeds().into_iter().flat_map(|frame| {
         let all = 0..=frame.len();
-        all.map(move |octets| frame[..octets].to_vec()).collect::<Vec<_>>()
+        all.map(move |bytes| frame[..bytes].to_vec()).collect::<Vec<_>>()
     });
     offer_everywhere(&cuts.collect::<Vec<_>>());
 }
 
 #[test]
-fn every_octet_at_its_extremes() {
+fn every_byte_at_its_extremes() {
     let changed = seeds().into_iter().flat_map(|frame| {
         let values = [0u8, 1, 0x45, 0x4f, 0x60, 0x7f, 0x80, 0xff];
         let changes = (12..frame.len().min(90)).flat_map(move |at| values.map(|v| (at, v)));
@@ -139,22 +139,22 @@ proptest! {
             .map(|(seed, changes, cut)| {
                 let mut frame = seed.get(&seeds).clone();
                 for (at, value) in changes {
-                    if let Some(octet) = frame.get_mut(at) {
-                        *octet = value;
+                    if let Some(byte) = frame.get_mut(at) {
+                        *byte = value;
                     }
                 }
                 frame.truncate(frame.len().saturating_sub(cut.saturating_sub(30)));
                 frame
             })
             .collect();
-        for (i, mut octets) in noise.into_iter().enumerate() {
-            if octets.len() > 14 {
+        for (i, mut bytes) in noise.into_iter().enumerate() {
+            if bytes.len() > 14 {
                 // Noise that gets past the Ethernet header.
                 let ethertype = if i % 2 == 0 { [8, 0] } else { [0x86, 0xdd] };
-                octets[12..14].copy_from_slice(&ethertype);
-                octets[14] = if i % 2 == 0 { 0x45 } else { 0x60 };
+                bytes[12..14].copy_from_slice(&ethertype);
+                bytes[14] = if i % 2 == 0 { 0x45 } else { 0x60 };
             }
-            frames.push(octets);
+            frames.push(bytes);
         }
         offer_everywhere(&frames);
     }

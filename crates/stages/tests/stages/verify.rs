@@ -11,8 +11,8 @@ fn sound_frames() -> Vec<Vec<u8>> {
         frame!(ethernet().ipv6(A6, B6, 64).icmpv6_echo_request(3, 4), b"ping6"),
         frame!(ethernet().ipv4(A, B, 64).tcp(1, 2, 3, 4).options_raw(&[1; 8]).unwrap(), b"o"),
     ];
-    for octets in [0, 1, 2, 3, 31, 32, 33, 700, 1472] {
-        let payload = Random(octets as u64).octets(octets);
+    for bytes in [0, 1, 2, 3, 31, 32, 33, 700, 1472] {
+        let payload = Random(bytes as u64).bytes(bytes);
         frames.push(tcp(A, 1000, B, 80, &payload));
         frames.push(udp(A, 1000, B, 53, &payload));
         frames.push(echo(A, B, 9, &payload));
@@ -84,7 +84,7 @@ fn causes() {
 }
 
 #[test]
-fn octets_behind_the_udp_datagram_are_not_covered() {
+fn bytes_behind_the_udp_datagram_are_not_covered() {
     let mut pool = Pool::new(4, 2048);
     let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
     let short = udp(A, 1, B, 2, b"data");

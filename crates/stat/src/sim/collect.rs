@@ -37,14 +37,14 @@ pub(super) const LOG: &str = "log";
 /// What Valgrind says when a program begins, and not when a process forks.
 const BEGUN: &str = "Using source line as position.";
 
-/// What Valgrind says before the octets of an instruction that it does not know.
+/// What Valgrind says before the bytes of an instruction that it does not know.
 const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes: ";
 
 /// What Valgrind says before the name of a program that it does not start.
 const OTHER_RIGHTS: &str = "Can't execute setuid/setgid/setcap executable: ";
 
 /// As much of a log as is read: a program that makes Valgrind talk does not fill the memory.
-const LOG_OCTETS: u64 = 1 << 16;
+const LOG_BYTES: u64 = 1 << 16;
 
 /// What was counted in all processes of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +63,7 @@ pub enum Remark {
     /// An instruction that Valgrind does not know: a SIGILL to the program.
     UnknownInstruction {
         /// How it begins, in hexadecimal, as Valgrind printed it.
-        octets: String,
+        bytes: String,
     },
     /// Processes that had not ended when the command did, or were killed at once: of what they did
     /// only that is counted which was before they last forked.
@@ -137,9 +137,9 @@ impl Process {
             let (_, rest) = self.log.as_ref()?.split_once(mark)?;
             rest.lines().next().map(|rest| rest.trim().to_owned())
         };
-        let octets = after(UNKNOWN_INSTRUCTION);
-        octets
-            .map(|octets| Remark::UnknownInstruction { octets })
+        let bytes = after(UNKNOWN_INSTRUCTION);
+        bytes
+            .map(|bytes| Remark::UnknownInstruction { bytes })
             .or_else(|| after(OTHER_RIGHTS).map(|program| Remark::OtherRights { program }))
     }
 }
@@ -220,7 +220,7 @@ fn read_folder(folder: &Path) -> Result<BTreeMap<u32, Process>, SimError> {
         let file = File::open(&path).map_err(|error| failed(&path, error))?;
         if kind == Some(LOG) {
             let mut log = Vec::new();
-            file.take(LOG_OCTETS).read_to_end(&mut log).map_err(|error| failed(&path, error))?;
+            file.take(LOG_BYTES).read_to_end(&mut log).map_err(|error| failed(&path, error))?;
             process.log = Some(String::from_utf8_lossy(&log).into_owned());
         } else if kind == Some(DUMP) {
             let bad = |reason| SimError::BadFile { path: path.display().to_string(), reason };

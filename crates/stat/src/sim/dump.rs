@@ -161,15 +161,15 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
             ..ProptestConfig::default()
         })]
 
-        /// A file that is being written is not there yet, at whichever octet it ends.
+        /// A file that is being written is not there yet, at whichever byte it ends.
         #[test]
         fn a_part_of_a_head_is_no_dump(end in 0..HEAD.len()) {
             prop_assert_eq!(read_text(&HEAD[..end]), Ok(None));
         }
 
         #[test]
-        fn survives_anything(octets in prop::collection::vec(any::<u8>(), 0..300)) {
-            prop_assert_eq!(read(octets.as_slice()), Ok(None));
+        fn survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!(read(bytes.as_slice()), Ok(None));
         }
 
         /// Lines of a head in any order, cut, doubled and damaged: a dump only where the last three

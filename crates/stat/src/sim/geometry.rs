@@ -56,10 +56,10 @@ pub enum GeometryError {
 
 /// The shortest line: the widest register that Valgrind knows on this architecture. It refuses
 /// less, so that no access spans more than two lines.
-const LEAST_LINE_OCTETS: u32 = if cfg!(target_arch = "x86_64") { 32 } else { 16 };
+const LEAST_LINE_BYTES: u32 = if cfg!(target_arch = "x86_64") { 32 } else { 16 };
 
 /// The largest cache: Valgrind keeps sizes in 32 bits with a sign.
-const MOST_OCTETS: u64 = 1 << 30;
+const MOST_BYTES: u64 = 1 << 30;
 
 /// A processor whose caches are known.
 struct Named {
@@ -71,8 +71,8 @@ struct Named {
     note: &'static str,
 }
 
-const fn shape(kilobytes: u64, ways: u32, line_octets: u32) -> CacheShape {
-    CacheShape { octets: kilobytes << 10, ways, line_octets }
+const fn shape(kilobytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
+    CacheShape { bytes: kilobytes << 10, ways, line_bytes }
 }
 
 /// From the processors' manuals: ARM DDI 0301H (ARM1176JZF-S; the second level of
@@ -119,7 +119,7 @@ static NAMED: [Named; 7] = [
         i1: shape(32, 8, 32),
         d1: shape(32, 8, 32),
         second: Some(shape(256, 8, 32)),
-        note: "the second level has lines of two sectors of 32 octets that are filled one at a \
+        note: "the second level has lines of two sectors of 32 bytes that are filled one at a \
                time; simulated as lines of 32",
     },
     Named {
@@ -199,8 +199,8 @@ impl Geometry {
         note: &str,
     ) -> Result<Self, GeometryError> {
         let SimulatedCaches { name, i1, d1: first, ll: last, .. } = &self.caches;
-        let of = |shape: CacheShape, octets: Option<u64>| CacheShape {
-            octets: octets.unwrap_or(shape.octets),
+        let of = |shape: CacheShape, bytes: Option<u64>| CacheShape {
+            bytes: bytes.unwrap_or(shape.bytes),
             ..shape
         };
         // A last level that stands for nothing is no cache to be resized.
@@ -239,7 +239,7 @@ impl Geometry {
     }
 
     /// What a user may write: `this`, a name, or caches as
-    /// `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64` (size / ways / octets per line; `ll` may be left out
+    /// `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64` (size / ways / bytes per line; `ll` may be left out
     /// where there is none).
     ///
     /// # Errors
@@ -331,7 +331,7 @@ impl Geometry {
     /// The same as Valgrind is told.
     pub(super) fn options(&self) -> [String; 3] {
         let option = |name: &str, shape: CacheShape| {
-            format!("--{name}={},{},{}", shape.octets, shape.ways, shape.line_octets)
+            format!("--{name}={},{},{}", shape.bytes, shape.ways, shape.line_bytes)
         };
         let SimulatedCaches { i1, d1, ll, .. } = self.caches;
         [option("I1", i1), option("D1", d1), option("LL", ll)]
@@ -345,12 +345,12 @@ fn holds(kind: CacheKind, wanted: CacheKind) -> bool {
 fn shape_of(cache: &Cache) -> Result<CacheShape, GeometryError> {
     let not_told =
         |error: &linerate_machine::Error| GeometryError::NotTold { reason: error.to_string() };
-    let line = *cache.line_octets.as_ref().map_err(not_told)?;
+    let line = *cache.line_bytes.as_ref().map_err(not_told)?;
     Ok(CacheShape {
-        octets: *cache.octets.as_ref().map_err(not_told)?,
+        bytes: *cache.bytes.as_ref().map_err(not_told)?,
         ways: *cache.ways.as_ref().map_err(not_told)?,
-        line_octets: u32::try_from(line).map_err(|_| GeometryError::NotTold {
-            reason: format!("a line of {line} octets is none"),
+        line_bytes: u32::try_from(line).map_err(|_| GeometryError::NotTold {
+            reason: format!("a line of {line} bytes is none"),
         })?,
     })
 }
@@ -361,7 +361,7 @@ fn parse_shape(text: &str) -> Result<CacheShape, String> {
         return Err(format!("`{text}` is not size/ways/line, as in 32K/8/64"));
     };
     let whole = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is not a number"));
-    Ok(CacheShape { octets: parse_size(size)?, ways: whole(ways)?, line_octets: whole(line)? })
+    Ok(CacheShape { bytes: parse_size(size)?, ways: whole(ways)?, line_bytes: whole(line)? })
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
@@ -375,12 +375,12 @@ fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 fn print(shape: CacheShape) -> String {
-    let size = match shape.octets {
-        octets if octets % (1 << 20) == 0 => format!("{}M", octets >> 20),
-        octets if octets % (1 << 10) == 0 => format!("{}K", octets >> 10),
-        octets => octets.to_string(),
+    let size = match shape.bytes {
+        bytes if bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
+        bytes if bytes % (1 << 10) == 0 => format!("{}K", bytes >> 10),
+        bytes => bytes.to_string(),
     };
-    format!("{size}/{}/{}", shape.ways, shape.line_octets)
+    format!("{size}/{}/{}", shape.ways, shape.line_bytes)
 }
 
 /// The nearest shape that the simulator accepts.
@@ -391,20 +391,20 @@ fn print(shape: CacheShape) -> String {
 ///    where it fits.
 /// 3. What is larger than the largest loses sets.
 fn fitting(shape: CacheShape) -> Result<CacheShape, String> {
-    let CacheShape { octets, ways, line_octets } = shape;
-    if ways == 0 || !line_octets.is_power_of_two() {
+    let CacheShape { bytes, ways, line_bytes } = shape;
+    if ways == 0 || !line_bytes.is_power_of_two() {
         return Err("ways must be above 0, and a line a power of two".to_owned());
     }
-    let line_octets = line_octets.max(LEAST_LINE_OCTETS);
-    let lines = octets.min(MOST_OCTETS) / u64::from(line_octets);
+    let line_bytes = line_bytes.max(LEAST_LINE_BYTES);
+    let lines = bytes.min(MOST_BYTES) / u64::from(line_bytes);
     if lines < u64::from(ways) {
-        return Err(format!("a set of {ways} lines of {line_octets} octets does not fit"));
+        return Err(format!("a set of {ways} lines of {line_bytes} bytes does not fit"));
     }
     let sets = 1 << (lines / u64::from(ways)).ilog2();
     // At least `ways`, and less than twice that, for `sets` is more than half of the quotient.
     let ways = lines / sets;
-    let octets = sets * ways * u64::from(line_octets);
-    Ok(CacheShape { octets, ways: ways as u32, line_octets })
+    let bytes = sets * ways * u64::from(line_bytes);
+    Ok(CacheShape { bytes, ways: ways as u32, line_bytes })
 }
 
 impl fmt::Display for GeometryError {

@@ -26,7 +26,7 @@ fn the_status_is_the_commands_own() {
     counted(&shell("exit 127"), 127);
     let outcome = counted(&shell("kill -9 $$"), 128 + 9);
     assert_eq!(outcome.report.ended, Some(ExitStatus { status: None, signal: Some(9) }));
-    assert!(!outcome.report.is_interrupted);
+    assert!(!outcome.report.interrupted);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn signals_are_passed_on_and_the_report_is_there() {
     let from_a_user = |number| Caught { number, is_from_kernel: false };
     let heeds = "trap 'kill $!; exit 9' TERM; sleep 60 & BEGUN; wait";
     let outcome = signalled(heeds, from_a_user(TERMINATE));
-    assert_eq!((outcome.status, outcome.report.is_interrupted), (9, true));
+    assert_eq!((outcome.status, outcome.report.interrupted), (9, true));
     assert!(number(figure(&outcome, "task_clock_ns")) > 0.0);
     let outcome = signalled("BEGUN; exec sleep 60", from_a_user(INTERRUPT));
-    assert_eq!((outcome.status, outcome.report.is_interrupted), (128 + 2, true));
+    assert_eq!((outcome.status, outcome.report.interrupted), (128 + 2, true));
 }
 
 /// The kernel has given it to the command as well: a second time might mean something else.
@@ -133,7 +133,7 @@ fn keys_of_the_terminal_are_not_passed_on() {
     }
     let signal = Caught { number: INTERRUPT, is_from_kernel: true };
     let outcome = signalled("trap 'exit 9' INT; BEGUN; sleep 0.5; exit 6", signal);
-    assert_eq!((outcome.status, outcome.report.is_interrupted), (6, true));
+    assert_eq!((outcome.status, outcome.report.interrupted), (6, true));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_key_pressed_too_early_ends_the_command_all_the_same() {
     let pending = Pending::new();
     pending.put(Caught { number: INTERRUPT, is_from_kernel: true });
     let outcome = command(&["sleep", "60"]).run(&watch(&pending)).unwrap();
-    assert_eq!((outcome.status, outcome.report.is_interrupted), (128 + INTERRUPT, true));
+    assert_eq!((outcome.status, outcome.report.interrupted), (128 + INTERRUPT, true));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn keys_are_passed_on_to_a_group_of_its_own() {
     let signal = Caught { number: INTERRUPT, is_from_kernel: true };
     let outcome = signalled("BEGUN; exec timeout 60 sleep 50", signal);
     // timeout(1) ends by itself, or dies of the signal if it had not come to catching it.
-    assert!(outcome.status != 0 && outcome.report.is_interrupted, "{}", outcome.status);
+    assert!(outcome.status != 0 && outcome.report.interrupted, "{}", outcome.status);
     assert!(number(figure(&outcome, "elapsed_s")) < 40.0);
 }
 
@@ -180,7 +180,7 @@ fn a_lost_terminal_is_passed_on() {
     }
     let signal = Caught { number: HANG_UP, is_from_kernel: true };
     let outcome = signalled("BEGUN; exec sleep 60", signal);
-    assert_eq!((outcome.status, outcome.report.is_interrupted), (128 + HANG_UP, true));
+    assert_eq!((outcome.status, outcome.report.interrupted), (128 + HANG_UP, true));
 }
 
 /// A run that a signal cut short says nothing of a whole one.
@@ -199,7 +199,7 @@ fn the_run_that_was_interrupted_is_left_out() {
     let request = Request { repeat: 1000, ..shell(&script) };
     let outcome = request.run(&Watch { signals: &pending, tell: &put }).unwrap();
     let report = &outcome.report;
-    assert_eq!((report.repetitions, report.is_interrupted), (3, true));
+    assert_eq!((report.repetitions, report.interrupted), (3, true));
     assert_eq!(outcome.status, 128 + TERMINATE);
     assert_eq!(figure(&outcome, "task_clock_ns").n, 3);
 }
@@ -219,7 +219,7 @@ fn a_run_that_failed_among_others_is_told() {
 fn a_time_limit_ends_the_command() {
     let at_most = Some(Duration::from_millis(50));
     let outcome = counted(&Request { at_most, ..command(&["sleep", "60"]) }, 128 + TERMINATE);
-    assert!(!outcome.report.is_interrupted && outcome.report.is_time_up);
+    assert!(!outcome.report.interrupted && outcome.report.is_time_up);
     assert_eq!(event(&outcome, "task_clock_ns").duty, Some(1.0));
     let outcome =
         counted(&Request { at_most: Some(Duration::from_secs(60)), ..shell("exit 2") }, 2);

@@ -38,7 +38,7 @@ pub(super) struct Plugin {
 }
 
 impl Plugin {
-    /// Loads a copy of the object for segments of so many octets, from the first of `folders` that
+    /// Loads a copy of the object for segments of so many bytes, from the first of `folders` that
     /// has it.
     pub(super) fn load(segment: usize, folders: &[PathBuf]) -> Result<Self, LoadError> {
         let name = format!("linerate-lwip-{segment}.so");
@@ -46,8 +46,8 @@ impl Plugin {
         let Some(path) = found else {
             return Err(LoadError::Missing { name, folders: folders.to_vec() });
         };
-        let octets = unsealed(&path)?;
-        let plugin = Self::from_object(&octets)
+        let bytes = unsealed(&path)?;
+        let plugin = Self::from_object(&bytes)
             .map_err(|reason| LoadError::Damaged { path: path.clone(), reason })?;
         let found = plugin.table.version;
         if found != TABLE_VERSION {
@@ -57,8 +57,8 @@ impl Plugin {
     }
 
     /// Loads it as an object of its own.
-    fn from_object(octets: &[u8]) -> Result<Self, String> {
-        let file = linerate_linux::file_in_memory(octets).map_err(|error| error.to_string())?;
+    fn from_object(bytes: &[u8]) -> Result<Self, String> {
+        let file = linerate_linux::file_in_memory(bytes).map_err(|error| error.to_string())?;
         let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
         // SAFETY: the path ends with a zero. Loading runs code of the object: its seal says that it
@@ -102,7 +102,7 @@ impl Plugin {
             ticks: reading.map(Reading::function),
             activity: activity.map_or(ptr::null(), Arc::as_ptr),
         };
-        // SAFETY: read before the call returns; the octet that the object writes to from here on
+        // SAFETY: read before the call returns; the byte that the object writes to from here on
         // is kept below until another takes its place or the object is gone.
         unsafe { (self.table.watch)(&watch) };
         self.activity.replace(activity.map(Arc::clone));
@@ -115,7 +115,7 @@ impl Plugin {
         let raw = unsafe { &*(self.table.tallies)() };
         raw.each_ref().map(|raw| Tally {
             calls: raw.calls,
-            octets: raw.octets,
+            bytes: raw.bytes,
             timed: raw.calls,
             ticks: raw.ticks,
             lengths: raw.lengths,
@@ -158,21 +158,21 @@ impl Plugin {
         }
     }
 
-    /// How many octets `send` takes.
+    /// How many bytes `send` takes.
     pub(super) fn send_room(&self) -> usize {
         // SAFETY: as for `advance`.
         unsafe { (self.table.send_room)() }
     }
 
     /// Sends as many as there is room for; how many that were.
-    pub(super) fn send(&self, octets: &[u8]) -> usize {
-        // SAFETY: as for `advance`; the octets are read before the call returns.
-        unsafe { (self.table.send)(octets.as_ptr(), octets.len()) }
+    pub(super) fn send(&self, bytes: &[u8]) -> usize {
+        // SAFETY: as for `advance`; the bytes are read before the call returns.
+        unsafe { (self.table.send)(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Takes what has arrived in order; how many octets that were.
+    /// Takes what has arrived in order; how many bytes that were.
     pub(super) fn receive(&self, into: &mut [u8]) -> usize {
-        // SAFETY: as for `advance`; no more octets than the slice has are written.
+        // SAFETY: as for `advance`; no more bytes than the slice has are written.
         unsafe { (self.table.receive)(into.as_mut_ptr(), into.len()) }
     }
 
@@ -195,9 +195,9 @@ impl Plugin {
     }
 
     /// Room for a frame that arrives, if there is memory.
-    pub(super) fn room(self: &Rc<Self>, octets: usize) -> Option<Room> {
+    pub(super) fn room(self: &Rc<Self>, bytes: usize) -> Option<Room> {
         // SAFETY: as for `advance`.
-        let raw = unsafe { (self.table.room)(octets) };
+        let raw = unsafe { (self.table.room)(bytes) };
         let (handle, bytes) = raw.parts()?;
         Some(Room { plugin: Rc::clone(self), handle: Some(handle), bytes })
     }
@@ -306,7 +306,7 @@ impl Drop for Room {
 impl RawFrame {
     /// Its handle and its bytes, where there is one.
     fn parts(&self) -> Option<(NonNull<c_void>, NonNull<[u8]>)> {
-        let (handle, bytes) = NonNull::new(self.handle).zip(NonNull::new(self.octets))?;
+        let (handle, bytes) = NonNull::new(self.handle).zip(NonNull::new(self.bytes))?;
         Some((handle, NonNull::slice_from_raw_parts(bytes, self.length)))
     }
 }

@@ -89,20 +89,20 @@ impl Eye {
         &mut self,
         what: Activity,
         tally: fn(&mut Tallies) -> &mut Tally,
-        octets: &[u8],
+        bytes: &[u8],
         call: impl FnOnce() -> R,
     ) -> R {
         match self {
             Self::Nobody => call(),
-            _ => self.see_watched(what, tally, octets, call),
+            _ => self.see_watched(what, tally, bytes, call),
         }
     }
 
     /// Counts what is too short to be timed.
     #[inline(always)]
-    fn count(&mut self, tally: fn(&mut Tallies) -> &mut Tally, octets: &[u8]) {
+    fn count(&mut self, tally: fn(&mut Tallies) -> &mut Tally, bytes: &[u8]) {
         if let Self::Tallies(tallies, _) = self {
-            tally(tallies).count(octets);
+            tally(tallies).count(bytes);
         }
     }
 
@@ -112,7 +112,7 @@ impl Eye {
         &mut self,
         what: Activity,
         tally: fn(&mut Tallies) -> &mut Tally,
-        octets: &[u8],
+        bytes: &[u8],
         call: impl FnOnce() -> R,
     ) -> R {
         match self {
@@ -122,7 +122,7 @@ impl Eye {
                 let before = read();
                 let result = call();
                 let ticks = read() - before;
-                tally(tallies).time(octets, ticks);
+                tally(tallies).time(bytes, ticks);
                 result
             }
             Self::Sampler(activity) => {
@@ -159,22 +159,22 @@ impl Seam {
         }
     }
 
-    /// Adds octets to a sum.
+    /// Adds bytes to a sum.
     #[inline]
-    pub fn checksum(&mut self, octets: &[u8], sum: u32) -> u32 {
+    pub fn checksum(&mut self, bytes: &[u8], sum: u32) -> u32 {
         let routine = self.routines.checksum;
-        let call = || routine.checksum(octets, sum);
-        self.eye.see(Activity::Checksum, |t| &mut t.checksum, octets, call)
+        let call = || routine.checksum(bytes, sum);
+        self.eye.see(Activity::Checksum, |t| &mut t.checksum, bytes, call)
     }
 
-    /// Copies octets.
+    /// Copies bytes.
     #[inline]
     pub fn copy(&mut self, to: &mut [u8], from: &[u8]) {
         let routine = self.routines.copy;
         self.eye.see(Activity::Copy, |t| &mut t.copy, from, || routine.copy(to, from));
     }
 
-    /// Copies octets and adds them to a sum; in two passes where the set has nothing for both.
+    /// Copies bytes and adds them to a sum; in two passes where the set has nothing for both.
     #[inline]
     pub fn copy_checksum(&mut self, to: &mut [u8], from: &[u8], sum: u32) -> u32 {
         let Some(both) = self.routines.copy_checksum else {

@@ -21,7 +21,7 @@ thread_local! {
 
 /// The routines.
 pub(crate) fn routines() -> Routines {
-    // SAFETY: they read and write the octets that they are told, and cannot unwind.
+    // SAFETY: they read and write the bytes that they are told, and cannot unwind.
     unsafe {
         Routines {
             name: "slowed",
@@ -59,22 +59,22 @@ fn take<R>(which: usize, work: impl FnOnce() -> R) -> R {
     result
 }
 
-unsafe extern "C" fn slow_checksum(src: *const u8, octets: usize, sum: u32) -> u32 {
-    // SAFETY: so many octets can be read, ensured by the caller.
-    let from = unsafe { slice::from_raw_parts(src, octets) };
+unsafe extern "C" fn slow_checksum(src: *const u8, bytes: usize, sum: u32) -> u32 {
+    // SAFETY: so many bytes can be read, ensured by the caller.
+    let from = unsafe { slice::from_raw_parts(src, bytes) };
     take(0, || Routines::selected().checksum.checksum(from, sum))
 }
 
-unsafe extern "C" fn slow_copy(dst: *mut u8, src: *const u8, octets: usize) -> *mut u8 {
-    // SAFETY: so many octets can be read and written and do not overlap, ensured by the caller.
-    take(1, || unsafe { dst.copy_from_nonoverlapping(src, octets) });
+unsafe extern "C" fn slow_copy(dst: *mut u8, src: *const u8, bytes: usize) -> *mut u8 {
+    // SAFETY: so many bytes can be read and written and do not overlap, ensured by the caller.
+    take(1, || unsafe { dst.copy_from_nonoverlapping(src, bytes) });
     dst
 }
 
-unsafe extern "C" fn slow_both(dst: *mut u8, src: *const u8, octets: usize, sum: u32) -> u32 {
+unsafe extern "C" fn slow_both(dst: *mut u8, src: *const u8, bytes: usize, sum: u32) -> u32 {
     // SAFETY: as in `slow_copy`.
     let (from, to) =
-        unsafe { (slice::from_raw_parts(src, octets), slice::from_raw_parts_mut(dst, octets)) };
+        unsafe { (slice::from_raw_parts(src, bytes), slice::from_raw_parts_mut(dst, bytes)) };
     let sum = || Routines::selected().copy_checksum.map(|both| both.copy_checksum(to, from, sum));
     take(2, sum).expect("it is selected")
 }

@@ -14,8 +14,8 @@ pub const ALIGNMENT_CLASSES: usize = 8;
 pub struct Tally {
     /// Calls.
     pub calls: u64,
-    /// Octets in all.
-    pub octets: u64,
+    /// Bytes in all.
+    pub bytes: u64,
     /// Calls that were timed.
     pub timed: u64,
     /// Ticks of the timestamp counter from before each of these to after it, reading it included.
@@ -28,17 +28,17 @@ pub struct Tally {
 
 impl Tally {
     /// One call.
-    pub fn count(&mut self, octets: &[u8]) {
+    pub fn count(&mut self, bytes: &[u8]) {
         self.calls += 1;
-        self.octets += octets.len() as u64;
-        let class = (usize::BITS - octets.len().leading_zeros()) as usize;
+        self.bytes += bytes.len() as u64;
+        let class = (usize::BITS - bytes.len().leading_zeros()) as usize;
         self.lengths[class.min(LENGTH_CLASSES - 1)] += 1;
-        self.alignments[octets.as_ptr().addr() % 64 / 8] += 1;
+        self.alignments[bytes.as_ptr().addr() % 64 / 8] += 1;
     }
 
     /// One call, and what it took.
-    pub fn time(&mut self, octets: &[u8], ticks: u64) {
-        self.count(octets);
+    pub fn time(&mut self, bytes: &[u8], ticks: u64) {
+        self.count(bytes);
         self.timed += 1;
         self.ticks += ticks;
     }
@@ -64,7 +64,7 @@ impl Add<&Self> for Tally {
 
     fn add(mut self, other: &Self) -> Self {
         self.calls += other.calls;
-        self.octets += other.octets;
+        self.bytes += other.bytes;
         self.timed += other.timed;
         self.ticks += other.ticks;
         self.lengths.iter_mut().zip(other.lengths).for_each(|(sum, count)| *sum += count);

@@ -31,7 +31,7 @@ fn names_are_unique_and_found_and_others_are_listed() {
     assert!(all.iter().all(|set| text.contains(set.name())), "{text}");
 }
 
-/// Each call that is watched is counted once, with its octets and where they lie.
+/// Each call that is watched is counted once, with its bytes and where they lie.
 #[test]
 fn what_is_watched_is_counted() {
     let mut seam = Seam::new(Routines::document());
@@ -45,9 +45,9 @@ fn what_is_watched_is_counted() {
     seam.copy(&mut to[..3], &from[..3]);
     seam.copy_checksum(&mut to[..0], &from[..0], 0);
     let tallies = seam.tallies();
-    assert_eq!((tallies.checksum.calls, tallies.checksum.octets), (2, 100), "two passes");
-    assert_eq!((tallies.copy.calls, tallies.copy.octets), (2, 3));
-    assert_eq!(tallies.checksum.lengths[7], 1, "64 to 127 octets");
+    assert_eq!((tallies.checksum.calls, tallies.checksum.bytes), (2, 100), "two passes");
+    assert_eq!((tallies.copy.calls, tallies.copy.bytes), (2, 3));
+    assert_eq!(tallies.checksum.lengths[7], 1, "64 to 127 bytes");
     assert_eq!((tallies.copy.lengths[0], tallies.copy.lengths[2]), (1, 1));
     let twice = tallies.clone() + &tallies;
     assert_eq!(twice.checksum.alignments.iter().sum::<u64>(), 4);
@@ -55,7 +55,7 @@ fn what_is_watched_is_counted() {
     let sum = seam.header(&from[..20], Sum::ZERO);
     assert_eq!(seam.copy_header(&mut to[..40], &from[..40], Sum::ZERO), sum + sum);
     let inline = seam.tallies();
-    assert_eq!((inline.header.octets, inline.copy_header.octets), (20, 40));
+    assert_eq!((inline.header.bytes, inline.copy_header.bytes), (20, 40));
     assert_eq!((inline.header.timed, inline.checksum.timed), (0, inline.checksum.calls));
     assert_eq!((&inline.checksum, &inline.copy), (&tallies.checksum, &tallies.copy));
 }

@@ -2,7 +2,7 @@
 //! What the applications of a session do: connect, give, take, compare.
 
 use super::Session;
-use super::setup::write_octets;
+use super::setup::write_bytes;
 use crate::endpoint::{Micros, Side, State};
 use crate::error::Error;
 use crate::routines::Activity;
@@ -61,10 +61,10 @@ impl Session {
         Ok(())
     }
 
-    /// Sends one or two octets and waits until they are back.
+    /// Sends one or two bytes and waits until they are back.
     pub(super) fn exchange(&mut self) -> Result<(), Error> {
-        let octets = 1 + (self.exchanges % 2) as usize;
-        let message = self.stream.piece(self.sent, octets);
+        let bytes = 1 + (self.exchanges % 2) as usize;
+        let message = self.stream.piece(self.sent, bytes);
         let sent = self.client.send(message);
         self.sent += sent as u64;
         let target = self.sent;
@@ -84,13 +84,13 @@ impl Session {
         Ok(())
     }
 
-    /// Sends until so many octets more have arrived.
+    /// Sends until so many bytes more have arrived.
     pub(super) fn transfer(
         &mut self,
-        octets: u64,
+        bytes: u64,
         give: fn(&mut Self) -> bool,
     ) -> Result<(), Error> {
-        let target = self.at_server.received() + octets;
+        let target = self.at_server.received() + bytes;
         while self.at_server.received() < target {
             self.open_still()?;
             let mut busy = give(self);
@@ -103,7 +103,7 @@ impl Session {
 
     /// Gives the client whole writes while there is room; whether there was.
     pub(super) fn give_bulk(&mut self) -> bool {
-        let write = write_octets(&self.setup);
+        let write = write_bytes(&self.setup);
         let mut gave = false;
         while self.client.send_room() >= write {
             let sent = self.client.send(self.stream.piece(self.sent, write));
@@ -149,11 +149,11 @@ impl Session {
                 self.tell(Activity::Stack);
                 continue;
             }
-            let octets = end.receive(sink.room());
-            if octets == 0 {
+            let bytes = end.receive(sink.room());
+            if bytes == 0 {
                 return Ok(took);
             }
-            sink.fill(octets);
+            sink.fill(bytes);
             took = true;
         }
     }
@@ -165,7 +165,7 @@ impl Session {
                 return Err(Error::Corrupt {
                     stacks: self.stacks.clone(),
                     set: self.set.clone(),
-                    octet: difference.octet,
+                    byte: difference.byte,
                     expected: difference.expected,
                     got: difference.got,
                 });
@@ -183,7 +183,7 @@ impl Session {
             stacks: self.stacks.clone(),
             pattern: self.setup.pattern.name().to_owned(),
             set: self.set.clone(),
-            octets: self.totals().octets,
+            bytes: self.totals().bytes,
         })
     }
 }

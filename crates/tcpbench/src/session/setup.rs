@@ -14,9 +14,9 @@ const SEGMENTS_PER_WRITE: usize = 4;
 pub struct Setup {
     /// What the applications do.
     pub pattern: Pattern,
-    /// Octets of payload of a full segment.
+    /// Bytes of payload of a full segment.
     pub segment: usize,
-    /// Octets of each buffer of each end; rounded up to whole segments.
+    /// Bytes of each buffer of each end; rounded up to whole segments.
     pub buffer: usize,
     /// How frames reach the receiver.
     pub wire: WireMode,
@@ -51,14 +51,14 @@ impl Setup {
         }
     }
 
-    /// Octets that each buffer really has: whole segments, and two writes at least.
-    pub fn buffer_octets(&self) -> usize {
-        self.buffer.max(2 * write_octets(self)).next_multiple_of(self.segment)
+    /// Bytes that each buffer really has: whole segments, and two writes at least.
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffer.max(2 * write_bytes(self)).next_multiple_of(self.segment)
     }
 }
 
-/// Octets the application hands over or asks for at once.
-pub(super) fn write_octets(setup: &Setup) -> usize {
+/// Bytes the application hands over or asks for at once.
+pub(super) fn write_bytes(setup: &Setup) -> usize {
     setup.segment * SEGMENTS_PER_WRITE
 }
 
@@ -67,7 +67,7 @@ pub(super) fn config(setup: &Setup, set: &Set, side: Side) -> Config {
     Config {
         side,
         segment: setup.segment,
-        buffer: setup.buffer_octets(),
+        buffer: setup.buffer_bytes(),
         routines: *set.routines(),
         checksums: set.checksums(),
         wire: setup.wire,

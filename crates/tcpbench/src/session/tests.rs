@@ -16,7 +16,7 @@ fn session(setup: &Setup, set: &Set) -> Result<Session, Error> {
 }
 
 fn between(setup: &Setup, stack: &dyn Stack, set: &Set) -> Result<Session, Error> {
-    let stream = Rc::new(Stream::new(1, setup.buffer_octets()));
+    let stream = Rc::new(Stream::new(1, setup.buffer_bytes()));
     Session::new(setup, [stack, stack], set, &stream)
 }
 
@@ -29,7 +29,7 @@ fn every_pattern_gets_through_with_every_kind_of_set_over_either_wire() {
                 let mut session =
                     session(&Setup { wire, ..Setup::of(pattern) }, &set).expect("it connects");
                 let slice = session.run(little(pattern)).expect("it gets through");
-                let done = if pattern.is_about_octets() { slice.octets } else { slice.exchanges };
+                let done = if pattern.is_about_bytes() { slice.bytes } else { slice.exchanges };
                 assert!(done >= little(pattern) && slice.frames > 0, "{pattern} {slice:?}");
                 assert_eq!(session.carried().lost, 0);
             }
@@ -103,7 +103,7 @@ fn a_routine_wrong_by_one_carry_ends_the_run_and_names_the_segment() {
         let Err(Error::Stuck(stuck)) = run else { panic!("{pattern}: {run:?}") };
         assert!(stuck.bad_checksums > 0, "{stuck}");
         let text = stuck.to_string();
-        for part in [pattern.name(), stack.name(), "`wrong`", "sequence number", "octets"] {
+        for part in [pattern.name(), stack.name(), "`wrong`", "sequence number", "bytes"] {
             assert!(text.contains(part), "{text}");
         }
     }

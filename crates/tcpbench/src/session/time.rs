@@ -57,8 +57,8 @@ impl Session {
                 None => self.now += 1,
             }
         }
-        let Slice { octets, exchanges, .. } = self.totals();
-        let progress = octets + exchanges + u64::from(self.client.state() == State::Open);
+        let Slice { bytes, exchanges, .. } = self.totals();
+        let progress = bytes + exchanges + u64::from(self.client.state() == State::Open);
         if progress != self.watchdog.progress {
             self.watchdog = Watchdog { progress, since: self.now, turns: 0 };
             return Ok(());
@@ -84,7 +84,7 @@ impl Session {
             set: self.set.clone(),
             seconds: waited / 1_000_000,
             turns,
-            octets: self.totals().octets,
+            bytes: self.totals().bytes,
             bad_checksums,
             segment: self.wire.last(),
         })))

@@ -9,17 +9,17 @@ use std::rc::Rc;
 
 /// A packet with right checksums and some payload.
 fn packet(pool: &mut Pool, payload: usize) -> Frame {
-    let mut frame = pool.take(HEADER_OCTETS + payload);
-    let octets = frame.bytes_mut();
-    octets.fill(0);
-    octets[..4].copy_from_slice(&[0x45, 0, 0, 0]);
-    let total = (HEADER_OCTETS + payload) as u16;
-    octets[2..4].copy_from_slice(&total.to_be_bytes());
-    octets[9] = 6;
-    octets[12..20].copy_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2]);
-    octets[32] = 0x50;
-    octets[HEADER_OCTETS..].iter_mut().enumerate().for_each(|(i, octet)| *octet = i as u8);
-    let (header, segment) = octets.split_at_mut(20);
+    let mut frame = pool.take(HEADER_BYTES + payload);
+    let bytes = frame.bytes_mut();
+    bytes.fill(0);
+    bytes[..4].copy_from_slice(&[0x45, 0, 0, 0]);
+    let total = (HEADER_BYTES + payload) as u16;
+    bytes[2..4].copy_from_slice(&total.to_be_bytes());
+    bytes[9] = 6;
+    bytes[12..20].copy_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2]);
+    bytes[32] = 0x50;
+    bytes[HEADER_BYTES..].iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
+    let (header, segment) = bytes.split_at_mut(20);
     let addresses = header[12..20].try_into().unwrap();
     let pseudo = checksum::pseudo_ipv4(addresses, 6, segment.len() as u16);
     let sum = checksum::partial(segment, pseudo).finish();
@@ -50,12 +50,12 @@ fn through(impairments: Impairments, frames: usize) -> (Vec<Vec<u8>>, Carried) {
 }
 
 #[test]
-fn a_plain_wire_keeps_order_and_octets() {
+fn a_plain_wire_keeps_order_and_bytes() {
     let (arrived, carried) = through(Impairments::default(), 900);
-    let payloads: Vec<usize> = arrived.iter().map(|octets| octets.len() - 40).collect();
+    let payloads: Vec<usize> = arrived.iter().map(|bytes| bytes.len() - 40).collect();
     assert_eq!(payloads, (0..900).collect::<Vec<_>>());
     assert_eq!(carried.frames, 900);
-    assert!(arrived.iter().all(|octets| sums_match(octets)));
+    assert!(arrived.iter().all(|bytes| sums_match(bytes)));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn each_impairment_does_what_it_counts() {
     let (arrived, carried) = through(all, 5000);
     let Carried { lost, duplicated, corrupted, masked, reordered, .. } = carried;
     assert_eq!(arrived.len() as u64, 5000 + duplicated - lost - masked);
-    let damaged = arrived.iter().filter(|octets| !sums_match(octets)).count() as u64;
+    let damaged = arrived.iter().filter(|bytes| !sums_match(bytes)).count() as u64;
     assert_eq!(damaged, corrupted);
     // Two bits of the same column that turn over in opposite ways cancel out.
     assert!(masked > 0 && masked < corrupted / 10, "{carried:?}");
@@ -85,7 +85,7 @@ fn each_impairment_does_what_it_counts() {
 fn frames_held_back_are_overtaken_and_nothing_else_happens() {
     let reorder = Impairments { reorder: 0.2, ..Impairments::default() };
     let (arrived, carried) = through(reorder, 900);
-    let mut payloads: Vec<usize> = arrived.iter().map(|octets| octets.len() - 40).collect();
+    let mut payloads: Vec<usize> = arrived.iter().map(|bytes| bytes.len() - 40).collect();
     assert!(!payloads.is_sorted() && carried.reordered > 0);
     payloads.sort_unstable();
     assert_eq!(payloads, (0..900).collect::<Vec<_>>());
@@ -108,7 +108,7 @@ fn delay_and_rate_are_kept() {
         times.push(at);
         wire.port(Side::Server).arrived.clear();
     }
-    // 100 octets take 200 us each, one after the other.
+    // 100 bytes take 200 us each, one after the other.
     assert_eq!(times, [1210, 1410, 1610]);
 }
 
@@ -128,7 +128,7 @@ fn the_last_segment_is_described() {
     let frame = packet(port.pool, 60);
     port.sent.push_back(frame);
     wire.carry(1);
-    assert!(wire.last().contains("60 octets, sequence number 0, checksum 0x"), "{}", wire.last());
+    assert!(wire.last().contains("60 bytes, sequence number 0, checksum 0x"), "{}", wire.last());
 }
 
 /// Bytes to lend, and how often they are out.
@@ -160,7 +160,7 @@ fn lent_bytes_are_read_in_place_and_given_back_once() {
     let shelf = Rc::new(Shelf { bytes: [7; 60], out: Cell::new(0) });
     let mut pool = Pool::new(100);
     let mut frame = pool.lend(borrow(&shelf));
-    assert_eq!((frame.bytes().as_ptr(), frame.octets()), (shelf.bytes.as_ptr(), 60));
+    assert_eq!((frame.bytes().as_ptr(), frame.length()), (shelf.bytes.as_ptr(), 60));
     let (header, payload) = frame.pinned(40);
     assert_ne!(header.as_ptr().cast_const().cast(), shelf.bytes.as_ptr(), "headers are written");
     assert_eq!(payload.as_ptr().cast_const().cast(), shelf.bytes[40..].as_ptr());

@@ -16,7 +16,7 @@ use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use linerate_stage_api::{BuildError, Packet, StageContext, StageKind, Verdict};
 
 /// Smallest frame without its check sequence (IEEE Std 802.3).
-const MIN_OCTETS: usize = 60;
+const MIN_BYTES: usize = 60;
 
 /// Why packets are dropped: faults of a packet of frames, and packets `RLP` has not made.
 const CAUSES: [&str; FAULT_NAMES.len() + 1] = and_not_framed(&FAULT_NAMES);
@@ -107,10 +107,10 @@ fn send(packet: &mut Packet<'_>, source: [u8; 6], context: &mut StageContext) ->
         _ => return Verdict::Drop(NOT_FRAMED),
     };
     let Ok(session) = session else { return Verdict::Drop(NOT_FRAMED) };
-    let octets = packet.octets();
-    if octets < MIN_OCTETS {
-        match packet.resize(MIN_OCTETS, &mut context.account) {
-            Some(padded) => padded[octets..].fill(0),
+    let bytes = packet.length();
+    if bytes < MIN_BYTES {
+        match packet.resize(MIN_BYTES, &mut context.account) {
+            Some(padded) => padded[bytes..].fill(0),
             None => return Verdict::Drop(NOT_FRAMED),
         }
     }

@@ -25,7 +25,7 @@ mod rlp;
 mod sides;
 pub mod source;
 
-use crate::envelope::{self, ETHERNET_OCTETS, GRE_OCTETS};
+use crate::envelope::{self, ETHERNET_BYTES, GRE_BYTES};
 use crate::frame;
 use linerate_stage_api::{BUCKETS, Extension, StageKind, Steer};
 use linerate_stage_api::{Layers, Packet};
@@ -74,10 +74,10 @@ fn place(packet: &Packet<'_>) -> Place {
 /// Notes that the packet is one of A10 whose payload lies in `payload`, behind its GRE header.
 #[inline]
 fn mark_a10(packet: &mut Packet<'_>, payload: Range<usize>) {
-    let gre = payload.start - GRE_OCTETS..payload.end;
-    // Frames have at most 65535 octets.
+    let gre = payload.start - GRE_BYTES..payload.end;
+    // Frames have at most 65535 bytes.
     packet.meta_mut().layers = Layers {
-        l3: ETHERNET_OCTETS as u16,
+        l3: ETHERNET_BYTES as u16,
         l4: gre.start as u16,
         l3_end: gre.end as u16,
         ip_version: IPV4,
@@ -89,10 +89,10 @@ fn mark_a10(packet: &mut Packet<'_>, payload: Range<usize>) {
 /// Notes that the packet is one of the access side.
 #[inline]
 fn mark_access(packet: &mut Packet<'_>) {
-    let end = packet.octets() as u16;
+    let end = packet.length() as u16;
     packet.meta_mut().layers = Layers {
-        l3: ETHERNET_OCTETS as u16,
-        l4: frame::PACKET_HEADER_OCTETS as u16,
+        l3: ETHERNET_BYTES as u16,
+        l4: frame::PACKET_HEADER_BYTES as u16,
         l3_end: end,
         ..Layers::default()
     };

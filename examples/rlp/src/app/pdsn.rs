@@ -10,7 +10,7 @@
 
 use super::sides::{Both, Receive, Side, Transmit, and_not_framed};
 use super::{Place, mark_a10, place};
-use crate::envelope::{self, Ends, FAULT_NAMES, HEADER_OCTETS};
+use crate::envelope::{self, Ends, FAULT_NAMES, HEADER_BYTES};
 use crate::frame;
 use linerate_stage_api::params::Params;
 use linerate_stage_api::params::{Address4, Mac, Reader};
@@ -47,7 +47,7 @@ pub(super) const RX: StageKind = StageKind::new(SPEC, |_, _| Ok(Receive::<Servin
 pub(super) const TX: StageKind = StageKind::new(
     StageSpec {
         kind: "PDSN_TX",
-        help: "Put octets of terminals into A10 envelopes for the serving node.",
+        help: "Put bytes of terminals into A10 envelopes for the serving node.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
@@ -106,7 +106,7 @@ fn receive(packet: &mut Packet<'_>) -> Verdict {
     }
 }
 
-/// What is no plain A10 packet. Apart, so that the strand needs no stack for those that are.
+/// What is no plain A10 packet. Apart, so that the worker needs no stack for those that are.
 #[cold]
 #[inline(never)]
 fn receive_other(packet: &mut Packet<'_>) -> Verdict {
@@ -129,12 +129,12 @@ fn send(packet: &mut Packet<'_>, ends: &Ends) -> Verdict {
         let is_access = place(packet) == Place::Access;
         return if is_access { Verdict::Pass } else { Verdict::Drop(NOT_FRAMED) };
     };
-    let octets = packet.bytes_mut();
-    let Ok(envelope) = envelope::parse_gre(octets, gre.into()..end.into()) else {
+    let bytes = packet.bytes_mut();
+    let Ok(envelope) = envelope::parse_gre(bytes, gre.into()..end.into()) else {
         return Verdict::Drop(NOT_FRAMED);
     };
     let payload = envelope.payload;
-    let header = payload.start.checked_sub(HEADER_OCTETS).and_then(|at| octets.get_mut(at..));
+    let header = payload.start.checked_sub(HEADER_BYTES).and_then(|at| bytes.get_mut(at..));
     let is_written = header.and_then(<[u8]>::first_chunk_mut).is_some_and(|header| {
         envelope::write_header(header, ends, envelope.key, envelope.sequence, payload.len())
     });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `RLP`: the Radio Link Protocol of all sessions that meet this strand.
+//! `RLP`: the Radio Link Protocol of all sessions that meet this worker.
 //!
-//! Forward: the octets of an A10 packet are appended to the stream of its session, and the packet
+//! Forward: the bytes of an A10 packet are appended to the stream of its session, and the packet
 //! becomes one of the frames they fill; those that fill none wait, or go in a short frame with
 //! `flush`. A NAK list becomes the packet of what it asks for.
 //!
 //! Reverse: the frames of a terminal join the stream it sends, and the packet becomes the A10
-//! packet of the octets that are next, if any; otherwise the NAK list that is due; otherwise it
+//! packet of the bytes that are next, if any; otherwise the NAK list that is due; otherwise it
 //! ends here.
 //! Timers of NAK rounds count packets of the source, so that no clock is asked and every mapping
 //! sees the same.
@@ -14,9 +14,9 @@
 //! Leaves out: Ethernet and IPv4, and addresses on the access side: those are its neighbours'.
 
 use super::{BySession, Place, bucket_of, mark_a10, mark_access, place};
-use crate::envelope::{self, HEADER_OCTETS};
+use crate::envelope::{self, HEADER_BYTES};
 use crate::frame::{
-    self, Access, FRAME_HEADER_OCTETS, Fault, Frame, MAX_NAK_OCTETS, PACKET_HEADER_OCTETS, Ranges,
+    self, Access, FRAME_HEADER_BYTES, Fault, Frame, MAX_NAK_BYTES, PACKET_HEADER_BYTES, Ranges,
     Writer,
 };
 use crate::receiver::{self, MAX_ROUNDS, Receiver, Rounds, Taken};
@@ -40,23 +40,23 @@ linerate_stage_api::causes! {
     UnknownKey = "unknown_key",
     /// As many sessions are open as may be.
     SessionsFull = "sessions_full",
-    /// The number of the A10 packet, or all octets of the frames, were seen before.
+    /// The number of the A10 packet, or all bytes of the frames, were seen before.
     Duplicate = "duplicate",
-    /// A higher number of the session came before; the octets were given up.
+    /// A higher number of the session came before; the bytes were given up.
     Late = "late",
     /// The number is far from those before it.
     Jump = "jump",
-    /// The stream has no room for the octets, or for another hole in it.
+    /// The stream has no room for the bytes, or for another hole in it.
     StreamFull = "stream_full",
     /// A packet of the access side that contradicts itself.
     BadAccess = "bad_access",
     /// A NAK list that is empty, too long or out of order.
     BadNak = "bad_nak",
-    /// A NAK list for octets that were never sent.
+    /// A NAK list for bytes that were never sent.
     NakUnsent = "nak_unsent",
-    /// A NAK list for octets that the ring has no more.
+    /// A NAK list for bytes that the ring has no more.
     NakGone = "nak_gone",
-    /// A NAK list for more octets than may wait to be sent again.
+    /// A NAK list for more bytes than may wait to be sent again.
     NakTooMuch = "nak_too_much",
     /// Nothing in the packet asks for anything.
     Nothing = "nothing",
@@ -119,12 +119,12 @@ const PARAMS: &[ParamSpec] = &[
         1,
         "Sessions at most in each of 128 buckets, over which keys in a row are spread evenly.",
     ),
-    integer("frame_octets", [1, 1024], 128, "Octets of the stream in a frame."),
+    integer("frame_bytes", [1, 1024], 128, "Bytes of the stream in a frame."),
     integer(
-        "ring_octets",
+        "ring_bytes",
         [128, 1 << 20],
         16_384,
-        "Octets a session keeps to send again; a power of two, two frames at least.",
+        "Bytes a session keeps to send again; a power of two, two frames at least.",
     ),
     ParamSpec {
         name: "flush",
@@ -145,10 +145,10 @@ const PARAMS: &[ParamSpec] = &[
         "Packets of the source that pass before the next round.",
     ),
     integer(
-        "bearer_octets",
+        "bearer_bytes",
         [1, 65_000],
         1_468,
-        "Octets of a terminal in an A10 packet at most; 1468 make an IPv4 packet of 1500.",
+        "Bytes of a terminal in an A10 packet at most; 1468 make an IPv4 packet of 1500.",
     ),
 ];
 
@@ -178,7 +178,7 @@ impl FromStr for NakRounds {
 pub(super) const KIND: StageKind = StageKind {
     spec: StageSpec {
         kind: "RLP",
-        help: "Cut the octets of each session into frames, and send again what NAK lists ask for.",
+        help: "Cut the bytes of each session into frames, and send again what NAK lists ask for.",
         params: PARAMS,
         needs_headers: false,
         state: State::PerFlow,
@@ -195,15 +195,15 @@ fn build(params: &Params, _: &BuildContext) -> Result<Box<dyn Stage>, BuildError
     let share: u32 = params.integer("sessions_per_bucket")?;
     let sessions = share as usize * BUCKETS;
     let limits = Limits {
-        frame_octets: params.integer("frame_octets")?,
-        ring_octets: params.integer("ring_octets")?,
+        frame_bytes: params.integer("frame_bytes")?,
+        ring_bytes: params.integer("ring_bytes")?,
     };
     if let Some(fault) = limits.fault() {
-        return Err(fail("ring_octets", fault));
+        return Err(fail("ring_bytes", fault));
     }
     let NakRounds(rounds) = params.parsed("nak_rounds")?;
     let receives = receiver::Limits {
-        ring_octets: limits.ring_octets,
+        ring_bytes: limits.ring_bytes,
         rounds,
         timer_ticks: params.integer("round_packets")?,
     };
@@ -216,7 +216,7 @@ fn build(params: &Params, _: &BuildContext) -> Result<Box<dyn Stage>, BuildError
             spare: (0..sessions).map(|_| Session::new(limits, receives)).collect(),
         },
         flush: params.bool("flush")?,
-        bearer_octets: params.integer("bearer_octets")?,
+        bearer_bytes: params.integer("bearer_bytes")?,
     }))
 }
 
@@ -275,8 +275,8 @@ struct Rlp {
     sessions: Sessions<Session>,
     opener: Opener,
     flush: bool,
-    /// Octets of the stream in an A10 packet at most.
-    bearer_octets: usize,
+    /// Bytes of the stream in an A10 packet at most.
+    bearer_bytes: usize,
 }
 
 impl Stage for Rlp {
@@ -298,20 +298,20 @@ impl Stage for Rlp {
             ("sessions", states.len() as u64),
             ("frames", sum(|session| session.sender.counts().frames)),
             ("frames_again", sum(|session| session.sender.counts().frames_again)),
-            ("octets_again", sum(|session| session.sender.counts().octets_again)),
+            ("bytes_again", sum(|session| session.sender.counts().bytes_again)),
             ("ranges_unsent", sum(|session| session.sender.counts().nak_unsent)),
             ("ranges_gone", sum(|session| session.sender.counts().nak_gone)),
             ("ranges_too_many", sum(|session| session.sender.counts().nak_overflow)),
             ("holes", sum(|session| session.receiver.counts().holes)),
             ("nak_lists", sum(|session| session.receiver.counts().naks)),
             ("aborts", sum(|session| session.receiver.counts().aborts)),
-            ("octets_aborted", sum(|session| session.receiver.counts().aborted_octets)),
+            ("bytes_aborted", sum(|session| session.receiver.counts().aborted_bytes)),
         ]
     }
 }
 
 impl Rlp {
-    /// An A10 packet: its octets join the stream.
+    /// An A10 packet: its bytes join the stream.
     #[inline]
     fn forward(
         &mut self,
@@ -319,12 +319,12 @@ impl Rlp {
         gre: Range<usize>,
         context: &mut StageContext,
     ) -> Result<Verdict, Cause> {
-        let octets = packet.bytes();
-        let envelope = envelope::parse_gre(octets, gre).map_err(|_| Cause::Unchecked)?;
+        let bytes = packet.bytes();
+        let envelope = envelope::parse_gre(bytes, gre).map_err(|_| Cause::Unchecked)?;
         let key = envelope.key;
         let session = self.sessions.find_or_open(key, || self.opener.open(key))?;
         session.window.admit(envelope.sequence)?;
-        if !session.sender.append(&octets[envelope.payload]) {
+        if !session.sender.append(&bytes[envelope.payload]) {
             return Err(Cause::StreamFull);
         }
         Ok(emit(&mut session.sender, key, self.flush, packet, context))
@@ -336,11 +336,11 @@ impl Rlp {
         packet: &mut Packet<'_>,
         context: &mut StageContext,
     ) -> Result<Verdict, Cause> {
-        let octets = packet.bytes();
-        if !frame::is_access(octets) {
+        let bytes = packet.bytes();
+        if !frame::is_access(bytes) {
             return Err(Cause::Unchecked);
         }
-        let access = frame::parse(octets)?;
+        let access = frame::parse(bytes)?;
         let mut has_stream = false;
         for frame in access.frames() {
             has_stream |= !matches!(frame?, Frame::Nak(_));
@@ -351,7 +351,7 @@ impl Rlp {
             false => self.sessions.find(key).ok_or(Cause::UnknownKey)?,
         };
         let heard = session.hear(&access, now);
-        let (ready, most) = (session.receiver.ready(), self.bearer_octets);
+        let (ready, most) = (session.receiver.ready(), self.bearer_bytes);
         if ready > 0 && session.deliver(key, ready.min(most), packet, context) {
             return Ok(Verdict::Pass);
         }
@@ -377,8 +377,8 @@ impl Session {
         self.receiver.tick(now);
         for frame in access.frames().flatten() {
             match frame {
-                Frame::Data { sequence, octets, .. } => {
-                    note(self.receiver.receive(sequence, octets).map_err(Cause::from));
+                Frame::Data { sequence, bytes, .. } => {
+                    note(self.receiver.receive(sequence, bytes).map_err(Cause::from));
                 }
                 Frame::Idle { sequence } => {
                     note(self.receiver.receive(sequence, &[]).map_err(Cause::from));
@@ -409,29 +409,29 @@ impl Session {
         }
     }
 
-    /// Makes the packet the A10 packet of the next `octets` octets, or fewer where the buffer holds
+    /// Makes the packet the A10 packet of the next `bytes` bytes, or fewer where the buffer holds
     /// fewer. `PDSN_TX` writes what stands in front of GRE. `false` when the buffer holds none.
     #[inline]
     fn deliver(
         &mut self,
         key: u32,
-        octets: usize,
+        bytes: usize,
         packet: &mut Packet<'_>,
         context: &mut StageContext,
     ) -> bool {
-        let room = packet.capacity().min(HEADER_OCTETS + octets);
+        let room = packet.capacity().min(HEADER_BYTES + bytes);
         let Some(frame) = packet.resize(room, &mut context.account) else { return false };
-        let Some((header, stream)) = frame.split_at_mut_checked(HEADER_OCTETS) else {
+        let Some((header, stream)) = frame.split_at_mut_checked(HEADER_BYTES) else {
             return false;
         };
-        let Taken::Octets(taken) = self.receiver.take(stream) else { return false };
+        let Taken::Bytes(taken) = self.receiver.take(stream) else { return false };
         if let Some(gre) = header.last_chunk_mut() {
             envelope::write_gre(gre, key, self.sequence);
         }
         self.sequence = self.sequence.wrapping_add(1);
-        let end = HEADER_OCTETS + taken;
+        let end = HEADER_BYTES + taken;
         packet.truncate(end, &mut context.account);
-        mark_a10(packet, HEADER_OCTETS..end);
+        mark_a10(packet, HEADER_BYTES..end);
         true
     }
 }
@@ -445,12 +445,12 @@ fn ask(
     packet: &mut Packet<'_>,
     context: &mut StageContext,
 ) -> bool {
-    let longest = PACKET_HEADER_OCTETS + FRAME_HEADER_OCTETS + MAX_NAK_OCTETS;
+    let longest = PACKET_HEADER_BYTES + FRAME_HEADER_BYTES + MAX_NAK_BYTES;
     let Some(room) = packet.resize(longest, &mut context.account) else { return false };
     let Some(mut writer) = Writer::new(room) else { return false };
     let is_written = receiver.next_nak(now).is_some_and(|list| writer.nak(&list));
-    let octets = writer.finish(&[0; 12], key);
-    packet.truncate(octets, &mut context.account);
+    let bytes = writer.finish(&[0; 12], key);
+    packet.truncate(bytes, &mut context.account);
     mark_access(packet);
     is_written
 }
@@ -464,7 +464,7 @@ fn emit(
     packet: &mut Packet<'_>,
     context: &mut StageContext,
 ) -> Verdict {
-    let wanted = PACKET_HEADER_OCTETS + sender.wire_octets(flush);
+    let wanted = PACKET_HEADER_BYTES + sender.wire_bytes(flush);
     let Some(room) = packet.resize(wanted.min(packet.capacity()), &mut context.account) else {
         return Verdict::Consume;
     };
@@ -474,8 +474,8 @@ fn emit(
         return Verdict::Consume;
     }
     // ATIF_TX fills in the addresses.
-    let octets = writer.finish(&[0; 12], key);
-    packet.truncate(octets, &mut context.account);
+    let bytes = writer.finish(&[0; 12], key);
+    packet.truncate(bytes, &mut context.account);
     mark_access(packet);
     Verdict::Pass
 }

@@ -76,8 +76,8 @@ pub(super) const fn and_not_framed<const FAULTS: usize, const CAUSES: usize>(
     causes
 }
 
-/// The queue of the direction that has no packets: a strand that serves both sides looks there once
-/// a turn, as the strands of the document do. What that costs on a device, this queue in memory
+/// The queue of the direction that has no packets: a worker that serves both sides looks there once
+/// a turn, as the workers of the document do. What that costs on a device, this queue in memory
 /// does not show.
 struct OtherSide {
     _producer: Producer<u32>,

@@ -5,30 +5,30 @@
 //! addresses chooses: what a terminal sends and is sent stays together. A stream travels forward in
 //! A10 packets, or in reverse in RLP frames, of one size if asked for; what is left of it at the
 //! end of the capture is filled up with flags, which PPP allows between frames. NAK lists of the
-//! terminals stand between the packets where a seed puts them; each asks for octets that a sender
+//! terminals stand between the packets where a seed puts them; each asks for bytes that a sender
 //! with frames of any size has sent, and a ring of 4 KiB still has.
 //!
 //! When the capture is repeated, sequence numbers go on: per pass, those of GRE by the packets of
-//! the session, those of octets by its octets.
+//! the session, those of bytes by its bytes.
 //!
 //! Leaves out: packets that are not IP, or have VLAN tags, and those that do not fit; they are
 //! counted. Loss, which is the terminal emulator's.
 
-use crate::envelope::{self, ETHERNET_OCTETS, Ends};
-use crate::frame::{self, MAX_FRAME_OCTETS, NakList, OctetRange, Writer};
+use crate::envelope::{self, ETHERNET_BYTES, Ends};
+use crate::frame::{self, ByteRange, MAX_FRAME_BYTES, NakList, Writer};
 use crate::ppp;
 use linerate_stage_api::params::{Params, Reader};
 use linerate_stage_api::source::{
     Running, SourceKind, SourceUse, Traffic, TrafficBuilder, TrafficError, address_hash, mix,
 };
 use linerate_stage_api::spec::{
-    Default, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS, Misfit, ParamKind, ParamSpec, SourceSpec,
+    Default, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Misfit, ParamKind, ParamSpec, SourceSpec,
 };
 use linerate_stage_api::{BuildError, Steer};
 use std::sync::Arc;
 
 /// Smallest frame without its check sequence.
-const MIN_OCTETS: usize = 60;
+const MIN_BYTES: usize = 60;
 
 /// From the packet data serving node to the packet control function, with addresses for
 /// documentation (RFC 5737).
@@ -42,8 +42,8 @@ const ACCESS_ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0c];
 
 /// What a NAK list asks for lies so far back at least: what has not filled a frame yet has not been
 /// sent.
-const UNSENT_MAX: u64 = MAX_FRAME_OCTETS as u64;
-/// Octets a NAK list asks for at most.
+const UNSENT_MAX: u64 = MAX_FRAME_BYTES as u64;
+/// Bytes a NAK list asks for at most.
 const ASKED_MAX: u64 = 256;
 /// How much further back it may lie.
 const REACH: u64 = 2_048;
@@ -68,10 +68,10 @@ const PARAMS: &[ParamSpec] = &[
         "To the terminals, in A10 envelopes, or from them, in RLP frames.",
     ),
     param(
-        "octets",
-        ParamKind::Integer { min: MIN_FRAME_OCTETS as i64, max: MAX_BUFFER_OCTETS as i64 },
+        "bytes",
+        ParamKind::Integer { min: MIN_FRAME_BYTES as i64, max: MAX_BUFFER_BYTES as i64 },
         Default::Absent("one frame for each packet of the capture"),
-        "Octets of every frame without check sequence.",
+        "Bytes of every frame without check sequence.",
     ),
     param(
         "sessions",
@@ -106,17 +106,17 @@ pub const KIND: SourceKind = SourceKind {
         help: "The packets of a capture in the sessions of a radio access network.",
         params: PARAMS,
         check,
-        frame_octets: |params| Reader(params).integer_if_given("octets").ok().flatten(),
+        frame_bytes: |params| Reader(params).integer_if_given("bytes").ok().flatten(),
     },
     traffic: |used, inner, steers| traffic(inner, &A10::new(used)?, steers),
 };
 
 /// What is wrong with parameters that are right each by itself.
-fn check(params: &Params, buffer_octets: u32) -> Vec<Misfit> {
-    let Ok(a10) = A10::of_params(params, buffer_octets) else { return Vec::new() };
+fn check(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
+    let Ok(a10) = A10::of_params(params, buffer_bytes) else { return Vec::new() };
     let mut misfits = Vec::new();
-    if let Some(octets) = a10.octets.filter(|octets| *octets > buffer_octets) {
-        misfits.push(Misfit::too_long("octets", octets, buffer_octets));
+    if let Some(bytes) = a10.bytes.filter(|bytes| *bytes > buffer_bytes) {
+        misfits.push(Misfit::too_long("bytes", bytes, buffer_bytes));
     }
     let A10 { sessions, first_key, .. } = a10;
     if u32::checked_add(first_key, sessions - 1).is_none() {
@@ -152,8 +152,8 @@ enum Direction {
 #[derive(Clone, Debug, PartialEq)]
 struct A10 {
     direction: Direction,
-    /// Octets of every frame without check sequence; `None` for a frame per packet.
-    octets: Option<u32>,
+    /// Bytes of every frame without check sequence; `None` for a frame per packet.
+    bytes: Option<u32>,
     sessions: u32,
     /// Key of the first session; the others follow.
     first_key: u32,
@@ -161,25 +161,25 @@ struct A10 {
     naks: f64,
     /// Of where the NAK lists stand.
     seed: u64,
-    buffer_octets: u32,
+    buffer_bytes: u32,
 }
 
 impl A10 {
     fn new(used: &SourceUse) -> Result<Self, BuildError> {
-        Self::of_params(&used.params, used.buffer_octets)
+        Self::of_params(&used.params, used.buffer_bytes)
     }
 
-    fn of_params(params: &Params, buffer_octets: u32) -> Result<Self, BuildError> {
+    fn of_params(params: &Params, buffer_bytes: u32) -> Result<Self, BuildError> {
         let params = Reader(params);
         let is_forward = params.text("direction")? == DIRECTIONS[0];
         Ok(Self {
             direction: if is_forward { Direction::Forward } else { Direction::Reverse },
-            octets: params.integer_if_given("octets")?,
+            bytes: params.integer_if_given("bytes")?,
             sessions: params.integer("sessions")?,
             first_key: params.integer("first_key")?,
             naks: params.number_or_zero("naks")?,
             seed: params.integer("seed")?,
-            buffer_octets,
+            buffer_bytes,
         })
     }
 }
@@ -194,9 +194,9 @@ fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traf
     inner.rejected().iter().for_each(|(cause, packets)| builder.reject(cause, *packets));
     let mut drafts = Drafts::new(a10);
     for (index, captured) in inner.frames().iter().enumerate() {
-        let octets = inner.frame(index);
-        let fits = ip_packet(octets).ok_or("not_ip").and_then(|(protocol, packet)| {
-            let session = address_hash(octets) % u64::from(a10.sessions);
+        let bytes = inner.frame(index);
+        let fits = ip_packet(bytes).ok_or("not_ip").and_then(|(protocol, packet)| {
+            let session = address_hash(bytes) % u64::from(a10.sessions);
             drafts.packet(session as usize, protocol, packet, captured.time_ns)
         });
         if let Err(cause) = fits {
@@ -211,14 +211,14 @@ fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traf
 
 /// The IP packet in an Ethernet frame without its padding, and its PPP protocol.
 fn ip_packet(frame: &[u8]) -> Option<(u16, &[u8])> {
-    let (ethernet, ip) = frame.split_first_chunk::<ETHERNET_OCTETS>()?;
+    let (ethernet, ip) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
     let length = |at| Some(usize::from(u16::from_be_bytes(*ip.get(at..)?.first_chunk()?)));
-    let (protocol, octets) = match ethernet[12..] {
+    let (protocol, bytes) = match ethernet[12..] {
         [0x08, 0x00] => (ppp::PROTOCOL_IPV4, length(2)?),
         [0x86, 0xdd] => (ppp::PROTOCOL_IPV6, length(4)? + 40),
         _ => return None,
     };
-    Some((protocol, ip.get(..octets)?))
+    Some((protocol, ip.get(..bytes)?))
 }
 
 /// A session in the making.
@@ -228,15 +228,15 @@ struct Stream {
     pending: Vec<u8>,
     /// A10 packets of a pass.
     packets: u32,
-    /// Octets of a pass.
-    octets: u64,
+    /// Bytes of a pass.
+    bytes: u64,
 }
 
 /// What makes a number run on.
 #[derive(Clone, Copy)]
 enum Unit {
     Packets,
-    Octets,
+    Bytes,
 }
 
 /// A frame whose numbers do not know yet how far they run on in a pass.
@@ -252,7 +252,7 @@ struct Draft {
 struct Drafts<'a> {
     a10: &'a A10,
     streams: Vec<Stream>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     drafts: Vec<Draft>,
     random: u64,
     /// NAK lists that the frames so far call for.
@@ -261,26 +261,26 @@ struct Drafts<'a> {
 
 impl<'a> Drafts<'a> {
     fn new(a10: &'a A10) -> Self {
-        let stream = |key| Stream { key, pending: Vec::new(), packets: 0, octets: 0 };
+        let stream = |key| Stream { key, pending: Vec::new(), packets: 0, bytes: 0 };
         let keys = (0..a10.sessions).map(|session| a10.first_key.wrapping_add(session));
         Self {
             a10,
             streams: keys.map(stream).collect(),
-            octets: Vec::new(),
+            bytes: Vec::new(),
             drafts: Vec::new(),
             random: a10.seed,
             naks_due: 0.0,
         }
     }
 
-    /// Octets of a stream that go into a frame of `octets` octets.
-    fn payload(&self, octets: usize) -> usize {
+    /// Bytes of a stream that go into a frame of `bytes` bytes.
+    fn payload(&self, bytes: usize) -> usize {
         match self.a10.direction {
-            Direction::Forward => octets - envelope::HEADER_OCTETS,
+            Direction::Forward => bytes - envelope::HEADER_BYTES,
             Direction::Reverse => {
-                let room = octets - frame::PACKET_HEADER_OCTETS;
-                let frames = room.div_ceil(frame::FRAME_HEADER_OCTETS + MAX_FRAME_OCTETS);
-                room - frames * frame::FRAME_HEADER_OCTETS
+                let room = bytes - frame::PACKET_HEADER_BYTES;
+                let frames = room.div_ceil(frame::FRAME_HEADER_BYTES + MAX_FRAME_BYTES);
+                room - frames * frame::FRAME_HEADER_BYTES
             }
         }
     }
@@ -296,11 +296,11 @@ impl<'a> Drafts<'a> {
         let mut pending = std::mem::take(&mut self.streams[session].pending);
         let before = pending.len();
         ppp::push_frame(protocol, packet, &mut pending);
-        let payload = match self.a10.octets {
-            Some(octets) => self.payload(octets as usize),
+        let payload = match self.a10.bytes {
+            Some(bytes) => self.payload(bytes as usize),
             None => pending.len(),
         };
-        let fits = payload <= self.payload(self.a10.buffer_octets as usize);
+        let fits = payload <= self.payload(self.a10.buffer_bytes as usize);
         if !fits {
             pending.truncate(before);
         }
@@ -315,8 +315,8 @@ impl<'a> Drafts<'a> {
 
     /// Sends what is left, flags behind it.
     fn fill_up(&mut self, time_ns: u64) {
-        let Some(octets) = self.a10.octets else { return };
-        let payload = self.payload(octets as usize);
+        let Some(bytes) = self.a10.bytes else { return };
+        let payload = self.payload(bytes as usize);
         for session in 0..self.streams.len() {
             let mut pending = std::mem::take(&mut self.streams[session].pending);
             if !pending.is_empty() {
@@ -326,16 +326,16 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// A frame with these octets of a session, and the NAK list that is due behind it.
-    fn data(&mut self, session: usize, octets: &[u8], time_ns: u64) {
+    /// A frame with these bytes of a session, and the NAK list that is due behind it.
+    fn data(&mut self, session: usize, bytes: &[u8], time_ns: u64) {
         let frame = match self.a10.direction {
-            Direction::Forward => self.forward(session, octets),
-            Direction::Reverse => self.reverse(session, octets),
+            Direction::Forward => self.forward(session, bytes),
+            Direction::Reverse => self.reverse(session, bytes),
         };
         self.push(frame, session, time_ns);
         let stream = &mut self.streams[session];
         stream.packets += 1;
-        stream.octets += octets.len() as u64;
+        stream.bytes += bytes.len() as u64;
         self.naks_due += self.a10.naks / (1.0 - self.a10.naks);
         if self.naks_due >= 1.0 && self.nak(time_ns) {
             self.naks_due -= 1.0;
@@ -343,41 +343,41 @@ impl<'a> Drafts<'a> {
     }
 
     fn push(&mut self, frame: Written, session: usize, time_ns: u64) {
-        self.octets.extend_from_slice(&frame.octets);
-        let start = self.octets.len() - frame.octets.len();
-        self.octets.resize(start + frame.octets.len().max(MIN_OCTETS), 0);
-        let (end, running) = (self.octets.len(), frame.running);
+        self.bytes.extend_from_slice(&frame.bytes);
+        let start = self.bytes.len() - frame.bytes.len();
+        self.bytes.resize(start + frame.bytes.len().max(MIN_BYTES), 0);
+        let (end, running) = (self.bytes.len(), frame.running);
         self.drafts.push(Draft { end, time_ns, session, running });
     }
 
-    fn forward(&self, session: usize, octets: &[u8]) -> Written {
+    fn forward(&self, session: usize, bytes: &[u8]) -> Written {
         let stream = &self.streams[session];
-        let mut header = [0; envelope::HEADER_OCTETS];
+        let mut header = [0; envelope::HEADER_BYTES];
         let sequence = stream.packets;
-        let fits = envelope::write_header(&mut header, &ENDS, stream.key, sequence, octets.len());
+        let fits = envelope::write_header(&mut header, &ENDS, stream.key, sequence, bytes.len());
         assert!(fits, "buffers are shorter than IPv4 packets may be");
         // The sequence number is the last field of the header.
-        let running = vec![(envelope::HEADER_OCTETS - 4, sequence, Unit::Packets)];
-        Written { octets: [&header, octets].concat(), running }
+        let running = vec![(envelope::HEADER_BYTES - 4, sequence, Unit::Packets)];
+        Written { bytes: [&header, bytes].concat(), running }
     }
 
-    fn reverse(&self, session: usize, octets: &[u8]) -> Written {
+    fn reverse(&self, session: usize, bytes: &[u8]) -> Written {
         let stream = &self.streams[session];
-        let frames = octets.len().div_ceil(MAX_FRAME_OCTETS);
-        let room = frame::PACKET_HEADER_OCTETS + frames * frame::FRAME_HEADER_OCTETS + octets.len();
+        let frames = bytes.len().div_ceil(MAX_FRAME_BYTES);
+        let room = frame::PACKET_HEADER_BYTES + frames * frame::FRAME_HEADER_BYTES + bytes.len();
         let mut packet = vec![0; room];
         let mut writer = Writer::new(&mut packet).expect("there is room for the header");
-        let (mut running, mut at) = (Vec::new(), frame::PACKET_HEADER_OCTETS);
-        let mut number = stream.octets as u32;
-        for piece in octets.chunks(MAX_FRAME_OCTETS) {
+        let (mut running, mut at) = (Vec::new(), frame::PACKET_HEADER_BYTES);
+        let mut number = stream.bytes as u32;
+        for piece in bytes.chunks(MAX_FRAME_BYTES) {
             assert!(writer.data(number, [piece, &[]], false), "there is room for all frames");
             // The number is the last field of a frame's header.
-            running.push((at + frame::FRAME_HEADER_OCTETS - 4, number, Unit::Octets));
+            running.push((at + frame::FRAME_HEADER_BYTES - 4, number, Unit::Bytes));
             number = number.wrapping_add(piece.len() as u32);
-            at += frame::FRAME_HEADER_OCTETS + piece.len();
+            at += frame::FRAME_HEADER_BYTES + piece.len();
         }
         writer.finish(&ACCESS_ETHERNET, stream.key);
-        Written { octets: packet, running }
+        Written { bytes: packet, running }
     }
 
     /// A NAK list of some session, if that has sent enough to ask for.
@@ -385,19 +385,19 @@ impl<'a> Drafts<'a> {
         let session = (self.draw() % self.streams.len() as u64) as usize;
         let (back, asked) = (self.draw() % REACH, 1 + self.draw() % ASKED_MAX);
         let stream = &self.streams[session];
-        let Some(first) = stream.octets.checked_sub(UNSENT_MAX + ASKED_MAX + back) else {
+        let Some(first) = stream.bytes.checked_sub(UNSENT_MAX + ASKED_MAX + back) else {
             return false;
         };
         let mut list = NakList::default();
         let first = first as u32;
-        let is_kept = list.push(OctetRange { first, octets: asked as u32 });
-        let mut packet = vec![0; self.a10.octets.map_or(MIN_OCTETS, |octets| octets as usize)];
+        let is_kept = list.push(ByteRange { first, bytes: asked as u32 });
+        let mut packet = vec![0; self.a10.bytes.map_or(MIN_BYTES, |bytes| bytes as usize)];
         let mut writer = Writer::new(&mut packet).expect("there is room for the header");
         assert!(is_kept && writer.nak(&list), "a list of one range is sound and short");
         writer.finish(&ACCESS_ETHERNET, stream.key);
-        let at = frame::PACKET_HEADER_OCTETS + frame::FRAME_HEADER_OCTETS;
-        let running = vec![(at, first, Unit::Octets)];
-        self.push(Written { octets: packet, running }, session, time_ns);
+        let at = frame::PACKET_HEADER_BYTES + frame::FRAME_HEADER_BYTES;
+        let running = vec![(at, first, Unit::Bytes)];
+        self.push(Written { bytes: packet, running }, session, time_ns);
         true
     }
 
@@ -414,12 +414,12 @@ impl<'a> Drafts<'a> {
             let running = draft.running.iter().map(|&(at, first, unit)| {
                 let step = match unit {
                     Unit::Packets => stream.packets,
-                    Unit::Octets => stream.octets as u32,
+                    Unit::Bytes => stream.bytes as u32,
                 };
-                Running { at: at as u16, octets: 4, first, step }
+                Running { at: at as u16, bytes: 4, first, step }
             });
             let running: Vec<Running> = running.collect();
-            builder.push(&self.octets[start..draft.end], draft.time_ns, &running);
+            builder.push(&self.bytes[start..draft.end], draft.time_ns, &running);
             start = draft.end;
         }
     }
@@ -427,6 +427,6 @@ impl<'a> Drafts<'a> {
 
 /// A frame and its running numbers.
 struct Written {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     running: Vec<(usize, u32, Unit)>,
 }

@@ -5,31 +5,31 @@ use super::Fault;
 
 /// Ranges in a NAK at most.
 pub const MAX_RANGES: usize = 32;
-/// Octets from the first of a list to its end at most: what numbers of 32 bits tell apart.
+/// Bytes from the first of a list to its end at most: what numbers of 32 bits tell apart.
 const MAX_SPAN: u32 = 1 << 31;
-pub(super) const RANGE_OCTETS: usize = 8;
-/// Octets of the longest NAK behind the header of its frame.
-pub const MAX_NAK_OCTETS: usize = MAX_RANGES * RANGE_OCTETS;
+pub(super) const RANGE_BYTES: usize = 8;
+/// Bytes of the longest NAK behind the header of its frame.
+pub const MAX_NAK_BYTES: usize = MAX_RANGES * RANGE_BYTES;
 
-/// Octets of a stream, by wire number.
+/// Bytes of a stream, by wire number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OctetRange {
+pub struct ByteRange {
     /// Number of the first.
     pub first: u32,
     /// How many; 1 to 2^31 in a list.
-    pub octets: u32,
+    pub bytes: u32,
 }
 
 /// The ranges a receiver asks for again, ascending and apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NakList {
-    ranges: [OctetRange; MAX_RANGES],
+    ranges: [ByteRange; MAX_RANGES],
     len: usize,
 }
 
 impl Default for NakList {
     fn default() -> Self {
-        Self { ranges: [OctetRange::default(); MAX_RANGES], len: 0 }
+        Self { ranges: [ByteRange::default(); MAX_RANGES], len: 0 }
     }
 }
 
@@ -37,11 +37,11 @@ impl NakList {
     /// Adds a range behind the others.
     ///
     /// Returns `false`, and adds nothing, when the list is full, the range empty, or not behind the
-    /// last one and within 2^31 octets of the first.
+    /// last one and within 2^31 bytes of the first.
     #[inline]
-    pub fn push(&mut self, range: OctetRange) -> bool {
-        if range.octets == 0
-            || range.octets > MAX_SPAN
+    pub fn push(&mut self, range: ByteRange) -> bool {
+        if range.bytes == 0
+            || range.bytes > MAX_SPAN
             || self.len == MAX_RANGES
             || !self.is_behind(range)
         {
@@ -52,30 +52,30 @@ impl NakList {
         true
     }
 
-    fn is_behind(&self, range: OctetRange) -> bool {
+    fn is_behind(&self, range: ByteRange) -> bool {
         let (Some(first), Some(last)) = (self.ranges().first(), self.ranges().last()) else {
             return true;
         };
         let to = |number: u32| number.wrapping_sub(first.first);
         // The sum of the last one is below 2^31 by this very check, or it is the first.
-        let end = to(range.first).saturating_add(range.octets);
-        to(range.first) >= to(last.first) + last.octets && end <= MAX_SPAN
+        let end = to(range.first).saturating_add(range.bytes);
+        to(range.first) >= to(last.first) + last.bytes && end <= MAX_SPAN
     }
 
     /// The ranges.
     #[inline]
-    pub fn ranges(&self) -> &[OctetRange] {
+    pub fn ranges(&self) -> &[ByteRange] {
         &self.ranges[..self.len]
     }
 }
 
 /// The ranges of a NAK as they stand in its packet, found in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranges<'p>(&'p [[u8; RANGE_OCTETS]]);
+pub struct Ranges<'p>(&'p [[u8; RANGE_BYTES]]);
 
 impl<'p> Ranges<'p> {
     pub(super) fn read(body: &'p [u8]) -> Result<Self, Fault> {
-        let (entries, rest) = body.as_chunks::<RANGE_OCTETS>();
+        let (entries, rest) = body.as_chunks::<RANGE_BYTES>();
         if entries.is_empty() || !rest.is_empty() {
             return Err(Fault::BadNak);
         }
@@ -90,14 +90,14 @@ impl<'p> Ranges<'p> {
 
     /// The ranges, ascending and apart.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = OctetRange> + use<'p> {
+    pub fn iter(&self) -> impl Iterator<Item = ByteRange> + use<'p> {
         self.0.iter().map(range)
     }
 }
 
-fn range([a, b, c, d, e, f, g, h]: &[u8; RANGE_OCTETS]) -> OctetRange {
-    OctetRange {
+fn range([a, b, c, d, e, f, g, h]: &[u8; RANGE_BYTES]) -> ByteRange {
+    ByteRange {
         first: u32::from_be_bytes([*a, *b, *c, *d]),
-        octets: u32::from_be_bytes([*e, *f, *g, *h]),
+        bytes: u32::from_be_bytes([*e, *f, *g, *h]),
     }
 }

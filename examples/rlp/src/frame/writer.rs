@@ -1,53 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writing packets of the access side.
 
-use super::nak::RANGE_OCTETS;
+use super::nak::RANGE_BYTES;
 use super::{
-    ETHERTYPE, FRAME_HEADER_OCTETS, KIND_AGAIN, KIND_DATA, KIND_IDLE, KIND_NAK, MAX_FRAME_OCTETS,
-    NakList, PACKET_HEADER_OCTETS, VERSION,
+    ETHERTYPE, FRAME_HEADER_BYTES, KIND_AGAIN, KIND_DATA, KIND_IDLE, KIND_NAK, MAX_FRAME_BYTES,
+    NakList, PACKET_HEADER_BYTES, VERSION,
 };
 
 /// Writes frames one behind the other, and then the header in front of them.
 #[derive(Debug)]
 pub struct Writer<'b> {
     packet: &'b mut [u8],
-    /// Octets written, the room for the header counted.
+    /// Bytes written, the room for the header counted.
     at: usize,
     frames: u8,
 }
 
 impl<'b> Writer<'b> {
-    /// A packet of no frames, that may become as long as `packet` and 65535 octets of frames.
+    /// A packet of no frames, that may become as long as `packet` and 65535 bytes of frames.
     ///
     /// Returns `None` when not even the header fits.
     #[inline]
     pub fn new(packet: &'b mut [u8]) -> Option<Self> {
-        let longest = PACKET_HEADER_OCTETS + usize::from(u16::MAX);
-        let octets = packet.len().min(longest);
-        (octets >= PACKET_HEADER_OCTETS).then(|| Self {
-            packet: &mut packet[..octets],
-            at: PACKET_HEADER_OCTETS,
+        let longest = PACKET_HEADER_BYTES + usize::from(u16::MAX);
+        let bytes = packet.len().min(longest);
+        (bytes >= PACKET_HEADER_BYTES).then(|| Self {
+            packet: &mut packet[..bytes],
+            at: PACKET_HEADER_BYTES,
             frames: 0,
         })
     }
 
-    /// Octets a frame may have behind its header and still fit; `None`: no frame fits.
+    /// Bytes a frame may have behind its header and still fit; `None`: no frame fits.
     #[inline]
     pub fn room(&self) -> Option<usize> {
-        let octets = (self.packet.len() - self.at).checked_sub(FRAME_HEADER_OCTETS)?;
-        (self.frames < u8::MAX).then_some(octets)
+        let bytes = (self.packet.len() - self.at).checked_sub(FRAME_HEADER_BYTES)?;
+        (self.frames < u8::MAX).then_some(bytes)
     }
 
     /// Writes a frame of data, handed over in two pieces because a ring wraps. Returns `false`, and
     /// writes nothing, when it does not fit or is no valid frame.
     #[inline]
     pub fn data(&mut self, sequence: u32, pieces: [&[u8]; 2], again: bool) -> bool {
-        let octets = pieces[0].len() + pieces[1].len();
-        if octets == 0 || octets > MAX_FRAME_OCTETS {
+        let bytes = pieces[0].len() + pieces[1].len();
+        if bytes == 0 || bytes > MAX_FRAME_BYTES {
             return false;
         }
         let kind = if again { KIND_AGAIN } else { KIND_DATA };
-        let Some(body) = self.frame(kind, sequence, octets) else {
+        let Some(body) = self.frame(kind, sequence, bytes) else {
             return false;
         };
         let (head, tail) = body.split_at_mut(pieces[0].len());
@@ -68,29 +68,29 @@ impl<'b> Writer<'b> {
         if ranges.is_empty() {
             return false;
         }
-        let Some(body) = self.frame(KIND_NAK, 0, ranges.len() * RANGE_OCTETS) else {
+        let Some(body) = self.frame(KIND_NAK, 0, ranges.len() * RANGE_BYTES) else {
             return false;
         };
-        for (entry, range) in body.as_chunks_mut::<RANGE_OCTETS>().0.iter_mut().zip(ranges) {
+        for (entry, range) in body.as_chunks_mut::<RANGE_BYTES>().0.iter_mut().zip(ranges) {
             entry[..4].copy_from_slice(&range.first.to_be_bytes());
-            entry[4..].copy_from_slice(&range.octets.to_be_bytes());
+            entry[4..].copy_from_slice(&range.bytes.to_be_bytes());
         }
         true
     }
 
     /// Writes the header of a frame; returns the room for what follows it.
     #[inline]
-    fn frame(&mut self, kind: u8, sequence: u32, octets: usize) -> Option<&mut [u8]> {
-        if self.room()? < octets {
+    fn frame(&mut self, kind: u8, sequence: u32, bytes: usize) -> Option<&mut [u8]> {
+        if self.room()? < bytes {
             return None;
         }
-        let frame = &mut self.packet[self.at..][..FRAME_HEADER_OCTETS + octets];
-        let (header, body) = frame.split_first_chunk_mut::<FRAME_HEADER_OCTETS>()?;
+        let frame = &mut self.packet[self.at..][..FRAME_HEADER_BYTES + bytes];
+        let (header, body) = frame.split_first_chunk_mut::<FRAME_HEADER_BYTES>()?;
         header[..2].copy_from_slice(&[kind, 0]);
         // At most 65535: `new` leaves no room for more.
-        header[2..4].copy_from_slice(&(octets as u16).to_be_bytes());
+        header[2..4].copy_from_slice(&(bytes as u16).to_be_bytes());
         header[4..].copy_from_slice(&sequence.to_be_bytes());
-        self.at += FRAME_HEADER_OCTETS + octets;
+        self.at += FRAME_HEADER_BYTES + bytes;
         self.frames += 1;
         Some(body)
     }
@@ -102,15 +102,15 @@ impl<'b> Writer<'b> {
     }
 
     /// Writes the headers in front of the frames; `ethernet` is destination, then source. Returns
-    /// the octets of the packet.
+    /// the bytes of the packet.
     #[inline]
     pub fn finish(self, ethernet: &[u8; 12], session: u32) -> usize {
-        let octets = (self.at - PACKET_HEADER_OCTETS) as u16;
-        let header = &mut self.packet[..PACKET_HEADER_OCTETS];
+        let bytes = (self.at - PACKET_HEADER_BYTES) as u16;
+        let header = &mut self.packet[..PACKET_HEADER_BYTES];
         header[..12].copy_from_slice(ethernet);
         header[12..14].copy_from_slice(&ETHERTYPE);
         header[14..16].copy_from_slice(&[VERSION, self.frames]);
-        header[16..18].copy_from_slice(&octets.to_be_bytes());
+        header[16..18].copy_from_slice(&bytes.to_be_bytes());
         header[18..].copy_from_slice(&session.to_be_bytes());
         self.at
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is missing of a stream, and when it is asked for.
 //!
-//! A list of holes, ascending and apart, each at a place in its rounds. Octets are numbered in 64
+//! A list of holes, ascending and apart, each at a place in its rounds. Bytes are numbered in 64
 //! bits.
 
 use super::{Counts, MAX_HOLES, Rounds};
-use crate::frame::{NakList, OctetRange};
+use crate::frame::{ByteRange, NakList};
 use std::collections::VecDeque;
 
-/// Octets `first..end`, missing.
+/// Bytes `first..end`, missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hole {
     pub(super) first: u64,
@@ -89,7 +89,7 @@ impl Holes {
         self.wanting -= usize::from(hole.copies > 0);
         (hole.copies, hole.given_up) = (0, true);
         counts.aborts += 1;
-        counts.aborted_octets += hole.end - hole.first;
+        counts.aborted_bytes += hole.end - hole.first;
     }
 
     /// Gives up every hole that begins below a number.
@@ -165,8 +165,8 @@ impl Holes {
         let mut list = NakList::default();
         for hole in self.list.iter_mut().filter(|hole| hole.copies > 0) {
             // A hole is no longer than the ring, 2^30.
-            let octets = (hole.end - hole.first) as u32;
-            if !list.push(OctetRange { first: hole.first as u32, octets }) {
+            let bytes = (hole.end - hole.first) as u32;
+            if !list.push(ByteRange { first: hole.first as u32, bytes }) {
                 break;
             }
             hole.copies -= 1;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The receiver against one that keeps a note for every octet.
+//! The receiver against one that keeps a note for every byte.
 
 use super::*;
-use crate::frame::OctetRange;
+use crate::frame::ByteRange;
 use proptest::prelude::*;
 
-const RING_OCTETS: u64 = 128;
+const RING_BYTES: u64 = 128;
 const TIMER_TICKS: u64 = 5;
 const COPIES: [u8; 2] = [1, 2];
 
-/// What is known of one octet.
+/// What is known of one byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Note {
     Here(u8),
@@ -25,7 +25,7 @@ enum Note {
     },
 }
 
-/// Notes of all octets from the first to the highest seen.
+/// Notes of all bytes from the first to the highest seen.
 struct Reference {
     notes: Vec<Note>,
     taken: usize,
@@ -35,7 +35,7 @@ struct Reference {
 }
 
 impl Reference {
-    /// The missing octets in runs, as ranges of places; those of one hole that touch are one.
+    /// The missing bytes in runs, as ranges of places; those of one hole that touch are one.
     fn runs(&self) -> Vec<(usize, usize)> {
         let hole = |note: &Note| match note {
             Note::Here(_) => None,
@@ -75,10 +75,10 @@ impl Reference {
     }
 
     /// `first` counts from the start of the stream; `step` names the hole.
-    fn receive(&mut self, step: usize, first: i64, octets: &[u8]) -> Result<(), Refusal> {
-        let (end, expected) = (first + octets.len() as i64, self.notes.len() as i64);
-        let room = (self.taken as u64 + RING_OCTETS) as i64;
-        let jumps = first - expected > RING_OCTETS as i64;
+    fn receive(&mut self, step: usize, first: i64, bytes: &[u8]) -> Result<(), Refusal> {
+        let (end, expected) = (first + bytes.len() as i64, self.notes.len() as i64);
+        let room = (self.taken as u64 + RING_BYTES) as i64;
+        let jumps = first - expected > RING_BYTES as i64;
         if jumps && self.resume != Some(first) {
             self.resume = Some(end);
             return Err(Refusal::Jump);
@@ -88,23 +88,23 @@ impl Reference {
             self.open(first as usize, step, true);
         }
         if end > room {
-            self.give_up((end - RING_OCTETS as i64) as usize);
+            self.give_up((end - RING_BYTES as i64) as usize);
             return Err(Refusal::Window);
         }
         if first > expected {
             self.open(first as usize, step, false);
         }
         self.resume = None;
-        let mut result = if octets.is_empty() { Ok(()) } else { Err(Refusal::Duplicate) };
-        for (number, octet) in (first..).zip(octets) {
+        let mut result = if bytes.is_empty() { Ok(()) } else { Err(Refusal::Duplicate) };
+        for (number, byte) in (first..).zip(bytes) {
             let Ok(at) = usize::try_from(number) else { continue };
             match self.notes.get(at) {
                 None => {
-                    self.notes.push(Note::Here(*octet));
+                    self.notes.push(Note::Here(*byte));
                     result = Ok(());
                 }
                 Some(Note::Missing { .. }) => {
-                    self.notes[at] = Note::Here(*octet);
+                    self.notes[at] = Note::Here(*byte);
                     result = Ok(());
                 }
                 Some(Note::GivenUp { .. }) if at >= self.taken => {
@@ -148,19 +148,19 @@ impl Reference {
 
     fn take(&mut self, most: usize) -> (Taken, Vec<u8>) {
         let here = self.notes[self.taken..].iter().map_while(|note| match note {
-            Note::Here(octet) => Some(*octet),
+            Note::Here(byte) => Some(*byte),
             _ => None,
         });
-        let octets: Vec<u8> = here.take(most).collect();
-        if !octets.is_empty() {
-            self.taken += octets.len();
-            return (Taken::Octets(octets.len()), octets);
+        let bytes: Vec<u8> = here.take(most).collect();
+        if !bytes.is_empty() {
+            self.taken += bytes.len();
+            return (Taken::Bytes(bytes.len()), bytes);
         }
         match (self.runs().first(), self.notes.get(self.taken)) {
             (Some(&(first, end)), Some(Note::GivenUp { .. })) => {
                 self.taken = end;
-                let octets = (end - first) as u64;
-                (Taken::Aborted { first: first as u64, octets }, Vec::new())
+                let bytes = (end - first) as u64;
+                (Taken::Aborted { first: first as u64, bytes }, Vec::new())
             }
             _ => (Taken::Nothing, Vec::new()),
         }
@@ -169,7 +169,7 @@ impl Reference {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Distance from the highest number seen, octets.
+    /// Distance from the highest number seen, bytes.
     Frame(i64, usize),
     Wait(u64),
     Nak,
@@ -179,7 +179,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         8 => (prop_oneof![2 => Just(0_i64), 2 => -60..60_i64, 1 => -400..400_i64], 0..30_usize)
-            .prop_map(|(at, octets)| Step::Frame(at, octets)),
+            .prop_map(|(at, bytes)| Step::Frame(at, bytes)),
         2 => (0..4_u64).prop_map(Step::Wait),
         2 => Just(Step::Nak),
         3 => (0..60_usize).prop_map(Step::Take),
@@ -190,7 +190,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn limits(rounds: Option<&[u8]>) -> Limits {
     let rounds = rounds.map_or(Rounds::UNLIMITED, |copies| Rounds::new(copies).expect("few"));
-    Limits { ring_octets: RING_OCTETS as usize, rounds, timer_ticks: TIMER_TICKS }
+    Limits { ring_bytes: RING_BYTES as usize, rounds, timer_ticks: TIMER_TICKS }
 }
 
 fn rounds() -> impl Strategy<Value = Option<&'static [u8]>> {
@@ -199,7 +199,7 @@ fn rounds() -> impl Strategy<Value = Option<&'static [u8]>> {
 
 proptest! {
     #[test]
-    fn holes_say_what_a_note_for_every_octet_would(
+    fn holes_say_what_a_note_for_every_byte_would(
         start in prop_oneof![Just(0_u64), (1_u64 << 32) - 300..1 << 32],
         rounds in rounds(), steps in steps(),
     ) {
@@ -210,15 +210,15 @@ proptest! {
         let mut now = 0;
         for (number, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Frame(at, octets) => {
+                Step::Frame(at, bytes) => {
                     let first = reference.notes.len() as i64 + at;
-                    // The same numbers carry other octets each time: the first to come stay.
-                    let octets: Vec<u8> =
-                        (0..octets).map(|i| (i * 3 + number * 17) as u8).collect();
+                    // The same numbers carry other bytes each time: the first to come stay.
+                    let bytes: Vec<u8> =
+                        (0..bytes).map(|i| (i * 3 + number * 17) as u8).collect();
                     let wire = (start as i64 + first) as u32;
-                    let expected = reference.receive(number, first, &octets);
+                    let expected = reference.receive(number, first, &bytes);
                     if let Err(refusal) = expected { reference.refused[refusal as usize] += 1; }
-                    prop_assert_eq!(receiver.receive(wire, &octets), expected);
+                    prop_assert_eq!(receiver.receive(wire, &bytes), expected);
                 }
                 Step::Wait(ticks) => {
                     now += ticks;
@@ -230,23 +230,23 @@ proptest! {
                     let list = receiver.next_nak(now);
                     let ranges = list.iter().flat_map(|list| list.ranges().iter());
                     let place = |first: u32| first.wrapping_sub(start as u32) as usize;
-                    let ends = |range: &OctetRange| {
-                        (place(range.first), place(range.first) + range.octets as usize)
+                    let ends = |range: &ByteRange| {
+                        (place(range.first), place(range.first) + range.bytes as usize)
                     };
                     let found: Vec<_> = ranges.map(ends).collect();
                     prop_assert_eq!(found, expected);
                 }
                 Step::Take(most) => {
                     let mut out = vec![0; most];
-                    let (expected, octets) = reference.take(most);
+                    let (expected, bytes) = reference.take(most);
                     let expected = match expected {
-                        Taken::Aborted { first, octets } => {
-                            Taken::Aborted { first: first + start, octets }
+                        Taken::Aborted { first, bytes } => {
+                            Taken::Aborted { first: first + start, bytes }
                         }
                         other => other,
                     };
                     prop_assert_eq!(receiver.take(&mut out), expected);
-                    prop_assert_eq!(&out[..octets.len()], &octets[..]);
+                    prop_assert_eq!(&out[..bytes.len()], &bytes[..]);
                 }
             }
             let wants = |note: &Note| matches!(note, Note::Missing { copies: 1.., .. });
@@ -262,7 +262,7 @@ proptest! {
 
 #[test]
 fn holes_beyond_the_limit_are_refused_and_found_again() {
-    let limits = Limits { ring_octets: 1024, ..limits(Some(&[1])) };
+    let limits = Limits { ring_bytes: 1024, ..limits(Some(&[1])) };
     let mut receiver = Receiver::new(limits);
     for at in 0..MAX_HOLES as u32 {
         assert_eq!(receiver.receive(4 * at + 3, &[at as u8]), Ok(()));

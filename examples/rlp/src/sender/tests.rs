@@ -2,12 +2,12 @@
 //! The sender against one that keeps the whole stream.
 
 use super::*;
-use crate::frame::{Frame, MAX_RANGES, NakList, PACKET_HEADER_OCTETS, parse};
+use crate::frame::{Frame, MAX_RANGES, NakList, PACKET_HEADER_BYTES, parse};
 use proptest::prelude::*;
 
-const LIMITS: Limits = Limits { frame_octets: 10, ring_octets: 64 };
+const LIMITS: Limits = Limits { frame_bytes: 10, ring_bytes: 64 };
 
-/// Keeps everything, and walks it octet by octet.
+/// Keeps everything, and walks it byte by byte.
 struct Reference {
     stream: Vec<u8>,
     cut: usize,
@@ -15,27 +15,27 @@ struct Reference {
     counts: Counts,
 }
 
-/// A frame: number from the start, octets, whether again.
+/// A frame: number from the start, bytes, whether again.
 type Sent = (usize, Vec<u8>, bool);
 
 impl Reference {
     fn oldest(&self) -> usize {
-        self.stream.len().saturating_sub(LIMITS.ring_octets)
+        self.stream.len().saturating_sub(LIMITS.ring_bytes)
     }
 
-    fn want(&mut self, first: i64, octets: u32) {
-        let wanted = first..first + i64::from(octets);
+    fn want(&mut self, first: i64, bytes: u32) {
+        let wanted = first..first + i64::from(bytes);
         if wanted.clone().any(|number| number >= self.cut as i64) {
             self.counts.nak_unsent += 1;
             return;
         }
         let left: Vec<i64> = wanted.filter(|number| *number >= self.oldest() as i64).collect();
-        self.counts.nak_gone += u64::from(left.len() < octets as usize);
+        self.counts.nak_gone += u64::from(left.len() < bytes as usize);
         let Some(&first) = left.first() else {
             return;
         };
         let queued: usize = self.queue.iter().map(|(first, end)| end - first).sum();
-        if self.queue.len() == MAX_QUEUED || queued + left.len() > LIMITS.ring_octets {
+        if self.queue.len() == MAX_QUEUED || queued + left.len() > LIMITS.ring_bytes {
             self.counts.nak_overflow += 1;
             return;
         }
@@ -44,16 +44,16 @@ impl Reference {
 
     fn emit(&mut self, mut room: usize, flush: bool) -> Vec<Sent> {
         let mut sent = Vec::new();
-        let mut send = |stream: &[u8], first: usize, octets: usize, again| {
-            let fits = octets + FRAME_HEADER_OCTETS <= room;
+        let mut send = |stream: &[u8], first: usize, bytes: usize, again| {
+            let fits = bytes + FRAME_HEADER_BYTES <= room;
             if fits {
-                room -= octets + FRAME_HEADER_OCTETS;
-                sent.push((first, stream[first..first + octets].to_vec(), again));
+                room -= bytes + FRAME_HEADER_BYTES;
+                sent.push((first, stream[first..first + bytes].to_vec(), again));
             }
             fits
         };
         while let Some((first, end)) = self.queue.first().copied() {
-            let oldest = self.stream.len().saturating_sub(LIMITS.ring_octets);
+            let oldest = self.stream.len().saturating_sub(LIMITS.ring_bytes);
             self.counts.nak_gone += u64::from(first < oldest);
             let first = first.max(oldest);
             if first >= end {
@@ -61,22 +61,22 @@ impl Reference {
                 continue;
             }
             self.queue[0].0 = first;
-            let octets = (end - first).min(LIMITS.frame_octets);
-            if !send(&self.stream, first, octets, true) {
+            let bytes = (end - first).min(LIMITS.frame_bytes);
+            if !send(&self.stream, first, bytes, true) {
                 return sent;
             }
             self.counts.frames_again += 1;
-            self.counts.octets_again += octets as u64;
-            self.queue[0].0 = first + octets;
+            self.counts.bytes_again += bytes as u64;
+            self.queue[0].0 = first + bytes;
         }
         loop {
-            let octets = (self.stream.len() - self.cut).min(LIMITS.frame_octets);
-            let waits = octets == 0 || octets < LIMITS.frame_octets && !flush;
-            if waits || !send(&self.stream, self.cut, octets, false) {
+            let bytes = (self.stream.len() - self.cut).min(LIMITS.frame_bytes);
+            let waits = bytes == 0 || bytes < LIMITS.frame_bytes && !flush;
+            if waits || !send(&self.stream, self.cut, bytes, false) {
                 return sent;
             }
             self.counts.frames += 1;
-            self.cut += octets;
+            self.cut += bytes;
         }
     }
 }
@@ -85,7 +85,7 @@ impl Reference {
 enum Step {
     Append(usize),
     Emit(usize, bool),
-    /// Distance from what was cut, octets, distance to the next.
+    /// Distance from what was cut, bytes, distance to the next.
     Nak(i64, Vec<(u32, u32)>),
 }
 
@@ -103,8 +103,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn sent(packet: &[u8], start: u64) -> Vec<Sent> {
     let frames = parse(packet).expect("in order").frames();
     let plain = |frame| match frame {
-        Ok(Frame::Data { sequence, octets, again }) => {
-            (sequence.wrapping_sub(start as u32) as usize, octets.to_vec(), again)
+        Ok(Frame::Data { sequence, bytes, again }) => {
+            (sequence.wrapping_sub(start as u32) as usize, bytes.to_vec(), again)
         }
         other => panic!("{other:?}"),
     };
@@ -124,32 +124,32 @@ proptest! {
             Reference { cut: stream.len(), stream, queue: Vec::new(), counts: Counts::default() };
         for (salt, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Append(octets) => {
-                    let new: Vec<u8> = (0..octets).map(|i| (i * 31 + salt * 7) as u8).collect();
-                    let fits = reference.stream.len() - reference.cut + octets <= 64;
+                Step::Append(bytes) => {
+                    let new: Vec<u8> = (0..bytes).map(|i| (i * 31 + salt * 7) as u8).collect();
+                    let fits = reference.stream.len() - reference.cut + bytes <= 64;
                     prop_assert_eq!(sender.append(&new), fits);
                     if fits { reference.stream.extend(new); }
                 }
                 Step::Emit(room, flush) => {
-                    let most = sender.wire_octets(flush);
-                    let mut packet = vec![0; PACKET_HEADER_OCTETS + room];
+                    let most = sender.wire_bytes(flush);
+                    let mut packet = vec![0; PACKET_HEADER_BYTES + room];
                     let mut writer = Writer::new(&mut packet).expect("room for the header");
                     sender.emit(&mut writer, flush);
-                    let octets = writer.finish(&[0; 12], 1) - PACKET_HEADER_OCTETS;
-                    prop_assert!(octets <= most);
+                    let bytes = writer.finish(&[0; 12], 1) - PACKET_HEADER_BYTES;
+                    prop_assert!(bytes <= most);
                     prop_assert!(room < most || sender.is_served(), "all the room there was");
                     prop_assert_eq!(sent(&packet, start), reference.emit(room, flush));
                 }
                 Step::Nak(at, ranges) => {
                     let mut list = NakList::default();
                     let mut first = reference.cut as i64 + at;
-                    for (octets, gap) in ranges {
+                    for (bytes, gap) in ranges {
                         let wire = (start as i64 + first) as u32;
-                        let fits = list.push(OctetRange { first: wire, octets });
+                        let fits = list.push(ByteRange { first: wire, bytes });
                         prop_assert!(fits);
-                        // What lies before the first octet of a stream was never sent, nor kept.
-                        reference.want(first, octets);
-                        first += i64::from(octets + gap);
+                        // What lies before the first byte of a stream was never sent, nor kept.
+                        reference.want(first, bytes);
+                        first += i64::from(bytes + gap);
                     }
                     sender.serve(list.ranges().iter().copied());
                 }
@@ -168,27 +168,27 @@ fn absurd_lists_are_counted_and_bounded() {
     assert!(sender.append(&[1; 64]));
     let mut packet = [0; 300];
     sender.emit(&mut Writer::new(&mut packet).expect("room"), true);
-    let all = OctetRange { first: 0, octets: 64 };
+    let all = ByteRange { first: 0, bytes: 64 };
     sender.serve([all, all, all]);
-    assert_eq!(sender.counts().nak_overflow, 2, "one ring of octets at most");
-    assert_eq!(sender.wire_octets(true), 64 + 7 * FRAME_HEADER_OCTETS);
+    assert_eq!(sender.counts().nak_overflow, 2, "one ring of bytes at most");
+    assert_eq!(sender.wire_bytes(true), 64 + 7 * FRAME_HEADER_BYTES);
     let mut sender = Sender::new(Limits::default());
     assert!(sender.append(&[1; 200]));
     sender.emit(&mut Writer::new(&mut [0; 300]).expect("room"), true);
     for _ in 0..10 {
-        sender.serve([OctetRange { first: 3, octets: 1 }; MAX_RANGES]);
+        sender.serve([ByteRange { first: 3, bytes: 1 }; MAX_RANGES]);
     }
     assert_eq!(sender.counts().nak_overflow, (10 * MAX_RANGES - MAX_QUEUED) as u64);
-    sender.serve([OctetRange { first: 199, octets: 2 }, OctetRange { first: u32::MAX, octets: 1 }]);
+    sender.serve([ByteRange { first: 199, bytes: 2 }, ByteRange { first: u32::MAX, bytes: 1 }]);
     assert_eq!((sender.counts().nak_unsent, sender.counts().nak_gone), (1, 1));
 }
 
 #[test]
 fn limits_say_what_is_wrong_with_them() {
     assert_eq!(Limits::default().fault(), None);
-    let fault = |frame_octets, ring_octets| Limits { frame_octets, ring_octets }.fault();
+    let fault = |frame_bytes, ring_bytes| Limits { frame_bytes, ring_bytes }.fault();
     assert_eq!(fault(1024, 2048), None);
-    for (frame_octets, ring_octets) in [(0, 64), (1025, 4096), (10, 63), (33, 64), (1, 1 << 31)] {
-        assert!(fault(frame_octets, ring_octets).is_some(), "{frame_octets} {ring_octets}");
+    for (frame_bytes, ring_bytes) in [(0, 64), (1025, 4096), (10, 63), (33, 64), (1, 1 << 31)] {
+        assert!(fault(frame_bytes, ring_bytes).is_some(), "{frame_bytes} {ring_bytes}");
     }
 }

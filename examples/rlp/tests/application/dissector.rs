@@ -94,7 +94,7 @@ fn packets_in_envelopes_are_ppp_with_a_good_check_sequence() {
          [[stage]]\nkind = 'PDSN_RX'\n",
     );
     let outcome = ran(&path, &traffic(&path), PACKETS);
-    let judged = judge(outcome.kept.iter().map(|(_, _, octets)| octets));
+    let judged = judge(outcome.kept.iter().map(|(_, _, bytes)| bytes));
     assert_eq!(judged.len() as u64, PACKETS);
     assert_sound_gre(&judged);
     assert!(judged.iter().all(|fields| fields[4] == GOOD), "the check sequence of each");
@@ -110,7 +110,7 @@ fn nothing_is_malformed_in_packets_of_one_size_and_in_what_the_reverse_path_send
     }
     const PACKETS: u64 = 5_000;
     let forward = path(
-        "source = { kind = 'a10', file = 'edge.pcapng', sessions = 8, octets = 338 }\n\
+        "source = { kind = 'a10', file = 'edge.pcapng', sessions = 8, bytes = 338 }\n\
          [[stage]]\nkind = 'PDSN_RX'\n",
     );
     let reverse = path(
@@ -119,7 +119,7 @@ fn nothing_is_malformed_in_packets_of_one_size_and_in_what_the_reverse_path_send
     );
     for path in [forward, reverse, example("rlp-reverse")] {
         let outcome = ran(&path, &traffic(&path), PACKETS);
-        let judged = judge(outcome.kept.iter().map(|(_, _, octets)| octets));
+        let judged = judge(outcome.kept.iter().map(|(_, _, bytes)| bytes));
         assert_eq!(judged.len() as u64, PACKETS);
         assert_sound_gre(&judged);
     }

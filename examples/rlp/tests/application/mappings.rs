@@ -14,28 +14,28 @@ const PACKETS: u64 = 20_000;
 /// What the sinks kept, by session, in order.
 fn by_session(kept: &Kept) -> BTreeMap<u32, Vec<Vec<u8>>> {
     let mut sessions: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
-    for (_, _, octets) in kept.iter() {
-        let access = frame::parse(octets).expect("a packet of the access side");
-        sessions.entry(access.session).or_default().push(octets.to_vec());
+    for (_, _, bytes) in kept.iter() {
+        let access = frame::parse(bytes).expect("a packet of the access side");
+        sessions.entry(access.session).or_default().push(bytes.to_vec());
     }
     sessions
 }
 
-/// The octets of each session in the first packets of the traffic, taken over and over: what the
+/// The bytes of each session in the first packets of the traffic, taken over and over: what the
 /// terminals are to be sent.
 fn streams(traffic: &Traffic, packets: u64) -> BTreeMap<u32, Vec<u8>> {
     let mut streams: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for position in 0..packets as usize {
-        let octets = traffic.frame(position % traffic.len());
-        if let Ok(envelope) = envelope::parse(octets) {
-            streams.entry(envelope.key).or_default().extend(&octets[envelope.payload]);
+        let bytes = traffic.frame(position % traffic.len());
+        if let Ok(envelope) = envelope::parse(bytes) {
+            streams.entry(envelope.key).or_default().extend(&bytes[envelope.payload]);
         }
     }
     streams
 }
 
 #[test]
-fn all_four_paths_give_the_same_octets_to_each_session() {
+fn all_four_paths_give_the_same_bytes_to_each_session() {
     let first = example("rlp-config1");
     let offered = traffic(&first);
     assert!(PACKETS > 2 * offered.len() as u64);
@@ -60,19 +60,19 @@ fn sessions_are_sent_what_the_packets_held_in_order_and_again_what_was_asked_for
     for (session, packets) in by_session(&outcome.kept) {
         let stream = &streams[&session];
         let mut next = 0;
-        for octets in &packets {
-            for one in frame::parse(octets).expect("checked").frames() {
-                let Ok(Frame::Data { sequence, octets, again: is_again }) = one else {
+        for bytes in &packets {
+            for one in frame::parse(bytes).expect("checked").frames() {
+                let Ok(Frame::Data { sequence, bytes, again: is_again }) = one else {
                     panic!("{one:?} to session {session}")
                 };
                 let first = sequence as usize;
-                assert_eq!(octets, &stream[first..first + octets.len()], "session {session}");
+                assert_eq!(bytes, &stream[first..first + bytes.len()], "session {session}");
                 if is_again {
                     again += 1;
-                    assert!(first + octets.len() <= next, "sent again before it was sent");
+                    assert!(first + bytes.len() <= next, "sent again before it was sent");
                 } else {
                     assert_eq!(first, next, "session {session}");
-                    next += octets.len();
+                    next += bytes.len();
                 }
             }
         }
@@ -83,7 +83,7 @@ fn sessions_are_sent_what_the_packets_held_in_order_and_again_what_was_asked_for
 }
 
 #[test]
-fn strands_that_serve_both_sides_look_at_the_other() {
+fn workers_that_serve_both_sides_look_at_the_other() {
     let path = example("rlp-config1");
     let outcome = ran(&path, &traffic(&path), 5_000);
     let bursts = 5_000 / u64::from(path.run.burst);

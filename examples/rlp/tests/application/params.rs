@@ -18,8 +18,8 @@ fn said(kind: &str, name: &str, value: Value) -> String {
 #[test]
 fn refusals_name_the_parameter_and_what_to_write() {
     let text = |value: &str| Value::Text(value.to_owned());
-    let rings = said("RLP", "ring_octets", Value::Integer(5_000));
-    assert!(rings.starts_with("ring_octets: ") && rings.contains("power of two"), "{rings}");
+    let rings = said("RLP", "ring_bytes", Value::Integer(5_000));
+    assert!(rings.starts_with("ring_bytes: ") && rings.contains("power of two"), "{rings}");
     for wrong in ["1,2,300", "0", "x", "1,,2", "1,1,1,1,1,1,1,1,1"] {
         let rounds = said("RLP", "nak_rounds", text(wrong));
         assert!(rounds.starts_with("nak_rounds: ") && rounds.contains("\"1,2,3\""), "{rounds}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the terminals: octets in order, holes asked for, in rounds, until they are given up.
+//! From the terminals: bytes in order, holes asked for, in rounds, until they are given up.
 
 use crate::rig::{access, counted, data, defaults, drops, example, frames, path, ran, traffic};
 use linerate_rlp::envelope;
@@ -7,35 +7,35 @@ use linerate_rlp::frame::{self, Frame};
 use linerate_stage_api::testing::{Kept, Outcome};
 use std::collections::BTreeMap;
 
-/// The octets that A10 packets carried to the serving node, by session; their numbers must follow
+/// The bytes that A10 packets carried to the serving node, by session; their numbers must follow
 /// each other.
 fn delivered(kept: &Kept) -> BTreeMap<u32, Vec<u8>> {
     let mut streams: BTreeMap<u32, (u32, Vec<u8>)> = BTreeMap::new();
-    for (_, _, octets) in kept.iter().filter(|(_, _, octets)| !frame::is_access(octets)) {
-        let packet = envelope::parse(octets).expect("a sound envelope");
+    for (_, _, bytes) in kept.iter().filter(|(_, _, bytes)| !frame::is_access(bytes)) {
+        let packet = envelope::parse(bytes).expect("a sound envelope");
         let (number, stream) = streams.entry(packet.key).or_default();
         assert_eq!(packet.sequence, *number, "session {}", packet.key);
         *number += 1;
-        stream.extend(&octets[packet.payload]);
+        stream.extend(&bytes[packet.payload]);
     }
     streams.into_iter().map(|(key, (_, stream))| (key, stream)).collect()
 }
 
-/// The lists that ask terminals: session, and first octet and octets of each range.
+/// The lists that ask terminals: session, and first byte and bytes of each range.
 fn asked(kept: &Kept) -> Vec<(u32, Vec<(u32, u32)>)> {
-    let lists = kept.iter().filter(|(_, _, octets)| frame::is_access(octets));
-    let read = |octets: &[u8]| {
-        let list = frame::parse(octets).expect("a sound packet");
+    let lists = kept.iter().filter(|(_, _, bytes)| frame::is_access(bytes));
+    let read = |bytes: &[u8]| {
+        let list = frame::parse(bytes).expect("a sound packet");
         let mut all = list.frames();
         let Some(Ok(Frame::Nak(ranges))) = all.next() else { panic!("it asks for something") };
         assert!(all.next().is_none());
-        (list.session, ranges.iter().map(|range| (range.first, range.octets)).collect())
+        (list.session, ranges.iter().map(|range| (range.first, range.bytes)).collect())
     };
-    lists.map(|(_, _, octets)| read(octets)).collect()
+    lists.map(|(_, _, bytes)| read(bytes)).collect()
 }
 
 #[test]
-fn the_example_brings_every_octet_in_order_whatever_the_mapping() {
+fn the_example_brings_every_byte_in_order_whatever_the_mapping() {
     const PACKETS: u64 = 20_000;
     let mut path = example("rlp-reverse");
     let offered = traffic(&path);
@@ -43,8 +43,8 @@ fn the_example_brings_every_octet_in_order_whatever_the_mapping() {
     for position in 0..PACKETS as usize {
         let packet = frame::parse(offered.frame(position % offered.len())).expect("sound");
         for one in packet.frames() {
-            let Ok(Frame::Data { octets, .. }) = one else { panic!("data only") };
-            expected.entry(packet.session).or_default().extend(octets);
+            let Ok(Frame::Data { bytes, .. }) = one else { panic!("data only") };
+            expected.entry(packet.session).or_default().extend(bytes);
         }
     }
     for (replicas, ends) in [(1, ["ATIF_RX", "PDSN_TX"]), (2, ["ATIF_RXTX", "PDSN_RXTX"])] {
@@ -70,12 +70,12 @@ fn reverse(rlp: &str, given: &[Vec<u8>]) -> Outcome {
     ran(&path, &frames(&path, given), given.len() as u64)
 }
 
-/// A hundred octets from number `hundreds * 100` on.
+/// A hundred bytes from number `hundreds * 100` on.
 fn hundred(hundreds: u32) -> Vec<u8> {
     data(1, hundreds * 100, &[hundreds as u8; 100])
 }
 
-fn octets_of(hundreds: &[u8]) -> Vec<u8> {
+fn bytes_of(hundreds: &[u8]) -> Vec<u8> {
     hundreds.iter().flat_map(|value| [*value; 100]).collect()
 }
 
@@ -84,7 +84,7 @@ fn a_hole_is_asked_for_at_once_and_filled() {
     let given = [hundred(0), hundred(2), hundred(3), hundred(1), hundred(4)];
     let outcome = reverse("", &given);
     assert_eq!(drops(&outcome), BTreeMap::new());
-    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 1, 2, 3, 4]));
+    assert_eq!(delivered(&outcome.kept)[&1], bytes_of(&[0, 1, 2, 3, 4]));
     assert_eq!(asked(&outcome.kept), [(1, vec![(100, 100)])]);
     assert_eq!((counted(&outcome, "holes"), counted(&outcome, "aborts")), (1, 0));
 }
@@ -96,8 +96,8 @@ fn rounds_run_on_packets_and_the_last_one_gives_up() {
     given.push(hundred(1));
     let outcome = reverse("nak_rounds = '1,1'\nround_packets = 4", &given);
     assert_eq!(asked(&outcome.kept), [(1, vec![(100, 100)]), (1, vec![(100, 100)])]);
-    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
-    assert_eq!((counted(&outcome, "aborts"), counted(&outcome, "octets_aborted")), (1, 100));
+    assert_eq!(delivered(&outcome.kept)[&1], bytes_of(&[0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
+    assert_eq!((counted(&outcome, "aborts"), counted(&outcome, "bytes_aborted")), (1, 100));
     let late: Vec<_> = drops(&outcome).into_iter().collect();
     assert_eq!(late.len(), 1);
     assert!(["late", "duplicate"].contains(&late[0].0.1.as_str()), "{late:?}");
@@ -108,7 +108,7 @@ fn frames_that_come_twice_are_dropped() {
     let outcome = reverse("", &[hundred(0), hundred(0), hundred(1)]);
     let found: Vec<_> = drops(&outcome).into_iter().collect();
     assert_eq!(found, [(("RLP".to_owned(), "duplicate".to_owned()), 1)]);
-    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 1]));
+    assert_eq!(delivered(&outcome.kept)[&1], bytes_of(&[0, 1]));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn frames_far_from_all_others_are_dropped() {
     let outcome = reverse("", &[hundred(0), hundred(20_000_000), hundred(1)]);
     let found: Vec<_> = drops(&outcome).into_iter().collect();
     assert_eq!(found, [(("RLP".to_owned(), "jump".to_owned()), 1)]);
-    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 1]));
+    assert_eq!(delivered(&outcome.kept)[&1], bytes_of(&[0, 1]));
 }
 
 #[test]
@@ -124,20 +124,20 @@ fn an_idle_frame_tells_of_a_lost_end() {
     let idle = access(1, |writer| assert!(writer.idle(200)));
     let outcome = reverse("", &[hundred(0), idle, hundred(1)]);
     assert_eq!(asked(&outcome.kept), [(1, vec![(100, 100)])]);
-    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 1]));
+    assert_eq!(delivered(&outcome.kept)[&1], bytes_of(&[0, 1]));
 }
 
 #[test]
 fn a_packet_of_the_bearer_is_no_longer_than_asked_for() {
-    // A hole in front of 900 octets: once it is filled, they go out 150 at a time.
+    // A hole in front of 900 bytes: once it is filled, they go out 150 at a time.
     let mut given: Vec<_> = (1..10).map(hundred).collect();
     given.push(hundred(0));
     given.extend((10..16).map(hundred));
-    let outcome = reverse("bearer_octets = 150", &given);
-    let lengths = outcome.kept.iter().filter(|(_, _, octets)| !frame::is_access(octets));
-    let longest = lengths.map(|(_, _, octets)| octets.len()).max();
-    assert_eq!(longest, Some(envelope::HEADER_OCTETS + 150));
+    let outcome = reverse("bearer_bytes = 150", &given);
+    let lengths = outcome.kept.iter().filter(|(_, _, bytes)| !frame::is_access(bytes));
+    let longest = lengths.map(|(_, _, bytes)| bytes.len()).max();
+    assert_eq!(longest, Some(envelope::HEADER_BYTES + 150));
     let stream = &delivered(&outcome.kept)[&1];
-    assert_eq!(*stream, octets_of(&(0..16).collect::<Vec<_>>())[..stream.len()]);
+    assert_eq!(*stream, bytes_of(&(0..16).collect::<Vec<_>>())[..stream.len()]);
     assert_eq!(stream.len(), 7 * 150);
 }

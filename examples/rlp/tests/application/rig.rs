@@ -2,8 +2,8 @@
 //! Paths of the application, run on one processor, and what came of their packets.
 
 use linerate_rlp::app::{EXTENSION, KINDS};
-use linerate_rlp::envelope::{self, Ends, HEADER_OCTETS};
-use linerate_rlp::frame::{NakList, OctetRange, Writer};
+use linerate_rlp::envelope::{self, Ends, HEADER_BYTES};
+use linerate_rlp::frame::{ByteRange, NakList, Writer};
 use linerate_stage_api::params::Params;
 use linerate_stage_api::source::{Traffic, TrafficBuilder};
 use linerate_stage_api::spec::ParamSpec;
@@ -50,11 +50,11 @@ pub(crate) fn frames(path: &Path, frames: &[Vec<u8>]) -> Traffic {
     builder.finish().expect("there are frames")
 }
 
-/// Offers so many packets; checks that none is lost or made up, and its octets neither.
+/// Offers so many packets; checks that none is lost or made up, and its bytes neither.
 pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     let mut options = path.run;
     options.length = RunLength::Packets(packets);
-    let cpus = vec![0; path.mapping.strands()];
+    let cpus = vec![0; path.mapping.workers()];
     let job =
         Job { options, oversubscribe: true, audit: true, ..Job::new(path, KINDS, traffic, &cpus) };
     let watch = Watch::unattended();
@@ -63,7 +63,7 @@ pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     assert!(report.is_conserved());
     assert!(report.rings.iter().all(|ring| ring.held == 0));
     // At a sink every packet ends.
-    let stages = report.strands.iter().flat_map(|strand| &strand.stages);
+    let stages = report.workers.iter().flat_map(|worker| &worker.stages);
     let stages = stages.filter(|stage| stage.name != "sink");
     let gone: Tally = stages
         .map(|stage| stage.ledger.consumed + stage.ledger.drops.values().copied().sum())
@@ -85,7 +85,7 @@ pub(crate) fn defaults(kind: &str) -> Params {
 /// Packets dropped, by stage and cause.
 pub(crate) fn drops(outcome: &Outcome) -> BTreeMap<(String, String), u64> {
     let mut drops = BTreeMap::new();
-    for stage in outcome.report.strands.iter().flat_map(|strand| &strand.stages) {
+    for stage in outcome.report.workers.iter().flat_map(|worker| &worker.stages) {
         for (cause, packets) in stage.drops.iter().filter(|(_, packets)| **packets > 0) {
             *drops.entry((stage.name.clone(), cause.clone())).or_default() += packets;
         }
@@ -95,16 +95,16 @@ pub(crate) fn drops(outcome: &Outcome) -> BTreeMap<(String, String), u64> {
 
 /// What the stages counted themselves, over all replicas.
 pub(crate) fn counted(outcome: &Outcome, name: &str) -> u64 {
-    let stages = outcome.report.strands.iter().flat_map(|strand| &strand.stages);
+    let stages = outcome.report.workers.iter().flat_map(|worker| &worker.stages);
     stages.filter_map(|stage| stage.counts.get(name)).sum()
 }
 
 /// An A10 packet as a serving node would send it.
-pub(crate) fn a10(key: u32, sequence: u32, octets: &[u8]) -> Vec<u8> {
+pub(crate) fn a10(key: u32, sequence: u32, bytes: &[u8]) -> Vec<u8> {
     let ends = Ends { ethernet: [2; 12], ipv4: [192, 0, 2, 1, 192, 0, 2, 2] };
-    let mut header = [0; HEADER_OCTETS];
-    assert!(envelope::write_header(&mut header, &ends, key, sequence, octets.len()));
-    [&header, octets].concat()
+    let mut header = [0; HEADER_BYTES];
+    assert!(envelope::write_header(&mut header, &ends, key, sequence, bytes.len()));
+    [&header, bytes].concat()
 }
 
 /// A packet of the access side with what `write` puts into it.
@@ -112,19 +112,19 @@ pub(crate) fn access(key: u32, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut packet = vec![0; 2_000];
     let mut writer = Writer::new(&mut packet).expect("room for the header");
     write(&mut writer);
-    let octets = writer.finish(&[2; 12], key);
-    packet.truncate(octets.max(60));
+    let bytes = writer.finish(&[2; 12], key);
+    packet.truncate(bytes.max(60));
     packet
 }
 
-/// A NAK list with these ranges: first octet, octets.
+/// A NAK list with these ranges: first byte, bytes.
 pub(crate) fn nak(key: u32, ranges: &[(u32, u32)]) -> Vec<u8> {
     let mut list = NakList::default();
-    ranges.iter().for_each(|&(first, octets)| assert!(list.push(OctetRange { first, octets })));
+    ranges.iter().for_each(|&(first, bytes)| assert!(list.push(ByteRange { first, bytes })));
     access(key, |writer| assert!(writer.nak(&list)))
 }
 
 /// A frame of data of a terminal.
-pub(crate) fn data(key: u32, sequence: u32, octets: &[u8]) -> Vec<u8> {
-    access(key, |writer| assert!(writer.data(sequence, [octets, &[]], false)))
+pub(crate) fn data(key: u32, sequence: u32, bytes: &[u8]) -> Vec<u8> {
+    access(key, |writer| assert!(writer.data(sequence, [bytes, &[]], false)))
 }

@@ -15,21 +15,21 @@ fn with(keys: &str) -> Path {
     ))
 }
 
-/// The octets of each session in one pass.
+/// The bytes of each session in one pass.
 fn streams(traffic: &Traffic) -> BTreeMap<u32, Vec<u8>> {
     let mut streams: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for index in 0..traffic.len() {
-        let octets = traffic.frame(index);
-        if let Ok(packet) = envelope::parse(octets) {
-            streams.entry(packet.key).or_default().extend(&octets[packet.payload]);
+        let bytes = traffic.frame(index);
+        if let Ok(packet) = envelope::parse(bytes) {
+            streams.entry(packet.key).or_default().extend(&bytes[packet.payload]);
             continue;
         }
-        let packet = frame::parse(octets).expect("a packet of the access side");
+        let packet = frame::parse(bytes).expect("a packet of the access side");
         for one in packet.frames() {
-            if let Frame::Data { sequence, octets, .. } = one.expect("a sound frame") {
+            if let Frame::Data { sequence, bytes, .. } = one.expect("a sound frame") {
                 let stream = streams.entry(packet.session).or_default();
                 assert_eq!(stream.len(), sequence as usize);
-                stream.extend(octets);
+                stream.extend(bytes);
             }
         }
     }
@@ -40,22 +40,22 @@ fn streams(traffic: &Traffic) -> BTreeMap<u32, Vec<u8>> {
 fn packets(streams: &BTreeMap<u32, Vec<u8>>) -> BTreeMap<Vec<u8>, u64> {
     let mut packets = BTreeMap::new();
     for stream in streams.values() {
-        for framed in stream.split(|octet| *octet == ppp::FLAG).filter(|f| !f.is_empty()) {
-            let mut octets = Vec::new();
+        for framed in stream.split(|byte| *byte == ppp::FLAG).filter(|f| !f.is_empty()) {
+            let mut bytes = Vec::new();
             let mut escaped = false;
-            for octet in framed {
-                match (escaped, *octet) {
+            for byte in framed {
+                match (escaped, *byte) {
                     (false, 0x7d) => escaped = true,
-                    (was, octet) => {
-                        octets.push(if was { octet ^ 0x20 } else { octet });
+                    (was, byte) => {
+                        bytes.push(if was { byte ^ 0x20 } else { byte });
                         escaped = false;
                     }
                 }
             }
-            let sum = octets.split_off(octets.len() - 2);
-            assert_eq!(ppp::check_sequence(octets.iter().copied()).to_le_bytes(), sum[..]);
-            assert_eq!(octets[..2], [0xff, 0x03]);
-            *packets.entry(octets[4..].to_vec()).or_default() += 1;
+            let sum = bytes.split_off(bytes.len() - 2);
+            assert_eq!(ppp::check_sequence(bytes.iter().copied()).to_le_bytes(), sum[..]);
+            assert_eq!(bytes[..2], [0xff, 0x03]);
+            *packets.entry(bytes[4..].to_vec()).or_default() += 1;
         }
     }
     packets
@@ -68,12 +68,12 @@ fn captured() -> BTreeMap<Vec<u8>, u64> {
     for index in 0..capture.len() {
         let frame = capture.frame(index);
         let length = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
-        let octets = match (frame[12], frame[13]) {
+        let bytes = match (frame[12], frame[13]) {
             (0x08, 0x00) => length(16),
             (0x86, 0xdd) => length(18) + 40,
             _ => continue,
         };
-        *packets.entry(frame[14..14 + octets].to_vec()).or_default() += 1;
+        *packets.entry(frame[14..14 + bytes].to_vec()).or_default() += 1;
     }
     packets
 }
@@ -81,7 +81,7 @@ fn captured() -> BTreeMap<Vec<u8>, u64> {
 #[test]
 fn the_streams_hold_the_packets_of_the_capture_either_way_and_in_any_size() {
     let captured = captured();
-    for keys in ["octets = 338", "octets = 100", "sessions = 5", "octets = 1400"] {
+    for keys in ["bytes = 338", "bytes = 100", "sessions = 5", "bytes = 1400"] {
         for direction in ["forward", "reverse"] {
             let path = with(&format!("direction = '{direction}', {keys}"));
             let offered = traffic(&path);
@@ -94,7 +94,7 @@ fn the_streams_hold_the_packets_of_the_capture_either_way_and_in_any_size() {
 #[test]
 fn frames_have_the_size_asked_for_and_naks_their_share() {
     for (direction, naks) in [("forward", 0.0), ("forward", 0.05), ("reverse", 0.0)] {
-        let keys = format!("direction = '{direction}', naks = {naks}, octets = 338, sessions = 64");
+        let keys = format!("direction = '{direction}', naks = {naks}, bytes = 338, sessions = 64");
         let offered = traffic(&with(&keys));
         let lengths: BTreeSet<usize> = (0..offered.len()).map(|i| offered.frame(i).len()).collect();
         assert_eq!(lengths, [338].into(), "{keys}");
@@ -117,7 +117,7 @@ fn a_frame_for_each_packet_when_no_size_is_asked_for() {
 
 #[test]
 fn what_does_not_fit_a_buffer_is_left_out_and_counted() {
-    let short = traffic(&with("buffer_octets = 600"));
+    let short = traffic(&with("buffer_bytes = 600"));
     let left_out = short.rejected()["too_long"];
     assert!(left_out > 100);
     assert_eq!(short.len() as u64 + left_out, captured().values().sum::<u64>());
@@ -125,7 +125,7 @@ fn what_does_not_fit_a_buffer_is_left_out_and_counted() {
 
 #[test]
 fn keys_follow_the_first_and_sessions_suit_replicas() {
-    let path = with("sessions = 64, first_key = 1000, octets = 338");
+    let path = with("sessions = 64, first_key = 1000, bytes = 338");
     let offered = traffic(&path);
     let keys: Vec<u32> = streams(&offered).into_keys().collect();
     assert_eq!(keys, (1000..1064).collect::<Vec<_>>());
@@ -139,7 +139,7 @@ fn keys_follow_the_first_and_sessions_suit_replicas() {
 
 #[test]
 fn the_seed_alone_says_where_lists_stand() {
-    let keys = |seed: u32| format!("naks = 0.02, octets = 338, seed = {seed}");
+    let keys = |seed: u32| format!("naks = 0.02, bytes = 338, seed = {seed}");
     let all = |seed| {
         let offered = traffic(&with(&keys(seed)));
         (0..offered.len()).map(|i| offered.frame(i).to_vec()).collect::<Vec<_>>()
@@ -158,10 +158,10 @@ fn refusal(keys: &str) -> String {
 #[test]
 fn keys_that_make_no_sense_are_refused_with_what_to_write() {
     let cases = [
-        ("octets = 59", "'octets' is 59; it must be from 60 to 65407"),
+        ("bytes = 59", "'bytes' is 59; it must be from 60 to 65407"),
         (
-            "octets = 3000",
-            "frames of 3000 octets do not fit buffer_octets = 2048; raise buffer_octets (at most \
+            "bytes = 3000",
+            "frames of 3000 bytes do not fit buffer_bytes = 2048; raise buffer_bytes (at most \
              65407) or make them shorter",
         ),
         ("sessions = 0", "'sessions' is 0; it must be from 1 to 65536"),

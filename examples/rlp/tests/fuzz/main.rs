@@ -9,10 +9,10 @@ use target::Target;
 
 const CORPUS: &str = include_str!("../../fuzz/corpus.txt");
 
-/// The octets of a text of pairs of hexadecimal digits.
-fn octets(text: &str) -> Vec<u8> {
+/// The bytes of a text of pairs of hexadecimal digits.
+fn bytes(text: &str) -> Vec<u8> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    assert!(rest.is_empty(), "half an octet");
+    assert!(rest.is_empty(), "half a byte");
     let digit = |digit: u8| char::from(digit).to_digit(16).expect("a digit") as u8;
     pairs.iter().map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
@@ -23,10 +23,10 @@ fn the_corpus_does_what_it_did() {
     for line in CORPUS.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split(' ').collect();
         let [name, bits, text] = words[..] else {
-            panic!("`{line}` is not a target, what happens, and octets");
+            panic!("`{line}` is not a target, what happens, and bytes");
         };
         let at = Target::ALL.iter().position(|target| target.name() == name).expect("a target");
-        let happens = Target::ALL[at].run(&octets(text));
+        let happens = Target::ALL[at].run(&bytes(text));
         assert_eq!(format!("{happens:x}"), bits, "{name} {text}");
         lines[at] += 1;
     }
@@ -37,10 +37,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn any_octets_are_taken(
-        octets in prop::collection::vec(any::<u8>(), 0..400), which in 0..3_usize,
+    fn any_bytes_are_taken(
+        bytes in prop::collection::vec(any::<u8>(), 0..400), which in 0..3_usize,
     ) {
-        // Most random octets are refused at once; the bench changes what is not.
-        prop_assert_ne!(Target::ALL[which].run(&octets) == u32::MAX, true);
+        // Most random bytes are refused at once; the bench changes what is not.
+        prop_assert_ne!(Target::ALL[which].run(&bytes) == u32::MAX, true);
     }
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is fuzzed: the two parsers on any octets, and a session on any script.
+//! What is fuzzed: the two parsers on any bytes, and a session on any script.
 //!
 //! A run says what happened in bits, one per thing that can happen. Whatever must hold is asserted
 //! here, so that a fault ends in a panic.
 
 use linerate_rlp::envelope;
-use linerate_rlp::frame::{self, Frame, MAX_RANGES, OctetRange, PACKET_HEADER_OCTETS};
+use linerate_rlp::frame::{self, ByteRange, Frame, MAX_RANGES, PACKET_HEADER_BYTES};
 use linerate_rlp::peer::{Peer, Speech};
 use linerate_rlp::receiver::{self, Refusal, Rounds, Taken};
 use linerate_rlp::sender;
 use linerate_rlp::window::Window;
 
-/// What runs on the octets.
+/// What runs on the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A packet of the bearer.
@@ -30,38 +30,38 @@ impl Target {
     }
 
     /// Runs it; bit `i` of the result says that thing `i` happened.
-    pub(crate) fn run(self, octets: &[u8]) -> u32 {
+    pub(crate) fn run(self, bytes: &[u8]) -> u32 {
         match self {
-            Self::Envelope => run_envelope(octets),
-            Self::Access => run_access(octets),
-            Self::Session => Script::new(octets).run(),
+            Self::Envelope => run_envelope(bytes),
+            Self::Access => run_access(bytes),
+            Self::Session => Script::new(bytes).run(),
         }
     }
 }
 
-/// Bits 0 to 7: faults. 8: in order; 9: no octets of the stream; 10: options; 11: padding.
-fn run_envelope(octets: &[u8]) -> u32 {
-    match envelope::parse(octets) {
+/// Bits 0 to 7: faults. 8: in order; 9: no bytes of the stream; 10: options; 11: padding.
+fn run_envelope(bytes: &[u8]) -> u32 {
+    match envelope::parse(bytes) {
         Err(fault) => 1 << fault.index(),
         Ok(found) => {
-            let header_end = 14 + usize::from(octets[14] & 0x0f) * 4;
+            let header_end = 14 + usize::from(bytes[14] & 0x0f) * 4;
             assert_eq!(found.payload.start, header_end + 12);
-            let total = usize::from(octets[16]) << 8 | usize::from(octets[17]);
+            let total = usize::from(bytes[16]) << 8 | usize::from(bytes[17]);
             assert_eq!(found.payload.end, 14 + total);
-            let payload = &octets[found.payload];
-            assert_eq!((octets[23], &octets[header_end..][..4]), (47, &[0x30, 0, 0x88, 0x81][..]));
+            let payload = &bytes[found.payload];
+            assert_eq!((bytes[23], &bytes[header_end..][..4]), (47, &[0x30, 0, 0x88, 0x81][..]));
             1 << 8
                 | u32::from(payload.is_empty()) << 9
                 | u32::from(header_end > 34) << 10
-                | u32::from(octets.len() > 14 + total) << 11
+                | u32::from(bytes.len() > 14 + total) << 11
         }
     }
 }
 
 /// Bits 0 to 6: faults of the header; 7: in order. 8 to 11: kinds of frames; 12: a full list; 13:
 /// more than 8 frames; 16 to 22: the fault that ended the frames.
-fn run_access(octets: &[u8]) -> u32 {
-    let access = match frame::parse(octets) {
+fn run_access(bytes: &[u8]) -> u32 {
+    let access = match frame::parse(bytes) {
         Err(fault) => return 1 << fault.index(),
         Ok(access) => access,
     };
@@ -69,8 +69,8 @@ fn run_access(octets: &[u8]) -> u32 {
     for frame in access.frames() {
         count += 1;
         bits |= match frame {
-            Ok(Frame::Data { octets, again, .. }) => {
-                assert!((1..=frame::MAX_FRAME_OCTETS).contains(&octets.len()));
+            Ok(Frame::Data { bytes, again, .. }) => {
+                assert!((1..=frame::MAX_FRAME_BYTES).contains(&bytes.len()));
                 1 << (8 + u32::from(again))
             }
             Ok(Frame::Idle { .. }) => 1 << 10,
@@ -86,31 +86,31 @@ fn run_access(octets: &[u8]) -> u32 {
     bits | u32::from(count > 8) << 13
 }
 
-const RING_OCTETS: usize = 256;
-const FRAME_OCTETS: usize = 16;
+const RING_BYTES: usize = 256;
+const FRAME_BYTES: usize = 16;
 
-/// A session and the octets that tell it what to do.
+/// A session and the bytes that tell it what to do.
 struct Script<'s> {
     rest: &'s [u8],
     peer: Peer,
     window: Window,
     number: u32,
     now: u64,
-    /// Octets taken and given up.
+    /// Bytes taken and given up.
     position: u64,
     bits: u32,
 }
 
 impl<'s> Script<'s> {
     fn new(rest: &'s [u8]) -> Self {
-        let sends = sender::Limits { frame_octets: FRAME_OCTETS, ring_octets: RING_OCTETS };
+        let sends = sender::Limits { frame_bytes: FRAME_BYTES, ring_bytes: RING_BYTES };
         let rounds = Rounds::new(&[1, 2]).expect("two rounds");
-        let receives = receiver::Limits { ring_octets: RING_OCTETS, rounds, timer_ticks: 4 };
+        let receives = receiver::Limits { ring_bytes: RING_BYTES, rounds, timer_ticks: 4 };
         let peer = Peer::new(1, sends, receives);
         Self { rest, peer, window: Window::default(), number: 0, now: 0, position: 0, bits: 0 }
     }
 
-    fn octet(&mut self) -> u8 {
+    fn byte(&mut self) -> u8 {
         let (first, rest) = self.rest.split_first().unwrap_or((&0, &[]));
         self.rest = rest;
         *first
@@ -118,7 +118,7 @@ impl<'s> Script<'s> {
 
     /// A distance that is mostly small.
     fn distance(&mut self) -> u32 {
-        let [high, low] = [self.octet(), self.octet()].map(u32::from);
+        let [high, low] = [self.byte(), self.byte()].map(u32::from);
         // Signed, in 16 bits; the largest are made larger still.
         let near = (high << 8 | low) as u16;
         let far = near.cast_signed();
@@ -126,8 +126,8 @@ impl<'s> Script<'s> {
     }
 
     fn slice(&mut self) -> &'s [u8] {
-        let octets = usize::from(self.octet()).min(self.rest.len());
-        let (slice, rest) = self.rest.split_at(octets);
+        let bytes = usize::from(self.byte()).min(self.rest.len());
+        let (slice, rest) = self.rest.split_at(bytes);
         self.rest = rest;
         slice
     }
@@ -140,27 +140,27 @@ impl<'s> Script<'s> {
     /// 12: of the window; 13: sent again; 14: not appended; 15: a frame with a fault; 16: a NAK.
     fn run(mut self) -> u32 {
         while !self.rest.is_empty() {
-            match self.octet() % 8 {
+            match self.byte() % 8 {
                 0 => self.hear(),
                 1 => {
                     let wire = (self.position as u32).wrapping_add(self.distance());
-                    let octets = self.slice();
-                    let _ = self.peer.receiver.receive(wire, octets);
+                    let bytes = self.slice();
+                    let _ = self.peer.receiver.receive(wire, bytes);
                 }
                 2 => {
-                    self.now += u64::from(self.octet());
+                    self.now += u64::from(self.byte());
                     self.peer.receiver.tick(self.now);
                 }
                 3 => self.take(),
                 4 => self.speak(),
                 5 => {
                     let first = self.peer.sender.next().wrapping_add(self.distance());
-                    let octets = self.octet().max(1).into();
-                    self.peer.sender.serve([OctetRange { first, octets }]);
+                    let bytes = self.byte().max(1).into();
+                    self.peer.sender.serve([ByteRange { first, bytes }]);
                 }
                 6 => {
-                    let octets = self.slice();
-                    let fits = self.peer.sender.append(octets);
+                    let bytes = self.slice();
+                    let fits = self.peer.sender.append(bytes);
                     self.happened(14, !fits);
                 }
                 _ => {
@@ -170,20 +170,20 @@ impl<'s> Script<'s> {
                     }
                 }
             }
-            assert!(self.peer.sender.pending() <= RING_OCTETS);
-            assert!(self.peer.receiver.ready() <= RING_OCTETS);
+            assert!(self.peer.sender.pending() <= RING_BYTES);
+            assert!(self.peer.receiver.ready() <= RING_BYTES);
         }
         self.take();
         self.judge()
     }
 
     fn hear(&mut self) {
-        let count = self.octet();
+        let count = self.byte();
         let body = self.slice();
-        let mut packet = [0; PACKET_HEADER_OCTETS + u8::MAX as usize];
+        let mut packet = [0; PACKET_HEADER_BYTES + u8::MAX as usize];
         packet[12..16].copy_from_slice(&[0x88, 0xb5, 1, count]);
         packet[17] = body.len() as u8;
-        packet[PACKET_HEADER_OCTETS..][..body.len()].copy_from_slice(body);
+        packet[PACKET_HEADER_BYTES..][..body.len()].copy_from_slice(body);
         let access = frame::parse(&packet).expect("the header is in order");
         let result = self.peer.hear(&access);
         self.happened(15, result.is_err());
@@ -193,14 +193,14 @@ impl<'s> Script<'s> {
         let mut out = [0; 100];
         loop {
             match self.peer.receiver.take(&mut out) {
-                Taken::Octets(octets) => {
-                    assert!((1..=out.len()).contains(&octets));
-                    self.position += octets as u64;
+                Taken::Bytes(bytes) => {
+                    assert!((1..=out.len()).contains(&bytes));
+                    self.position += bytes as u64;
                     self.happened(9, true);
                 }
-                Taken::Aborted { first, octets } => {
-                    assert!(first == self.position && octets > 0, "in its place, and not empty");
-                    self.position += octets;
+                Taken::Aborted { first, bytes } => {
+                    assert!(first == self.position && bytes > 0, "in its place, and not empty");
+                    self.position += bytes;
                 }
                 Taken::Nothing => return,
             }
@@ -208,16 +208,16 @@ impl<'s> Script<'s> {
     }
 
     fn speak(&mut self) {
-        let how = self.octet();
-        let room = PACKET_HEADER_OCTETS + 4 * usize::from(self.octet());
-        let mut packet = [0; PACKET_HEADER_OCTETS + 4 * u8::MAX as usize];
+        let how = self.byte();
+        let room = PACKET_HEADER_BYTES + 4 * usize::from(self.byte());
+        let mut packet = [0; PACKET_HEADER_BYTES + 4 * u8::MAX as usize];
         let how = Speech { flush: how & 1 != 0, idle: how & 2 != 0, ..Speech::default() };
         let again = self.peer.sender.counts().frames_again;
-        let Some(octets) = self.peer.speak(self.now, &mut packet[..room], &how) else {
+        let Some(bytes) = self.peer.speak(self.now, &mut packet[..room], &how) else {
             return;
         };
         self.happened(13, self.peer.sender.counts().frames_again > again);
-        let access = frame::parse(&packet[..octets]).expect("what is written is in order");
+        let access = frame::parse(&packet[..bytes]).expect("what is written is in order");
         for frame in access.frames() {
             let frame = frame.expect("what is written is in order");
             self.happened(16, matches!(frame, Frame::Nak(_)));
@@ -233,7 +233,7 @@ impl<'s> Script<'s> {
         }
         assert_eq!(Refusal::Jump as usize + 1, receives.refused.len());
         self.happened(8, receives.aborts > 0);
-        assert!(self.position >= receives.aborted_octets || !self.peer.receiver.is_settled());
+        assert!(self.position >= receives.aborted_bytes || !self.peer.receiver.is_settled());
         self.bits
     }
 }

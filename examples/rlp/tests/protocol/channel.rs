@@ -2,7 +2,7 @@
 //! The link: what goes in comes out as often, as late and as whole as its weather says.
 
 use linerate_rlp::channel::{Burst, Channel, Loss, Weather};
-use linerate_rlp::frame::{Frame, NakList, OctetRange, Writer, parse};
+use linerate_rlp::frame::{ByteRange, Frame, NakList, Writer, parse};
 
 const FRAMES: u32 = 40_000;
 
@@ -91,8 +91,8 @@ fn the_frames_of_a_packet_travel_apart_and_equal_seeds_are_equal() {
     let mut packet = vec![0; 300];
     let mut writer = Writer::new(&mut packet).expect("room");
     let mut list = NakList::default();
-    assert!(list.push(OctetRange { first: 9, octets: 8 }));
-    assert!(writer.data(1, [b"some ", b"octets"], true) && writer.nak(&list) && writer.idle(4));
+    assert!(list.push(ByteRange { first: 9, bytes: 8 }));
+    assert!(writer.data(1, [b"some ", b"bytes"], true) && writer.nak(&list) && writer.idle(4));
     writer.finish(&[7; 12], 5);
     let mut both = [1, 1].map(|seed| {
         let loss = Loss::Independent(0.5);
@@ -107,7 +107,7 @@ fn the_frames_of_a_packet_travel_apart_and_equal_seeds_are_equal() {
     out.sort();
     out.dedup();
     let kinds = |packet: &Vec<u8>| match parse(packet).expect("in order").frames().next() {
-        Some(Ok(Frame::Data { sequence: 1, octets: b"some octets", again: true })) => 1,
+        Some(Ok(Frame::Data { sequence: 1, bytes: b"some bytes", again: true })) => 1,
         Some(Ok(Frame::Nak(ranges))) if ranges.iter().eq(list.ranges().iter().copied()) => 2,
         Some(Ok(Frame::Idle { sequence: 4 })) => 3,
         other => panic!("{other:?}"),

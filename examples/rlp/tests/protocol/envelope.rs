@@ -2,14 +2,14 @@
 //! Packets of the bearer, judged by etherparse where it can.
 
 use etherparse::Ipv4HeaderSlice;
-use linerate_rlp::envelope::{Ends, Envelope, Fault, HEADER_OCTETS, parse, write_header};
+use linerate_rlp::envelope::{Ends, Envelope, Fault, HEADER_BYTES, parse, write_header};
 use proptest::prelude::*;
 
 const ENDS: Ends =
     Ends { ethernet: [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2], ipv4: [192, 0, 2, 1, 198, 51, 100, 7] };
 
 fn packet(key: u32, sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let mut header = [0xa5; HEADER_OCTETS];
+    let mut header = [0xa5; HEADER_BYTES];
     assert!(write_header(&mut header, &ENDS, key, sequence, payload.len()));
     [&header, payload].concat()
 }
@@ -18,9 +18,9 @@ fn packet(key: u32, sequence: u32, payload: &[u8]) -> Vec<u8> {
 fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut packet = packet(7, 8, &[9; 30]);
     change(&mut packet);
-    let octets = usize::from(packet.get(14).unwrap_or(&0) & 0x0f) * 4;
-    if let Some(header) = packet.get_mut(14..14 + octets)
-        && octets >= 20
+    let bytes = usize::from(packet.get(14).unwrap_or(&0) & 0x0f) * 4;
+    if let Some(header) = packet.get_mut(14..14 + bytes)
+        && bytes >= 20
     {
         header[10..12].fill(0);
         let sum: u32 =
@@ -74,9 +74,9 @@ fn options_are_skipped_and_padding_is_left_alone() {
 
 #[test]
 fn more_than_a_packet_holds_is_not_written() {
-    let mut header = [0xa5; HEADER_OCTETS];
+    let mut header = [0xa5; HEADER_BYTES];
     assert!(!write_header(&mut header, &ENDS, 1, 2, 65_536 - 32));
-    assert_eq!(header, [0xa5; HEADER_OCTETS]);
+    assert_eq!(header, [0xa5; HEADER_BYTES]);
     assert!(write_header(&mut header, &ENDS, 1, 2, 65_535 - 32));
 }
 
@@ -85,13 +85,13 @@ proptest! {
     fn what_is_written_is_read(
         key: u32,
         sequence: u32,
-        octets in prop::collection::vec(any::<u8>(), 0..400),
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
         padding in 0..30_usize,
     ) {
-        let mut packet = packet(key, sequence, &octets);
+        let mut packet = packet(key, sequence, &bytes);
         packet.resize(packet.len() + padding, 0);
-        let end = HEADER_OCTETS + octets.len();
-        let expected = Envelope { key, sequence, payload: HEADER_OCTETS..end };
+        let end = HEADER_BYTES + bytes.len();
+        let expected = Envelope { key, sequence, payload: HEADER_BYTES..end };
         prop_assert_eq!(parse(&packet), Ok(expected));
         let header = Ipv4HeaderSlice::from_slice(&packet[14..]).expect("etherparse reads it");
         prop_assert_eq!(header.header_checksum(), header.to_header().calc_header_checksum());
@@ -106,15 +106,15 @@ proptest! {
         prop_assert!(parse(&packet).is_err());
     }
 
-    /// Any octets: never a panic, and what is found is in the frame, with a header etherparse
+    /// Any bytes: never a panic, and what is found is in the frame, with a header etherparse
     /// reads.
     #[test]
     fn whatever_comes_is_read_or_refused(
         places in prop::collection::vec((0..90_usize, any::<u8>()), 0..4), cut in 0..90_usize,
     ) {
         let packet = changed(|p| {
-            for (at, octet) in places {
-                if let Some(old) = p.get_mut(at) { *old = octet; }
+            for (at, byte) in places {
+                if let Some(old) = p.get_mut(at) { *old = byte; }
             }
         });
         let packet = &packet[..cut.min(packet.len())];

@@ -5,11 +5,11 @@ use linerate_rlp::channel::{Burst, Loss};
 use linerate_rlp::theory::{Scheme, abort_rate, band};
 use proptest::prelude::*;
 
-/// Follows the chance of an octet through every tick: a row of (waits for a frame to arrive, or
+/// Follows the chance of a byte through every tick: a row of (waits for a frame to arrive, or
 /// for a round; link good or bad).
 fn slowly(burst: &Burst, scheme: &Scheme<'_>) -> f64 {
     let share = [1.0 - burst.share_bad(), burst.share_bad()];
-    // How likely it is that the octet was lost, no frame has arrived since, and the link is so.
+    // How likely it is that the byte was lost, no frame has arrived since, and the link is so.
     let mut unseen = [share[0] * burst.loss[0], share[1] * burst.loss[1]];
     // Chances by ticks until the next round, by round.
     let longest = scheme.trip_ticks.max(scheme.timer_ticks) as usize;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Sums of packets in random segments, compared with DPDK's rte_raw_cksum() over the same octets in
+ * Sums of packets in random segments, compared with DPDK's rte_raw_cksum() over the same bytes in
  * one piece, for each variant that this processor has. The buffers are made by hand: DPDK's headers
  * suffice, and neither its environment nor huge pages are needed. Nothing is timed.
  *
@@ -20,13 +20,13 @@
 
 #define PACKETS 10000
 /* The longest IPv4 packet (RFC 791, 3.1). */
-#define MAX_OCTETS 65535
+#define MAX_BYTES 65535
 #define MAX_SEGMENTS 64
-/* Room in front of a segment's octets, so that they begin at any alignment. */
+/* Room in front of a segment's bytes, so that they begin at any alignment. */
 #define HEADROOM 64
 
-static unsigned char linear[MAX_OCTETS];
-static unsigned char room[MAX_OCTETS + MAX_SEGMENTS * HEADROOM];
+static unsigned char linear[MAX_BYTES];
+static unsigned char room[MAX_BYTES + MAX_SEGMENTS * HEADROOM];
 static struct rte_mbuf segments[MAX_SEGMENTS];
 
 struct counts {
@@ -45,22 +45,22 @@ static uint32_t random_below(uint32_t bound)
 }
 
 /* Mostly packets of a network, at times anything up to the longest. */
-static uint32_t random_octets(void)
+static uint32_t random_bytes(void)
 {
-	return random_below(10) ? random_below(1600) : random_below(MAX_OCTETS + 1);
+	return random_below(10) ? random_below(1600) : random_below(MAX_BYTES + 1);
 }
 
-/* Octets that carry often (all ones), seldom, or as they come. */
-static void fill(uint32_t octets)
+/* Bytes that carry often (all ones), seldom, or as they come. */
+static void fill(uint32_t bytes)
 {
 	const uint32_t kind = random_below(4);
 
-	for (uint32_t i = 0; i < octets; i++)
+	for (uint32_t i = 0; i < bytes; i++)
 		linear[i] = kind == 0 ? 0xff : (unsigned char)random_below(kind == 1 ? 2 : 256);
 }
 
-/* Cuts the octets anywhere into up to MAX_SEGMENTS segments; whether one begins at an odd offset. */
-static int segment(uint32_t octets)
+/* Cuts the bytes anywhere into up to MAX_SEGMENTS segments; whether one begins at an odd offset. */
+static int segment(uint32_t bytes)
 {
 	const uint32_t count = 1 + random_below(MAX_SEGMENTS);
 	uint32_t done = 0;
@@ -68,7 +68,7 @@ static int segment(uint32_t octets)
 	int is_odd = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const uint32_t left = octets - done;
+		const uint32_t left = bytes - done;
 		uint32_t here = left;
 		if (i + 1 < count)
 			here = random_below(4) ? random_below(left / (count - i) * 2 + 1) : 0;
@@ -83,20 +83,20 @@ static int segment(uint32_t octets)
 		done += here;
 		at += m->data_off + here;
 	}
-	segments[0].pkt_len = octets;
+	segments[0].pkt_len = bytes;
 	segments[0].nb_segs = (uint16_t)count;
 	return is_odd;
 }
 
 static void compare(struct counts *counts)
 {
-	const uint32_t octets = random_octets();
+	const uint32_t bytes = random_bytes();
 	uint16_t ours = 0, theirs = 0;
 
-	fill(octets);
-	counts->odd += (unsigned)segment(octets);
-	const uint32_t offset = random_below(octets + 1);
-	const uint32_t length = random_below(octets - offset + 1);
+	fill(bytes);
+	counts->odd += (unsigned)segment(bytes);
+	const uint32_t offset = random_below(bytes + 1);
+	const uint32_t length = random_below(bytes - offset + 1);
 	const uint16_t expected = rte_raw_cksum(linear + offset, length);
 
 	counts->packets++;
@@ -104,7 +104,7 @@ static void compare(struct counts *counts)
 	counts->wrong += lr_raw_cksum_mbuf(segments, offset, length, &ours) != 0 ||
 			 ours != expected;
 	/* Beyond the end: refused, and nothing written. */
-	counts->wrong += lr_raw_cksum_mbuf(segments, offset, octets - offset + 1, &ours) != -1 ||
+	counts->wrong += lr_raw_cksum_mbuf(segments, offset, bytes - offset + 1, &ours) != -1 ||
 			 ours != expected;
 	counts->wrong += lr_raw_cksum_mbuf(segments, UINT32_MAX, 2, &ours) != -1;
 	counts->theirs_wrong += rte_raw_cksum_mbuf(segments, offset, length, &theirs) != 0 ||

@@ -3,7 +3,7 @@
  * lwIP with our checksum and copies: a TCP connection between two interfaces of one process, whose
  * wire now and then flips a bit. Run for each variant that this processor has.
  *
- * It holds when every octet arrives as sent, when lwIP threw away exactly the damaged segments,
+ * It holds when every byte arrives as sent, when lwIP threw away exactly the damaged segments,
  * and when each call of a hook gave what lwIP's own lwip_standard_chksum gives. The hooks are
  * watched at link time (--wrap), so what runs is what a stack of yours would run. Nothing is timed.
  */
@@ -22,13 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STREAM_OCTETS (2u * 1024 * 1024)
+#define STREAM_BYTES (2u * 1024 * 1024)
 /* Every so many frames that carry data, one is damaged. Prime, so that no pattern of the stream
  * always meets it. */
 #define DAMAGE_EVERY 211
 /* IPv4 and TCP headers with as many options as fit: lwIP wants them in one piece. */
-#define HEADERS_OCTETS (20 + 60)
-/* Turns of 1 ms without a new octet before the connection counts as dead. */
+#define HEADERS_BYTES (20 + 60)
+/* Turns of 1 ms without a new byte before the connection counts as dead. */
 #define PATIENCE_TURNS 60000
 
 /* Calls of the hooks, and how many gave another sum than lwIP's own, or another copy. */
@@ -37,39 +37,39 @@ struct watched {
 };
 static struct watched watched;
 
-u16_t lwip_standard_chksum(const void *src, int octets);
-uint16_t __real_lr_lwip_chksum(const void *src, int octets);
-uint16_t __real_lr_lwip_chksum_copy(void *dst, const void *src, uint16_t octets);
-void *__real_lr_copy(void *dst, const void *src, size_t octets);
-uint16_t __wrap_lr_lwip_chksum(const void *src, int octets);
-uint16_t __wrap_lr_lwip_chksum_copy(void *dst, const void *src, uint16_t octets);
-void *__wrap_lr_copy(void *dst, const void *src, size_t octets);
+u16_t lwip_standard_chksum(const void *src, int bytes);
+uint16_t __real_lr_lwip_chksum(const void *src, int bytes);
+uint16_t __real_lr_lwip_chksum_copy(void *dst, const void *src, uint16_t bytes);
+void *__real_lr_copy(void *dst, const void *src, size_t bytes);
+uint16_t __wrap_lr_lwip_chksum(const void *src, int bytes);
+uint16_t __wrap_lr_lwip_chksum_copy(void *dst, const void *src, uint16_t bytes);
+void *__wrap_lr_copy(void *dst, const void *src, size_t bytes);
 
-uint16_t __wrap_lr_lwip_chksum(const void *src, int octets)
+uint16_t __wrap_lr_lwip_chksum(const void *src, int bytes)
 {
-	const uint16_t sum = __real_lr_lwip_chksum(src, octets);
+	const uint16_t sum = __real_lr_lwip_chksum(src, bytes);
 
 	watched.sums++;
-	watched.wrong += sum != lwip_standard_chksum(src, octets);
+	watched.wrong += sum != lwip_standard_chksum(src, bytes);
 	return sum;
 }
 
-uint16_t __wrap_lr_lwip_chksum_copy(void *dst, const void *src, uint16_t octets)
+uint16_t __wrap_lr_lwip_chksum_copy(void *dst, const void *src, uint16_t bytes)
 {
-	const uint16_t sum = __real_lr_lwip_chksum_copy(dst, src, octets);
+	const uint16_t sum = __real_lr_lwip_chksum_copy(dst, src, bytes);
 
 	watched.sums_while_copying++;
-	watched.wrong += sum != lwip_standard_chksum(src, octets);
-	watched.wrong += memcmp(dst, src, octets) != 0;
+	watched.wrong += sum != lwip_standard_chksum(src, bytes);
+	watched.wrong += memcmp(dst, src, bytes) != 0;
 	return sum;
 }
 
-void *__wrap_lr_copy(void *dst, const void *src, size_t octets)
+void *__wrap_lr_copy(void *dst, const void *src, size_t bytes)
 {
-	void *const returned = __real_lr_copy(dst, src, octets);
+	void *const returned = __real_lr_copy(dst, src, bytes);
 
 	watched.copies++;
-	watched.wrong += returned != dst || memcmp(dst, src, octets) != 0;
+	watched.wrong += returned != dst || memcmp(dst, src, bytes) != 0;
 	return returned;
 }
 
@@ -115,8 +115,8 @@ static struct pbuf *received(const struct pbuf *sent)
 {
 	u16_t first = sent->tot_len;
 
-	if (first > HEADERS_OCTETS)
-		first = (u16_t)(HEADERS_OCTETS + example_random() % (first - HEADERS_OCTETS));
+	if (first > HEADERS_BYTES)
+		first = (u16_t)(HEADERS_BYTES + example_random() % (first - HEADERS_BYTES));
 	struct pbuf *const frame = pbuf_alloc(PBUF_RAW, first, PBUF_RAM);
 	struct pbuf *const rest = pbuf_alloc(PBUF_RAW, (u16_t)(sent->tot_len - first), PBUF_RAM);
 	if (frame && rest) {
@@ -134,7 +134,7 @@ static err_t send_frame(struct netif *from, struct pbuf *sent, const ip4_addr_t 
 	if (wire_in - wire_out == WIRE_FRAMES)
 		return ERR_MEM;
 	struct pbuf *const frame = received(sent);
-	if (frame->tot_len > HEADERS_OCTETS && ++carried % DAMAGE_EVERY == 0)
+	if (frame->tot_len > HEADERS_BYTES && ++carried % DAMAGE_EVERY == 0)
 		damage(frame);
 	wire[wire_in % WIRE_FRAMES].frame = frame;
 	wire[wire_in++ % WIRE_FRAMES].to = from == &left ? &right : &left;
@@ -171,8 +171,8 @@ static void add(struct netif *netif, u8_t network)
 	netif_set_up(netif);
 }
 
-static unsigned char stream[STREAM_OCTETS];
-static size_t sent_octets, arrived_octets;
+static unsigned char stream[STREAM_BYTES];
+static size_t sent_bytes, arrived_bytes;
 static int is_damaged_stream, is_closed;
 
 static err_t on_data(void *unused, struct tcp_pcb *connection, struct pbuf *data, err_t error)
@@ -185,12 +185,12 @@ static err_t on_data(void *unused, struct tcp_pcb *connection, struct pbuf *data
 		is_closed = 1;
 		return tcp_close(connection);
 	}
-	const u16_t octets = pbuf_copy_partial(data, piece, data->tot_len, 0);
-	if (octets > STREAM_OCTETS - arrived_octets ||
-	    memcmp(piece, stream + arrived_octets, octets) != 0)
+	const u16_t bytes = pbuf_copy_partial(data, piece, data->tot_len, 0);
+	if (bytes > STREAM_BYTES - arrived_bytes ||
+	    memcmp(piece, stream + arrived_bytes, bytes) != 0)
 		is_damaged_stream = 1;
-	arrived_octets += octets;
-	tcp_recved(connection, octets);
+	arrived_bytes += bytes;
+	tcp_recved(connection, bytes);
 	pbuf_free(data);
 	return ERR_OK;
 }
@@ -210,19 +210,19 @@ static void on_error(void *unused, err_t error)
 	exit(1);
 }
 
-/* Writes of 1 to 4000 octets, so that segments are put together from pieces of odd lengths. */
+/* Writes of 1 to 4000 bytes, so that segments are put together from pieces of odd lengths. */
 static void write_some(struct tcp_pcb *client)
 {
-	while (sent_octets < STREAM_OCTETS) {
-		size_t octets = 1 + example_random() % 4000;
-		if (octets > STREAM_OCTETS - sent_octets)
-			octets = STREAM_OCTETS - sent_octets;
-		if (octets > tcp_sndbuf(client))
+	while (sent_bytes < STREAM_BYTES) {
+		size_t bytes = 1 + example_random() % 4000;
+		if (bytes > STREAM_BYTES - sent_bytes)
+			bytes = STREAM_BYTES - sent_bytes;
+		if (bytes > tcp_sndbuf(client))
 			break;
-		if (tcp_write(client, stream + sent_octets, (u16_t)octets,
+		if (tcp_write(client, stream + sent_bytes, (u16_t)bytes,
 			      TCP_WRITE_FLAG_COPY) != ERR_OK)
 			break;
-		sent_octets += octets;
+		sent_bytes += bytes;
 	}
 	tcp_output(client);
 }
@@ -243,7 +243,7 @@ static int transfer(u16_t port)
 	struct tcp_pcb *const client = checked(tcp_new());
 	size_t seen = 0;
 
-	sent_octets = arrived_octets = 0;
+	sent_bytes = arrived_bytes = 0;
 	is_damaged_stream = is_closed = 0;
 	tcp_bind(listener, netif_ip_addr4(&right), port);
 	tcp_bind_netif(listener, &right);
@@ -253,10 +253,10 @@ static int transfer(u16_t port)
 	tcp_bind(client, netif_ip_addr4(&left), 0);
 	tcp_bind_netif(client, &left);
 	tcp_connect(client, netif_ip_addr4(&right), port, NULL);
-	for (unsigned idle = 0; arrived_octets < STREAM_OCTETS && idle < PATIENCE_TURNS; idle++) {
-		if (arrived_octets != seen)
+	for (unsigned idle = 0; arrived_bytes < STREAM_BYTES && idle < PATIENCE_TURNS; idle++) {
+		if (arrived_bytes != seen)
 			idle = 0;
-		seen = arrived_octets;
+		seen = arrived_bytes;
 		if (client->state == ESTABLISHED)
 			write_some(client);
 		deliver();
@@ -271,7 +271,7 @@ static int transfer(u16_t port)
 		sys_check_timeouts();
 	}
 	tcp_close(server);
-	return arrived_octets == STREAM_OCTETS && !is_damaged_stream && is_closed;
+	return arrived_bytes == STREAM_BYTES && !is_damaged_stream && is_closed;
 }
 
 /* The whole experiment with one variant; whether all held. */
@@ -287,9 +287,9 @@ static int run(const char *variant, u16_t port)
 			  watched.sums_while_copying && damaged > damaged_before &&
 			  refused == damaged - damaged_before;
 
-	printf("%-12s %zu octets%s; %lu sums, %lu sums while copying, %lu copies, %lu wrong; "
+	printf("%-12s %zu bytes%s; %lu sums, %lu sums while copying, %lu copies, %lu wrong; "
 	       "%lu of %lu damaged segments refused: %s\n",
-	       variant, arrived_octets, is_damaged_stream ? " (damaged)" : "", watched.sums,
+	       variant, arrived_bytes, is_damaged_stream ? " (damaged)" : "", watched.sums,
 	       watched.sums_while_copying, watched.copies, watched.wrong, refused,
 	       damaged - damaged_before, holds ? "agrees" : "FAILED");
 	return holds;
@@ -299,12 +299,12 @@ int main(void)
 {
 	unsigned ran = 0, held = 0;
 
-	for (size_t i = 0; i < STREAM_OCTETS; i++)
+	for (size_t i = 0; i < STREAM_BYTES; i++)
 		stream[i] = (unsigned char)(example_random() >> 24);
 	lwip_init();
 	add(&left, 0);
 	add(&right, 1);
-	printf("lwIP %s, %u octets per connection\n", LWIP_VERSION_STRING, STREAM_OCTETS);
+	printf("lwIP %s, %u bytes per connection\n", LWIP_VERSION_STRING, STREAM_BYTES);
 	for (size_t i = 0; i < lr_variant_count; i++) {
 		if (lr_variant_force(lr_variants[i]->name) != 0)
 			continue;

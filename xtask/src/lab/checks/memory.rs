@@ -38,10 +38,10 @@ fn judged(answer: &Answer) -> Result<String, String> {
     };
     let sentence = format!(
         "memory: a load takes {least:.3} to {most:.3} ns over {} sizes, all of them one \
-         instruction of 1 ns; timer {}, tiers found: {}",
+         instruction of 1 ns; timer {}, levels found: {}",
         times.len(),
         report.timer.source,
-        report.tiers.len(),
+        report.levels.len(),
     );
     let is_known = times.iter().all(|ns| LOAD_NS.contains(ns));
     if is_emulated && is_known { Ok(sentence) } else { Err(sentence) }

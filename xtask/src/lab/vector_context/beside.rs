@@ -59,7 +59,7 @@ const TABLE_1: [Said; 5] = [
 const KINDS: [(&str, Settings); 3] = [
     ("few interrupts: traffic, 1,000/s", Settings { interrupts_per_s: 1_000, ..TRAFFIC }),
     ("many: traffic, 20,000/s", MANY),
-    ("large blocks: busy, 65,536 octets", Settings { pattern: 0, octets: 65_536, ..BUSY }),
+    ("large blocks: busy, 65,536 bytes", Settings { pattern: 0, bytes: 65_536, ..BUSY }),
 ];
 
 const MANY: Settings = Settings { interrupts_per_s: 20_000, ..TRAFFIC };

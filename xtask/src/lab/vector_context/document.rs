@@ -22,12 +22,12 @@ are counted by a plugin, outside of the machine; those of the comparison itself 
 comparing registers) are left out. Counts are exact and repeat; they are no times: a G4 has \
 caches, and a load that misses costs what a hundred additions do.
 
-Patterns are those of \"Enhanced TCP/IP Performance with AltiVec\": `bulk` 1,460 octets, \
+Patterns are those of \"Enhanced TCP/IP Performance with AltiVec\": `bulk` 1,460 bytes, \
 `interactive` 1 and 2, `jumbo` 8,000, `mixed` 40, 576 and 1,500 at 7:4:1 (Simple IMIX), `response` \
 40. Everything random comes from the seed 2,463,534,242.
 
 The kernels are those of `native/`: a packet is copied and summed in one call, by AltiVec from 96 \
-octets on if the scheme lets it, else by the scalar routine. Schemes: `scalar` uses no vectors; \
+bytes on if the scheme lets it, else by the scalar routine. Schemes: `scalar` uses no vectors; \
 `lazy` has them off until a task uses them, which traps, and saves a task that has used them when \
 it is switched from (as Linux 6.1 of 32 bits); `per-task` saves and restores every flagged task at \
 every switch (as VxWorks 5.5); `note` is the counter and stack of AN2581, \"AltiVec Performance \

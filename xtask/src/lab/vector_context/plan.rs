@@ -25,7 +25,7 @@ pub(super) const TRAFFIC: Settings = Settings {
     tasks: 4,
     busy: 0,
     pattern: MIXED,
-    octets: 0,
+    bytes: 0,
     path: 1_500,
     life: 0,
     unflagged: 0,
@@ -63,8 +63,8 @@ pub(super) fn sweep(load: Settings) -> Vec<Row> {
         let busy = if load.busy > 0 { (tasks - 1).max(1) } else { 0 };
         rows.push(row(format!("vector tasks: {tasks}"), Settings { tasks, busy, ..load }));
     }
-    for octets in [64, 256, 1_024, 4_096, 16_384, 65_536] {
-        let settings = Settings { pattern: 0, octets, ..load };
+    for bytes in [64, 256, 1_024, 4_096, 16_384, 65_536] {
+        let settings = Settings { pattern: 0, bytes, ..load };
         rows.push(row(settings.pattern_name(), settings));
     }
     for pattern in 1..6 {
@@ -87,8 +87,8 @@ pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
     };
     // By scalar code, longer packets would keep the higher priorities busy for ever, and whoever
     // has the registers below them would neither go on nor be compared.
-    let (pattern, octets) = if mode == Mode::Priority { (0, 512) } else { (1, 0) };
-    Settings { mode, check: true, tasks, busy, pattern, octets, path: 100, switches, ..TRAFFIC }
+    let (pattern, bytes) = if mode == Mode::Priority { (0, 512) } else { (1, 0) };
+    Settings { mode, check: true, tasks, busy, pattern, bytes, path: 100, switches, ..TRAFFIC }
 }
 
 /// Every scheme in every mode: those that must be right for `switches`, the others for `enough`.

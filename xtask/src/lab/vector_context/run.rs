@@ -41,7 +41,7 @@ impl Mode {
         match self {
             Self::Load => "Interrupts wake tasks, which take turns",
             Self::Nested => {
-                "Interrupts let others in, and each copies and sums 256 to 1,279 octets by vectors"
+                "Interrupts let others in, and each copies and sums 256 to 1,279 bytes by vectors"
             }
             Self::Priority => "Each task has a priority of its own; interrupts wake one at random",
             Self::Sliced => "All tasks are ready; each interrupt ends a turn",
@@ -72,7 +72,7 @@ pub(super) struct Settings {
     pub(super) tasks: u32,
     pub(super) busy: u32,
     pub(super) pattern: u32,
-    pub(super) octets: u32,
+    pub(super) bytes: u32,
     pub(super) path: u32,
     pub(super) life: u32,
     pub(super) unflagged: u32,
@@ -94,7 +94,7 @@ impl Settings {
             self.tasks,
             self.busy,
             self.pattern,
-            self.octets,
+            self.bytes,
             self.path,
             self.life,
             self.unflagged,
@@ -106,7 +106,7 @@ impl Settings {
 
     pub(super) fn pattern_name(&self) -> String {
         match self.pattern {
-            0 => format!("{} octets", self.octets),
+            0 => format!("{} bytes", self.bytes),
             pattern => PATTERNS[pattern as usize].to_owned(),
         }
     }
@@ -259,8 +259,8 @@ pub(super) fn run(
     folder: &Path,
 ) -> Result<Ran, Obstacle> {
     let settings = folder.with_extension("settings");
-    let octets: Vec<u8> = run.settings.words().iter().flat_map(|word| word.to_be_bytes()).collect();
-    fs::write(&settings, octets).map_err(|error| format!("{}: {error}", settings.display()))?;
+    let bytes: Vec<u8> = run.settings.words().iter().flat_map(|word| word.to_be_bytes()).collect();
+    fs::write(&settings, bytes).map_err(|error| format!("{}: {error}", settings.display()))?;
     let mut command = emulator(images, run.scheme, &settings);
     let counts = folder.with_extension("counts");
     // Of a run before, which must not be taken for this one's.

@@ -6,7 +6,7 @@ use crate::meter::Window;
 
 const TICKS_PER_SECOND: f64 = 1e6;
 
-/// A strand with a packet in every second window, which are those that are interrupted.
+/// A worker with a packet in every second window, which are those that are interrupted.
 fn in_step(windows: u64, starved: u64) -> Readings {
     let window = |index: u64| {
         let packets = index % 2;
@@ -50,12 +50,12 @@ fn a_path_at_its_limit_counts_clean_windows() {
 }
 
 #[test]
-fn strands_that_take_turns_on_a_processor_never_count_as_having_caught_up() {
+fn workers_that_take_turns_on_a_processor_never_count_as_having_caught_up() {
     assert_eq!(kpps(u64::MAX, false), Some(0.0));
 }
 
 #[test]
-fn windows_of_one_strand_in_a_long_window_of_another_are_not_lost() {
+fn windows_of_one_worker_in_a_long_window_of_another_are_not_lost() {
     let mut one = in_step(1_000, 200);
     let mut other = in_step(1_000, 200);
     // Away for three windows, then two packets at once.

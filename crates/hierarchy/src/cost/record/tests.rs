@@ -37,7 +37,7 @@ fn each_level_has_a_cost_in_ns_and_cycles_under_its_name() {
     let costs = records(&levels, &curves, &measured(&[None, Some(four)]));
     let told: Vec<_> = costs
         .iter()
-        .map(|cost| (cost.tier.as_str(), cost.tlb, cost.ns.as_number(), cost.cycles.as_number()))
+        .map(|cost| (cost.level.as_str(), cost.tlb, cost.ns.as_number(), cost.cycles.as_number()))
         .collect();
     assert_eq!(
         told,

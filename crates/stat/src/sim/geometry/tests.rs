@@ -5,18 +5,18 @@ use super::*;
 use linerate_machine::Error;
 use proptest::prelude::*;
 
-const fn of(octets: u64, ways: u32, line_octets: u32) -> CacheShape {
-    CacheShape { octets, ways, line_octets }
+const fn of(bytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
+    CacheShape { bytes, ways, line_bytes }
 }
 
 /// What Valgrind demands of a cache, as it words its refusals.
 fn is_accepted(shape: CacheShape) -> bool {
-    let sets = shape.octets / u64::from(shape.ways) / u64::from(shape.line_octets);
+    let sets = shape.bytes / u64::from(shape.ways) / u64::from(shape.line_bytes);
     sets.is_power_of_two()
-        && sets * u64::from(shape.ways) * u64::from(shape.line_octets) == shape.octets
-        && shape.line_octets.is_power_of_two()
-        && shape.line_octets >= LEAST_LINE_OCTETS
-        && shape.octets <= i32::MAX as u64
+        && sets * u64::from(shape.ways) * u64::from(shape.line_bytes) == shape.bytes
+        && shape.line_bytes.is_power_of_two()
+        && shape.line_bytes >= LEAST_LINE_BYTES
+        && shape.bytes <= i32::MAX as u64
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn what_fits_stays_and_what_does_not_keeps_its_size() {
     }
     // 35.75 MiB in 26 slices of 1.375 MiB with 11 ways: 53 248 sets.
     assert_eq!(fitting(of(37_486_592, 11, 64)), Ok(of(35_651_584, 17, 64)));
-    assert_eq!(fitting(shape(8, 4, 16)), Ok(shape(8, 4, LEAST_LINE_OCTETS.max(16))));
+    assert_eq!(fitting(shape(8, 4, 16)), Ok(shape(8, 4, LEAST_LINE_BYTES.max(16))));
     assert_eq!(fitting(shape(4 << 20, 16, 64)), Ok(shape(1 << 20, 16, 64)));
     for bad in [of(0, 1, 64), of(32, 0, 64), of(1 << 15, 8, 48), of(256, 8, 64), of(9, 1, 0)] {
         assert!(fitting(bad).is_err(), "{bad:?}");
@@ -77,9 +77,9 @@ fn bad_input_says_what_would_do() {
     }
 }
 
-fn cache(level: u32, kind: CacheKind, octets: u64, ways: u32) -> Cache {
+fn cache(level: u32, kind: CacheKind, bytes: u64, ways: u32) -> Cache {
     let shared_by = Ok(vec![0]);
-    Cache { level, kind, octets: Ok(octets), line_octets: Ok(64), ways: Ok(ways), shared_by }
+    Cache { level, kind, bytes: Ok(bytes), line_bytes: Ok(64), ways: Ok(ways), shared_by }
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn measured_sizes_replace_those_stated() {
     let SimulatedCaches { name, d1, ll, note, .. } = measured.caches();
     assert_eq!((name.as_str(), *d1), ("this machine, as measured", shape(48, 12, 64)));
     // 4096 sets of 24 ways.
-    assert_eq!((ll.octets, ll.ways, measured.last_level()), (6 << 20, 24, LastLevel::Beyond));
+    assert_eq!((ll.bytes, ll.ways, measured.last_level()), (6 << 20, 24, LastLevel::Beyond));
     assert!(note.contains("simulated as 6M/24/64") && note.ends_with("; measured"), "{note}");
     assert!(stated.resized(Some(100), None, "").is_err());
     for (geometry, is_ours) in [(&stated, true), (&measured, true)] {
@@ -123,7 +123,7 @@ fn measured_sizes_replace_those_stated() {
     // A machine of one level has no last one to be resized.
     let alone = Geometry::from_caches(THIS_MACHINE, &first).unwrap();
     let resized = alone.resized(Some(32 << 10), Some(1 << 20), "").unwrap();
-    assert_eq!((resized.caches().d1.octets, resized.caches().ll.octets), (32 << 10, 32 << 10));
+    assert_eq!((resized.caches().d1.bytes, resized.caches().ll.bytes), (32 << 10, 32 << 10));
 }
 
 #[test]
@@ -145,15 +145,15 @@ proptest! {
 
     /// Whatever is made to fit is accepted, and at most one set's share smaller than it was.
     #[test]
-    fn what_fits_is_accepted(octets in 1u64..MOST_OCTETS, ways in 1u32..200, line in 0u32..9) {
+    fn what_fits_is_accepted(bytes in 1u64..MOST_BYTES, ways in 1u32..200, line in 0u32..9) {
         let line = 1 << line;
-        if let Ok(fitted) = fitting(of(octets, ways, line)) {
+        if let Ok(fitted) = fitting(of(bytes, ways, line)) {
             prop_assert!(is_accepted(fitted), "{fitted:?}");
             prop_assert!((ways..2 * ways).contains(&fitted.ways), "{fitted:?}");
-            let set_octets = fitted.octets / u64::from(fitted.ways);
-            prop_assert!((octets - set_octets + 1..=octets).contains(&fitted.octets));
+            let set_bytes = fitted.bytes / u64::from(fitted.ways);
+            prop_assert!((bytes - set_bytes + 1..=bytes).contains(&fitted.bytes));
         } else {
-            prop_assert!(octets < u64::from(ways) * u64::from(line.max(LEAST_LINE_OCTETS)));
+            prop_assert!(bytes < u64::from(ways) * u64::from(line.max(LEAST_LINE_BYTES)));
         }
     }
 

@@ -78,21 +78,21 @@ pub(super) fn folders_of(program: &Path) -> Vec<PathBuf> {
 }
 
 /// The sum of 64 bits by Fowler, Noll and Vo, variant 1a.
-pub(super) fn fnv1a(octets: &[u8]) -> u64 {
-    let step = |sum: u64, octet: &u8| (sum ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3);
-    octets.iter().fold(0xcbf2_9ce4_8422_2325, step)
+pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The object's octets, if they are those that were sealed.
+/// The object's bytes, if they are those that were sealed.
 pub(super) fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
     let damaged = |reason: String| LoadError::Damaged { path: path.to_owned(), reason };
-    let octets = fs::read(path).map_err(|error| damaged(error.to_string()))?;
+    let bytes = fs::read(path).map_err(|error| damaged(error.to_string()))?;
     let seal = path.with_extension("seal");
     let sealed = fs::read_to_string(&seal)
         .map_err(|error| damaged(format!("its seal {}: {error}", seal.display())))?;
-    let found = format!("{:016x}", fnv1a(&octets));
+    let found = format!("{:016x}", fnv1a(&bytes));
     match sealed.trim() == found {
-        true => Ok(octets),
+        true => Ok(bytes),
         false => Err(damaged(format!("its sum is {found}, the seal says {}", sealed.trim()))),
     }
 }

@@ -16,15 +16,15 @@ pub(in crate::lwip) struct Routines {
     pub(in crate::lwip) checksum: Option<ChecksumFn>,
     pub(in crate::lwip) copy: Option<CopyFn>,
     pub(in crate::lwip) copy_checksum: Option<CopyChecksumFn>,
-    /// Sums of whole words of up to so many octets are taken inline.
-    pub(in crate::lwip) inline_octets: u32,
+    /// Sums of whole words of up to so many bytes are taken inline.
+    pub(in crate::lwip) inline_bytes: u32,
 }
 
 /// `struct lr_lwip_tally`.
 #[repr(C)]
 pub(super) struct RawTally {
     pub(super) calls: u64,
-    pub(super) octets: u64,
+    pub(super) bytes: u64,
     pub(super) ticks: u64,
     pub(super) lengths: [u64; LENGTH_CLASSES],
     pub(super) alignments: [u64; ALIGNMENT_CLASSES],
@@ -68,7 +68,7 @@ pub(in crate::lwip) struct Settings {
 #[repr(C)]
 pub(super) struct RawFrame {
     pub(super) handle: *mut c_void,
-    pub(super) octets: *mut u8,
+    pub(super) bytes: *mut u8,
     pub(super) length: usize,
 }
 

@@ -15,11 +15,11 @@ fn folder(name: &str, damage: impl FnOnce(&mut Vec<u8>), reseal: bool) -> Option
     };
     let folder = std::env::temp_dir().join(format!("linerate-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder can be made");
-    let mut octets = fs::read(built.join(name_of("so"))).expect("it is there");
+    let mut bytes = fs::read(built.join(name_of("so"))).expect("it is there");
     let seal = fs::read_to_string(built.join(name_of("seal"))).expect("it is there");
-    damage(&mut octets);
-    let seal = if reseal { format!("{:016x}", fnv1a(&octets)) } else { seal };
-    fs::write(folder.join(name_of("so")), octets).expect("a file can be written");
+    damage(&mut bytes);
+    let seal = if reseal { format!("{:016x}", fnv1a(&bytes)) } else { seal };
+    fs::write(folder.join(name_of("so")), bytes).expect("a file can be written");
     fs::write(folder.join(name_of("seal")), seal).expect("a file can be written");
     Some(folder)
 }
@@ -36,13 +36,13 @@ fn what_is_missing_or_damaged_is_said_with_what_rebuilds_it() {
     let missing = Plugin::load(1460, &[nowhere]).err().expect("it is not there").to_string();
     assert!(missing.contains("linerate-lwip-1460.so in /nowhere"), "{missing}");
     assert!(missing.contains("cargo xtask fetch lwip"), "{missing}");
-    let Some(short) = folder("short", |octets| octets.truncate(octets.len() / 2), false) else {
+    let Some(short) = folder("short", |bytes| bytes.truncate(bytes.len() / 2), false) else {
         return;
     };
     let short = error(&short);
     assert!(short.contains("the seal says") && short.contains("fetch lwip"), "{short}");
     // Sealed by whoever damaged it: what the loader of the system says then.
-    let text = |octets: &mut Vec<u8>| *octets = b"not an object".to_vec();
+    let text = |bytes: &mut Vec<u8>| *bytes = b"not an object".to_vec();
     let other = error(&folder("other", text, true).expect("it was there a moment ago"));
     assert!(other.contains("is damaged") && other.contains("fetch lwip"), "{other}");
 }
@@ -64,10 +64,10 @@ fn nothing_above_the_folder_of_cargo_is_loaded() {
 #[test]
 fn an_object_of_another_version_is_refused() {
     // The first field of the table, found by what follows it: the segment size.
-    let raise = |octets: &mut Vec<u8>| {
+    let raise = |bytes: &mut Vec<u8>| {
         let field: Vec<u8> = [TABLE_VERSION, 1460].iter().flat_map(|n| n.to_le_bytes()).collect();
-        let at = octets.windows(8).position(|window| window == field);
-        octets[at.expect("the table is in the object")] += 1;
+        let at = bytes.windows(8).position(|window| window == field);
+        bytes[at.expect("the table is in the object")] += 1;
     };
     let Some(folder) = folder("version", raise, true) else { return };
     let error = error(&folder);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A curve as a sum of climbs: what it says of every size, and how well that fits.
 //!
-//! A load costs the time of the first tier, and for each cache that it misses the way on to the
+//! A load costs the time of the first level, and for each cache that it misses the way on to the
 //! next: `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the share of the
 //! loads arriving at cache `k` that it misses ([`Shape`](super::shape::Shape)). Given where the
 //! climbs stand and what their shapes are, times enter linearly; they are solved for, and are not
@@ -37,15 +37,15 @@ impl Step {
 pub(crate) struct Fit {
     /// Nearest first.
     pub(crate) steps: Vec<Step>,
-    /// Time in the first tier, and by how much each step adds.
+    /// Time in the first level, and by how much each step adds.
     pub(crate) times: Vec<f64>,
     /// What is left over: see [`Bench::judge`].
     pub(crate) loss: f64,
 }
 
 impl Fit {
-    /// Times of the tiers.
-    pub(crate) fn levels(&self) -> Vec<f64> {
+    /// Times of the levels.
+    pub(crate) fn times(&self) -> Vec<f64> {
         let sum = |sum: &mut f64, time: &f64| {
             *sum += time;
             Some(*sum)
@@ -154,12 +154,12 @@ impl<'a> Bench<'a> {
         (0..=steps).map(|k| self.times[k] * self.columns[k * n + i]).sum()
     }
 
-    /// The share of the time at size `i` that is not of loads which this tier serves.
-    pub(crate) fn foreign(&self, i: usize, tier: usize, steps: usize) -> f64 {
+    /// The share of the time at size `i` that is not of loads which this level serves.
+    pub(crate) fn foreign(&self, i: usize, level: usize, steps: usize) -> f64 {
         let n = self.points.len();
-        let time: f64 = self.times[..=tier].iter().sum();
-        let arriving = self.columns[tier * n + i];
-        let missed = if tier < steps { self.columns[(tier + 1) * n + i] } else { 0.0 };
+        let time: f64 = self.times[..=level].iter().sum();
+        let arriving = self.columns[level * n + i];
+        let missed = if level < steps { self.columns[(level + 1) * n + i] } else { 0.0 };
         let own = (arriving - missed) * time / self.predicted(i, steps).max(1e-300);
         // Loads served before are no part of the plateau, however little time they take.
         (1.0 - own).max(1.0 - arriving)

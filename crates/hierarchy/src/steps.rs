@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tiers of the hierarchy, from the time of a load over the size of a chain.
+//! The levels of the hierarchy, from the time of a load over the size of a chain.
 
 mod model;
 mod more;
@@ -18,17 +18,17 @@ pub const RESOLUTION: f64 = 2.0;
 /// One size of a page-local curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Octets of the chain.
+    /// Bytes of the chain.
     pub bytes: u64,
     /// Time per load of each pass, its fastest window: positive, in whatever unit the latencies
     /// are wanted in. Samples of a curve may differ in their number of passes.
     pub passes: Vec<f64>,
 }
 
-/// A tier.
+/// A level.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tier {
-    /// Octets; `None` for the last, whose end was not seen.
+pub struct Level {
+    /// Bytes; `None` for the last, whose end was not seen.
     pub size: Option<Estimate>,
     /// Time of a load, in the unit of the samples.
     pub latency: Estimate,
@@ -50,7 +50,7 @@ pub enum Cause {
 /// Sizes that could not be told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unresolved {
-    /// Octets, from ...
+    /// Bytes, from ...
     pub from: u64,
     /// ... to.
     pub to: u64,
@@ -60,9 +60,9 @@ pub struct Unresolved {
 
 /// What a curve shows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tiers {
+pub struct FoundLevels {
     /// Nearest first; empty without samples.
-    pub tiers: Vec<Tier>,
+    pub levels: Vec<Level>,
     /// What could not be told.
     pub unresolved: Vec<Unresolved>,
 }
@@ -72,7 +72,7 @@ pub struct Tiers {
 pub struct Options {
     /// The share of intervals that are to hold the true value, above 0 and below 1.
     pub confidence: f64,
-    /// Where randomness comes from: the same seed and samples give the same tiers.
+    /// Where randomness comes from: the same seed and samples give the same levels.
     pub seed: u64,
     /// Resamplings of the passes that intervals rest on.
     pub replicates: u32,
@@ -84,19 +84,19 @@ impl Default for Options {
     }
 }
 
-/// Finds the tiers that a page-local curve shows.
-pub fn detect(curve: &[Sample], options: &Options) -> Tiers {
+/// Finds the levels that a page-local curve shows.
+pub fn detect(curve: &[Sample], options: &Options) -> FoundLevels {
     let samples = points::usable(curve);
     let points = points::Points::new(&samples);
     if points.len() == 0 {
-        return Tiers::default();
+        return FoundLevels::default();
     }
     let found = select::select(&samples, &points);
     let sizes = size::sizes(&samples, &points, &found.fit, options);
     let plateaus = plateau::plateaus(&samples, &points, &found.fit, options);
     let mut unresolved = found.unresolved;
     let moved = select::moved_sizes(&samples, &points, &found.fit);
-    let mut tiers = Vec::with_capacity(plateaus.len());
+    let mut levels = Vec::with_capacity(plateaus.len());
     for (k, plateau) in plateaus.into_iter().enumerate() {
         let size = sizes.get(k).copied();
         let stays = moved.get(k).is_none_or(Option::is_none);
@@ -110,15 +110,15 @@ pub fn detect(curve: &[Sample], options: &Options) -> Tiers {
             let (from, to) = (size.low as u64, size.high as u64);
             unresolved.push(Unresolved { from, to, cause: Cause::TooNoisy });
         }
-        tiers.push(Tier { size, latency: plateau.latency, settled: plateau.settled && stays });
+        levels.push(Level { size, latency: plateau.latency, settled: plateau.settled && stays });
     }
-    Tiers { tiers, unresolved }
+    FoundLevels { levels, unresolved }
 }
 
-/// Sizes worth measuring next, rising, multiples of `granule` octets, none of them in `curve`;
+/// Sizes worth measuring next, rising, multiples of `granule` bytes, none of them in `curve`;
 /// empty when more sizes would tell no more.
-pub fn refine(curve: &[Sample], tiers: &Tiers, granule: u64) -> Vec<u64> {
-    more::refine(curve, tiers, granule)
+pub fn refine(curve: &[Sample], levels: &FoundLevels, granule: u64) -> Vec<u64> {
+    more::refine(curve, levels, granule)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const ALONE: f64 = 0.03;
 /// A curve made ready.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Points {
-    /// Octets, rising.
+    /// Bytes, rising.
     pub(crate) bytes: Vec<f64>,
     /// Their logarithms.
     pub(crate) ln_bytes: Vec<f64>,

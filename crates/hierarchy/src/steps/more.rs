@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sizes worth measuring next: around each size found, as long as the curve has gaps there.
 
-use super::{Sample, Tiers};
+use super::{FoundLevels, Sample};
 
-/// Where the edge of the first tier is looked for, as shares of its size so far: its climb may be
+/// Where the edge of the first level is looked for, as shares of its size so far: its climb may be
 /// no longer than a page.
 const EDGE: [f64; 10] = [0.84, 0.9, 0.94, 0.97, 1.0, 1.03, 1.06, 1.1, 1.16, 1.25];
 
@@ -15,15 +15,15 @@ const EDGE_GAP: f64 = 0.014;
 /// ... and of a ramp.
 const RAMP_GAP: f64 = 0.045;
 
-pub(crate) fn refine(curve: &[Sample], tiers: &Tiers, granule: u64) -> Vec<u64> {
+pub(crate) fn refine(curve: &[Sample], levels: &FoundLevels, granule: u64) -> Vec<u64> {
     let granule = granule.max(1);
     let mut known: Vec<u64> = curve.iter().map(|sample| sample.bytes).collect();
     let (Some(&first), Some(&last)) = (known.iter().min(), known.iter().max()) else {
         return Vec::new();
     };
     let mut wanted = Vec::new();
-    for (tier, size) in tiers.tiers.iter().filter_map(|tier| tier.size).enumerate() {
-        let (places, gap) = if tier == 0 { (EDGE, EDGE_GAP) } else { (RAMP, RAMP_GAP) };
+    for (level, size) in levels.levels.iter().filter_map(|level| level.size).enumerate() {
+        let (places, gap) = if level == 0 { (EDGE, EDGE_GAP) } else { (RAMP, RAMP_GAP) };
         for place in places {
             let bytes = size.value * place;
             if !bytes.is_finite() || bytes < first as f64 || bytes > last as f64 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times of the tiers, and whether they stayed what they were.
+//! Times of the levels, and whether they stayed what they were.
 //!
-//! What disturbs a load makes it longer, so the time of a tier is the shortest seen on its plateau:
-//! the sizes that the caches before are too small for and that this one holds.
+//! What disturbs a load makes it longer, so the time of a level is the shortest seen on its
+//! plateau: the sizes that the caches before are too small for and that this one holds.
 
 use super::model::{Bench, Fit};
 use super::points::Points;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// A size is of the plateau if so small a share of its time is that of other tiers, and if chance
+/// A size is of the plateau if so small a share of its time is that of other levels, and if chance
 /// moves its time by no more; where there are less than [`ENOUGH`] such sizes, the next share
 /// counts.
 const FOREIGN: [f64; 4] = [0.001, 0.003, 0.01, 0.03];
@@ -23,7 +23,7 @@ const MOVED: f64 = 0.08;
 const BEYOND_SPREAD: f64 = 4.0;
 
 /// A quarter of the times of a plateau lie within this ratio of the shortest; else the shortest may
-/// be that of another tier, which now and then had room for more.
+/// be that of another level, which now and then had room for more.
 const AGREE: f64 = 1.25;
 
 /// Finest difference that a time is claimed to be good for.
@@ -35,16 +35,16 @@ const USUAL: f64 = 0.25;
 /// How far off a time may be that is concluded from ramps alone.
 const UNSEEN: f64 = 0.05;
 
-/// What is known of the time of a tier.
+/// What is known of the time of a level.
 pub(crate) struct Plateau {
     pub(crate) latency: Estimate,
     /// Whether it was the same in all passes, and at most sizes.
     pub(crate) settled: bool,
-    /// Octets of the sizes it rests on; `None` where no size is of this tier alone.
+    /// Bytes of the sizes it rests on; `None` where no size is of this level alone.
     pub(crate) extent: Option<(u64, u64)>,
 }
 
-/// One per tier.
+/// One per level.
 pub(crate) fn plateaus(
     samples: &[Sample],
     points: &Points,
@@ -54,30 +54,30 @@ pub(crate) fn plateaus(
     let mut bench = Bench::new(points);
     bench.place(&fit.steps, 0);
     bench.judge(&fit.steps);
-    let levels = fit.levels();
-    let one = |tier: usize| {
+    let times = fit.times();
+    let one = |level: usize| {
         let own = |foreign: f64| -> Vec<usize> {
             let own = |i: &usize| {
                 let moves = bench.chance(*i, &fit.steps).sqrt() / points.time[*i];
-                bench.foreign(*i, tier, fit.steps.len()).max(moves) < foreign
+                bench.foreign(*i, level, fit.steps.len()).max(moves) < foreign
             };
             (0..points.len()).filter(own).collect()
         };
         let plateaus = FOREIGN.map(own);
         let enough = plateaus.iter().find(|sizes| sizes.len() >= ENOUGH);
         let sizes = enough.or(plateaus.last()).cloned().unwrap_or_default();
-        let level = levels[tier];
-        // Times as they would be without the little that other tiers add.
-        let pure = |i: usize, time: f64| time * level / bench.predicted(i, fit.steps.len());
-        plateau(samples, &sizes, level, options.confidence, pure)
+        let typical = times[level];
+        // Times as they would be without the little that other levels add.
+        let pure = |i: usize, time: f64| time * typical / bench.predicted(i, fit.steps.len());
+        plateau(samples, &sizes, typical, options.confidence, pure)
     };
-    (0..levels.len()).map(one).collect()
+    (0..times.len()).map(one).collect()
 }
 
 fn plateau(
     samples: &[Sample],
     sizes: &[usize],
-    level: f64,
+    typical: f64,
     confidence: f64,
     pure: impl Fn(usize, f64) -> f64,
 ) -> Plateau {
@@ -87,8 +87,8 @@ fn plateau(
         .map(|(i, t)| pure(i, t))
         .collect();
     let Some(value) = quantile(&times, 0.0) else {
-        let (low, high) = (level * (1.0 - UNSEEN), level * (1.0 + UNSEEN));
-        let latency = Estimate { value: level, low, high, confidence, n: 0 };
+        let (low, high) = (typical * (1.0 - UNSEEN), typical * (1.0 + UNSEEN));
+        let latency = Estimate { value: typical, low, high, confidence, n: 0 };
         return Plateau { latency, settled: true, extent: None };
     };
     let high = quantile(&times, USUAL).unwrap_or(value).max(value * (1.0 + CLAIMED));

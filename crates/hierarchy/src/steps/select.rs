@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many tiers a curve shows: as many as help to foretell a pass that was not looked at.
+//! How many levels a curve shows: as many as help to foretell a pass that was not looked at.
 //!
 //! Sizes of one pass stray together, for they share pages: a ramp that is off at one size is off at
 //! the next, and what looks like a small step of its own is as often the pages of these few passes.
-//! Measures of fit that take sizes for independent (BIC and its kin) find tiers without end in it.
+//! Measures of fit that take sizes for independent (BIC and its kin) find levels without end in it.
 //! Passes are independent. So a further step is fitted to all passes but one, and must bring the
 //! one nearer; for every pass in turn.
 
@@ -13,10 +13,10 @@ use super::search::{fits, moved};
 use super::shape::shapes;
 use super::{Cause, RESOLUTION, Sample, Unresolved};
 
-/// Tiers whose times differ by less than this ratio are one.
+/// Levels whose times differ by less than this ratio are one.
 const DISTINCT: f64 = 1.2;
 
-/// The longest time of a tier, as a multiple of the longest that was measured: what a climb that
+/// The longest time of a level, as a multiple of the longest that was measured: what a climb that
 /// the curve shows by half would end at is not far above what it shows.
 const EXTRAPOLATED: f64 = 1.25;
 
@@ -146,15 +146,15 @@ fn without(sample: &Sample, pass: usize) -> Sample {
     sample
 }
 
-/// Whether all steps of a fit are steps up to another tier.
+/// Whether all steps of a fit are steps up to another level.
 fn distinct(fit: &Fit) -> bool {
-    fit.levels().windows(2).all(|pair| pair[1] >= DISTINCT * pair[0])
+    fit.times().windows(2).all(|pair| pair[1] >= DISTINCT * pair[0])
 }
 
-/// Whether no tier is slower than what was measured allows for.
+/// Whether no level is slower than what was measured allows for.
 fn seen(fit: &Fit, points: &Points) -> bool {
     let longest = points.time.iter().copied().fold(0.0, f64::max);
-    fit.levels().iter().all(|level| *level <= EXTRAPOLATED * longest)
+    fit.times().iter().all(|time| *time <= EXTRAPOLATED * longest)
 }
 
 /// Whether the second of these foretells better than the first: altogether, and most passes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One strand: a pinned thread that takes bursts from its head (source queue or rings), runs them
+//! One worker: a pinned thread that takes bursts from its head (source queue or rings), runs them
 //! through its stages, and hands them to its tail (sink or rings).
 
 use crate::burst::{Burst, MAX_BURST};
@@ -18,15 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Steps of a ring's occupancy histogram: empty, then tenths.
 pub(crate) const OCCUPANCY_STEPS: usize = 11;
 
-/// Orders from outside the strands.
+/// Orders from outside the workers.
 pub(crate) struct Control<'a> {
     /// The sources stop; what is inside drains.
     pub(crate) stop: &'a AtomicBool,
-    /// A strand has failed: everybody leaves.
+    /// A worker has failed: everybody leaves.
     pub(crate) abort: &'a AtomicBool,
-    /// Strands share processors: waiting gives them away.
+    /// Workers share processors: waiting gives them away.
     pub(crate) yields: bool,
-    /// Recount octets after every stage.
+    /// Recount bytes after every stage.
     pub(crate) audit: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Inlet<'p> {
     pub(crate) occupancy: [u64; OCCUPANCY_STEPS],
 }
 
-/// Where a strand's packets come from.
+/// Where a worker's packets come from.
 pub(crate) enum Head<'a, 'p> {
     Source(Box<SourceQueue<'a, 'p>>),
     Rings { inlets: Vec<Inlet<'p>>, turn: usize },
@@ -67,7 +67,7 @@ pub(crate) struct Outlet<'p> {
     pub(crate) full_pushes: u64,
 }
 
-/// Where a strand's packets go.
+/// Where a worker's packets go.
 pub(crate) enum Tail<'p> {
     Sink(Sink),
     Rings { outlets: Vec<Outlet<'p>>, replica_of: [u8; BUCKETS], full: FullRing },
@@ -87,12 +87,12 @@ pub(crate) struct Part {
     pub(crate) audited_output: Tally,
 }
 
-/// A strand before, during and after its run.
-pub(crate) struct Strand<'a, 'p> {
+/// A worker before, during and after its run.
+pub(crate) struct Worker<'a, 'p> {
     pub(crate) head: Head<'a, 'p>,
     pub(crate) parts: Vec<Part>,
     pub(crate) tail: Tail<'p>,
-    /// Ways home for buffers, by source queue; empty on strands that own one.
+    /// Ways home for buffers, by source queue; empty on workers that own one.
     pub(crate) homes: Vec<Producer<Packet<'p>>>,
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
@@ -105,7 +105,7 @@ pub(crate) struct Strand<'a, 'p> {
     pub(crate) overflow: Tally,
 }
 
-impl<'p> Strand<'_, 'p> {
+impl<'p> Worker<'_, 'p> {
     /// Runs until the input ends or the run is aborted.
     pub(crate) fn run<const ON: bool, C: Clock>(
         &mut self,
@@ -213,11 +213,11 @@ impl<'p> Strand<'_, 'p> {
         }
     }
 
-    /// One burst through the strand.
+    /// One burst through the worker.
     #[inline]
     fn turn<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         let taken = self.burst.len();
-        self.input.add(taken as u64, self.burst.octets());
+        self.input.add(taken as u64, self.burst.bytes());
         meter.mark(0, taken);
         for index in 0..self.parts.len() {
             self.at = index + 1;
@@ -226,13 +226,13 @@ impl<'p> Strand<'_, 'p> {
             part.input_packets += given as u64;
             part.stage.process(&mut self.burst, &mut part.context);
             if control.audit {
-                part.audited_output.add(self.burst.len() as u64, self.burst.octets());
+                part.audited_output.add(self.burst.len() as u64, self.burst.bytes());
             }
             meter.mark(index + 1, given);
         }
         self.at = self.parts.len() + 1;
         let given = self.burst.len();
-        self.output.add(given as u64, self.burst.octets());
+        self.output.add(given as u64, self.burst.bytes());
         let mut work = self.hand_over(meter, control);
         if matches!(self.head, Head::Source(_)) {
             work.taken = taken as u64;
@@ -320,7 +320,7 @@ impl<'p> Strand<'_, 'p> {
         }
     }
 
-    /// Says downstream and upstream that this strand has ended.
+    /// Says downstream and upstream that this worker has ended.
     pub(crate) fn close(&mut self) {
         if let Head::Source(queue) = &self.head {
             queue.retire();
@@ -362,7 +362,7 @@ impl<'p> Outlet<'p> {
         match full {
             FullRing::Drop => {
                 for packet in self.staged.drain(..) {
-                    lost.add(1, packet.octets() as u64);
+                    lost.add(1, packet.length() as u64);
                     released.push(packet);
                 }
             }

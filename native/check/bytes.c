@@ -50,9 +50,9 @@ static uint8_t no_carry(size_t index)
 /* Where signed and saturating arithmetic turns: 0x00, 0x7f, 0x80 and 0xff only. */
 static uint8_t extremes(size_t index)
 {
-	static const uint8_t octets[] = { 0x00, 0x7f, 0x80, 0xff };
+	static const uint8_t bytes[] = { 0x00, 0x7f, 0x80, 0xff };
 	(void)index;
-	return octets[random_number() >> 62];
+	return bytes[random_number() >> 62];
 }
 
 static uint8_t zero(size_t index)
@@ -63,7 +63,7 @@ static uint8_t zero(size_t index)
 
 static const struct {
 	const char *name;
-	uint8_t (*octet)(size_t index);
+	uint8_t (*byte)(size_t index);
 } fills[] = {
 	[FILL_RANDOM] = { "random", any },
 	[FILL_ONES] = { "ones", ones },
@@ -72,7 +72,7 @@ static const struct {
 	{ "extremes", extremes },
 	{ "zero", zero },
 };
-/* Long enough that few cases of packet length see the same octets. */
+/* Long enough that few cases of packet length see the same bytes. */
 #define PATTERN_MIN ((size_t)1 << 18)
 
 #define FILLS (sizeof fills / sizeof *fills)
@@ -83,34 +83,34 @@ const char *fill_name(size_t fill)
 	return fills[fill].name;
 }
 
-void fill_octets(size_t fill, uint8_t *at, size_t octets)
+void fill_bytes(size_t fill, uint8_t *at, size_t bytes)
 {
-	for (size_t i = 0; i < octets; i++)
-		at[i] = fills[fill].octet(i);
+	for (size_t i = 0; i < bytes; i++)
+		at[i] = fills[fill].byte(i);
 }
 
 /* Twice the longest case asked for so far, so that cases differ. */
 static struct row {
-	uint8_t *octets;
+	uint8_t *bytes;
 	size_t length;
 } rows[FILLS];
 
 static void grow(struct row *row, size_t fill, size_t length)
 {
-	free(row->octets);
-	row->octets = malloc(length);
-	if (!row->octets) {
+	free(row->bytes);
+	row->bytes = malloc(length);
+	if (!row->bytes) {
 		perror("check: malloc");
 		exit(2);
 	}
 	row->length = length;
-	fill_octets(fill, row->octets, length);
+	fill_bytes(fill, row->bytes, length);
 }
 
-const uint8_t *pattern(size_t fill, size_t octets)
+const uint8_t *pattern(size_t fill, size_t bytes)
 {
 	struct row *row = &rows[fill];
-	if (row->length < 2 * octets || !row->length)
-		grow(row, fill, 2 * octets < PATTERN_MIN ? PATTERN_MIN : 2 * octets);
-	return row->octets + random_below(row->length - octets + 1);
+	if (row->length < 2 * bytes || !row->length)
+		grow(row, fill, 2 * bytes < PATTERN_MIN ? PATTERN_MIN : 2 * bytes);
+	return row->bytes + random_below(row->length - bytes + 1);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The detector on curves whose truth is known; `examples/corpus` has the machines.
 
-use super::{Cause, Options, Sample, Tiers, detect, refine};
+use super::{Cause, FoundLevels, Options, Sample, detect, refine};
 use proptest::prelude::*;
 
 const KIB: u64 = 1 << 10;
 
-/// Edges as caches have that are filled evenly, with ways of 4 KiB: (octets, time beyond).
+/// Edges as caches have that are filled evenly, with ways of 4 KiB: (bytes, time beyond).
 fn edges(first: f64, steps: &[(u64, f64)], bytes: u64) -> f64 {
     let mut time = first;
     for &(size, beyond) in steps {
@@ -34,46 +34,46 @@ fn sample(first: f64, steps: &[(u64, f64)], bytes: u64) -> Sample {
     Sample { bytes, passes: (0..5).map(|_| quiet * (1.0 + 0.01 * rng.f64())).collect() }
 }
 
-fn refined(first: f64, steps: &[(u64, f64)], last: u64) -> (Vec<Sample>, Tiers) {
+fn refined(first: f64, steps: &[(u64, f64)], last: u64) -> (Vec<Sample>, FoundLevels) {
     let mut curve = curve(first, steps, last);
     let rough = Options { replicates: 0, ..Options::default() };
     let more = refine(&curve, &detect(&curve, &rough), KIB);
     curve.extend(more.into_iter().map(|bytes| sample(first, steps, bytes)));
-    let tiers = detect(&curve, &Options { replicates: 20, ..Options::default() });
-    (curve, tiers)
+    let levels = detect(&curve, &Options { replicates: 20, ..Options::default() });
+    (curve, levels)
 }
 
-fn sizes(tiers: &Tiers) -> Vec<Option<f64>> {
-    tiers.tiers.iter().map(|tier| tier.size.map(|size| size.value / 1024.0)).collect()
+fn sizes(levels: &FoundLevels) -> Vec<Option<f64>> {
+    levels.levels.iter().map(|level| level.size.map(|size| size.value / 1024.0)).collect()
 }
 
 #[test]
 fn edges_are_put_within_some_percent_and_intervals_hold_them() {
     let steps = [(48 * KIB, 4.0), (1024 * KIB, 12.0), (16384 * KIB, 90.0)];
-    let (_, tiers) = refined(1.0, &steps, 64 << 20);
-    assert_eq!(tiers.tiers.len(), 4, "{tiers:?}");
-    for (tier, (size, _)) in tiers.tiers.iter().zip(steps) {
-        let found = tier.size.unwrap();
-        assert!((found.value / size as f64 - 1.0).abs() < 0.06, "{:?}", sizes(&tiers));
+    let (_, levels) = refined(1.0, &steps, 64 << 20);
+    assert_eq!(levels.levels.len(), 4, "{levels:?}");
+    for (level, (size, _)) in levels.levels.iter().zip(steps) {
+        let found = level.size.unwrap();
+        assert!((found.value / size as f64 - 1.0).abs() < 0.06, "{:?}", sizes(&levels));
         assert!(found.low <= size as f64 * 1.02 && size as f64 * 0.98 <= found.high, "{found:?}");
     }
-    for (tier, quiet) in tiers.tiers.iter().zip([1.0, 4.0, 12.0, 90.0]) {
-        assert!((tier.latency.value / quiet - 1.0).abs() < 0.01, "{:?}", tier.latency);
-        assert!(tier.latency.low <= quiet && quiet <= tier.latency.high, "{:?}", tier.latency);
-        assert!(tier.settled);
+    for (level, quiet) in levels.levels.iter().zip([1.0, 4.0, 12.0, 90.0]) {
+        assert!((level.latency.value / quiet - 1.0).abs() < 0.01, "{:?}", level.latency);
+        assert!(level.latency.low <= quiet && quiet <= level.latency.high, "{:?}", level.latency);
+        assert!(level.settled);
     }
-    assert_eq!(tiers.tiers[3].size, None);
+    assert_eq!(levels.levels[3].size, None);
 }
 
 #[test]
-fn a_flat_curve_has_one_tier_without_a_size() {
-    let tiers = detect(&curve(1.3, &[], 1 << 20), &Options::default());
-    assert_eq!(sizes(&tiers), [None]);
-    assert!(tiers.unresolved.is_empty(), "{:?}", tiers.unresolved);
+fn a_flat_curve_has_one_level_without_a_size() {
+    let levels = detect(&curve(1.3, &[], 1 << 20), &Options::default());
+    assert_eq!(sizes(&levels), [None]);
+    assert!(levels.unresolved.is_empty(), "{:?}", levels.unresolved);
 }
 
 #[test]
-fn outliers_in_one_of_seven_make_no_tier() {
+fn outliers_in_one_of_seven_make_no_level() {
     let mut curve = curve(1.0, &[(32 * KIB, 4.0), (2048 * KIB, 80.0)], 32 << 20);
     let mut rng = fastrand::Rng::with_seed(1);
     for time in curve.iter_mut().flat_map(|sample| &mut sample.passes) {
@@ -81,8 +81,8 @@ fn outliers_in_one_of_seven_make_no_tier() {
             *time *= 1.0 + 2.0 * rng.f64();
         }
     }
-    let tiers = detect(&curve, &Options { replicates: 0, ..Options::default() });
-    assert_eq!(tiers.tiers.len(), 3, "{:?}", sizes(&tiers));
+    let levels = detect(&curve, &Options { replicates: 0, ..Options::default() });
+    assert_eq!(levels.levels.len(), 3, "{:?}", sizes(&levels));
 }
 
 #[test]
@@ -92,17 +92,17 @@ fn memory_that_is_further_away_in_some_passes_is_said_to_have_moved() {
         sample.passes[1] *= 1.4;
         sample.passes[3] *= 1.4;
     }
-    let tiers = detect(&curve, &Options { replicates: 0, ..Options::default() });
-    assert_eq!(tiers.tiers.len(), 3, "{:?}", sizes(&tiers));
-    assert!(!tiers.tiers[2].settled && tiers.tiers[0].settled && tiers.tiers[1].settled);
-    assert!(tiers.unresolved.iter().any(|what| what.cause == Cause::Moved));
+    let levels = detect(&curve, &Options { replicates: 0, ..Options::default() });
+    assert_eq!(levels.levels.len(), 3, "{:?}", sizes(&levels));
+    assert!(!levels.levels[2].settled && levels.levels[0].settled && levels.levels[1].settled);
+    assert!(levels.unresolved.iter().any(|what| what.cause == Cause::Moved));
 }
 
 #[test]
 fn neighbours_nearer_than_the_resolution_are_not_told_apart() {
-    let (_, tiers) = refined(1.0, &[(1024 * KIB, 6.0), (1536 * KIB, 40.0)], 16 << 20);
-    assert_eq!(tiers.tiers.len(), 2, "{:?}", sizes(&tiers));
-    let close = tiers.unresolved.iter().find(|what| what.cause == Cause::TooClose).unwrap();
+    let (_, levels) = refined(1.0, &[(1024 * KIB, 6.0), (1536 * KIB, 40.0)], 16 << 20);
+    assert_eq!(levels.levels.len(), 2, "{:?}", sizes(&levels));
+    let close = levels.unresolved.iter().find(|what| what.cause == Cause::TooClose).unwrap();
     assert!(close.from < 1300 * KIB && close.to > 1300 * KIB, "{close:?}");
 }
 
@@ -127,7 +127,7 @@ fn refining_asks_for_sizes_around_steps_and_comes_to_an_end() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_tiers() {
+fn the_same_seed_gives_the_same_levels() {
     let curve = curve(1.0, &[(32 * KIB, 4.0)], 1 << 20);
     let options = Options { replicates: 10, ..Options::default() };
     assert_eq!(detect(&curve, &options), detect(&curve, &options));
@@ -135,10 +135,10 @@ fn the_same_seed_gives_the_same_tiers() {
 
 #[test]
 fn nothing_to_look_at_gives_nothing() {
-    assert_eq!(detect(&[], &Options::default()), Tiers::default());
+    assert_eq!(detect(&[], &Options::default()), FoundLevels::default());
     let none = Sample { bytes: 4096, passes: vec![f64::NAN, 0.0, -1.0, f64::INFINITY] };
-    assert_eq!(detect(std::slice::from_ref(&none), &Options::default()), Tiers::default());
-    assert!(refine(&[none], &Tiers::default(), 0).is_empty());
+    assert_eq!(detect(std::slice::from_ref(&none), &Options::default()), FoundLevels::default());
+    assert!(refine(&[none], &FoundLevels::default(), 0).is_empty());
 }
 
 fn any_sample() -> impl Strategy<Value = Sample> {
@@ -165,11 +165,11 @@ proptest! {
         curve in prop::collection::vec(any_sample(), 0..12),
         granule in any::<u64>(),
     ) {
-        let tiers = detect(&curve, &Options { replicates: 2, ..Options::default() });
-        let more = refine(&curve, &tiers, granule);
+        let levels = detect(&curve, &Options { replicates: 2, ..Options::default() });
+        let more = refine(&curve, &levels, granule);
         prop_assert!(more.is_sorted());
         let is_time = |t: &f64| t.is_normal() && *t > 0.0;
         let usable = curve.iter().any(|s| s.bytes > 0 && s.passes.iter().any(is_time));
-        prop_assert_eq!(usable, !tiers.tiers.is_empty());
+        prop_assert_eq!(usable, !levels.levels.is_empty());
     }
 }
