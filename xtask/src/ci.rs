@@ -13,7 +13,7 @@
 mod cause;
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{accuracy, counts, examples, isa, lab, lwip, native, pmu, ports, protocol, tutorials};
+use crate::{accuracy, counts, examples, isa, lab, lwip, native, pmu, ports, splice};
 use cause::cause;
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -119,7 +119,7 @@ const STEPS: &[Step] = &[
     slow("accuracy", accuracy::check),
     slow("tests of kernels and seeds, optimised", optimised_tests),
     slow("README commands", || examples::check().into()),
-    slow("tutorials", tutorials::check),
+    slow("tutorials and pages of results", splice::check),
     beside(NATIVE, "kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
     beside(LAB, "schemes for vector registers", lab::check_vector_context),
     beside(NATIVE, "kernels in C under sanitizers", || native::make(&["check-asan"])),
@@ -137,7 +137,7 @@ const STEPS: &[Step] = &[
     beside(LAB, "oldest compiler, base crates", oldest_compiler_of_base_crates),
     beside(COUNTS, "kernels in C, instructions", counts::check),
     beside(ISA, "kernels in C, every architecture", isa::check),
-    beside(TARGET, "parsers fuzzed for a minute", || protocol::fuzz_briefly().into()),
+    beside(TARGET, "parsers fuzzed for a minute", fuzz_briefly),
     beside(TARGET, "probe", probe),
     beside(PORTS, "ports into lwIP and DPDK", ports::check),
     beside(TARGET_OLDEST, "oldest compiler, workspace", || {
@@ -319,6 +319,14 @@ fn tests_of(selection: &[&str]) -> Outcome {
         Ok(()) => Outcome::Passed(skips),
         Err(why) => Outcome::Failed(why),
     }
+}
+
+/// A minute of fuzzing, from what earlier ones found.
+fn fuzz_briefly() -> Outcome {
+    // Of the whole workspace, as CI has built it: with this package's features alone it would be
+    // built once more.
+    let bench = ["bench", "--quiet", "--locked", "--workspace", "--bench", "fuzz", "--", "60s"];
+    expect_success(cargo(&bench))
 }
 
 fn documentation() -> Outcome {

@@ -16,12 +16,10 @@ mod vector_context;
 use crate::ci::Outcome;
 use crate::command::{log, log_to, root, say};
 use crate::fetch::{TAG, write};
-use guest::Guest;
-pub(crate) use guest::{Answer, Question};
+use guest::{Answer, Guest, Question};
 use module::Toolchain;
 use packages::{Package, Packages};
 use pmu::Extent;
-pub(crate) use pmu::write_page as write_pmu_page;
 use std::path::PathBuf;
 
 /// Why the lab has no answer.
@@ -206,17 +204,6 @@ fn called(name: &str) -> Result<&'static Guest, String> {
     })
 }
 
-/// Asks the guest of this name, where it has been fetched before.
-pub(crate) fn ask(name: &str, plan: &[Question]) -> Result<Vec<Answer>, Obstacle> {
-    let guest = called(name)?;
-    if !cache().join(guest.name).exists() {
-        let why = format!("lab/cache has no {name}; fetch it: cargo xtask lab {name}");
-        return Err(Obstacle::Missing(why));
-    }
-    let ready = Ready::new(guest)?;
-    guest.ask(&ready.prefix, &ready.programs, plan)
-}
-
 /// What a person asks of the lab.
 pub(crate) enum Task {
     /// The checks in a guest.
@@ -225,6 +212,8 @@ pub(crate) enum Task {
     Command(&'static Guest, String),
     Linux7455,
     Counters(Extent),
+    /// The page of counters.
+    CountersPage,
     VectorContext(Extent),
 }
 
@@ -237,7 +226,10 @@ pub(crate) fn choose(words: &[&str]) -> Result<Task, String> {
         _ => Err(format!("{name} takes --brief or nothing")),
     };
     match *name {
-        pmu::NAME => extent().map(Task::Counters),
+        pmu::NAME if rest == ["--print"] => Ok(Task::CountersPage),
+        pmu::NAME => extent()
+            .map(Task::Counters)
+            .map_err(|_| format!("{name} takes --brief, --print or nothing")),
         vector_context::NAME => extent().map(Task::VectorContext),
         linux_7455::NAME if rest.is_empty() => Ok(Task::Linux7455),
         linux_7455::NAME => Err(format!("{name} takes nothing, for it has no shell")),
@@ -261,12 +253,13 @@ pub(crate) fn run(task: Task) -> Result<(), String> {
             }
         }
         Task::Linux7455 => linux_7455::check(),
-        Task::VectorContext(Extent::Full) => vector_context::write(),
+        Task::VectorContext(Extent::Full) => vector_context::print(),
         Task::VectorContext(Extent::Brief) => vector_context::check(),
         Task::Counters(extent) => {
             pmu::check(extent)?.iter().for_each(|skip| note(skip));
             Ok(())
         }
+        Task::CountersPage => pmu::print().map_err(Obstacle::Failed),
     };
     result.map_err(|(Obstacle::Missing(why) | Obstacle::Failed(why))| why)
 }

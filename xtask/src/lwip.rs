@@ -24,12 +24,6 @@ pub(crate) fn build(settings: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Brings the source where it is absent and builds the plug-in.
-pub(crate) fn ensure() -> Result<(), String> {
-    fetch::lwip_if_absent()?;
-    build(&[])
-}
-
 /// Brings the source where it is absent and builds the plug-in, warnings being errors.
 pub(crate) fn check() -> Outcome {
     if let Err(why) = output(program("make", &["--version"])) {

@@ -8,29 +8,19 @@
 mod accuracy;
 mod ci;
 mod command;
-mod corpus;
 mod counts;
-mod evidence;
 mod examples;
 mod fetch;
 mod fixtures;
 mod isa;
-mod kernels;
 mod lab;
 mod lwip;
 mod machines;
-mod memory;
 mod native;
-mod netra;
 mod pmu;
 mod ports;
-mod protocol;
-mod regions;
-mod rlp;
 mod schema;
-mod tcp;
-mod tutorials;
-mod vector_models;
+mod splice;
 
 use std::process::ExitCode;
 
@@ -46,41 +36,11 @@ usage: cargo xtask COMMAND
   fixtures      measure the stored records of the tests again, one of each kind
   events        write native/pmu/events from the event tables
   registers     compare the accesses to registers in native/pmu with the encodings of the manuals
-  evidence [N]  measure what the README claims, with N tunings, and write docs/results
-  evidence kernels
-                measure the kernels and write docs/results/kernels.md and its plots
-  evidence counts
-                count the instructions of the kernels on emulated architectures, and write
-                docs/results/kernels/instructions.md
-  evidence regions
-                count programs from inside and outside, and write docs/results/self-measurement.md
-  evidence memory [N]
-                repeat `linerate memory` N times alone and N times beside busy processes, and write
-                docs/results/memory.md and its plot
-  evidence pmu  as `lab pmu`, and write docs/results/pmu.md
-  evidence corpus
-                try the detector of levels on made-up hierarchies, and write
-                docs/results/memory-corpus.md
-  evidence netra
-                fit the simulator of strands to the Netra document, and write docs/results/netra
-  evidence rlp-loss
-                send streams over links that lose, and write docs/results/rlp-loss.md
-  evidence rlp-stages
-                measure the stages of the RLP application beside copying, and write
-                docs/results/rlp-stages.md
-  evidence fuzz
-                fuzz the parsers of the Radio Link Protocol, write docs/results/fuzz.md and what was
-                found
-  evidence rlp  run and tune the paths of the Radio Link Protocol, and write docs/results/rlp
-  evidence tcp [N]
-                run `linerate tcp`, send N bytes in each pattern over a wire that loses and
-                damages (1e10 unless told otherwise), and write docs/results/tcp.md
-  evidence vector-models
-                explore the schemes that share vector registers, and write
-                docs/results/vector-models.md
-  evidence vector-costs
-                count what taking the vector registers costs on emulated processors, and write
-                docs/results/vector-context-costs.md
+  counts        count the instructions of the kernels on emulated architectures, judge them, and
+                print the tables of docs/results/kernels/instructions.md
+  counts vector-context
+                count what taking the vector registers costs on emulated processors, and print the
+                table of docs/results/vector-context-costs.md
   isa [--full] [NAME...]
                 check the kernels on emulated processors of every architecture, or on those named;
                 --full with every case
@@ -88,13 +48,16 @@ usage: cargo xtask COMMAND
                 check the counters in guest-arm64 or guest-armhf, or run a command there
   lab linux-7455
                 build Linux for the MPC7455 and check the kernels' port in it
-  lab pmu [--brief]
+  lab pmu [--brief|--print]
                 read counters by their registers, on boards without an operating system and in
-                guests by the modules of kmod; --brief with fewer repeats
+                guests by the modules of kmod; --brief with fewer repeats; --print what they show,
+                for docs/results/pmu.md
   lab vector-context [--brief]
-                compare schemes for vector registers on a bare MPC7455, and write
-                docs/results/vector-context.md; --brief checks and writes nothing
-  tutorials     run the commands of docs/tutorials and write what they print
+                compare schemes for vector registers on a bare MPC7455, and print the tables of
+                docs/results/vector-context.md; --brief checks and prints none
+  splice [--check] [--limit MINUTES] FILE...
+                run the commands of pages and put what they print in the place of their blocks;
+                --check compares instead; a command may take 60 minutes, or the limit
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";
@@ -130,7 +93,8 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["fixtures"] => Box::new(fixtures::write),
         ["events"] => Box::new(pmu::events::write),
         ["registers"] => Box::new(pmu::registers),
-        ["evidence", rest @ ..] => evidence(rest)?,
+        ["counts"] => Box::new(counts::print),
+        ["counts", "vector-context"] => Box::new(counts::context::print),
         ["isa", "--full", names @ ..] => {
             let rows = isa::rows(names)?;
             Box::new(move || isa::run(&rows, true))
@@ -143,44 +107,13 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let task = lab::choose(rest)?;
             Box::new(|| lab::run(task))
         }
-        ["tutorials"] => Box::new(tutorials::write),
+        ["splice", rest @ ..] => {
+            let choice = splice::choose(rest)?;
+            Box::new(move || splice::run(&choice))
+        }
         ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
         ["help"] => Box::new(help),
         _ => return Err(unknown(words)),
-    };
-    Ok(task)
-}
-
-fn evidence(words: &[&str]) -> Result<Task, String> {
-    let task: Task = match words {
-        [] => Box::new(|| evidence::write(None)),
-        ["kernels"] => Box::new(kernels::write),
-        ["counts"] => Box::new(counts::write),
-        ["regions"] => Box::new(regions::write),
-        ["memory"] => Box::new(|| memory::write(None)),
-        ["memory", repeats] => {
-            let repeats = number(repeats, "repeats")?;
-            Box::new(move || memory::write(Some(repeats)))
-        }
-        ["pmu"] => Box::new(lab::write_pmu_page),
-        ["corpus"] => Box::new(corpus::write),
-        ["netra"] => Box::new(netra::write),
-        ["rlp-loss"] => Box::new(protocol::loss),
-        ["rlp-stages"] => Box::new(protocol::stages),
-        ["fuzz"] => Box::new(protocol::fuzz),
-        ["rlp"] => Box::new(rlp::write),
-        ["tcp"] => Box::new(|| tcp::write(None)),
-        ["tcp", bytes] => {
-            let bytes = tcp::bytes(bytes)?;
-            Box::new(move || tcp::write(Some(&bytes)))
-        }
-        ["vector-models"] => Box::new(vector_models::write),
-        ["vector-costs"] => Box::new(counts::context::write),
-        [tunings] => {
-            let tunings = number(tunings, "tunings, and no evidence that is known here")?;
-            Box::new(move || evidence::write(Some(tunings)))
-        }
-        _ => return Err(unknown(&[&["evidence"], words].concat())),
     };
     Ok(task)
 }
@@ -195,12 +128,6 @@ fn unknown(words: &[&str]) -> String {
         return format!("no command\n{USAGE}");
     }
     format!("there is no `{}`\n{USAGE}", words.join(" "))
-}
-
-/// A number of something, 1 or more.
-fn number(text: &str, of: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("`{text}` is no number of {of}\n{USAGE}"))
 }
 
 #[cfg(test)]
@@ -222,10 +149,11 @@ mod tests {
             let command = command.split("  ").next().unwrap_or(command);
             let command = command.split('[').next().unwrap_or(command);
             let command = command.replace("GUEST", "guest-arm64");
+            let command = if command == "splice " { "splice FILE".to_owned() } else { command };
             found += 1;
             assert_eq!(task(&words(&command)).err(), None, "{command}");
         }
-        assert!(found > 20, "{found} commands");
+        assert!(found > 12, "{found} commands");
     }
 
     #[test]
@@ -243,17 +171,13 @@ mod tests {
             ("lab", "which guest?"),
             ("lab nothing", "there is no `nothing`; the lab has guest-arm64"),
             ("lab linux-7455 ls", "linux-7455 takes nothing"),
-            ("lab pmu --short", "pmu takes --brief or nothing"),
+            ("lab pmu --short", "pmu takes --brief, --print or nothing"),
             ("lab vector-context --short", "vector-context takes --brief or nothing"),
             ("lab guest-arm64 ls /", "one word"),
-            ("evidence nothing", "`nothing` is no number of tunings"),
-            ("evidence 0", "`0` is no number of tunings"),
-            ("evidence memory x", "`x` is no number of repeats"),
-            ("evidence memory -1", "`-1` is no number of repeats"),
-            ("evidence tcp x", "`x` is no number of bytes"),
-            ("evidence tcp 0", "`0` is no number of bytes"),
-            ("evidence tcp inf", "`inf` is no number of bytes"),
-            ("evidence tcp 1 2", "there is no `evidence tcp 1 2`"),
+            ("counts nothing", "there is no `counts nothing`"),
+            ("splice", "splice: which pages?"),
+            ("splice --slow a.md", "no option `--slow`"),
+            ("splice --limit x a.md", "--limit takes a number of minutes"),
         ];
         for (line, expected) in cases {
             let why = task(&words(line)).err().unwrap_or_default();

@@ -18,7 +18,7 @@ fn unknown_names_and_bad_numbers_end_with_2_and_say_what_there_is() {
         (&["ci", "nothing"], "ring under Miri"),
         (&["lab", "nothing"], "guest-arm64"),
         (&["isa", "nothing"], "arm926"),
-        (&["evidence", "memory", "x"], "`x` is no number of repeats"),
+        (&["splice", "--limit", "x"], "--limit takes a number of minutes"),
     ] {
         let (status, stdout, stderr) = run(words);
         assert_eq!((status, stdout.as_str()), (Some(2), ""), "{words:?}: {stderr}");

@@ -451,6 +451,9 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
 
 /// The known key that was meant.
 fn meant(written: &str, known: &[&Key]) -> Option<String> {
+    if let Some(name) = crate::renamed::now(written, known.iter().map(|key| key.name)) {
+        return Some(format!("renamed to {}", shown(name)));
+    }
     let near = suggest::nearest(written, known.iter().map(|key| key.name))?;
     let key = known.iter().find(|key| key.name == near)?;
     Some(format!("did you mean {}?", key.shown()))

@@ -19,6 +19,7 @@ pub mod model;
 mod params;
 pub mod parse;
 pub mod problem;
+mod renamed;
 pub mod schema;
 pub mod spec;
 pub mod suggest;

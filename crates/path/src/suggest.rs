@@ -35,9 +35,13 @@ pub(crate) fn nearest<'a>(
     only(&wanted).or_else(|| only(but_last).filter(is_as_long))
 }
 
-/// `did you mean 'x'?` where something is near, otherwise all there is.
+/// `renamed to 'x'` of a name of before, `did you mean 'x'?` where something is near, otherwise all
+/// there is.
 pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<_> = candidates.into_iter().collect();
+    if let Some(name) = crate::renamed::now(written, candidates.iter().copied()) {
+        return format!("renamed to {}", shown(name));
+    }
     match nearest(written, candidates.iter().copied()) {
         Some(name) => format!("did you mean {}?", shown(name)),
         None if candidates.is_empty() => "there are none to choose from".to_owned(),

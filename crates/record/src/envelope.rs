@@ -21,6 +21,7 @@ use crate::stat::StatReport;
 use crate::strands::StrandsReport;
 use crate::tcp::TcpReport;
 use crate::tune::TuneReport;
+use crate::upgrade;
 use crate::warning::Warning;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,8 @@ use std::fmt;
 
 /// What `schema` says in every record.
 const SCHEMA: &str = "linerate-record";
-/// Records of another major version are not read; of a newer minor version, what is known.
+/// Records of 1.x are upgraded; of other major versions, not read; of a newer minor version, what
+/// is known.
 const MAJOR: u32 = 2;
 const MINOR: u32 = 0;
 
@@ -170,11 +172,27 @@ impl Record {
         Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
     }
 
-    /// Reads a record. Fields that this version does not know are ignored.
+    /// Reads a record of this major version or of the one before. Fields that this version does
+    /// not know are ignored.
     ///
     /// # Errors
     /// See [`ReadError`].
     pub fn from_json(json: &str) -> Result<Self, ReadError> {
+        match upgrade::to_current(json, MAJOR) {
+            (json, None) => Self::from_current(&json, false),
+            (json, Some(version)) => Self::from_current(&json, true).map_err(|error| match error {
+                // Positions are those of the upgraded text, which nobody has.
+                ReadError::Field { field, message, .. } => {
+                    ReadError::NotUpgraded { version, field, message }
+                }
+                other => other,
+            }),
+        }
+    }
+
+    /// Reads a record with the names of now. What an earlier version derived otherwise is not held
+    /// against what this one derives.
+    fn from_current(json: &str, is_upgraded: bool) -> Result<Self, ReadError> {
         let Head { minor, kind } = check_head(json)?;
         let Envelope { provenance } = read(json)?;
         let stated: Stated = read(json)?;
@@ -195,7 +213,7 @@ impl Record {
         };
         let record = Self { provenance, body };
         match minor {
-            MINOR => stated.check_against(&record)?,
+            MINOR if !is_upgraded => stated.check_against(&record)?,
             _ => stated.check_alone()?,
         }
         Ok(record)
@@ -344,6 +362,15 @@ pub enum ReadError {
         /// The version it says.
         version: String,
     },
+    /// A record of the major version before, which lacks something that this one must have.
+    NotUpgraded {
+        /// The version it says.
+        version: String,
+        /// The field, or what it is missing from, as a path; `.` is the record itself.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
     /// A record of a kind that this version does not know.
     UnknownKind {
         /// The kind it says.
@@ -393,8 +420,14 @@ impl fmt::Display for ReadError {
             }
             Self::OtherVersion { version } => write!(
                 f,
-                "the record has version {version} and this linerate reads {MAJOR}.x; read it with \
-                 the version named in its `provenance.program`"
+                "the record has version {version} and this linerate reads {MAJOR}.x and 1.x; read \
+                 it with the version named in its `provenance.program`"
+            ),
+            Self::NotUpgraded { version, field, message } => write!(
+                f,
+                "the record has version {version} and cannot be converted to {MAJOR}.{MINOR}: \
+                 `{field}`: {message}; measure again, or read it with the version named in its \
+                 `provenance.program`"
             ),
             Self::UnknownKind { kind } => write!(
                 f,

@@ -75,7 +75,7 @@ body!(
 
 /// The only worker of [`run`].
 pub fn worker() -> WorkerReport {
-    run().strands.remove(0)
+    run().workers.remove(0)
 }
 
 /// The first stage of [`worker`] behind the source.

@@ -31,6 +31,7 @@ pub mod strands;
 pub mod tcp;
 pub mod tune;
 pub mod units;
+mod upgrade;
 pub mod warning;
 
 pub use derive::Derive;

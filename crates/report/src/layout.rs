@@ -164,6 +164,14 @@ impl Grid {
     }
 }
 
+/// A table as GitHub's Markdown has it, for pages of results whose figures come from several
+/// records or from none. Columns are heads; one that begins with `>` is aligned to the right.
+pub fn markdown_table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut grid = Grid::new(columns);
+    rows.into_iter().for_each(|row| grid.row(row));
+    grid.markdown()
+}
+
 /// Blocks that are not empty, a blank line between them.
 pub(crate) fn stacked(blocks: &[String]) -> String {
     let blocks: Vec<&str> =
@@ -194,6 +202,13 @@ mod tests {
         grid.row(vec!["long".to_owned(), "1000".to_owned()]);
         assert_eq!(grid.render(&PLAIN), "name     n\na        1\nlong  1000\n");
         assert_eq!(Grid::new(&["name"]).render(&PLAIN), "");
+    }
+
+    #[test]
+    fn a_table_of_markdown_has_rules_and_no_bar_in_a_cell() {
+        let rows = [vec!["a|b".to_owned(), "1".to_owned()]];
+        let table = markdown_table(&["name", ">n"], rows);
+        assert_eq!(table, "| name | n |\n|---|---:|\n| a\\|b | 1 |\n\n");
     }
 
     #[test]

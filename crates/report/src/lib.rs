@@ -35,6 +35,7 @@ pub use answers::answers;
 pub use budget::budget;
 pub use doctor::doctor;
 pub use kernels::{Sizes, kernels};
+pub use layout::markdown_table;
 use linerate_record::Warning;
 pub use memory::memory;
 pub use plan::plan;

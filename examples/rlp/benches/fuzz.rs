@@ -260,7 +260,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
 
 fn corpus(all: &[Campaign]) -> String {
     let mut text = "# SPDX-License-Identifier: MIT OR Apache-2.0\n\
-        # Written by `cargo xtask evidence fuzz`: target, what happens (tests/fuzz), bytes.\n"
+        # Written by `cargo bench --bench fuzz -- --write`: target, what happens, bytes.\n"
         .to_owned();
     for campaign in all {
         for (bits, bytes) in campaign.kept.iter().filter(|(_, bytes)| !bytes.is_empty()) {

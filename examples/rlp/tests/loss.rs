@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Streams over links that lose, hold back and double frames: what comes out is what went in, less
-//! exactly what is reported as given up, as often as reckoned. `cargo xtask evidence rlp-loss` does
+//! exactly what is reported as given up, as often as reckoned. The bench `loss` does
 //! the same with a million packets and more.
 
 use linerate_rlp::channel::{Burst, Loss, Weather};

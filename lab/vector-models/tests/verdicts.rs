@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use linerate_vector_models::{
-    PREEMPTIONS, Preemption, Scheme, Tasks, Wrong, explore, schemes, verdicts,
+    PREEMPTIONS, Preemption, Scheme, Tasks, Wrong, document, explore, schemes, verdicts,
 };
 
 fn scheme(name: &str) -> Scheme {
@@ -151,4 +151,14 @@ fn traces_are_shortest_and_end_at_the_fault() {
     assert!(text.ends_with("reads"), "{text}");
     // Nobody needs more than two users to be preempted in the middle of one of them.
     assert!(!text.contains("task 3"), "{text}");
+}
+
+#[test]
+fn the_page_of_results_has_what_the_models_say() {
+    let page = include_str!("../../../docs/results/vector-models.md");
+    let found = document(&verdicts());
+    assert!(
+        page.contains(found.trim()),
+        "it is old: cargo xtask splice docs/results/vector-models.md"
+    );
 }

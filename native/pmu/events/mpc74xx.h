@@ -31,8 +31,8 @@
 	E(PM_LINK_STACK_MPRED, 0x31f, \
 	  "Returns whose target the link stack predicted wrongly.") \
 	E(PM_LD_CMPL, 0x21a, \
-	  "Load instructions completed. An AltiVec load of 16 bytes counts once, as the " \
-	  "scalar one of 4 does.") \
+	  "Load instructions completed. An AltiVec load of 16 bytes counts once, as the scalar " \
+	  "one of 4 does.") \
 	E(PM_ST_CMPL, 0x014, \
 	  "Store instructions. An AltiVec store of 16 bytes counts once, as the scalar one of " \
 	  "4 does.") \

@@ -9,8 +9,6 @@ use crate::command::{output, program, root};
 use std::fmt::Write as _;
 use std::fs;
 
-const RESULT: &str = "docs/results/vector-context-costs.md";
-
 /// Where it is counted: each architecture once.
 const COUNTED: &[&str] = &[G4, A57, "ARMv7 (Cortex-A7)", "x86-64 (no AVX-512)"];
 
@@ -99,20 +97,10 @@ pub(super) fn check() -> Result<(), String> {
     judge(&measure()?)
 }
 
-/// Counts, judges, and writes.
-pub(crate) fn write() -> Result<(), String> {
+/// Counts, prints the table of the page, and judges.
+pub(crate) fn print() -> Result<(), String> {
     let all = measure()?;
-    let mut text = String::from(
-        "\
-# What taking and giving back the vector registers costs
-
-Written by `cargo xtask evidence vector-costs`. Instructions executed on emulated processors,
-compiled with `-O2` into the caller, with all that is called and the instructions that make
-addresses. Counts are no times: x86-64 saves all registers by one instruction. What each way is for:
-[docs/vector-context.md](../vector-context.md).
-
-",
-    );
+    let mut text = String::new();
     let names: Vec<&str> = all.iter().map(|(target, _)| target.name).collect();
     let _ = writeln!(text, "| | {} |", names.join(" | "));
     let _ = writeln!(text, "|---|{}", "--:|".repeat(names.len()));
@@ -123,8 +111,7 @@ addresses. Counts are no times: x86-64 saves all registers by one instruction. W
     }
     let bounds: Vec<String> = BOUNDS.iter().map(|(what, n)| format!("{what}, {n}")).collect();
     let _ = writeln!(text, "\nBounds that CI holds on the G4: {}.", bounds.join("; "));
-    fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
-    println!("{RESULT}");
+    print!("{text}");
     judge(&all)
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counts as a document.
+//! The counts as tables.
 
 use super::goals::{ARCHIVE, BYTES, Base, GOALS, Goal, archives, reached};
 use super::sizes::Sizes;
@@ -13,19 +13,7 @@ const LENGTHS: &[u64] = &[20, 64, 576, 1460, 8000];
 const NONE: &str = "-";
 
 pub(super) fn document(all: &[Counts], skips: &[String]) -> String {
-    let mut text = "# Instructions of the kernels\n\n\
-        Written by `cargo xtask evidence counts`: what each variant executes in one call, counted \
-        in an emulator (QEMU, `lab/icount`). A count repeats exactly with the same compiler, and \
-        says nothing about time: a processor may take one cycle for four instructions or four for \
-        one.\n\n\
-        Source and destination are aligned to 64 bytes; in the column *apart* they begin 7 and 2 \
-        bytes behind that. *vector* are the vector instructions among those of 1460 bytes. \
-        `reference` is `lr_checksum16`; `plain` is the loop over words of 16 bits of the white \
-        paper \"Enhanced TCP/IP Performance with AltiVec\", figure 1, with a store in it where it \
-        copies. `vaddcuw` is AltiVec with that paper's loop over the instruction of this name in \
-        the place of `vmsumuhm` (`lab/icount/carries.c`), no variant of the library. Ratios are \
-        of 1460 bytes; *scalar* is the best variant without vectors.\n\n"
-        .to_owned();
+    let mut text = String::new();
     text += &goals(all);
     for counts in all {
         text += &target(counts);
@@ -64,11 +52,6 @@ fn goals(all: &[Counts]) -> String {
             "| {target} | {variant} | {function}{place} | {base} | {asked:.3} | {reached} |"
         );
     }
-    text += "\nWhere it is missed: a vector that is shifted takes four instructions on \
-             PowerPC (load, shift, store, add), a word three. SVE was asked for in \
-             proportion to NEON, 0.65 at 16 bytes; but it loads one vector with an \
-             instruction where NEON loads two, and the beginning, the step of the loop and \
-             the last sum are as many instructions at any length.\n";
     for counts in all.iter().filter(|counts| counts.target.name == G4) {
         text += &archive(&counts.sizes);
     }
@@ -85,8 +68,7 @@ fn archive(sizes: &Sizes) -> String {
         let missed = if bytes > ARCHIVE { ", missed" } else { "" };
         let _ = writeln!(text, "| {what} | {bytes}{missed} | {ARCHIVE} | {} |", size.code);
     }
-    text + "\nThe rest are constants, tables of faults (`fault/`), and tables for unwinding, which \
-            a build with `-fno-asynchronous-unwind-tables` does not have.\n"
+    text
 }
 
 fn ratio(of: f64) -> String {
@@ -142,9 +124,6 @@ fn row(counts: &Counts, variant: &Variant, function: &str) -> Option<String> {
 
 fn sizes(all: &[Counts]) -> String {
     let mut text = "## Sizes\n\n\
-        In bytes: the code of each variant's object; and the text of the whole archive as `size` \
-        prints it, with constants and tables for unwinding, each with and without `fault/`, the \
-        copies that survive a fault; without `vector_context/`.\n\n\
         | where | variants, code | `-O2` | without `fault/` | `-Os` | without `fault/` |\n\
         |---|---|---:|---:|---:|---:|\n"
         .to_owned();

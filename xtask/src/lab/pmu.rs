@@ -13,9 +13,9 @@ mod powerpc;
 mod regions;
 
 use super::{Obstacle, check_tools, note};
-use crate::command::root;
-use crate::fetch::write;
+use crate::command::log_to;
 use board::BOARDS;
+use std::fs::File;
 
 /// As in `cargo xtask lab NAME`.
 pub(crate) const NAME: &str = "pmu";
@@ -119,31 +119,22 @@ fn with_nulls(console: &str) -> String {
     console.lines().map(line).collect()
 }
 
-/// Where `write` puts what the machines wrote.
-const FILE: &str = "docs/results/pmu.md";
-
-/// Checks everything, and writes the page.
-pub(crate) fn write_page() -> Result<(), String> {
+/// Checks everything, and prints what the machines wrote. What else would be printed goes to a log.
+pub(super) fn print() -> Result<(), String> {
+    let log = super::cache().join("pmu.log");
+    let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    log_to(Some(file));
     let mut page = Page::default();
-    let skips = show(Extent::Full, &mut page)?;
+    let shown = show(Extent::Full, &mut page);
+    log_to(None);
+    let skips = shown?;
     if !skips.is_empty() {
-        return Err(format!("{FILE} is left as it is: {}", skips.join("; ")));
+        return Err(skips.join("; "));
     }
-    let mut text = String::from(
-        "# Counters by their registers, as the lab's machines show them\n\n\
-         Written by `cargo xtask evidence pmu`; [docs/pmu.md](../pmu.md) says what it means. All \
-         machines are\nemulated by QEMU, those of ARM with `-icount shift=0`: an instruction is a \
-         cycle and 1 ns. Counts\nare exact, times mean nothing, and what the emulator does not \
-         count is null.\n\n\
-         `program NAME N INSTRUCTIONS CYCLES RESULT`, what the reads take (`program reads`) \
-         subtracted;\n`event NAME CODE COUNT` over one loop.\n",
-    );
-    text += &format!("\n## Starts compared byte by byte\n\n```\n{}```\n", page.repeated);
+    print!("## Starts compared byte by byte\n\n```\n{}```\n", page.repeated);
     for (heading, shown) in &page.sections {
-        text += &format!("\n## {heading}\n\n```\n{shown}\n```\n");
+        print!("\n## {heading}\n\n```\n{shown}\n```\n");
     }
-    write(&root().join(FILE), &text)?;
-    println!("{FILE}");
     Ok(())
 }
 

@@ -26,8 +26,6 @@ use std::time::Instant;
 /// As in `cargo xtask lab NAME`.
 pub(super) const NAME: &str = "vector-context";
 
-const RESULT: &str = "docs/results/vector-context.md";
-
 const TOOLS: [(&str, &str); 3] = [
     ("make", "make"),
     ("powerpc-linux-gnu-gcc", "gcc-powerpc-linux-gnu"),
@@ -103,8 +101,8 @@ impl Images {
     }
 }
 
-/// Runs everything and writes it down; then, what is not as it must be.
-pub(super) fn write() -> Result<(), Obstacle> {
+/// Runs everything and prints the tables of the page; then, what is not as it must be.
+pub(super) fn print() -> Result<(), Obstacle> {
     let images = Images::build()?;
     let start = Instant::now();
     let checks = images.results(&plan::checks(MANY.0, MANY.1))?;
@@ -116,9 +114,8 @@ pub(super) fn write() -> Result<(), Obstacle> {
     let linux = linux::compare(&images)?;
     let seconds = start.elapsed().as_secs_f64();
     let text = document::document(&checks, &sweeps, &costs, &suspended);
-    let text = format!("{text}\n{}\n## Repeats\n\n{repeats}\n", linux::section(&linux));
-    fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
-    note(&format!("{RESULT}: {} runs in {seconds:.0} s", checks.len() + costs.len()));
+    println!("{text}\n{}\n## Repeats\n\n{repeats}", linux::section(&linux));
+    eprintln!("{NAME}: {} runs in {seconds:.0} s", checks.len() + costs.len());
     judge(&checks)?;
     linux::judge(&linux)?;
     document::goals_missed(&rows, &costs).map_or(Ok(()), |why| Err(Obstacle::Failed(why)))

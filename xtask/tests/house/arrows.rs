@@ -39,14 +39,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("examples/rlp", &["stage-api"]),
     ("tcpbench", &["record", "linux", "machine", "trial", "kernels"]),
     ("plan", &["record", "path"]),
-    ("cmt", &["record", "path", "plan"]),
+    ("report", &["record", "plan"]),
+    ("cmt", &["record", "path", "plan", "report (tests)"]),
     ("explain", &["record", "path (tests)", "plan", "cmt"]),
     (
         "tune",
         &["record", "path", "machine", "trial", "kernels", "dataplane", "stages (tests)", "plan"],
     ),
     ("exchange", &["record"]),
-    ("report", &["record", "plan"]),
     (
         "cli",
         &[
@@ -77,7 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab/vector-models", &[]),
-    ("xtask", &["record", "cmt", "report", "lab/vector-models"]),
+    ("xtask", &["record", "lab/vector-models"]),
     ("probe", &["record", "linux", "machine", "counters", "doctor", "stat", "memory"]),
     ("lab/known", &["linux", "counters", "regions"]),
 ];

@@ -9,6 +9,7 @@ mod mapping;
 mod mistakes;
 mod published;
 mod read;
+mod renamed;
 #[path = "../../../record/tests/json/validator.rs"]
 mod validator;
 mod write;

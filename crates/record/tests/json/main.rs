@@ -10,5 +10,6 @@ mod memory;
 mod plan;
 #[cfg(feature = "schema")]
 mod schema;
+mod upgrade;
 #[cfg(feature = "schema")]
 mod validator;

@@ -13,44 +13,13 @@ const LEAST_RATIO: f64 = 5.0;
 const MOST_PERCENT: f64 = 1.0;
 const OURS: [&str; 2] = ["exclusive", "hooked"];
 
-const HEAD: &str = "\
-# Schemes for vector registers, compared on an emulated MPC7455
-
-Written by `cargo xtask lab vector-context`: a small preemptive kernel (`lab/vector-context`) on \
-QEMU's `g3beige` with `-cpu 7455 -icount shift=0`, where an instruction takes 1 ns. Instructions \
-are counted by a plugin, outside of the machine; those of the comparison itself (judging sums, \
-comparing registers) are left out. Counts are exact and repeat; they are no times: a G4 has \
-caches, and a load that misses costs what a hundred additions do.
-
-Patterns are those of \"Enhanced TCP/IP Performance with AltiVec\": `bulk` 1,460 bytes, \
-`interactive` 1 and 2, `jumbo` 8,000, `mixed` 40, 576 and 1,500 at 7:4:1 (Simple IMIX), `response` \
-40. Everything random comes from the seed 2,463,534,242.
-
-The kernels are those of `native/`: a packet is copied and summed in one call, by AltiVec from 96 \
-bytes on if the scheme lets it, else by the scalar routine. Schemes: `scalar` uses no vectors; \
-`lazy` has them off until a task uses them, which traps, and saves a task that has used them when \
-it is switched from (as Linux 6.1 of 32 bits); `per-task` saves and restores every flagged task at \
-every switch (as VxWorks 5.5); `note` is the counter and stack of AN2581, \"AltiVec Performance \
-Enhancement in a Multiprocessing Environment\", section 2.3, without a semaphore, with \
-scalar code where its stack is full; `note-semaphore` has the semaphore of its text, for which one \
-spins, and `note-spin` spins where the stack is full: it holds 4 contexts in all three, as the \
-note's; `exclusive` is `lr_vec_enter`, with \
-`lr_vec_nest` in interrupts; `hooked` is `lr_vec_task_enter` with `lr_vec_switch` in the scheduler.
-
-The path of a packet is scalar work that stands for a protocol stack. A task's life is the packets \
-that it handles until it ends and another begins in its place. `scalar instead` counts packets of \
-tasks that are long enough for vectors and were refused them.
-
-";
-
 pub(super) fn document(
     checks: &Results,
     sweeps: &[(&str, Vec<Row>)],
     costs: &Results,
     suspended: &Results,
 ) -> String {
-    let mut text = HEAD.to_owned();
-    text += &right(checks);
+    let mut text = right(checks);
     for (name, rows) in sweeps {
         text += &load(name, rows, costs);
     }

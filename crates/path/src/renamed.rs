@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys that had another name in earlier path files.
+
+/// Words of keys, before and now.
+const WORDS: [(&str, &str); 2] = [("octets", "bytes"), ("strands", "workers")];
+
+/// What `written` is called now, if that is among the `candidates`.
+pub(crate) fn now<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let word = |word: &str| {
+        let found = WORDS.iter().find(|(before, _)| *before == word);
+        found.map_or_else(|| word.to_owned(), |(_, now)| (*now).to_owned())
+    };
+    let name = written.split('_').map(word).collect::<Vec<_>>().join("_");
+    candidates.into_iter().find(|candidate| name != written && *candidate == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::now;
+
+    #[test]
+    fn finds_the_key_of_now() {
+        let keys = ["buffer_bytes", "bytes", "workers", "rate"];
+        for (written, found) in [
+            ("buffer_octets", Some("buffer_bytes")),
+            ("octets", Some("bytes")),
+            ("strands", Some("workers")),
+            ("ring_octets", None),
+            ("rate", None),
+        ] {
+            assert_eq!(now(written, keys), found, "{written}");
+        }
+    }
+}

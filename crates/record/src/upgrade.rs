@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Records of version 1.x, brought to the names of 2.0 before they are read.
+//!
+//! 2.0 renamed fields and changed no value, unit or meaning. So the names are changed, wherever
+//! they are in the record, and the rest is read like any other record. Fields that 1.x had not yet
+//! are `null`.
+//!
+//! | 1.x | 2.0 | where |
+//! |---|---|---|
+//! | `octets` as a word of a name | `bytes` | everywhere |
+//! | `strand`, `strands` likewise | `worker`, `workers` | `run`, `tune`, `plan`; warnings |
+//! | `tiers`; `tier` of a load, not of a figure | `levels`, `level` | `memory` |
+//! | see [`SINGLE`] | | everywhere |
+//!
+//! 1.0 to 1.3 stated `figures` and `warnings` that the body did not hold, where 2.0 derives them
+//! from it. What the body lacks is taken from them: see [`with_stated`].
+
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// Names that changed alone.
+const SINGLE: [(&str, &str); 7] = [
+    ("bits_per_second", "bits_per_s"),
+    ("is_interrupted", "interrupted"),
+    ("lost_to_preemption", "preempted"),
+    ("one_turn_in", "one_iteration_in"),
+    ("packets_tier", "packets_level"),
+    ("ticks_per_second", "ticks_per_s"),
+    ("unix_seconds", "unix_s"),
+];
+
+/// The text with the names of `major`.0, and the version it had, if that is 1.x; else the text as
+/// it is, with all its faults.
+pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String>) {
+    let unchanged = (Cow::Borrowed(json), None);
+    let Ok(Value::Object(mut record)) = serde_json::from_str(json) else { return unchanged };
+    let version = match record.get("version") {
+        Some(Value::String(version)) if version.starts_with("1.") => version.clone(),
+        _ => return unchanged,
+    };
+    let kind = record.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let warnings = record.remove("warnings");
+    let mut record = Value::Object(renamed(record, &kind));
+    record["version"] = Value::String(format!("{major}.0"));
+    if let Some(warnings) = warnings {
+        record["warnings"] = deep(warnings, "run");
+    }
+    with_stated(&mut record, &kind);
+    let json = serde_json::to_string_pretty(&record).expect("a value read is written");
+    (Cow::Owned(json), Some(version))
+}
+
+/// Gives the body what only `figures` and `warnings` stated: the times and remarks of a `stat`, the
+/// finding of a `run` that names a bottleneck, where its packets were, the load of other programs.
+fn with_stated(record: &mut Value, kind: &str) {
+    let stated = |name: &str| record["figures"].get(name).cloned();
+    let mut found: Vec<(&str, Option<Value>)> = Vec::new();
+    match kind {
+        "stat" => {
+            found.push(("times", Some(times(record))));
+            found.push(("remarks", Some(warnings(record, &REMARKS).collect())));
+        }
+        "run" => {
+            let home = || {
+                Some(json!({
+                    "bytes": stated("packets_bytes")?,
+                    "level": stated("packets_level")?,
+                    "miss_ns": stated("packets_miss_ns")?,
+                    "miss_cycles": stated("packets_miss_cycles")?,
+                    "sentence": null,
+                }))
+            };
+            found.extend([("finding", finding(record)), ("packets_home", home())]);
+        }
+        _ => {}
+    }
+    let others = warnings(record, &["not_idle"]).next().map(|warning| others(&warning["share"]));
+    for (name, value) in found {
+        add(record, name, value);
+    }
+    if record["provenance"].is_object() {
+        add(&mut record["provenance"], "others", others);
+    }
+}
+
+/// Adds a field that is not there.
+fn add(object: &mut Value, name: &str, value: Option<Value>) {
+    if let (None, Some(value)) = (object.get(name), value) {
+        object[name] = value;
+    }
+}
+
+/// Warnings that the simulator gave, which do not follow from the counts.
+const REMARKS: [&str; 5] = [
+    "unknown_instruction",
+    "unfinished_processes",
+    "uncounted_processes",
+    "overwritten_counts",
+    "unfollowed_program",
+];
+
+fn warnings<'a>(record: &'a Value, codes: &'a [&str]) -> impl Iterator<Item = Value> + 'a {
+    let all = record["warnings"].as_array().into_iter().flatten();
+    let is_wanted = |warning: &&Value| warning["code"].as_str().is_some_and(|c| codes.contains(&c));
+    all.filter(is_wanted).cloned()
+}
+
+/// The figures of a `stat` that are neither an event, per unit of work or not, nor a metric.
+fn times(record: &Value) -> Value {
+    let names = |list: &str| -> Vec<&str> {
+        let entries = record[list].as_array().into_iter().flatten();
+        entries.filter_map(|entry| entry["name"].as_str()).collect()
+    };
+    let (events, metrics) = (names("events"), names("metrics"));
+    let is_of_event = |name: &str| {
+        events.iter().any(|event| {
+            name.strip_prefix(event)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with("_per_"))
+        })
+    };
+    let figures = record["figures"].as_object().into_iter().flatten();
+    let times = figures.filter(|(name, _)| !is_of_event(name) && !metrics.contains(&name.as_str()));
+    times.map(|(name, figure)| (name.clone(), figure.clone())).collect::<Map<_, _>>().into()
+}
+
+/// What limits a path, where a record says which stage does.
+fn finding(record: &Value) -> Option<Value> {
+    let text = |name: &str| record["figures"][name]["value"].as_str();
+    let (bottleneck, sentence) = (text("bottleneck")?, text("finding")?);
+    Some(json!({
+        "limit": "processing",
+        "bottleneck": bottleneck,
+        "worker": null,
+        "sentence": sentence,
+    }))
+}
+
+/// The share of time that other programs took, which was a warning only.
+fn others(share: &Value) -> Value {
+    json!({
+        "value": share, "unit": "ratio", "n": 1, "low": share, "high": null, "confidence": null,
+        "tier": "sw", "method": "a warning of the record before it was upgraded", "reason": null,
+    })
+}
+
+/// `value` with the names of now, as part of a record of `kind`.
+fn deep(value: Value, kind: &str) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(renamed(object, kind)),
+        Value::Array(items) => items.into_iter().map(|item| deep(item, kind)).collect(),
+        other => other,
+    }
+}
+
+fn renamed(object: Map<String, Value>, kind: &str) -> Map<String, Value> {
+    let is_figure = object.contains_key("method");
+    let entries = object.into_iter().map(|(name, value)| {
+        let value = match value {
+            Value::String(text) => Value::String(text_of(&name, text, kind)),
+            other => deep(other, kind),
+        };
+        (name_of(&name, kind, is_figure), value)
+    });
+    entries.collect()
+}
+
+fn name_of(name: &str, kind: &str, is_figure: bool) -> String {
+    if let Some((_, now)) = SINGLE.iter().find(|(before, _)| *before == name) {
+        return (*now).to_owned();
+    }
+    match name {
+        "tiers" if kind == "memory" => "levels".to_owned(),
+        "tier" if kind == "memory" && !is_figure => "level".to_owned(),
+        _ => name.split('_').map(|word| word_of(word, kind)).collect::<Vec<_>>().join("_"),
+    }
+}
+
+fn word_of<'a>(word: &'a str, kind: &str) -> &'a str {
+    let has_workers = ["run", "tune", "plan"].contains(&kind);
+    match word {
+        "octets" => "bytes",
+        "strand" if has_workers => "worker",
+        "strands" if has_workers => "workers",
+        _ => word,
+    }
+}
+
+/// Texts that are words of the vocabulary: units, and names that are made of one.
+fn text_of(field: &str, text: String, kind: &str) -> String {
+    match (field, text.strip_prefix("tier of ")) {
+        ("name", Some(size)) if kind == "memory" => format!("level of {size}"),
+        ("unit", _) if text == "octets" => "bytes".to_owned(),
+        _ => text,
+    }
+}

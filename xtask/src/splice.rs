@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pages that carry the commands behind their blocks: each command is run, and what it prints
+//! takes the place of its block.
+//!
+//! ````text
+//! ```console                 output as it is; a command goes on behind a backslash,
+//! $ COMMAND                  and a block may have several
+//! (what it prints)
+//! ```
+//!
+//! > `$ COMMAND`              output that is Markdown
+//!
+//! (what it prints)
+//!
+//! <!-- end -->
+//! ````
+//!
+//! Commands are lines for `sh`, run in the root of the repository with `linerate` and the example
+//! `figures` on the path.
+//!
+//! CI checks two kinds of pages: those whose blocks are the same on every machine, and the
+//! tutorials, of which it compares what does not depend on the machine: simulated counts of
+//! memory, on which compilers hardly differ, and that the rows which every machine has are there.
+
+use crate::ci::Outcome;
+use crate::command::{cargo, output, program, root};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const TUTORIALS: &str = "docs/tutorials";
+
+/// Pages whose blocks are the same on every machine, and take seconds.
+const SAME_EVERYWHERE: [&str; 4] = [
+    "docs/results/netra/README.md",
+    "docs/results/netra/budget.md",
+    "docs/results/netra/dump.md",
+    "docs/results/netra/misses.md",
+];
+
+/// Rows that the check of tutorials compares, by how they begin: events that two compilers agree
+/// on.
+const COMPARED: &str = "l1d_misses ";
+
+/// Rows that every machine has, by how they begin: the nearest level of the memory, the farthest,
+/// how much time was taken away, the worker of a dump that is read, and the routines of a stack.
+const PRESENT: [&str; 6] = ["L1  ", "memory  ", "noise  ", "cpu 4  ", "selected  ", "stack  "];
+
+/// As far as two compilers may differ in these.
+const TOLERANCE: f64 = 0.05;
+
+/// Minutes that a command may take.
+const LIMIT: u32 = 60;
+
+const END: &str = "<!-- end -->";
+
+/// Which pages, and what to do with them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    files: Vec<String>,
+    /// Compare instead of writing.
+    is_check: bool,
+    /// Minutes that a command may take.
+    limit: u32,
+}
+
+/// The choice of these words.
+pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
+    let mut choice = Choice { files: Vec::new(), is_check: false, limit: LIMIT };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--check" => choice.is_check = true,
+            "--limit" => {
+                let minutes = words.next().and_then(|minutes| minutes.parse().ok());
+                let minutes = minutes.filter(|minutes| *minutes > 0);
+                choice.limit = minutes.ok_or("--limit takes a number of minutes")?;
+            }
+            option if option.starts_with('-') => return Err(format!("no option `{option}`")),
+            file => choice.files.push(file.to_owned()),
+        }
+    }
+    if choice.files.is_empty() {
+        return Err("splice: which pages? Give their files".to_owned());
+    }
+    Ok(choice)
+}
+
+/// Runs every command of the pages, and replaces their blocks or compares them.
+pub(crate) fn run(choice: &Choice) -> Result<(), String> {
+    let mut differing = Vec::new();
+    for file in &choice.files {
+        let path = root().join(file);
+        let text = read(&path)?;
+        let now = again(&text, choice.limit).map_err(|why| format!("{file}: {why}"))?;
+        if choice.is_check {
+            differing.extend(difference(file, &text, &now));
+        } else if now != text {
+            fs::write(&path, now).map_err(|error| format!("{file}: {error}"))?;
+        }
+        println!("{file}");
+    }
+    if differing.is_empty() { Ok(()) } else { Err(differing.join("\n")) }
+}
+
+/// The pages that CI checks.
+pub(crate) fn check() -> Outcome {
+    let files = SAME_EVERYWHERE.map(str::to_owned).to_vec();
+    if let Err(why) = run(&Choice { files, is_check: true, limit: LIMIT }) {
+        return Outcome::Failed(why);
+    }
+    match output(program("valgrind", &["--version"])) {
+        Ok(_) => check_tutorials().into(),
+        Err(why) => Outcome::Skipped(format!("tutorials: {why}")),
+    }
+}
+
+fn check_tutorials() -> Result<(), String> {
+    for path in pages(TUTORIALS)? {
+        let text = read(&path)?;
+        let now = again(&text, LIMIT)?;
+        compare(&text, &now).map_err(|why| {
+            let file = path.strip_prefix(root()).unwrap_or(&path).display();
+            format!("{file}: {why}; `cargo xtask splice {file}` writes it again")
+        })?;
+    }
+    Ok(())
+}
+
+/// The Markdown files of a folder, in order.
+fn pages(folder: &str) -> Result<Vec<PathBuf>, String> {
+    let list = fs::read_dir(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
+    let paths: std::io::Result<Vec<PathBuf>> = list.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.map_err(|error| format!("{folder}: {error}"))?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The page with what its commands print now.
+fn again(text: &str, limit: u32) -> Result<String, String> {
+    let mut names = Vec::new();
+    spliced(text, |command| {
+        names.extend(programs(command).map(str::to_owned));
+        Ok(String::new())
+    })?;
+    if names.iter().any(|name| OWN.contains(&name.as_str())) {
+        build()?;
+    }
+    spliced(text, |command| {
+        eprintln!("$ {command}");
+        printed(command, limit)
+    })
+}
+
+/// Programs of ours that a page calls by name.
+const OWN: [&str; 2] = ["linerate", "figures"];
+
+/// Where cargo puts what it builds with optimisation.
+fn release() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(target).join("release")
+}
+
+fn build() -> Result<(), String> {
+    let build = ["build", "--release", "--locked", "--quiet", "-p", "linerate"];
+    output(cargo(&[&build[..], &["--bin", "linerate", "--example", "figures"]].concat()))?;
+    Ok(())
+}
+
+/// What a command prints on standard output, run in the root.
+fn printed(command: &str, limit: u32) -> Result<String, String> {
+    let minutes = format!("{limit}m");
+    let mut shell = program("timeout", &["--kill-after=9", &minutes, "sh", "-c", command]);
+    let own = [release(), release().join("examples")];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path)));
+    shell.env("PATH", path.unwrap_or_else(|_| OsString::new()));
+    String::from_utf8(output(shell)?).map_err(|error| format!("`{command}`: {error}"))
+}
+
+/// The command of a line that stands above output in Markdown.
+fn marked(line: &str) -> Option<&str> {
+    line.strip_prefix("> `$ ")?.strip_suffix('`')
+}
+
+/// `markdown` with what `run` gives for each command in the place of its block.
+fn spliced(
+    markdown: &str,
+    mut run: impl FnMut(&str) -> Result<String, String>,
+) -> Result<String, String> {
+    let mut now = String::new();
+    let mut lines = markdown.lines();
+    while let Some(line) = lines.next() {
+        now = now + line + "\n";
+        if line == "```console" {
+            now += &console(&mut lines, &mut run)?;
+        } else if let Some(command) = marked(line) {
+            if !lines.any(|line| line == END) {
+                return Err(format!("no `{END}` behind `{command}`"));
+            }
+            now += &format!("\n{}\n\n{END}\n", run(command)?.trim());
+        } else if line.starts_with("```") {
+            let rest = lines.by_ref().take_while(|line| *line != "```");
+            now = rest.fold(now, |now, line| now + line + "\n") + "```\n";
+        }
+    }
+    Ok(now)
+}
+
+/// The rest of a console block, its end included.
+fn console<'t>(
+    lines: &mut impl Iterator<Item = &'t str>,
+    run: &mut impl FnMut(&str) -> Result<String, String>,
+) -> Result<String, String> {
+    let mut now = String::new();
+    while let Some(line) = lines.next() {
+        if line == "```" {
+            return Ok(now + "```\n");
+        }
+        let Some(command) = line.strip_prefix("$ ") else { continue };
+        let mut command = command.to_owned();
+        now = now + line + "\n";
+        while command.ends_with('\\') {
+            let more = lines.next().ok_or_else(|| format!("`{command}` does not end"))?;
+            command = command + "\n" + more;
+            now = now + more + "\n";
+        }
+        now += &run(&command)?;
+        if !now.ends_with('\n') {
+            now.push('\n');
+        }
+    }
+    Err("a block of console does not end".to_owned())
+}
+
+/// The programs that a line for `sh` calls: the first word of each of its commands.
+fn programs(command: &str) -> impl Iterator<Item = &str> {
+    command.split(['|', ';', '&']).filter_map(|part| {
+        let is_name = |word: &&str| !word.contains('=') && *word != "\\";
+        part.split_whitespace().find(is_name)
+    })
+}
+
+/// The first line in which a page differs from what its commands print now.
+fn difference(file: &str, text: &str, now: &str) -> Option<String> {
+    let place = text.lines().zip(now.lines()).position(|(then, now)| then != now);
+    let place = place.or_else(|| (text != now).then(|| text.lines().count()))?;
+    let line = |text: &str| text.lines().nth(place).unwrap_or("the end").to_owned();
+    let (then, now) = (line(text), line(now));
+    let mend = format!("`cargo xtask splice {file}` writes it again");
+    Some(format!("{file}:{}: was `{then}`, is `{now}`; {mend}", place + 1))
+}
+
+/// The counts in the rows that are compared, in order.
+fn counts(text: &str) -> Vec<f64> {
+    let row = |line: &str| {
+        let count = line.strip_prefix(COMPARED)?.split_whitespace().next()?;
+        count.replace(',', "").parse().ok()
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// How many rows begin in each of the ways of [`PRESENT`].
+fn present(text: &str) -> [usize; PRESENT.len()] {
+    PRESENT.map(|head| text.lines().filter(|line| line.starts_with(head)).count())
+}
+
+fn compare(text: &str, now: &str) -> Result<(), String> {
+    // How many tables follow depends on the machine; that there are any does not.
+    let is_there = |text: &str| present(text).map(|rows| rows > 0);
+    if is_there(text) != is_there(now) {
+        return Err(format!("of {PRESENT:?} {:?} rows, now {:?}", present(text), present(now)));
+    }
+    let (then, now) = (counts(text), counts(now));
+    if then.len() != now.len() || (then.is_empty() && !is_there(text).contains(&true)) {
+        return Err(format!("{} rows of {COMPARED}, now {}", then.len(), now.len()));
+    }
+    let differs = |(then, now): &(f64, f64)| (now / then - 1.0).abs() > TOLERANCE;
+    match then.into_iter().zip(now).find(differs) {
+        Some((then, now)) => Err(format!("{COMPARED} were {then}, and are {now}")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
