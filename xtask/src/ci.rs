@@ -13,6 +13,7 @@
 mod cause;
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
+use crate::outcome::{Outcome, judge};
 use crate::{accuracy, counts, examples, isa, lab, lwip, native, pmu, ports, splice};
 use cause::cause;
 use std::fs::{self, File};
@@ -47,23 +48,6 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         is_fast: options.contains(&"--fast"),
         is_list: options.contains(&"--list"),
     })
-}
-
-/// What came of a step.
-pub(crate) enum Outcome {
-    /// It held; with what single tests inside it could not do here.
-    Passed(Vec<String>),
-    Failed(String),
-    Skipped(String),
-}
-
-impl From<Result<(), String>> for Outcome {
-    fn from(result: Result<(), String>) -> Self {
-        match result {
-            Ok(()) => Self::Passed(Vec::new()),
-            Err(reason) => Self::Failed(reason),
-        }
-    }
 }
 
 struct Step {
@@ -280,13 +264,6 @@ fn log_of(step: &Step) -> Option<PathBuf> {
 
 fn expect_success(command: Command) -> Outcome {
     judge(status(command)).into()
-}
-
-pub(crate) fn judge(status: Result<i32, String>) -> Result<(), String> {
-    match status? {
-        0 => Ok(()),
-        code => Err(format!("exit status {code}")),
-    }
 }
 
 fn lints() -> Outcome {

@@ -25,7 +25,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let mut loaded = load(common)?;
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
-    let cpus = processors(common)?;
+    let cpus = processors(common.cpus.as_ref())?;
     let files = loaded.files(common).writes("--record", common.output.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
     let provenance = provenance::provenance();

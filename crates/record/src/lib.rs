@@ -17,6 +17,7 @@ pub mod derive;
 pub mod doctor;
 pub mod envelope;
 pub mod figure;
+pub mod finding;
 pub mod fixtures;
 pub mod kernels;
 pub mod memory;

@@ -3,8 +3,8 @@
 
 use crate::machine::{LINE_BYTES, Machine, Moves, Policy};
 use crate::noise::Noise;
+use crate::seed::mix;
 use fastrand::Rng;
-use linerate_record::random::{GOLDEN, finish};
 use std::borrow::Cow;
 
 /// One size of a curve.
@@ -111,9 +111,4 @@ fn in_pass(machine: &Machine, pass: u64) -> Machine {
         _ => {}
     }
     machine
-}
-
-/// A seed for each of many things.
-pub(crate) fn mix(seed: u64, of: u64) -> u64 {
-    finish(seed ^ of.wrapping_add(1).wrapping_mul(GOLDEN))
 }
