@@ -40,7 +40,7 @@ fn the_schema_refuses_what_reading_refuses() {
     let [run, _, _, stat, doctor, _, memory, workers, answers, _] = example_values();
     let changes: [fn(&mut Value); 6] = [
         |v| v["schema"] = json!("other"),
-        |v| v["version"] = json!("2.0"),
+        |v| v["version"] = json!("3.0"),
         |v| v["kind"] = json!("memory"),
         |v| drop(v.as_object_mut().unwrap().remove("workers")),
         |v| v["rings"][0]["held"] = json!(-1),
