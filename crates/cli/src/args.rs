@@ -103,9 +103,6 @@ impl Command {
 // What `tune` and `run` share.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// The packet path, as TOML
-    #[arg(value_name = "PATH.toml")]
-    pub(crate) path: PathBuf,
     /// Measure this long, e.g. 500ms or 2s (default: the file's)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<f64>,
@@ -125,8 +122,25 @@ pub(crate) struct Common {
     pub(crate) output: Output,
 }
 
+const TUNE_AFTER: &str = "\
+--from starts where the packets have been sent: it explains the baseline of a record of tune and
+predicts from its calibration, on any machine. Examples:
+
+  linerate tune edge.toml --record tune.json --out better.toml
+  linerate tune --from tune.json";
+
 #[derive(Debug, Args)]
+#[command(after_help = TUNE_AFTER)]
 pub(crate) struct TuneArgs {
+    /// The packet path, as TOML
+    #[arg(value_name = "PATH.toml", required_unless_present = "from")]
+    pub(crate) path: Option<PathBuf>,
+    /// Explain and predict from this record of tune, sending no packets; - reads it from stdin
+    #[arg(
+        long, value_name = "RECORD",
+        conflicts_with_all = ["path", "time", "cpus", "rate", "kernels", "goal", "out"]
+    )]
+    pub(crate) from: Option<PathBuf>,
     /// What `tune` and `run` share.
     #[command(flatten)]
     pub(crate) common: Common,
@@ -137,6 +151,9 @@ pub(crate) struct TuneArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
+    /// The packet path, as TOML
+    #[arg(value_name = "PATH.toml")]
+    pub(crate) path: PathBuf,
     /// What `tune` and `run` share.
     #[command(flatten)]
     pub(crate) common: Common,

@@ -33,12 +33,10 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// What was read of the path that `common` names: its file, and the capture it names.
-    pub(crate) fn files(&self, common: &Common) -> Files {
-        let capture = self.path.source.file().map(|file| next_to(&common.path, file));
-        Files::default()
-            .reads("the packet path", &common.path)
-            .may_read("the capture of the path", capture)
+    /// What was read of the path in `path`: its file, and the capture it names.
+    pub(crate) fn files(&self, path: &FilePath) -> Files {
+        let capture = self.path.source.file().map(|file| next_to(path, file));
+        Files::default().reads("the packet path", path).may_read("the capture of the path", capture)
     }
 }
 
@@ -47,9 +45,8 @@ fn next_to(path: &FilePath, file: &str) -> PathBuf {
     path.parent().unwrap_or(FilePath::new("")).join(file)
 }
 
-/// Reads and checks everything `common` names.
-pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
-    let file = &common.path;
+/// Reads and checks the path in `file`, its capture, and everything `common` names.
+pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> {
     let shown = file.display().to_string();
     let text = fs::read_to_string(file)
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;

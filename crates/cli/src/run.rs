@@ -29,7 +29,7 @@ use std::path::{Path as FilePath, PathBuf};
 /// Runs a path and prints its profile.
 pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let common = &args.common;
-    let loaded = load(common)?;
+    let loaded = load(&args.path, common)?;
     let cpus = processors(common)?;
     let path = &loaded.path;
     let workers = assign(path, &path.mapping, &cpus, args.oversubscribe).map_err(Failure::new)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         Sink::Capture { file, .. } => Some(PathBuf::from(file)),
         Sink::Null => None,
     };
-    let files = loaded.files(common).writes("--record", common.output.record.as_ref());
+    let files = loaded.files(&args.path).writes("--record", common.output.record.as_ref());
     files.writes("the file of [sink]", sink).check()?;
     if args.check {
         return emit::print(&checked(&loaded));

@@ -3,8 +3,9 @@
 
 use crate::args::TuneArgs;
 use crate::emit::{self, Answer};
+use crate::export;
 use crate::failure::{Failure, also};
-use crate::files;
+use crate::files::{self, Files};
 use crate::interrupt::stop_on_interrupt;
 use crate::kinds::kinds;
 use crate::load::{Loaded, load};
@@ -12,6 +13,7 @@ use crate::machine;
 use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
+use linerate_machine::provenance::command_line;
 use linerate_path::model::{Path, Sink};
 use linerate_record::{Body, Provenance, Record};
 use linerate_trial::Watch;
@@ -19,14 +21,37 @@ use linerate_tune::{Kept, Request, Tuned};
 use std::path::Path as FilePath;
 use std::sync::atomic::Ordering;
 
-/// Tunes a path and prints what came of it.
+/// Tunes a path, or predicts from a record of that, and prints what came of it.
 pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
+    match (&args.path, &args.from) {
+        (Some(path), _) => measure(args, path),
+        (None, Some(record)) => predict(args, record),
+        (None, None) => Err(Failure::new("name the packet path, or a record with --from")),
+    }
+}
+
+/// Explains and predicts from a record. The provenance stays that of what was measured, but for the
+/// command.
+fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
+    let output = &args.common.output;
+    let files = Files::default().reads("the record of --from", file);
+    files.writes("--record", output.record.as_ref()).check()?;
+    let Record { body, provenance } = export::read(file)?;
+    let name = file.display().to_string();
+    let report = linerate_tune::from_record(&body, &name)
+        .map_err(|lacking| Failure::new(format!("--from {name}: {lacking}")))?;
+    let provenance = Provenance { command: command_line(), ..provenance };
+    emit::emit(output, &Record { provenance, body: Body::Tune(Box::new(report)) })
+}
+
+/// Tunes the path in `file`.
+fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let common = &args.common;
-    let mut loaded = load(common)?;
+    let mut loaded = load(file, common)?;
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
     let cpus = processors(common)?;
-    let files = loaded.files(common).writes("--record", common.output.record.as_ref());
+    let files = loaded.files(file).writes("--record", common.output.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
     let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
@@ -52,7 +77,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let kpps = record.figures()["tuned_kpps"].as_number();
     let printed = emit::emit(&common.output, &record);
-    also(printed, kept.map_or(Ok(()), |kept| write_out(args, &loaded, &kept)))?;
+    also(printed, kept.map_or(Ok(()), |kept| write_out(args, file, &loaded, &kept)))?;
     if let Some(error) = cannot_tell {
         return Err(Failure::new(error));
     }
@@ -63,11 +88,16 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
 }
 
 /// Writes the path with what is to be kept, where the command line asks for it.
-fn write_out(args: &TuneArgs, loaded: &Loaded, kept: &Kept) -> Result<(), Failure> {
+fn write_out(
+    args: &TuneArgs,
+    original: &FilePath,
+    loaded: &Loaded,
+    kept: &Kept,
+) -> Result<(), Failure> {
     let Some(file) = &args.out else { return Ok(()) };
-    let mut path = as_seen_from(file, &args.common.path, &loaded.path)?;
+    let mut path = as_seen_from(file, original, &loaded.path)?;
     path.kernels.clone_from(&kept.kernels);
-    let shown = args.common.path.display().to_string();
+    let shown = original.display().to_string();
     let text = linerate_path::write::with_mapping(&loaded.text, &path, &kept.mapping, kept.burst)
         .map_err(|problems| Failure::new(problems.display(&shown)))?;
     files::write(file, text)

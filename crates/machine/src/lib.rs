@@ -8,6 +8,7 @@
 //! | which CPUs share a core, a cache? which to take first? | [`topology`] |
 //! | do other programs use these CPUs right now? | [`idle`] |
 //! | what does /proc/cpuinfo say? | [`cpuinfo`] |
+//! | how much memory may this process take? | [`free_memory`] |
 //! | which control groups limit this process? | [`groups`] |
 //! | is there a hypervisor, an emulator? | [`mod@platform`] |
 //! | what machine was this measured on? | [`mod@provenance`] |
@@ -24,6 +25,7 @@ mod cpuid;
 pub mod cpuinfo;
 mod error;
 mod files;
+pub mod free_memory;
 pub mod groups;
 pub mod identity;
 pub mod idle;

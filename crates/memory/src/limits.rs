@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much memory may be taken, and why not more.
-//!
-//! All that is taken is touched, so it must be there: the system must not begin to swap, nor the
-//! kernel to kill. Half of what is free is left to the others, who go on allocating meanwhile. Of
-//! the limits of this process an eighth is left, for what it maps besides.
-//!
-//! Left out: the memory of one node of several, and what a hypervisor may take back.
+//! How long the longest chain may be, and why not longer.
 
 use crate::MemoryError;
 use linerate_linux::MemoryLimits;
-use linerate_machine::{Root, groups};
+use linerate_machine::Root;
+use linerate_machine::free_memory::{Limit, available};
 
 /// Less than this tells nothing: it fits the second level of most caches.
 pub const LEAST_BYTES: u64 = 256 << 10;
 
-/// So much may be taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// Bytes of the longest chain: whole pages of 4 KiB.
-    pub bytes: u64,
-    /// Why it is not longer, in a few words.
-    pub reason: String,
-}
-
-/// How much of the `wanted` bytes may be taken: no more than `max`, where the user gave one, and
-/// no more than leaves the system, the control groups of this process and its limits `own` room.
+/// How much of the `wanted` bytes may be taken, in whole pages of 4 KiB: no more than `max`, where
+/// the user gave one, and no more than the machine and the limits `own` leave.
 ///
 /// # Errors
 /// It would be less than [`LEAST_BYTES`].
@@ -34,25 +20,10 @@ pub fn limit(
     wanted: u64,
     max: Option<u64>,
 ) -> Result<Limit, MemoryError> {
-    let new = |bytes, reason: &str| Limit { bytes, reason: reason.to_owned() };
-    let mut limits = vec![new(wanted, "more would tell no more")];
-    limits.extend(max.map(|bytes| new(bytes, "no more was allowed (--max)")));
-    let meminfo = root.text("proc/meminfo").unwrap_or_default();
-    let free = kib(&meminfo, "MemAvailable:").or_else(|| kib(&meminfo, "MemFree:"));
-    limits.extend(free.map(|bytes| new(bytes / 2, "half of the memory that is free")));
-    limits.extend(of_groups(root));
-    let status = root.text("proc/self/status").unwrap_or_default();
-    let left = |limit: Option<u64>, used: &str| {
-        let left = limit?.saturating_sub(kib(&status, used).unwrap_or(0));
-        Some(left / 8 * 7)
-    };
-    let address_space = left(own.address_space, "VmSize:");
-    limits.extend(address_space.map(|bytes| new(bytes, "the limit of addresses (ulimit -v)")));
-    let data = left(own.data, "VmData:");
-    limits.extend(data.map(|bytes| new(bytes, "the limit of data (ulimit -d)")));
-    // The first of several that are as low: the one that the user knows best.
-    let least = limits.into_iter().reduce(|a, b| if b.bytes < a.bytes { b } else { a });
-    let Limit { bytes, reason } = least.expect("one stands in the list from the start");
+    let wanted = Limit::new(wanted, "more would tell no more");
+    let given = max.map(|bytes| Limit::new(bytes, "no more was allowed (--max)"));
+    let others = given.into_iter().chain(available(root, own));
+    let Limit { bytes, reason } = others.fold(wanted, Limit::or_less);
     let bytes = bytes / 4096 * 4096;
     match bytes >= LEAST_BYTES {
         true => Ok(Limit { bytes, reason }),
@@ -60,45 +31,9 @@ pub fn limit(
     }
 }
 
-/// A size that a file of /proc tells in KiB, in bytes.
-fn kib(text: &str, key: &str) -> Option<u64> {
-    let size = text.lines().find_map(|line| line.strip_prefix(key))?;
-    size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// Half of what each control group that this process is in has free.
-fn of_groups(root: &Root) -> Vec<Limit> {
-    let limit = |folder: String| {
-        let bytes = free_in_group(root, &folder)? / 2;
-        let reason = format!("half of what the control group has free (/{folder})");
-        Some(Limit { bytes, reason })
-    };
-    let folders = groups::folders(root, "memory").unwrap_or_default();
-    folders.into_iter().filter_map(limit).collect()
-}
-
-/// What the group in `folder` may still take; `None` without a limit. Version 2 has the limit in
-/// memory.max, `max` for none; version 1 in memory.limit_in_bytes, nearly 2^63 for none. What files
-/// have in memory and nobody uses counts as taken, but the kernel gives it up first.
-fn free_in_group(root: &Root, folder: &str) -> Option<u64> {
-    let number = |name: &str| root.number::<u64>(&format!("{folder}/{name}"));
-    let (limit, used) = match number("memory.max") {
-        Some(limit) => (limit, number("memory.current")),
-        None => (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes")),
-    };
-    let stat = root.text(&format!("{folder}/memory.stat")).unwrap_or_default();
-    let field = |name: &str| {
-        let value = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
-        value.trim().parse::<u64>().ok()
-    };
-    let files = field("total_inactive_file").or_else(|| field("inactive_file")).unwrap_or(0);
-    (limit < 1 << 62).then(|| limit.saturating_sub(used.unwrap_or(0).saturating_sub(files)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use std::fs;
     use std::path::Path;
 
@@ -134,9 +69,6 @@ mod tests {
         let found = limit(&root, FREE, 64 * GIB, None).unwrap();
         assert_eq!(found.bytes, 4 * GIB);
         assert!(found.reason.contains("half of the memory that is free"), "{found:?}");
-        let old = ("proc/meminfo", "MemTotal: 1 kB\nMemFree:   1048576 kB\n");
-        let (_folder, root) = super::tests::root(&[old]);
-        assert_eq!(limit(&root, FREE, 64 * GIB, None).unwrap().bytes, GIB / 2);
     }
 
     #[test]
@@ -157,36 +89,6 @@ mod tests {
         assert_eq!(limit(&root, FREE, GIB, Some(LEAST_BYTES)).unwrap().bytes, LEAST_BYTES);
     }
 
-    /// The group is two levels deep; the outer one is the tighter.
-    #[test]
-    fn control_groups_of_version_2() {
-        let (_folder, root) = root(&[
-            MEMINFO,
-            ("proc/self/cgroup", "0::/a/b\n"),
-            ("sys/fs/cgroup/a/memory.max", "268435456\n"),
-            ("sys/fs/cgroup/a/memory.current", "201326592\n"),
-            ("sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 67108864\nactive_file 5\n"),
-            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
-            ("sys/fs/cgroup/a/b/memory.current", "201326592\n"),
-        ]);
-        let found = limit(&root, FREE, GIB, None).unwrap();
-        assert_eq!(found.bytes, 64 << 20);
-        assert!(found.reason.contains("/sys/fs/cgroup/a)"), "{found:?}");
-    }
-
-    #[test]
-    fn control_groups_of_version_1() {
-        let (_folder, root) = root(&[
-            MEMINFO,
-            ("proc/self/cgroup", "4:cpu:/c\n3:memory:/box\n0::/\n"),
-            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
-            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "4096\n"),
-            ("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "134217728\n"),
-            ("sys/fs/cgroup/memory/box/memory.usage_in_bytes", "67108864\n"),
-        ]);
-        assert_eq!(limit(&root, FREE, GIB, None).unwrap().bytes, 32 << 20);
-    }
-
     #[test]
     fn a_group_that_is_full_is_refused() {
         let (_folder, root) = root(&[
@@ -199,55 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_the_process() {
-        let (_folder, root) = root(&[
-            MEMINFO,
-            ("proc/self/status", "Name:\tx\nVmSize:\t  131072 kB\nVmData:\t   65536 kB\n"),
-        ]);
-        let tight = MemoryLimits { address_space: Some(256 << 20), ..FREE };
-        let found = limit(&root, tight, GIB, None).unwrap();
-        assert_eq!(found.bytes, 112 << 20);
-        assert!(found.reason.contains("ulimit -v"), "{found:?}");
-        let tight = MemoryLimits { data: Some(128 << 20), ..FREE };
-        assert_eq!(limit(&root, tight, GIB, None).unwrap().bytes, 56 << 20);
-        let none = MemoryLimits { data: Some(0), ..FREE };
-        assert!(limit(&root, none, GIB, None).is_err());
-    }
-
-    /// This machine's own files: something is to be had, and no more than it has.
-    #[test]
     fn this_machine_has_room() {
         let here = Root::new(Path::new("/"));
         let found = limit(&here, linerate_linux::memory_limits(), 1 << 20, None).unwrap();
         assert_eq!(found.bytes, 1 << 20);
-        let most = limit(&here, linerate_linux::memory_limits(), u64::MAX, None).unwrap();
-        let total = kib(&fs::read_to_string("/proc/meminfo").unwrap(), "MemTotal:").unwrap();
-        assert!(most.bytes < total, "{most:?}");
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
-            cases: 64,
-            ..ProptestConfig::default()
-        })]
-
-        #[test]
-        fn files_may_say_anything(
-            text in concat!(
-                "((MemAvailable:|0::/|3:memory:/x|[0-9]{1,21})[ 0-9akB/.]{0,24}\n){0,4}",
-                "|.{0,40}"
-            ),
-        ) {
-            let names = ["proc/meminfo", "proc/self/cgroup", "proc/self/status",
-                "sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current",
-                "sys/fs/cgroup/memory/x/memory.limit_in_bytes"];
-            let files: Vec<_> = names.iter().map(|name| (*name, text.as_str())).collect();
-            let (_folder, root) = root(&files);
-            if let Ok(found) = limit(&root, FREE, GIB, Some(GIB / 2)) {
-                prop_assert!((LEAST_BYTES..=GIB / 2).contains(&found.bytes), "{found:?}");
-            }
-        }
     }
 }

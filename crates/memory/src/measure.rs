@@ -16,7 +16,6 @@ mod budget;
 mod surroundings;
 
 use crate::arena::Arena;
-use crate::limits::Limit;
 use crate::noise::{self, Account};
 use crate::single::Stopwatch;
 use crate::translation::{self, Translation};
@@ -27,6 +26,7 @@ use budget::{Budget, Part};
 use linerate_hierarchy::levels::Levels;
 use linerate_hierarchy::{cost, os_view};
 use linerate_linux::{allowed_cpus, current_cpu, load_average, pin_current_thread};
+use linerate_machine::free_memory::Limit;
 use linerate_record::memory::{
     Bandwidth, Conditions, Curve, Effort, EventsOfSize, Histogram, LoadedLatency, MemoryReport,
     Order, PageKind,

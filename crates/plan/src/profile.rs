@@ -6,6 +6,7 @@
 //! else: it judges nothing.
 
 use crate::sample::bounded;
+use linerate_path::model::{self, Mapping};
 use linerate_record::figure::Figure;
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
 use linerate_record::stats::{CONFIDENCE, Estimate};
@@ -141,6 +142,22 @@ impl Segment<'_> {
         }
         if packets == 0 { 0.0 } else { drops as f64 / packets as f64 }
     }
+}
+
+/// The mapping that a run had, with its processors left to the program, and the names of its stages
+/// in order.
+pub fn mapping(run: &RunReport) -> (Mapping, Vec<&str>) {
+    let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
+    workers.sort_by_key(|worker| (worker.segment, worker.replica));
+    let mut names: Vec<&str> = Vec::new();
+    let mut segments = Vec::new();
+    for same in workers.chunk_by(|a, b| a.segment == b.segment) {
+        let start = names.len();
+        names.extend(inner(&same[0].stages).iter().map(|stage| stage.name.as_str()));
+        let stages = start..names.len();
+        segments.push(model::Segment { stages, replicas: same.len() as u32, cpus: Vec::new() });
+    }
+    (Mapping { segments }, names)
 }
 
 /// The stages of a worker without its ends.

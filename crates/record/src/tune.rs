@@ -107,6 +107,61 @@ pub struct KernelAdvice {
     pub sentence: String,
 }
 
+/// What a stage, or an end of the path, costs: ticks per packet entering the path, so that a stage
+/// behind a filter counts less.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CalibratedStage {
+    /// The stage; `source` or `sink` for the ends.
+    pub name: String,
+    /// As the packets of the path find it.
+    pub ticks_per_packet: Figure,
+    /// The same when few packets are repeated, so that its data is in the cache; `null` where it
+    /// does not wait for memory, or that was not checked.
+    pub hot_ticks_per_packet: Option<Figure>,
+    /// Share of the packets entering the path that reach it, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub reach: f64,
+}
+
+/// What predictions rest on: with it a record is enough to predict from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CalibrationReport {
+    /// The kernels that the stages called, as in [`RunReport::kernels`]: those of the candidates.
+    pub kernels: String,
+    /// Packets per burst.
+    pub burst: u32,
+    /// Packets that a ring between two workers holds.
+    pub ring: u32,
+    /// Workers that ran at the same time.
+    pub workers: u32,
+    /// CPUs that workers could be pinned to.
+    pub cpus: u32,
+    /// Ticks of the timestamp counter per second.
+    #[serde(serialize_with = "crate::finite")]
+    pub ticks_per_s: f64,
+    /// Standard deviation of the relative change of a CPU's speed from the calibration to a run.
+    #[serde(serialize_with = "crate::finite")]
+    pub drift: f64,
+    /// Taking packets from the source.
+    pub source: CalibratedStage,
+    /// The stages, in the order of the path.
+    pub stages: Vec<CalibratedStage>,
+    /// Handing packets to the sink.
+    pub sink: CalibratedStage,
+    /// Stages with one state for all packets: they are not replicated.
+    pub global_stages: Vec<String>,
+    /// Ticks per packet on the worker that pushes into a ring.
+    pub ring_out: Figure,
+    /// Ticks per packet on the worker that pops, the first touch of the packet included.
+    pub ring_in: Figure,
+    /// Ticks per burst that do not depend on its size, over all parts of a worker.
+    pub burst_ticks: Figure,
+    /// Entry `r - 1`: the largest share of the packets that one of `r` replicas gets.
+    pub largest_shares: Vec<f64>,
+}
+
 /// Everything `tune` did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -149,4 +204,11 @@ pub struct TuneReport {
     /// What the stages that were seen to wait for memory wait, a sentence each.
     #[serde(default)]
     pub waits: Vec<String>,
+    /// What the predictions rest on; `null` where nothing was calibrated, and in records before
+    /// version 2.0.
+    #[serde(default)]
+    pub calibration: Option<CalibrationReport>,
+    /// The record that was explained and predicted from; `null` where packets were sent.
+    #[serde(default)]
+    pub predicted_from: Option<String>,
 }

@@ -148,6 +148,9 @@ fn ruled_out(report: &TuneReport, style: &Style) -> String {
 
 fn outcome(report: &TuneReport, style: &Style) -> String {
     let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
+    if let Some(record) = &report.predicted_from {
+        return line("kept", &format!("nothing was run: predicted from {record}"), style);
+    }
     let Some(candidate) = chosen else {
         let why = match (report.rounds, report.candidates.is_empty()) {
             (0, true) => "the baseline: nothing else was tried",

@@ -238,6 +238,8 @@ fn tuned() -> TuneReport {
         cpus_available: None,
         packets_home: None,
         waits: Vec::new(),
+        calibration: None,
+        predicted_from: None,
         given_mapping: given.to_owned(),
         baseline_mapping: edge.to_owned(),
         baseline: RunReport { mapping: edge.to_owned(), ..pipeline() },

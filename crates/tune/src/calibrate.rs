@@ -55,6 +55,14 @@ pub struct Calibration {
     pub kernels: String,
 }
 
+impl Calibration {
+    /// Speed of a CPU when all are busy over its speed in the costs: these were taken while all
+    /// were.
+    pub(crate) fn scaling() -> Estimate {
+        Estimate::exactly(1.0)
+    }
+}
+
 impl Session<'_> {
     /// Measures what predictions rest on, with the kernels to try.
     ///
@@ -88,8 +96,7 @@ fn calibrate(bench: &Bench<'_>, mapping: &Mapping) -> Result<(Costs, Environment
         cpus,
         handover: handover(bench, loaded.ticks_per_s),
         burst_ticks: burst_ticks(bench, &mapping, &costs, loaded.ticks_per_s),
-        // What sharing costs is in the costs already.
-        scaling: Estimate::exactly(1.0),
+        scaling: Calibration::scaling(),
         drift: if bench.is_guest { DRIFT_SHARED } else { DRIFT_ALONE },
         largest_share: shares.collect(),
     };

@@ -7,6 +7,7 @@ use crate::error::TuneError;
 use crate::home::home;
 use crate::measure::Measured;
 use crate::predict::{Predicted, predict};
+use crate::stored::recorded;
 use crate::trial::{ROUNDS, Trial};
 use linerate_dataplane::Watch;
 use linerate_path::mapping::describe;
@@ -63,6 +64,7 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
     let report = TuneReport {
         candidates: predicted.candidates(&shape),
         ruled_out: predicted.ruled_out.clone(),
+        calibration: Some(recorded(&calibration, &shape)),
         ..untried(request, &measured, Some(&calibration))
     };
     let Some(trial) = session.trial(&measured, &predicted)? else {
@@ -111,29 +113,21 @@ fn untried(
     calibration: Option<&Calibration>,
 ) -> TuneReport {
     let Request { path, traffic, cpus, memory, .. } = *request;
-    let Measured { mapping, report: baseline, finding, advice } = measured;
-    let home = home(path, traffic, mapping, memory);
+    let home = home(path, traffic, &measured.mapping, memory);
     let waits = match (calibration, &home) {
-        (Some(calibration), Ok(home)) => waits(&calibration.costs, home, baseline.ticks_per_s),
+        (Some(calibration), Ok(home)) => {
+            waits(&calibration.costs, home, measured.report.ticks_per_s)
+        }
         _ => Vec::new(),
     };
     TuneReport {
         given_mapping: describe(&path.mapping, &path.stages),
-        baseline_mapping: describe(mapping, &path.stages),
-        baseline: baseline.clone(),
-        baseline_kpps: baseline.processed_kpps.clone(),
-        finding: finding.clone(),
-        candidates: Vec::new(),
-        ruled_out: Vec::new(),
-        chosen: None,
-        tuned: RunReport { finding: Some(finding.clone()), ..baseline.clone() },
-        rounds: 0,
-        kernel_shares: shares(baseline, baseline),
-        kernel_advice: advice.clone(),
+        baseline_mapping: describe(&measured.mapping, &path.stages),
         given_workers: Some(path.mapping.workers() as u32),
         cpus_available: Some(cpus.len() as u32),
         packets_home: Some(packets_home(&home)),
         waits,
+        ..measured.untried()
     }
 }
 

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Each stage takes what the stage before it gives: [`Measured`], [`Calibration`], [`Predicted`].
-//! [`predict()`] sends no packets, so it also starts from a stored record ([`stored`]). [`tune()`]
-//! runs the whole chain.
+//! [`predict()`] sends no packets, and the record of a tuning holds what it takes: [`from_record`]
+//! starts there. [`tune()`] runs the whole chain.
 //!
 //! Left out: reading files, printing, arguments. Predictions and verdicts are those of `plan`.
 
@@ -30,6 +30,7 @@ mod error;
 mod home;
 mod measure;
 mod predict;
+mod stored;
 mod trial;
 
 pub use assign::{AssignError, assign};
@@ -40,4 +41,5 @@ pub use error::TuneError;
 pub use home::home;
 pub use measure::Measured;
 pub use predict::{Predicted, predict};
+pub use stored::{Lacking, from_record};
 pub use trial::Trial;

@@ -6,9 +6,9 @@ use crate::error::TuneError;
 use linerate_path::model::{Mapping, SELECTED};
 use linerate_plan::candidates::nearest_feasible;
 use linerate_plan::diagnose::diagnose;
-use linerate_plan::kernels::advise;
+use linerate_plan::kernels::{advise, shares};
 use linerate_record::run::RunReport;
-use linerate_record::tune::{Finding, KernelAdvice};
+use linerate_record::tune::{Finding, KernelAdvice, TuneReport};
 
 /// The baseline, measured and explained.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,31 @@ impl Measured {
     pub fn explain(mapping: Mapping, report: RunReport) -> Self {
         let (finding, advice) = (diagnose(&report), advise(&report));
         Self { mapping, report, finding, advice }
+    }
+
+    /// The report when nothing was tried.
+    pub(crate) fn untried(&self) -> TuneReport {
+        let Self { report: baseline, finding, advice, .. } = self;
+        TuneReport {
+            given_mapping: baseline.mapping.clone(),
+            baseline_mapping: baseline.mapping.clone(),
+            baseline: baseline.clone(),
+            baseline_kpps: baseline.processed_kpps.clone(),
+            finding: finding.clone(),
+            candidates: Vec::new(),
+            ruled_out: Vec::new(),
+            chosen: None,
+            tuned: RunReport { finding: Some(finding.clone()), ..baseline.clone() },
+            rounds: 0,
+            kernel_shares: shares(baseline, baseline),
+            kernel_advice: advice.clone(),
+            given_workers: None,
+            cpus_available: None,
+            packets_home: None,
+            waits: Vec::new(),
+            calibration: None,
+            predicted_from: None,
+        }
     }
 
     /// The kernels that the run called, by name.

@@ -17,6 +17,7 @@ mod memory;
 mod odd_packets;
 mod placement;
 mod plan;
+mod predict;
 mod records;
 mod regions;
 mod report;

@@ -3,7 +3,7 @@
 
 use super::{Bench, Request, Start};
 use crate::arena::Arena;
-use crate::limits::{Limit, limit};
+use crate::limits::limit;
 use crate::stated::stated;
 use crate::window::{Windows, core_ghz};
 use crate::{MemoryError, Watch};
@@ -11,6 +11,7 @@ use linerate_hierarchy::os_view::Level;
 use linerate_linux::{memory_limits, page_bytes};
 use linerate_machine::Root;
 use linerate_machine::core_clock::core_cycles_per_tick;
+use linerate_machine::free_memory::Limit;
 use linerate_machine::topology::{CacheKind, Topology};
 use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::memory_size;

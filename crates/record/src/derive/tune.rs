@@ -30,12 +30,19 @@ impl Derive for TuneReport {
 
 fn rates(report: &TuneReport) -> Figures {
     let kept = report.chosen.and_then(|index| report.candidates.get(index as usize));
-    let none = |unit: &str, tier| {
-        Figure::absent(unit, tier, ROUNDS, "no candidate beat the baseline: it is kept")
+    let why = match report.predicted_from {
+        Some(_) => "predicted from a record: no candidate was run",
+        None => "no candidate beat the baseline: it is kept",
     };
+    let none = |unit: &str, tier| Figure::absent(unit, tier, ROUNDS, why);
     let measured = kept.and_then(|kept| kept.measured_kpps.clone());
-    let tuned = measured.unwrap_or_else(|| report.baseline_kpps.clone());
-    let predicted = kept.map_or_else(|| none("kpps", Tier::Model), |k| k.predicted_kpps.clone());
+    let tuned = match report.predicted_from {
+        Some(_) => none("kpps", Tier::Sw),
+        None => measured.unwrap_or_else(|| report.baseline_kpps.clone()),
+    };
+    let best = report.candidates.first().filter(|_| report.predicted_from.is_some());
+    let predicted =
+        kept.or(best).map_or_else(|| none("kpps", Tier::Model), |k| k.predicted_kpps.clone());
     let error = tuned.as_number().zip(predicted.as_number());
     let error = error.and_then(|(tuned, predicted)| prediction_error(tuned, predicted));
     let error = error.map_or_else(
@@ -43,13 +50,17 @@ fn rates(report: &TuneReport) -> Figures {
         |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted, less 1"),
     );
     let speedup = match kept {
+        None if report.predicted_from.is_some() => none("ratio", Tier::Sw),
         Some(kept) => kept.speedup.clone().unwrap_or_else(|| none("ratio", Tier::Sw)),
         None => Figure::exact("ratio", 1.0, Tier::Sw, "the baseline is kept"),
     };
     let line = line_rate(&report.tuned);
     let gap = tuned.as_number().zip(line.as_number()).and_then(|(t, l)| gap_to_line(t, l));
     let gap = gap.map_or_else(
-        || Figure::absent("ratio", Tier::Sw, ROUNDS, "no line rate to compare with"),
+        || match tuned.as_number() {
+            Some(_) => Figure::absent("ratio", Tier::Sw, ROUNDS, "no line rate to compare with"),
+            None => none("ratio", Tier::Sw),
+        },
         |gap| Figure::exact("ratio", gap, Tier::Sw, "1 less tuned rate over line rate"),
     );
     named([

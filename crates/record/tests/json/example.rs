@@ -12,7 +12,8 @@ use linerate_record::run::{
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{
-    Candidate, Finding, KernelAdvice, KernelShare, Limit, RuledOut, TuneReport,
+    CalibratedStage, CalibrationReport, Candidate, Finding, KernelAdvice, KernelShare, Limit,
+    RuledOut, TuneReport,
 };
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
 use std::collections::BTreeMap;
@@ -156,6 +157,32 @@ fn advice() -> KernelAdvice {
     }
 }
 
+fn calibration() -> CalibrationReport {
+    let stage = |name: &str, hot: Option<f64>| CalibratedStage {
+        name: name.to_owned(),
+        ticks_per_packet: figure("ticks/packet", 120.0),
+        hot_ticks_per_packet: hot.map(|hot| figure("ticks/packet", hot)),
+        reach: 0.5,
+    };
+    CalibrationReport {
+        kernels: "selected".to_owned(),
+        burst: 32,
+        ring: 1024,
+        workers: 2,
+        cpus: 4,
+        ticks_per_s: 2.4e9,
+        drift: 0.02,
+        source: stage("source", None),
+        stages: vec![stage("parse", None), stage("verify", Some(60.0))],
+        sink: stage("sink", None),
+        global_stages: vec!["verify".to_owned()],
+        ring_out: figure("ticks/packet", 20.0),
+        ring_in: figure("ticks/packet", 30.0),
+        burst_ticks: figure("ticks/burst", 100.0),
+        largest_shares: vec![1.0, 0.5],
+    }
+}
+
 pub(crate) fn record(body: Body) -> Record {
     Record {
         provenance: Provenance {
@@ -198,6 +225,8 @@ pub(crate) fn tune() -> Record {
         cpus_available: None,
         packets_home: None,
         waits: Vec::new(),
+        calibration: Some(calibration()),
+        predicted_from: None,
         given_mapping: "parse | verify | nat44".to_owned(),
         baseline_mapping: "parse | verify".to_owned(),
         baseline: run_report(),

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much memory this process may take, and what limits it.
+//!
+//! What is taken will be touched, so it must be there: the system must not begin to swap, nor the
+//! kernel to kill. Half of what is free is left to other processes, which go on allocating
+//! meanwhile. Of the limits of this process an eighth is left for what it maps besides.
+//!
+//! Not considered: the memory of one NUMA node of several, and what a hypervisor may take back.
+
+use crate::{Root, groups};
+use linerate_linux::MemoryLimits;
+
+/// So much may be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Bytes.
+    pub bytes: u64,
+    /// Why it is not more, in a few words.
+    pub reason: String,
+}
+
+impl Limit {
+    /// A limit with its reason.
+    pub fn new(bytes: u64, reason: &str) -> Self {
+        Self { bytes, reason: reason.to_owned() }
+    }
+
+    /// The lower of two; of equal ones `self`.
+    pub fn or_less(self, other: Self) -> Self {
+        if other.bytes < self.bytes { other } else { self }
+    }
+}
+
+/// The most that leaves room to the system, to the control groups of this process, and within its
+/// limits `own`; `None` where nothing can be read and nothing limits. Of several limits that are
+/// equally low, the one that a user knows best.
+pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
+    let meminfo = root.text("proc/meminfo").unwrap_or_default();
+    let free = kib(&meminfo, "MemAvailable:").or_else(|| kib(&meminfo, "MemFree:"));
+    let free = free.map(|bytes| Limit::new(bytes / 2, "half of the memory that is free"));
+    let status = root.text("proc/self/status").unwrap_or_default();
+    let left = |limit: Option<u64>, used: &str, reason: &str| {
+        let left = limit?.saturating_sub(kib(&status, used).unwrap_or(0));
+        Some(Limit::new(left / 8 * 7, reason))
+    };
+    let address_space = left(own.address_space, "VmSize:", "the limit of addresses (ulimit -v)");
+    let data = left(own.data, "VmData:", "the limit of data (ulimit -d)");
+    let limits = free.into_iter().chain(of_groups(root)).chain(address_space).chain(data);
+    limits.reduce(Limit::or_less)
+}
+
+/// A size that a file of /proc gives in KiB, in bytes.
+fn kib(text: &str, key: &str) -> Option<u64> {
+    let size = text.lines().find_map(|line| line.strip_prefix(key))?;
+    size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Half of what each control group that this process is in has free.
+fn of_groups(root: &Root) -> Vec<Limit> {
+    let limit = |folder: String| {
+        let bytes = free_in_group(root, &folder)? / 2;
+        let reason = format!("half of what the control group has free (/{folder})");
+        Some(Limit { bytes, reason })
+    };
+    let folders = groups::folders(root, "memory").unwrap_or_default();
+    folders.into_iter().filter_map(limit).collect()
+}
+
+/// What the group in `folder` may still take; `None` without a limit. Version 2 has the limit in
+/// memory.max, `max` for none; version 1 in memory.limit_in_bytes, nearly 2^63 for none. What files
+/// have in memory and nobody uses counts as taken, but the kernel gives it up first.
+fn free_in_group(root: &Root, folder: &str) -> Option<u64> {
+    let number = |name: &str| root.number::<u64>(&format!("{folder}/{name}"));
+    let (limit, used) = match number("memory.max") {
+        Some(limit) => (limit, number("memory.current")),
+        None => (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes")),
+    };
+    let stat = root.text(&format!("{folder}/memory.stat")).unwrap_or_default();
+    let field = |name: &str| {
+        let value = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        value.trim().parse::<u64>().ok()
+    };
+    let files = field("total_inactive_file").or_else(|| field("inactive_file")).unwrap_or(0);
+    (limit < 1 << 62).then(|| limit.saturating_sub(used.unwrap_or(0).saturating_sub(files)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::path::Path;
+
+    const GIB: u64 = 1 << 30;
+    const FREE: MemoryLimits = MemoryLimits { address_space: None, data: None };
+
+    fn root(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let root = Root::new(folder.path());
+        (folder, root)
+    }
+
+    const MEMINFO: (&str, &str) = (
+        "proc/meminfo",
+        "MemTotal:       16384000 kB\nMemFree:         1000000 kB\nMemAvailable:    8388608 kB\n",
+    );
+
+    #[test]
+    fn half_of_what_is_free() {
+        let (_folder, root) = root(&[MEMINFO]);
+        let found = available(&root, FREE).unwrap();
+        assert_eq!(
+            (found.bytes, found.reason.as_str()),
+            (4 * GIB, "half of the memory that is free")
+        );
+        let old = ("proc/meminfo", "MemTotal: 1 kB\nMemFree:   1048576 kB\n");
+        let (_folder, root) = super::tests::root(&[old]);
+        assert_eq!(available(&root, FREE).unwrap().bytes, GIB / 2);
+    }
+
+    #[test]
+    fn nothing_known_is_no_limit() {
+        let (_folder, root) = root(&[]);
+        assert_eq!(available(&root, FREE), None);
+    }
+
+    /// The group is two levels deep; the outer one is the tighter.
+    #[test]
+    fn control_groups_of_version_2() {
+        let (_folder, root) = root(&[
+            MEMINFO,
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/memory.max", "268435456\n"),
+            ("sys/fs/cgroup/a/memory.current", "201326592\n"),
+            ("sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 67108864\nactive_file 5\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/b/memory.current", "201326592\n"),
+        ]);
+        let found = available(&root, FREE).unwrap();
+        assert_eq!(found.bytes, 64 << 20);
+        assert!(found.reason.contains("/sys/fs/cgroup/a)"), "{found:?}");
+    }
+
+    #[test]
+    fn control_groups_of_version_1() {
+        let (_folder, root) = root(&[
+            MEMINFO,
+            ("proc/self/cgroup", "4:cpu:/c\n3:memory:/box\n0::/\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "4096\n"),
+            ("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "134217728\n"),
+            ("sys/fs/cgroup/memory/box/memory.usage_in_bytes", "67108864\n"),
+        ]);
+        assert_eq!(available(&root, FREE).unwrap().bytes, 32 << 20);
+    }
+
+    #[test]
+    fn a_group_that_is_full_has_no_room() {
+        let (_folder, root) = root(&[
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", "1048576\n"),
+            ("sys/fs/cgroup/memory.current", "2097152\n"),
+        ]);
+        let found = available(&root, FREE).unwrap();
+        assert_eq!(found.bytes, 0);
+        assert!(found.reason.contains("control group"), "{found:?}");
+    }
+
+    #[test]
+    fn limits_of_the_process() {
+        let (_folder, root) = root(&[
+            MEMINFO,
+            ("proc/self/status", "Name:\tx\nVmSize:\t  131072 kB\nVmData:\t   65536 kB\n"),
+        ]);
+        let tight = MemoryLimits { address_space: Some(256 << 20), ..FREE };
+        let found = available(&root, tight).unwrap();
+        assert_eq!(found.bytes, 112 << 20);
+        assert!(found.reason.contains("ulimit -v"), "{found:?}");
+        let tight = MemoryLimits { data: Some(128 << 20), ..FREE };
+        assert_eq!(available(&root, tight).unwrap().bytes, 56 << 20);
+        let none = MemoryLimits { data: Some(0), ..FREE };
+        assert_eq!(available(&root, none).unwrap().bytes, 0);
+    }
+
+    /// This machine's own files: something is free, and no more than there is.
+    #[test]
+    fn this_machine_has_room() {
+        let here = Root::new(Path::new("/"));
+        let found = available(&here, linerate_linux::memory_limits()).unwrap();
+        let total = kib(&fs::read_to_string("/proc/meminfo").unwrap(), "MemTotal:").unwrap();
+        assert!((1 << 20..total).contains(&found.bytes), "{found:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            cases: 64,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn files_may_say_anything(
+            text in concat!(
+                "((MemAvailable:|0::/|3:memory:/x|[0-9]{1,21})[ 0-9akB/.]{0,24}\n){0,4}",
+                "|.{0,40}"
+            ),
+        ) {
+            let names = ["proc/meminfo", "proc/self/cgroup", "proc/self/status",
+                "sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current",
+                "sys/fs/cgroup/memory/x/memory.limit_in_bytes"];
+            let files: Vec<_> = names.iter().map(|name| (*name, text.as_str())).collect();
+            let (_folder, root) = root(&files);
+            if let Some(found) = available(&root, FREE) {
+                prop_assert!(!found.reason.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A calibration in the record, and what a stored record predicts without packets being sent.
+
+use crate::calibrate::Calibration;
+use crate::measure::Measured;
+use crate::predict::predict;
+use linerate_path::keys::MAX_WORKERS;
+use linerate_path::spec::State;
+use linerate_plan::candidates::PathShape;
+use linerate_plan::costs::{Costs, StageCost};
+use linerate_plan::model::{Environment, Handover};
+use linerate_plan::profile::mapping;
+use linerate_record::stats::Estimate;
+use linerate_record::tune::{CalibratedStage, CalibrationReport, Limit, TuneReport};
+use linerate_record::{Body, Figure, Tier};
+use std::fmt;
+
+/// What a record lacks to be predicted from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// It is the record of a run, which calibrates nothing.
+    Run,
+    /// It is neither of a run nor of a tuning.
+    Packets,
+    /// The tuning ended before its calibration, or its record is of an older version.
+    Calibration,
+    /// A figure of the calibration has no value.
+    Figure {
+        /// The figure.
+        name: String,
+        /// Why, in the words of the record.
+        reason: String,
+    },
+    /// The calibration is not of the run that the record holds, or is out of range.
+    Whole {
+        /// What does not fit.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run => f.write_str(
+                "a record of run lacks what predictions of tune rest on: the cost of a ring and \
+                 of a burst, which stages wait for memory, which may be replicated, how flows \
+                 divide among replicas; make a record of tune with `linerate tune --record FILE \
+                 PATH.toml`, or predict with assumed costs with `linerate plan --from RECORD \
+                 PATH.toml`",
+            ),
+            Self::Packets => f.write_str(
+                "not a record of tune; make one with `linerate tune --record FILE PATH.toml`",
+            ),
+            Self::Calibration => f.write_str(
+                "the record lacks `calibration`: the tuning was stopped before it, could not tell \
+                 what the stages cost, or is older than version 2.0 of the record; tune again",
+            ),
+            Self::Figure { name, reason } => {
+                write!(f, "the record lacks `{name}` of `calibration` ({reason}); tune again")
+            }
+            Self::Whole { what } => {
+                write!(f, "`calibration` does not fit the rest of the record: {what}; tune again")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Lacking {}
+
+/// Explains a stored tuning and predicts from its calibration; `file` names the record. No packets
+/// are sent, and the predictions are those that the tuning stored, if its program made the same.
+///
+/// # Errors
+/// What the record lacks.
+pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
+    let stored = match body {
+        Body::Tune(stored) => stored,
+        Body::Run(_) => return Err(Lacking::Run),
+        _ => return Err(Lacking::Packets),
+    };
+    let (mapping, names) = mapping(&stored.baseline);
+    let measured = Measured::explain(mapping, stored.baseline.clone());
+    let explained = TuneReport {
+        given_mapping: stored.given_mapping.clone(),
+        baseline_mapping: stored.baseline_mapping.clone(),
+        given_workers: stored.given_workers,
+        cpus_available: stored.cpus_available,
+        packets_home: stored.packets_home.clone(),
+        waits: stored.waits.clone(),
+        calibration: stored.calibration.clone(),
+        predicted_from: Some(file.to_owned()),
+        ..measured.untried()
+    };
+    let Some(recorded) = &stored.calibration else {
+        // There is nothing to predict where the source sets the rate.
+        let is_offered = explained.finding.limit == Limit::Offered;
+        return if is_offered { Ok(explained) } else { Err(Lacking::Calibration) };
+    };
+    check(recorded, &names, measured.mapping.workers())?;
+    let shape = shape(recorded);
+    let predicted = predict(&shape, &measured, &calibration(recorded)?);
+    let candidates = predicted.candidates(&shape);
+    Ok(TuneReport { candidates, ruled_out: predicted.ruled_out, ..explained })
+}
+
+/// The calibration as the record has it.
+pub(crate) fn recorded(calibration: &Calibration, shape: &PathShape) -> CalibrationReport {
+    let Calibration { costs, machine, kernels } = calibration;
+    let handover = &machine.handover;
+    let global = shape.stages.iter().filter(|(_, state)| *state == State::Global);
+    CalibrationReport {
+        kernels: kernels.clone(),
+        burst: costs.burst,
+        ring: shape.ring,
+        workers: costs.workers as u32,
+        cpus: machine.cpus as u32,
+        ticks_per_s: machine.ticks_per_s,
+        drift: machine.drift,
+        source: recorded_stage(&costs.source),
+        stages: costs.stages.iter().map(recorded_stage).collect(),
+        sink: recorded_stage(&costs.sink),
+        global_stages: global.map(|(name, _)| name.clone()).collect(),
+        ring_out: figure("ticks/packet", handover.producer_ticks),
+        ring_in: figure("ticks/packet", handover.consumer_ticks),
+        burst_ticks: figure("ticks/burst", machine.burst_ticks),
+        largest_shares: machine.largest_share.clone(),
+    }
+}
+
+fn recorded_stage(cost: &StageCost) -> CalibratedStage {
+    CalibratedStage {
+        name: cost.name.clone(),
+        ticks_per_packet: figure("ticks/packet", cost.ticks),
+        hot_ticks_per_packet: cost.hot_ticks.map(|ticks| figure("ticks/packet", ticks)),
+        reach: cost.reach,
+    }
+}
+
+/// An estimate of the calibration; one without samples was assumed.
+fn figure(unit: &str, estimate: Estimate) -> Figure {
+    let (tier, method) = match estimate.n {
+        0 => (Tier::Model, "assumed: not measured here"),
+        _ => (Tier::Sw, "on the slowest processor with all at work"),
+    };
+    Figure::number(unit, estimate, tier, method)
+}
+
+/// Refuses a calibration that is not of a run of stages `names` with this number of workers.
+fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result<(), Lacking> {
+    let is_of_run = recorded.stages.iter().map(|stage| &*stage.name).eq(names.iter().copied());
+    let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));
+    let checks = [
+        (is_of_run && !names.is_empty(), "its stages are not those of the baseline"),
+        (may_run, "its CPUs are fewer than the workers of the baseline, or too many"),
+        (recorded.burst > 0 && recorded.workers > 0, "its burst or its workers are 0"),
+        (recorded.ticks_per_s > 0.0, "its ticks per second are not above 0"),
+    ];
+    match checks.into_iter().find(|(fits, _)| !fits) {
+        Some((_, what)) => Err(Lacking::Whole { what }),
+        None => Ok(()),
+    }
+}
+
+fn shape(recorded: &CalibrationReport) -> PathShape {
+    let is_global = |name: &String| recorded.global_stages.contains(name);
+    let state = |name| if is_global(name) { State::Global } else { State::PerFlow };
+    let stages = recorded.stages.iter().map(|stage| (stage.name.clone(), state(&stage.name)));
+    PathShape { stages: stages.collect(), ring: recorded.ring }
+}
+
+fn calibration(recorded: &CalibrationReport) -> Result<Calibration, Lacking> {
+    let stages = recorded.stages.iter().map(cost).collect::<Result<_, _>>()?;
+    let costs = Costs {
+        source: cost(&recorded.source)?,
+        stages,
+        sink: cost(&recorded.sink)?,
+        burst: recorded.burst,
+        workers: recorded.workers as usize,
+    };
+    let handover = Handover {
+        producer_ticks: estimate("ring_out", &recorded.ring_out)?,
+        consumer_ticks: estimate("ring_in", &recorded.ring_in)?,
+        burst: recorded.burst,
+    };
+    let machine = Environment {
+        ticks_per_s: recorded.ticks_per_s,
+        cpus: recorded.cpus as usize,
+        scaling: Calibration::scaling(),
+        handover,
+        burst_ticks: estimate("burst_ticks", &recorded.burst_ticks)?,
+        drift: recorded.drift,
+        largest_share: recorded.largest_shares.clone(),
+    };
+    Ok(Calibration { costs, machine, kernels: recorded.kernels.clone() })
+}
+
+fn cost(stage: &CalibratedStage) -> Result<StageCost, Lacking> {
+    let hot = stage.hot_ticks_per_packet.as_ref();
+    Ok(StageCost {
+        name: stage.name.clone(),
+        ticks: estimate(&stage.name, &stage.ticks_per_packet)?,
+        reach: stage.reach,
+        hot_ticks: hot.map(|figure| estimate(&stage.name, figure)).transpose()?,
+    })
+}
+
+fn estimate(name: &str, figure: &Figure) -> Result<Estimate, Lacking> {
+    figure.estimate().ok_or_else(|| Lacking::Figure {
+        name: name.to_owned(),
+        reason: figure.reason.clone().unwrap_or_else(|| "it is not a number".to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests;
