@@ -70,7 +70,7 @@ impl Places {
 fn of_three_workers() -> &'static RunReport {
     static RUN: OnceLock<RunReport> = OnceLock::new();
     RUN.get_or_init(|| {
-        let mut world = World::random(&mut Dice(3), 3);
+        let mut world = World::random(&mut Dice::new(3), 3);
         world.stages = vec![400.0, 50.0, 50.0];
         world.capture = vec![(0, None); 16];
         (world.period, world.jitter, world.slowdown, world.drop_when_full) = (0.0, 0.0, 1.0, false);

@@ -97,7 +97,7 @@ fn configuration_2() -> Record {
 }
 
 fn simulated(stages: &[f64], parts: &[(usize, u32)]) -> RunReport {
-    let mut world = World::random(&mut Dice(3), stages.len());
+    let mut world = World::random(&mut Dice::new(3), stages.len());
     world.stages = stages.to_vec();
     world.capture = vec![(0, None); 16];
     (world.period, world.jitter, world.slowdown, world.drop_when_full) = (0.0, 0.0, 1.0, false);
@@ -236,9 +236,13 @@ fn placing_threads_matters_where_the_pipe_is_full() {
 #[test]
 fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
     let run = simulated(&[100.0, 400.0], &[(1, 1), (1, 1)]);
-    let cpus: Vec<u32> = run.workers.iter().map(|worker| worker.cpu).collect();
+    let cpus: Vec<u32> = (0..2).collect();
     let rate = processed_kpps(&run);
-    let placed = |run: RunReport| {
+    let placed = |mut run: RunReport| {
+        run.cpus_available = Some(2);
+        for (worker, cpu) in run.workers.iter_mut().zip(&cpus) {
+            worker.cpu = *cpu;
+        }
         let mut placed = record(Body::Run(Box::new(run)));
         (placed.provenance.cpus, placed.provenance.siblings) = (cpus.clone(), Some(Vec::new()));
         placed

@@ -2,8 +2,8 @@
 //! The body of a `run` record: what each worker and each stage did.
 
 use crate::figure::Figure;
+use crate::finding::{Finding, KernelAdvice};
 use crate::kernels::Kernel;
-use crate::tune::{Finding, KernelAdvice};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -21,7 +21,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 /// What is counted if nobody says otherwise.
 pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
@@ -84,17 +84,6 @@ fn with_process_number(file: &Path) -> PathBuf {
 #[derive(Clone, Debug)]
 pub struct Regions {
     shared: Arc<Shared>,
-}
-
-/// Regions that may be gone.
-#[derive(Debug)]
-pub(crate) struct WeakRegions(Weak<Shared>);
-
-impl WeakRegions {
-    /// The regions, while a handle to them is left.
-    pub(crate) fn upgrade(&self) -> Option<Regions> {
-        self.0.upgrade().map(|shared| Regions { shared })
-    }
 }
 
 #[derive(Debug)]
@@ -203,17 +192,24 @@ impl Regions {
         let Options { file: Some(file), updates: true, .. } = &self.shared.options else { return };
         if writer::is_replaceable(file) {
             // Without the thread, the record is written at the end all the same.
-            let _ = writer::start(WeakRegions(Arc::downgrade(&self.shared)));
+            let shared = Arc::downgrade(&self.shared);
+            let _ = writer::start(move || {
+                shared.upgrade().is_some_and(|shared| Self { shared }.update_aside())
+            });
         }
     }
 
-    /// CPUs that threads were pinned to when they began to count.
-    pub(crate) fn pinned(&self) -> Vec<u32> {
-        lock(&self.shared.pinned).clone()
+    /// Writes what was found up to now, away from the threads that are pinned; whether to go on.
+    fn update_aside(&self) -> bool {
+        writer::leave_cpus(&lock(&self.shared.pinned).clone());
+        self.update().unwrap_or_else(|error| {
+            eprintln!("linerate_regions: {error}");
+            false
+        })
     }
 
     /// Writes what was found up to now; false if the record is complete already.
-    pub(crate) fn update(&self) -> Result<bool, WriteError> {
+    fn update(&self) -> Result<bool, WriteError> {
         let Some(file) = self.shared.options.file.as_deref() else { return Ok(false) };
         // Made before the lock is taken: who finishes waits for the file alone.
         let json = self.json()?;

@@ -6,7 +6,6 @@
 //! reads what the edges store anyway. It takes no signal of the program, runs where no measured
 //! thread is pinned, and only when nothing else wants the CPU (SCHED_IDLE).
 
-use crate::regions::WeakRegions;
 use linerate_linux::{allow_current_thread, run_only_when_idle};
 use linerate_machine::parse_cpu_list;
 use std::ffi::OsString;
@@ -26,38 +25,31 @@ const FIRST: Duration = Duration::from_millis(50);
 /// The longest pause: what a program loses at most that ran for longer.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Starts the thread. Without it the record is written at the end only.
-pub(crate) fn start(regions: WeakRegions) -> io::Result<()> {
+/// Starts the thread, which calls `write` after each pause until it returns false. Without it the
+/// record is written at the end only.
+pub(crate) fn start(write: impl FnMut() -> bool + Send + 'static) -> io::Result<()> {
     let signals = block_signals();
-    let started = thread::Builder::new().name(NAME.to_owned()).spawn(move || keep(&regions));
+    let started = thread::Builder::new().name(NAME.to_owned()).spawn(move || keep(write));
     restore_signals(&signals);
     started.map(drop)
 }
 
-/// Writes the record again and again, until the regions are gone or finished.
-fn keep(regions: &WeakRegions) {
+fn keep(mut write: impl FnMut() -> bool) {
     // Without it the thread is a normal one.
     let _ = run_only_when_idle();
     let mut pause = FIRST;
     loop {
         thread::sleep(pause);
         pause = LONGEST.min(2 * pause);
-        let Some(regions) = regions.upgrade() else { return };
-        leave_cpus(&regions.pinned());
-        match regions.update() {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => {
-                eprintln!("linerate_regions: {error}");
-                return;
-            }
+        if !write() {
+            return;
         }
     }
 }
 
 /// Moves the calling thread to CPUs on which no measured thread is pinned and which the system does
 /// not keep apart (`isolcpus`), as far as there are others and the system allows it.
-fn leave_cpus(pinned: &[u32]) {
+pub(crate) fn leave_cpus(pinned: &[u32]) {
     let cpus = |list: &str| {
         let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).ok();
         text.and_then(|text| parse_cpu_list(&text).ok()).unwrap_or_default()
