@@ -184,6 +184,10 @@ pub struct StageReport {
     pub ledger: Ledger,
     /// What else the stage counted (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
+    /// Why the stage found nothing to do in any packet it was given; `null` where it worked on one
+    /// or was given none, and in records before version 2.0.
+    #[serde(default)]
+    pub idle: Option<String>,
     /// What kernels did for the stage, those it called; `null` when its calls were not logged.
     pub kernels: Option<Vec<KernelUse>>,
     /// Hardware events per packet, waiting excluded, and `cpi`, by name; `null` when nothing was

@@ -62,6 +62,15 @@ pub enum Warning {
         /// Packets of the input, these included.
         of: u64,
     },
+    /// A stage found nothing to do in any packet.
+    IdleStage {
+        /// The stage.
+        stage: String,
+        /// Packets it was given, over all workers.
+        packets: u64,
+        /// What its parameters ask for and no packet has.
+        reason: String,
+    },
     /// No packet came through the path.
     NothingCameThrough(DeadEnd),
     /// Figures that may have got worse since the baseline, or not: nothing tells by how much they
@@ -166,6 +175,9 @@ impl Warning {
             Self::RejectedPackets { rejected, of } => {
                 write!(f, "{rejected} of {of} packets of the input were left out")
             }
+            Self::IdleStage { stage, packets, reason } => {
+                write!(f, "`{stage}` found nothing to do in {packets} packets ({reason})")
+            }
             Self::NothingCameThrough(end) => write!(f, "no packet came through: {end}"),
             Self::NoVerdictWithoutInterval { names } => {
                 let names = names.join(", ");
@@ -254,6 +266,10 @@ impl Warning {
             Self::UnknownCoreClock { .. } => "cycles are left out, ticks hold",
             Self::RejectedPackets { .. } => {
                 "the report lists the causes; replace the capture if they matter"
+            }
+            Self::IdleStage { .. } => {
+                "its cost is not that of the work it is for; fit its parameters to the packets, or \
+                 replay packets it is meant for"
             }
             Self::NothingCameThrough(_) => {
                 "`linerate stages` says what each kind takes and why it drops; name the kind that \

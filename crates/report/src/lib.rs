@@ -14,6 +14,7 @@
 
 mod answers;
 mod budget;
+mod counted;
 mod doctor;
 mod events;
 mod kernels;

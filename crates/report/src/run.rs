@@ -2,6 +2,7 @@
 //! The report of a run.
 
 use crate::Style;
+use crate::counted;
 use crate::events;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::shares;
@@ -22,6 +23,7 @@ pub fn run(report: &RunReport, style: &Style) -> String {
         shares::of_run(report, style),
         workers(report, style),
         rings(report, style),
+        counted::of_run(report, style),
         drops(report, style),
         rejected(report, style),
     ])

@@ -2,6 +2,7 @@
 //! The report of a tune.
 
 use crate::Style;
+use crate::counted;
 use crate::events;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, stacked};
 use crate::run::{kpps, standing};
@@ -20,6 +21,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
         ruled_out(report, style),
         outcome(report, style),
         standing(&report.tuned, style),
+        counted::of_run(&report.tuned, style),
         events::of_run(&report.tuned, style),
         shares::of_tune(report, style),
     ])

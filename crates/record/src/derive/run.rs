@@ -7,6 +7,7 @@ use crate::provenance::Provenance;
 use crate::run::{LineReport, PacketsHome, RunReport};
 use crate::tune::{Finding, KernelAdvice};
 use crate::warning::Warning;
+use std::collections::BTreeSet;
 
 impl Derive for RunReport {
     fn figures(&self) -> Figures {
@@ -219,7 +220,26 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     warnings.extend(worst.and_then(|w| preempted(w.preempted, w.total)));
     warnings.extend(few);
     warnings.extend(run.dead_end().map(Warning::NothingCameThrough));
+    warnings.extend(idle_stages(run));
     warnings.extend(left_out);
+    warnings
+}
+
+/// The stages that found nothing to do on any worker that gave them packets, in order of the path.
+fn idle_stages(run: &RunReport) -> Vec<Warning> {
+    let stages = || run.workers.iter().flat_map(|worker| &worker.stages);
+    let mut warnings: Vec<Warning> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for idle in stages().filter(|stage| stage.idle.is_some() && seen.insert(&stage.name)) {
+        let same = || stages().filter(|stage| stage.name == idle.name && stage.packets > 0);
+        if same().all(|stage| stage.idle.is_some()) {
+            warnings.push(Warning::IdleStage {
+                stage: idle.name.clone(),
+                packets: same().map(|stage| stage.packets).sum(),
+                reason: idle.idle.clone().unwrap_or_default(),
+            });
+        }
+    }
     warnings
 }
 

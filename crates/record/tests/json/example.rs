@@ -45,6 +45,7 @@ fn stage(name: &str) -> StageReport {
             ..Ledger::default()
         },
         counts: BTreeMap::from([("rule 1".to_owned(), 5)]),
+        idle: None,
         kernels: Some(vec![KernelUse {
             kernel: Kernel::Checksum,
             variant: "avx2".to_owned(),
