@@ -164,7 +164,8 @@ impl Variant {
 
     fn of_source(spec: &SourceSpec) -> Self {
         let params = spec.params.iter().map(Key::of_param);
-        let keys = std::iter::once(CAPTURE_FILE).chain(params).chain([BUFFER_BYTES]).collect();
+        let last = [BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT];
+        let keys = std::iter::once(CAPTURE_FILE).chain(params).chain(last).collect();
         Self { kind: spec.kind, help: spec.help, keys }
     }
 }
@@ -315,11 +316,39 @@ const BUFFER_BYTES: Key = key(
 const CAPTURE_FILE: Key =
     key("file", Kind::Label, REQUIRED, "The capture, relative to this file.", "\"edge.pcapng\"");
 
+const SEGMENT: Key = key(
+    "segment",
+    Kind::Param(ParamKind::Word(&["cut", "keep"])),
+    text("cut"),
+    "TCP segments that offload joined: cut to wire size again, or keep them as they are.",
+    "",
+);
+
+const PAD: Key = key(
+    "pad",
+    Kind::Param(ParamKind::Bool),
+    Omitted::Is(Default::Bool(false)),
+    "Fill frames that the capture cut with zeros to their length, checksums made right.",
+    "",
+);
+
+const ALLOW_LEFT_OUT: Key = key(
+    "allow_left_out",
+    Kind::Param(ParamKind::Bool),
+    Omitted::Is(Default::Bool(false)),
+    "Replay the rest where more than half of the bytes of the capture are left out.",
+    "",
+);
+
 static SOURCE: Section = Section {
     title: "[source]",
     help: "Where packets come from.",
     variants: Variants::Sources(&[
-        ("capture", "A pcap or pcapng file, replayed from memory.", &[CAPTURE_FILE, BUFFER_BYTES]),
+        (
+            "capture",
+            "A pcap or pcapng file, replayed from memory.",
+            &[CAPTURE_FILE, BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT],
+        ),
         (
             "generator",
             "UDP packets made to measure.",

@@ -17,6 +17,7 @@ mod budget;
 mod counted;
 mod doctor;
 mod events;
+mod input;
 mod kernels;
 mod layout;
 mod memory;

@@ -4,6 +4,7 @@
 use crate::Style;
 use crate::counted;
 use crate::events;
+use crate::input;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::shares;
 use crate::value::{
@@ -25,7 +26,7 @@ pub fn run(report: &RunReport, style: &Style) -> String {
         rings(report, style),
         counted::of_run(report, style),
         drops(report, style),
-        rejected(report, style),
+        input::rejected(report, style),
     ])
 }
 
@@ -36,6 +37,7 @@ fn head(report: &RunReport, style: &Style) -> String {
     if let Some(forced) = report.kernels.as_ref().filter(|kernels| *kernels != "selected") {
         lines += &line("kernels", format!("{forced}, by name"));
     }
+    lines += &input::lines(report, style);
     lines += &line("throughput", throughput(report));
     let processed = kpps(&report.processed_kpps);
     if processed != kpps(&report.throughput_kpps) {
@@ -249,12 +251,4 @@ fn drop_share(packets: u64, of: u64) -> String {
         1.. if share < 0.001 => "<0.1".to_owned(),
         _ => percent(share),
     }
-}
-
-fn rejected(report: &RunReport, style: &Style) -> String {
-    let mut grid = Grid::new(&["input rejected for", ">packets"]);
-    for (cause, &packets) in &report.rejected {
-        grid.row(vec![cause.clone(), count(packets)]);
-    }
-    grid.render(style)
 }

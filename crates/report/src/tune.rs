@@ -4,6 +4,7 @@
 use crate::Style;
 use crate::counted;
 use crate::events;
+use crate::input;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, stacked};
 use crate::run::{kpps, standing};
 use crate::shares;
@@ -38,6 +39,7 @@ fn head(report: &TuneReport, style: &Style) -> String {
     }
     lines += &line("baseline", &report.baseline_mapping, style);
     lines += &line("", &kpps(&report.baseline_kpps), style);
+    lines += &input::lines(&report.baseline, style);
     lines += &line("finding", &report.finding.sentence, style);
     lines + &tier_line(report, style)
 }

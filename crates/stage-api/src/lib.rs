@@ -86,7 +86,8 @@ pub mod source {
     pub use linerate_dataplane::traffic::{
         Running, SourceKind, Traffic, TrafficBuilder, TrafficError,
     };
-    pub use linerate_path::model::SourceUse;
+    pub use linerate_path::model::{CaptureRules, SourceUse};
+    pub use linerate_record::run::Tally;
 }
 
 /// Bounded rings between two threads, or two parts of one.

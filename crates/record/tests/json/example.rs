@@ -118,6 +118,7 @@ pub(crate) fn run_report() -> RunReport {
             p999: Figure::absent("ns", Tier::Sw, "sampled", "too few samples"),
         },
         rejected: BTreeMap::from([("cut header".to_owned(), 4)]),
+        input: None,
         interrupted: false,
         frames: Some(96),
         cpus_available: Some(2),

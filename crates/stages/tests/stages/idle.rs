@@ -60,7 +60,10 @@ fn forward_counts_the_routes_it_used() {
     let given = [
         ("source_mac", text("02:00:00:00:00:01")),
         ("next_hop_mac", text(mac)),
-        ("routes", texts(&["192.0.2.0/24 via 02:00:00:00:00:0a", "10.0.0.0/8 via 02:00:00:00:00:0b"])),
+        (
+            "routes",
+            texts(&["192.0.2.0/24 via 02:00:00:00:00:0a", "10.0.0.0/8 via 02:00:00:00:00:0b"]),
+        ),
     ];
     let mut pool = Pool::new(8, 2048);
     let mut rig = Rig::new(&mut pool, &[("forward", &given)]);
