@@ -7,8 +7,8 @@
 //! CI runs all of them at the size that still can fail; `--full` takes the size of the published
 //! figures.
 
-use crate::ci::Outcome;
 use crate::command::{cargo, status_with_lines};
+use crate::outcome::Outcome;
 use linerate_record::accuracy::{Check, Verdict};
 
 /// A program of the suite.

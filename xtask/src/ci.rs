@@ -10,10 +10,14 @@
 //! Steps that measure, or whose programs take all processors, run alone; then the others, side by
 //! side.
 
+mod cause;
+
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
+use crate::outcome::{Outcome, judge};
 use crate::{accuracy, counts, examples, isa, lab, lwip, native, pmu, ports, splice};
+use cause::cause;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -44,23 +48,6 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         is_fast: options.contains(&"--fast"),
         is_list: options.contains(&"--list"),
     })
-}
-
-/// What came of a step.
-pub(crate) enum Outcome {
-    /// It held; with what single tests inside it could not do here.
-    Passed(Vec<String>),
-    Failed(String),
-    Skipped(String),
-}
-
-impl From<Result<(), String>> for Outcome {
-    fn from(result: Result<(), String>) -> Self {
-        match result {
-            Ok(()) => Self::Passed(Vec::new()),
-            Err(reason) => Self::Failed(reason),
-        }
-    }
 }
 
 struct Step {
@@ -275,54 +262,8 @@ fn log_of(step: &Step) -> Option<PathBuf> {
     Some(folder.join(step.name.replace([' ', ','], "_")).with_extension("log"))
 }
 
-/// Texts of lines that tell why something failed; what follows them belongs to it.
-const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** ["];
-const FOLLOWING: usize = 5;
-/// As many as a person reads.
-const TELLING: usize = 80;
-const LAST: usize = 15;
-
-/// The lines that look like the cause: telltales, and what test programs say about failed tests.
-fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
-    let (mut follow, mut is_in_failures) = (0, false);
-    let mut found = Vec::new();
-    for line in lines {
-        is_in_failures = *line == "failures:" || is_in_failures && !line.starts_with("test result");
-        if TELLTALES.iter().any(|telltale| line.contains(telltale)) {
-            follow = FOLLOWING + 1;
-        }
-        if is_in_failures || follow > 0 {
-            found.push(*line);
-        }
-        follow = follow.saturating_sub(1);
-    }
-    found.truncate(TELLING);
-    found
-}
-
-/// What a step's log says about its failure.
-fn cause(step: &str, log: &Path) -> String {
-    let bytes = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().collect();
-    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
-    format!(
-        "why `{step}` failed (all of it: {}):\n{}\n...\n{}",
-        log.strip_prefix(root()).unwrap_or(log).display(),
-        telling(before).join("\n"),
-        last.join("\n")
-    )
-}
-
 fn expect_success(command: Command) -> Outcome {
     judge(status(command)).into()
-}
-
-pub(crate) fn judge(status: Result<i32, String>) -> Result<(), String> {
-    match status? {
-        0 => Ok(()),
-        code => Err(format!("exit status {code}")),
-    }
 }
 
 fn lints() -> Outcome {
@@ -474,7 +415,7 @@ fn ring_under_thread_sanitizer() -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{LANES, STEPS, Step, beside, choose, side_by_side, telling};
+    use super::{LANES, STEPS, Step, beside, choose, side_by_side};
     use std::sync::{Barrier, Mutex};
 
     #[test]
@@ -530,16 +471,5 @@ mod tests {
         for step in STEPS {
             assert_eq!(STEPS.iter().filter(|other| other.name == step.name).count(), 1);
         }
-    }
-
-    #[test]
-    fn what_is_telling_is_found_in_a_log() {
-        let log = "test a ... ok\ntest b ... FAILED\n1\n2\n3\n4\n5\n6\nsuccesses:\npanicked at x\n\
-                   failures:\n---- b stdout ----\npanicked at y\ntest result: FAILED\n7";
-        let lines: Vec<&str> = log.lines().collect();
-        let expected = "test b ... FAILED\n1\n2\n3\n4\n5\nfailures:\n---- b stdout ----\n\
-                        panicked at y\ntest result: FAILED\n7";
-        assert_eq!(telling(&lines).join("\n"), expected);
-        assert!(telling(&["test a ... ok", "panicked at x"]).is_empty());
     }
 }

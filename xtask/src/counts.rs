@@ -12,8 +12,8 @@ mod goals;
 mod sizes;
 mod targets;
 
-use crate::ci::Outcome;
 use crate::command::{output, program, root};
+use crate::outcome::Outcome;
 use sizes::{Size, Sizes};
 use std::collections::BTreeMap;
 use std::fs;

@@ -10,9 +10,9 @@
 //! Rows without their compiler, its C library or the emulator are skipped, and counted. Left out:
 //! times. An emulator's say nothing about a processor.
 
-use crate::ci::Outcome;
 use crate::command::{log, log_to, program, say, shown};
 use crate::machines::{self, Machine};
+use crate::outcome::Outcome;
 use std::fmt::Write as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -13,9 +13,9 @@ mod packages;
 mod pmu;
 mod vector_context;
 
-use crate::ci::Outcome;
 use crate::command::{log, log_to, root, say};
 use crate::fetch::{TAG, write};
+use crate::outcome::Outcome;
 use guest::{Answer, Guest, Question};
 use module::Toolchain;
 use packages::{Package, Packages};

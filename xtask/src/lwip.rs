@@ -2,9 +2,9 @@
 //! lwIP as a plug-in of the TCP benchmark: built by its Makefile into the folder of cargo's output,
 //! where programs find it, and sealed against damage. crates/tcpbench/src/lwip/plugin.rs reads it.
 
-use crate::ci::{Outcome, judge};
 use crate::command::{output, program, root, status};
 use crate::fetch;
+use crate::outcome::{Outcome, judge};
 use std::fs;
 use std::path::{Path, PathBuf};
 

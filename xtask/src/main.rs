@@ -17,6 +17,7 @@ mod lab;
 mod lwip;
 mod machines;
 mod native;
+mod outcome;
 mod pmu;
 mod ports;
 mod schema;

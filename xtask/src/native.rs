@@ -4,8 +4,8 @@
 //! A variant that this processor cannot run, and a tool that is missing, print a line with `SKIP:`;
 //! each such line is counted once per step.
 
-use crate::ci::{Outcome, judge};
 use crate::command::{output, program, status_with_lines};
+use crate::outcome::{Outcome, judge};
 
 /// Whether a line says what was not done.
 type IsSkip = fn(&str) -> bool;

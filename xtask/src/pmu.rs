@@ -5,7 +5,7 @@
 mod encodings;
 pub(crate) mod events;
 
-use crate::ci::Outcome;
+use crate::outcome::Outcome;
 
 /// Compares every access with its documented encoding; what has no compiler here is skipped.
 pub(crate) fn check() -> Outcome {

@@ -4,9 +4,9 @@
 //! What a port needs and this machine has not is a counted skip; an example that says nothing about
 //! its result has failed.
 
-use crate::ci::{Outcome, judge};
 use crate::command::{output, program, status_with_lines};
 use crate::fetch;
+use crate::outcome::{Outcome, judge};
 
 const PORTS: [&str; 2] = ["lwip", "dpdk"];
 

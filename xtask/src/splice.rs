@@ -22,8 +22,8 @@
 //! tutorials, of which it compares what does not depend on the machine: simulated counts of
 //! memory, on which compilers hardly differ, and that the rows which every machine has are there.
 
-use crate::ci::Outcome;
 use crate::command::{cargo, output, program, root};
+use crate::outcome::Outcome;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};

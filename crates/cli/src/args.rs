@@ -6,8 +6,10 @@ use crate::doctor::DoctorArgs;
 use crate::emit::Output;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
+use crate::failure::{STATUS_AS_ENV, STATUS_OF_FAILURE};
 use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
+use crate::parse::{CpuList, Goal, cpu, cpu_list, duration, goal, kernel, rate, size, state};
 use crate::plan::PlanArgs;
 use crate::plots::Plots;
 use crate::regions::RegionsArgs;
@@ -15,8 +17,6 @@ use crate::report::ReportArgs;
 use crate::stat::StatArgs;
 use crate::tcp::TcpArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use linerate_kernelbench::cases::SIZE_MAX;
-use linerate_machine::{parse_cpu, parse_cpus};
 use linerate_path::model::Rate;
 use linerate_record::kernels::{Kernel, State};
 use std::path::PathBuf;
@@ -75,12 +75,6 @@ pub(crate) enum Command {
     /// Print the JSON schema of a format
     Schema(SchemaArgs),
 }
-
-/// The exit status of a command that could not do its work.
-pub(crate) const STATUS_OF_FAILURE: u8 = 2;
-
-/// The same of one that starts another and has its status otherwise: as env(1).
-pub(crate) const STATUS_AS_ENV: u8 = 125;
 
 impl Command {
     /// Whether its result goes to stdout.
@@ -241,66 +235,6 @@ pub(crate) enum Format {
     Record,
     /// What `run` and `tune` read
     Path,
-}
-
-/// Logical processors, in the order given, without repeats.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CpuList(pub(crate) Vec<u32>);
-
-/// What the path must reach.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Goal {
-    /// The line rate of the file.
-    Line,
-    /// Packets per second.
-    PacketsPerSecond(f64),
-}
-
-pub(crate) fn duration(text: &str) -> Result<f64, String> {
-    let seconds = linerate_path::parse::seconds(text)?;
-    if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
-}
-
-fn rate(text: &str) -> Result<Rate, String> {
-    linerate_path::parse::rate(text)
-}
-
-fn goal(text: &str) -> Result<Goal, String> {
-    match rate(text)? {
-        Rate::Line => Ok(Goal::Line),
-        Rate::PacketsPerSecond(packets) => Ok(Goal::PacketsPerSecond(packets)),
-        _ => Err("a goal is 'line' or packets per second, like 1.5Mpps".to_owned()),
-    }
-}
-
-/// The item of a list with this name.
-fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
-    let found = all.iter().copied().find(|&item| name(item) == text);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = all.iter().copied().map(name).collect();
-        format!("choose from {}", names.join(", "))
-    })
-}
-
-fn size(text: &str) -> Result<u32, String> {
-    let size = text.parse().ok().filter(|size| (1..=SIZE_MAX).contains(size));
-    size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} bytes"))
-}
-
-pub(crate) fn cpu(text: &str) -> Result<u32, String> {
-    parse_cpu(text)
-}
-
-fn kernel(text: &str) -> Result<Kernel, String> {
-    named(text, &Kernel::ALL, Kernel::name)
-}
-
-fn state(text: &str) -> Result<State, String> {
-    named(text, &State::ALL, State::name)
-}
-
-pub(crate) fn cpu_list(text: &str) -> Result<CpuList, String> {
-    parse_cpus(text).map(CpuList)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let is_told = report.answers.iter().any(|one| one.verdict != AnswerVerdict::CannotTell);
     let body = Body::Answers(Box::new(report));
     let done = emit::emit(&args.output, &Record { provenance, body })?;
-    if is_told { Ok(done) } else { Ok(Answer::Status(crate::args::STATUS_OF_FAILURE)) }
+    if is_told { Ok(done) } else { Ok(Answer::Status(crate::failure::STATUS_OF_FAILURE)) }
 }
 
 fn list() -> String {

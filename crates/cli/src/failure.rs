@@ -32,3 +32,9 @@ impl fmt::Display for Failure {
         f.write_str(&self.0)
     }
 }
+
+/// The exit status of a command that could not do its work.
+pub(crate) const STATUS_OF_FAILURE: u8 = 2;
+
+/// The same of one that starts another and has its status otherwise: as env(1).
+pub(crate) const STATUS_AS_ENV: u8 = 125;

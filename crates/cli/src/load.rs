@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the description of a path and prepares its traffic.
 
-use crate::args::{Common, Goal};
+use crate::args::Common;
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::kinds::{kind, kinds, source, specs};
+use crate::parse::Goal;
 use linerate_dataplane::generator::Generator;
 use linerate_dataplane::pool::MAX_BUFFER_BYTES;
 use linerate_dataplane::traffic::{Traffic, TrafficError};

@@ -18,6 +18,7 @@ mod kinds;
 mod load;
 mod machine;
 mod memory;
+mod parse;
 mod plan;
 mod plots;
 mod processors;
@@ -62,7 +63,7 @@ fn refused(error: &clap::Error) -> ExitCode {
         }
     }
     let is_stat = std::env::args_os().nth(1).is_some_and(|word| word == "stat");
-    ExitCode::from(if is_stat { args::STATUS_AS_ENV } else { args::STATUS_OF_FAILURE })
+    ExitCode::from(if is_stat { failure::STATUS_AS_ENV } else { failure::STATUS_OF_FAILURE })
 }
 
 fn status(answer: Answer) -> ExitCode {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which processors a command may use.
 
-use crate::args::Common;
 use crate::failure::Failure;
+use crate::parse::CpuList;
 use linerate_machine::topology::pick_cpus;
 
 /// The processors a command may use, the best to use first.
-pub(crate) fn processors(common: &Common) -> Result<Vec<u32>, Failure> {
+pub(crate) fn processors(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
-    match &common.cpus {
+    match asked {
         None => Ok(pick_cpus(allowed.len(), &allowed)),
         Some(list) => match list.0.iter().find(|cpu| !allowed.contains(cpu)) {
             None => Ok(list.0.clone()),

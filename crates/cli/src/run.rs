@@ -32,7 +32,7 @@ use std::path::{Path as FilePath, PathBuf};
 pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let common = &args.common;
     let loaded = load(&args.path, common)?;
-    let cpus = processors(common)?;
+    let cpus = processors(common.cpus.as_ref())?;
     let path = &loaded.path;
     let workers = assign(path, &path.mapping, &cpus, args.oversubscribe).map_err(Failure::new)?;
     let sink = match &path.sink {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate tcp`: TCP stacks under five patterns of traffic, with every set of routines.
 
-use crate::args::{cpu, duration};
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::{Failure, also};
 use crate::files::Files;
 use crate::interrupt::stop_on_interrupt;
+use crate::parse::{cpu, duration};
 use crate::plots::{self, Plots};
 use crate::processors::processor;
 use crate::progress::Progress;

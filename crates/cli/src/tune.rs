@@ -50,7 +50,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let mut loaded = load(file, common)?;
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
-    let cpus = processors(common)?;
+    let cpus = processors(common.cpus.as_ref())?;
     let files = loaded.files(file).writes("--record", common.output.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
     let provenance = provenance::provenance();

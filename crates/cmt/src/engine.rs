@@ -24,7 +24,7 @@ use super::outcome::{Outcome, Run, SourceOutcome, StrandOutcome};
 use super::pipe::Pipe;
 use super::system::{Fault, Input, Runs, Strand, System};
 use super::thread::{NEVER, Thread};
-use linerate_plan::random::Random;
+use linerate_record::random::Random;
 use std::collections::BTreeSet;
 
 /// Runs a system.

@@ -2,7 +2,7 @@
 //! Means that are no whole numbers, met by whole ones: arithmetic in 32 bits before the point and
 //! 32 behind it, so that a run is the same on every machine.
 
-use linerate_plan::random::Random;
+use linerate_record::random::Random;
 
 /// `value` with 32 bits behind the point. Values are at most 2^31 here: nothing is lost in front.
 pub(super) fn fixed(value: f64) -> u64 {

@@ -8,7 +8,7 @@ use super::link::{Links, Ring};
 use super::outcome::{Stalls, TaskOutcome};
 use super::share::{Gaps, Share};
 use super::system::{Input, Task, WhenFull};
-use linerate_plan::random::Random;
+use linerate_record::random::Random;
 
 /// Never comes in a run.
 pub(super) const NEVER: u64 = u64::MAX;

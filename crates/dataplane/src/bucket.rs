@@ -6,6 +6,7 @@
 //! inner addresses of tunnels. The hash has no key: who chooses the addresses chooses the buckets.
 
 use crate::stage::BUCKETS;
+use linerate_record::random::mix;
 
 const ETHERNET_BYTES: usize = 14;
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -13,17 +14,6 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// IEEE 802.1Q and 802.1ad.
 const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 const VLAN_TAGS: usize = 2;
-
-/// 2^64 divided by the golden ratio, odd: successive multiples fill 64 bits evenly.
-pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Mixes the bits of a number, one to one: the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-pub fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(GOLDEN);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// The bucket (below [`BUCKETS`]) of a frame by its pair of IP addresses, behind up to two VLAN
 /// tags; by its pair of MAC addresses when it is not IP or is cut before their end; 0 when it is

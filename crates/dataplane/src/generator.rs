@@ -3,8 +3,8 @@
 //!
 //! Left out: IPv6, TCP, and traffic back from the servers; a capture has those.
 
-use crate::bucket::{GOLDEN, mix};
 use crate::pool::MAX_BUFFER_BYTES;
+use linerate_record::random::{Random, mix};
 use std::fmt;
 
 const ETHERNET_BYTES: usize = 14;
@@ -94,7 +94,7 @@ impl Generator<'_> {
         mut keep: impl FnMut(&[u8]),
     ) -> Result<(), GeneratorError> {
         let packets = self.packets(buffer_bytes)?;
-        let mut random = Random(self.seed);
+        let mut random = Random::new(self.seed);
         let mut order: Vec<u32> = (0..self.flows).collect();
         let mut frame = Vec::new();
         for i in 0..packets as usize {
@@ -205,18 +205,6 @@ fn folded(mut sum: u64) -> u16 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     sum as u16
-}
-
-/// SplitMix64: the state counts, the output is mixed. Our own, because users write seeds into path
-/// files: the frames of a seed must not change with the version of a library.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        let mixed = mix(self.0);
-        self.0 = self.0.wrapping_add(GOLDEN);
-        mixed
-    }
 }
 
 /// Fisher-Yates. The modulo favours low numbers by less than 2^-32: the list has at most 2^32

@@ -295,16 +295,14 @@ impl<T: Send> Consumer<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_record::random::Random;
     use std::collections::VecDeque;
     use std::sync::atomic::AtomicUsize as Count;
 
     #[test]
     fn behaves_as_a_bounded_queue() {
-        let mut random = 1_u64;
-        let mut below = move |n: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) % n
-        };
+        let mut random = Random::new(1);
+        let mut below = move |n: u64| random.below(n as usize) as u64;
         for capacity in [1, 2, 4, 64] {
             let (mut producer, mut consumer) = ring::<u64>(capacity);
             let mut model = VecDeque::new();

@@ -97,7 +97,7 @@ fn configuration_2() -> Record {
 }
 
 fn simulated(stages: &[f64], parts: &[(usize, u32)]) -> RunReport {
-    let mut world = World::random(&mut Dice(3), stages.len());
+    let mut world = World::random(&mut Dice::new(3), stages.len());
     world.stages = stages.to_vec();
     world.capture = vec![(0, None); 16];
     (world.period, world.jitter, world.slowdown, world.drop_when_full) = (0.0, 0.0, 1.0, false);

@@ -26,6 +26,7 @@
 
 mod edge;
 mod huge;
+mod pages;
 mod sharp;
 
 use crate::resample::{REPLICATES, interval, is_known, is_time, least, redrawn_least};
@@ -33,8 +34,10 @@ use edge::{Edge, Risen};
 use fastrand::Rng;
 pub use huge::{HugePages, huge_pages};
 use linerate_record::stats::{Estimate, median, quantile};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+pub use pages::{beside_edge, refine, start};
 
 /// One number of pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,6 +139,8 @@ const LEAST_COST: f64 = 0.1;
 const LEAST_OF_PREVIOUS: f64 = 0.25;
 /// Times differ from point to point by this share at least, however quiet the machine.
 const LEAST_ERROR: f64 = 0.003;
+/// What is still disturbed in the fastest of so many passes stays so.
+const ENOUGH_PASSES: usize = 12;
 
 impl Curve {
     fn of(samples: &[Sample]) -> Self {
@@ -429,88 +434,6 @@ fn isotonic(values: &[f64]) -> Vec<f64> {
         pools.push(pool);
     }
     pools.into_iter().flat_map(|(level, range)| range.map(move |_| level)).collect()
-}
-
-/// Points between which an edge is looked for at a time.
-const PARTS: u64 = 4;
-/// Pages on either side of a step that are measured one by one.
-const BESIDE: u64 = 3;
-/// What is still disturbed in the fastest of so many passes stays so.
-const ENOUGH_PASSES: usize = 12;
-/// A climb is known well enough where neighbours are nearer than this ratio.
-const NEIGHBOURS: f64 = 1.06;
-
-/// Numbers of pages to begin with, up to `most`: four per octave.
-pub fn start(most: u64) -> Vec<u64> {
-    let pages = (4..).map(|quarter| 2_f64.powf(f64::from(quarter) / 4.0) as u64);
-    let mut pages: Vec<u64> = pages.take_while(|&pages| pages <= most).collect();
-    pages.dedup();
-    pages
-}
-
-/// Numbers of pages worth measuring next, rising; empty when more would tell nothing.
-///
-/// Of a step, whatever may be the edge is divided until it is one number, with its neighbours
-/// beside it; of a climb, the onset and the half are bracketed by close neighbours. Measured once
-/// more, up to 12 passes, is what is slower than more pages are: another thread of the
-/// core, or of the system, has taken entries.
-pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
-    let measured: BTreeSet<u64> = samples.iter().map(|sample| sample.pages).collect();
-    let mut wanted = BTreeSet::new();
-    for level in levels {
-        if is_steep(level.half, level.onset) {
-            wanted.extend(around_edge(level.onset, &measured));
-        } else {
-            for at in [level.onset.value, level.half.value] {
-                wanted.extend(between_neighbours(at, &measured));
-            }
-        }
-    }
-    let mut wanted: BTreeSet<u64> = wanted.difference(&measured).copied().collect();
-    wanted.extend(Curve::of(samples).disturbed());
-    wanted.into_iter().collect()
-}
-
-/// Pages from which the edge at `onset` can be told.
-fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
-    let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
-    let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
-    let parts = |of: u64| (0..=of).map(move |part| low + (high - low) * part / of);
-    let is_new = |pages: &u64| !measured.contains(pages);
-    if high - low > 2 * BESIDE + PARTS {
-        // The interval stays as wide where passes contradict each other: then in smaller parts.
-        let fine = [PARTS, 2 * PARTS].into_iter().find(|&of| parts(of).any(|page| is_new(&page)));
-        return fine.map_or_else(Vec::new, |of| parts(of).filter(is_new).collect());
-    }
-    let near = low.saturating_sub(BESIDE).max(1)..=high + BESIDE;
-    near.filter(|pages| !measured.contains(pages)).collect()
-}
-
-/// Numbers of pages, rising, in which the last entry of `level` shows: all of those that may be its
-/// edge, and some beside them; about 30 of them where these are too many.
-pub fn beside_edge(level: &Level) -> Vec<u64> {
-    let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
-    let low = page(level.onset.low).saturating_sub(BESIDE).max(1);
-    let high = page(level.onset.high.max(level.onset.value)) + BESIDE;
-    let every = (high - low).div_ceil(MOST_BESIDE).max(1);
-    // Others take more often than they give: the last entry is near the high end.
-    let last = high.saturating_sub(2 * BESIDE + 1).max(low);
-    (low..last).step_by(every as usize).chain(last..=high).collect()
-}
-
-/// No more than about so many are measured at a time.
-const MOST_BESIDE: u64 = 24;
-
-/// No buffer holds more; also keeps page numbers within what is a whole number as `f64`.
-const MOST_PAGES: f64 = 1e9;
-
-/// A number of pages between the neighbours of `at`, where these are far apart.
-fn between_neighbours(at: f64, measured: &BTreeSet<u64>) -> Option<u64> {
-    let pages = at.clamp(1.0, MOST_PAGES) as u64;
-    let below = *measured.range(..=pages).next_back()?;
-    let above = *measured.range(pages + 1..).next()?;
-    let middle = (below as f64 * above as f64).sqrt() as u64;
-    (above as f64 / below as f64 > NEIGHBOURS && middle > below).then_some(middle)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@
 use crate::arena::Arena;
 use linerate_linux::page_bytes;
 use linerate_record::memory::Order;
+use linerate_record::random::{GOLDEN, finish};
 use std::marker::PhantomData;
 
 /// Loads come in multiples of this.
@@ -335,13 +336,9 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// A number that looks random, of its own for each `n` (the finaliser of SplitMix64; Steele, Lea
-/// and Flood, 2014).
+/// A number that looks random, of its own for each `n`.
 fn mix(n: u64) -> u64 {
-    let z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    finish(n.wrapping_mul(GOLDEN))
 }
 
 /// Below `n`; uneven by less than `n` / 2^32, and `n` is below that on all machines where it

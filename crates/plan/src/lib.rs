@@ -34,7 +34,6 @@ pub mod model;
 mod partition;
 pub mod predictor;
 pub mod profile;
-pub mod random;
 pub mod routines;
 pub mod sample;
 pub mod search;

@@ -42,9 +42,9 @@
 //! processors, and more workers than processors.
 
 use crate::costs::{Costs, StageCost};
-use crate::random::Random;
 use crate::sample::draw;
 use linerate_path::model::{Mapping, Segment};
+use linerate_record::random::Random;
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 use std::ops::Range;
 

@@ -48,7 +48,7 @@ fn half_width(confidence: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use linerate_record::random::Random;
     use linerate_record::stats::quantile;
 
     #[test]

@@ -2,10 +2,10 @@
 //! The body of a `run` record: what each worker and each stage did.
 
 use crate::figure::Figure;
+use crate::finding::{Finding, KernelAdvice};
 pub use crate::input::{CutSegments, InputReport, UnreadTail};
 use crate::kernels::Kernel;
 pub use crate::tally::Tally;
-use crate::tune::{Finding, KernelAdvice};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

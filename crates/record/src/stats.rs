@@ -18,6 +18,8 @@
 
 pub mod coverage;
 
+use crate::random::Random;
+
 /// The confidence of every interval that linerate gives: the share of repetitions in which it holds
 /// the truth. An interval of another confidence says in its doc comment why.
 pub const CONFIDENCE: f64 = 0.95;
@@ -289,7 +291,7 @@ fn resample(cells: &[Cell], length: usize, blocks: usize, seed: u64) -> Vec<f64>
         *sum = sum.plus(cell);
         Some(*sum)
     }));
-    let mut random = SplitMix64(seed);
+    let mut random = Random::new(seed);
     let mut draw = || {
         let start = random.below(cells.len());
         sums[start + length].minus(sums[start])
@@ -382,23 +384,6 @@ fn memory_of(n: usize, correlation: impl Fn(usize) -> f64) -> usize {
         }
     }
     memory
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough to pick blocks with.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `n`; uneven by less than `n / 2^64`.
-    fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
 }
 
 #[cfg(test)]

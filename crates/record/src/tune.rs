@@ -2,36 +2,10 @@
 //! The body of a `tune` record: finding, candidates with their predictions, what came of them.
 
 use crate::figure::Figure;
+pub use crate::finding::{Finding, KernelAdvice, Limit};
 use crate::kernels::Kernel;
 use crate::run::{PacketsHome, RunReport};
 use serde::{Deserialize, Serialize};
-
-/// Why a worker limits the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// The worker is busy all the time: its stages are the bottleneck.
-    Processing,
-    /// All workers wait for packets: the source or the line sets the rate.
-    Offered,
-    /// The profile does not single out a worker.
-    CannotTell,
-}
-
-/// What the profile says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Finding {
-    /// What limits the path.
-    pub limit: Limit,
-    /// The bottleneck stage; `null` when there is none or it cannot be told.
-    pub bottleneck: Option<String>,
-    /// The worker it runs on.
-    pub worker: Option<String>,
-    /// One sentence with the figures behind it.
-    pub sentence: String,
-}
 
 /// One mapping that was considered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,34 +51,6 @@ pub struct KernelShare {
     pub before: Figure,
     /// The same under the mapping to keep.
     pub after: Figure,
-}
-
-/// Which kernels suit the calls that a run makes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct KernelAdvice {
-    /// The kernels in use, as in [`RunReport::kernels`].
-    pub in_use: String,
-    /// Those with which all calls of the path together take the least time.
-    pub fastest: String,
-    /// Time of all calls with the fastest over the time with those in use.
-    pub time_ratio: Figure,
-    /// The stage that saves most with the fastest; where they are in use, the one whose calls take
-    /// the most time.
-    pub stage: String,
-    /// What a worker that ran only this stage would get through, thousand packets per second.
-    pub stage_kpps: Figure,
-    /// The same with the fastest kernels.
-    pub stage_fastest_kpps: Figure,
-    /// What the path would get through if its busiest worker never waited, thousand packets per
-    /// second.
-    pub path_kpps: Figure,
-    /// The same with the fastest kernels.
-    pub path_fastest_kpps: Figure,
-    /// Whether that is enough of a gain to be tried.
-    pub worth_trying: bool,
-    /// All this in a sentence.
-    pub sentence: String,
 }
 
 /// What a stage, or an end of the path, costs: ticks per packet entering the path, so that a stage

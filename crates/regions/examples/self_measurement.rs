@@ -9,6 +9,7 @@
 //! MiB in random order) or `nothing 0`. Where the record goes and what is counted, the environment
 //! says: see `Options::from_environment`.
 
+use linerate_record::random::Random;
 use linerate_regions::{Options, Regions, Thread};
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -62,12 +63,10 @@ fn multiply(a: &[f32], b: &[f32], product: &mut [f32], size: usize) {
 fn chase(regions: &Regions, thread: &Thread, steps: usize) {
     const PLACES: usize = 1 << 21;
     let mut next: Vec<u32> = (0..PLACES as u32).collect();
-    // Sattolo's shuffle: one cycle through all places. The numbers are Knuth's MMIX generator.
-    let mut random = 1u64;
+    // Sattolo's shuffle: one cycle through all places.
+    let mut random = Random::new(1);
     for last in (1..PLACES).rev() {
-        random =
-            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        next.swap(last, (random >> 33) as usize % last);
+        next.swap(last, random.below(last));
     }
     let inside = thread.enter(regions.region("work"));
     black_box(follow(black_box(&next), steps));

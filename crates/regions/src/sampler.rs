@@ -27,6 +27,7 @@ use linerate_counters::reading::{EVENTS_MAX, Mark};
 use linerate_counters::thread_group::ThreadGroup;
 use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
+use linerate_record::random::Random;
 use linerate_record::regions::{RegionEvent, RegionReport};
 use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
@@ -67,7 +68,7 @@ pub struct Sampler {
     sets: Vec<Set>,
     /// The sets still to come in this round.
     round: Vec<usize>,
-    random: u64,
+    random: Random,
     turn: Option<Turn>,
     /// No turn ends before this many packets are done.
     next: u64,
@@ -106,8 +107,7 @@ impl Sampler {
         Self {
             regions: regions.clone(),
             name: name.to_owned(),
-            // A seed of 0 would stay 0.
-            random: schedule.seed | 1,
+            random: Random::new(schedule.seed),
             schedule,
             round: Vec::with_capacity(sets.len()),
             sets,
@@ -172,12 +172,8 @@ impl Sampler {
         if self.round.is_empty() {
             return None;
         }
-        // Marsaglia, "Xorshift RNGs" (2003), 64 bits, shifts 13, 7, 17.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let drawn = (self.random >> 11) % self.round.len() as u64;
-        Some(self.round.swap_remove(drawn as usize))
+        let drawn = self.random.below(self.round.len());
+        Some(self.round.swap_remove(drawn))
     }
 
     /// Whether every set had all its turns.

@@ -82,11 +82,12 @@ pub mod kernels {
 
 /// Sources that make their packets of those of a capture.
 pub mod source {
-    pub use linerate_dataplane::bucket::{address_hash, mix};
+    pub use linerate_dataplane::bucket::address_hash;
     pub use linerate_dataplane::traffic::{
         Running, SourceKind, Traffic, TrafficBuilder, TrafficError,
     };
     pub use linerate_path::model::{CaptureRules, SourceUse};
+    pub use linerate_record::random::{Random, mix};
     pub use linerate_record::run::Tally;
 }
 

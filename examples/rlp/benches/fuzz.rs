@@ -12,6 +12,7 @@
 #[path = "../tests/fuzz/target.rs"]
 mod target;
 
+use linerate_stage_api::source::Random;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -23,24 +24,6 @@ const EXECUTIONS: u64 = 30_000_000;
 /// As long as a packet may be here: what is longer behaves no differently.
 const LONGEST: usize = 600;
 const SEED: u64 = 1;
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-
-    /// Below `end`, which is not 0.
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-}
 
 /// What is known of one target.
 struct Campaign {
@@ -247,7 +230,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<(), String> {
     let text = std::fs::read_to_string(FILE).unwrap_or_default();
     let mut all = campaigns(&text)?;
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     println!("| target | executions | things that happened | pairs of them | inputs kept |");
     println!("|---|---:|---:|---:|---:|");
     for campaign in &mut all {

@@ -3,6 +3,7 @@
 
 use crate::machine::{LINE_BYTES, Machine, Moves, Policy};
 use crate::noise::Noise;
+use crate::seed::mix;
 use fastrand::Rng;
 use std::borrow::Cow;
 
@@ -110,12 +111,4 @@ fn in_pass(machine: &Machine, pass: u64) -> Machine {
         _ => {}
     }
     machine
-}
-
-/// A seed for each of many things (the finalizer of SplitMix64).
-pub(crate) fn mix(seed: u64, of: u64) -> u64 {
-    let mut mixed = seed ^ of.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }

@@ -21,6 +21,7 @@ mod analytic;
 mod curve;
 mod machine;
 mod noise;
+mod seed;
 mod set;
 mod trace;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A machine: caches, translation buffers, memory; drawn at random, and what is to be found in it.
 
-use crate::curve::mix;
+use crate::seed::mix;
 use fastrand::Rng;
 
 /// Bytes of a cache line.

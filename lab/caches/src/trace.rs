@@ -7,9 +7,10 @@
 //!
 //! Left out: translation, whose share is computed as for [`analytic`](crate::analytic()).
 
-use crate::curve::{Parts, Pass, Point, curve, mix, passes};
+use crate::curve::{Parts, Pass, Point, curve, passes};
 use crate::machine::{Cache, Inclusion, Index, LINE_BYTES, Machine, Policy};
 use crate::noise::Noise;
+use crate::seed::mix;
 use crate::set::Set;
 use fastrand::Rng;
 

@@ -10,9 +10,9 @@
 use super::guest::{answers, run};
 use super::packages::{Package, Packages, unpacked_version};
 use super::{Answer, KERNEL, Obstacle, Question, cache, check_tools, module, note, vector_context};
-use crate::ci::judge;
 use crate::command::{output, program, root, status};
 use crate::fetch::write;
+use crate::outcome::judge;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,9 +4,9 @@
 
 use super::packages::{Packages, unpacked_version};
 use super::{KERNEL, Obstacle, cache, guest};
-use crate::ci::judge as judge_status;
 use crate::command::{program, root, status};
 use crate::fetch::write;
+use crate::outcome::judge as judge_status;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -7,10 +7,10 @@
 //! Nothing is run; that is the lab's, for those that an emulator has. The assembly by which
 //! `counters` reads registers is held to the same tables.
 
-use crate::ci::Outcome;
 use crate::command::{output, program, root, say};
 use crate::fetch::TAG;
 use crate::machines::{self, Machine};
+use crate::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -192,7 +192,12 @@ fn figures_of_pages_have_their_command() {
     assert!(without_command("> `$ a`\n\n| a |\n\n<!-- end -->\n").is_empty());
     for folder in RESULTS {
         for path in pages(folder).unwrap() {
-            let found = without_command(&read(&path).unwrap());
+            let text = read(&path).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            let is_empty =
+                lines.windows(3).any(|three| marked(three[0]).is_some() && three[2] == END);
+            assert!(!is_empty, "{}: a command without what it prints", path.display());
+            let found = without_command(&text);
             assert!(found.is_empty(), "{}: no command above {found:?}", path.display());
         }
     }

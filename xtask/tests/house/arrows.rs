@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("doctor", &["record", "linux", "machine", "counters"]),
     ("stat", &["record", "linux", "machine", "counters", "doctor"]),
     ("regions", &["record", "linux", "machine", "counters", "doctor"]),
-    ("lab/caches", &[]),
+    ("lab/caches", &["record"]),
     ("hierarchy", &["record", "lab/caches (tests)"]),
     ("memory", &["record", "linux", "machine", "trial", "counters", "doctor", "hierarchy"]),
     ("kernels", &[]),

@@ -41,6 +41,26 @@ const THINGS: &[Thing] = &[
         homes: &[("crates/counters/src/event.rs", "lists of events")],
         instead: "linerate_counters::event::split_names",
     },
+    Thing {
+        // The mixer of SplitMix64, a shift of xorshift, the multiplier of a congruential generator.
+        marks: &[
+            concat!("0xbf", "58"),
+            concat!("0xBF", "58"),
+            concat!("<< 1", "3;"),
+            concat!("6_364", "_136"),
+            concat!("6364", "136"),
+        ],
+        homes: &[
+            ("crates/record/src/random.rs", "sequences that are the same in every version"),
+            ("crates/dataplane/src/meter.rs", "a draw in each iteration, whose cost is measured"),
+            ("crates/trial/examples/engine_accuracy.rs", "work whose steps wait for each other"),
+            ("crates/cmt/tests/reference/cycle_by_cycle.rs", "what the simulator is held against"),
+            ("crates/stages/src/chase.rs", "the place that a frame leads to, in its cost"),
+            ("examples/rlp/src/trial.rs", "the text of a stream, a multiplication for 8 bytes"),
+            ("lab/known/src/main.rs", "work of a known number of instructions"),
+        ],
+        instead: "linerate_record::random, or fastrand where no sequence is promised",
+    },
 ];
 
 /// Lines of a Rust file that have a thing whose home is elsewhere.

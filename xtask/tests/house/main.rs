@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod circles;
 mod homes;
 mod links;
 mod package;

@@ -30,6 +30,9 @@ const PURE_CRATES: &[&str] =
 
 const MAX_COLUMNS: usize = 100;
 
+/// A longer file holds two ideas.
+const MAX_LINES: usize = 500;
+
 /// Text that no file may contain, and what to write instead. Paths of one developer's machine mean
 /// nothing to the next one.
 const TEXT_BANS: &[(&str, &str)] = &[
@@ -179,6 +182,12 @@ fn width(file: &File) -> Vec<String> {
     faults
 }
 
+fn length(file: &File) -> Option<String> {
+    let lines = file.text.lines().count();
+    let why = format!("{MAX_LINES}: {lines} lines; split by idea at {MAX_LINES}");
+    (lines > MAX_LINES).then_some(why)
+}
+
 /// Whether the file is source: something a person writes and a machine reads.
 fn is_source(file: &File) -> bool {
     matches!(file.extension(), "rs" | "toml" | "sh" | "py" | "c" | "h" | "S")
@@ -194,6 +203,7 @@ fn faults(file: &File) -> Vec<String> {
     if file.extension() == "rs" {
         faults.extend(banned_text(&file.text, RUST_BANS));
         faults.extend(width(file));
+        faults.extend(length(file));
         if !UNSAFE_CRATES.contains(&file.package()) {
             faults.extend(safety(file));
         }
@@ -271,11 +281,13 @@ fn unsafe_code_is_found_outside_its_crates() {
 }
 
 #[test]
-fn missing_licences_and_long_lines_are_found() {
+fn missing_licences_long_lines_and_long_files_are_found() {
     for path in ["crates/linux/src/a.rs", "examples/a.toml", "native/a.c", "tools/a.sh"] {
         let file = File { path: path.to_owned(), text: "\n\n\n".to_owned() };
         assert_eq!(faults(&file).len(), 1, "{path}");
     }
+    let lines = |n: usize| faults_of("crates/linux/src/a.rs", &"\n".repeat(n - 1)).len();
+    assert_eq!((lines(MAX_LINES), lines(MAX_LINES + 1)), (0, 1));
     let long = "x".repeat(MAX_COLUMNS - 3);
     assert_eq!(faults_of("crates/linux/src/a.rs", &format!("// {long}x\n")).len(), 1);
     assert_eq!(faults_of("crates/linux/src/a.rs", &format!("// {long}\n")), Vec::<String>::new());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of `linerate memory`.
 
-use crate::args::cpu;
 use crate::emit::Output;
+use crate::parse::cpu;
 use crate::plots::Plots;
 use clap::Args;
 use linerate_memory::limits::LEAST_BYTES;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of `linerate stat`.
 
-use crate::args::{CpuList, cpu_list};
 use crate::emit::Output;
+use crate::parse::{CpuList, cpu_list};
 use clap::{ArgGroup, Args};
 use linerate_counters::event::{self, NameMissing};
 use linerate_record::Tier;

@@ -188,7 +188,7 @@ mod tests {
     use super::super::{multisets, rank};
     use super::*;
     use crate::processor::Processor;
-    use linerate_plan::random::Random;
+    use linerate_record::random::Random;
 
     fn t1() -> Chip {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()

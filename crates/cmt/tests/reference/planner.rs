@@ -87,7 +87,7 @@ fn plan(
 
 #[test]
 fn what_keeps_one_state_is_never_replicated_by_simulation() {
-    let mut dice = Dice(35);
+    let mut dice = Dice::new(35);
     let (mut held, mut advised) = (0, 0);
     for number in 0..20 {
         let (mut path, kinds) = random_path(&mut dice, 1 + number % 4);

@@ -96,7 +96,7 @@ fn random_system(dice: &mut Dice) -> System {
 
 #[test]
 fn skipping_cycles_and_windows_changes_no_count() {
-    let mut dice = Dice(11);
+    let mut dice = Dice::new(11);
     let (mut packets, mut groups) = (0, 0);
     for _ in 0..300 {
         let system = random_system(&mut dice);
@@ -113,7 +113,7 @@ fn skipping_cycles_and_windows_changes_no_count() {
 
 #[test]
 fn the_warm_up_is_left_out() {
-    let mut dice = Dice(12);
+    let mut dice = Dice::new(12);
     for _ in 0..60 {
         let system = random_system(&mut dice);
         let (warm_up, cycles) = (dice.below(500) as u64, 1 + dice.below(500) as u64);

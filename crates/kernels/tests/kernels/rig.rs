@@ -17,12 +17,9 @@ pub(crate) fn rfc1071(bytes: &[u8]) -> u16 {
 }
 
 /// Bytes that look random, the same for the same seed.
-pub(crate) fn noise(bytes: usize, mut seed: u64) -> Vec<u8> {
-    let mut next = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 56) as u8
-    };
-    (0..bytes).map(|_| next()).collect()
+pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..bytes).map(|_| random.u8(..)).collect()
 }
 
 /// Contents that carry now and then, always, never, and nearly always.

@@ -79,7 +79,7 @@ fn all_mappings(stages: usize, workers: usize) -> Vec<Vec<(usize, u32)>> {
 
 #[test]
 fn the_best_advice_is_the_best_of_all_mappings() {
-    let mut dice = Dice(21);
+    let mut dice = Dice::new(21);
     for number in 0..120 {
         let case = Case::random(&mut dice, 5, 1 + number % 4);
         let allowed = all_mappings(case.kinds.len(), case.env.cpus)
@@ -97,7 +97,7 @@ fn the_best_advice_is_the_best_of_all_mappings() {
 
 #[test]
 fn the_balanced_split_is_the_best_of_all_cuts() {
-    let mut dice = Dice(22);
+    let mut dice = Dice::new(22);
     for number in 0..60 {
         let case = Case::random(&mut dice, 6, 4);
         for workers in 2..=case.kinds.len().min(4) {
@@ -117,7 +117,7 @@ fn the_balanced_split_is_the_best_of_all_cuts() {
 
 #[test]
 fn proposals_are_allowed_ordered_and_distinct() {
-    let mut dice = Dice(23);
+    let mut dice = Dice::new(23);
     for number in 0..100 {
         let case = Case::random(&mut dice, 8, 1 + number % 9);
         let proposals = case.advice().proposals;
@@ -143,7 +143,7 @@ fn proposals_are_allowed_ordered_and_distinct() {
 
 #[test]
 fn merge_and_replicate_is_proposed_or_ruled_out_by_name() {
-    let mut dice = Dice(24);
+    let mut dice = Dice::new(24);
     let (mut proposed, mut ruled_out) = (0, 0);
     for number in 0..60 {
         let mut case = Case::random(&mut dice, 5, 4);
@@ -171,7 +171,7 @@ fn merge_and_replicate_is_proposed_or_ruled_out_by_name() {
 
 #[test]
 fn the_global_stage_is_split_off() {
-    let mut case = Case::new(&mut Dice(25), 4, &[3], 4);
+    let mut case = Case::new(&mut Dice::new(25), 4, &[3], 4);
     case.baseline = Mapping::merged(4);
     let wanted = mapping(&[(3, 3), (1, 1)]);
     let advice = case.advice();
@@ -185,14 +185,14 @@ fn bursts_are_proposed_only_where_they_gain_and_fit() {
         proposals.filter(|b| *b != BURST).collect()
     };
     // A dear ring: merge and replicate is best, and then bursts cost what `burst_ticks` says.
-    let mut case = Case::new(&mut Dice(26), 4, &[], 2);
+    let mut case = Case::new(&mut Dice::new(26), 4, &[], 2);
     case.env.handover.producer_ticks = crate::sim::around(1e4, 0.0, 30);
     assert_eq!(sizes(&case), [0u32; 0]);
     case.env.burst_ticks = crate::sim::around(2000.0, 0.0, 30);
     assert_eq!(sizes(&case), [256, 128, 64]);
     // Nothing can be replicated: a cut is best, and 256 packets do not fit twice into a ring of
     // 256.
-    let mut case = Case::new(&mut Dice(26), 4, &[0, 1, 2, 3], 2);
+    let mut case = Case::new(&mut Dice::new(26), 4, &[0, 1, 2, 3], 2);
     case.env.burst_ticks = crate::sim::around(2000.0, 0.0, 30);
     let mut path = case.world.path();
     path.run.ring = 256;
@@ -203,7 +203,7 @@ fn bursts_are_proposed_only_where_they_gain_and_fit() {
 
 #[test]
 fn one_processor_leaves_only_the_merge() {
-    let mut case = Case::random(&mut Dice(27), 5, 1);
+    let mut case = Case::random(&mut Dice::new(27), 5, 1);
     case.baseline = Mapping::merged(case.kinds.len());
     let advice = case.advice();
     assert_eq!(advice.proposals, []);
@@ -213,7 +213,7 @@ fn one_processor_leaves_only_the_merge() {
 
 #[test]
 fn the_nearest_feasible_mapping_loses_least() {
-    let mut dice = Dice(28);
+    let mut dice = Dice::new(28);
     for number in 0..100 {
         let case = Case::random(&mut dice, 6, 6);
         let given = random_mapping(&mut dice, case.kinds.len(), 6);

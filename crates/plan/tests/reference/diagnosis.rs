@@ -59,7 +59,7 @@ fn segment_of(run: &RunReport, worker: Option<&str>) -> Option<usize> {
 
 #[test]
 fn names_the_true_bottleneck_or_refuses() {
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     let (mut clear, mut right) = (0, 0);
     for case in 0..220 {
         let stages = 1 + dice.below(6);
@@ -90,7 +90,7 @@ fn names_the_true_bottleneck_or_refuses() {
 
 #[test]
 fn a_slow_source_is_told_from_a_slow_path() {
-    let mut dice = Dice(2);
+    let mut dice = Dice::new(2);
     for case in 0..60 {
         let stages = 1 + dice.below(5);
         let mut world = World::random(&mut dice, stages);
@@ -106,7 +106,7 @@ fn a_slow_source_is_told_from_a_slow_path() {
 
 #[test]
 fn a_source_without_a_rate_of_its_own_is_never_named() {
-    let world = World::random(&mut Dice(8), 2);
+    let world = World::random(&mut Dice::new(8), 2);
     let unpaced = Figure::absent("kpps", Tier::Sim, "simulated", "no rate of its own");
     let mut replicated = run(&world, &mapping(&[(2, 2)]), 0.0, 0);
     let silent = diagnose(&replicated);
@@ -131,7 +131,7 @@ fn a_source_without_a_rate_of_its_own_is_never_named() {
 
 #[test]
 fn a_ring_that_drops_points_behind_it() {
-    let mut dice = Dice(3);
+    let mut dice = Dice::new(3);
     let mut clear = 0;
     for case in 0..60 {
         let mut world = World::random(&mut dice, 4);
@@ -152,7 +152,7 @@ fn a_ring_that_drops_points_behind_it() {
 
 #[test]
 fn the_sentence_carries_the_figures() {
-    let mut world = World::random(&mut Dice(4), 3);
+    let mut world = World::random(&mut Dice::new(4), 3);
     world.stages = vec![100.0, 250.0, 50.0];
     (world.source, world.producer, world.consumer, world.sink) = (20.0, 10.0, 10.0, 20.0);
     (world.jitter, world.capture) = (0.0, (0..16).map(|flow| (flow, None)).collect());
@@ -168,7 +168,7 @@ fn the_sentence_carries_the_figures() {
 
 #[test]
 fn uneven_replicas_are_mentioned() {
-    let mut world = World::random(&mut Dice(5), 2);
+    let mut world = World::random(&mut Dice::new(5), 2);
     world.capture = (0..100).map(|i| (usize::from(i % 4 == 0), None)).collect();
     let finding = diagnose(&run(&world, &mapping(&[(2, 2)]), 0.0, 0));
     assert_eq!(finding.worker.as_deref(), Some("0.0"));
@@ -181,7 +181,7 @@ fn uneven_replicas_are_mentioned() {
 
 #[test]
 fn too_little_evidence_is_refused_with_the_reason() {
-    let mut world = World::random(&mut Dice(6), 2);
+    let mut world = World::random(&mut Dice::new(6), 2);
     world.stages = vec![300.0, 100.0];
     let two = mapping(&[(1, 1), (1, 1)]);
     let good = run(&world, &two, 0.0, 0);
@@ -213,7 +213,7 @@ fn assert_refused(report: &RunReport, reason: &str) {
 
 #[test]
 fn one_worker_needs_no_quiet_neighbours() {
-    let world = World::random(&mut Dice(7), 3);
+    let world = World::random(&mut Dice::new(7), 3);
     let mut report = run(&world, &Mapping::merged(3), 0.0, 0);
     report.workers[0].windows.preempted = 80;
     report.workers[0].time = report.workers[0].time.map(|time| TimeShares { lost: 0.8, ..time });

@@ -37,7 +37,7 @@ fn formula(case: &Case) -> PlanReport {
 
 #[test]
 fn a_gain_is_the_ratio_of_the_predictions_and_nothing_gains_on_itself() {
-    let mut dice = Dice(31);
+    let mut dice = Dice::new(31);
     for number in 0..60 {
         let case = Case::random(&mut dice, 5, 1 + number % 4);
         let same = (&case.baseline, BURST);
@@ -57,7 +57,7 @@ fn a_gain_is_the_ratio_of_the_predictions_and_nothing_gains_on_itself() {
 /// Drift slows both of what is compared, so a gain is better known than the two rates.
 #[test]
 fn what_mappings_share_cancels_in_a_gain() {
-    let mut dice = Dice(32);
+    let mut dice = Dice::new(32);
     let mut case = Case::new(&mut dice, 4, &[], 4);
     case.env.drift = 0.25;
     let (merged, two) = (mapping(&[(4, 1)]), mapping(&[(4, 2)]));
@@ -72,7 +72,7 @@ fn what_mappings_share_cancels_in_a_gain() {
 
 #[test]
 fn recommendations_are_ordered_and_the_best_mapping_is_among_them() {
-    let mut dice = Dice(33);
+    let mut dice = Dice::new(33);
     for number in 0..60 {
         let case = Case::random(&mut dice, 6, 1 + number % 5);
         let report = formula(&case);
@@ -93,7 +93,7 @@ fn recommendations_are_ordered_and_the_best_mapping_is_among_them() {
 
 #[test]
 fn what_keeps_one_state_is_never_replicated_by_formula() {
-    let mut dice = Dice(34);
+    let mut dice = Dice::new(34);
     let mut held = 0;
     for number in 0..150 {
         let case = Case::random(&mut dice, 4, 1 + number % 8);
@@ -151,7 +151,7 @@ ns = 5
 
 #[test]
 fn costs_that_do_not_do_are_refused_by_name() {
-    let mut dice = Dice(36);
+    let mut dice = Dice::new(36);
     let case = Case::new(&mut dice, 3, &[], 4);
     let report = run(&case.world, &Mapping::merged(3), 0.0, 1);
     let mut path = case.world.path();

@@ -32,7 +32,7 @@ pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dic
 /// Costs taken from a run of one mapping predict another, whichever way round.
 #[test]
 fn compute_bound_mappings_are_predicted_within_two_percent() {
-    let mut dice = Dice(11);
+    let mut dice = Dice::new(11);
     for case in 0..200 {
         let stages = 1 + dice.below(6);
         let mut world = World::random(&mut dice, stages);
@@ -54,7 +54,7 @@ fn compute_bound_mappings_are_predicted_within_two_percent() {
 /// A ring that was measured in too few windows for an interval.
 #[test]
 fn a_cost_without_interval_gives_a_prediction_without_bound() {
-    let mut dice = Dice(5);
+    let mut dice = Dice::new(5);
     let world = World::random(&mut dice, 2);
     let report = run(&world, &mapping(&[(2, 1)]), 0.0, 1);
     let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
@@ -81,7 +81,7 @@ fn true_rate(world: &World, mapping: &Mapping) -> f64 {
 
 #[test]
 fn intervals_hold_the_truth_under_noisy_inputs() {
-    let mut dice = Dice(12);
+    let mut dice = Dice::new(12);
     let (mut held, mut width, trials) = (0, 0.0, 200);
     for case in 0..trials {
         let stages = 1 + dice.below(6);
@@ -104,7 +104,7 @@ fn intervals_hold_the_truth_under_noisy_inputs() {
 
 #[test]
 fn a_memory_bound_stage_makes_the_prediction_a_range() {
-    let mut world = World::random(&mut Dice(13), 3);
+    let mut world = World::random(&mut Dice::new(13), 3);
     world.stages = vec![100.0, 400.0, 100.0];
     world.capture = (0..64).map(|flow| (flow, None)).collect();
     let mut hot = world.clone();
@@ -118,7 +118,7 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
     assert_eq!(check.stages.len(), 5, "every stage and both ends are compared");
 
     let mut costs = Costs::from_run(&normal_run, &world.path(), BURST).expect("costs");
-    let env = environment(&world, 2, 0.0, &mut Dice(1));
+    let env = environment(&world, 2, 0.0, &mut Dice::new(1));
     let twice = mapping(&[(3, 2)]);
     let before = predict(&twice, BURST, &costs, &env);
     costs.apply(&check);
@@ -139,13 +139,13 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
 /// By hand: 10 + 90 + 20 ticks on one worker in bursts of 32, of which 64 ticks per burst.
 #[test]
 fn the_formula_by_hand() {
-    let mut world = World::random(&mut Dice(14), 1);
+    let mut world = World::random(&mut Dice::new(14), 1);
     world.stages = vec![90.0];
     (world.source, world.sink, world.jitter) = (10.0, 20.0, 0.0);
     world.capture = (0..4).map(|flow| (flow, None)).collect();
     let report = run(&world, &Mapping::merged(1), 0.0, 1);
     let costs = Costs::from_run(&report, &world.path(), 32).expect("costs");
-    let mut env = environment(&world, 3, 0.0, &mut Dice(1));
+    let mut env = environment(&world, 3, 0.0, &mut Dice::new(1));
     env.burst_ticks = around(64.0, 0.0, 30);
     env.scaling = around(0.5, 0.0, 30);
     let kpps = |mapping: &Mapping, burst: u32| predict(mapping, burst, &costs, &env).kpps.value;
@@ -160,7 +160,7 @@ fn the_formula_by_hand() {
 
 #[test]
 fn what_is_missing_is_named() {
-    let world = World::random(&mut Dice(15), 2);
+    let world = World::random(&mut Dice::new(15), 2);
     let report = run(&world, &Mapping::merged(2), 0.0, 1);
     let mut other = world.path();
     other.stages[1].name = "nat".to_owned();

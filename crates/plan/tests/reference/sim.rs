@@ -13,6 +13,7 @@ use linerate_path::model::{
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::figure::{Figure, Tier};
 use linerate_record::fixtures;
+use linerate_record::random::Random;
 use linerate_record::run::{RunReport, StageReport, TimeShares, WindowCount, WorkerReport};
 use linerate_record::stats::Estimate;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,22 +26,23 @@ const WARM_UP: usize = 2_000;
 const MEASURED: usize = 8_000;
 
 /// A linear congruential generator: the test's own, so that the crate's is not its own judge.
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct Dice(Random);
 
 impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
+        self.0.below(bound)
     }
 
     pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.below(1 << 30) as f64 / (1u64 << 30) as f64
+        low + (high - low) * self.0.uniform()
     }
 
-    /// About standard normal: the sum of twelve uniform numbers.
     pub(crate) fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.between(0.0, 1.0)).sum::<f64>() - 6.0
+        self.0.normal()
     }
 }
 
@@ -272,7 +274,7 @@ impl<'a> Simulation<'a> {
             offered: 0,
             processed: 0,
             speed,
-            dice: Dice(99),
+            dice: Dice::new(99),
         }
     }
 
@@ -400,7 +402,7 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
     for worker in 0..sim.workers.len() {
         sim.enter(worker, State3::Starved);
     }
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     RunReport {
         path: "simulated".to_owned(),
         mapping: String::new(),

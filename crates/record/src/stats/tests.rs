@@ -8,30 +8,24 @@ use proptest::prelude::*;
 const EXPERIMENTS: u64 = 400;
 
 /// Draws for the simulations.
-struct Draw(SplitMix64);
+struct Draw(Random);
 
 impl Draw {
-    fn uniform(&mut self) -> f64 {
-        ((self.0.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    /// Standard normal (Box and Muller, 1958).
     fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
+        self.0.normal()
     }
 
     /// One time in ten a window that something else disturbed.
     fn contaminated(&mut self) -> f64 {
-        if self.uniform() < 0.1 { 20.0 * self.normal() } else { self.normal() }
+        if self.0.uniform() < 0.1 { 20.0 * self.0.normal() } else { self.0.normal() }
     }
 
     /// Unit variance, neighbours correlated by `phi`, `noise` on top.
     fn autoregressive(&mut self, n: usize, phi: f64, noise: f64) -> Vec<f64> {
-        let mut x = self.normal();
+        let mut x = self.0.normal();
         let mut next = || {
-            x = phi * x + (1.0 - phi * phi).sqrt() * self.normal();
-            x + noise * self.normal()
+            x = phi * x + (1.0 - phi * phi).sqrt() * self.0.normal();
+            x + noise * self.0.normal()
         };
         (0..n).map(|_| next()).collect()
     }
@@ -39,7 +33,7 @@ impl Draw {
 
 /// Percentage of experiments whose interval holds `truth`.
 fn coverage(truth: f64, mut experiment: impl FnMut(&mut Draw, u64) -> Estimate) -> f64 {
-    let mut draw = Draw(SplitMix64(7));
+    let mut draw = Draw(Random::new(7));
     let hits = (0..EXPERIMENTS)
         .map(|seed| experiment(&mut draw, seed))
         .inspect(|e| assert!(e.low <= e.value && e.value <= e.high, "{e:?}"))
@@ -112,7 +106,7 @@ fn a_constant_series_has_an_interval_of_no_width() {
 
 #[test]
 fn the_seed_alone_decides() {
-    let series = Draw(SplitMix64(1)).autoregressive(300, 0.5, 0.0);
+    let series = Draw(Random::new(1)).autoregressive(300, 0.5, 0.0);
     let by = |seed| block_bootstrap_ratio(&series, &[1.0; 300], 0.9, seed);
     assert_eq!(by(1), by(1));
     assert_ne!(by(1), by(2));
@@ -225,7 +219,7 @@ fn blocks_matter() {
 
 #[test]
 fn a_long_series_costs_no_more_and_is_as_narrow() {
-    let series = Draw(SplitMix64(3)).autoregressive(100_000, 0.5, 0.0);
+    let series = Draw(Random::new(3)).autoregressive(100_000, 0.5, 0.0);
     let estimate = block_bootstrap_median(&series, 0.9, 1);
     // Variance of the median: pi/2 (1 + 4/pi sum of asin(0.5^k)) / n = (0.00602)^2.
     let width = 2.0 * 1.645 * 0.00602;

@@ -37,10 +37,10 @@ fn records_obey_the_schema() {
 
 #[test]
 fn the_schema_refuses_what_reading_refuses() {
-    let [run, _, _, stat, doctor, _, memory, workers, answers, _] = example_values();
+    let [run, _, _, stat, doctor, _, memory, strands, answers, _] = example_values();
     let changes: [fn(&mut Value); 6] = [
         |v| v["schema"] = json!("other"),
-        |v| v["version"] = json!("2.0"),
+        |v| v["version"] = json!("3.0"),
         |v| v["kind"] = json!("memory"),
         |v| drop(v.as_object_mut().unwrap().remove("workers")),
         |v| v["rings"][0]["held"] = json!(-1),
@@ -81,12 +81,12 @@ fn the_schema_refuses_what_reading_refuses() {
     }
     let changes: [fn(&mut Value); 4] = [
         |v| v["format"] = json!("sar"),
-        |v| v["workers"][0]["packets"] = json!("2,000,000"),
-        |v| v["workers"][0]["cpi_by_cause"]["bound"] = json!("io"),
-        |v| drop(v["workers"][0].as_object_mut().unwrap().remove("slices")),
+        |v| v["strands"][0]["packets"] = json!("2,000,000"),
+        |v| v["strands"][0]["cpi_by_cause"]["bound"] = json!("io"),
+        |v| drop(v["strands"][0].as_object_mut().unwrap().remove("slices")),
     ];
     for change in changes {
-        assert_refused(&workers, change);
+        assert_refused(&strands, change);
     }
     assert_refused(&answers, |v| v["answers"][0]["verdict"] = json!("yes"));
 }

@@ -5,6 +5,7 @@ use etherparse::{
     IpFragOffset, IpNumber, Ipv4Header, Ipv6Header, NetHeaders, PacketBuilder, PacketBuilderStep,
     PacketHeaders, TransportHeader,
 };
+use linerate_stage_api::source::mix;
 
 pub(crate) type V4 = [u8; 4];
 pub(crate) type V6 = [u8; 16];
@@ -161,9 +162,8 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (((self.0 >> 32) * u64::from(bound)) >> 32) as u32
+        self.0 = self.0.wrapping_add(1);
+        (((mix(self.0) >> 32) * u64::from(bound)) >> 32) as u32
     }
 
     pub(crate) fn bytes(&mut self, bytes: usize) -> Vec<u8> {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Texts of the command line as values. The error says what would be one.
+
+use linerate_kernelbench::cases::SIZE_MAX;
+use linerate_machine::{parse_cpu, parse_cpus};
+use linerate_path::model::Rate;
+use linerate_record::kernels::{Kernel, State};
+
+/// Logical processors, in the order given, without repeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CpuList(pub(crate) Vec<u32>);
+
+/// What the path must reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Goal {
+    /// The line rate of the file.
+    Line,
+    /// Packets per second.
+    PacketsPerSecond(f64),
+}
+
+pub(crate) fn duration(text: &str) -> Result<f64, String> {
+    let seconds = linerate_path::parse::seconds(text)?;
+    if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
+}
+
+pub(crate) fn rate(text: &str) -> Result<Rate, String> {
+    linerate_path::parse::rate(text)
+}
+
+pub(crate) fn goal(text: &str) -> Result<Goal, String> {
+    match rate(text)? {
+        Rate::Line => Ok(Goal::Line),
+        Rate::PacketsPerSecond(packets) => Ok(Goal::PacketsPerSecond(packets)),
+        _ => Err("a goal is 'line' or packets per second, like 1.5Mpps".to_owned()),
+    }
+}
+
+/// The item of a list with this name.
+fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
+    let found = all.iter().copied().find(|&item| name(item) == text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().copied().map(name).collect();
+        format!("choose from {}", names.join(", "))
+    })
+}
+
+pub(crate) fn size(text: &str) -> Result<u32, String> {
+    let size = text.parse().ok().filter(|size| (1..=SIZE_MAX).contains(size));
+    size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} bytes"))
+}
+
+pub(crate) fn cpu(text: &str) -> Result<u32, String> {
+    parse_cpu(text)
+}
+
+pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {
+    named(text, &Kernel::ALL, Kernel::name)
+}
+
+pub(crate) fn state(text: &str) -> Result<State, String> {
+    named(text, &State::ALL, State::name)
+}
+
+pub(crate) fn cpu_list(text: &str) -> Result<CpuList, String> {
+    parse_cpus(text).map(CpuList)
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loads that overlap: how many a core has outstanding, what threads move per second, and what
+//! that does to the others.
+
+use crate::figure::Figure;
+use serde::{Deserialize, Serialize};
+
+/// How many misses a core has outstanding at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Parallelism {
+    /// The level, by name.
+    pub level: String,
+    /// Bytes of all chains together.
+    pub bytes: u64,
+    /// ns per load with so many chains side by side.
+    pub points: Vec<ChainsPoint>,
+    /// Loads under way at once when more chains make it no faster.
+    pub outstanding: Figure,
+}
+
+/// So many chains side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChainsPoint {
+    /// Chains.
+    pub chains: u32,
+    /// ns per load, all chains counted.
+    pub ns_per_load: Figure,
+}
+
+/// What is done with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Loads.
+    Read,
+    /// Stores.
+    Write,
+    /// As many loads as stores; the bytes of one side are counted.
+    Copy,
+}
+
+/// Bytes per second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bandwidth {
+    /// The level, by name.
+    pub level: String,
+    /// Bytes that each thread works on.
+    pub bytes: u64,
+    /// What it does with them.
+    pub operation: Operation,
+    /// Threads, each on a processor of its own.
+    pub threads: u32,
+    /// GB/s of all of them, 10^9 bytes per second.
+    pub gb_per_s: Figure,
+    /// What the same loop and threads reach where every line is at hand, in GB/s: what cannot be
+    /// beaten.
+    pub bound: Figure,
+}
+
+/// Time of a load in memory while others use it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadedLatency {
+    /// Threads that read meanwhile, each on a processor of its own.
+    pub threads: u32,
+    /// The share of their time they read, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub duty: f64,
+    /// GB/s they read.
+    pub gb_per_s: Figure,
+    /// ns per load of the chase.
+    pub latency_ns: Figure,
+}

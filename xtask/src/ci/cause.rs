@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a step failed, from what its programs wrote.
+
+use crate::command::root;
+use std::fs;
+use std::path::Path;
+
+/// Texts of lines that tell why something failed; what follows them belongs to it.
+const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** ["];
+const FOLLOWING: usize = 5;
+/// As many as a person reads.
+const TELLING: usize = 80;
+const LAST: usize = 15;
+
+/// The lines that look like the cause: telltales, and what test programs say about failed tests.
+fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let (mut follow, mut is_in_failures) = (0, false);
+    let mut found = Vec::new();
+    for line in lines {
+        is_in_failures = *line == "failures:" || is_in_failures && !line.starts_with("test result");
+        if TELLTALES.iter().any(|telltale| line.contains(telltale)) {
+            follow = FOLLOWING + 1;
+        }
+        if is_in_failures || follow > 0 {
+            found.push(*line);
+        }
+        follow = follow.saturating_sub(1);
+    }
+    found.truncate(TELLING);
+    found
+}
+
+/// What a step's log says about its failure.
+pub(super) fn cause(step: &str, log: &Path) -> String {
+    let bytes = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
+    format!(
+        "why `{step}` failed (all of it: {}):\n{}\n...\n{}",
+        log.strip_prefix(root()).unwrap_or(log).display(),
+        telling(before).join("\n"),
+        last.join("\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::telling;
+
+    #[test]
+    fn what_is_telling_is_found_in_a_log() {
+        let log = "test a ... ok\ntest b ... FAILED\n1\n2\n3\n4\n5\n6\nsuccesses:\npanicked at x\n\
+                   failures:\n---- b stdout ----\npanicked at y\ntest result: FAILED\n7";
+        let lines: Vec<&str> = log.lines().collect();
+        let expected = "test b ... FAILED\n1\n2\n3\n4\n5\nfailures:\n---- b stdout ----\n\
+                        panicked at y\ntest result: FAILED\n7";
+        assert_eq!(telling(&lines).join("\n"), expected);
+        assert!(telling(&["test a ... ok", "panicked at x"]).is_empty());
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What came of a check.
+
+/// What came of a step.
+pub(crate) enum Outcome {
+    /// It held; with what single tests inside it could not do here.
+    Passed(Vec<String>),
+    Failed(String),
+    Skipped(String),
+}
+
+impl From<Result<(), String>> for Outcome {
+    fn from(result: Result<(), String>) -> Self {
+        match result {
+            Ok(()) => Self::Passed(Vec::new()),
+            Err(reason) => Self::Failed(reason),
+        }
+    }
+}
+
+/// An exit status other than 0 is a failure.
+pub(crate) fn judge(status: Result<i32, String>) -> Result<(), String> {
+    match status? {
+        0 => Ok(()),
+        code => Err(format!("exit status {code}")),
+    }
+}

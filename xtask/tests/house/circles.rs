@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! No circle of files in a crate but parent and child: what one file needs of another is found by
+//! reading in one direction. A parent may hold the words of its children, and names them; any other
+//! circle has a word in the wrong file.
+//!
+//! What is followed are paths that begin with `crate`, `super` or `self`, outside of tests. Names
+//! that an ancestor exports again count as the ancestor's.
+
+use crate::tidy::paths_of;
+use crate::tree::{File, files};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Circles that there are, and what ties each. One that is gone, or has become another, leaves the
+/// list; none is added.
+const KNOWN: &[(&str, &str)] = &[
+    ("crates/cmt: link, pipe, system, thread", "a simulator whose parts act on each other"),
+    ("crates/exchange: profile_dump, totals", "`Totals`, and the slices of a counter"),
+    (
+        "crates/memory: events, measure, noise, single, single::stopwatch, translation, \
+         translation::pages, translation::strided",
+        "`Bench`, the context of every part, in the file that orders the parts",
+    ),
+    ("crates/path: costs, keys, keys::costs", "the most workers, and the names of states"),
+    ("crates/tune: bench, calibrate, measure, predict, trial", "`Session` and its steps"),
+    ("xtask: lab::guest, lab::module", "the module that a guest loads"),
+    ("xtask: lab::linux_7455, lab::vector_context, lab::vector_context::linux", "one board"),
+    ("xtask: lab::vector_context::beside, lab::vector_context::document", "one page"),
+];
+
+/// The names of a module, from the root of its crate.
+type Module = Vec<String>;
+
+/// Files by crate: the folder that its `src` is in, and the module of each file.
+type Crates<'a> = BTreeMap<&'a str, BTreeMap<Module, &'a File>>;
+
+fn crates(files: &[File]) -> Crates<'_> {
+    let mut crates = Crates::new();
+    for file in files.iter().filter(|file| file.extension() == "rs") {
+        let Some((folder, inside)) = file.path.split_once("/src/") else { continue };
+        if let Some(module) = module(inside) {
+            crates.entry(folder).or_default().insert(module, file);
+        }
+    }
+    crates
+}
+
+/// The module of a file below `src`; `None` for tests.
+fn module(inside: &str) -> Option<Module> {
+    let mut names: Module = inside.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
+    if names.iter().any(|name| name == "tests" || name.ends_with("_tests")) {
+        return None;
+    }
+    if matches!(names.last()?.as_str(), "lib" | "main" | "mod") {
+        names.pop();
+    }
+    Some(names)
+}
+
+/// The text of a file in front of its tests.
+fn tested(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text)
+}
+
+/// The module that a path leads to from `here`: of those that are files, the longest that it begins
+/// with.
+fn target(path: &[String], here: &Module, all: &BTreeMap<Module, &File>) -> Option<Module> {
+    let first = path.first()?.as_str();
+    let mut names = match first {
+        "crate" => Vec::new(),
+        "self" | "super" => here.clone(),
+        _ => return None,
+    };
+    for segment in path {
+        match segment.as_str() {
+            "crate" | "self" => {}
+            "super" => drop(names.pop()),
+            name => names.push(name.to_owned()),
+        }
+    }
+    while !all.contains_key(&names) {
+        names.pop()?;
+    }
+    Some(names)
+}
+
+/// Which modules each refers to, its children among them; not those above it.
+fn references(all: &BTreeMap<Module, &File>) -> BTreeMap<Module, BTreeSet<Module>> {
+    let of = |(here, file): (&Module, &&File)| {
+        let paths = paths_of(&file.path, tested(&file.text));
+        let targets = paths.iter().filter_map(|path| target(&path.segments, here, all));
+        let children = all.keys().filter(|child| child.split_last().is_some_and(|c| c.1 == here));
+        let targets = targets.filter(|target| !here.starts_with(target));
+        (here.clone(), targets.chain(children.cloned()).collect())
+    };
+    all.iter().map(of).collect()
+}
+
+/// All that is reached from a module, itself only over a circle.
+fn reached(from: &Module, edges: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<Module> {
+    let mut reached = BTreeSet::new();
+    let mut open: Vec<&Module> = vec![from];
+    while let Some(module) = open.pop() {
+        for next in &edges[module] {
+            if reached.insert(next.clone()) {
+                open.push(next);
+            }
+        }
+    }
+    reached
+}
+
+/// The circles of a crate: sets of modules that reach one another, in words.
+fn circles(folder: &str, all: &BTreeMap<Module, &File>) -> BTreeSet<String> {
+    let edges = references(all);
+    let reached: BTreeMap<&Module, BTreeSet<Module>> =
+        all.keys().map(|module| (module, reached(module, &edges))).collect();
+    let mut circles = BTreeSet::new();
+    for (module, others) in &reached {
+        if others.contains(*module) {
+            let ring = others.iter().filter(|other| reached[other].contains(*module));
+            let names: Vec<String> = ring.map(|module| module.join("::")).collect();
+            circles.insert(format!("{folder}: {}", names.join(", ")));
+        }
+    }
+    circles
+}
+
+#[test]
+fn no_files_refer_to_each_other_but_parent_and_child() {
+    let files = files();
+    let all = crates(&files);
+    assert!(all.len() > 20, "the walk misses crates");
+    let circles: BTreeSet<String> =
+        all.iter().flat_map(|(folder, modules)| circles(folder, modules)).collect();
+    let known: BTreeSet<String> = KNOWN.iter().map(|(circle, _)| (*circle).to_owned()).collect();
+    let new: Vec<&str> = circles.difference(&known).map(String::as_str).collect();
+    assert!(new.is_empty(), "move what both need to a file of its own:\n{}", new.join("\n"));
+    let gone: Vec<&str> = known.difference(&circles).map(String::as_str).collect();
+    assert!(gone.is_empty(), "these are gone, take them off the list:\n{}", gone.join("\n"));
+}
+
+/// The circles of a made-up crate.
+fn circles_of(texts: &[(&str, &str)]) -> Vec<String> {
+    let file = |&(path, text): &(&str, &str)| File { path: path.to_owned(), text: text.to_owned() };
+    let files: Vec<File> = texts.iter().map(file).collect();
+    let crates = crates(&files);
+    crates.iter().flat_map(|(folder, modules)| circles(folder, modules)).collect()
+}
+
+#[test]
+fn circles_are_found_however_they_are_written() {
+    let root = ("crates/x/src/lib.rs", "mod a; mod b; mod c;");
+    let (b, c) = ("crates/x/src/b.rs", "crates/x/src/c.rs");
+    for (a, b_text) in [
+        ("use crate::b::B;", "use crate::a::A;"),
+        ("use super::b::B;", "fn f() { super::a::g() }"),
+        ("use super::{b::B, c::C};", "use crate::{a, c};"),
+        ("fn f() -> crate::b::B { g() }", "use super::a;"),
+    ] {
+        let texts = [root, ("crates/x/src/a.rs", a), (b, b_text), (c, "")];
+        assert_eq!(circles_of(&texts), ["crates/x: a, b"], "{a} {b_text}");
+    }
+    let long = |c_text, d_text| {
+        let a = ("crates/x/src/a.rs", "use crate::b;");
+        circles_of(&[root, a, (b, "use crate::c;"), (c, c_text), ("crates/x/src/c/d.rs", d_text)])
+    };
+    assert_eq!(long("mod d; use crate::a;", ""), ["crates/x: a, b, c"]);
+    assert_eq!(long("mod d;", "use crate::a;"), ["crates/x: a, b, c, c::d"]);
+    assert_eq!(long("mod d;", "use super::C;"), Vec::<String>::new());
+}
+
+#[test]
+fn parents_children_and_tests_make_none() {
+    let texts = [
+        ("crates/x/src/lib.rs", "mod a; use crate::a::b::B;"),
+        ("crates/x/src/a.rs", "mod b; mod c; use self::b::B; use super::D;"),
+        ("crates/x/src/a/b.rs", "use super::A; use super::super::D;"),
+        ("crates/x/src/a/c.rs", "use super::b::B;\n#[cfg(test)]\nmod tests { use crate::e::E; }"),
+        ("crates/x/src/e.rs", "use crate::a::c::C;"),
+        ("crates/x/src/a/tests.rs", "use crate::e::E;"),
+        ("crates/y/src/e.rs", "use crate::a::A;"),
+    ];
+    assert_eq!(circles_of(&texts), Vec::<String>::new());
+}
