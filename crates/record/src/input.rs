@@ -114,8 +114,9 @@ impl InputReport {
 pub fn remedy(cause: &str) -> &'static str {
     match cause {
         cause::JOINED_SEGMENTS => {
-            "`segment = \"cut\"` in [source] cuts what segmentation offload joined, `buffer_bytes = \
-             65407` holds it; `ethtool -K IF tso off gso off gro off` before recording avoids it"
+            "`segment = \"cut\"` in [source] cuts what segmentation offload joined, \
+             `buffer_bytes = 65407` holds it; `ethtool -K IF tso off gso off gro off` before \
+             recording avoids it"
         }
         cause::TOO_LONG => "raise `buffer_bytes` in [source]",
         cause::CUT_SHORT => {

@@ -142,9 +142,9 @@ impl<'f> Joined<'f> {
     }
 }
 
-/// A frame of `original_bytes` on the wire of which the capture kept only `captured`: zeros in place
-/// of the rest, the transport checksum made right. `None` where the capture cut a header, or the
-/// length is that of no frame.
+/// A frame of `original_bytes` on the wire of which the capture kept only `captured`: zeros in
+/// place of the rest, the transport checksum made right. `None` where the capture cut a header, or
+/// the length is that of no frame.
 pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
     if original_bytes > PADDED_BYTES_MAX {
         return None;
