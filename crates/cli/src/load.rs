@@ -70,13 +70,14 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
         })?,
     };
     let traffic = match &described.path.source {
-        Source::Capture { file: capture, buffer_bytes } => {
-            captured(file, capture, |bytes| Traffic::from_capture(bytes, *buffer_bytes, &steers))
+        Source::Capture { file: capture, buffer_bytes, rules } => {
+            let made = |bytes: &[u8]| Traffic::from_capture(bytes, *buffer_bytes, *rules, &steers);
+            captured(file, capture, made)
                 .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
         }
         Source::Registered(used) => {
             let made = |bytes: &[u8]| {
-                let inner = Traffic::from_capture(bytes, MAX_BUFFER_BYTES as u32, &[])?;
+                let inner = Traffic::from_capture(bytes, MAX_BUFFER_BYTES as u32, used.rules, &[])?;
                 let kind = source(&used.kind).expect("the checker knows the same kinds");
                 (kind.traffic)(used, &inner, &steers)
             };

@@ -52,18 +52,18 @@ impl Drawing<'_> {
     /// Writes all plots; says unless `quiet` which there are none of, and why.
     pub(crate) fn write(self, quiet: bool) -> Result<(), Failure> {
         let Some(folder) = self.folder else { return Ok(()) };
-        self.drawn.into_iter().fold(Ok(()), |written, drawn| match drawn {
-            Ok(plot) => {
-                let file = folder.join(&plot.name).with_extension("svg");
-                also(written, files::write(&file, &plot.svg))
-            }
-            Err(why) => {
-                if !quiet {
-                    emit::say(&format!("warning:    --svg: {why}\n"));
+        let mut written = Ok(());
+        for drawn in self.drawn {
+            match drawn {
+                Ok(plot) => {
+                    let file = folder.join(&plot.name).with_extension("svg");
+                    written = also(written, files::write(&file, &plot.svg));
                 }
-                written
+                Err(why) if !quiet => emit::say(&format!("warning:    --svg: {why}\n")),
+                Err(_) => {}
             }
-        })
+        }
+        written
     }
 }
 

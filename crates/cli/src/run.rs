@@ -19,7 +19,9 @@ use linerate_path::model::Sink;
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::footprint::packets_home;
 use linerate_plan::kernels::advise;
+use linerate_record::input::{InputReport, UnreadTail, remedy};
 use linerate_record::run::RunReport;
+use linerate_record::units::memory_size;
 use linerate_record::{Body, Provenance, Record};
 use linerate_tune::{assign, home};
 use std::fs::File;
@@ -106,7 +108,7 @@ fn failed(
 
 fn checked(loaded: &Loaded) -> String {
     let (path, traffic) = (&loaded.path, &loaded.traffic);
-    let mut text = format!(
+    let text = format!(
         "{}: {} stages, {} workers: {}\n{} packets of {:.1} bytes on average\n",
         path.name,
         path.stages.len(),
@@ -115,8 +117,24 @@ fn checked(loaded: &Loaded) -> String {
         traffic.len(),
         traffic.mean_bytes(),
     );
-    for (cause, packets) in traffic.rejected() {
-        text += &format!("left out: {packets} {cause}\n");
+    text + &left_out(traffic.input())
+}
+
+/// What was left out of the input, with its share of the bytes and its remedy, and what was
+/// repaired.
+fn left_out(input: &InputReport) -> String {
+    let mut text: String = input.repairs().iter().map(|repair| format!("{repair}\n")).collect();
+    for (cause, tally) in &input.left_out {
+        text += &format!(
+            "left out: {} {cause}, {} ({:.1} % of the bytes): {}\n",
+            tally.packets,
+            memory_size(tally.bytes as f64),
+            100.0 * input.share(tally.bytes),
+            remedy(cause)
+        );
+    }
+    if let Some(UnreadTail { offset, bytes }) = input.unread {
+        text += &format!("unread: {bytes} bytes from byte {offset} of the file on\n");
     }
     text
 }

@@ -19,13 +19,14 @@ use estimate::ticks_figure;
 use hdrhistogram::Histogram;
 use linerate_path::mapping::describe;
 use linerate_record::run::{
-    Latency, LineReport, RingReport, RunReport, TimeShares, WindowCount, WorkerReport,
+    InputReport, Latency, LineReport, RingReport, RunReport, TimeShares, WindowCount, WorkerReport,
 };
 use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
 use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
 use parts::stage_reports;
 use rates::Rates;
+use std::collections::BTreeMap;
 
 /// The outcome of a run whose workers have ended.
 ///
@@ -83,7 +84,8 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         latency: latency(ended, ticks_per_s),
         workers: ended.iter().map(|e| worker_report(job, e, ticks_per_s)).collect(),
         rings: ring_reports(ended),
-        rejected: job.traffic.rejected().clone(),
+        rejected: rejected(job.traffic.input()),
+        input: Some(job.traffic.input().clone()),
         interrupted,
         frames: Some(job.traffic.len() as u64),
         cpus_available: None,
@@ -96,6 +98,11 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         kernel_advice: None,
         packets_home: None,
     }
+}
+
+/// Packets left out, by cause.
+fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
+    input.left_out.iter().map(|(cause, tally)| (cause.clone(), tally.packets)).collect()
 }
 
 /// At which rate the source was to offer packets.

@@ -31,6 +31,14 @@ pub trait Stage: Send {
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+
+    /// Why the stage found nothing to do in any of `packets` packets, of which it dropped none:
+    /// what its parameters ask for, and that no packet has it. `None` where it worked on one. Read
+    /// when the run has ended.
+    fn idle(&self, packets: u64) -> Option<String> {
+        let _ = packets;
+        None
+    }
 }
 
 /// Decides which packets must meet the same replica, where the addresses alone do not say it.

@@ -4,12 +4,17 @@
 //! Left out: files (whoever calls has read them) and time (whoever replays paces).
 
 use crate::bucket::address_bucket;
+use crate::capture::repair::{Joined, padded, wire_mtu};
 use crate::capture::{self, Capture, CaptureError, CapturedPacket, Tail};
 use crate::generator::{Generator, GeneratorError};
 use crate::pool::MAX_BUFFER_BYTES;
 use crate::stage::{BUCKETS, BuildError, Steer};
-use linerate_path::model::SourceUse;
+use linerate_path::model::{CaptureRules, SourceUse};
 use linerate_path::spec::SourceSpec;
+use linerate_record::input::{self, InputReport, REFUSED_SHARE, cause};
+use linerate_record::run::{CutSegments, Tally};
+use linerate_record::units::memory_size;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -65,7 +70,7 @@ pub struct Traffic {
     bytes: Vec<u8>,
     frames: Vec<Frame>,
     running: Vec<Running>,
-    rejected: BTreeMap<String, u64>,
+    input: InputReport,
 }
 
 /// Traffic in the making, for sources that stand in other crates.
@@ -97,8 +102,17 @@ impl<'s> TrafficBuilder<'s> {
     }
 
     /// Counts packets that are left out.
-    pub fn reject(&mut self, cause: &str, packets: u64) {
+    pub fn reject(&mut self, cause: &str, packets: Tally) {
         self.traffic.reject(cause, packets);
+    }
+
+    /// Counts what was left out of the capture that `inner` was made of, and what was repaired.
+    pub fn made_of(&mut self, inner: &Traffic) {
+        let InputReport { left_out, unread, cut_segments, padded_frames, .. } = &inner.input;
+        left_out.iter().for_each(|(cause, tally)| self.reject(cause, *tally));
+        let input = &mut self.traffic.input;
+        (input.unread, input.cut_segments) = (*unread, *cut_segments);
+        input.padded_frames = *padded_frames;
     }
 
     /// The traffic, or what was left out where there is none.
@@ -107,7 +121,7 @@ impl<'s> TrafficBuilder<'s> {
     /// [`TrafficError::AllRejected`] when there is no frame.
     pub fn finish(self) -> Result<Traffic, TrafficError> {
         match self.traffic.frames.is_empty() {
-            true => Err(TrafficError::AllRejected(self.traffic.rejected)),
+            true => Err(TrafficError::AllRejected(self.traffic.input.left_out)),
             false => Ok(self.traffic),
         }
     }
@@ -136,7 +150,9 @@ pub enum TrafficError {
     /// The source refuses its parameters.
     Source(BuildError),
     /// The capture has packets, but none that can be replayed; how many by cause.
-    AllRejected(BTreeMap<String, u64>),
+    AllRejected(BTreeMap<String, Tally>),
+    /// Most bytes of the capture would be left out, and the path does not ask for the rest.
+    MostRejected(Box<InputReport>),
 }
 
 impl fmt::Display for TrafficError {
@@ -147,19 +163,29 @@ impl fmt::Display for TrafficError {
             Self::Source(error) => error.fmt(f),
             Self::AllRejected(causes) => {
                 f.write_str("none of the packets of the capture can be replayed:")?;
-                for (i, (cause, packets)) in causes.iter().enumerate() {
-                    write!(f, "{} {packets} {cause}", if i == 0 { "" } else { "," })?;
+                write_causes(f, causes)
+            }
+            Self::MostRejected(input) => {
+                let share = 100.0 * input.left_out_share();
+                write!(f, "{share:.1} % of the bytes of the capture would be left out:")?;
+                write_causes(f, &input.left_out)?;
+                if let Some(unread) = input.unread {
+                    let bytes = memory_size(unread.bytes as f64);
+                    write!(f, " ({bytes} cannot be read, from byte {} on)", unread.offset)?;
                 }
-                if causes.contains_key(CUT_SHORT) {
-                    f.write_str("; record whole packets, with `tcpdump -s 0`")?;
-                }
-                if causes.contains_key(TOO_LONG) {
-                    f.write_str("; raise buffer_bytes, or record with segmentation offload off")?;
-                }
-                Ok(())
+                f.write_str("; `allow_left_out = true` in [source] replays the rest")
             }
         }
     }
+}
+
+/// Causes with their packets and bytes, and what to do about each.
+fn write_causes(f: &mut fmt::Formatter<'_>, causes: &BTreeMap<String, Tally>) -> fmt::Result {
+    for (i, (cause, tally)) in causes.iter().enumerate() {
+        let (comma, bytes) = (if i == 0 { "" } else { "," }, memory_size(tally.bytes as f64));
+        write!(f, "{comma} {} {cause} ({bytes})", tally.packets)?;
+    }
+    causes.keys().try_for_each(|cause| write!(f, "; {}", input::remedy(cause)))
 }
 
 impl From<BuildError> for TrafficError {
@@ -174,43 +200,45 @@ impl std::error::Error for TrafficError {
             Self::Capture(error) => Some(error),
             Self::Generator(error) => Some(error),
             Self::Source(error) => Some(error),
-            Self::AllRejected(_) => None,
+            Self::AllRejected(_) | Self::MostRejected(_) => None,
         }
     }
 }
 
-const CUT_SHORT: &str = "cut_short";
-const TOO_LONG: &str = "too_long";
-
 impl Traffic {
     /// The packets of a capture file that can be replayed. `buffer_bytes` is the largest frame a
-    /// buffer holds; `steers` are asked for the bucket in turn, and where none answers the
-    /// addresses decide.
+    /// buffer holds; `rules` say what to do with frames that are not as they were on the wire;
+    /// `steers` are asked for the bucket in turn, and where none answers the addresses decide.
     ///
-    /// Left out, and counted under these causes in [`Traffic::rejected`]:
-    /// `too_long` for a buffer; `cut_short` by the capture, whose length and checksums would be
-    /// wrong; `zero_length`; `other_link_type`, recorded on an interface that is not Ethernet;
-    /// `damaged_block`; `truncated_tail` and `damaged_tail`, 1 where the file breaks off.
+    /// Left out, and counted in [`Traffic::input`] under the causes of [`mod@cause`]: what is too
+    /// long for a buffer; what the capture cut, whose length and checksums would be wrong, and
+    /// `rules` do not pad, or cut within its headers; what the file does not give.
     /// Whatever else is odd (ARP, headers that lie) is offered: to refuse it is the path's work.
+    ///
+    /// # Errors
+    /// When no packet is left, or less than half of the bytes and `rules` do not allow it.
     ///
     /// # Panics
     /// When a stage steers into a bucket that does not exist.
     pub fn from_capture(
         file: &[u8],
         buffer_bytes: u32,
+        rules: CaptureRules,
         steers: &[Arc<dyn Steer>],
     ) -> Result<Self, TrafficError> {
         let capture = capture::read(file).map_err(TrafficError::Capture)?;
         let mut traffic = Self::default();
         traffic.count_unread(&capture);
+        let mtu = wire_mtu(capture.packets.iter().map(|packet| packet.bytes));
+        let mut intake = Intake { buffer_bytes, rules, mtu, scratch: Vec::new() };
         for packet in &capture.packets {
-            match cause_to_reject(packet, buffer_bytes) {
-                Some(cause) => traffic.reject(cause, 1),
-                None => traffic.push(packet.bytes, packet.time_ns, steers),
-            }
+            intake.take(packet, &mut traffic, steers);
         }
         if traffic.frames.is_empty() {
-            return Err(TrafficError::AllRejected(traffic.rejected));
+            return Err(TrafficError::AllRejected(traffic.input.left_out));
+        }
+        if !rules.allow_left_out && traffic.input.left_out_share() > REFUSED_SHARE {
+            return Err(TrafficError::MostRejected(Box::new(traffic.input)));
         }
         Ok(traffic)
     }
@@ -256,21 +284,26 @@ impl Traffic {
         });
         self.bytes.extend_from_slice(bytes);
         self.running.extend_from_slice(running);
+        self.input.offered.add(1, bytes.len() as u64);
     }
 
-    fn reject(&mut self, cause: &str, packets: u64) {
-        if packets > 0 {
-            *self.rejected.entry(cause.to_owned()).or_default() += packets;
+    fn reject(&mut self, cause: &str, packets: Tally) {
+        if packets.packets > 0 {
+            let tally = self.input.left_out.entry(cause.to_owned()).or_default();
+            *tally = *tally + packets;
         }
     }
 
     fn count_unread(&mut self, capture: &Capture<'_>) {
-        self.reject("other_link_type", capture.other_link_types);
-        self.reject("damaged_block", capture.damaged_blocks);
+        self.reject(cause::OTHER_LINK_TYPE, capture.other_link_types);
+        self.reject(cause::DAMAGED_BLOCK, capture.damaged_blocks);
+        self.input.unread = capture.unread;
+        let unread = capture.unread.map_or(0, |unread| unread.bytes);
+        let tally = Tally { packets: 1, bytes: unread };
         match capture.tail {
             Tail::Whole => {}
-            Tail::Truncated => self.reject("truncated_tail", 1),
-            Tail::Damaged => self.reject("damaged_tail", 1),
+            Tail::Truncated => self.reject(cause::TRUNCATED_TAIL, tally),
+            Tail::Damaged => self.reject(cause::DAMAGED_TAIL, tally),
         }
     }
 
@@ -319,9 +352,9 @@ impl Traffic {
         }
     }
 
-    /// Packets left out, by cause.
-    pub fn rejected(&self) -> &BTreeMap<String, u64> {
-        &self.rejected
+    /// What became of the packets of the input.
+    pub fn input(&self) -> &InputReport {
+        &self.input
     }
 
     /// Packets in each bucket.
@@ -334,16 +367,78 @@ impl Traffic {
     }
 }
 
-fn cause_to_reject(packet: &CapturedPacket<'_>, buffer_bytes: u32) -> Option<&'static str> {
-    let bytes = packet.bytes.len();
-    if bytes < packet.original_bytes as usize {
-        Some(CUT_SHORT)
-    } else if bytes == 0 {
-        Some("zero_length")
-    } else if bytes > (buffer_bytes as usize).min(MAX_BUFFER_BYTES) {
-        Some(TOO_LONG)
-    } else {
-        None
+/// What decides on the packets of a capture, one by one.
+struct Intake {
+    buffer_bytes: u32,
+    rules: CaptureRules,
+    /// Of the wire the capture was recorded at.
+    mtu: usize,
+    /// For segments being cut.
+    scratch: Vec<u8>,
+}
+
+impl Intake {
+    /// Offers a packet, repaired where the rules want it, or counts why not.
+    fn take(
+        &mut self,
+        packet: &CapturedPacket<'_>,
+        traffic: &mut Traffic,
+        steers: &[Arc<dyn Steer>],
+    ) {
+        let on_wire = packet.original_bytes.max(packet.bytes.len() as u32);
+        let lost = Tally { packets: 1, bytes: on_wire.into() };
+        let Some(frame) = self.whole(packet, traffic) else {
+            return traffic.reject(cause::CUT_SHORT, lost);
+        };
+        let joined = Joined::of(&frame, self.mtu);
+        if let Some(joined) = joined.filter(|_| self.rules.cut_segments) {
+            return self.cut(&joined, packet.time_ns, traffic, steers);
+        }
+        let is_joined = joined.is_some();
+        match frame.len() {
+            0 => traffic.reject(cause::ZERO_LENGTH, lost),
+            bytes if bytes <= (self.buffer_bytes as usize).min(MAX_BUFFER_BYTES) => {
+                traffic.push(&frame, packet.time_ns, steers);
+            }
+            _ if is_joined => traffic.reject(cause::JOINED_SEGMENTS, lost),
+            _ => traffic.reject(cause::TOO_LONG, lost),
+        }
+    }
+
+    /// The frame in its length on the wire; `None` where the capture cut it and it stays so.
+    fn whole<'p>(
+        &self,
+        packet: &CapturedPacket<'p>,
+        traffic: &mut Traffic,
+    ) -> Option<Cow<'p, [u8]>> {
+        let on_wire = packet.original_bytes as usize;
+        if packet.bytes.len() >= on_wire {
+            return Some(Cow::Borrowed(packet.bytes));
+        }
+        let frame = self.rules.pad.then(|| padded(packet.bytes, on_wire)).flatten()?;
+        traffic.input.padded_frames += 1;
+        Some(Cow::Owned(frame))
+    }
+
+    fn cut(
+        &mut self,
+        joined: &Joined<'_>,
+        time_ns: u64,
+        traffic: &mut Traffic,
+        steers: &[Arc<dyn Steer>],
+    ) {
+        let limit = (self.buffer_bytes as usize).min(MAX_BUFFER_BYTES);
+        joined.cut(&mut self.scratch, |segment| match segment.len() <= limit {
+            true => traffic.push(segment, time_ns, steers),
+            false => {
+                let bytes = segment.len() as u64;
+                traffic.reject(cause::TOO_LONG, Tally { packets: 1, bytes });
+            }
+        });
+        let none = CutSegments { frames: 0, segments: 0, mtu: self.mtu as u64 };
+        let cut = traffic.input.cut_segments.get_or_insert(none);
+        cut.frames += 1;
+        cut.segments += joined.segments();
     }
 }
 

@@ -12,7 +12,7 @@ use conserved::assert_conserved;
 use linerate_dataplane::capture::PcapWriter;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{DESCRIPTORS, Job, Outcome, RunError, Watch, run};
-use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions};
+use linerate_path::model::{CaptureRules, Mapping, Path, Rate, RunLength, RunOptions};
 use linerate_record::run::RunReport;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,7 +48,8 @@ fn one_flow_at_once(frames: usize) -> Traffic {
         writer.write(1_000, traffic().frame(0)).expect("memory has room");
     }
     let file = writer.finish().expect("memory has room");
-    Traffic::from_capture(&file, 512, &[]).expect("what was written is read")
+    Traffic::from_capture(&file, 512, CaptureRules::default(), &[])
+        .expect("what was written is read")
 }
 
 #[test]

@@ -9,8 +9,8 @@ use crate::fields::Fields;
 use crate::keys::MAX_STAGES;
 use crate::mapping::Refusal;
 use crate::model::{
-    FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, SourceUse,
-    StageUse,
+    CaptureRules, FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink,
+    Source, SourceUse, StageUse,
 };
 use crate::problem::{Mistake, shown};
 use crate::spec::{Kinds, Misfit, SourceSpec, StageSpec};
@@ -99,6 +99,7 @@ fn source(fields: &Fields, kinds: &[SourceSpec], mistakes: &mut Vec<Mistake>) ->
         "capture" => Some(Source::Capture {
             file: fields.text("file")?.to_owned(),
             buffer_bytes: fields.integer("buffer_bytes")?,
+            rules: rules(fields)?,
         }),
         "generator" => generator(fields, mistakes),
         kind => {
@@ -118,7 +119,17 @@ fn registered(fields: &Fields, spec: &SourceSpec, mistakes: &mut Vec<Mistake>) -
         }),
     );
     let file = fields.text("file")?.to_owned();
-    Some(Source::Registered(SourceUse { kind: spec.kind.to_owned(), file, buffer_bytes, params }))
+    let (kind, rules) = (spec.kind.to_owned(), rules(fields)?);
+    Some(Source::Registered(SourceUse { kind, file, buffer_bytes, rules, params }))
+}
+
+/// The keys of every source that reads a capture.
+fn rules(fields: &Fields) -> Option<CaptureRules> {
+    Some(CaptureRules {
+        cut_segments: fields.text("segment")? == "cut",
+        pad: fields.bool("pad")?,
+        allow_left_out: fields.bool("allow_left_out")?,
+    })
 }
 
 fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {

@@ -89,6 +89,13 @@ impl Fields {
         }
     }
 
+    pub(crate) fn bool(&self, key: &str) -> Option<bool> {
+        match self.value(key)? {
+            Value::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         match self.value(key)? {
             Value::Text(text) => Some(text),

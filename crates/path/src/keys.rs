@@ -6,6 +6,7 @@
 //! together is not said here but where the whole is checked.
 
 mod costs;
+mod source;
 
 use crate::model::SELECTED;
 use crate::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, StageSpec};
@@ -164,7 +165,8 @@ impl Variant {
 
     fn of_source(spec: &SourceSpec) -> Self {
         let params = spec.params.iter().map(Key::of_param);
-        let keys = std::iter::once(CAPTURE_FILE).chain(params).chain([BUFFER_BYTES]).collect();
+        let keys = std::iter::once(source::CAPTURE_FILE).chain(params);
+        let keys = keys.chain(source::CAPTURE_RULES.iter().copied()).collect();
         Self { kind: spec.kind, help: spec.help, keys }
     }
 }
@@ -279,7 +281,7 @@ pub static FILE: Section = Section {
             "",
         ),
         key("line", Kind::Table(&LINE), Omitted::Means("no line to keep up with"), "", ""),
-        key("source", Kind::Table(&SOURCE), REQUIRED, "", ""),
+        key("source", Kind::Table(&source::SOURCE), REQUIRED, "", ""),
         key("stage", Kind::Tables(&STAGE), REQUIRED, "", ""),
         key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
         key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one worker"), "", ""),
@@ -302,49 +304,6 @@ static LINE: Section = Section {
         ),
         key("ports", integer(1, 1024), number(1), "Ports that feed the path.", ""),
     ],
-};
-
-const BUFFER_BYTES: Key = key(
-    "buffer_bytes",
-    integer(MIN_FRAME_BYTES as i64, MAX_BUFFER_BYTES as i64),
-    number(2048),
-    "Bytes of the longest frame a buffer holds; longer ones are rejected and counted.",
-    "",
-);
-
-const CAPTURE_FILE: Key =
-    key("file", Kind::Label, REQUIRED, "The capture, relative to this file.", "\"edge.pcapng\"");
-
-static SOURCE: Section = Section {
-    title: "[source]",
-    help: "Where packets come from.",
-    variants: Variants::Sources(&[
-        ("capture", "A pcap or pcapng file, replayed from memory.", &[CAPTURE_FILE, BUFFER_BYTES]),
-        (
-            "generator",
-            "UDP packets made to measure.",
-            &[
-                key(
-                    "sizes",
-                    Kind::Sizes,
-                    text("imix"),
-                    "Bytes of the frames without check sequence, used in turn. \
-                     \"imix\" is 60, 590 and 1514 at 7:4:1.",
-                    "",
-                ),
-                key("flows", integer(1, 1 << 20), number(1024), "Number of distinct flows.", ""),
-                key(
-                    "seed",
-                    integer(0, i64::MAX),
-                    number(1),
-                    "Start of the random addresses and ports.",
-                    "",
-                ),
-                BUFFER_BYTES,
-            ],
-        ),
-    ]),
-    keys: &[key("kind", Kind::Variant, REQUIRED, "Which kind of source.", "\"capture\"")],
 };
 
 static STAGE: Section = Section {

@@ -57,6 +57,8 @@ pub enum Source {
         file: String,
         /// Largest frame a buffer holds, in bytes; longer ones are rejected and counted.
         buffer_bytes: u32,
+        /// What to do with frames that are not as they were on the wire.
+        rules: CaptureRules,
     },
     /// UDP packets made to measure.
     Generator {
@@ -100,6 +102,24 @@ impl Source {
     }
 }
 
+/// What to do with frames of a capture that are not as they were on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureRules {
+    /// Whether TCP segments joined by segmentation offload are cut to wire size again.
+    pub cut_segments: bool,
+    /// Whether frames cut by the snap length are padded to their length on the wire.
+    pub pad: bool,
+    /// Whether the rest is replayed where most bytes are left out.
+    pub allow_left_out: bool,
+}
+
+impl Default for CaptureRules {
+    /// As without the keys.
+    fn default() -> Self {
+        Self { cut_segments: true, pad: false, allow_left_out: false }
+    }
+}
+
 /// A source of a registered kind: a capture, and what is made of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceUse {
@@ -109,6 +129,8 @@ pub struct SourceUse {
     pub file: String,
     /// Largest frame a buffer holds, in bytes.
     pub buffer_bytes: u32,
+    /// What to do with frames that are not as they were on the wire.
+    pub rules: CaptureRules,
     /// Its parameters; defaults are filled in, and what has none may be absent.
     pub params: Params,
 }

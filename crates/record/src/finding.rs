@@ -35,8 +35,7 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelAdvice {
-    /// The kernels in use, as in [`RunReport::kernels`].
-    #[cfg_attr(doc, doc = "\n[`RunReport::kernels`]: crate::run::RunReport::kernels")]
+    /// The kernels in use, as `kernels` of a run has them.
     pub in_use: String,
     /// Those with which all calls of the path together take the least time.
     pub fastest: String,

@@ -3,42 +3,12 @@
 
 use crate::figure::Figure;
 use crate::finding::{Finding, KernelAdvice};
+pub use crate::input::{CutSegments, InputReport, UnreadTail};
 use crate::kernels::Kernel;
+pub use crate::tally::Tally;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// Packets and bytes that went the same way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Tally {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes of those packets, from the first byte of the frame; FCS, preamble and gap excluded.
-    pub bytes: u64,
-}
-
-impl Tally {
-    /// Counts `packets` packets of `bytes` bytes together.
-    pub fn add(&mut self, packets: u64, bytes: u64) {
-        self.packets += packets;
-        self.bytes += bytes;
-    }
-}
-
-impl std::ops::Add for Tally {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
-    }
-}
-
-impl std::iter::Sum for Tally {
-    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
-        iter.fold(Self::default(), |a, b| a + b)
-    }
-}
 
 /// What went into a stage and where it went: `input + created = output + consumed + drops + held`,
 /// in packets and in bytes.
@@ -184,6 +154,10 @@ pub struct StageReport {
     pub ledger: Ledger,
     /// What else the stage counted (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
+    /// Why the stage found nothing to do in any packet it was given; `null` where it worked on one
+    /// or was given none, and in records before version 2.0.
+    #[serde(default)]
+    pub idle: Option<String>,
     /// What kernels did for the stage, those it called; `null` when its calls were not logged.
     pub kernels: Option<Vec<KernelUse>>,
     /// Hardware events per packet, waiting excluded, and `cpi`, by name; `null` when nothing was
@@ -302,6 +276,10 @@ pub struct RunReport {
     pub latency: Latency,
     /// Packets of the input that never entered the path, by cause (unreadable, too long, ...).
     pub rejected: BTreeMap<String, u64>,
+    /// What became of the input before the run: what was left out, cut and padded; `null` in
+    /// records before version 2.0.
+    #[serde(default)]
+    pub input: Option<InputReport>,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
     /// Packets of the input that the source goes round, rejected ones left out; `null` in records

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a reader of a record must know before trusting its figures, each with what to do about it.
 
+use crate::input::remedy;
 use crate::run::DeadEnd;
-use crate::units::three_digits;
+use crate::units::{memory_size, three_digits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -61,6 +62,29 @@ pub enum Warning {
         rejected: u64,
         /// Packets of the input, these included.
         of: u64,
+    },
+    /// Many bytes of the input never entered the path.
+    LeftOut {
+        /// Share of the bytes, 0 to 1.
+        #[serde(serialize_with = "crate::finite")]
+        share: f64,
+        /// The cause of most of them.
+        cause: String,
+        /// Packets left out for it; of a damaged end 1.
+        packets: u64,
+        /// Bytes left out for it.
+        bytes: u64,
+        /// From where on the file cannot be read, in bytes; `null` where it was read to its end.
+        unread_from: Option<u64>,
+    },
+    /// A stage found nothing to do in any packet.
+    IdleStage {
+        /// The stage.
+        stage: String,
+        /// Packets it was given, over all workers.
+        packets: u64,
+        /// What its parameters ask for and no packet has.
+        reason: String,
     },
     /// No packet came through the path.
     NothingCameThrough(DeadEnd),
@@ -163,8 +187,8 @@ impl Warning {
                 write!(f, "workers ran side by side on one core (processors {})", list(cpus))
             }
             Self::UnknownCoreClock { reason } => write!(f, "the core clock is unknown ({reason})"),
-            Self::RejectedPackets { rejected, of } => {
-                write!(f, "{rejected} of {of} packets of the input were left out")
+            Self::RejectedPackets { .. } | Self::LeftOut { .. } | Self::IdleStage { .. } => {
+                self.write_matter_of_packets(f)
             }
             Self::NothingCameThrough(end) => write!(f, "no packet came through: {end}"),
             Self::NoVerdictWithoutInterval { names } => {
@@ -199,6 +223,32 @@ impl Warning {
             }
             Self::Emulated => write!(f, "the processor is emulated"),
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+        }
+    }
+
+    /// What did not happen to the packets of the input.
+    fn write_matter_of_packets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RejectedPackets { rejected, of } => {
+                write!(f, "{rejected} of {of} packets of the input were left out")
+            }
+            Self::LeftOut { share, cause, packets, bytes, unread_from } => {
+                let (share, bytes) = (three_digits(share * 100.0), memory_size(*bytes as f64));
+                write!(
+                    f,
+                    "{share} % of the bytes of the input were left out, most for `{cause}` ("
+                )?;
+                match unread_from {
+                    Some(offset) if cause.ends_with("_tail") => {
+                        write!(f, "{bytes} from byte {offset} on)")
+                    }
+                    _ => write!(f, "{packets} packets, {bytes})"),
+                }
+            }
+            Self::IdleStage { stage, packets, reason } => {
+                write!(f, "`{stage}` found nothing to do in {packets} packets ({reason})")
+            }
+            _ => Ok(()),
         }
     }
 
@@ -254,6 +304,11 @@ impl Warning {
             Self::UnknownCoreClock { .. } => "cycles are left out, ticks hold",
             Self::RejectedPackets { .. } => {
                 "the report lists the causes; replace the capture if they matter"
+            }
+            Self::LeftOut { cause, .. } => remedy(cause),
+            Self::IdleStage { .. } => {
+                "its cost is not that of the work it is for; fit its parameters to the packets, or \
+                 replay packets it is meant for"
             }
             Self::NothingCameThrough(_) => {
                 "`linerate stages` says what each kind takes and why it drops; name the kind that \

@@ -14,8 +14,10 @@
 
 mod answers;
 mod budget;
+mod counted;
 mod doctor;
 mod events;
+mod input;
 mod kernels;
 mod layout;
 mod memory;

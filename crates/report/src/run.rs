@@ -2,7 +2,9 @@
 //! The report of a run.
 
 use crate::Style;
+use crate::counted;
 use crate::events;
+use crate::input;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::shares;
 use crate::value::{
@@ -22,8 +24,9 @@ pub fn run(report: &RunReport, style: &Style) -> String {
         shares::of_run(report, style),
         workers(report, style),
         rings(report, style),
+        counted::of_run(report, style),
         drops(report, style),
-        rejected(report, style),
+        input::rejected(report, style),
     ])
 }
 
@@ -34,6 +37,7 @@ fn head(report: &RunReport, style: &Style) -> String {
     if let Some(forced) = report.kernels.as_ref().filter(|kernels| *kernels != "selected") {
         lines += &line("kernels", format!("{forced}, by name"));
     }
+    lines += &input::lines(report, style);
     lines += &line("throughput", throughput(report));
     let processed = kpps(&report.processed_kpps);
     if processed != kpps(&report.throughput_kpps) {
@@ -247,12 +251,4 @@ fn drop_share(packets: u64, of: u64) -> String {
         1.. if share < 0.001 => "<0.1".to_owned(),
         _ => percent(share),
     }
-}
-
-fn rejected(report: &RunReport, style: &Style) -> String {
-    let mut grid = Grid::new(&["input rejected for", ">packets"]);
-    for (cause, &packets) in &report.rejected {
-        grid.row(vec![cause.clone(), count(packets)]);
-    }
-    grid.render(style)
 }

@@ -2,7 +2,9 @@
 //! The report of a tune.
 
 use crate::Style;
+use crate::counted;
 use crate::events;
+use crate::input;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, stacked};
 use crate::run::{kpps, standing};
 use crate::shares;
@@ -20,6 +22,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
         ruled_out(report, style),
         outcome(report, style),
         standing(&report.tuned, style),
+        counted::of_run(&report.tuned, style),
         events::of_run(&report.tuned, style),
         shares::of_tune(report, style),
     ])
@@ -36,6 +39,7 @@ fn head(report: &TuneReport, style: &Style) -> String {
     }
     lines += &line("baseline", &report.baseline_mapping, style);
     lines += &line("", &kpps(&report.baseline_kpps), style);
+    lines += &input::lines(&report.baseline, style);
     lines += &line("finding", &report.finding.sentence, style);
     lines + &tier_line(report, style)
 }

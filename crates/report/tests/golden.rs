@@ -144,6 +144,7 @@ fn pipeline() -> RunReport {
             p999: Figure::absent("ns", Tier::Sw, "by hand", "fewer than 3000 samples"),
         },
         rejected: counts(&[("cut header", 4), ("zero length", 1)]),
+        input: None,
         line: None,
         finding: None,
         kernel_advice: None,

@@ -86,8 +86,9 @@ pub mod source {
     pub use linerate_dataplane::traffic::{
         Running, SourceKind, Traffic, TrafficBuilder, TrafficError,
     };
-    pub use linerate_path::model::SourceUse;
+    pub use linerate_path::model::{CaptureRules, SourceUse};
     pub use linerate_record::random::{Random, mix};
+    pub use linerate_record::run::Tally;
 }
 
 /// Bounded rings between two threads, or two parts of one.

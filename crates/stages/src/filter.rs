@@ -69,6 +69,8 @@ struct Filter {
     v6: Vec<Rule<u128>>,
     permit_by_default: bool,
     permit_fragments: bool,
+    /// Rules as the path has them.
+    rules: usize,
     counts: Counts,
 }
 
@@ -96,6 +98,13 @@ impl Stage for Filter {
             ("by_fragment_policy", self.counts.fragments),
         ]
     }
+
+    fn idle(&self, packets: u64) -> Option<String> {
+        (self.counts.default == packets).then(|| match self.rules {
+            0 => "`rules` is empty".to_owned(),
+            rules => format!("`rules` has {rules}, none of which matches a packet"),
+        })
+    }
 }
 
 impl Filter {
@@ -105,6 +114,7 @@ impl Filter {
             v6: Vec::new(),
             permit_by_default: params.text("default")? == "permit",
             permit_fragments: params.text("fragments")? == "permit",
+            rules: params.texts("rules")?.len(),
             counts: Counts::default(),
         };
         for (i, text) in params.texts("rules")?.iter().enumerate() {

@@ -66,6 +66,10 @@ struct Forward {
     v6: Routes<u128>,
     /// Destination and source address of the frames to a next hop.
     hops: Vec<[u8; 12]>,
+    /// Packets sent to each next hop.
+    sent: Vec<u64>,
+    /// Whether the first next hop is that of the default route.
+    has_default: bool,
 }
 
 impl Stage for Forward {
@@ -74,6 +78,17 @@ impl Stage for Forward {
             let layers = packet.meta().layers;
             Cause::judge(self.forward(packet.bytes_mut(), &layers))
         });
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        let (default, routes) = self.sent.split_at(usize::from(self.has_default));
+        let used = routes.iter().filter(|packets| **packets > 0).count() as u64;
+        vec![
+            ("by_default_route", default.iter().sum()),
+            ("by_route", routes.iter().sum()),
+            ("routes_used", used),
+            ("routes_unused", routes.len() as u64 - used),
+        ]
     }
 }
 
@@ -92,7 +107,9 @@ impl Forward {
             }
             Ok(())
         };
-        if let Some(next_hop) = params.optional("next_hop_mac")? {
+        let default = params.optional("next_hop_mac")?;
+        let has_default = default.is_some();
+        if let Some(next_hop) = default {
             let all =
                 [Prefix::V4(crate::params::Prefix4::ALL), Prefix::V6(crate::params::Prefix6::ALL)];
             add(&all, next_hop).map_err(|message| fail("next_hop_mac", message))?;
@@ -108,12 +125,14 @@ impl Forward {
         Ok(Self {
             v4: Routes::new(&v4, |a: u32| a.checked_add(1)),
             v6: Routes::new(&v6, |a: u128| a.checked_add(1)),
+            sent: vec![0; hops.len()],
             hops,
+            has_default,
         })
     }
 
     #[inline]
-    fn forward(&self, frame: &mut [u8], layers: &Layers) -> Result<(), Cause> {
+    fn forward(&mut self, frame: &mut [u8], layers: &Layers) -> Result<(), Cause> {
         let l3 = usize::from(layers.l3);
         let hop = match layers.ip_version {
             4 => self.forward_v4(array_mut(frame, l3).ok_or(Cause::Unparsed)?)?,
@@ -122,6 +141,7 @@ impl Forward {
         };
         let hop = hop.ok_or(Cause::NoRoute)?;
         *array_mut(frame, 0).ok_or(Cause::Unparsed)? = self.hops[usize::from(hop)];
+        self.sent[usize::from(hop)] += 1;
         Ok(())
     }
 

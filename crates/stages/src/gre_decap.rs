@@ -18,6 +18,7 @@ use linerate_stage_api::kernels::{Sum, checksum};
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use linerate_stage_api::{Burst, Stage, StageContext, StageKernels, StageKind, Verdict};
 use linerate_stage_api::{Fragment, Layers, Packet};
+use std::net::Ipv4Addr;
 
 causes! {
     /// No `parse` has seen the packet.
@@ -111,6 +112,11 @@ impl Stage for Decap {
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
         vec![("untouched", self.untouched)]
+    }
+
+    fn idle(&self, packets: u64) -> Option<String> {
+        let local = Ipv4Addr::from(self.local);
+        (self.untouched == packets).then(|| format!("none is GRE to `local` = {local}"))
     }
 }
 

@@ -160,6 +160,8 @@ impl Steer for Realm {
 
 struct Nat44 {
     realm: Realm,
+    /// `inside` and `outside` as the path has them.
+    prefixes: [String; 2],
     table: Table,
     evict: bool,
     counts: Counts,
@@ -191,6 +193,16 @@ impl Stage for Nat44 {
             ("mappings_evicted", self.counts.evicted),
         ]
     }
+
+    fn idle(&self, packets: u64) -> Option<String> {
+        let [inside, outside] = &self.prefixes;
+        (self.counts.untouched == packets).then(|| {
+            format!(
+                "`inside` = {inside} matches none of their source addresses, `outside` = \
+                 {outside} none of their destinations"
+            )
+        })
+    }
 }
 
 impl Nat44 {
@@ -198,6 +210,7 @@ impl Nat44 {
         let realm = Realm::new(params)?;
         Ok(Self {
             realm,
+            prefixes: [params.text("inside")?.to_owned(), params.text("outside")?.to_owned()],
             table: Table::new(realm.pool_addresses(), params.integer("flows")?),
             evict: params.text("full")? == "evict",
             counts: Counts::default(),

@@ -56,6 +56,8 @@ struct Counts {
     no_udp_checksum: u64,
     en_route: u64,
     other_protocol: u64,
+    /// IPv6, which has no checksum of its own, with `l4 = false`.
+    v6: u64,
 }
 
 impl Stage for Verify {
@@ -72,7 +74,13 @@ impl Stage for Verify {
             ("unchecked_udp_zero", self.counts.no_udp_checksum),
             ("unchecked_routing_header", self.counts.en_route),
             ("unchecked_other_protocol", self.counts.other_protocol),
+            ("unchecked_v6", self.counts.v6),
         ]
+    }
+
+    fn idle(&self, packets: u64) -> Option<String> {
+        let reason = "all are IPv6, which has no checksum of its own, and `l4` = false";
+        (self.counts.v6 == packets).then(|| reason.to_owned())
     }
 }
 
@@ -87,7 +95,10 @@ impl Verify {
         match layers.ip_version {
             4 => self.check_v4(frame, layers, kernels),
             6 if self.l4 => self.check_v6(frame, layers, kernels),
-            6 => Ok(()),
+            6 => {
+                self.counts.v6 += 1;
+                Ok(())
+            }
             _ => Err(Cause::Unparsed),
         }
     }

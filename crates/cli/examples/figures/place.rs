@@ -55,11 +55,9 @@ fn step<'v>(value: &'v Value, part: &str) -> Option<&'v Value> {
     match (value, part.split_once('=')) {
         (Value::Array(list), Some((key, wanted))) => {
             let wanted = wanted.replace('~', "/");
-            let is_wanted = |one: &&Value| match one.get(key) {
-                Some(Value::String(text)) => *text == wanted,
-                Some(other) => other.to_string() == wanted,
-                None => false,
-            };
+            // A number is named as JSON writes it.
+            let shown = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
+            let is_wanted = |one: &&Value| one.get(key).map(shown).as_ref() == Some(&wanted);
             list.iter().find(is_wanted)
         }
         (Value::Array(list), None) => list.get(part.parse::<usize>().ok()?),

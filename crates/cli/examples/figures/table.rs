@@ -85,7 +85,9 @@ impl<'l> Row<'l> {
 }
 
 /// A column: its head, and its cell of a row.
-type Column = (&'static str, fn(&Row<'_>) -> String);
+type Column = (&'static str, Cell);
+
+type Cell = fn(&Row<'_>) -> String;
 
 /// A row per figure; below it how many hold, and why there is no value where there is none.
 pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String> {
@@ -110,7 +112,7 @@ pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String
 fn columns(rows: &[Row<'_>], has_rounds: bool) -> Vec<Column> {
     let any = |has: fn(&Row<'_>) -> bool| rows.iter().any(has);
     let has_range = any(|row| row.figure.range() != (None, None));
-    let all: [(bool, &'static str, fn(&Row<'_>) -> String); 10] = [
+    let all: [(bool, &'static str, Cell); 10] = [
         (true, "figure", |row| row.figure.name().to_owned()),
         (any(|row| row.figure.wanted.is_some()), ">wanted", |row| {
             row.figure.wanted.map_or_else(|| ABSENT.to_owned(), |value| row.figure.shown(value))

@@ -19,16 +19,16 @@ const GOOD: &str = "1";
 
 /// What an outside dissector thinks of a capture.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Judgement {
-    frames: u64,
-    malformed: u64,
+pub(crate) struct Judgement {
+    pub(crate) frames: u64,
+    pub(crate) malformed: u64,
     /// Frames with a checksum that is wrong, and checksums that are right, by field.
-    bad: u64,
-    good: [u64; FIELDS.len()],
+    pub(crate) bad: u64,
+    pub(crate) good: [u64; FIELDS.len()],
 }
 
 /// Says why there is no judge here; `true` when there is one.
-fn is_installed() -> bool {
+pub(crate) fn is_installed() -> bool {
     let mut found = Command::new("tshark");
     let found = found.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     let found = found.status().is_ok();
@@ -38,7 +38,7 @@ fn is_installed() -> bool {
     found
 }
 
-fn judge(file: &str) -> Judgement {
+pub(crate) fn judge(file: &str) -> Judgement {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r", file, "-T", "fields", "-E", "separator=;", "-E", "aggregator=,"]);
     for protocol in ["ip", "tcp", "udp"] {

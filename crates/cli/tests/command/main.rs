@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod budget;
+mod captures;
 mod dissector;
 mod doctor;
 mod documents;

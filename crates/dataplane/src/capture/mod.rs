@@ -6,14 +6,17 @@
 //! fields claim. Left out: compressed files, link types other than Ethernet, comments, names,
 //! secrets and statistics, and the FCS some captures carry (it stays at the end of the frame).
 
+mod layers;
 mod pcap;
 mod pcapng;
+pub mod repair;
 
 #[cfg(test)]
 mod tests;
 
 pub use pcap::PcapWriter;
 
+use linerate_record::run::{Tally, UnreadTail};
 use std::fmt;
 
 /// One packet of a capture.
@@ -45,12 +48,24 @@ pub enum Tail {
 pub struct Capture<'a> {
     /// The Ethernet packets, in the order of the file. Never empty.
     pub packets: Vec<CapturedPacket<'a>>,
-    /// Packets of another link type, recorded on another interface of the same file.
-    pub other_link_types: u64,
-    /// Blocks whose content contradicts their length; skipped.
-    pub damaged_blocks: u64,
+    /// Packets of another link type, recorded on another interface of the same file; their bytes
+    /// on the wire.
+    pub other_link_types: Tally,
+    /// Blocks whose content contradicts their length, skipped; their bytes in the file.
+    pub damaged_blocks: Tally,
     /// How the file ends.
     pub tail: Tail,
+    /// What is behind the place where the file could be read no further; `None` where it is whole.
+    pub unread: Option<UnreadTail>,
+}
+
+impl Capture<'_> {
+    /// Ends reading within `file`, of which `rest` is left.
+    fn break_off(&mut self, tail: Tail, file: &[u8], rest: &[u8]) {
+        let offset = (file.len() - rest.len()) as u64;
+        self.tail = tail;
+        self.unread = Some(UnreadTail { offset, bytes: rest.len() as u64 });
+    }
 }
 
 /// A link type, by its number in the registry of the tcpdump group.

@@ -46,7 +46,7 @@ pub(super) fn read(file: &[u8], format: Format) -> Result<Capture<'_>, CaptureEr
     let mut capture = Capture::default();
     while !rest.is_empty() {
         let Some((packet, after)) = record(rest, format) else {
-            capture.tail = Tail::Truncated;
+            capture.break_off(Tail::Truncated, file, rest);
             break;
         };
         capture.packets.push(packet);

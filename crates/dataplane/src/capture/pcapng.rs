@@ -92,7 +92,7 @@ pub(super) fn read(file: &[u8]) -> Result<Capture<'_>, CaptureError> {
                 rest = after;
             }
             Err(tail) => {
-                reader.capture.tail = tail;
+                reader.capture.break_off(tail, file, rest);
                 break;
             }
         }
@@ -131,7 +131,9 @@ impl<'a> Reader<'a> {
             SECTION_HEADER => return self.interfaces.clear(),
             INTERFACE_DESCRIPTION => {
                 let interface = self.interface(block.body);
-                self.capture.damaged_blocks += u64::from(interface.is_none());
+                if interface.is_none() {
+                    self.capture.damaged_blocks.add(1, block.body.len() as u64);
+                }
                 return self.interfaces.push(interface);
             }
             ENHANCED_PACKET => {
@@ -147,11 +149,11 @@ impl<'a> Reader<'a> {
         };
         match packet {
             Some((LinkType::ETHERNET, packet)) => self.capture.packets.push(packet),
-            Some((other, _)) => {
-                self.capture.other_link_types += 1;
+            Some((other, packet)) => {
+                self.capture.other_link_types.add(1, packet.original_bytes.into());
                 self.other_link.get_or_insert(other);
             }
-            None => self.capture.damaged_blocks += 1,
+            None => self.capture.damaged_blocks.add(1, block.body.len() as u64),
         }
     }
 

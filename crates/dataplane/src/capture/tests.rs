@@ -158,7 +158,7 @@ fn every_pcapng_block_is_read_in_both_orders() {
             bytes,
         });
         assert_eq!(capture.packets, expected);
-        assert_eq!((capture.damaged_blocks, capture.tail), (0, Tail::Whole));
+        assert_eq!((capture.damaged_blocks.packets, capture.tail), (0, Tail::Whole));
     }
 }
 
@@ -227,7 +227,7 @@ fn damage_costs_no_more_than_it_hits() {
     let read_frames = |bytes: &[u8]| {
         let capture = read(bytes).unwrap();
         let firsts: Vec<u8> = capture.packets.iter().map(|p| p.bytes[0]).collect();
-        (firsts, capture.other_link_types, capture.damaged_blocks, capture.tail)
+        (firsts, capture.other_link_types.packets, capture.damaged_blocks.packets, capture.tail)
     };
     assert_eq!(read_frames(&file.bytes), (vec![1, 6], 1, 5, Tail::Whole));
     let last = file.bytes.len() - 4;
@@ -245,6 +245,7 @@ fn giant_lengths_are_a_cut_tail() {
     file.u32(2).u32(2).u32(u32::MAX).u32(u32::MAX).raw(&[2; 60]);
     let capture = read(&file.bytes).unwrap();
     assert_eq!((capture.packets.len(), capture.tail), (1, Tail::Truncated));
+    assert_eq!(capture.unread, Some(UnreadTail { offset: 24 + 76, bytes: 76 }));
 }
 
 #[test]
@@ -322,7 +323,7 @@ fn packets_of_peer(file: &[u8]) -> Vec<(u64, &[u8])> {
 fn another_reader_agrees_on_the_recorded_capture() {
     let file = include_bytes!("../../../../examples/edge.pcapng");
     let capture = read(file).unwrap();
-    assert_eq!((capture.damaged_blocks, capture.tail), (0, Tail::Whole));
+    assert_eq!((capture.damaged_blocks.packets, capture.tail), (0, Tail::Whole));
     let ours: Vec<_> = capture.packets.iter().map(|p| (p.time_ns, p.bytes)).collect();
     assert_eq!(ours, packets_of_peer(file));
 }

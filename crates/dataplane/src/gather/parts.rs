@@ -17,6 +17,7 @@ struct PartView {
     measured: u64,
     ledger: Ledger,
     counts: BTreeMap<String, u64>,
+    idle: Option<String>,
 }
 
 /// One report per part, in order; `time` is the worker's.
@@ -55,6 +56,7 @@ pub(super) fn stage_reports(
             drops: drops.collect(),
             ledger: view.ledger,
             counts: view.counts,
+            idle: view.idle,
             kernels,
             events: events::of_part(ended, index),
         }
@@ -69,12 +71,14 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
     for (index, part) in worker.parts.iter().enumerate() {
         let ledger = stage_ledger(job, ended, index, reaching);
         reaching = ledger.output;
+        let is_given = part.input_packets > 0 && ledger.drops.is_empty();
         views.push(PartView {
             name: part.name.clone(),
             packets: part.input_packets,
             measured: measured(part.measured, part.input_packets),
             ledger,
             counts: part.stage.counts().into_iter().map(|(n, c)| (n.to_owned(), c)).collect(),
+            idle: is_given.then(|| part.stage.idle(part.input_packets)).flatten(),
         });
     }
     views.push(tail_view(job, worker));
@@ -145,6 +149,7 @@ fn head_view(ended: &Ended<'_>) -> PartView {
         measured: measured(worker.measured.map(|[input, _]| input), worker.input.packets),
         ledger,
         counts: BTreeMap::new(),
+        idle: None,
     }
 }
 
@@ -171,5 +176,6 @@ fn tail_view(job: &Job<'_>, worker: &Worker<'_, '_>) -> PartView {
         measured: measured(worker.measured.map(|[_, output]| output), worker.output.packets),
         ledger,
         counts: BTreeMap::new(),
+        idle: None,
     }
 }

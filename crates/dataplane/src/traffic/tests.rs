@@ -17,8 +17,15 @@ fn file(frames: &[(u64, &[u8], u32)]) -> Vec<u8> {
     file
 }
 
-fn causes(list: &[(&str, u64)]) -> BTreeMap<String, u64> {
-    list.iter().map(|(cause, packets)| ((*cause).to_owned(), *packets)).collect()
+const REST_ALLOWED: CaptureRules =
+    CaptureRules { cut_segments: true, pad: false, allow_left_out: true };
+
+/// Causes with their packets and bytes.
+fn causes(list: &[(&str, u64, u64)]) -> BTreeMap<String, Tally> {
+    let one = |(cause, packets, bytes): &(&str, u64, u64)| {
+        ((*cause).to_owned(), Tally { packets: *packets, bytes: *bytes })
+    };
+    list.iter().map(one).collect()
 }
 
 struct ByFirstByte;
@@ -49,31 +56,37 @@ fn odd_packets_are_counted_and_the_others_kept() {
         (10, &[6; 60], 60),
     ]);
     bytes.truncate(bytes.len() - 1);
-    let traffic = Traffic::from_capture(&bytes, 100, &[]).unwrap();
+    let traffic = Traffic::from_capture(&bytes, 100, REST_ALLOWED, &[]).unwrap();
     let kept: Vec<_> = (0..traffic.len()).map(|i| traffic.frame(i).to_vec()).collect();
     assert_eq!(kept, [vec![1; 60], vec![3; 100], vec![5; 7]]);
     let times: Vec<_> = traffic.frames().iter().map(|f| f.time_ns).collect();
     assert_eq!(times, [5, 5, 9], "time does not run backwards");
     assert_eq!(traffic.duration_ns(), 4);
     assert_eq!((traffic.total_bytes(), traffic.mean_bytes()), (167, 167.0 / 3.0));
-    let expected =
-        causes(&[("zero_length", 1), ("too_long", 1), ("cut_short", 1), ("truncated_tail", 1)]);
-    assert_eq!(*traffic.rejected(), expected);
+    let expected = causes(&[
+        ("zero_length", 1, 0),
+        ("too_long", 1, 101),
+        ("cut_short", 1, 1500),
+        ("truncated_tail", 1, 16 + 59),
+    ]);
+    assert_eq!(traffic.input().left_out, expected);
 }
 
 #[test]
 fn a_capture_of_headers_only_says_how_to_record() {
-    let error = Traffic::from_capture(&file(&[(0, &[0; 96], 1514)]), 2048, &[]).unwrap_err();
-    assert_eq!(error, TrafficError::AllRejected(causes(&[("cut_short", 1)])));
+    let error =
+        Traffic::from_capture(&file(&[(0, &[0; 96], 1514)]), 2048, CaptureRules::default(), &[])
+            .unwrap_err();
+    assert_eq!(error, TrafficError::AllRejected(causes(&[("cut_short", 1, 1514)])));
     let text = error.to_string();
-    assert!(text.contains(": 1 cut_short; ") && text.contains("tcpdump -s 0"), "{text}");
+    assert!(text.contains(": 1 cut_short (") && text.contains("tcpdump -s 0"), "{text}");
 }
 
 #[test]
 fn unreadable_captures_keep_their_reason() {
     let mut bytes = file(&[(0, &[0; 60], 60)]);
     bytes[20] = 101;
-    let error = Traffic::from_capture(&bytes, 2048, &[]).unwrap_err();
+    let error = Traffic::from_capture(&bytes, 2048, CaptureRules::default(), &[]).unwrap_err();
     assert_eq!(error, TrafficError::Capture(CaptureError::LinkType(LinkType(101))));
     assert!(error.to_string().contains("raw IP (101)"), "{error}");
 }
@@ -82,7 +95,7 @@ fn unreadable_captures_keep_their_reason() {
 fn the_first_stage_that_steers_decides() {
     let bytes = file(&[(0, &[7; 60], 60), (0, &[200; 60], 60)]);
     let buckets = |steers: &[Arc<dyn Steer>]| -> Vec<u8> {
-        let traffic = Traffic::from_capture(&bytes, 2048, steers).unwrap();
+        let traffic = Traffic::from_capture(&bytes, 2048, CaptureRules::default(), steers).unwrap();
         traffic.frames().iter().map(|f| f.bucket).collect()
     };
     let hashed = address_bucket(&[200; 60]);
@@ -100,7 +113,7 @@ fn generated_traffic_has_the_mix_asked_for() {
     assert_eq!(traffic.mean_bytes(), mean);
     assert_eq!(traffic.bucket_weights().iter().sum::<u64>(), traffic.len() as u64);
     assert_eq!(traffic.duration_ns(), (traffic.len() as u64 - 1) * GENERATED_GAP_NS);
-    assert!(traffic.rejected().is_empty());
+    assert_eq!(traffic.input().left_out, BTreeMap::new());
     for replicas in 2..=4 {
         let share = crate::bucket::largest_share(&traffic.bucket_weights(), replicas);
         assert!(share * f64::from(replicas) < 1.01, "{replicas} replicas: {share}");
@@ -110,8 +123,9 @@ fn generated_traffic_has_the_mix_asked_for() {
 #[test]
 fn the_recorded_capture_suits_replicas() {
     let file = include_bytes!("../../../../examples/edge.pcapng");
-    let traffic = Traffic::from_capture(file, 1514, &[]).unwrap();
-    assert!(traffic.rejected().is_empty(), "{:?}", traffic.rejected());
+    let traffic = Traffic::from_capture(file, 1514, CaptureRules::default(), &[]).unwrap();
+    assert_eq!(traffic.input().left_out, BTreeMap::new());
+    assert_eq!(traffic.input().repairs(), [""; 0]);
     assert!(traffic.len() > 4096 && (300.0..420.0).contains(&traffic.mean_bytes()));
     for replicas in 2..=4 {
         let share = crate::bucket::largest_share(&traffic.bucket_weights(), replicas);
@@ -140,7 +154,7 @@ fn a_builder_keeps_frames_in_order_and_their_numbers_apart() {
     builder.push(&[1; 60], 9, &[number(0, 1), number(58, 2)]);
     builder.push(&[2; 61], 4, &[]);
     builder.push(&[3; 62], 10, &[number(7, 3)]);
-    builder.reject("odd", 2);
+    builder.reject("odd", Tally { packets: 2, bytes: 9 });
     let traffic = builder.finish().unwrap();
     let numbers: Vec<Vec<u32>> = traffic
         .frames()
@@ -150,11 +164,11 @@ fn a_builder_keeps_frames_in_order_and_their_numbers_apart() {
     assert_eq!(numbers, [vec![1, 2], vec![], vec![3]]);
     assert_eq!(traffic.frame(1), [2; 61]);
     assert_eq!(traffic.frames()[1].time_ns, 9);
-    assert_eq!(*traffic.rejected(), causes(&[("odd", 2)]));
+    assert_eq!(traffic.input().left_out, causes(&[("odd", 2, 9)]));
     let mut nothing = TrafficBuilder::new(&[]);
-    nothing.reject("odd", 3);
+    nothing.reject("odd", Tally { packets: 3, bytes: 9 });
     let refused = nothing.finish().unwrap_err();
-    assert_eq!(refused, TrafficError::AllRejected(causes(&[("odd", 3)])));
+    assert_eq!(refused, TrafficError::AllRejected(causes(&[("odd", 3, 9)])));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::kinds::{KINDS, STEM};
 use linerate_path::check::{Described, read};
 use linerate_path::keys::IMIX_BYTES;
 use linerate_path::model::{
-    FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
-    Value,
+    CaptureRules, FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink,
+    Source, StageUse, Value,
 };
 use proptest::prelude::*;
 
@@ -91,7 +91,14 @@ fn a_full_file_means_what_it_says() {
     let path = described(FULL).path;
     assert_eq!((path.name.as_str(), path.kernels.as_str()), ("edge", "avx2"));
     assert_eq!(path.line, Some(Line { bits_per_s: 1e10, ports: 2 }));
-    assert_eq!(path.source, Source::Capture { file: "edge.pcapng".to_owned(), buffer_bytes: 9000 });
+    assert_eq!(
+        path.source,
+        Source::Capture {
+            file: "edge.pcapng".to_owned(),
+            buffer_bytes: 9000,
+            rules: CaptureRules::default(),
+        }
+    );
     assert_eq!(path.sink, Sink::Capture { file: "out.pcap".to_owned(), packets: 10 });
     let names: Vec<_> = path.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, ["parse", "guard", "nat44", "count"]);

@@ -3,10 +3,12 @@
 
 use super::{Derive, emulated, named, not_idle, preempted, unknown_core_clock, unsteady_counter};
 use crate::figure::{Figure, Figures, Tier};
+use crate::input::WARNED_SHARE;
 use crate::provenance::Provenance;
-use crate::run::{LineReport, PacketsHome, RunReport};
+use crate::run::{LineReport, PacketsHome, RunReport, Tally};
 use crate::tune::{Finding, KernelAdvice};
 use crate::warning::Warning;
+use std::collections::BTreeSet;
 
 impl Derive for RunReport {
     fn figures(&self) -> Figures {
@@ -208,10 +210,6 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let worst = windows().max_by(|a, b| share(a).total_cmp(&share(b)));
     let kept = windows().map(|w| w.total.saturating_sub(w.preempted)).min().unwrap_or(0);
     let few = (kept < WINDOWS_FEW).then_some(Warning::FewWindows { kept });
-    let rejected: u64 = run.rejected.values().sum();
-    let left_out = run.frames.filter(|_| rejected > 0);
-    let left_out =
-        left_out.map(|frames| Warning::RejectedPackets { rejected, of: rejected + frames });
     let mut warnings: Vec<Warning> =
         unsteady_counter(provenance).into_iter().chain(emulated(provenance)).collect();
     warnings.extend(shared_cores(run, provenance));
@@ -219,7 +217,44 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     warnings.extend(worst.and_then(|w| preempted(w.preempted, w.total)));
     warnings.extend(few);
     warnings.extend(run.dead_end().map(Warning::NothingCameThrough));
-    warnings.extend(left_out);
+    warnings.extend(idle_stages(run));
+    warnings.extend(left_out(run));
+    warnings
+}
+
+/// What was left out of the input, by bytes where they are many.
+fn left_out(run: &RunReport) -> Option<Warning> {
+    let many = run.input.as_ref().filter(|input| input.left_out_share() > WARNED_SHARE);
+    if let Some((input, cause)) = many.and_then(|input| Some((input, input.main_cause()?))) {
+        let Tally { packets, bytes } = input.left_out[cause];
+        return Some(Warning::LeftOut {
+            share: input.left_out_share(),
+            cause: cause.to_owned(),
+            packets,
+            bytes,
+            unread_from: input.unread.map(|unread| unread.offset),
+        });
+    }
+    let rejected: u64 = run.rejected.values().sum();
+    let frames = run.frames.filter(|_| rejected > 0);
+    frames.map(|frames| Warning::RejectedPackets { rejected, of: rejected + frames })
+}
+
+/// The stages that found nothing to do on any worker that gave them packets, in order of the path.
+fn idle_stages(run: &RunReport) -> Vec<Warning> {
+    let stages = || run.workers.iter().flat_map(|worker| &worker.stages);
+    let mut warnings: Vec<Warning> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for idle in stages().filter(|stage| stage.idle.is_some() && seen.insert(&stage.name)) {
+        let same = || stages().filter(|stage| stage.name == idle.name && stage.packets > 0);
+        if same().all(|stage| stage.idle.is_some()) {
+            warnings.push(Warning::IdleStage {
+                stage: idle.name.clone(),
+                packets: same().map(|stage| stage.packets).sum(),
+                reason: idle.idle.clone().unwrap_or_default(),
+            });
+        }
+    }
     warnings
 }
 

@@ -3,6 +3,7 @@
 
 use crate::example::run_report;
 use linerate_record::run::{DeadEnd, RunReport, Tally};
+use linerate_record::{Body, Warning};
 use std::collections::BTreeMap;
 
 /// `parse` and `verify` of two replicas; `verify` drops what the replica is told to.
@@ -50,4 +51,33 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
         stage.ledger.input = Tally::default();
     });
     assert_eq!(ended(&idle), None, "no packet was offered");
+}
+
+/// `verify` of two replicas, each with its packets and why it found nothing to do.
+fn idle_warnings(replicas: [(u64, Option<&str>); 2]) -> Vec<Warning> {
+    let mut report = run([&[], &[]]);
+    for (worker, (packets, idle)) in report.workers.iter_mut().zip(replicas) {
+        worker.stages[1].packets = packets;
+        worker.stages[1].idle = idle.map(str::to_owned);
+    }
+    let record = crate::example::record(Body::Run(Box::new(report)));
+    let is_idle = |warning: &Warning| matches!(warning, Warning::IdleStage { .. });
+    record.warnings().into_iter().filter(is_idle).collect()
+}
+
+#[test]
+fn warns_of_a_stage_that_found_nothing_to_do_on_any_worker() {
+    let expected = Warning::IdleStage {
+        stage: "verify".to_owned(),
+        packets: 1200,
+        reason: "`l4` = false".to_owned(),
+    };
+    assert_eq!(idle_warnings([(900, Some("`l4` = false")), (300, Some("x"))]), [expected.clone()]);
+    assert_eq!(idle_warnings([(1200, Some("`l4` = false")), (0, None)]), [expected.clone()]);
+    assert_eq!(idle_warnings([(900, Some("`l4` = false")), (300, None)]), []);
+    assert_eq!(
+        expected.to_string(),
+        "`verify` found nothing to do in 1200 packets (`l4` = false): its cost is not that of the \
+         work it is for; fit its parameters to the packets, or replay packets it is meant for"
+    );
 }

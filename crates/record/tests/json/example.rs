@@ -45,6 +45,7 @@ fn stage(name: &str) -> StageReport {
             ..Ledger::default()
         },
         counts: BTreeMap::from([("rule 1".to_owned(), 5)]),
+        idle: None,
         kernels: Some(vec![KernelUse {
             kernel: Kernel::Checksum,
             variant: "avx2".to_owned(),
@@ -117,6 +118,7 @@ pub(crate) fn run_report() -> RunReport {
             p999: Figure::absent("ns", Tier::Sw, "sampled", "too few samples"),
         },
         rejected: BTreeMap::from([("cut header".to_owned(), 4)]),
+        input: None,
         interrupted: false,
         frames: Some(96),
         cpus_available: Some(2),

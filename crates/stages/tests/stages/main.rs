@@ -8,6 +8,7 @@ mod filter;
 mod forward;
 mod frames;
 mod gre;
+mod idle;
 mod nat;
 mod parse;
 mod rig;

@@ -143,6 +143,11 @@ impl<'p> Rig<'p> {
         panic!("lost without a cause");
     }
 
+    /// Why the last stage found nothing to do in `packets` packets.
+    pub(crate) fn idle(&self, packets: u64) -> Option<String> {
+        self.rows.last().expect("a stage").stage.idle(packets)
+    }
+
     /// What the last stage counted.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         let counts = self.rows.last().expect("a stage").stage.counts();

@@ -19,7 +19,7 @@ use crate::frame::{self, ByteRange, MAX_FRAME_BYTES, NakList, Writer};
 use crate::ppp;
 use linerate_stage_api::params::{Params, Reader};
 use linerate_stage_api::source::{
-    Running, SourceKind, SourceUse, Traffic, TrafficBuilder, TrafficError, address_hash, mix,
+    Running, SourceKind, SourceUse, Tally, Traffic, TrafficBuilder, TrafficError, address_hash, mix,
 };
 use linerate_stage_api::spec::{
     Default, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Misfit, ParamKind, ParamSpec, SourceSpec,
@@ -191,7 +191,7 @@ impl A10 {
 /// When nothing of the capture can be offered.
 fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError> {
     let mut builder = TrafficBuilder::new(steers);
-    inner.rejected().iter().for_each(|(cause, packets)| builder.reject(cause, *packets));
+    builder.made_of(inner);
     let mut drafts = Drafts::new(a10);
     for (index, captured) in inner.frames().iter().enumerate() {
         let bytes = inner.frame(index);
@@ -200,7 +200,7 @@ fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traf
             drafts.packet(session as usize, protocol, packet, captured.time_ns)
         });
         if let Err(cause) = fits {
-            builder.reject(cause, 1);
+            builder.reject(cause, Tally { packets: 1, bytes: bytes.len() as u64 });
         }
     }
     let end_ns = inner.frames().last().map_or(0, |frame| frame.time_ns);

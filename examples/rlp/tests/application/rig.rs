@@ -5,7 +5,7 @@ use linerate_rlp::app::{EXTENSION, KINDS};
 use linerate_rlp::envelope::{self, Ends, HEADER_BYTES};
 use linerate_rlp::frame::{ByteRange, NakList, Writer};
 use linerate_stage_api::params::Params;
-use linerate_stage_api::source::{Traffic, TrafficBuilder};
+use linerate_stage_api::source::{CaptureRules, Traffic, TrafficBuilder};
 use linerate_stage_api::spec::ParamSpec;
 use linerate_stage_api::testing::Tally;
 use linerate_stage_api::testing::{Job, Outcome, Watch, run, steering};
@@ -31,7 +31,7 @@ pub(crate) fn path(text: &str) -> Path {
 /// The packets of the recorded capture.
 pub(crate) fn capture() -> Traffic {
     let file = std::fs::read(format!("{EXAMPLES}/edge.pcapng")).expect("the capture");
-    Traffic::from_capture(&file, 9_000, &[]).expect("it can be replayed")
+    Traffic::from_capture(&file, 9_000, CaptureRules::default(), &[]).expect("it can be replayed")
 }
 
 /// The traffic that a path asks for.

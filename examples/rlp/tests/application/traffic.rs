@@ -86,7 +86,7 @@ fn the_streams_hold_the_packets_of_the_capture_either_way_and_in_any_size() {
             let path = with(&format!("direction = '{direction}', {keys}"));
             let offered = traffic(&path);
             assert!(packets(&streams(&offered)) == captured, "{direction}, {keys}");
-            assert_eq!(offered.rejected().keys().collect::<Vec<_>>(), ["not_ip"]);
+            assert_eq!(offered.input().left_out.keys().collect::<Vec<_>>(), ["not_ip"]);
         }
     }
 }
@@ -118,7 +118,7 @@ fn a_frame_for_each_packet_when_no_size_is_asked_for() {
 #[test]
 fn what_does_not_fit_a_buffer_is_left_out_and_counted() {
     let short = traffic(&with("buffer_bytes = 600"));
-    let left_out = short.rejected()["too_long"];
+    let left_out = short.input().left_out["too_long"].packets;
     assert!(left_out > 100);
     assert_eq!(short.len() as u64 + left_out, captured().values().sum::<u64>());
 }

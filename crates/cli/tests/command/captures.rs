@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Captures as people have them: segments joined by offload, frames cut by a snap length, damage.
+
+use crate::dissector::{is_installed, judge};
+use crate::records::assert_conserved;
+use crate::rig::{
+    EDGE_CAPTURE, EDGE_TIME, Folder, answered, edge, linerate, pcap, refused, report,
+};
+use crate::rig::{EDGE_PACKETS, udp};
+use linerate_record::run::CutSegments;
+
+/// A path that replays `capture` once, with these keys of its source, and writes what comes out.
+fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
+    format!(
+        "[source]\nkind = \"capture\"\nfile = {capture:?}\n{keys}\n[[stage]]\nkind = \"parse\"\n\
+         [sink]\nkind = \"capture\"\nfile = {out:?}\n[run]\npackets = {packets}\n"
+    )
+}
+
+/// TCP with timestamps and `payload` bytes, its checksum left to the interface.
+fn tcp(payload: usize, flags: u8) -> Vec<u8> {
+    let total = (20 + 32 + payload) as u16;
+    let mut frame = vec![2; 12];
+    frame.extend([8, 0, 0x45, 0]);
+    frame.extend(total.to_be_bytes());
+    frame.extend([0, 9, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0x9c, 0x40, 0x14, 0x51, 0, 0, 0, 1, 0, 0, 0, 1, 0x80, flags, 1, 0, 0, 0, 0, 0]);
+    frame.extend([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+    frame.extend((0..payload).map(|at| at as u8));
+    frame
+}
+
+/// A pcap file of whole frames, each cut to at most `snap` bytes.
+fn snapped(frames: &[Vec<u8>], snap: usize) -> Vec<u8> {
+    let mut file = Vec::new();
+    for frame in frames {
+        let mut one = pcap([&frame[..frame.len().min(snap)]]);
+        one[36..40].copy_from_slice(&(frame.len() as u32).to_le_bytes());
+        file.extend(&one[if file.is_empty() { 0 } else { 24 }..]);
+    }
+    file
+}
+
+#[test]
+fn joined_segments_are_cut_to_what_the_wire_carries() {
+    let folder = Folder::new();
+    let frames = [tcp(14_480 + 5, 0x18), tcp(0, 0x10)];
+    let capture = folder.write("joined.pcap", pcap(frames.iter().map(Vec::as_slice)));
+    let out = folder.file("out.pcap");
+    let file = folder.write("path.toml", path(&capture, "", 12, &out));
+    let checked = answered(0, &["run", &file, "--check"]);
+    assert!(checked.contains("1 frames of joined TCP segments were cut into 11"), "{checked}");
+    let report = report(&["run", &file, "--json", "--audit"]);
+    assert_conserved(&report);
+    let input = report.input.expect("a capture was read");
+    assert_eq!(input.cut_segments, Some(CutSegments { frames: 1, segments: 11, mtu: 1500 }));
+    assert_eq!((input.offered.packets, input.left_out_share()), (12, 0.0));
+    if is_installed() {
+        let judgement = judge(&out);
+        assert_eq!((judgement.frames, judgement.malformed), (12, 0), "{judgement:?}");
+        // The headers of the acknowledgement are as they were captured, without their checksums.
+        assert_eq!((judgement.bad, &judgement.good[1..3]), (1, &[11, 11][..]), "{judgement:?}");
+    }
+
+    let keep = "segment = \"keep\"";
+    let file = folder.write("keep.toml", path(&capture, keep, 1, &out));
+    let said = refused(&["run", &file]);
+    for word in ["% of the bytes", "1 joined_segments", "ethtool -K", "allow_left_out = true"] {
+        assert!(said.contains(word), "{word} not in {said}");
+    }
+    let rest = format!("{keep}\nallow_left_out = true");
+    let file = folder.write("rest.toml", path(&capture, &rest, 1, &out));
+    let done = linerate(&["run", &file]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert!(done.stderr.contains("most for `joined_segments` (1 packets"), "{}", done.stderr);
+    assert!(done.stdout.contains("\nleft out    99."), "{}", done.stdout);
+    let whole = format!("{keep}\nbuffer_bytes = 65407");
+    let file = folder.write("whole.toml", path(&capture, &whole, 2, &out));
+    answered(0, &["run", &file]);
+}
+
+#[test]
+fn frames_cut_by_a_snap_length_are_refused_or_padded() {
+    let folder = Folder::new();
+    let frames = [tcp(1000, 0x10), tcp(1448, 0x18), udp(3)];
+    let capture = folder.write("snapped.pcap", snapped(&frames, 96));
+    let out = folder.file("out.pcap");
+    let file = folder.write("path.toml", path(&capture, "", 3, &out));
+    let said = refused(&["run", &file, "--check"]);
+    for word in ["2 cut_short", "pad = true", "tcpdump -s 0", "allow_left_out = true"] {
+        assert!(said.contains(word), "{word} not in {said}");
+    }
+    let file = folder.write("pad.toml", path(&capture, "pad = true", 3, &out));
+    let report = report(&["run", &file, "--json"]);
+    let input = report.input.expect("a capture was read");
+    let bytes = frames.iter().map(Vec::len).sum::<usize>() as u64;
+    assert_eq!((input.padded_frames, input.offered.bytes), (2, bytes));
+    if is_installed() {
+        let judgement = judge(&out);
+        assert_eq!((judgement.frames, judgement.malformed), (3, 0), "{judgement:?}");
+        assert_eq!(judgement.good[2], 2, "{judgement:?}");
+    }
+}
+
+#[test]
+fn damage_names_its_offset_and_what_lies_behind() {
+    let folder = Folder::new();
+    let mut file = std::fs::read(EDGE_CAPTURE).expect("the example's capture");
+    // The length of the twelfth block.
+    let mut at = 0;
+    for _ in 0..12 {
+        at += u32::from_le_bytes(file[at + 4..at + 8].try_into().expect("4 bytes")) as usize;
+    }
+    file[at + 4] ^= 0x10;
+    let unread = file.len() - at;
+    let capture = folder.write("damaged.pcapng", &file);
+    let out = folder.file("out.pcap");
+    let refusing = folder.write("path.toml", path(&capture, "", 1, &out));
+    let said = refused(&["run", &refusing]);
+    assert!(said.contains(&format!("from byte {at} on")), "{said}");
+    let rest = folder.write("rest.toml", path(&capture, "allow_left_out = true", 1, &out));
+    let checked = answered(0, &["run", &rest, "--check"]);
+    let expected = format!("unread: {unread} bytes from byte {at} of the file on\n");
+    assert!(checked.contains(&expected), "{checked}");
+}
+
+#[test]
+fn a_stage_that_found_nothing_to_do_is_a_warning() {
+    let folder = Folder::new();
+    let offer = format!("packets = {EDGE_PACKETS}");
+    let busy = folder.write("busy.toml", edge(&[(EDGE_TIME, offer.as_str())]));
+    let done = linerate(&["run", &busy]);
+    assert!(!done.stderr.contains("nothing to do"), "{}", done.stderr);
+    for word in ["stage", "counted", "mappings made", "permitted by rule", "by default route"] {
+        assert!(done.stdout.contains(word), "{word} not in {}", done.stdout);
+    }
+    let inside = edge(&[(EDGE_TIME, offer.as_str())]);
+    let at = inside.find("inside = \"").expect("the example translates") + 10;
+    let end = at + inside[at..].find('"').expect("the text ends");
+    let elsewhere = format!("{}203.0.113.0/24{}", &inside[..at], &inside[end..]);
+    let done = linerate(&["run", &folder.write("idle.toml", elsewhere)]);
+    let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in ["`nat44` found nothing to do in", "`inside` = 203.0.113.0/24 matches none"] {
+        assert!(said.contains(word), "{word} not in {said}");
+    }
+}

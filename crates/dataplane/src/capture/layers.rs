@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the headers of a captured frame are, and its transport checksum, for repairs.
+//!
+//! Left out: tunnels. What an outer IP packet carries is a payload.
+
+use linerate_kernels::checksum;
+
+/// Protocol numbers of IANA.
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+const ETHERNET_BYTES: usize = 14;
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
+/// IEEE 802.1Q, 802.1ad, and the number that came before 802.1ad.
+const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+const VLAN_TAGS: usize = 4;
+/// Extension headers of IPv6 at most.
+const EXTENSIONS: usize = 8;
+
+/// Headers of an IP packet in a frame. All offsets count from the start of the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layers {
+    /// 4 or 6.
+    pub(super) version: u8,
+    /// Offset of the IP header.
+    pub(super) l3: usize,
+    /// Offset behind the IP header, its options and its extension headers.
+    pub(super) l4: usize,
+    /// What is there.
+    pub(super) protocol: u8,
+    /// Where the packet ends by its own word; `None` where the length field is 0, as in packets
+    /// over 64 KiB that an interface was to cut.
+    pub(super) end: Option<usize>,
+    /// Whether it is part of a packet only.
+    pub(super) is_fragment: bool,
+    /// Whether the destination is not the last one, or the headers say more of the length.
+    pub(super) is_special: bool,
+}
+
+/// Why a frame has no [`Layers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Headerless {
+    /// It is not IP.
+    NotIp,
+    /// It ends within its headers, or they are wrong.
+    Cut,
+}
+
+pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Writes `value` at `at`, which must be in the frame.
+pub(super) fn put16(frame: &mut [u8], at: usize, value: u16) {
+    frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+impl Layers {
+    /// The headers of `frame`, which begins with that of Ethernet and may be cut anywhere.
+    pub(super) fn of(frame: &[u8]) -> Result<Self, Headerless> {
+        let mut l3 = ETHERNET_BYTES;
+        for _ in 0..VLAN_TAGS {
+            if ETHERTYPES_VLAN.contains(&be16(frame, l3 - 2).ok_or(Headerless::Cut)?) {
+                l3 += 4;
+            }
+        }
+        match be16(frame, l3 - 2).ok_or(Headerless::Cut)? {
+            ETHERTYPE_IPV4 => v4(frame, l3).ok_or(Headerless::Cut),
+            ETHERTYPE_IPV6 => v6(frame, l3).ok_or(Headerless::Cut),
+            _ => Err(Headerless::NotIp),
+        }
+    }
+
+    /// Bytes of the transport header in `frame`; `None` where it is cut or wrong. 0 for protocols
+    /// without one known here.
+    pub(super) fn transport_bytes(&self, frame: &[u8]) -> Option<usize> {
+        let bytes = match self.protocol {
+            _ if self.is_fragment => 0,
+            TCP => usize::from(frame.get(self.l4 + 12)? >> 4) * 4,
+            UDP | ICMP | ICMPV6 => 8,
+            _ => 0,
+        };
+        let least = if self.protocol == TCP && !self.is_fragment { 20 } else { 0 };
+        (bytes >= least && self.l4 + bytes <= frame.len()).then_some(bytes)
+    }
+
+    /// Makes the transport checksum right over `frame[l4..end]`. Fragments, protocols without a
+    /// known checksum, and UDP over IPv4 without one stay as they are.
+    pub(super) fn write_checksum(&self, frame: &mut [u8], end: usize) {
+        let offset = match self.protocol {
+            _ if self.is_fragment || self.is_special => return,
+            TCP => 16,
+            UDP => 6,
+            ICMP | ICMPV6 => 2,
+            _ => return,
+        };
+        let at = self.l4 + offset;
+        let is_without = self.version == 4 && self.protocol == UDP;
+        if at + 2 > end || end > frame.len() || is_without && frame[at..at + 2] == [0, 0] {
+            return;
+        }
+        let Some(pseudo) = self.pseudo_header(frame, end - self.l4) else { return };
+        put16(frame, at, 0);
+        let sum = checksum::partial(&frame[self.l4..end], pseudo);
+        let value = if self.protocol == UDP { sum.finish_udp() } else { sum.finish() };
+        put16(frame, at, value);
+    }
+
+    fn pseudo_header(&self, frame: &[u8], bytes: usize) -> Option<linerate_kernels::Sum> {
+        match (self.version, self.protocol) {
+            (4, ICMP) => Some(linerate_kernels::Sum::ZERO),
+            (4, protocol) => {
+                let addresses = frame.get(self.l3 + 12..)?.first_chunk()?;
+                Some(checksum::pseudo_ipv4(addresses, protocol, u16::try_from(bytes).ok()?))
+            }
+            (_, protocol) => {
+                let addresses = frame.get(self.l3 + 8..)?.first_chunk()?;
+                Some(checksum::pseudo_ipv6(addresses, protocol, u32::try_from(bytes).ok()?))
+            }
+        }
+    }
+}
+
+fn v4(frame: &[u8], l3: usize) -> Option<Layers> {
+    let header: &[u8; 20] = frame.get(l3..)?.first_chunk()?;
+    let header_bytes = usize::from(header[0] & 15) * 4;
+    let total = usize::from(be16(header, 2)?);
+    let is_sound =
+        header[0] >> 4 == 4 && header_bytes >= 20 && (total == 0 || total >= header_bytes);
+    (is_sound && l3 + header_bytes <= frame.len()).then_some(Layers {
+        version: 4,
+        l3,
+        l4: l3 + header_bytes,
+        protocol: header[9],
+        end: (total > 0).then_some(l3 + total),
+        is_fragment: be16(header, 6)? & 0x3fff != 0,
+        is_special: false,
+    })
+}
+
+fn v6(frame: &[u8], l3: usize) -> Option<Layers> {
+    const FIXED_BYTES: usize = 40;
+    const HOP_BY_HOP: u8 = 0;
+    const ROUTING: u8 = 43;
+    const FRAGMENT: u8 = 44;
+    const OPTIONS: u8 = 60;
+    let header: &[u8; FIXED_BYTES] = frame.get(l3..)?.first_chunk()?;
+    let payload = usize::from(be16(header, 4)?);
+    let mut layers = Layers {
+        version: 6,
+        l3,
+        l4: l3 + FIXED_BYTES,
+        protocol: header[6],
+        end: (payload > 0).then_some(l3 + FIXED_BYTES + payload),
+        is_fragment: false,
+        is_special: false,
+    };
+    for _ in 0..EXTENSIONS {
+        let bytes = match layers.protocol {
+            HOP_BY_HOP | ROUTING | OPTIONS => {
+                let is_jumbo = layers.protocol == HOP_BY_HOP && payload == 0;
+                layers.is_special |= layers.protocol == ROUTING || is_jumbo;
+                (usize::from(*frame.get(layers.l4 + 1)?) + 1) * 8
+            }
+            FRAGMENT => {
+                layers.is_fragment = true;
+                8
+            }
+            _ => break,
+        };
+        layers.protocol = *frame.get(layers.l4)?;
+        layers.l4 += bytes;
+        if layers.is_fragment {
+            break;
+        }
+    }
+    (header[0] >> 4 == 6 && layers.l4 <= frame.len()).then_some(layers)
+}

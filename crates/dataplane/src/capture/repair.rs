@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames as they were on the wire: segments that an interface joined are cut again, and what a
+//! capture cut off is filled with zeros.
+//!
+//! An interface with segmentation offload is handed TCP segments of up to 64 KiB (TSO, GSO) or
+//! joins those it receives (GRO); a capture sees them before or after, so longer than any packet
+//! on the wire. They are cut as the interface would: RFC 9293 for the numbers of TCP; the
+//! identification of IPv4 counts up.
+//!
+//! Left out: UDP segmentation offload, whose frames do not say that they are joined; tunnels.
+
+use super::layers::{Headerless, Layers, TCP, put16};
+use linerate_kernels::{Sum, checksum};
+use std::collections::BTreeMap;
+
+/// IP packet of Ethernet, in bytes.
+pub const ETHERNET_MTU: usize = 1500;
+
+/// MTUs that an announced segment size is believed for: the least of IPv4, and jumbo frames. Over
+/// a loopback interface 65536 is announced, which no wire carries.
+const MTUS: std::ops::RangeInclusive<usize> = 576..=9216;
+
+/// Longest frame that padding makes: an IP packet of 64 KiB behind Ethernet and two VLAN tags.
+const PADDED_BYTES_MAX: usize = 65_535 + 14 + 8;
+
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const PSH: u8 = 0x08;
+const URG: u8 = 0x20;
+const CWR: u8 = 0x80;
+
+/// The MTU of the wire a capture was recorded at: what most SYN segments announce, that of Ethernet
+/// where there is none.
+pub fn wire_mtu<'a>(frames: impl Iterator<Item = &'a [u8]>) -> usize {
+    let mut announced: BTreeMap<usize, u64> = BTreeMap::new();
+    for mtu in frames.filter_map(announced_mtu).filter(|mtu| MTUS.contains(mtu)) {
+        *announced.entry(mtu).or_default() += 1;
+    }
+    let most = announced.into_iter().max_by_key(|(mtu, times)| (*times, *mtu));
+    most.map_or(ETHERNET_MTU, |(mtu, _)| mtu)
+}
+
+/// The MTU behind the maximum segment size that a SYN announces.
+fn announced_mtu(frame: &[u8]) -> Option<usize> {
+    const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+    let layers = Layers::of(frame).ok()?;
+    if layers.protocol != TCP || layers.is_fragment || frame.get(layers.l4 + 13)? & SYN == 0 {
+        return None;
+    }
+    let transport = layers.transport_bytes(frame)?;
+    let mut options = frame.get(layers.l4 + 20..layers.l4 + transport)?;
+    loop {
+        let (kind, rest) = options.split_first()?;
+        options = match (*kind, rest) {
+            (0, _) => return None,
+            (1, _) => rest,
+            (MAXIMUM_SEGMENT_SIZE, [4, high, low, ..]) => {
+                let headers = if layers.version == 4 { 40 } else { 60 };
+                return Some(usize::from(u16::from_be_bytes([*high, *low])) + headers);
+            }
+            (_, [bytes, ..]) if *bytes >= 2 => options.get(usize::from(*bytes)..)?,
+            _ => return None,
+        };
+    }
+}
+
+/// TCP segments joined in one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined<'f> {
+    frame: &'f [u8],
+    layers: Layers,
+    /// Offset of the payload.
+    payload: usize,
+    /// Offset behind the payload.
+    end: usize,
+    /// Bytes of payload per segment; not 0.
+    step: usize,
+}
+
+impl<'f> Joined<'f> {
+    /// The segments in `frame`, if it is TCP in an IP packet longer than `mtu`. A frame with SYN,
+    /// RST or urgent data is not cut, nor one whose lengths are wrong.
+    pub fn of(frame: &'f [u8], mtu: usize) -> Option<Self> {
+        let layers = Layers::of(frame).ok()?;
+        let is_plain = layers.protocol == TCP && !layers.is_fragment && !layers.is_special;
+        let end = layers.end.unwrap_or(frame.len());
+        if !is_plain || end > frame.len() || end - layers.l3 <= mtu {
+            return None;
+        }
+        let payload = layers.l4 + layers.transport_bytes(frame)?;
+        let step = mtu.checked_sub(payload - layers.l3).filter(|step| *step > 0)?;
+        let is_cuttable = frame[layers.l4 + 13] & (SYN | RST | URG) == 0 && payload < end;
+        is_cuttable.then_some(Self { frame, layers, payload, end, step })
+    }
+
+    /// Segments it is cut into.
+    pub fn segments(&self) -> u64 {
+        (self.end - self.payload).div_ceil(self.step) as u64
+    }
+
+    /// Calls `each` with every segment in a frame of its own, in order, in `scratch`.
+    pub fn cut(&self, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
+        for (index, chunk) in self.frame[self.payload..self.end].chunks(self.step).enumerate() {
+            scratch.clear();
+            scratch.extend_from_slice(&self.frame[..self.payload]);
+            scratch.extend_from_slice(chunk);
+            self.write_ip(scratch, index);
+            self.write_tcp(scratch, index);
+            self.layers.write_checksum(scratch, self.payload + chunk.len());
+            each(scratch);
+        }
+    }
+
+    fn write_ip(&self, segment: &mut [u8], index: usize) {
+        let Layers { l3, l4, version, .. } = self.layers;
+        let packet_bytes = segment.len() - l3;
+        if version == 6 {
+            return put16(segment, l3 + 4, (packet_bytes - 40) as u16);
+        }
+        let identification = u16::from_be_bytes([segment[l3 + 4], segment[l3 + 5]]);
+        put16(segment, l3 + 2, packet_bytes as u16);
+        put16(segment, l3 + 4, identification.wrapping_add(index as u16));
+        put16(segment, l3 + 10, 0);
+        let sum = checksum::header(&segment[l3..l4], Sum::ZERO).finish();
+        put16(segment, l3 + 10, sum);
+    }
+
+    /// Sequence number and flags: PSH and FIN belong to the last segment, CWR to the first
+    /// (RFC 3168, 6.1.2).
+    fn write_tcp(&self, segment: &mut [u8], index: usize) {
+        let (l4, before) = (self.layers.l4, index * self.step);
+        let number = segment[l4 + 4..l4 + 8].try_into().expect("4 bytes");
+        let number = u32::from_be_bytes(number).wrapping_add(before as u32);
+        segment[l4 + 4..l4 + 8].copy_from_slice(&number.to_be_bytes());
+        if self.payload + before + self.step < self.end {
+            segment[l4 + 13] &= !(PSH | FIN);
+        }
+        if index > 0 {
+            segment[l4 + 13] &= !CWR;
+        }
+    }
+}
+
+/// A frame of `original_bytes` on the wire of which the capture kept only `captured`: zeros in
+/// place of the rest, the transport checksum made right. `None` where the capture cut a header, or
+/// the length is that of no frame.
+pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
+    if original_bytes > PADDED_BYTES_MAX {
+        return None;
+    }
+    let layers = match Layers::of(captured) {
+        Ok(layers) => {
+            layers.transport_bytes(captured)?;
+            Some(layers)
+        }
+        Err(Headerless::NotIp) => None,
+        Err(Headerless::Cut) => return None,
+    };
+    let mut frame = captured.to_vec();
+    frame.resize(original_bytes, 0);
+    if let Some(layers) = layers {
+        layers.write_checksum(&mut frame, layers.end.unwrap_or(original_bytes));
+    }
+    Some(frame)
+}
+
+#[cfg(test)]
+mod tests;
