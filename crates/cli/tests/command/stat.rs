@@ -29,7 +29,7 @@ fn stat(arguments: &[&str]) -> Done {
     linerate(&[&["stat"], arguments].concat())
 }
 
-/// Runs `linerate stat -o -`, which must end with `status` and say nothing on stderr; what it printed.
+/// Runs `linerate stat -o -`, which must end with `status` and a silent stderr; what it printed.
 #[track_caller]
 fn answered(status: i32, arguments: &[&str]) -> String {
     let done = stat(&[&["-q", "-o", "-"], arguments].concat());

@@ -212,7 +212,7 @@ fn placement_of_run(asked: &Asked<'_>) -> Reply {
             .because(on_core.iter().filter_map(|worker| service_time(worker)))
             .advise(&[
                 "workers that compute: on different cores",
-                "workers that use the same lines: on one; that conflict over them: on different ones",
+                "workers that use the same lines: on one core; that conflict over them: on two",
             ])
             .then("linerate run PATH.toml --cpus LIST   # one CPU per core");
     }
