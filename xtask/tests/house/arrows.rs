@@ -79,7 +79,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab/vector-models", &[]),
     ("xtask", &["record", "lab/vector-models"]),
     ("probe", &["record", "linux", "machine", "counters", "doctor", "stat", "memory"]),
-    ("lab/known", &["linux", "counters", "regions"]),
+    ("lab/known", &["record", "linux", "counters", "regions"]),
 ];
 
 /// The package in a folder.
