@@ -79,7 +79,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab/vector-models", &[]),
     ("xtask", &["record", "lab/vector-models"]),
     ("probe", &["record", "linux", "machine", "counters", "doctor", "stat", "memory"]),
-    ("lab/known", &["linux", "counters", "regions"]),
+    ("lab/known", &["record", "linux", "counters", "regions"]),
 ];
 
 /// The package in a folder.
@@ -199,6 +199,14 @@ fn code_of(folder: &str, files: &[File]) -> Vec<(bool, String)> {
         .collect()
 }
 
+/// Programs that a manifest builds from files outside its folder.
+fn programs_elsewhere(folder: &str, manifest: &Table) -> Vec<(bool, String)> {
+    let programs = manifest.get("bin").and_then(Value::as_array).into_iter().flatten();
+    let paths = programs.filter_map(|program| program.get("path")?.as_str());
+    let read = |path: &str| fs::read_to_string(root().join(folder).join(path)).ok();
+    paths.filter(|path| path.starts_with("..")).filter_map(read).map(|text| (false, text)).collect()
+}
+
 fn read(file: &str) -> Table {
     let text = fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
     text.parse().unwrap_or_else(|e| panic!("{file}: {e}"))
@@ -237,7 +245,11 @@ fn every_arrow_is_followed() {
     let (shared, files) = (shared_dependencies(), files());
     let faults: Vec<String> = manifests()
         .iter()
-        .flat_map(|(folder, manifest)| unused(folder, manifest, &shared, &code_of(folder, &files)))
+        .flat_map(|(folder, manifest)| {
+            let mut code = code_of(folder, &files);
+            code.extend(programs_elsewhere(folder, manifest));
+            unused(folder, manifest, &shared, &code)
+        })
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
