@@ -45,10 +45,11 @@ tier, with an interval (--repeat 6 or more) or simulated with the same caches; t
 each whether it was. A program finds its environment on its stack, and its size moves some counts:
 make both records under env -i. Both sizes are in the record, and the report says if they differ.
 
-The command keeps its standard input, output and error. When it has ended, the result goes to stderr,
-so that stdout is the command's alone; -o FILE writes it to a file, -o - to stdout. With --pid, --cpu
-and --list no command is run, and the result goes to stdout. All of this holds for --json, too: since
-the command may write to stderr, scripts take the JSON by -o FILE, or by -o - from a silent command.
+The command keeps its standard input, output and error. When it has ended, the result goes to
+stderr, so that stdout is the command's alone; -o FILE writes it to a file, -o - to stdout. With
+--pid, --cpu and --list no command is run, and the result goes to stdout. All of this holds for
+--json, too: since the command may write to stderr, scripts take the JSON by -o FILE, or by -o -
+from a silent command.
 
   linerate stat --json -o counts.json -- ./router --packets 1000000
 
@@ -57,7 +58,8 @@ until it has ended is not counted, but with --tier sim.
 
 Exit status: the command's own (with --repeat the first that is not 0), or 128 + n when signal n
 killed it; 127 not found, 126 not executable, 125 stat itself failed, no event of a process or CPU
-could be counted, or no figure could be judged against --baseline; 1 the command ended well and there is a regression.";
+could be counted, or no figure could be judged against --baseline; 1 the command ended well and
+there is a regression.";
 
 #[derive(Debug, Args)]
 #[command(
