@@ -67,16 +67,16 @@ fn idle_warnings(replicas: [(u64, Option<&str>); 2]) -> Vec<Warning> {
 
 #[test]
 fn warns_of_a_stage_that_found_nothing_to_do_on_any_worker() {
-    let expected = Warning::IdleStage {
+    let expected = [Warning::IdleStage {
         stage: "verify".to_owned(),
         packets: 1200,
         reason: "`l4` = false".to_owned(),
-    };
-    assert_eq!(idle_warnings([(900, Some("`l4` = false")), (300, Some("x"))]), [expected.clone()]);
-    assert_eq!(idle_warnings([(1200, Some("`l4` = false")), (0, None)]), [expected.clone()]);
+    }];
+    assert_eq!(idle_warnings([(900, Some("`l4` = false")), (300, Some("x"))]), expected);
+    assert_eq!(idle_warnings([(1200, Some("`l4` = false")), (0, None)]), expected);
     assert_eq!(idle_warnings([(900, Some("`l4` = false")), (300, None)]), []);
     assert_eq!(
-        expected.to_string(),
+        expected[0].to_string(),
         "`verify` found nothing to do in 1200 packets (`l4` = false): its cost is not that of the \
          work it is for; fit its parameters to the packets, or replay packets it is meant for"
     );
