@@ -92,7 +92,8 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
 ///                           at least    the same, overlapping
 /// ```
 ///
-/// *At most* is from the upper end of the farther latency to the lower end of the nearer one.
+/// *At most* is from the upper end of the farther latency to the lower end of the nearer one; not
+/// known where one of these ends is not.
 pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let ghz = memory.timer.core_ghz.as_number();
     let level = |at: usize| {
@@ -102,10 +103,10 @@ pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let count = memory.levels.len();
     let behind = |from_end: usize| level(count.checked_sub(from_end)?);
     let (first, second, last, beyond) = (level(0), level(1), behind(2), behind(1));
-    let high = |cost: &Cost| Some(cost.cycles.high.unwrap_or(cost.cycles.as_number()?));
-    let low = |cost: &Cost| Some(cost.cycles.low.unwrap_or(cost.cycles.as_number()?));
     let overlapped = |cost: &Cost| Some(cost.overlapped_ns.as_number()? * ghz?);
-    let most = |near: Option<&Cost>, far: Option<&Cost>| Some((high(far?)? - low(near?)?).max(0.0));
+    let most = |near: Option<&Cost>, far: Option<&Cost>| {
+        Some((far?.cycles.high? - near?.cycles.low?).max(0.0))
+    };
     let least = |near: Option<&Cost>, far: Option<&Cost>| {
         Some((overlapped(far?)? - overlapped(near?)?).max(0.0))
     };
@@ -364,7 +365,7 @@ mod tests {
                 level: (*level).to_owned(),
                 tlb: TlbState::Hit,
                 ns: figure(ns),
-                cycles: figure(4.0 * ns),
+                cycles: Figure { low: Some(4.0 * ns), high: Some(4.0 * ns), ..figure(4.0 * ns) },
                 overlapped_ns: figure(ns / 10.0),
             })
             .collect();
@@ -380,6 +381,10 @@ mod tests {
         memory.costs[3].cycles.high = Some(440.0);
         memory.costs[2].cycles.low = Some(40.0);
         assert_eq!(costs_from(&memory, "").events[1].most, Some(400.0));
+        // Without an upper end there is no *at most*; *at least* rests on other loads.
+        memory.costs[3].cycles.high = None;
+        let open = costs_from(&memory, "").events[1].clone();
+        assert_eq!((open.most, open.least.is_some()), (None, true));
         memory.costs.clear();
         let unknown = costs_from(&memory, "");
         assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));

@@ -22,6 +22,7 @@
 //! the length of a line, which a chase of whole lines does not show.
 
 use linerate_record::memory::{MemoryLevel, OsVerdict, OsView, Unresolved};
+use linerate_record::stats::Estimate;
 use linerate_record::units::memory_size;
 use linerate_record::{Figure, Tier};
 
@@ -187,7 +188,7 @@ fn cause(part: &Unresolved) -> &str {
     }
 }
 
-/// What was found of a level.
+/// What was found of a level; an end that is not known is infinite.
 struct Interval {
     value: f64,
     low: f64,
@@ -195,10 +196,18 @@ struct Interval {
 }
 
 impl Interval {
-    /// Of a figure that is a number.
+    /// Of a figure; of one that is not a number, nothing is known.
     fn of(figure: &Figure) -> Self {
-        let value = figure.as_number().unwrap_or(f64::NAN);
-        Self { value, low: figure.low.unwrap_or(value), high: figure.high.unwrap_or(value) }
+        let unknown = Self { value: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        figure.estimate().map_or(unknown, |Estimate { value, low, high, .. }| Self {
+            value,
+            low,
+            high,
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        self.low.is_infinite() || self.high.is_infinite()
     }
 
     fn holds(&self, bytes: u64, tolerance: f64) -> bool {
@@ -216,7 +225,10 @@ impl Interval {
 /// What to make of a size, by that alone. `below` bytes are stated of the level before.
 fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict, String) {
     let (is, of) = (memory_size(found.value), memory_size(bytes as f64));
-    if found.holds(bytes, 0.0) {
+    if found.is_open() && found.holds(bytes, 0.0) {
+        let sentence = format!("{is} were found, and how far off that may be is not known");
+        (OsVerdict::CannotTell, sentence)
+    } else if found.holds(bytes, 0.0) {
         (OsVerdict::Agrees, format!("{is} were found, and the {of} stated lie in the interval"))
     } else if found.holds(bytes, TOLERANCE) {
         let sentence = format!(

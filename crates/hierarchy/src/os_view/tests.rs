@@ -188,6 +188,18 @@ fn a_system_that_is_silent_gives_its_reason() {
     assert!(views[0].sentence.contains("no size"), "{}", views[0].sentence);
 }
 
+/// A bound is no size: what lies on its open side may or may not be it.
+#[test]
+fn a_size_without_an_interval_neither_agrees_nor_contradicts() {
+    let stated = Ok(vec![level(1, 48 << 10)]);
+    let mut found = found_level("L1", Some(40 << 10));
+    found.size_bytes.high = None;
+    let levels = [found, found_level("memory", None)];
+    let found = Found { levels: &levels, unresolved: &[], max_bytes: 256 * MIB };
+    let views = compare(&stated, &found);
+    assert_eq!(views[0].verdict, OsVerdict::CannotTell, "{}", views[0].sentence);
+}
+
 /// Of all ways, by trying them.
 #[test]
 fn the_cheapest_pairing_is_chosen() {
