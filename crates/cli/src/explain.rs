@@ -37,7 +37,7 @@ pub(crate) struct ExplainArgs {
     /// List the questions, and what it takes to answer them
     #[arg(long)]
     list: bool,
-    /// A record of the same application with fewer ports or strands
+    /// A record of the same application with fewer ports or workers
     #[arg(long, value_name = "RECORD.json")]
     against: Option<PathBuf>,
     /// The line, e.g. 10Gb/s (default: that of the path)

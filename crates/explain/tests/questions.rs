@@ -267,11 +267,11 @@ fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
 
 /// In time rather than instructions: a path of one strand that takes longer than 672 ns.
 #[test]
-fn without_instructions_the_time_of_a_packet_tells_how_many_strands_it_takes() {
+fn without_instructions_the_time_of_a_packet_tells_how_many_workers_it_takes() {
     let record = record(Body::Run(Box::new(simulated(&[4000.0], &[(1, 1)]))));
     let asked = Asked { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "line-rate-64");
-    let strands = (value(&found, "work of a packet") / 672.0).ceil();
-    assert!(strands > 1.0, "{found:?}");
-    assert!(found.sentence.contains(&format!("{strands} strands at least")), "{found:?}");
+    let workers = (value(&found, "work of a packet") / 672.0).ceil();
+    assert!(workers > 1.0, "{found:?}");
+    assert!(found.sentence.contains(&format!("{workers} workers at least")), "{found:?}");
 }

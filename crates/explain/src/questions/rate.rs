@@ -159,12 +159,12 @@ fn path_lengths(asked: &Asked<'_>) -> Vec<(String, f64)> {
     paths
 }
 
-/// Anywhere: what a packet takes on all strands together, against the time there is.
+/// Anywhere: what a packet takes on all workers together, against the time there is.
 fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
     let Some(run) = run_of(&asked.record.body) else { return by_ticks_of_nodes(asked, bits) };
     let entered = run.workers.iter().filter(|strand| strand.segment == 0);
     let entered: f64 = entered.map(given).sum();
-    // Ticks of work over all strands, per packet that entered the path.
+    // Ticks of work over all workers, per packet that entered the path.
     let work: f64 =
         run.workers.iter().filter_map(|s| Some(s.ticks_per_packet.as_number()? * given(s))).sum();
     if entered <= 0.0 || work <= 0.0 {
@@ -173,7 +173,7 @@ fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
     }
     let work_ns = work / entered / run.ticks_per_s * 1e9;
     let evidence = quote("processed", &run.processed_kpps).into_iter().chain([plain(
-        "work of a packet, all strands",
+        "work of a packet, all workers",
         work_ns,
         "ns",
         "tier sw",
@@ -214,18 +214,18 @@ fn by_ticks_of_nodes(asked: &Asked<'_>, bits: f64) -> Reply {
     against_the_line(ticks / machine.clock_ghz, bits, evidence.collect())
 }
 
-/// How many strands it takes to spend so many ns on each of the shortest packets.
+/// How many workers it takes to spend so many ns on each of the shortest packets.
 fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Reply {
     let there_is = ns_between(SHORTEST, bits);
     evidence.push(plain("time between packets", there_is, "ns", "tier model"));
-    let strands = (work_ns / there_is).ceil();
+    let workers = (work_ns / there_is).ceil();
     let [work, there] = [work_ns, there_is].map(three_digits);
-    if strands <= 1.0 {
-        let sentence = format!("a packet takes {work} ns of {there} ns: one strand is enough");
+    if workers <= 1.0 {
+        let sentence = format!("a packet takes {work} ns of {there} ns: one worker is enough");
         return Reply::does_not_arise(sentence).because(evidence);
     }
     let sentence = format!(
-        "a packet takes {work} ns of work, and the next comes after {there} ns: {strands} strands \
+        "a packet takes {work} ns of work, and the next comes after {there} ns: {workers} workers \
          at least, if spreading it adds nothing"
     );
     let advice = &["replicas first, stages in a row where state or order forbids replicas"];

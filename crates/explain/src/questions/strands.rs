@@ -16,9 +16,9 @@ const RUN: &str = "linerate run PATH.toml --record run.json";
 pub(super) fn bottleneck(asked: &Asked<'_>) -> Reply {
     if let Some(run) = run_of(&asked.record.body) {
         let finding = diagnose(run);
-        let strand = run.workers.iter().find(|s| Some(&s.name) == finding.worker.as_ref());
+        let worker = run.workers.iter().find(|s| Some(&s.name) == finding.worker.as_ref());
         let evidence =
-            strand.into_iter().flat_map(of_strand).chain(quote("processed", &run.processed_kpps));
+            worker.into_iter().flat_map(of_worker).chain(quote("processed", &run.processed_kpps));
         return match finding.limit {
             Limit::Processing => {
                 Reply::answered(finding.sentence).because(evidence).then("linerate tune PATH.toml")
@@ -48,10 +48,10 @@ pub(super) fn bottleneck(asked: &Asked<'_>) -> Reply {
     .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
 }
 
-fn of_strand(strand: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
-    let time = strand.time_or_zero();
+fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
+    let time = worker.time_or_zero();
     let share = |name: &str, value: f64| {
-        plain(format!("strand {} {name}", strand.name), value, "ratio", "tier sw")
+        plain(format!("worker {} {name}", worker.name), value, "ratio", "tier sw")
     };
     let mut evidence = vec![
         share("busy, of all time", time.busy),
@@ -59,7 +59,7 @@ fn of_strand(strand: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
         share("lost to others, of all time", time.lost),
     ];
     evidence
-        .extend(quote(format!("strand {} service time", strand.name), &strand.ticks_per_packet));
+        .extend(quote(format!("worker {} service time", worker.name), &worker.ticks_per_packet));
     evidence
 }
 
@@ -150,8 +150,8 @@ pub(super) fn bound(asked: &Asked<'_>) -> Reply {
 }
 
 fn of_stages(run: &RunReport, costs: &EventCosts) -> Vec<(String, CpiByCause, f64)> {
-    let stages = run.workers.iter().flat_map(|strand| {
-        strand.stages.iter().map(move |stage| (format!("{}/{}", strand.name, stage.name), stage))
+    let stages = run.workers.iter().flat_map(|worker| {
+        worker.stages.iter().map(move |stage| (format!("{}/{}", worker.name, stage.name), stage))
     });
     stages
         .filter_map(|(name, stage)| {
@@ -192,35 +192,35 @@ pub(super) fn split(asked: &Asked<'_>) -> Reply {
 
 fn split_of_run(run: &RunReport) -> Reply {
     let finding = diagnose(run);
-    let strand = run.workers.iter().find(|s| Some(&s.name) == finding.worker.as_ref());
-    let (Some(strand), Some(stage)) = (strand, &finding.bottleneck) else {
+    let worker = run.workers.iter().find(|w| Some(&w.name) == finding.worker.as_ref());
+    let (Some(worker), Some(stage)) = (worker, &finding.bottleneck) else {
         return match finding.limit {
             Limit::Offered => Reply::does_not_arise("nothing: the source sets the rate"),
             _ => Reply::cannot_tell(
-                "no strand limits for certain",
+                "no worker limits for certain",
                 "linerate run PATH.toml --time 10s --record run.json",
             ),
         };
     };
-    let work = strand.stages.iter().filter(|stage| stage.ticks_per_packet.as_number().is_some());
+    let work = worker.stages.iter().filter(|stage| stage.ticks_per_packet.as_number().is_some());
     let evidence: Vec<_> = work
         .filter_map(|stage| {
-            quote(format!("{}/{}", strand.name, stage.name), &stage.ticks_per_packet)
+            quote(format!("{}/{}", worker.name, stage.name), &stage.ticks_per_packet)
         })
         .collect();
-    let whole = service_time(strand).map_or(0.0, |time| time.value);
-    let of = strand.stages.iter().find(|s| s.name == *stage);
+    let whole = service_time(worker).map_or(0.0, |time| time.value);
+    let of = worker.stages.iter().find(|s| s.name == *stage);
     let share = of.and_then(|of| of.ticks_per_packet.as_number()).map(|part| part / whole);
     match share {
         Some(share) if share.is_finite() => Reply::answered(format!(
-            "strand {}, at `{stage}`, which takes {:.0} % of its time; whether splitting or \
+            "worker {}, at `{stage}`, which takes {:.0} % of its time; whether splitting or \
              replicas gain more, `tune` predicts and measures",
-            strand.name,
+            worker.name,
             100.0 * share
         ))
         .because(evidence)
         .then("linerate tune PATH.toml"),
-        _ => Reply::cannot_tell("the stages of the limiting strand were not timed", RUN),
+        _ => Reply::cannot_tell("the stages of the limiting worker were not timed", RUN),
     }
 }
 
