@@ -48,7 +48,7 @@ pub(crate) fn told(printed: io::Result<()>) -> Result<Answer, Failure> {
     }
 }
 
-/// Prints a result to stderr, because stdout is somebody else's.
+/// Prints a result to stderr, because stdout belongs to the command that ran.
 pub(crate) fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
     told(io::stderr().write_all(text.as_bytes()))
 }
@@ -73,7 +73,7 @@ pub(crate) fn style() -> Style {
     style_on(&io::stdout())
 }
 
-/// How to print for whoever reads this stream.
+/// How to print on this stream.
 pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
     let terminal = stream.is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

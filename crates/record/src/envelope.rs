@@ -181,7 +181,7 @@ impl Record {
         match upgrade::to_current(json, MAJOR) {
             (json, None) => Self::from_current(&json, false),
             (json, Some(version)) => Self::from_current(&json, true).map_err(|error| match error {
-                // Positions are those of the upgraded text, which nobody has.
+                // Positions are those of the upgraded text, which the user does not have.
                 ReadError::Field { field, message, .. } => {
                     ReadError::NotUpgraded { version, field, message }
                 }

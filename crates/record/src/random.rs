@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random numbers that are the same in every run, on every machine and in every version: seeds are
-//! keys of path files, and published predictions and tables rest on them. Where nobody was promised
-//! a sequence, `fastrand` draws.
+//! keys of path files, and published predictions and tables rest on them. Where no sequence was
+//! promised, `fastrand` draws.
 
 /// 2^64 divided by the golden ratio, odd: successive multiples fill 64 bits evenly.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -85,7 +85,7 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
             fs::write(&target, contents)
         }
         Err(error) => {
-            // What is half written helps nobody.
+            // A file that is half written is no record.
             let _ = fs::remove_file(&new);
             Err(error)
         }

@@ -11,7 +11,7 @@ use linerate_hierarchy::os_view::Level;
 use linerate_linux::{memory_limits, page_bytes};
 use linerate_machine::Root;
 use linerate_machine::core_clock::core_cycles_per_tick;
-use linerate_machine::free_memory::Limit;
+use linerate_machine::free_memory::{Limit, available};
 use linerate_machine::topology::{CacheKind, Topology};
 use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::memory_size;
@@ -46,7 +46,7 @@ impl Surroundings {
         let root = Root::new(Path::new("/"));
         let stated = stated(cpu);
         let wanted = Wanted::of(request.effort, last_level(&stated));
-        let limit = limit(&root, memory_limits(), wanted.most, request.max_bytes)?;
+        let limit = limit(wanted.most, request.max_bytes, available(&root, memory_limits()))?;
         let is_enough = wanted.arena <= limit.bytes;
         let arena_reason = match is_enough {
             true => wanted.reason(largest(&stated).is_some()),

@@ -110,7 +110,7 @@ fn renames_fields_where_they_stood() {
     assert_eq!(memory.costs[0].level, before["costs"][0]["tier"]);
 }
 
-/// What 1.x stated beside the body is in the body now, so that it is derived as it was stated.
+/// What 1.x stated outside the body is in the body now, so that it is derived as it was stated.
 #[test]
 fn takes_what_only_figures_and_warnings_stated() {
     for (kind, names) in [
