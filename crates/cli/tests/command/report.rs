@@ -81,7 +81,11 @@ const TCP: &[Walk] = &[
 
 const COUNTS: &[Walk] = &[
     walk("stat", &["stat", "-o", "-", "--", "true"]),
-    walk("stat-baseline", &["stat", "-o", "-", "--baseline", "{stat}", "--", "true"]),
+    walk("repeated", &["stat", "-o", "-", "--repeat", "6", "--", "true"]),
+    walk(
+        "stat-baseline",
+        &["stat", "-o", "-", "--repeat", "6", "--baseline", "{repeated}", "--", "true"],
+    ),
     Walk {
         name: "explained",
         words: &["stat", "-o", "-", "--explain", "--", "true"],
@@ -104,7 +108,7 @@ const SIMULATED: &[Walk] = &[
 
 const OTHERS: &[Walk] = &[
     walk("import", &["import", "{dump}", "--machine", "t1"]),
-    walk("regions", &["regions", "{recorded}"]),
+    walk("regions-again", &["regions", "{recorded}"]),
 ];
 
 const ALL: [&[Walk]; 7] = [PACKETS, TUNINGS, MACHINES, TCP, COUNTS, SIMULATED, OTHERS];
