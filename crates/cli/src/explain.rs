@@ -95,8 +95,10 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
 
 fn list(is_json: bool) -> String {
     if is_json {
-        let one = |question: &Question| json!({ "id": question.id, "text": question.text, "needs": question.needs });
-        return format!("{:#}\n", Value::Array(QUESTIONS.iter().map(one).collect()));
+        let all = QUESTIONS.iter().map(
+            |Question { id, text, needs, .. }| json!({ "id": id, "text": text, "needs": needs }),
+        );
+        return format!("{:#}\n", Value::Array(all.collect()));
     }
     let lines = QUESTIONS.map(|question| {
         format!("{:<14}{}\n{:14}takes {}\n", question.id, question.text, "", question.needs)

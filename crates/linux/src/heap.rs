@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A heap that ends the program with a sentence where memory is refused.
 //!
-//! Rust aborts a program whose memory is refused, and Linux refuses little: it kills whoever touches
-//! more than there is. So a program may ask, before each large allocation, whether there is room.
-//! Where there is none, or the kernel refuses, the sentence goes to stderr and the program ends at
-//! once: nothing that needs memory could run any more.
+//! Rust aborts a program whose memory is refused, and Linux refuses little: it kills the process
+//! that touches more than there is. So a program may ask, before each large allocation, whether
+//! there is room. Where there is none, or the kernel refuses, the sentence goes to stderr and the
+//! program ends at once: nothing that needs memory could run any more.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write};
