@@ -17,6 +17,7 @@ use crate::keys::MAX_WORKERS;
 use crate::problem::{Mistake, shown};
 use crate::spec::{StageSpec, State};
 use crate::suggest;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What stands for the specification of a stage that this build does not have.
@@ -312,7 +313,7 @@ fn check_stages(
 
 fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neighbour>> {
     let entries = section.sections("neighbours").unwrap_or_default();
-    let mut taken: Vec<u32> = Vec::new();
+    let mut taken = BTreeSet::new();
     let mut all = Vec::new();
     for entry in entries {
         let cpus: Vec<u32> = entry.integers("cpus")?;
@@ -320,12 +321,11 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
             mistakes.push(Mistake::new(&entry.place("cpus"), "'cpus' must not be empty"));
         }
         for (index, cpu) in cpus.iter().enumerate() {
-            if taken.contains(cpu) {
+            if !taken.insert(*cpu) {
                 let message = format!("processor {cpu} is named twice");
                 let at = entry.item_place("cpus", index);
                 mistakes.push(Mistake::new(&at, message).help("a neighbour needs one of its own"));
             }
-            taken.push(*cpu);
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
         let of = |key: &str| entry.number(key).unwrap_or(0.0);

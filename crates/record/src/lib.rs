@@ -36,6 +36,7 @@ pub mod tune;
 pub mod units;
 mod upgrade;
 pub mod warning;
+pub mod why;
 
 pub use derive::Derive;
 #[cfg(feature = "schema")]

@@ -35,7 +35,7 @@ pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
     let cpus = linerate_linux::allowed_cpus().unwrap_or_default();
     let sampler = match cpus[..] {
         [own, other, ..] if linerate_linux::pin_current_thread(own).is_ok() => {
-            Some(Sampler::new(other, 1))
+            Sampler::new(other, 1)
         }
         _ => None,
     };

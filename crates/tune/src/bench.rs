@@ -157,8 +157,9 @@ impl Bench<'_> {
         let job = self.job(load_path, &load, &free, options);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let load =
-                scope.spawn(|| linerate_dataplane::run(&job, &Watch::new(&stop, &|_, _| {})));
+            let load = || linerate_dataplane::run(&job, &Watch::new(&stop, &|_, _| {}));
+            let load = std::thread::Builder::new().spawn_scoped(scope, load);
+            let load = load.map_err(TuneError::NoThread)?;
             let measured = self.run(path, mapping, burst, seconds, confine);
             stop.store(true, Ordering::Relaxed);
             match load.join() {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The body of a `why` record: what the threads of a running program did with their time, where its
+//! packets went, and what limits it.
+//!
+//! [`Observation`] is what was read, as differences over one window of wall time; the findings are
+//! what `explain` makes of it. A value that could not be read is `null`, never 0, and what it was
+//! and why it could not be read is an entry of [`Observation::unread`].
+
+mod findings;
+mod packets;
+mod threads;
+
+pub use findings::{Cause, Gain, WhyFinding};
+pub use packets::{
+    CpuCounts, InterfaceCounts, KernelEvent, ProgramCounts, QdiscCounts, SocketCounts, SocketKind,
+    TcpCounts,
+};
+pub use threads::{
+    FunctionTime, Quota, RanInstead, SleepTime, ThreadActivity, ThreadState, ThreadTime,
+};
+
+use crate::figure::Figure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Why a program is, or is not, at line rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhyReport {
+    /// What was read.
+    pub observation: Observation,
+    /// What follows, the largest gain first; never empty. The first is the answer.
+    pub findings: Vec<WhyFinding>,
+}
+
+/// What was read of a program and of the system around it, over one window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Observation {
+    /// What was watched.
+    pub watched: Watched,
+    /// Length of the window, seconds of wall time.
+    #[serde(serialize_with = "crate::finite")]
+    pub elapsed_s: f64,
+    /// Parts of the window at whose ends everything was read: the samples of each interval.
+    pub slices: u32,
+    /// Its threads, the one with the most time on a CPU first. Of more than 256, those with the
+    /// most time on a CPU or waiting for one.
+    pub threads: Vec<ThreadActivity>,
+    /// Threads that are not in `threads`, because there were too many of them.
+    pub threads_left_out: u32,
+    /// The CPU quotas that hold for its processes; empty where there is none.
+    pub quotas: Vec<Quota>,
+    /// Every CPU that is online.
+    pub cpus: Vec<CpuCounts>,
+    /// Interfaces of its network namespace that carried packets or lost some, and those asked for.
+    pub interfaces: Vec<InterfaceCounts>,
+    /// Counters of the protocols of its network namespace that changed, by their name in
+    /// /proc/net/snmp and /proc/net/netstat: `Udp.RcvbufErrors`.
+    pub protocols: BTreeMap<String, u64>,
+    /// Its sockets that carried or lost something, and its listening sockets.
+    pub sockets: Vec<SocketCounts>,
+    /// What the program itself counts, where it says so on a socket of its own.
+    pub program: Option<ProgramCounts>,
+    /// Events in the kernel that were counted, where that is permitted: drops by reason, system
+    /// calls, lock contention.
+    pub events: Vec<KernelEvent>,
+    /// Packets that the program received or sent in the window, by the best counter there is.
+    pub packets: Option<PacketCount>,
+    /// Packets that the watched threads handled per second, slice by slice; empty where no counter
+    /// says.
+    pub packets_per_s: Vec<f64>,
+    /// CPU time of the observer itself over `elapsed_s`: a share of one CPU.
+    pub observer: Figure,
+    /// What could not be read, each with its reason.
+    pub unread: Vec<Unread>,
+}
+
+/// What was watched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Watched {
+    /// Name of the program, as the kernel has it (at most 15 bytes), or of the interface.
+    pub name: String,
+    /// The processes, those that were started while it was watched included.
+    pub pids: Vec<u32>,
+    /// The interface that was asked for; `null` otherwise.
+    pub interface: Option<String>,
+    /// Rate of the line that was asked for, bits per second; `null` where it was not.
+    pub line_bits_per_s: Option<f64>,
+    /// Whether it was a command that `why` started.
+    pub is_command: bool,
+    /// How it ended within the window: `exit status 1`, `SIGKILL`; `null` if it did not.
+    pub ended: Option<String>,
+    /// Whether the user ended the window before its time.
+    pub interrupted: bool,
+}
+
+/// A number of packets, and which counter says so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PacketCount {
+    /// Packets in the window.
+    pub packets: u64,
+    /// Bytes of them; `null` where they are not counted.
+    pub bytes: Option<u64>,
+    /// The counter: `DPDK telemetry /ethdev/stats`, `segments of its TCP connections`,
+    /// `eth0 rx_packets`.
+    pub counter: String,
+}
+
+/// Something that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unread {
+    /// What, as a word for scripts: `drop_reasons`, `kernel_samples`, `tcp_info`, ...
+    pub what: String,
+    /// Why not, in a sentence.
+    pub reason: String,
+    /// The command that would change it; `null` where nothing would.
+    pub fix: Option<String>,
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What limits the program.
+
+use crate::answers::Evidence;
+use crate::figure::Figure;
+use serde::{Deserialize, Serialize};
+
+/// A cause, with what speaks for it, what removes it, and what would disprove it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WhyFinding {
+    /// Which, as a word for scripts.
+    pub cause: Cause,
+    /// The claim, with its figures, in a sentence.
+    pub sentence: String,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+    /// What removing it is predicted to bring.
+    pub gain: Gain,
+    /// The command or setting that removes the cause; `null` where there is nothing to remove.
+    pub fix: Option<String>,
+    /// What only hides it, and at which price; `null` where there is no such thing.
+    pub workaround: Option<String>,
+    /// What would disprove it: a measurement and its outcome.
+    pub wrong_if: String,
+}
+
+/// What removing a cause is predicted to bring.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Gain {
+    /// More packets, or other units of work, per second: percent of the present rate. A figure
+    /// without a value where it cannot be predicted.
+    pub percent: Figure,
+    /// What the rate would be limited by then, in a few words; `null` where that is not known.
+    pub then_limited_by: Option<String>,
+}
+
+/// What limits a program: the published list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Other threads run on the CPU that it polls or works on.
+    CpuContention,
+    /// Short interruptions, thousands per second: timers, real-time threads.
+    ShortInterruptions,
+    /// A CPU quota of its control group stops it.
+    CpuQuota,
+    /// The hypervisor does not run its CPU.
+    StolenCpu,
+    /// Interrupts and softirqs, for packets of others, run in its time.
+    InterruptLoad,
+    /// All packets are received by one CPU while others idle.
+    OneReceiveCpu,
+    /// The backlog of a CPU overflows.
+    BacklogOverflow,
+    /// NAPI stops polling with work left.
+    NapiBudget,
+    /// A receive ring overflows in bursts although the program has time.
+    RingOverflow,
+    /// A socket's receive buffer overflows.
+    SocketBuffer,
+    /// The receiver's window stops the sender.
+    ReceiveWindow,
+    /// The sender's own buffer stops it.
+    SendBuffer,
+    /// A queueing discipline limits the rate.
+    RateLimiter,
+    /// It waits for a peer with a fixed number of requests on the way.
+    WaitingForPeer,
+    /// System calls per packet.
+    SystemCalls,
+    /// Checksums are computed in software.
+    SoftwareChecksum,
+    /// Segments are cut one by one: segmentation offload is off.
+    NoSegmentation,
+    /// Copying takes the time.
+    Copying,
+    /// Page faults take the time.
+    PageFaults,
+    /// The working set is beyond the cache.
+    CacheMisses,
+    /// Threads contend for a lock of the kernel.
+    KernelLock,
+    /// Threads contend for a lock of the program.
+    UserLock,
+    /// Threads write to the same cache line.
+    FalseSharing,
+    /// One thread does all the work while CPUs idle.
+    SingleThread,
+    /// Cryptography without the processor's instructions.
+    SoftwareCrypto,
+    /// A long list of firewall rules.
+    FirewallRules,
+    /// Setting up connections.
+    ConnectionSetup,
+    /// The program's own work on packets takes all the time there is.
+    ProcessingCost,
+    /// The sender of the traffic is at its limit.
+    GeneratorLimit,
+    /// Watching takes too much.
+    ObserverLimit,
+    /// Nothing is wrong: the offered load, the peer or an intended limit sets the rate.
+    NothingWrong,
+    /// The observation does not single out a cause.
+    CannotTell,
+}

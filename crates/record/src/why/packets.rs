@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was counted of packets, from the interface to the program and back. All counts are
+//! differences over the window.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a CPU did, and what its receive path counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CpuCounts {
+    /// Its number.
+    pub cpu: u32,
+    /// Share of the window in user mode, 0 to 1. These five are sampled by the kernel at its timer
+    /// interrupt unless it accounts exactly, so short work is missed.
+    #[serde(serialize_with = "crate::finite")]
+    pub user: f64,
+    /// Share in the kernel on behalf of a thread.
+    #[serde(serialize_with = "crate::finite")]
+    pub system: f64,
+    /// Share in interrupts and softirqs.
+    #[serde(serialize_with = "crate::finite")]
+    pub interrupts: f64,
+    /// Share not run by the hypervisor.
+    #[serde(serialize_with = "crate::finite")]
+    pub stolen: f64,
+    /// Share idle.
+    #[serde(serialize_with = "crate::finite")]
+    pub idle: f64,
+    /// Packets that its backlog processed (softnet_stat).
+    pub backlog_processed: u64,
+    /// Packets that its backlog had no room for.
+    pub backlog_dropped: u64,
+    /// Times that NAPI stopped polling because its budget or time was used up with work left.
+    pub time_squeezed: u64,
+    /// Softirqs NET_RX.
+    pub net_rx: u64,
+    /// Softirqs NET_TX.
+    pub net_tx: u64,
+    /// Hardware interrupts by source: `virtio0-input.0`; those that occurred.
+    pub hardware_interrupts: BTreeMap<String, u64>,
+}
+
+/// What an interface counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InterfaceCounts {
+    /// Its name.
+    pub name: String,
+    /// Its driver: `virtio_net`, `veth`; `null` where it says none.
+    pub driver: Option<String>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Speed of the link, bits per second; `null` where the driver says none.
+    pub link_bits_per_s: Option<f64>,
+    /// Receive queues.
+    pub rx_queues: Option<u32>,
+    /// Transmit queues.
+    pub tx_queues: Option<u32>,
+    /// CPUs that receive queues are spread to by RPS: mask by queue, those that are not 0.
+    pub rps_masks: Vec<String>,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Dropped on receipt, as the interface counts it.
+    pub rx_dropped: u64,
+    /// Received with errors: length, checksum, frame, FIFO.
+    pub rx_errors: u64,
+    /// No room in the card (`rx_missed_errors`).
+    pub rx_missed: u64,
+    /// No protocol and no listener took it.
+    pub rx_no_handler: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Dropped when sending.
+    pub tx_dropped: u64,
+    /// Errors when sending.
+    pub tx_errors: u64,
+    /// Offloads by their kernel's name, whether they are on: `tx-checksum-ip-generic`,
+    /// `tx-tcp-segmentation`, `rx-gro`; empty where they could not be read.
+    pub features: BTreeMap<String, bool>,
+    /// The driver's own counters that changed (`ethtool -S`); empty where they could not be read.
+    pub driver_counters: BTreeMap<String, u64>,
+    /// Queueing disciplines at its transmit side, and at its ingress.
+    pub qdiscs: Vec<QdiscCounts>,
+}
+
+/// What a queueing discipline counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QdiscCounts {
+    /// Which: `tbf`, `fq_codel`, `noqueue`.
+    pub kind: String,
+    /// Its handle: `8001:`.
+    pub handle: String,
+    /// Bytes that passed it.
+    pub bytes: u64,
+    /// Packets that passed it: one may stand for several segments (GSO).
+    pub packets: u64,
+    /// Packets it dropped.
+    pub drops: u64,
+    /// Times it had a packet that it might not send yet.
+    pub overlimits: u64,
+    /// Packets put back because the driver would not take them.
+    pub requeues: u64,
+    /// Packets in it at the end of the window.
+    pub queued_packets: u64,
+    /// Bytes in it at the end of the window.
+    pub queued_bytes: u64,
+    /// The rate it is limited to, bits per second; `null` where it has none, or it is not known.
+    pub rate_bits_per_s: Option<f64>,
+}
+
+/// What a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SocketKind {
+    /// A TCP connection.
+    Tcp,
+    /// A listening TCP socket: its queue is of connections.
+    TcpListen,
+    /// UDP.
+    Udp,
+    /// AF_PACKET.
+    Packet,
+    /// AF_XDP.
+    Xdp,
+    /// AF_UNIX.
+    Unix,
+    /// Raw IP.
+    Raw,
+}
+
+/// What a socket of the program counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SocketCounts {
+    /// What it is.
+    pub kind: SocketKind,
+    /// Its inode: its number in /proc/PID/fd.
+    pub inode: u64,
+    /// The process that has it open.
+    pub pid: u32,
+    /// Local address and port, or the interface of a packet socket.
+    pub local: String,
+    /// Remote address and port; `null` where it has none.
+    pub remote: Option<String>,
+    /// Whether the other end is a socket of this machine: `null` where that is not known.
+    pub peer_pid: Option<u32>,
+    /// Bytes in its receive queue, the mean of the slices' ends.
+    #[serde(serialize_with = "crate::finite")]
+    pub receive_queue_mean: f64,
+    /// The same at most.
+    pub receive_queue_max: u64,
+    /// Size of its receive buffer, bytes, as the kernel counts memory; `null` where not readable.
+    pub receive_buffer: Option<u64>,
+    /// Bytes in its send queue, the mean of the slices' ends.
+    #[serde(serialize_with = "crate::finite")]
+    pub send_queue_mean: f64,
+    /// Size of its send buffer, bytes; `null` where not readable.
+    pub send_buffer: Option<u64>,
+    /// Packets it dropped: no room in its receive buffer; `null` where not readable.
+    pub drops: Option<u64>,
+    /// What TCP says of it; `null` for others, and where not readable.
+    pub tcp: Option<TcpCounts>,
+}
+
+/// What TCP says of a connection. Times are seconds of the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpCounts {
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Bytes of its own that were acknowledged.
+    pub bytes_acked: u64,
+    /// Segments received.
+    pub segments_in: u64,
+    /// Segments sent.
+    pub segments_out: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Time in which it had data to send, or data was on the way.
+    #[serde(serialize_with = "crate::finite")]
+    pub busy_s: f64,
+    /// Of that, stopped by the receiver's window.
+    #[serde(serialize_with = "crate::finite")]
+    pub rwnd_limited_s: f64,
+    /// Of that, stopped by its own send buffer.
+    #[serde(serialize_with = "crate::finite")]
+    pub sndbuf_limited_s: f64,
+    /// Share of the reads in which the delivery rate was limited by the application, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub app_limited_share: f64,
+    /// Smoothed round-trip time at the end, seconds.
+    #[serde(serialize_with = "crate::finite")]
+    pub rtt_s: f64,
+    /// Congestion window at the end, segments.
+    pub cwnd: u32,
+    /// Largest segment it sends, bytes.
+    pub mss: u32,
+    /// Delivery rate at the end, bytes per second.
+    #[serde(serialize_with = "crate::finite")]
+    pub delivery_bytes_per_s: f64,
+}
+
+/// What the program counts itself. A counter that this program or its driver does not keep is
+/// `null`, never 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProgramCounts {
+    /// The adapter: `dpdk`, `nginx`, `haproxy`, ...
+    pub adapter: String,
+    /// What it says of itself: name and version.
+    pub program: Option<String>,
+    /// Units that are counted: `packets`, `requests`.
+    pub unit: String,
+    /// Received.
+    pub received: Option<u64>,
+    /// Sent.
+    pub sent: Option<u64>,
+    /// Lost before the program could take them.
+    pub missed: Option<u64>,
+    /// Bytes received.
+    pub bytes: Option<u64>,
+    /// Other counters of it that changed, by name.
+    pub others: BTreeMap<String, u64>,
+}
+
+/// An event in the kernel, counted by a tracepoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelEvent {
+    /// The tracepoint: `skb:kfree_skb`.
+    pub event: String,
+    /// What was counted of it: `reason NO_SOCKET`; `null` for all.
+    pub filter: Option<String>,
+    /// Whether only events of the watched threads were counted.
+    pub is_of_watched: bool,
+    /// How often, in the window.
+    pub count: u64,
+}
