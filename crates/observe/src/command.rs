@@ -28,7 +28,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it. Its standard input is this program's, unless that is a terminal: a process group in
+    /// Starts it. Its standard input is this program's, unless that is a terminal: a group in
     /// the background would be stopped when it reads from one.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a running program, and the system around it, did with time and packets over one window.
 //!
-//! [`observe`] reads counters of the kernel and of the program at both ends of the window and at the
-//! ends of its slices, and returns their differences. It needs no privilege for the user's own
+//! [`observe`] reads counters of the kernel and of the program at both ends of the window and at
+//! the ends of its slices, and returns their differences. It needs no privilege for the user's own
 //! processes, never attaches with ptrace, and changes no setting. What cannot be read becomes an
 //! entry of [`Observation::unread`]; the rest is kept. Left out: any judgement (`explain`).
 
@@ -30,7 +30,7 @@ pub struct Request {
     pub target: Target,
     /// Length of the window.
     pub window: Duration,
-    /// Rate of the line that the program should reach, bits per second; goes to the record as it is.
+    /// Rate of the line that the program should reach, bits per second; the record quotes it.
     pub line_bits_per_s: Option<f64>,
 }
 
