@@ -93,6 +93,17 @@ const THINGS: &[Thing] = &[
     },
     Thing {
         reach: Reach::Production,
+        marks: &["low: f64::NEG_INFINITY", "unwrap_or(f64::NEG_INFINITY)"],
+        homes: &[
+            ("crates/record/src/stats/algebra.rs", "what a missing end of an interval means"),
+            ("crates/hierarchy/src/os_view.rs", "a size of which nothing is known"),
+            ("crates/hierarchy/src/steps/search.rs", "before the first point of a curve"),
+            ("crates/hierarchy/src/tlb.rs", "a quantile of resamplings that found nothing"),
+        ],
+        instead: "linerate_record::stats::Estimate::of_ends",
+    },
+    Thing {
+        reach: Reach::Production,
         marks: &[".split_once('-')"],
         homes: &[
             ("crates/machine/src/files.rs", "lists of CPUs"),
