@@ -93,12 +93,10 @@ const THINGS: &[Thing] = &[
     },
     Thing {
         reach: Reach::Production,
-        marks: &["low: f64::NEG_INFINITY", "unwrap_or(f64::NEG_INFINITY)"],
+        marks: &["low: f64::NEG_INFINITY", "low.unwrap_or(", "high.unwrap_or("],
         homes: &[
             ("crates/record/src/stats/algebra.rs", "what a missing end of an interval means"),
             ("crates/hierarchy/src/os_view.rs", "a size of which nothing is known"),
-            ("crates/hierarchy/src/steps/search.rs", "before the first point of a curve"),
-            ("crates/hierarchy/src/tlb.rs", "a quantile of resamplings that found nothing"),
         ],
         instead: "linerate_record::stats::Estimate::of_ends",
     },

@@ -11,8 +11,8 @@ impl Estimate {
         Self { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
     }
 
-    /// A number of which an end of the interval, or both, may be missing: a missing end is infinite,
-    /// for a value of unknown spread bounds nothing. The one meaning of it, for all of linerate.
+    /// A number of which an end of the interval, or both, may be missing: a missing end is
+    /// infinite, for a value of unknown spread bounds nothing. The one meaning of it everywhere.
     pub fn of_ends(value: f64, low: Option<f64>, high: Option<f64>, n: u64) -> Self {
         Self {
             value,
