@@ -16,6 +16,7 @@ pub mod heap;
 pub mod illegal;
 mod input;
 mod memory;
+pub mod network;
 mod output;
 pub mod perf;
 mod scheduler;
