@@ -9,6 +9,7 @@
 compile_error!("linerate-linux speaks to the Linux kernel; build it for a *-linux-* target");
 
 mod affinity;
+mod calls;
 pub mod child;
 mod clock;
 mod error;
@@ -24,6 +25,7 @@ pub mod signal;
 mod system;
 
 pub use affinity::{allow_current_thread, allowed_cpus, current_cpu, pin_current_thread};
+pub use calls::{FirstArgument, system_call};
 pub use clock::{monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;
 pub use input::{

@@ -8,10 +8,20 @@
 
 #![forbid(unsafe_code)]
 
+mod assemble;
+mod budget;
 mod command;
+mod cpus;
 mod error;
+mod interfaces;
+mod namespace;
+mod packets;
 mod procfs;
+mod quotas;
+mod sleep;
+mod sockets;
 mod target;
+mod threads;
 mod window;
 
 pub use error::ObserveError;
