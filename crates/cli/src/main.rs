@@ -32,6 +32,7 @@ mod stages;
 mod stat;
 mod tcp;
 mod tune;
+mod why;
 
 use crate::args::{Cli, Command};
 use crate::emit::Answer;
@@ -79,6 +80,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         emit::check_stdout()?;
     }
     match &cli.command {
+        Command::Why(args) => why::why(args),
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),
