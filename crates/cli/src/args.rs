@@ -155,8 +155,8 @@ pub(crate) struct RunArgs {
     /// What `tune` and `run` share.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Only check the file and its capture
-    #[arg(long)]
+    /// Only check the file and its capture; what was found as JSON with --json
+    #[arg(long, conflicts_with_all = ["record", "time", "audit"])]
     pub(crate) check: bool,
     /// Allow more workers than processors: they take turns, so times mean little
     #[arg(long)]
@@ -205,7 +205,12 @@ pub(crate) struct KernelsArgs {
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
     /// Only list the variants and the peers, and what is selected, as JSON with --json
-    #[arg(long, conflicts_with_all = ["record", "svg"])]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "record", "svg", "quick", "kernel", "variant", "size", "state", "cpu", "seed",
+        ]
+    )]
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) plots: Plots,

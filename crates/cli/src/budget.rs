@@ -5,7 +5,7 @@ use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
 use crate::files::Files;
 use crate::plots::{Drawn, Plots, replaced};
-use crate::{machine, provenance};
+use crate::{input, machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, FRAME_MAX, FRAME_MIN, Processor};
 use linerate_explain::budget::{
@@ -20,7 +20,6 @@ use linerate_record::{Body, Provenance, Record};
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Sizes of RFC 2544, and that of the Netra document's application.
@@ -253,7 +252,7 @@ struct Run {
 impl Run {
     fn read(file: &Path) -> Result<Self, Failure> {
         let fail = |why: String| Failure::new(format!("--from {}: {why}", file.display()));
-        let text = fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
+        let text = input::text(file, input::RECORD).map_err(&fail)?;
         let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
         let processor = record.provenance.cpu;
         let run = run_of(record.body).ok_or_else(|| {

@@ -9,9 +9,10 @@ use crate::{export, machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::Processor;
 use linerate_explain::cpi::EventCosts;
-use linerate_explain::questions::{Asked, QUESTIONS, ask};
+use linerate_explain::questions::{Inquiry, QUESTIONS, Question, ask};
 use linerate_record::answers::AnswerVerdict;
 use linerate_record::{Body, Provenance, Record};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -34,8 +35,10 @@ pub(crate) struct ExplainArgs {
     /// Only this question; --list has their names
     #[arg(long, value_name = "QUESTION")]
     ask: Option<String>,
-    /// List the questions, and what it takes to answer them
-    #[arg(long)]
+    /// List the questions, and what it takes to answer them, as JSON with --json
+    #[arg(
+        long, conflicts_with_all = ["file", "ask", "against", "line", "machine", "record"]
+    )]
     list: bool,
     /// A record of the same application with fewer ports or workers
     #[arg(long, value_name = "RECORD.json")]
@@ -53,7 +56,7 @@ pub(crate) struct ExplainArgs {
 /// Answers questions about a record.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let Some(file) = args.file.as_ref().filter(|_| !args.list) else {
-        return emit::print(&list());
+        return emit::print(&list(args.output.json));
     };
     Files::default()
         .reads("the record", file)
@@ -74,7 +77,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let provenance = provenance::provenance();
     let costs = costs(args, &record, &provenance);
     let name = file.display().to_string();
-    let asked = Asked {
+    let asked = Inquiry {
         record: &record,
         file: &name,
         against: against.as_ref(),
@@ -90,7 +93,13 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::failure::STATUS_OF_FAILURE)) }
 }
 
-fn list() -> String {
+fn list(is_json: bool) -> String {
+    if is_json {
+        let all = QUESTIONS.iter().map(
+            |Question { id, text, needs, .. }| json!({ "id": id, "text": text, "needs": needs }),
+        );
+        return format!("{:#}\n", Value::Array(all.collect()));
+    }
     let lines = QUESTIONS.map(|question| {
         format!("{:<14}{}\n{:14}takes {}\n", question.id, question.text, "", question.needs)
     });

@@ -3,11 +3,10 @@
 
 use crate::emit::{self, Answer, Notices};
 use crate::failure::Failure;
-use crate::machine;
+use crate::{input, machine};
 use clap::{Args, ValueEnum};
 use linerate_exchange::{folded, profile_dump, table, totals};
 use linerate_record::{Body, Record};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
@@ -28,9 +27,9 @@ pub(crate) struct ExportArgs {
     /// What to write
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Format,
-    /// Whose event codes a dump has: t1, t2, or a TOML file
-    #[arg(long, value_name = "NAME", default_value = "t1")]
-    machine: String,
+    /// Whose event codes a dump has: t1, t2, or a TOML file (default: t1)
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
     #[command(flatten)]
     notices: Notices,
 }
@@ -50,6 +49,9 @@ enum Format {
 
 /// Prints a record in another form.
 pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
+    if args.machine.is_some() && args.format != Format::ProfileDump {
+        return Err(Failure::new("--machine has the codes of --format profile-dump alone"));
+    }
     let record = read(&args.file)?;
     let cannot = |error: linerate_exchange::CannotWrite| {
         Failure::new(format!("{}: {error}", args.file.display()))
@@ -69,17 +71,12 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
 /// Reads a record; `-` is stdin.
 pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
     let fail = |why: String| Failure::new(format!("{}: {why}", file.display()));
-    let json = if file == Path::new("-") {
-        std::io::read_to_string(std::io::stdin().lock())
-    } else {
-        fs::read_to_string(file)
-    };
-    let json = json.map_err(|error| fail(error.to_string()))?;
+    let json = input::text(file, input::RECORD).map_err(&fail)?;
     Record::from_json(&json).map_err(|error| fail(error.to_string()))
 }
 
 fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
-    let processor = machine::named(&args.machine)?;
+    let processor = machine::named(args.machine.as_deref().unwrap_or("t1"))?;
     // An import has the names of its processor, other records have portable ones.
     let is_portable = !matches!(record.body, Body::Strands(_));
     let codes = machine::codes(&processor, is_portable);

@@ -11,11 +11,14 @@
 //! nothing.
 
 use crate::failure::Failure;
+use crate::input::{PATIENCE, STEP};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// Links followed before a chain of them counts as a loop, as in path_resolution(7).
 const LINKS_MAX: usize = 40;
@@ -135,8 +138,12 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// Whether a file can be written, asked before anything is measured for it. Leaves no trace.
+/// Whether a file can be written, asked before anything is measured for it. Leaves no trace, so a
+/// pipe, whose reader would take this for its end, is left alone.
 fn check_writable(file: &Path) -> Result<(), Failure> {
+    if fs::metadata(file).is_ok_and(|found| found.file_type().is_fifo()) {
+        return Ok(());
+    }
     let is_new = !file.exists();
     let tried = OpenOptions::new().create(true).append(true).open(file);
     let tried = tried.and_then(|_| if is_new { fs::remove_file(target(file)?) } else { Ok(()) });
@@ -159,6 +166,9 @@ pub(crate) fn write_with(
     let target = target(file)?;
     let found = fs::metadata(&target);
     let mode = match &found {
+        Ok(found) if found.file_type().is_fifo() => {
+            return fill(&mut open_pipe(&target, PATIENCE)?);
+        }
         Ok(found) if !found.is_file() => {
             return fill(&mut OpenOptions::new().write(true).open(file)?);
         }
@@ -184,6 +194,24 @@ pub(crate) fn write_with(
     new.as_file().sync_all()?;
     new.persist(&target).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Opens a pipe to write once somebody reads it, or gives up.
+fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
+    let mut left = patience;
+    loop {
+        match linerate_linux::open_pipe_to_write_without_waiting(pipe) {
+            Err(error) if linerate_linux::is_without_reader(&error) => {}
+            opened => return opened,
+        }
+        left = left.checked_sub(STEP).ok_or_else(|| {
+            let seconds = patience.as_secs_f64();
+            io::Error::other(format!(
+                "a pipe that no program has opened for reading within {seconds} s"
+            ))
+        })?;
+        thread::sleep(STEP);
+    }
 }
 
 /// Whether a folder takes no new files.

@@ -4,7 +4,7 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::{machine, provenance};
+use crate::{input, machine, provenance};
 use clap::{Args, ValueEnum};
 use linerate_cmt::processor::Processor;
 use linerate_exchange::{NothingRead, detect, perf_stat, profile_dump, vpp};
@@ -13,7 +13,6 @@ use linerate_record::strands::{ForeignFormat, Machine, StrandsReport};
 use linerate_record::{Body, Record};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 const AFTER: &str = "\
 A dump is read with the clock, the codes and the latencies of t1, the processor whose codes its
@@ -107,14 +106,8 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
 
 /// Bytes that are no UTF-8, such as noise on a console, are replaced: they damage their line only.
 fn read(file: &Path) -> Result<String, Failure> {
-    let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes).map(|_| bytes)
-    } else {
-        fs::read(file)
-    };
-    let bytes =
-        bytes.map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
+    let bytes = input::bytes(file, input::PRINTED)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -4,6 +4,7 @@
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::input;
 use crate::kinds::{kind, kinds, source, specs};
 use crate::parse::Goal;
 use linerate_dataplane::generator::Generator;
@@ -16,7 +17,6 @@ use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEA
 use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
 use linerate_tune::kernels;
-use std::fs;
 use std::path::{Path as FilePath, PathBuf};
 
 /// A path that is ready to run.
@@ -49,7 +49,7 @@ fn next_to(path: &FilePath, file: &str) -> PathBuf {
 /// Reads and checks the path in `file`, its capture, and everything `common` names.
 pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> {
     let shown = file.display().to_string();
-    let text = fs::read_to_string(file)
+    let text = input::text(file, input::TOML)
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
     let stem = file.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
     let described =
@@ -106,8 +106,8 @@ fn captured(
     make: impl Fn(&[u8]) -> Result<Traffic, TrafficError>,
 ) -> Result<Traffic, String> {
     let place = next_to(path, capture);
-    let bytes =
-        fs::read(&place).map_err(|error| format!("cannot read {}: {error}", place.display()))?;
+    let bytes = input::bytes(&place, input::ANY)
+        .map_err(|error| format!("cannot read {}: {error}", place.display()))?;
     make(&bytes).map_err(|error| format!("{}: {error}", place.display()))
 }
 

@@ -2,12 +2,12 @@
 //! The processor that a record or an input is of, and what misses cost on it.
 
 use crate::failure::Failure;
+use crate::input;
 use linerate_cmt::processor::Processor;
 use linerate_exchange::EventCode;
 use linerate_explain::cpi::{EventCosts, costs_from};
 use linerate_memory::profile;
 use linerate_plan::footprint::{KnownMemory, Unknown};
-use std::fs;
 use std::path::Path;
 
 /// The processor of that word, or of the file of that name.
@@ -26,7 +26,7 @@ pub(crate) fn file(name: &str) -> Option<&Path> {
 
 fn from_file(name: &str) -> Result<Processor, Failure> {
     let names = Processor::names().collect::<Vec<_>>().join(", ");
-    let text = fs::read_to_string(name).map_err(|error| {
+    let text = input::text(Path::new(name), input::TOML).map_err(|error| {
         Failure::new(format!("--machine {name}: not this, {names}, nor a file to read: {error}"))
     })?;
     Processor::from_toml(&text)

@@ -12,6 +12,7 @@ mod export;
 mod failure;
 mod files;
 mod import;
+mod input;
 mod interrupt;
 mod kernels;
 mod kinds;
@@ -38,13 +39,23 @@ use crate::args::{Cli, Command};
 use crate::emit::Answer;
 use crate::failure::Failure;
 use clap::Parser;
+use linerate_linux::heap::{self, Heap};
+use linerate_machine::{Root, free_memory};
+use linerate_record::units::memory_size;
+use std::path::Path;
 use std::process::ExitCode;
+
+#[global_allocator]
+static HEAP: Heap = Heap;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
+    heap::guard(no_room, cli.command.status_of_failure());
+    // Where it cannot be, such a write ends the program, and leaves nothing half.
+    let _ = linerate_linux::signal::fail_writes_beyond_the_file_limit();
     match answer(&cli) {
         Ok(answer) => status(answer),
         Err(failure) => {
@@ -52,6 +63,13 @@ fn main() -> ExitCode {
             ExitCode::from(cli.command.status_of_failure())
         }
     }
+}
+
+/// Why no `bytes` of memory more are free; `None` where they are, or nothing tells.
+fn no_room(bytes: usize) -> Option<String> {
+    let free = free_memory::free(&Root::new(Path::new("/")))?;
+    let is_more = bytes as u64 > free.bytes;
+    is_more.then(|| format!("{} are free: {}", memory_size(free.bytes as f64), free.reason))
 }
 
 /// Prints help, or what is wrong with the command line.

@@ -4,6 +4,7 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
 use crate::files::Files;
+use crate::input;
 use crate::kinds::{kind, specs};
 use crate::machine;
 use crate::plots::{Plots, replaced};
@@ -23,7 +24,6 @@ use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Provenance, Record};
 use std::convert::Infallible;
-use std::fs;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -86,7 +86,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
 
 fn described(args: &PlanArgs) -> Result<Described, Failure> {
     let shown = args.path.display().to_string();
-    let text = fs::read_to_string(&args.path)
+    let text = input::text(&args.path, input::TOML)
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
     let stem = args.path.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
     read_to_plan(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))
@@ -258,7 +258,7 @@ struct Recorded {
 impl Recorded {
     fn read(file: &PathBuf, path: &Path) -> Result<Self, Failure> {
         let fail = |why: String| Failure::new(format!("--from {}: {why}", file.display()));
-        let text = fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
+        let text = input::text(file, input::RECORD).map_err(&fail)?;
         let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
         let asked = path.run.burst;
         let (run, burst, what) = match record.body {

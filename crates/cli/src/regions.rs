@@ -4,9 +4,9 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::input;
 use clap::Args;
 use linerate_record::{Body, Record};
-use std::fs;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -33,7 +33,7 @@ pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;
     let name = args.file.display();
-    let json = fs::read_to_string(&args.file).map_err(|error| {
+    let json = input::text(&args.file, input::RECORD).map_err(|error| {
         Failure::new(format!("{name}: {error}; a program writes it with LINERATE_REGIONS={name}"))
     })?;
     let record =

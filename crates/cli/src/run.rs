@@ -24,6 +24,7 @@ use linerate_record::run::RunReport;
 use linerate_record::units::memory_size;
 use linerate_record::{Body, Provenance, Record};
 use linerate_tune::{assign, home};
+use serde_json::json;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -42,7 +43,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let files = loaded.files(&args.path).writes("--record", common.output.record.as_ref());
     files.writes("the file of [sink]", sink).check()?;
     if args.check {
-        return emit::print(&checked(&loaded));
+        return emit::print(&match common.output.json {
+            true => checked_as_json(&loaded),
+            false => checked(&loaded),
+        });
     }
     let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
@@ -118,6 +122,21 @@ fn checked(loaded: &Loaded) -> String {
         traffic.mean_bytes(),
     );
     text + &left_out(traffic.input())
+}
+
+/// What a check found, as JSON.
+fn checked_as_json(loaded: &Loaded) -> String {
+    let (path, traffic) = (&loaded.path, &loaded.traffic);
+    let found = json!({
+        "path": path.name,
+        "stages": path.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>(),
+        "workers": path.mapping.workers(),
+        "mapping": describe(&path.mapping, &path.stages),
+        "packets": traffic.len(),
+        "mean_bytes": traffic.mean_bytes(),
+        "input": traffic.input(),
+    });
+    format!("{found:#}\n")
 }
 
 /// What was left out of the input, with its share of the bytes and its remedy, and what was

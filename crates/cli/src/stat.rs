@@ -13,13 +13,12 @@ pub(crate) use self::args::StatArgs;
 use crate::emit::{self, Answer, Destination};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
-use crate::provenance;
+use crate::{input, provenance};
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Record};
 use linerate_report::{Detail, Layout, Options, Style};
 use linerate_stat::{DEFAULT_SLICE, Outcome, Progress, Request, Watch, What};
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -86,7 +85,7 @@ fn request(args: &StatArgs) -> Result<Request, Failure> {
 
 fn read_record(file: &Path) -> Result<Record, Failure> {
     let name = file.display();
-    let json = fs::read_to_string(file)
+    let json = input::text(file, input::RECORD)
         .map_err(|error| Failure::new(format!("cannot read the baseline {name}: {error}")))?;
     Record::from_json(&json).map_err(|error| Failure::new(format!("baseline {name}: {error}")))
 }

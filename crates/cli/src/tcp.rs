@@ -11,12 +11,15 @@ use crate::processors::processor;
 use crate::progress::Progress;
 use crate::provenance;
 use clap::{Args, ValueEnum};
+use linerate_record::kernels::Skipped;
 use linerate_record::{Body, Provenance, Record};
 use linerate_tcpbench::Watch;
+use linerate_tcpbench::endpoint::Stack;
 use linerate_tcpbench::endpoint::WireMode;
 use linerate_tcpbench::pattern::{Mix, Pattern};
 use linerate_tcpbench::routines::Set;
 use linerate_tcpbench::run::{Request, Stacks, run};
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 const AFTER: &str = "\
@@ -58,8 +61,14 @@ pub(crate) struct TcpArgs {
     /// Fit the law of throughput under loss, C * MSS / (RTT * sqrt(loss)), and nothing else
     #[arg(long, conflicts_with_all = ["pattern", "set", "wire", "buffer", "mix", "time"])]
     law: bool,
-    /// Only list stacks, patterns, sets and mixes; measures nothing
-    #[arg(long, conflicts_with_all = ["record", "svg"])]
+    /// Only list stacks, patterns, sets and mixes, as JSON with --json
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "record", "svg", "stack", "pattern", "set", "wire", "buffer", "mix", "time", "cpu",
+            "seed", "law",
+        ]
+    )]
     list: bool,
     /// Print, too, on which lengths and at which alignments the stacks call the routines
     #[arg(long, conflicts_with_all = ["law", "list"])]
@@ -83,7 +92,7 @@ const WHY_NONE: &str = "nothing to plot, no file was written";
 /// Measures the stacks and prints the report.
 pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     if args.list {
-        return emit::print(&list()?);
+        return emit::print(&list(args.output.json)?);
     }
     let request = request(args)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
@@ -153,8 +162,11 @@ fn once(names: &[String]) -> impl Iterator<Item = &String> {
 }
 
 /// The names there are.
-fn list() -> Result<String, Failure> {
+fn list(is_json: bool) -> Result<String, Failure> {
     let Stacks { present, skipped } = Stacks::named(&[]).map_err(Failure::new)?;
+    if is_json {
+        return Ok(as_json(&present, &skipped));
+    }
     let mut text = String::new();
     let names = |names: Vec<&str>| names.join(", ");
     let stacks: Vec<String> =
@@ -176,4 +188,20 @@ fn list() -> Result<String, Failure> {
         let _ = writeln!(text, "left out  {}: {}", skipped.what, skipped.reason);
     }
     Ok(text)
+}
+
+/// The same as JSON.
+fn as_json(present: &[Box<dyn Stack>], skipped: &[Skipped]) -> String {
+    let stack =
+        |stack: &Box<dyn Stack>| json!({ "name": stack.name(), "version": stack.version() });
+    let mix = |mix: Mix| json!({ "name": mix.name(), "source": mix.source() });
+    let left_out = |one: &Skipped| json!({ "what": one.what, "reason": one.reason });
+    let all = json!({
+        "stacks": present.iter().map(stack).collect::<Vec<_>>(),
+        "patterns": Pattern::ALL.iter().map(|pattern| pattern.name()).collect::<Vec<_>>(),
+        "sets": Set::all().iter().map(|set| Value::from(set.name())).collect::<Vec<_>>(),
+        "mixes": Mix::presets().map(mix).collect::<Vec<_>>(),
+        "left_out": skipped.iter().map(left_out).collect::<Vec<_>>(),
+    });
+    format!("{all:#}\n")
 }

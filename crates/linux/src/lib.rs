@@ -12,7 +12,9 @@ mod affinity;
 pub mod child;
 mod clock;
 mod error;
+pub mod heap;
 pub mod illegal;
+mod input;
 mod memory;
 mod output;
 pub mod perf;
@@ -23,6 +25,10 @@ mod system;
 pub use affinity::{allow_current_thread, allowed_cpus, current_cpu, pin_current_thread};
 pub use clock::{monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;
+pub use input::{
+    is_without_reader, open_pipe_to_write_without_waiting, open_to_read_without_waiting,
+    wait_to_read,
+};
 pub use memory::{
     Mapping, MemoryLimits, advise_huge_pages, advise_small_pages, file_in_memory, memory_limits,
     page_bytes,

@@ -104,6 +104,17 @@ pub fn stop_flag() -> io::Result<&'static AtomicBool> {
     Ok(&STOP)
 }
 
+/// From now on, a write beyond the limit of file sizes (`ulimit -f`) fails with EFBIG instead of
+/// ending the program. Commands started afterwards find the signal as it was before.
+///
+/// # Errors
+/// What sigaction(2) says; without a kernel that forbids it, nothing.
+pub fn fail_writes_beyond_the_file_limit() -> io::Result<()> {
+    handle(libc::SIGXFSZ, pass, libc::SA_RESTART)
+}
+
+extern "C" fn pass(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
+
 extern "C" fn stop(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if STOP.swap(true, Ordering::SeqCst) {
         // SAFETY: takes a number and does not return; async-signal-safe, unlike exit(3).
@@ -131,8 +142,9 @@ fn handle(number: i32, handler: Handler, flags: libc::c_int) -> io::Result<()> {
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | flags;
-    // SAFETY: the handler has the type that SA_SIGINFO asks for; `keep`, `note_end` and `stop` do
-    // nothing but read the clock, store atomic numbers and _exit(2), all async-signal-safe.
+    // SAFETY: the handler has the type that SA_SIGINFO asks for; `keep`, `note_end`, `pass` and
+    // `stop` do nothing but read the clock, store atomic numbers and _exit(2), all
+    // async-signal-safe.
     let status = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -35,8 +35,7 @@ impl Limit {
 /// limits `own`; `None` where nothing can be read and nothing limits. Of several limits that are
 /// equally low, the one that a user knows best.
 pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
-    let meminfo = root.text("proc/meminfo").unwrap_or_default();
-    let free = kib(&meminfo, "MemAvailable:").or_else(|| kib(&meminfo, "MemFree:"));
+    let free = free_on_machine(root);
     let free = free.map(|bytes| Limit::new(bytes / 2, "half of the memory that is free"));
     let status = root.text("proc/self/status").unwrap_or_default();
     let left = |limit: Option<u64>, used: &str, reason: &str| {
@@ -47,6 +46,28 @@ pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     let data = left(own.data, "VmData:", "the limit of data (ulimit -d)");
     let limits = free.into_iter().chain(of_groups(root)).chain(address_space).chain(data);
     limits.reduce(Limit::or_less)
+}
+
+/// Left to what a process needs beside what it asks for: stacks, tables of pages, the program.
+const LEFT_BYTES: u64 = 1 << 20;
+
+/// All that is free where nothing refuses what is mapped, but the kernel kills who touches more: of
+/// the machine's memory and of what the control groups may have. `None` where nothing can be read.
+pub fn free(root: &Root) -> Option<Limit> {
+    let machine = free_on_machine(root).map(|bytes| Limit::new(bytes, "the machine has no more"));
+    let groups = groups::folders(root, "memory").unwrap_or_default();
+    let groups = groups.into_iter().filter_map(|folder| {
+        let bytes = free_in_group(root, &folder)?;
+        let reason = format!("the control group has no more (/{folder})");
+        Some(Limit { bytes: bytes.saturating_sub(LEFT_BYTES), reason })
+    });
+    machine.into_iter().chain(groups).reduce(Limit::or_less)
+}
+
+/// Bytes that can be taken before the system must swap.
+fn free_on_machine(root: &Root) -> Option<u64> {
+    let meminfo = root.text("proc/meminfo").unwrap_or_default();
+    kib(&meminfo, "MemAvailable:").or_else(|| kib(&meminfo, "MemFree:"))
 }
 
 /// A size that a file of /proc gives in KiB, in bytes.
@@ -157,6 +178,23 @@ mod tests {
             ("sys/fs/cgroup/memory/box/memory.usage_in_bytes", "67108864\n"),
         ]);
         assert_eq!(available(&root, FREE).unwrap().bytes, 32 << 20);
+    }
+
+    #[test]
+    fn all_that_is_free_is_what_the_tightest_group_has() {
+        let (_folder, here) = root(&[MEMINFO]);
+        assert_eq!(free(&here).unwrap().bytes, 8 * GIB);
+        let (_folder, here) = root(&[
+            MEMINFO,
+            ("proc/self/cgroup", "0::/a\n"),
+            ("sys/fs/cgroup/a/memory.max", "62914560\n"),
+            ("sys/fs/cgroup/a/memory.current", "31457280\n"),
+        ]);
+        let found = free(&here).unwrap();
+        assert_eq!(found.bytes, (30 << 20) - LEFT_BYTES);
+        assert!(found.reason.contains("/sys/fs/cgroup/a)"), "{found:?}");
+        let (_folder, here) = root(&[]);
+        assert_eq!(free(&here), None);
     }
 
     #[test]

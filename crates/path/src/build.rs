@@ -15,6 +15,7 @@ use crate::model::{
 use crate::problem::{Mistake, shown};
 use crate::spec::{Kinds, Misfit, SourceSpec, StageSpec};
 use crate::suggest;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The kind of stage that finds the headers others need.
@@ -278,7 +279,7 @@ fn names_in_order(
     if (1..known.len()).any(|i| known[..i].contains(&known[i])) {
         return None;
     }
-    let mut order = Order { known: &known, seen: Vec::new() };
+    let mut order = Order { known: &known, seen: BTreeSet::new() };
     let mistakes_before = mistakes.len();
     for worker in workers {
         for (index, name) in worker.texts("stages")?.iter().enumerate() {
@@ -299,7 +300,7 @@ fn names_in_order(
 /// The stages named so far.
 struct Order<'k> {
     known: &'k [&'k str],
-    seen: Vec<usize>,
+    seen: BTreeSet<usize>,
 }
 
 impl Order<'_> {
@@ -313,10 +314,8 @@ impl Order<'_> {
             let help = suggest::help(name, self.known.iter().copied());
             return Err((format!("no stage is named {}", shown(name)), help));
         };
-        let last = self.seen.iter().max().copied();
-        let again = self.seen.contains(&stage);
-        self.seen.push(stage);
-        if again {
+        let last = self.seen.last().copied();
+        if !self.seen.insert(stage) {
             let message = format!("stage {} is on a worker already", shown(name));
             return Err((message, "to run it on several workers, give one replicas".to_owned()));
         }

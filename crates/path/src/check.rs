@@ -9,9 +9,11 @@
 use crate::build;
 use crate::costs::{FOREIGN, GivenCosts};
 use crate::fields::{Field, Fields, Read};
-use crate::keys::{FILE, Key, Kind, Omitted, Section, Variant, Variants, quoted, toml_of};
+use crate::keys::{
+    FILE, Key, Kind, MAX_SECTIONS, Omitted, Section, Variant, Variants, quoted, toml_of,
+};
 use crate::model::Path;
-use crate::problem::{Mistake, Problem, Problems, line_start, shown};
+use crate::problem::{Mistake, Problem, Problems, SHOWN, line_of, shown};
 use crate::spec::{Kinds, StageSpec};
 use crate::{suggest, value};
 use std::collections::BTreeMap;
@@ -109,10 +111,14 @@ fn read_with(
 ) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut syntax = Vec::with_capacity(errors.len());
-    let mut structure_is_sound = true;
+    // Each bare value is looked for in the whole file; who has more of them mends these first.
+    let mut structure_is_sound = errors.len() <= SHOWN;
     for error in &errors {
         let at = error.span().unwrap_or_default();
-        let bare = bare_value(text, table.get_ref(), &at);
+        let bare = match errors.len() <= SHOWN {
+            true => bare_value(text, table.get_ref(), &at),
+            false => None,
+        };
         structure_is_sound &= bare.is_some();
         syntax.push(syntax_mistake(text, error.message(), &at, bare));
     }
@@ -130,8 +136,8 @@ fn read_with(
     let file = walk.section(&FILE, table.get_ref(), &(0..0), "");
     let Walk { mut mistakes, places, .. } = walk;
     let built = build::path(&file, stem, kinds, &mut mistakes);
-    let line = |mistake: &Mistake| line_start(text, mistake.at.start);
-    mistakes.retain(|mistake| !syntax.iter().any(|bare| line(bare) == line(mistake)));
+    let lines: Vec<_> = syntax.iter().map(|bare| line_of(text, bare.at.start)).collect();
+    mistakes.retain(|mistake| !lines.iter().any(|line| line.contains(&mistake.at.start)));
     mistakes.extend(syntax);
     match built {
         Some(built) if mistakes.is_empty() => {
@@ -329,6 +335,11 @@ impl Walk<'_> {
             DeValue::Array(array) if array.is_empty() => {
                 let message = format!("{} must not be empty", key.shown());
                 return self.refuse(value::with_example(key, Mistake::new(&given.span(), message)));
+            }
+            DeValue::Array(array) if array.len() > MAX_SECTIONS => {
+                let (title, count) = (section.title, array.len());
+                let message = format!("{count} {title}; at most {MAX_SECTIONS} are possible");
+                return self.refuse(Mistake::new(&given.span(), message));
             }
             DeValue::Array(array) => array,
             DeValue::Table(_) if section.title.starts_with("[[") => {

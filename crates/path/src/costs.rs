@@ -17,6 +17,7 @@ use crate::keys::MAX_WORKERS;
 use crate::problem::{Mistake, shown};
 use crate::spec::{StageSpec, State};
 use crate::suggest;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What stands for the specification of a stage that this build does not have.
@@ -194,21 +195,13 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
     }
     Some(GivenCost {
         name: entry.text("name")?.to_owned(),
-        state: entry.text("state").and_then(state),
+        state: entry.text("state").and_then(State::of_word),
         reach: entry.number("reach").unwrap_or(1.0),
         ns: entry.number("ns"),
         work,
         fitted: entry.texts("fitted")?.to_vec(),
         assumed: entry.texts("assumed")?.to_vec(),
     })
-}
-
-/// The words of the states.
-pub(crate) const STATES: [&str; 3] = ["none", "flow", "global"];
-
-fn state(word: &str) -> Option<State> {
-    let all = [State::None, State::PerFlow, State::Global];
-    STATES.iter().zip(all).find(|(name, _)| **name == word).map(|(_, state)| state)
 }
 
 /// The figures of work, `instructions` first.
@@ -320,7 +313,7 @@ fn check_stages(
 
 fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neighbour>> {
     let entries = section.sections("neighbours").unwrap_or_default();
-    let mut taken: Vec<u32> = Vec::new();
+    let mut taken = BTreeSet::new();
     let mut all = Vec::new();
     for entry in entries {
         let cpus: Vec<u32> = entry.integers("cpus")?;
@@ -328,12 +321,11 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
             mistakes.push(Mistake::new(&entry.place("cpus"), "'cpus' must not be empty"));
         }
         for (index, cpu) in cpus.iter().enumerate() {
-            if taken.contains(cpu) {
+            if !taken.insert(*cpu) {
                 let message = format!("processor {cpu} is named twice");
                 let at = entry.item_place("cpus", index);
                 mistakes.push(Mistake::new(&at, message).help("a neighbour needs one of its own"));
             }
-            taken.push(*cpu);
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
         let of = |key: &str| entry.number(key).unwrap_or(0.0);

@@ -18,6 +18,9 @@ pub const MAX_STAGES: usize = 16;
 /// Workers of one path at most, all replicas counted.
 pub const MAX_WORKERS: usize = 64;
 
+/// Sections of one name at most, read at all: more than any of them may have.
+pub(crate) const MAX_SECTIONS: usize = 1024;
+
 /// Largest number of a processor: Linux on x86 can be built for 8192 of them (`NR_CPUS`).
 const MAX_CPU: i64 = 8191;
 

@@ -2,7 +2,7 @@
 //! What is wrong with a file, and how it is shown.
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// One mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,26 +77,44 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Every mistake of a file, by position. Never empty.
+/// Mistakes that are shown at most: who has more mends these first.
+pub const SHOWN: usize = 20;
+
+/// The mistakes of a file, by position. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems {
+    /// The first ones.
+    shown: Vec<Problem>,
+    /// Those behind them.
+    more: usize,
+}
 
 impl Problems {
-    /// Mistakes as problems in `text`, sorted, each once.
+    /// Mistakes as problems in `text`, sorted, each once; of the first [`SHOWN`], for each takes a
+    /// walk through the text.
     pub(crate) fn in_text(text: &str, mut mistakes: Vec<Mistake>) -> Self {
         mistakes.sort_by(|a, b| {
             (a.at.start, a.at.end, &a.message).cmp(&(b.at.start, b.at.end, &b.message))
         });
         mistakes.dedup();
-        Self(mistakes.into_iter().map(|m| Problem::at(text, &m.at, m.message, m.help)).collect())
+        let more = mistakes.len().saturating_sub(SHOWN);
+        let shown = mistakes.into_iter().take(SHOWN);
+        let shown = shown.map(|m| Problem::at(text, &m.at, m.message, m.help)).collect();
+        Self { shown, more }
     }
 
-    /// The problems, by position.
+    /// The first [`SHOWN`] problems, by position.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
-        self.0.iter()
+        self.shown.iter()
     }
 
-    /// All problems as [`Problem::display`] prints them.
+    /// `and 3 more mistakes`, where there are more than are shown.
+    fn rest(&self) -> Option<String> {
+        let noun = if self.more == 1 { "mistake" } else { "mistakes" };
+        (self.more > 0).then(|| format!("and {} more {noun}", self.more))
+    }
+
+    /// The problems as [`Problem::display`] prints them.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
         AllShown { problems: self, file }
     }
@@ -109,18 +127,20 @@ struct AllShown<'a> {
 
 impl fmt::Display for AllShown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problems.iter().try_for_each(|problem| write!(f, "{}", problem.display(self.file)))
+        let Self { problems, file } = self;
+        problems.iter().try_for_each(|problem| write!(f, "{}", problem.display(file)))?;
+        problems.rest().map_or(Ok(()), |rest| writeln!(f, "{file}: {rest}"))
     }
 }
 
 /// One line per problem.
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.0.iter().enumerate() {
+        for (i, problem) in self.iter().enumerate() {
             let separator = if i == 0 { "" } else { "\n" };
             write!(f, "{separator}{problem}")?;
         }
-        Ok(())
+        self.rest().map_or(Ok(()), |rest| write!(f, "\n{rest}"))
     }
 }
 
@@ -145,8 +165,15 @@ impl Mistake {
     }
 }
 
+/// The offsets in the line of `offset`, that of its end included.
+pub(crate) fn line_of(text: &str, offset: usize) -> RangeInclusive<usize> {
+    let start = char_boundary(text, offset);
+    let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
+    line_start(text, start)..=end
+}
+
 /// The offset at which the line of `offset` begins, a byte order mark left out.
-pub(crate) fn line_start(text: &str, offset: usize) -> usize {
+fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
     if start == 0 { byte_order_mark(text).min(offset) } else { start }
 }
@@ -187,6 +214,19 @@ mod tests {
         );
         let end = Problem::at(text, &(99..120), "end".to_owned(), None);
         assert_eq!(end.to_string(), "3:1: end");
+    }
+
+    #[test]
+    fn shows_the_first_mistakes_and_counts_the_rest() {
+        let mistakes = |count: usize| (0..count).map(|i| Mistake::new(&(i..i + 1), "no")).collect();
+        let all = Problems::in_text(&"x".repeat(99), mistakes(SHOWN));
+        assert_eq!((all.iter().count(), all.rest()), (SHOWN, None));
+        for (count, rest) in [(SHOWN + 1, "and 1 more mistake"), (99, "and 79 more mistakes")] {
+            let some = Problems::in_text(&"x".repeat(99), mistakes(count));
+            assert_eq!(some.iter().count(), SHOWN);
+            assert!(some.to_string().ends_with(&format!("\n{rest}")), "{some}");
+            assert!(some.display("f").to_string().ends_with(&format!("f: {rest}\n")));
+        }
     }
 
     #[test]

@@ -93,9 +93,9 @@ pub fn measure(
     let mut contestants: Vec<Contestant> = sets.iter().map(contestant).collect::<Result<_, _>>()?;
     let slices = race(setup, &mut contestants, seconds, watch)?;
     let race = Race { pattern: setup.pattern, sets, slices };
-    let sampler = sampler_cpu.map(|cpu| Sampler::new(cpu, setup.seed));
+    let sampler = sampler_cpu.and_then(|cpu| Sampler::new(cpu, setup.seed));
     let of_each = |c: &mut Contestant| {
-        let shares = shares(&mut c.sessions[0], c.amount, sampler.as_ref())?;
+        let shares = shares(&mut c.sessions[0], c.amount, sampler.as_ref(), setup.seed)?;
         let is_unseen = c.set.checksums() == Checksums::Stack && !stack.copies_by_routines();
         Ok(if is_unseen { shares.without_sums() } else { shares })
     };

@@ -30,13 +30,13 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to look, on another processor.
-    pub(crate) fn new(cpu: u32, seed: u64) -> Self {
+    /// Begins to look, on another processor; `None` where no thread can be started.
+    pub(crate) fn new(cpu: u32, seed: u64) -> Option<Self> {
         let activity = Arc::new(AtomicU8::new(Activity::Comparing as u8));
         let counts: Arc<[AtomicU64; 5]> = Arc::default();
         let end = Arc::new(AtomicBool::new(false));
         let (seen, tally, stop) = (Arc::clone(&activity), Arc::clone(&counts), Arc::clone(&end));
-        let thread = std::thread::spawn(move || {
+        let look = move || {
             // Without that processor it shares that of the run, whose slices then do not count.
             let _ = pin_current_thread(cpu);
             let mut random = fastrand::Rng::with_seed(seed);
@@ -48,8 +48,9 @@ impl Sampler {
                 let what = usize::from(seen.load(Ordering::Relaxed));
                 tally[what.min(4)].fetch_add(1, Ordering::Relaxed);
             }
-        });
-        Self { activity, counts, end, thread: Some(thread) }
+        };
+        let thread = std::thread::Builder::new().spawn(look).ok()?;
+        Some(Self { activity, counts, end, thread: Some(thread) })
     }
 
     /// Where it looks.
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_is_what_ran() {
-        let sampler = Sampler::new(0, 1);
+        let sampler = Sampler::new(0, 1).expect("a thread");
         let ran = [Activity::Copy, Activity::Stack];
         for what in ran {
             sampler.activity().store(what as u8, Ordering::Relaxed);

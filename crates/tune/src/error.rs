@@ -5,6 +5,7 @@ use crate::assign::AssignError;
 use linerate_dataplane::RunError;
 use linerate_plan::costs::CostsError;
 use std::fmt;
+use std::io;
 
 /// Why a path could not be tuned.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub enum TuneError {
     Assign(AssignError),
     /// A run failed.
     Run(RunError),
+    /// There is no thread for the load of a calibrating run.
+    NoThread(io::Error),
     /// The load of a calibrating run panicked.
     LoadPanicked,
     /// The calibrating run does not show what the stages cost.
@@ -29,6 +32,11 @@ impl fmt::Display for TuneError {
             }
             Self::Assign(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
+            Self::NoThread(error) => write!(
+                f,
+                "no thread can be started for the load next to a calibrating run: {error}; raise \
+                 the limit of processes, ulimit -u or that of the container"
+            ),
             Self::LoadPanicked => f.write_str("the load next to a calibrating run panicked"),
             Self::Costs(error) => write!(f, "cannot tell what the stages cost: {error}"),
         }

@@ -77,7 +77,13 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpu: Option<CpuList>,
     /// List the events and the sets of metrics that there are here, as JSON with --json
-    #[arg(long, conflicts_with = "record")]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "record", "events", "metrics", "tier", "caches", "per", "threads", "interval",
+            "repeat", "time", "slice", "seed", "strict", "baseline", "explain",
+        ]
+    )]
     pub(crate) list: bool,
     /// Count these events, separated by commas (default: times, faults, instructions, branches)
     #[arg(long, short, value_name = "EVENTS", value_parser = event_list)]

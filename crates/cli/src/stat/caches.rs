@@ -23,6 +23,9 @@ pub(super) fn caches(
     args: &StatArgs,
     baseline: Option<&Record>,
 ) -> Result<Option<Geometry>, Failure> {
+    if args.caches.is_some() && args.tier != Some(Tier::Sim) {
+        return Err(Failure::new("--caches are those of the simulation: add --tier sim"));
+    }
     match args.caches.as_deref() {
         Some("os") => Geometry::this_machine().map(Some).map_err(Failure::new),
         Some("profile") => {

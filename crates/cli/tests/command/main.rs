@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bad_input;
+mod bounds;
 mod budget;
 mod captures;
 mod dissector;

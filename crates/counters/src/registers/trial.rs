@@ -7,6 +7,7 @@ use super::processor::Processor;
 use crate::reading::Counts;
 use linerate_linux::pin_current_thread;
 use std::hint::black_box;
+use std::thread::ScopedJoinHandle;
 
 /// Iterations of the loop that is counted, a cycle each at least; and the least that is counted of
 /// them.
@@ -19,7 +20,11 @@ const LEAST: u64 = ITERATIONS / 4;
 /// # Errors
 /// Why nothing was counted, or too little, in words.
 pub fn count_cycles(cpu: u32) -> Result<u64, String> {
-    let counted = std::thread::scope(|scope| scope.spawn(move || counted(cpu)).join());
+    let counted = std::thread::scope(|scope| {
+        let started = std::thread::Builder::new().spawn_scoped(scope, move || counted(cpu));
+        started.map(ScopedJoinHandle::join)
+    });
+    let counted = counted.map_err(|error| format!("no thread can be started to try: {error}"))?;
     let cycles = counted.unwrap_or_else(|_| Err("the thread that tried panicked".to_owned()))?;
     match cycles < LEAST {
         true => Err(format!("{cycles} cycles were counted where at least {LEAST} went by")),

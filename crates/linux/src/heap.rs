@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A heap that ends the program with a sentence where memory is refused.
+//!
+//! Rust aborts a program whose memory is refused, and Linux refuses little: it kills the process
+//! that touches more than there is. So a program may ask, before each large allocation, whether
+//! there is room. Where there is none, or the kernel refuses, the sentence goes to stderr and the
+//! program ends at once: nothing that needs memory could run any more.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt::{self, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// From this size on there is asked for room.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// Says why there is no room for so many bytes; `None` where there is. It may allocate less than a
+/// mebibyte.
+pub type Room = fn(usize) -> Option<String>;
+
+/// Who decides on large allocations, and how the program ends.
+struct Guard {
+    room: Room,
+    status: i32,
+}
+
+static GUARD: OnceLock<Guard> = OnceLock::new();
+
+/// The system's heap; refusals end the program. For `#[global_allocator]`.
+pub struct Heap;
+
+/// From now on `room` decides on large allocations, and a refusal ends the program with `status`.
+/// Before, it aborts. Only the first call counts.
+pub fn guard(room: Room, status: u8) {
+    // Who came first stays.
+    let _ = GUARD.set(Guard { room, status: status.into() });
+}
+
+impl Heap {
+    /// Ends the program if `bytes` are large and there is no room for them.
+    fn ask(bytes: usize) {
+        if bytes < LARGE_BYTES {
+            return;
+        }
+        if let Some(guard) = GUARD.get()
+            && let Some(why) = (guard.room)(bytes)
+        {
+            end(guard, bytes, &why);
+        }
+    }
+
+    /// What the system gave for `bytes`, unless it refused.
+    fn given(start: *mut u8, bytes: usize) -> *mut u8 {
+        if start.is_null()
+            && let Some(guard) = GUARD.get()
+        {
+            end(guard, bytes, "the system refuses them");
+        }
+        start
+    }
+}
+
+// SAFETY: every call is passed on as it is to the system's heap, which keeps the contract; what is
+// done besides reads and ends the program.
+unsafe impl GlobalAlloc for Heap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::ask(layout.size());
+        // SAFETY: the caller's contract.
+        Self::given(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Self::ask(layout.size());
+        // SAFETY: the caller's contract.
+        Self::given(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract.
+        unsafe { System.dealloc(start, layout) }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        Self::ask(bytes.saturating_sub(layout.size()));
+        // SAFETY: the caller's contract.
+        Self::given(unsafe { System.realloc(start, layout, bytes) }, bytes)
+    }
+}
+
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Says on stderr that `bytes` are refused, and ends the program.
+fn end(guard: &Guard, bytes: usize, why: &str) -> ! {
+    // Another thread is saying so, and ends this one.
+    while ENDING.swap(true, Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    let mut line = Line { bytes: [0; 512], length: 0 };
+    // A sentence that is too long is cut.
+    let _ = writeln!(
+        line,
+        "linerate: out of memory: {bytes} more bytes are needed, and {why}; free memory, raise the \
+         limit, or ask for less: fewer workers, smaller sizes"
+    );
+    // SAFETY: the bytes up to the length are in the array. What was not written is lost.
+    unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.length) };
+    // SAFETY: takes a number and does not return.
+    unsafe { libc::_exit(guard.status) }
+}
+
+/// A line on the stack, for there is no heap.
+struct Line {
+    bytes: [u8; 512],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.len() - self.length;
+        let taken = &text.as_bytes()[..text.len().min(room)];
+        self.bytes[self.length..self.length + taken.len()].copy_from_slice(taken);
+        self.length += taken.len();
+        if taken.len() == text.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_takes_what_fits() {
+        let mut line = Line { bytes: [0; 512], length: 0 };
+        assert!(write!(line, "{:600}", 1).is_err());
+        assert_eq!(line.length, 512);
+    }
+}

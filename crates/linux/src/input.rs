@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Opening and reading files that may never give anything: pipes without a writer, devices.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Opens a file to read and does not wait for a writer, where it is a pipe. A read of what is
+/// returned waits neither: it gives [`io::ErrorKind::WouldBlock`] where there is nothing yet, and 0
+/// bytes where a pipe has no writer.
+///
+/// # Errors
+/// Those of open(2).
+pub fn open_to_read_without_waiting(file: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file)
+}
+
+/// Opens a pipe to write and does not wait for a reader: without one it is an error, ENXIO. Writes
+/// to what is returned wait for room.
+///
+/// # Errors
+/// Those of open(2) and fcntl(2).
+pub fn open_pipe_to_write_without_waiting(pipe: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(pipe)?;
+    // SAFETY: the call changes the flags of a descriptor that `file` owns, and no memory.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(file),
+    }
+}
+
+/// Whether `error` says that a pipe opened to write has no reader.
+pub fn is_without_reader(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENXIO)
+}
+
+/// Waits until a file has something to read or its last writer is gone; `false` where neither
+/// happened in `at_most`. A signal that is handled begins the time anew.
+///
+/// # Errors
+/// Those of poll(2).
+pub fn wait_to_read(file: &File, at_most: Duration) -> io::Result<bool> {
+    let milliseconds = i32::try_from(at_most.as_millis()).unwrap_or(i32::MAX);
+    let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    loop {
+        // SAFETY: `asked` is one entry, valid for reading and writing during the call.
+        let ready = unsafe { libc::poll(&raw mut asked, 1, milliseconds) };
+        if ready >= 0 {
+            return Ok(ready > 0);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{ErrorKind, Read, Write};
+
+    #[test]
+    fn a_pipe_without_the_other_end_holds_nobody_up() {
+        let folder = std::env::temp_dir().join(format!("linerate-pipe-{}", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&folder).status();
+        assert!(made.expect("mkfifo is there").success());
+        let refused = open_pipe_to_write_without_waiting(&folder).expect_err("nobody reads");
+        assert!(is_without_reader(&refused), "{refused}");
+        let mut reader = open_to_read_without_waiting(&folder).expect("it can be opened");
+        assert_eq!(reader.read(&mut [0; 4]).expect("no writer is an end"), 0);
+        assert!(!wait_to_read(&reader, Duration::ZERO).expect("it can be waited for"));
+        let mut writer = open_pipe_to_write_without_waiting(&folder).expect("somebody reads");
+        let nothing = reader.read(&mut [0; 4]).expect_err("there is a writer");
+        assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+        writer.write_all(b"x").expect("there is room");
+        drop(writer);
+        assert!(wait_to_read(&reader, Duration::MAX).expect("it can be waited for"));
+        assert_eq!(reader.read(&mut [0; 4]).expect("a byte"), 1);
+        std::fs::remove_file(&folder).expect("it is there");
+    }
+}
