@@ -2,7 +2,7 @@
 //! What the rules ask an observation, as estimates with intervals. `None` where it could not be
 //! read: a rule whose evidence is absent does not hold.
 
-use super::functions::{Group, is_of_crypto_library};
+use super::functions::{Group, is_nameless, is_of_crypto_library};
 use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
 use linerate_record::why::ledger::{Layer, PacketLedger, Whose, ledger};
@@ -183,6 +183,13 @@ impl<'a> Facts<'a> {
     /// Whether this could not be read.
     pub fn is_unread(&self, what: &str) -> bool {
         self.observation.unread.iter().any(|unread| unread.what == what)
+    }
+
+    /// The share of a thread's samples in functions that have a name.
+    pub fn named(&self, thread: &ThreadActivity) -> Option<Estimate> {
+        let named = thread.functions.iter().filter(|function| !is_nameless(function));
+        (thread.samples >= SAMPLES_MIN)
+            .then(|| sampled(named.map(|f| f.share).sum(), thread.samples))
     }
 
     /// The share of a thread's samples in libraries of ciphers.

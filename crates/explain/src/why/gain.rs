@@ -158,7 +158,7 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
 /// CPUs that the threads of a group want over those they get.
 fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     /// Threads that were stopped wait for each other, too: part of what they want is not work.
-    const OF_WANTED: [f64; 2] = [0.3, 1.2];
+    const OF_WANTED: [f64; 2] = [0.2, 1.2];
     let Subject::Quota(quota) = subject else { return None };
     let threads = facts.observation.threads.iter().filter(|t| quota.pids.contains(&t.pid));
     let (mut used, mut wanted, mut cpus) = (0.0, 0.0, 1);

@@ -43,6 +43,8 @@ pub enum Measure {
     SleepsPerSecond,
     /// Samples in a group of functions.
     Functions(Group),
+    /// Samples in functions that have a name.
+    NamedFunctions,
     /// Samples in libraries of ciphers.
     CryptoLibrary,
     /// CPU time in libraries of ciphers per byte, nanoseconds.
@@ -157,6 +159,7 @@ impl Measure {
             Self::Asleep => state(ThreadState::Asleep),
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
             Self::Functions(group) => facts.functions(thread, group),
+            Self::NamedFunctions => facts.named(thread),
             Self::CryptoLibrary => facts.crypto(thread),
             Self::AsleepOnServer => asleep_on_server(facts, thread),
             _ => None,

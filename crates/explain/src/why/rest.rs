@@ -42,6 +42,9 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     if let Some(ended) = ended(facts) {
         return ended;
     }
+    if limit_reached(facts).is_some() {
+        return nothing_wrong(facts);
+    }
     match room(facts) {
         Room::Left if suspects.is_empty() => match generator(facts) {
             Some(cpu) => generator_limit(facts, cpu),

@@ -29,6 +29,7 @@ impl Measure {
             Self::WorkingThreads => ("threads that want 0.3 CPUs or more", "threads"),
             Self::SleepsPerSecond => ("sleeps", "1/s"),
             Self::Functions(group) => (group.title(), "ratio"),
+            Self::NamedFunctions => ("samples in functions with a name", "ratio"),
             Self::CryptoLibrary => ("samples in libraries of ciphers", "ratio"),
             Self::CryptoPerByte => ("CPU time of ciphers", "ns/byte"),
             Self::FaultsPerSecond => ("page faults", "1/s"),
