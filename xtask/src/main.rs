@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accuracy;
+mod attack;
 mod ci;
 mod command;
 mod counts;
@@ -33,6 +34,9 @@ usage: cargo xtask COMMAND
   accuracy [--full] [NAME...]
                 run the accuracy suite, or the programs named, at the size of CI; --full at the size
                 of the published figures
+  attack [--full] [--seed N] [CLASS...]
+                call the program in hostile ways, a few of each class or of those named; --full all
+                and many more
   schema        write docs/schema from the program
   fixtures      measure the stored records of the tests again, one of each kind
   events        write native/pmu/events from the event tables
@@ -89,6 +93,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["accuracy", rest @ ..] => {
             let choice = accuracy::choose(rest)?;
             Box::new(move || accuracy::run(&choice))
+        }
+        ["attack", rest @ ..] => {
+            let choice = attack::choose(rest)?;
+            Box::new(move || attack::run(&choice))
         }
         ["schema"] => Box::new(schema::write),
         ["fixtures"] => Box::new(fixtures::write),
@@ -167,6 +175,8 @@ mod tests {
             ("ci nothing", "no step's name has `nothing`"),
             ("ci --slow", "no step's name has `--slow`"),
             ("accuracy nothing", "no accuracy program is named `nothing`; known: levels, engine"),
+            ("attack nothing", "no class is named `nothing`; known: values, structures"),
+            ("attack --seed x", "--seed takes a number"),
             ("isa nothing", "no row is called `nothing`; choose of arm926"),
             ("isa --full nothing", "no row is called `nothing`; choose of arm926"),
             ("lab", "which guest?"),
