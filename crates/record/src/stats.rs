@@ -28,6 +28,11 @@ pub const CONFIDENCE: f64 = 0.95;
 /// cases.
 pub const NORMAL_QUANTILE: f64 = 1.959_964;
 
+/// What tables and sentences call an interval of [`CONFIDENCE`]: `95 % interval`.
+pub fn interval_name() -> String {
+    format!("{} % interval", 100.0 * CONFIDENCE)
+}
+
 /// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
