@@ -164,12 +164,13 @@ fn no_escape_sequence_of_a_name_reaches_the_terminal() {
     for arguments in [
         &["run", &name][..],
         &["run", "--kernels", "\u{1b}[2J", &folder.write("path.toml", crate::rig::edge(&[]))],
-        &["tune", "--\u{1b}[2J"],
         &["explain", &name],
     ] {
         let said = refused(arguments);
         assert!(!said.contains(['\u{1b}', '\u{202e}']) && said.contains("\\u001b"), "{said:?}");
     }
+    let said = refused(&["tune", "--\u{1b}[2J\u{202e}"]);
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
     let done = linerate(&["stat", "--tier", "sw", "-o", "-", "--", "true", "\u{1b}[2J"]);
     assert!(done.status == Some(0) && !done.stdout.contains('\u{1b}'), "{done:?}");
     // JSON stays what it was.
