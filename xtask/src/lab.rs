@@ -16,8 +16,7 @@ mod vector_context;
 use crate::command::{log, log_to, root, say};
 use crate::fetch::{TAG, write};
 use crate::outcome::Outcome;
-use guest::{Answer, Guest, Question};
-use module::Toolchain;
+use guest::{Answer, Guest, Question, Toolchain};
 use packages::{Package, Packages};
 use pmu::Extent;
 use std::path::PathBuf;
@@ -252,7 +251,7 @@ pub(crate) fn run(task: Task) -> Result<(), String> {
                 Err(obstacle) => Err(obstacle),
             }
         }
-        Task::Linux7455 => linux_7455::check(),
+        Task::Linux7455 => check_linux_7455(),
         Task::VectorContext(Extent::Full) => vector_context::print(),
         Task::VectorContext(Extent::Brief) => vector_context::check(),
         Task::Counters(extent) => {
@@ -275,7 +274,7 @@ pub(crate) fn check_pmu() -> Outcome {
 /// Checks all guests, and that the kernels' port builds for this architecture's kernel too; skips
 /// what lacks something.
 pub(crate) fn check_all() -> Outcome {
-    let others = [(linux_7455::NAME, linux_7455::check()), ("amd64", build_for_amd64())];
+    let others = [(linux_7455::NAME, check_linux_7455()), ("amd64", build_for_amd64())];
     let mut skips = Vec::new();
     for (name, result) in check_guests().into_iter().chain(others) {
         match result {
@@ -285,6 +284,12 @@ pub(crate) fn check_all() -> Outcome {
         }
     }
     Outcome::Passed(skips)
+}
+
+/// Linux on an MPC7455: the port's module, and how often it traps and saves.
+fn check_linux_7455() -> Result<(), Obstacle> {
+    linux_7455::check()?;
+    vector_context::check_linux()
 }
 
 /// The schemes for vector registers, briefly.

@@ -2,9 +2,13 @@
 //! lwIP as a plug-in of the TCP benchmark: built by its Makefile into the folder of cargo's output,
 //! where programs find it, and sealed against damage. crates/tcpbench/src/lwip/plugin.rs reads it.
 
+#[path = "../../crates/tcpbench/src/lwip/plugin/seal.rs"]
+mod seal;
+
 use crate::command::{output, program, root, status};
 use crate::fetch;
 use crate::outcome::{Outcome, judge};
+use seal::fnv1a;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -52,23 +56,4 @@ fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
 fn seal(object: &Path) -> Result<(), String> {
     let bytes = fs::read(object).map_err(|error| format!("{}: {error}", object.display()))?;
     fetch::write(&object.with_extension("seal"), &format!("{:016x}\n", fnv1a(&bytes)))
-}
-
-/// The sum of 64 bits by Fowler, Noll and Vo, variant 1a.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fnv1a;
-
-    /// From the list of test vectors that its authors publish.
-    #[test]
-    fn sums_are_those_of_its_authors() {
-        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
-    }
 }

@@ -19,7 +19,7 @@ use linerate_machine::ticks::{ticks, ticks_per_s};
 use linerate_path::check::read;
 use linerate_path::keys::IMIX_BYTES;
 use linerate_path::model::{Mapping, Path, RunLength, RunOptions};
-use linerate_record::stats::median_interval;
+use linerate_record::stats::{CONFIDENCE, median_interval};
 use linerate_stages::{KINDS, specs};
 use linerate_trial::Account as Charged;
 use linerate_trial::{Dropped, Length, Machine, Rules, Samples, rounds};
@@ -111,7 +111,7 @@ const CONTESTANTS: [&str; 3] =
 
 fn print(costs: &Samples<f64>, which: usize, ticks_per_ns: f64) {
     let costs: Vec<f64> = costs.kept(which).copied().collect();
-    let cost = median_interval(&costs, 0.95);
+    let cost = median_interval(&costs, CONFIDENCE);
     let [value, low, high] = [cost.value, cost.low, cost.high].map(|ns| ns * ticks_per_ns);
     let (name, n) = (CONTESTANTS[which], costs.len());
     println!("{name:26} {value:7.1} ticks/packet ({low:.1} to {high:.1}, n = {n})");
@@ -142,7 +142,7 @@ fn main() {
         })
     });
     let ratios = [("profile on / out", 0, 1), ("path / copying", 0, 2)];
-    let ratios = ratios.map(|(name, above, under)| (name, costs.ratio(above, under, 0.95)));
+    let ratios = ratios.map(|(name, above, under)| (name, costs.ratio(above, under, CONFIDENCE)));
     if ratios.iter().any(|(_, ratio)| ratio.is_none()) {
         println!("edge: no round without preemption");
         return;

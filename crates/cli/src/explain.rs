@@ -9,7 +9,7 @@ use crate::{export, machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::Processor;
 use linerate_explain::cpi::EventCosts;
-use linerate_explain::questions::{Asked, QUESTIONS, Question, ask};
+use linerate_explain::questions::{Inquiry, QUESTIONS, Question, ask};
 use linerate_record::answers::AnswerVerdict;
 use linerate_record::{Body, Provenance, Record};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let provenance = provenance::provenance();
     let costs = costs(args, &record, &provenance);
     let name = file.display().to_string();
-    let asked = Asked {
+    let asked = Inquiry {
         record: &record,
         file: &name,
         against: against.as_ref(),

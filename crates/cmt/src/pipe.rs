@@ -23,13 +23,16 @@ use super::chip::STRANDS_PER_PIPE_MAX;
 use super::link::Links;
 use super::outcome::{Stalls, StrandOutcome};
 use super::share::fixed;
+use super::system::BUBBLE_CYCLES_MAX;
 use super::thread::{NEVER, Thread};
 
 /// Places of a pipe.
 const PLACES: usize = STRANDS_PER_PIPE_MAX as usize;
 
 /// Cycles that the calendar holds: as many groups of bits as there are in it.
-pub(super) const SLOTS: u64 = u64::BITS as u64 / PLACES as u64;
+const SLOTS: u64 = u64::BITS as u64 / PLACES as u64;
+
+const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
 
 /// The place that issues when nobody is ready.
 const NOBODY: usize = PLACES;

@@ -2,7 +2,6 @@
 //! What is simulated: the strands of a chip, what they run, and what connects them.
 
 use super::chip::Chip;
-use super::pipe::SLOTS;
 use serde::Deserialize;
 use std::fmt;
 
@@ -233,9 +232,7 @@ const NUMBER_MAX: f64 = 1e9;
 
 /// Most bubbles of an instruction: with those carried along one less than the slots of the calendar
 /// of a pipe. Longer stalls are of loads and of polls.
-const BUBBLE_CYCLES_MAX: f64 = 14.0;
-
-const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
+pub(super) const BUBBLE_CYCLES_MAX: f64 = 14.0;
 
 impl System {
     /// Whether it can be simulated.

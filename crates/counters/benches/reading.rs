@@ -13,7 +13,7 @@ use linerate_counters::scripted::{PAGE_FAULTS, with_counters};
 use linerate_counters::session::{Options, Scope, Session};
 use linerate_linux::monotonic_ns;
 use linerate_linux::perf::{self, OpenError, RAW, Request, Selector, Target};
-use linerate_record::stats::paired_ratio;
+use linerate_record::stats::{CONFIDENCE, paired_ratio};
 use std::hint::black_box;
 use std::path::Path;
 use std::process::ExitCode;
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     let mut is_met = true;
     for (name, times_of) in names.iter().zip(&times) {
         let least = times_of.iter().copied().fold(f64::INFINITY, f64::min);
-        let ratio = paired_ratio(&times[0], times_of, 0.95);
+        let ratio = paired_ratio(&times[0], times_of, CONFIDENCE);
         println!(
             "{name:10}  {least:6.0} ns  {:.2} times one event ({:.2} to {:.2})",
             ratio.value, ratio.low, ratio.high

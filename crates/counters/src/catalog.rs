@@ -63,7 +63,7 @@ pub struct EventInfo {
 /// Why a name is no event here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// Nobody knows the name.
+    /// No table, unit or tracepoint has the name.
     Unknown {
         /// The name as given.
         name: String,
@@ -79,7 +79,7 @@ pub enum NameError {
         /// Why not.
         reason: String,
     },
-    /// It is written in no notation of events, or with terms the unit does not have.
+    /// It is not in a notation of events, or has terms that the unit lacks.
     Malformed {
         /// The name as given.
         name: String,

@@ -10,7 +10,7 @@
 use linerate_dataplane::ring;
 use linerate_linux as linux;
 use linerate_machine::ticks::{ticks, ticks_per_s};
-use linerate_record::stats::median;
+use linerate_record::stats::{CONFIDENCE, interval_name, median};
 use linerate_trial::{Account, Clock, Dropped, Length, Machine, Rules, Watch, rounds};
 use std::convert::Infallible;
 use std::sync::Barrier;
@@ -206,7 +206,8 @@ fn main() {
         return;
     };
     println!("million items per second, {CAPACITY} slots, processors {first} and {second}");
-    println!("{:>6} {:>10} {:>10}   linerate / rtrb (95 % interval)", "burst", "linerate", "rtrb");
+    let interval = interval_name();
+    println!("{:>6} {:>10} {:>10}   linerate / rtrb ({interval})", "burst", "linerate", "rtrb");
     for burst in [1, 8, 32] {
         let names = ["linerate", "rtrb"];
         let length = Length::Rounds(repetitions);
@@ -219,7 +220,7 @@ fn main() {
             Ok::<_, Infallible>(rate.ok_or(Dropped::NoneKept))
         });
         let (Some(own), Some(peer), Some(ratio)) =
-            (rates.median(0), rates.median(1), rates.ratio(0, 1, 0.95))
+            (rates.median(0), rates.median(1), rates.ratio(0, 1, CONFIDENCE))
         else {
             println!("{burst:>6}  no repetition had a clean window");
             continue;

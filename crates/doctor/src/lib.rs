@@ -27,12 +27,12 @@ use linerate_machine::identity::identity;
 use linerate_record::Tier;
 use linerate_record::doctor::DoctorReport;
 use surroundings::Surroundings;
-use tiers::{Asked, Trial};
+use tiers::{Trial, VersionQuery};
 
 /// Examines the machine of `around`, opening events with `opener`.
 pub fn examine(opener: &dyn Opener, around: &Surroundings) -> DoctorReport {
     let root = Root::new(around.root());
-    let valgrind = Asked::of(around.facts());
+    let valgrind = VersionQuery::of(around.facts());
     let mut observations = host::observe(&root);
     let catalog = Catalog::of(&identity(), &root.path("sys"));
     let trial = Trial::of(opener, around, &catalog, valgrind);

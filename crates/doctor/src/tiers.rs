@@ -40,7 +40,7 @@ impl Trial {
         opener: &dyn Opener,
         around: &Surroundings,
         catalog: &Catalog,
-        valgrind: Asked,
+        valgrind: VersionQuery,
     ) -> Self {
         let explainer = Explainer::new(around, catalog.is_known_processor());
         let probe = Probe { opener, explainer };
@@ -274,9 +274,9 @@ fn counted(event: &perf::Event) -> std::io::Result<Reading> {
 }
 
 /// Valgrind, asked for its version; it answers while other things are looked at.
-pub(super) struct Asked(Result<(PathBuf, std::io::Result<Child>), Explanation>);
+pub(super) struct VersionQuery(Result<(PathBuf, std::io::Result<Child>), Explanation>);
 
-impl Asked {
+impl VersionQuery {
     pub(super) fn of(facts: &Facts) -> Self {
         if let Some(refusal) = refusal::no_valgrind(facts) {
             return Self(Err(refusal));

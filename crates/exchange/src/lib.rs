@@ -21,6 +21,7 @@ pub mod detect;
 pub mod folded;
 pub mod perf_stat;
 pub mod profile_dump;
+pub mod slices;
 pub mod table;
 pub mod totals;
 pub mod vpp;

@@ -27,8 +27,8 @@
 //!
 //! Counters have 32 bits. Left out: what ID and PC say of the program.
 
-use crate::totals::Written;
-use crate::{CannotWrite, EventCode, INSTRUCTIONS, NothingRead, Processor, derive, numbered};
+use crate::slices::{COUNT_MAX, Written};
+use crate::{NothingRead, Processor, derive, numbered};
 use linerate_record::strands::{ForeignFormat, InputFault, Slice, StrandsReport};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -40,9 +40,6 @@ const COLUMNS: &str = "CPUID,ID,Type,Cycles,PC,Grp,Evt_Hi,Evt_Lo,Overflow,User D
 
 /// The group of counters whose codes the processor's table has: those of a strand.
 const GROUP: u64 = 1;
-
-/// The largest count of a counter.
-const COUNT_MAX: u64 = u32::MAX as u64;
 
 /// Whether a line is from such a dump and nothing else.
 pub(crate) fn is_its_own(line: &str) -> bool {
@@ -371,98 +368,4 @@ fn put(text: &mut String, cpu: u32, slice: &Slice) {
         text,
         "{cpu:x},0,2,{to_ticks:x},0,{GROUP:x},{count_hi:x},{count_lo:x},{overflow:x},{user:x}"
     );
-}
-
-/// Totals of a strand, to be written as if its events had been counted in turns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Totals {
-    /// Packets.
-    pub packets: u64,
-    /// Ticks.
-    pub ticks: u64,
-    /// Instructions.
-    pub instructions: u64,
-    /// Events by name.
-    pub events: Vec<(String, u64)>,
-}
-
-/// Slices that add up to `totals`, an event in each.
-///
-/// Packets, ticks and instructions add up exactly. Of an event, its slices hold the part that falls
-/// into their share of the instructions, to the nearest whole: its rate is that of the totals to
-/// within half a count. Events that the processor has no code for are left out; their names are
-/// returned.
-///
-/// # Errors
-/// The processor has no code for instructions.
-pub fn slices(
-    totals: &Totals,
-    processor: &Processor,
-) -> Result<(Vec<Slice>, Vec<String>), CannotWrite> {
-    let code = |name: &str| processor.codes.iter().find(|event| event.name == name);
-    let instructions = code(INSTRUCTIONS).ok_or_else(|| {
-        CannotWrite(
-            "the processor has no code for instructions: name another with --machine".into(),
-        )
-    })?;
-    let coded: Vec<(&EventCode, u64)> =
-        totals.events.iter().filter_map(|(name, count)| Some((code(name)?, *count))).collect();
-    let left_out = totals.events.iter().map(|(name, _)| name.clone());
-    let left_out = left_out.filter(|name| code(name).is_none()).collect();
-    // Without an event, some code must stand beside the instructions: theirs.
-    let turns: Vec<(u64, u64)> = match coded.as_slice() {
-        [] => vec![(instructions.code, totals.instructions)],
-        coded => coded.iter().map(|(event, count)| (event.code, *count)).collect(),
-    };
-    let most = turns.iter().map(|(_, count)| *count).max().unwrap_or(0).max(totals.instructions);
-    let pieces = most / COUNT_MAX + 1;
-    let steps = turns.len() as u64 * pieces;
-    let part = |all: u64, step: u64| u128::from(all) * u128::from(step) / u128::from(steps);
-    let mut slices = vec![reading(0, 0)];
-    for step in 0..steps {
-        let (code, count) = turns[(step % turns.len() as u64) as usize];
-        let share = |all: u64| (part(all, step + 1) - part(all, step)) as u64;
-        let executed = share(totals.instructions);
-        // The event's rate in this slice is that of the whole.
-        let count = match totals.instructions {
-            0 => share(count),
-            all => {
-                let all = u128::from(all);
-                ((u128::from(count) * u128::from(executed) + all / 2) / all) as u64
-            }
-        };
-        slices.push(Slice {
-            from_ticks: Some(part(totals.ticks, step) as u64),
-            code_hi: Some(instructions.code),
-            code_lo: Some(code),
-            count_hi: executed,
-            count_lo: count,
-            is_first: false,
-            ..reading(part(totals.ticks, step + 1) as u64, part(totals.packets, step + 1) as u64)
-        });
-    }
-    if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
-        return Err(CannotWrite(
-            "an event that is so much more frequent than instructions does not \
-             fit into counters of 32 bits beside them"
-                .to_owned(),
-        ));
-    }
-    Ok((slices, left_out))
-}
-
-/// A reading of which nothing but time and packets is known.
-pub(crate) fn reading(to_ticks: u64, user: u64) -> Slice {
-    Slice {
-        line: 0,
-        from_ticks: None,
-        to_ticks,
-        code_hi: None,
-        code_lo: None,
-        count_hi: 0,
-        count_lo: 0,
-        overflow: 0,
-        user,
-        is_first: true,
-    }
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a dump can hold of a record of this project: per strand packets, ticks, and events.
+//! What a dump can hold of a record of this project: packets, ticks, and events, by line of the
+//! dump, which is a strand there and here a worker, a region or a whole program.
 //!
-//! A dump has one tick counter, and its events are of all of a strand's time. Here events are of
+//! A dump has one tick counter, and its events are of all of a line's time. Here events are of
 //! work alone, so its ticks are those of work too: packets times service time. The rate that
-//! follows is what the strand would get through if it never waited.
+//! follows is what the line would get through if it never waited.
 //!
-//! | record | strand | packets | ticks |
+//! | record | line | packets | ticks |
 //! |---|---|---|---|
-//! | run, tune | strand | packets it was given | service time times packets |
+//! | run, tune | worker | packets it was given | service time times packets |
 //! | regions | region of a thread | units of work, or visits without any | ticks in it |
 //! | stat | all | the unit of work | cycles |
 //!
 //! Where no instructions were counted, time and packets are all that is left.
 
-use crate::profile_dump::{Totals, reading, slices};
+use crate::slices::{Totals, Written, reading, slices};
 use crate::{CYCLES, CannotWrite, INSTRUCTIONS, Processor};
 use linerate_record::regions::RegionReport;
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
@@ -22,21 +23,10 @@ use linerate_record::strands::{Slice, StrandCounts};
 use linerate_record::{Body, Record};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A strand to be written, and its number in the dump.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Written {
-    /// What the record calls it.
-    pub name: String,
-    /// CPUID.
-    pub number: u32,
-    /// Its readings.
-    pub slices: Vec<Slice>,
-}
-
 /// What is written, and what could not be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Readings {
-    /// The strands.
+    /// The lines, by number.
     pub strands: Vec<Written>,
     /// Events for which the processor has no code.
     pub left_out: BTreeSet<String>,
@@ -45,7 +35,7 @@ pub struct Readings {
 /// The readings that a dump of the record has.
 ///
 /// # Errors
-/// The record has no packets with their time, by strand.
+/// The record has no packets with their time.
 pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, CannotWrite> {
     let strands = match &record.body {
         Body::Strands(report) => return of_import(&report.strands),
@@ -55,8 +45,8 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
         Body::Stat(stat) => vec![("all".to_owned(), 0, of_stat(stat)?)],
         _ => {
             return Err(CannotWrite(
-                "the record has no strands with packets: a dump is made of a record of run, tune, \
-                 regions, of stat with --per, or of an import"
+                "the record has no packets with their time: a dump is made of a record of run, \
+                 tune, regions, of stat with --per, or of an import"
                     .to_owned(),
             ));
         }
@@ -75,7 +65,7 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
         found.strands.push(Written { name, number, slices });
     }
     if found.strands.is_empty() {
-        return Err(CannotWrite("no strand of the record has packets with their time".to_owned()));
+        return Err(CannotWrite("no part of the record has packets with their time".to_owned()));
     }
     Ok(found)
 }
@@ -113,19 +103,19 @@ fn counted(packets: u64, ticks: f64, mut events: BTreeMap<String, f64>) -> Optio
 }
 
 fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
-    let of = |strand: &WorkerReport| {
-        let packets = strand.stages.first()?.packets;
-        let ticks = strand.ticks_per_packet.as_number()? * packets as f64;
-        let counted = counted(packets, ticks, events_of(&strand.stages))?;
-        Some((strand.name.clone(), strand.cpu, counted))
+    let of = |worker: &WorkerReport| {
+        let packets = worker.stages.first()?.packets;
+        let ticks = worker.ticks_per_packet.as_number()? * packets as f64;
+        let counted = counted(packets, ticks, events_of(&worker.stages))?;
+        Some((worker.name.clone(), worker.cpu, counted))
     };
-    let mut strands: Vec<_> = run.workers.iter().filter_map(of).collect();
-    // Strands that took turns on a processor are several all the same.
-    let cpus: BTreeSet<u32> = strands.iter().map(|(_, cpu, _)| *cpu).collect();
-    if cpus.len() < strands.len() {
-        strands.iter_mut().zip(0..).for_each(|((_, number, _), at)| *number = at);
+    let mut lines: Vec<_> = run.workers.iter().filter_map(of).collect();
+    // Workers that took turns on a processor are several all the same.
+    let cpus: BTreeSet<u32> = lines.iter().map(|(_, cpu, _)| *cpu).collect();
+    if cpus.len() < lines.len() {
+        lines.iter_mut().zip(0..).for_each(|((_, number, _), at)| *number = at);
     }
-    strands
+    lines
 }
 
 /// Events over all stages; those that some stage with packets lacks are left out.

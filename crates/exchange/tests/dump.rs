@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PROFILE_DUMP: the sample of the Netra document to its digits, damage, and what is written.
 
-use linerate_exchange::profile_dump::{Totals, read, slices, write};
-use linerate_exchange::totals::Written;
+use linerate_exchange::profile_dump::{read, write};
+use linerate_exchange::slices::{Totals, Written, slices};
 use linerate_exchange::{EventCode, Processor};
 use linerate_record::Figure;
 use linerate_record::strands::{Slice, StrandCounts, StrandsReport};

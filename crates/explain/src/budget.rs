@@ -146,7 +146,7 @@ pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortf
 
 /// Bytes of a packet as it came from the source, FCS excluded; `None` without packets.
 pub fn mean_bytes(run: &RunReport) -> Option<f64> {
-    let stages = run.workers.iter().flat_map(|strand| &strand.stages);
+    let stages = run.workers.iter().flat_map(|worker| &worker.stages);
     let sources = stages.filter(|stage| stage.name == "source");
     let all: Tally = sources.map(|stage| stage.ledger.output).sum();
     (all.packets > 0).then(|| all.bytes as f64 / all.packets as f64)

@@ -23,12 +23,12 @@ use std::fmt;
 
 /// What is asked about, and what may help to answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct Inquiry<'a> {
     /// The record.
     pub record: &'a Record,
     /// Its file, as commands quote it.
     pub file: &'a str,
-    /// A record of the same application with less load: fewer ports, fewer strands.
+    /// A record of the same application with less load: fewer ports, fewer workers.
     pub against: Option<&'a Record>,
     /// The processor, where it was named.
     pub processor: Option<&'a Processor>,
@@ -47,7 +47,7 @@ pub struct Question {
     pub text: &'static str,
     /// What it takes to answer it.
     pub needs: &'static str,
-    answer: fn(&Asked<'_>) -> Reply,
+    answer: fn(&Inquiry<'_>) -> Reply,
 }
 
 impl fmt::Debug for Question {
@@ -66,7 +66,7 @@ pub const QUESTIONS: [Question; 8] = [
     },
     Question {
         id: "bound",
-        text: "Is a strand compute-bound or memory-bound?",
+        text: "Is a worker compute-bound or memory-bound?",
         needs: "cycles per instruction, and misses with what they cost",
         answer: strands::bound,
     },
@@ -85,25 +85,25 @@ pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "scaling",
         text: "Why does throughput not scale to more ports?",
-        needs: "a second record with fewer ports or strands",
+        needs: "a second record with fewer ports or workers",
         answer: across::scaling,
     },
     Question {
         id: "split",
         text: "What should be split first?",
-        needs: "what each strand and its stages cost",
+        needs: "what each worker and its stages cost",
         answer: strands::split,
     },
     Question {
         id: "placement",
         text: "When should I place threads?",
-        needs: "which strands share a core, and how many instructions they execute in a cycle",
+        needs: "which workers share a core, and how many instructions they execute in a cycle",
         answer: across::placement,
     },
     Question {
         id: "parking",
-        text: "Should idle strands be parked, and polling be slowed?",
-        needs: "which strands share a core, and how long they poll",
+        text: "Should idle workers be parked, and polling be slowed?",
+        needs: "which workers share a core, and how long they poll",
         answer: across::parking,
     },
 ];
@@ -125,7 +125,7 @@ impl std::error::Error for NoQuestion {}
 ///
 /// # Errors
 /// No question has that name.
-pub fn ask(asked: &Asked<'_>, id: Option<&str>) -> Result<AnswersReport, NoQuestion> {
+pub fn ask(asked: &Inquiry<'_>, id: Option<&str>) -> Result<AnswersReport, NoQuestion> {
     let wanted: Vec<&Question> =
         QUESTIONS.iter().filter(|question| id.is_none_or(|id| id == question.id)).collect();
     if wanted.is_empty() {

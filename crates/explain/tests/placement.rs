@@ -5,7 +5,7 @@
 #[expect(dead_code, reason = "one of its worlds is enough here")]
 mod sim;
 
-use linerate_explain::questions::{Asked, ask};
+use linerate_explain::questions::{Inquiry, ask};
 use linerate_record::answers::{Answer, AnswerVerdict};
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Provenance, Record};
@@ -54,7 +54,7 @@ impl Places {
 
     fn answer(&self, id: &str) -> Answer {
         let record = self.record();
-        let asked = Asked {
+        let asked = Inquiry {
             record: &record,
             file: "run.json",
             against: None,

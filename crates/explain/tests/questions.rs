@@ -7,7 +7,7 @@ mod sim;
 
 use linerate_cmt::processor::Processor;
 use linerate_explain::cpi::{costs_of, of_strand};
-use linerate_explain::questions::{Asked, QUESTIONS, ask};
+use linerate_explain::questions::{Inquiry, QUESTIONS, ask};
 use linerate_record::answers::{Answer, AnswerVerdict};
 use linerate_record::run::RunReport;
 use linerate_record::strands::{ForeignFormat, Machine, StrandCounts, StrandEvent, StrandsReport};
@@ -18,8 +18,8 @@ fn record(body: Body) -> Record {
     Record { provenance: Provenance::default(), body }
 }
 
-fn asked(record: &Record) -> Asked<'_> {
-    Asked {
+fn asked(record: &Record) -> Inquiry<'_> {
+    Inquiry {
         record,
         file: "run.json",
         against: None,
@@ -29,7 +29,7 @@ fn asked(record: &Record) -> Asked<'_> {
     }
 }
 
-fn answer(asked: &Asked<'_>, id: &str) -> Answer {
+fn answer(asked: &Inquiry<'_>, id: &str) -> Answer {
     let mut report = ask(asked, Some(id)).expect("a question");
     assert_eq!(report.answers.len(), 1);
     report.answers.remove(0)
@@ -152,15 +152,15 @@ fn bound_goes_by_the_rule_of_the_document() {
 fn line_rate_at_64_bytes_takes_three_strands() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = imported(vec![strand(0, "all", 575.0, 2.0, 1.0)]);
-    let asked = Asked { processor: Some(&t1), line_bits_per_s: Some(1e9), ..asked(&record) };
+    let asked = Inquiry { processor: Some(&t1), line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "line-rate-64");
     assert_eq!(found.verdict, AnswerVerdict::Answered);
     assert!(found.sentence.contains("575") && found.sentence.contains("202"), "{found:?}");
     assert!(found.sentence.contains("606"), "{found:?}");
     assert_eq!(value(&found, "strands"), 3.0);
-    let asked = Asked { line_bits_per_s: Some(0.3e9), ..asked };
+    let asked = Inquiry { line_bits_per_s: Some(0.3e9), ..asked };
     assert_eq!(answer(&asked, "line-rate-64").verdict, AnswerVerdict::DoesNotArise);
-    let asked = Asked { line_bits_per_s: None, ..asked };
+    let asked = Inquiry { line_bits_per_s: None, ..asked };
     let found = answer(&asked, "line-rate-64");
     assert!(found.next.is_some_and(|next| next.contains("--line")), "no line is known");
 }
@@ -170,7 +170,7 @@ fn line_rate_at_64_bytes_takes_three_strands() {
 fn line_rate_at_64_bytes_is_asked_of_every_strand() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = configuration_2();
-    let asked = Asked { processor: Some(&t1), line_bits_per_s: Some(1e9), ..asked(&record) };
+    let asked = Inquiry { processor: Some(&t1), line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "line-rate-64");
     for part in ["ATIF_TX executes 1373", "RLP executes 990: 5", "PDSN_RX executes 454: 3"] {
         assert!(found.sentence.contains(part), "{part}: {found:?}");
@@ -183,12 +183,12 @@ fn line_rate_at_64_bytes_is_asked_of_every_strand() {
 #[test]
 fn small_packets_miss_the_line_from_the_size_that_the_rate_implies() {
     let record = imported(vec![strand(0, "all", 1.2e9 / 390_625.0, 1.0, 1.0)]);
-    let asked = Asked { line_bits_per_s: Some(1e9), ..asked(&record) };
+    let asked = Inquiry { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "small-packets");
     assert!(found.sentence.contains("300 bytes"), "{found:?}");
     assert!((value(&found, "share at 64") - 84.0 / 320.0).abs() < 1e-9);
     assert_eq!(found.advice.len(), 2, "optimising is not enough: {found:?}");
-    let asked = Asked { line_bits_per_s: Some(1e8), ..asked };
+    let asked = Inquiry { line_bits_per_s: Some(1e8), ..asked };
     assert_eq!(answer(&asked, "small-packets").verdict, AnswerVerdict::DoesNotArise);
 }
 
@@ -197,38 +197,38 @@ fn scaling_takes_two_records_and_names_what_grew() {
     let one = imported(vec![strand(0, "rx", 454.0, 8.53, 62.0)]);
     let two = imported(vec![strand(0, "rx", 454.0, 12.5, 62.0)]);
     assert_eq!(answer(&asked(&two), "scaling").verdict, AnswerVerdict::CannotTell);
-    let found = answer(&Asked { against: Some(&one), ..asked(&two) }, "scaling");
+    let found = answer(&Inquiry { against: Some(&one), ..asked(&two) }, "scaling");
     assert!(found.sentence.contains("rx cpi from 8.53 to 12.5"), "{found:?}");
     assert!(!found.sentence.contains("instructions from"), "{found:?}");
     assert!(value(&found, "rx rate, now") < value(&found, "rx rate, before"), "{found:?}");
     assert!(found.evidence.iter().all(|one| !one.name.contains("dc")), "what grew: {found:?}");
     // As many packets as before: nothing to explain, whatever else differs.
-    let found = answer(&Asked { against: Some(&one), ..asked(&one) }, "scaling");
+    let found = answer(&Inquiry { against: Some(&one), ..asked(&one) }, "scaling");
     assert_eq!(found.verdict, AnswerVerdict::DoesNotArise, "{found:?}");
     // Fewer, at the same cost of each: what delays them is not in the counts.
     let mut late = strand(0, "rx", 454.0, 8.53, 62.0);
     late.kpps = hw("kpps", 100.0);
     let late = imported(vec![late]);
-    let found = answer(&Asked { against: Some(&one), ..asked(&late) }, "scaling");
-    assert!(found.sentence.contains("no strand pays more"), "{found:?}");
+    let found = answer(&Inquiry { against: Some(&one), ..asked(&late) }, "scaling");
+    assert!(found.sentence.contains("no worker pays more"), "{found:?}");
 }
 
 #[test]
 fn placing_threads_matters_where_the_pipe_is_full() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = configuration_2();
-    let found = answer(&Asked { processor: Some(&t1), ..asked(&record) }, "placement");
+    let found = answer(&Inquiry { processor: Some(&t1), ..asked(&record) }, "placement");
     // 0.117 + 0.256 + 0.355 of 1, and the strand that polls beside them was not counted.
     assert!((value(&found, "core 0, 3 of 4") - 0.728).abs() < 0.001, "{found:?}");
     assert_eq!(found.verdict, AnswerVerdict::CannotTell);
     let Body::Strands(mut report) = record.body else { panic!("strands") };
     report.strands.push(strand(2, "ATIF_RX", 100.0, 12.0, 1.0));
     let all = imported(report.strands);
-    let found = answer(&Asked { processor: Some(&t1), ..asked(&all) }, "placement");
+    let found = answer(&Inquiry { processor: Some(&t1), ..asked(&all) }, "placement");
     assert!(found.sentence.starts_with("not for the pipe"), "{found:?}");
     let full =
         imported((0..4).map(|cpu| strand(cpu, &format!("s{cpu}"), 500.0, 4.0, 1.0)).collect());
-    let found = answer(&Asked { processor: Some(&t1), ..asked(&full) }, "placement");
+    let found = answer(&Inquiry { processor: Some(&t1), ..asked(&full) }, "placement");
     assert!(found.sentence.contains("core 0 (s0, s1, s2, s3)"), "{found:?}");
     assert_eq!(answer(&asked(&full), "placement").verdict, AnswerVerdict::CannotTell);
 }
@@ -269,7 +269,7 @@ fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
 #[test]
 fn without_instructions_the_time_of_a_packet_tells_how_many_workers_it_takes() {
     let record = record(Body::Run(Box::new(simulated(&[4000.0], &[(1, 1)]))));
-    let asked = Asked { line_bits_per_s: Some(1e9), ..asked(&record) };
+    let asked = Inquiry { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "line-rate-64");
     let workers = (value(&found, "work of a packet") / 672.0).ceil();
     assert!(workers > 1.0, "{found:?}");

@@ -11,7 +11,7 @@ use crate::lineup::{MEMCPY, SELECTED};
 use crate::peers::MASKED_LOOP;
 use crate::sweep::Measured;
 use linerate_record::kernels::{Kernel, Mix, Role, State};
-use linerate_record::stats::{CONFIDENCE, Estimate};
+use linerate_record::stats::{CONFIDENCE, Estimate, interval_name};
 use std::fmt::Write;
 
 /// The variant for processors of one generation back, and the loads of its width.
@@ -242,7 +242,7 @@ pub fn table(targets: &[Target], measured: &[Measured]) -> String {
         "target",
         "asked",
         "measured",
-        "95 % interval",
+        interval_name(),
         "",
         "against"
     );

@@ -143,32 +143,34 @@ fn time_chain(turns: u32) -> Result<u64, Error> {
     Ok(ticks)
 }
 
-/// Adds 1 to 0 `turns * ADDS_PER_TURN` times, one after the other; `turns` is not 0.
+/// What the chains are made of: an addition, and the end of a turn.
 #[cfg(target_arch = "x86_64")]
-fn run_chain(mut turns: u64) -> Result<u64, Error> {
-    let mut sum = 0;
-    // SAFETY: registers only; ends after `turns` turns, and callers pass at least 1.
-    unsafe {
-        std::arch::asm!(
-            "2:",
-            ".rept {adds}",
-            "add {sum}, {one}",
-            ".endr",
-            "dec {turns}",
-            "jnz 2b",
-            adds = const ADDS_PER_TURN,
-            sum = inout(reg) sum,
-            one = in(reg) 1u64,
-            turns = inout(reg) turns,
-            options(nomem, nostack)
-        );
-    }
-    debug_assert_eq!(turns, 0);
-    Ok(sum)
+macro_rules! adds_one_to {
+    ($sum:literal) => {
+        concat!("add {", $sum, "}, {one}")
+    };
+}
+#[cfg(target_arch = "x86_64")]
+macro_rules! next_turn {
+    () => {
+        "dec {turns}\njnz 2b"
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! adds_one_to {
+    ($sum:literal) => {
+        concat!("add {", $sum, "}, {", $sum, "}, {one}")
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! next_turn {
+    () => {
+        "subs {turns}, {turns}, #1\nb.ne 2b"
+    };
 }
 
 /// Adds 1 to 0 `turns * ADDS_PER_TURN` times, one after the other; `turns` is not 0.
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_chain(mut turns: u64) -> Result<u64, Error> {
     let mut sum = 0;
     // SAFETY: registers only; ends after `turns` turns, and callers pass at least 1.
@@ -176,10 +178,9 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
         std::arch::asm!(
             "2:",
             ".rept {adds}",
-            "add {sum}, {sum}, {one}",
+            adds_one_to!("sum"),
             ".endr",
-            "subs {turns}, {turns}, #1",
-            "b.ne 2b",
+            next_turn!(),
             adds = const ADDS_PER_TURN,
             sum = inout(reg) sum,
             one = in(reg) 1u64,
@@ -192,7 +193,7 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
 }
 
 /// Makes [`ADDS_PER_TURN`] additions per turn in [`SIDE_BY_SIDE`] chains; `turns` is not 0.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
     let mut sums = [0u64; SIDE_BY_SIDE as usize];
     let [a, b, c, d, e, f, g, h] = &mut sums;
@@ -201,56 +202,16 @@ fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
         std::arch::asm!(
             "2:",
             ".rept {adds}",
-            "add {a}, {one}",
-            "add {b}, {one}",
-            "add {c}, {one}",
-            "add {d}, {one}",
-            "add {e}, {one}",
-            "add {f}, {one}",
-            "add {g}, {one}",
-            "add {h}, {one}",
+            adds_one_to!("a"),
+            adds_one_to!("b"),
+            adds_one_to!("c"),
+            adds_one_to!("d"),
+            adds_one_to!("e"),
+            adds_one_to!("f"),
+            adds_one_to!("g"),
+            adds_one_to!("h"),
             ".endr",
-            "dec {turns}",
-            "jnz 2b",
-            adds = const ADDS_PER_TURN / SIDE_BY_SIDE,
-            a = inout(reg) *a,
-            b = inout(reg) *b,
-            c = inout(reg) *c,
-            d = inout(reg) *d,
-            e = inout(reg) *e,
-            f = inout(reg) *f,
-            g = inout(reg) *g,
-            h = inout(reg) *h,
-            one = in(reg) 1u64,
-            turns = inout(reg) turns,
-            options(nomem, nostack)
-        );
-    }
-    debug_assert_eq!(turns, 0);
-    Ok(sums.iter().sum())
-}
-
-/// Makes [`ADDS_PER_TURN`] additions per turn in [`SIDE_BY_SIDE`] chains; `turns` is not 0.
-#[cfg(target_arch = "aarch64")]
-fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
-    let mut sums = [0u64; SIDE_BY_SIDE as usize];
-    let [a, b, c, d, e, f, g, h] = &mut sums;
-    // SAFETY: registers only; ends after `turns` turns, and callers pass at least 1.
-    unsafe {
-        std::arch::asm!(
-            "2:",
-            ".rept {adds}",
-            "add {a}, {a}, {one}",
-            "add {b}, {b}, {one}",
-            "add {c}, {c}, {one}",
-            "add {d}, {d}, {one}",
-            "add {e}, {e}, {one}",
-            "add {f}, {f}, {one}",
-            "add {g}, {g}, {one}",
-            "add {h}, {h}, {one}",
-            ".endr",
-            "subs {turns}, {turns}, #1",
-            "b.ne 2b",
+            next_turn!(),
             adds = const ADDS_PER_TURN / SIDE_BY_SIDE,
             a = inout(reg) *a,
             b = inout(reg) *b,

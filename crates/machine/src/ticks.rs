@@ -10,7 +10,7 @@
 //! what would have overlapped.
 
 use linerate_linux::monotonic_ns;
-use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -179,7 +179,7 @@ pub fn read_cost_ticks() -> Estimate {
         }
         (ticks_in_order() - start) as f64 / CALLS as f64
     };
-    median_interval(&(0..41).map(series).collect::<Vec<f64>>(), 0.95)
+    median_interval(&(0..41).map(series).collect::<Vec<f64>>(), CONFIDENCE)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use linerate_memory::chase::{Chain, Cursor, Layout};
 use linerate_memory::window::Windows;
 use linerate_memory::{MemoryError, Watch};
 use linerate_record::memory::{Order, PageKind};
-use linerate_record::stats::paired_ratio;
+use linerate_record::stats::{CONFIDENCE, paired_ratio};
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -94,7 +94,7 @@ fn compare(windows: &Windows<'_>, arena: &mut Arena) -> bool {
         let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
         let (walk, plain) = (of(|round| round.walk), of(|round| round.plain));
         let ghz = of(|round| round.ghz).into_iter().fold(0.0, f64::max);
-        let ratio = paired_ratio(&plain, &walk, 0.95);
+        let ratio = paired_ratio(&plain, &walk, CONFIDENCE);
         println!(
             "{:>6} KiB  walk {:7.3} ns {:7.2} cycles  plain loop {:7.3} ns  ratio {:.3} ({:.3} to \
              {:.3})  {} of {ROUNDS} rounds  built in {build:.1} ns per line",

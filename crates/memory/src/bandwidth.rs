@@ -2,8 +2,9 @@
 //! Bytes per second, of one thread and of all, and what a load costs while others use memory.
 //!
 //! ```text
-//! pass:  for each level and operation:    sweep its working set until it is where it stays;
-//!                                        windows, in which all threads sweep at the same time
+//! pass:  for each level and operation, in a new random order, the same for all threads:
+//!            sweep its working set until it is where it stays;
+//!            windows, in which all threads sweep at the same time
 //! ```
 //!
 //! A window counts only if no thread was put aside in it, and if all of them swept nearly all of
@@ -13,6 +14,7 @@
 //! Left out: stores past the caches, memory of other nodes, and mixes of reading and writing.
 
 mod loaded;
+mod passes;
 mod sweep;
 mod team;
 
@@ -23,15 +25,14 @@ use crate::arena::Arena;
 use crate::curve::least;
 use crate::parallel::{GRAIN, working_sets};
 use crate::window::Windows;
-use linerate_linux::monotonic_ns;
 use linerate_machine::topology::{CacheKind, Topology};
 use linerate_record::memory::{Bandwidth, MemoryLevel, Operation};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
-use linerate_trial::Clock;
+use passes::{Plan, Sample, passes, rounds};
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use sweep::{LOT, Piece, Sweeper};
+use sweep::{LOT, Piece};
 
 /// How to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,30 +50,6 @@ pub struct Request<'a> {
 
 const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation::Copy];
 
-/// Passes over everything: as many as an interval of 95 % takes.
-const PASSES: u32 = 6;
-
-/// Passes where windows are dropped.
-const MOST_PASSES: u32 = 4 * PASSES;
-
-/// Windows of a level and an operation in a pass.
-const WINDOWS: u32 = 3;
-
-/// Long enough that threads that begin some us apart are together for nearly all of it.
-const WINDOW_NS: f64 = 300_000.0;
-
-/// The share of a window in which all threads must be at work.
-const TOGETHER: f64 = 0.9;
-
-/// Sweeps before a window, unless that takes more than [`WARM_NS`]. Some caches keep a line only
-/// once it has come several times.
-const WARM_SWEEPS: u64 = 3;
-
-const WARM_NS: f64 = 3.0 * WINDOW_NS;
-
-/// Keeps a clock that stands still from making windows endless: 1 TB/s.
-const LEAST_NS_PER_LOT: f64 = 1.0;
-
 const UNIT: &str = "GB/s";
 
 /// What to sweep.
@@ -81,17 +58,6 @@ struct Job {
     operation: Operation,
     /// Bytes of each thread, or why there are none.
     bytes: Result<usize, String>,
-}
-
-/// A window of a thread.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Sample {
-    pass: u32,
-    begin: u64,
-    end: u64,
-    lots: u64,
-    ns: f64,
-    kept: bool,
 }
 
 /// Reads, writes and copies in each of `levels`, with one thread and with all. What the deadline or
@@ -112,7 +78,9 @@ pub fn measure(
     let halfway = if threads > 1 { 2 } else { 1 };
     let share = request.deadline.saturating_duration_since(Instant::now()) / halfway;
     let piece = Piece::new(arena.words());
-    let samples = rounds(windows, piece, &jobs, Instant::now() + share, &mut |go_on| go_on);
+    let deadline = Instant::now() + share;
+    let plan = Plan { jobs: &jobs, seed: request.seed, deadline };
+    let samples = rounds(windows, piece, &plan, &mut |go_on| go_on);
     record(&mut records, levels, &jobs, (1, windows.more_time()), &Ok(vec![samples]));
     if threads > 1 {
         windows.progress("bandwidth of all threads");
@@ -122,16 +90,15 @@ pub fn measure(
         let stop = windows.watch.stop();
         let mut parts = Piece::new(arena.words()).split(threads, GRAIN);
         let own = parts.pop().expect("a piece for each thread");
-        let deadline = request.deadline;
+        let plan = Plan { jobs: &jobs, seed: request.seed, deadline: request.deadline };
         let samples = team::run(
             &request.cpus[1..],
             parts,
-            |mut member| rounds(windows, own, &jobs, deadline, &mut |go_on| member.ready(go_on)),
+            |mut member| rounds(windows, own, &plan, &mut |go_on| member.ready(go_on)),
             |mut member, piece| {
                 let watch = Watch::new(stop, &|_, _| {});
                 let windows = Windows::new(&watch, Duration::ZERO);
-                let samples =
-                    rounds(&windows, piece, &jobs, deadline, &mut |go_on| member.ready(go_on));
+                let samples = rounds(&windows, piece, &plan, &mut |go_on| member.ready(go_on));
                 (samples, windows.counts())
             },
         );
@@ -212,101 +179,6 @@ fn bytes_of_each(
         }
     };
     levels.iter().zip(sets).zip(sharers).map(of).collect()
-}
-
-/// The windows of one thread, by job. Before each, `ready` is asked whether to go on, and told what
-/// this thread thinks of it.
-fn rounds(
-    windows: &Windows<'_>,
-    mut piece: Piece<'_>,
-    jobs: &[Job],
-    deadline: Instant,
-    ready: &mut dyn FnMut(bool) -> bool,
-) -> Vec<Vec<Sample>> {
-    let mut samples = vec![Vec::new(); jobs.len()];
-    for pass in 0..MOST_PASSES {
-        let is_enough = pass >= PASSES && has_enough(jobs, &samples);
-        for (k, job) in jobs.iter().enumerate() {
-            let Ok(bytes) = job.bytes else { continue };
-            let sweeper = Sweeper::new(job.operation, piece.again(), bytes);
-            let Some(mut sweeper) = sweeper else { continue };
-            let mut ns_per_lot = warm(&mut sweeper);
-            for _ in 0..WINDOWS {
-                if !ready(!is_enough && !windows.is_stopped() && Instant::now() < deadline) {
-                    return samples;
-                }
-                let sample = window(windows, &mut sweeper, pass, ns_per_lot);
-                ns_per_lot = ns_per_lot.min(sample.ns / sample.lots as f64);
-                samples[k].push(sample);
-            }
-        }
-    }
-    samples
-}
-
-/// Whether so many windows of each job count for this thread as do in [`PASSES`] passes on a quiet
-/// machine.
-fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
-    let kept = |samples: &Vec<Sample>| samples.iter().filter(|sample| sample.kept).count();
-    let wanted = (PASSES * WINDOWS) as usize * 4 / 5;
-    jobs.iter().zip(samples).all(|(job, samples)| job.bytes.is_err() || kept(samples) >= wanted)
-}
-
-/// Sweeps until the lines are where they stay; gives ns per lot, at the end.
-fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
-    let in_side = (sweeper.side() / LOT) as u64;
-    let mut pace = f64::INFINITY;
-    let (mut total, mut lots) = (0.0, 0);
-    while total < WARM_NS && (lots < WARM_SWEEPS * in_side || total < WARM_NS / 10.0) {
-        let some = in_side.clamp(64, 1024);
-        let start = monotonic_ns();
-        lots += sweeper.advance(some);
-        let ns = (monotonic_ns() - start) as f64;
-        pace = pace.min(ns / some as f64);
-        total += ns;
-    }
-    pace
-}
-
-/// A window of about [`WINDOW_NS`].
-fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lot: f64) -> Sample {
-    let mut lots = (WINDOW_NS / ns_per_lot.max(LEAST_NS_PER_LOT)).ceil() as u64;
-    let (mut begin, mut end) = (0, 0);
-    let clock = windows.clock();
-    let window = windows.time(|| {
-        begin = clock.ticks();
-        lots = sweeper.advance(lots);
-        end = clock.ticks();
-    });
-    Sample { pass, begin, end, lots, ns: window.ns, kept: window.kept }
-}
-
-/// ns per byte of all threads together, the fastest window of each pass; `samples` by thread and
-/// window.
-fn passes(samples: &[&[Sample]]) -> Vec<f64> {
-    let windows = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
-    let mut best = [f64::INFINITY; MOST_PASSES as usize];
-    for at in 0..windows {
-        let window: Vec<Sample> = samples.iter().map(|samples| samples[at]).collect();
-        if let Some(ns) = together(&window) {
-            let best = &mut best[window[0].pass as usize];
-            *best = best.min(ns);
-        }
-    }
-    best.into_iter().filter(|ns| ns.is_finite()).collect()
-}
-
-/// ns per byte of one window of all threads; `None` where it does not count.
-fn together(window: &[Sample]) -> Option<f64> {
-    let ends = |part: fn(&Sample) -> u64| {
-        let all = || window.iter().map(part);
-        Some((all().min()?, all().max()?))
-    };
-    let ((first, begin), (end, last)) = (ends(|s| s.begin)?, ends(|s| s.end)?);
-    let common = end.saturating_sub(begin) as f64;
-    let is_common = common > 0.0 && common >= TOGETHER * last.saturating_sub(first) as f64;
-    let rate: f64 = window.iter().map(|s| (s.lots * LOT as u64) as f64 / s.ns).sum();
-    (is_common && window.iter().all(|s| s.kept)).then_some(1.0 / rate)
 }
 
 /// Figures of all jobs, by level; `more` says how there would be more time.
@@ -408,32 +280,6 @@ mod tests {
         assert_eq!(of_each(&levels, &[1, 1, 4, 4], 4000)[3], None);
     }
 
-    fn sample(begin: u64, end: u64, lots: u64, kept: bool) -> Sample {
-        Sample { pass: 0, begin, end, lots, ns: (end - begin) as f64, kept }
-    }
-
-    #[test]
-    fn rates_add_up_where_all_were_at_work() {
-        let window = [sample(0, 1000, 10, true), sample(50, 1050, 30, true)];
-        let ns_per_byte = together(&window).unwrap();
-        assert!((1.0 / ns_per_byte - 40.0 * LOT as f64 / 1000.0).abs() < 1e-9);
-        let late = [sample(0, 1000, 10, true), sample(200, 1200, 30, true)];
-        assert_eq!(together(&late), None, "80 % is not enough");
-        let apart = [sample(0, 1000, 10, true), sample(2000, 3000, 30, true)];
-        assert_eq!(together(&apart), None);
-        let away = [sample(0, 1000, 10, true), sample(0, 1000, 30, false)];
-        assert_eq!(together(&away), None);
-    }
-
-    /// The fastest window of each pass that counts; a thread that has fewer windows ends it.
-    #[test]
-    fn a_pass_is_its_fastest_window() {
-        let of = |pass, lots| Sample { pass, ..sample(0, LOT as u64, lots, true) };
-        let windows = [of(0, 1), of(0, 4), of(1, 2), of(1, 1), of(2, 9)];
-        assert_eq!(passes(&[&windows, &windows[..4]]), [1.0 / 8.0, 1.0 / 4.0]);
-        assert!(passes(&[&windows, &[]]).is_empty());
-    }
-
     fn with_windows<T>(is_stopped: bool, look: impl FnOnce(&Windows<'_>) -> T) -> T {
         let stop = AtomicBool::new(is_stopped);
         let watch = Watch::new(&stop, &|_, _| {});
@@ -447,10 +293,10 @@ mod tests {
         let cpus = [allowed[0], *allowed.get(1).unwrap_or(&allowed[0])];
         pin_current_thread(cpus[0]).unwrap();
         let mut arena = Arena::new(8 << 20, PageKind::Base, &AtomicBool::new(false)).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(4);
-        let request = Request { cpus: &cpus, line: 64, seed: 1, deadline };
         let levels = levels(&[Some(32.0), None]);
         let (records, points) = with_windows(false, |windows| {
+            let deadline = windows.started() + Duration::from_secs(4);
+            let request = Request { cpus: &cpus, line: 64, seed: 1, deadline };
             let records = measure(windows, &mut arena, &levels, &request);
             (records, loaded(windows, &mut arena, &levels, &request))
         });
@@ -471,9 +317,11 @@ mod tests {
     #[test]
     fn what_was_stopped_is_absent_with_a_reason() {
         let mut arena = Arena::new(1 << 20, PageKind::Base, &AtomicBool::new(false)).unwrap();
-        let request = Request { cpus: &[0], line: 64, seed: 1, deadline: Instant::now() };
         let levels = levels(&[Some(32.0), None]);
-        let records = with_windows(true, |windows| measure(windows, &mut arena, &levels, &request));
+        let records = with_windows(true, |windows| {
+            let request = Request { cpus: &[0], line: 64, seed: 1, deadline: windows.started() };
+            measure(windows, &mut arena, &levels, &request)
+        });
         assert_eq!(records.len(), 6, "{records:?}");
         assert!(records.iter().all(|record| record.gb_per_s.reason.is_some()));
     }
@@ -481,11 +329,12 @@ mod tests {
     #[test]
     fn one_processor_or_too_little_memory_has_no_loaded_latency() {
         let mut arena = Arena::new(1 << 20, PageKind::Base, &AtomicBool::new(false)).unwrap();
-        let deadline = Instant::now();
         let mut reason = |cpus: &[u32], kib| {
-            let request = Request { cpus, line: 64, seed: 1, deadline };
             let levels = levels(&[Some(kib), None]);
-            let points = with_windows(false, |w| loaded(w, &mut arena, &levels, &request));
+            let points = with_windows(false, |windows| {
+                let request = Request { cpus, line: 64, seed: 1, deadline: windows.started() };
+                loaded(windows, &mut arena, &levels, &request)
+            });
             assert_eq!(points.len(), 1);
             points[0].latency_ns.reason.clone().unwrap()
         };

@@ -7,8 +7,8 @@
 //! Left out: the judgement (`hierarchy::events`), and events of other processors.
 
 use crate::arena::Arena;
+use crate::bench::Bench;
 use crate::chase::{Chain, Cursor, Layout};
-use crate::measure::Bench;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};

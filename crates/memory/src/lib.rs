@@ -21,6 +21,7 @@
 
 pub mod arena;
 pub mod bandwidth;
+pub mod bench;
 pub mod chase;
 pub mod curve;
 mod error;

@@ -16,6 +16,7 @@ mod budget;
 mod surroundings;
 
 use crate::arena::Arena;
+use crate::bench::Bench;
 use crate::noise::{self, Account};
 use crate::single::Stopwatch;
 use crate::translation::{self, Translation};
@@ -26,7 +27,6 @@ use budget::{Budget, Part};
 use linerate_hierarchy::levels::Levels;
 use linerate_hierarchy::{cost, os_view};
 use linerate_linux::{allowed_cpus, current_cpu, load_average, pin_current_thread};
-use linerate_machine::free_memory::Limit;
 use linerate_record::memory::{
     Bandwidth, Conditions, Curve, Effort, EventsOfSize, Histogram, LoadedLatency, MemoryReport,
     Order, PageKind,
@@ -34,49 +34,6 @@ use linerate_record::memory::{
 use std::path::Path;
 use std::time::Instant;
 use surroundings::Surroundings;
-
-/// What every part of the measurement gets.
-pub struct Bench<'a> {
-    /// Measures in windows; knows whether to stop.
-    pub windows: Windows<'a>,
-    /// How long the whole is to take.
-    pub effort: Effort,
-    /// The processor this thread is pinned to.
-    pub cpu: u32,
-    /// All processors that it might have had, ascending.
-    pub cpus: Vec<u32>,
-    /// Bytes of a cache line.
-    pub line: usize,
-    /// Bytes of a small page.
-    pub page: usize,
-    /// Bytes of a huge page; `None` where there are none.
-    pub huge: Option<usize>,
-    /// How much memory may be taken, all arenas of a moment together.
-    pub limit: Limit,
-    /// GHz of the core; `None` where nothing tells.
-    pub core_ghz: Option<f64>,
-    /// Of everything random.
-    pub seed: u64,
-}
-
-#[cfg(test)]
-impl<'a> Bench<'a> {
-    /// For a second at most, in so many bytes.
-    pub(crate) fn small(watch: &'a Watch<'a>, bytes: u64) -> Self {
-        Self {
-            windows: Windows::new(watch, std::time::Duration::from_secs(1)),
-            effort: Effort::Quick,
-            cpu: 0,
-            cpus: vec![0],
-            line: 64,
-            page: linerate_linux::page_bytes(),
-            huge: None,
-            limit: Limit { bytes, reason: String::new() },
-            core_ghz: None,
-            seed: 1,
-        }
-    }
-}
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]

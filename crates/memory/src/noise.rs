@@ -8,7 +8,7 @@
 //!
 //! Left out: gaps of less than [`SHORTEST_NS`], among them what the core itself does at times.
 
-use crate::measure::Bench;
+use crate::bench::Bench;
 use linerate_hierarchy::noise::{Gap, Loss, loss};
 use linerate_linux::{monotonic_ns, run_delay_ns, thread_cpu_time_ns};
 use linerate_machine::{Root, groups, platform};

@@ -21,8 +21,8 @@ mod stopwatch;
 pub use stopwatch::Stopwatch;
 
 use crate::arena::Arena;
+use crate::bench::Bench;
 use crate::chase::{Chain, Cursor, Layout};
-use crate::measure::Bench;
 use fastrand::Rng;
 use interval::{Address, MOST_WRITTEN};
 use linerate_hierarchy::single;

@@ -26,7 +26,7 @@ mod pages;
 mod strided;
 
 use crate::arena::Arena;
-use crate::measure::Bench;
+use crate::bench::Bench;
 use fastrand::Rng;
 use linerate_hierarchy::tlb;
 use linerate_record::memory::{Effort, PageKind, Pages, PagesVerdict, TlbLevel};

@@ -195,21 +195,13 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
     }
     Some(GivenCost {
         name: entry.text("name")?.to_owned(),
-        state: entry.text("state").and_then(state),
+        state: entry.text("state").and_then(State::of_word),
         reach: entry.number("reach").unwrap_or(1.0),
         ns: entry.number("ns"),
         work,
         fitted: entry.texts("fitted")?.to_vec(),
         assumed: entry.texts("assumed")?.to_vec(),
     })
-}
-
-/// The words of the states.
-pub(crate) const STATES: [&str; 3] = ["none", "flow", "global"];
-
-fn state(word: &str) -> Option<State> {
-    let all = [State::None, State::PerFlow, State::Global];
-    STATES.iter().zip(all).find(|(name, _)| **name == word).map(|(_, state)| state)
 }
 
 /// The figures of work, `instructions` first.

@@ -25,6 +25,17 @@ pub enum State {
     Global,
 }
 
+impl State {
+    /// The words of a path file for them.
+    pub(crate) const WORDS: [&str; 3] = ["none", "flow", "global"];
+
+    /// The state that a word of [`State::WORDS`] is for.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        let all = [Self::None, Self::PerFlow, Self::Global];
+        Self::WORDS.iter().zip(all).find(|(name, _)| **name == word).map(|(_, state)| state)
+    }
+}
+
 /// The type and range of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {

@@ -10,7 +10,7 @@
 
 use linerate_linux::perf::{self, Request, Selector, Target};
 use linerate_machine::ticks::ticks;
-use linerate_record::stats::{median, paired_ratio, quantile};
+use linerate_record::stats::{CONFIDENCE, median, paired_ratio, quantile};
 use linerate_regions::{Options, Regions, Thread};
 use std::hint::black_box;
 
@@ -118,7 +118,7 @@ fn print(cases: &[Case], series: &[Vec<f64>]) {
     }
     let edge = named("edge, 1 software event: read(2)").zip(named("bare read(2)"));
     if let Some((edge, read)) = edge {
-        let ratio = paired_ratio(&series[read], &series[edge], 0.95);
+        let ratio = paired_ratio(&series[read], &series[edge], CONFIDENCE);
         let verdict = if ratio.value <= TIMES_A_READ { "met" } else { "missed" };
         println!(
             "an edge by read(2) over a bare read(2): {:.3} ({:.3} to {:.3}), \

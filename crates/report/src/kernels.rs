@@ -14,6 +14,7 @@ use linerate_plan::routines::{Block, Load, Section, Unit, blocks};
 use linerate_record::kernels::{
     HugePages, Kernel, KernelsReport, PeerReport, Role, Row, VariantReport,
 };
+use linerate_record::stats::interval_name;
 use linerate_record::units::three_digits;
 use matrix::Page;
 use std::collections::BTreeSet;
@@ -137,7 +138,7 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
     }
 }
 
-/// How far the 95 % intervals of the times in `blocks` reach: `95 % intervals: half within 0.8 %,
+/// How far the intervals of the times in `blocks` reach: `95 % intervals: half within 0.8 %,
 /// the widest 6.1 %: avx2 of copy, cold, aligned, at 20`; of one block the name and the load only.
 /// `None` without intervals.
 pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
@@ -163,7 +164,8 @@ pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     };
     let (name, load) = (series.name, load.text());
     Some(format!(
-        "95 % intervals: half within {median} %, the widest {widest} %: {name}{of} at {load}"
+        "{}s: half within {median} %, the widest {widest} %: {name}{of} at {load}",
+        interval_name()
     ))
 }
 

@@ -4,6 +4,7 @@
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::tune::ruled_out;
 use crate::value::{ABSENT, clean, interval, percent, quoted, ranged, significant};
 use linerate_record::Figure;
 use linerate_record::plan::{Model, Origin, PlanReport, Recommendation, WorkersBeside};
@@ -13,7 +14,7 @@ use linerate_record::units::{Kpps, three_digits};
 pub fn plan(report: &PlanReport, style: &Style) -> String {
     let mut blocks = vec![head(report, style), workers(report, style)];
     blocks.extend(recommendations(report, style));
-    blocks.push(ruled_out(report, style));
+    blocks.push(ruled_out(&report.ruled_out, style));
     blocks.push(line("searched", &report.search.sentence, style) + &rests_on(report, style));
     stacked(&blocks)
 }
@@ -132,14 +133,6 @@ fn recommendation(
         text += &line("", command, style);
     }
     text
-}
-
-fn ruled_out(report: &PlanReport, style: &Style) -> String {
-    let mut grid = Grid::new(&["ruled out", "because"]);
-    for ruled_out in &report.ruled_out {
-        grid.row(vec![ruled_out.name.clone(), ruled_out.reason.clone()]);
-    }
-    grid.render(style)
 }
 
 /// The inputs by how they came about.

@@ -10,7 +10,7 @@ use crate::run::{kpps, standing};
 use crate::shares;
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
 use linerate_record::Figure;
-use linerate_record::tune::{Candidate, TuneReport};
+use linerate_record::tune::{Candidate, RuledOut, TuneReport};
 use linerate_record::units::{Kpps, three_digits};
 
 /// The report of a tune: the baseline, what limits it, what was tried, what came of it, where the
@@ -19,7 +19,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
         candidates(report, style),
-        ruled_out(report, style),
+        ruled_out(&report.ruled_out, style),
         outcome(report, style),
         standing(&report.tuned, style),
         counted::of_run(&report.tuned, style),
@@ -142,9 +142,10 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
     notes
 }
 
-fn ruled_out(report: &TuneReport, style: &Style) -> String {
+/// Candidates that were not tried, and why.
+pub(crate) fn ruled_out(all: &[RuledOut], style: &Style) -> String {
     let mut grid = Grid::new(&["ruled out", "because"]);
-    for ruled_out in &report.ruled_out {
+    for ruled_out in all {
         grid.row(vec![ruled_out.name.clone(), ruled_out.reason.clone()]);
     }
     grid.render(style)

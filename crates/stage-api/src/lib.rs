@@ -113,6 +113,8 @@ pub mod bench {
     pub use linerate_linux::{allowed_cpus, pin_current_thread};
     pub use linerate_machine::provenance::provenance;
     pub use linerate_machine::ticks::ticks;
-    pub use linerate_record::stats::{Estimate, median_interval, paired_ratio};
+    pub use linerate_record::stats::{
+        CONFIDENCE, Estimate, NORMAL_QUANTILE, median_interval, paired_ratio,
+    };
     pub use linerate_trial::{Dropped, Machine, Window, orders};
 }

@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::routines::{Reading, Seam, Set, empty_call_ticks, slowed};
 use crate::sampling::Sampler;
 use crate::session::{Session, Setup};
-use crate::shares::{PART, Shares, TURNS, shares};
+use crate::shares::{PART, ROUNDS, Shares, shares};
 use crate::smol::Smoltcp;
 use crate::stream::Stream;
 use linerate_machine::ticks::{ticks_in_order, ticks_per_s};
@@ -66,9 +66,9 @@ fn of_stack(
     let mut session = Session::new(&setup, [stack, stack], &set, &stream)?;
     let amount = filling(&mut session)?;
     let (mut timed, mut sampled) = (Vec::new(), Vec::new());
-    for _ in 0..measurements {
+    for measurement in 0..measurements as u64 {
         let Shares { timed: by_time, sampled: by_looks, .. } =
-            shares(&mut session, amount, sampler)?;
+            shares(&mut session, amount, sampler, 1 + measurement)?;
         let truth = truth(&mut session, amount)?;
         timed.push(error(&by_time, truth));
         sampled.push(error(&by_looks, truth));
@@ -104,7 +104,7 @@ fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
 fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> {
     let per_ns = ticks_per_s() / 1e9;
     let mut shares: [Vec<f64>; 3] = Default::default();
-    for _ in 0..TURNS {
+    for _ in 0..ROUNDS {
         let before = slowed::taken();
         let slice = session.run((amount / PART).max(1))?;
         let after = slowed::taken();
@@ -114,7 +114,7 @@ fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> 
             all.for_each(|(all, (then, now))| all.push((now - then) as f64 / whole));
         }
     }
-    let is_enough = shares[0].len() >= TURNS / 4;
+    let is_enough = shares[0].len() >= ROUNDS as usize / 4;
     let medians = || shares.each_ref().map(|all| median(all).unwrap_or(f64::NAN));
     Ok(is_enough.then(medians))
 }

@@ -95,7 +95,7 @@ pub fn measure(
     let race = Race { pattern: setup.pattern, sets, slices };
     let sampler = sampler_cpu.and_then(|cpu| Sampler::new(cpu, setup.seed));
     let of_each = |c: &mut Contestant| {
-        let shares = shares(&mut c.sessions[0], c.amount, sampler.as_ref())?;
+        let shares = shares(&mut c.sessions[0], c.amount, sampler.as_ref(), setup.seed)?;
         let is_unseen = c.set.checksums() == Checksums::Stack && !stack.copies_by_routines();
         Ok(if is_unseen { shares.without_sums() } else { shares })
     };

@@ -3,10 +3,12 @@
 //! seam: what they disagree on is the fault of either.
 //!
 //! ```text
-//! timed:   in turns, a slice as it always is, and two with the counter read around each call: by
-//!          readings that wait until all is done that was begun, and by such that do not
+//! timed:   in rounds of random order, a slice as it always is, and two with the counter read
+//!          around each call: by readings that wait until all is done that was begun, and by such
+//!          that do not
 //!          share = time of the calls per frame, less that of calls that do nothing
-//!                / time of the first slice per frame; from the lower of both to the higher one
+//!                / time of the slice without readings per frame, in rounds in which both had the
+//!                processor; from the lower of both to the higher one
 //! sampled: slices in which the seam says which routine runs; another processor looks now and then
 //!          share = looks that found the routine / looks that found the run
 //! ```
@@ -25,18 +27,23 @@ use crate::routines::{Activity, Reading, Tallies, Tally, empty_call_ticks};
 use crate::sampling::{Counts, Sampler};
 use crate::session::{Session, Slice};
 use linerate_machine::ticks::ticks_per_s;
-use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE, median_interval};
+use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
 use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
+use linerate_trial::{Length, Machine, Rules, Samples, Watch, rounds};
 
 /// Of what fills a slice of the rounds, so much work is done in a slice here: the shorter it is,
 /// the rarer it is that something else had the processor meanwhile.
 pub(crate) const PART: u64 = 6;
 
 /// How often both ways of reading are tried.
-pub(crate) const TURNS: usize = 24;
+pub(crate) const ROUNDS: u32 = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
+
+/// The contestants: the slice as it always is, and one for each of [`READINGS`].
+const PLAIN: usize = 0;
+const CONTESTANTS: [&str; 3] = ["no readings", "readings that wait", "readings that do not"];
 
 /// Looks that an interval of at most 3 points either way needs, and those that are enough.
 const LOOKS_MIN: u64 = 750;
@@ -48,11 +55,13 @@ const SAMPLED: usize = 200;
 const METHOD_TIMED: &str = "timestamp counter around each call at the seam, less an empty call, \
                             over the time of slices without it, per frame; the middle between \
                             readings that wait for all that was begun and readings that do not, \
-                            medians over turns";
+                            medians over rounds";
 const METHOD_SAMPLED: &str = "looks at random moments from another processor at what runs, in \
                               slices that had the processor; normal interval of a share";
 const METHOD_ALONE: &str = "bytes summed by calls at the seam and inline, in headers, over the \
                             payload of the same slices";
+
+const PREEMPTED: &str = "in no round had both slices the processor to themselves";
 
 const UNSEEN: &str = "the stack's own sums do not go through the seam";
 
@@ -78,7 +87,7 @@ impl Shares {
 }
 
 /// Finds the shares in slices of a session, parts of so much work; by looking, if there is somebody
-/// to look.
+/// to look. The seed is that of the order of slices.
 ///
 /// # Errors
 /// The session fails.
@@ -86,21 +95,19 @@ pub(crate) fn shares(
     session: &mut Session,
     amount: u64,
     sampler: Option<&Sampler>,
+    seed: u64,
 ) -> Result<Shares, Error> {
     let amount = (amount / PART).max(1);
-    let turns = turns(session, amount)?;
+    let Called { slices, tallies, bytes } = called(session, amount, seed)?;
     let looks = match sampler {
         Some(sampler) => looks(session, amount, sampler)?,
         None => Counts::default(),
     };
-    let watched = turns.iter().map(|turn| &turn.watched[0]);
-    let tallies = watched.clone().fold(Tallies::default(), |sum, w| sum + &w.tallies);
-    let bytes = watched.map(|watched| watched.slice.bytes).sum();
     let costs = READINGS.map(empty_call_ticks);
     let routines: [fn(&Tallies) -> Tally; 3] =
         [|t| t.checksum.clone() + &t.header, |t| t.copy.clone(), |t| t.copy_checksum.clone()];
     Ok(Shares {
-        timed: routines.map(|of| timed(&turns, of, costs)),
+        timed: routines.map(|of| timed(&slices, of, costs)),
         sampled: [Activity::Checksum, Activity::Copy, Activity::CopyChecksum]
             .map(|what| looked(&looks, what)),
         alone: alone(&tallies, bytes),
@@ -108,55 +115,64 @@ pub(crate) fn shares(
     })
 }
 
-/// A slice as it always is, and one for each way of reading, with a watch on the calls.
-struct Turn {
-    plain: Slice,
-    watched: [Watched; 2],
-}
-
+/// A slice, and the calls of routines in it: none are seen in a plain one.
 struct Watched {
+    /// Which of [`CONTESTANTS`] it is.
+    contestant: usize,
     slice: Slice,
     tallies: Tallies,
 }
 
-impl Turn {
-    fn is_clean(&self) -> bool {
-        let watched = self.watched.iter().map(|watched| &watched.slice);
-        watched.chain([&self.plain]).all(|slice| slice.dropped.is_none())
-    }
+/// The slices of all rounds, and what one way of reading saw, in slices that count and others: how
+/// often and with what routines are called does not depend on who has the processor.
+struct Called {
+    slices: Samples<Watched>,
+    tallies: Tallies,
+    /// Bytes of payload in the same slices.
+    bytes: u64,
 }
 
-/// Turns in which nothing else had the processor, if there are any.
-fn turns(session: &mut Session, amount: u64) -> Result<Vec<Turn>, Error> {
-    let mut turns = Vec::new();
-    for _ in 0..TURNS {
-        let plain = session.run(amount)?;
-        let mut watched = |reading| {
-            session.watch(Some(reading));
-            let slice = session.run(amount)?;
-            Ok(Watched { slice, tallies: session.tallies() })
-        };
-        turns.push(Turn { plain, watched: [watched(READINGS[0])?, watched(READINGS[1])?] });
-        session.watch(None);
-    }
-    let any = turns.iter().any(Turn::is_clean);
-    turns.retain(|turn| !any || turn.is_clean());
-    Ok(turns)
-}
-
-fn timed(turns: &[Turn], of: fn(&Tallies) -> Tally, costs: [f64; 2]) -> Figure {
-    let per_ns = ticks_per_s() / 1e9;
-    let by = |which: usize| {
-        let shares = turns.iter().map(|Turn { plain, watched }| {
-            let Watched { slice, tallies } = &watched[which];
-            let tally = of(tallies);
-            let inside = (tally.ticks as f64 - costs[which] * tally.timed as f64).max(0.0);
-            let whole = plain.cpu_ns as f64 * per_ns / plain.frames as f64;
-            inside / slice.frames as f64 / whole
-        });
-        median_interval(&shares.collect::<Vec<_>>(), CONFIDENCE)
+fn called(session: &mut Session, amount: u64, seed: u64) -> Result<Called, Error> {
+    let rules = Rules {
+        what: "shares",
+        contestants: &CONTESTANTS,
+        placements: 1,
+        length: Length::Rounds(ROUNDS),
+        seed,
     };
-    let (one, other) = (by(0), by(1));
+    let (mut tallies, mut bytes) = (Tallies::default(), 0);
+    let slices = rounds(&rules, &Machine::kernel(), &Watch::unattended(), |turn| {
+        let contestant = turn.contestant;
+        session.watch(contestant.checked_sub(1).map(|which| READINGS[which]));
+        let slice = session.run(amount)?;
+        let seen = session.tallies();
+        if contestant == 1 {
+            tallies = std::mem::take(&mut tallies) + &seen;
+            bytes += slice.bytes;
+        }
+        let watched = Watched { contestant, slice, tallies: seen };
+        Ok::<_, Error>(slice.dropped.map_or(Ok(watched), Err))
+    })?;
+    session.watch(None);
+    Ok(Called { slices, tallies, bytes })
+}
+
+fn timed(slices: &Samples<Watched>, of: fn(&Tallies) -> Tally, costs: [f64; 2]) -> Figure {
+    let per_ns = ticks_per_s() / 1e9;
+    let ticks_per_frame = slices.map(|Watched { contestant, slice, tallies }| {
+        let ticks = match contestant.checked_sub(1) {
+            None => slice.cpu_ns as f64 * per_ns,
+            Some(which) => {
+                let tally = of(tallies);
+                (tally.ticks as f64 - costs[which] * tally.timed as f64).max(0.0)
+            }
+        };
+        ticks / slice.frames as f64
+    });
+    let by = |which: usize| ticks_per_frame.ratio(which + 1, PLAIN, CONFIDENCE);
+    let Some((one, other)) = by(0).zip(by(1)) else {
+        return Figure::absent("1", Tier::Sw, METHOD_TIMED, PREEMPTED);
+    };
     let estimate = Estimate {
         value: f64::midpoint(one.value, other.value),
         low: one.low.min(other.low),
@@ -240,6 +256,7 @@ fn seams(tallies: Tallies) -> Vec<TcpSeam> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_trial::Dropped;
 
     /// Looks at the run: sums, copies, both, the stack; and looks between slices.
     const LOOKED: Counts = [300, 150, 50, 500, 9000];
@@ -259,22 +276,35 @@ mod tests {
     }
 
     /// A slice of 100 frames whose calls took as many ticks, of which an empty call 10.
-    fn watched(ticks: u64) -> Watched {
+    fn watched(contestant: usize, ticks: u64) -> Watched {
         let slice = Slice { frames: 100, cpu_ns: 1, ..Slice::default() };
         let checksum = Tally { calls: 50, timed: 50, ticks, ..Tally::default() };
-        Watched { slice, tallies: Tallies { checksum, ..Tallies::default() } }
+        Watched { contestant, slice, tallies: Tallies { checksum, ..Tallies::default() } }
+    }
+
+    /// A slice of 50 frames that took 100,000 ticks.
+    fn plain() -> Watched {
+        let cpu_ns = (100_000.0 / (ticks_per_s() / 1e9)) as u64;
+        let slice = Slice { frames: 50, cpu_ns, ..Slice::default() };
+        Watched { contestant: PLAIN, slice, tallies: Tallies::default() }
+    }
+
+    /// The share of sums in seven rounds, of which a contestant has lost some.
+    fn share(is_dropped: impl Fn(usize, usize) -> bool) -> Figure {
+        let of = |contestant: usize, slice: &dyn Fn() -> Watched| {
+            let keep = |round| match is_dropped(contestant, round) {
+                true => Err(Dropped::Switched),
+                false => Ok(slice()),
+            };
+            (0..7).map(keep).collect()
+        };
+        let all = vec![of(0, &plain), of(1, &|| watched(1, 60_500)), of(2, &|| watched(2, 20_500))];
+        timed(&Samples::new(all, 1), |tallies| tallies.checksum.clone(), [10.0, 10.0])
     }
 
     #[test]
     fn a_timed_share_is_the_middle_of_both_readings_and_spans_them() {
-        let per_ns = ticks_per_s() / 1e9;
-        let plain_ticks = 100_000.0;
-        let turn = || Turn {
-            plain: Slice { frames: 50, cpu_ns: (plain_ticks / per_ns) as u64, ..Slice::default() },
-            watched: [watched(60_500), watched(20_500)],
-        };
-        let turns: Vec<Turn> = (0..7).map(|_| turn()).collect();
-        let share = timed(&turns, |tallies| tallies.checksum.clone(), [10.0, 10.0]);
+        let share = share(|_, _| false);
         // 600 and 200 ticks per frame within calls, 2,000 per frame in all.
         let near = |figure: Option<f64>, expected: f64| {
             assert!(figure.is_some_and(|figure| (figure - expected).abs() < 1e-3), "{share:?}");
@@ -282,5 +312,21 @@ mod tests {
         near(share.as_number(), 0.2);
         near(share.low, 0.1);
         near(share.high, 0.3);
+        assert_eq!(share.n, 7);
+    }
+
+    #[test]
+    fn a_share_is_of_rounds_that_had_the_processor_or_absent() {
+        assert_eq!(share(|contestant, round| contestant == 2 && round < 1).n, 7);
+        assert_eq!(share(|contestant, round| contestant == 1 && round < 1).n, 6);
+        for of_each in [
+            |_: usize, _: usize| true,
+            |contestant: usize, _: usize| contestant == PLAIN,
+            |contestant: usize, _: usize| contestant == 2,
+            |contestant: usize, round: usize| (contestant == PLAIN) == (round % 2 == 0),
+        ] {
+            let share = share(of_each);
+            assert_eq!((share.as_number(), share.reason.as_deref()), (None, Some(PREEMPTED)));
+        }
     }
 }

@@ -2,16 +2,13 @@
 //! Measuring runs on the CPUs at hand, alone or next to a load.
 
 use crate::assign::assign;
-use crate::calibrate;
 use crate::error::TuneError;
-use crate::trial;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{Counting, Job, StageKind, Watch};
 use linerate_kernels::{Kernels, VariantError};
 use linerate_path::check::read;
 use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions, SELECTED};
 use linerate_path::spec::{Kinds, StageSpec};
-use linerate_plan::footprint::{KnownMemory, Unknown};
 use linerate_record::run::RunReport;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,31 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A load ends with the run it accompanies; this is only its bound.
 const LOAD_SECONDS_MAX: f64 = 60.0;
 
-/// Longest single measurement: what is asked for beyond that goes into no tuning.
-const LONG_SECONDS_MAX: f64 = 10.0;
-
 /// A path of ordinary packet work: every header read, every byte summed.
 const PACKET_WORK: &str = "\
 [source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n[[stage]]\nkind = \"verify\"\n";
-
-/// What is to be tuned, and with what.
-#[derive(Clone, Copy)]
-pub struct Request<'a> {
-    /// The path. Give it no sink that keeps packets: every run would fill it.
-    pub path: &'a Path,
-    /// Its packets.
-    pub traffic: &'a Traffic,
-    /// The CPUs that workers may be pinned to, best first.
-    pub cpus: &'a [u32],
-    /// Whether the CPUs are virtual, so that other guests may share their cores.
-    pub is_guest: bool,
-    /// Checksum and copy, as the path names them.
-    pub kernels: Kernels,
-    /// The kinds of stage: those of the path, and `parse` and `verify`, of which the load is made.
-    pub kinds: &'a [StageKind],
-    /// What is known of the memory of this machine.
-    pub memory: &'a Result<KnownMemory, Unknown>,
-}
 
 /// The kernels of this name: a variant's, or the best of each.
 ///
@@ -53,54 +28,9 @@ pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
     if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::of(name) }
 }
 
-/// A tuning under way: what was asked for, and who follows it.
-pub struct Session<'a> {
-    pub(crate) request: &'a Request<'a>,
-    packet_work: Path,
-    progress: Progress<'a>,
-}
-
-impl<'a> Session<'a> {
-    /// Prepares the stages of a tuning; nothing runs yet.
-    ///
-    /// # Errors
-    /// The kinds of stage lack those of the load.
-    pub fn new(request: &'a Request<'a>, watch: &'a Watch<'a>) -> Result<Self, TuneError> {
-        let planned = 2.0 * long_seconds(request.path) + calibrate::SECONDS + trial::SECONDS;
-        Ok(Self {
-            request,
-            packet_work: packet_work(request.path, request.kinds)?,
-            progress: Progress::new(watch, planned),
-        })
-    }
-
-    /// Whether the user wants an end.
-    pub fn is_stopped(&self) -> bool {
-        self.progress.watch.is_stopped()
-    }
-
-    pub(crate) fn bench(&self) -> Bench<'_> {
-        let Request { path, traffic, cpus, is_guest, kernels, kinds, .. } = *self.request;
-        let (packet_work, progress) = (&self.packet_work, &self.progress);
-        Bench { path, traffic, cpus, is_guest, kernels, kinds, packet_work, progress }
-    }
-
-    /// Length of a run whose figures are reported, in seconds.
-    pub(crate) fn long_seconds(&self) -> f64 {
-        long_seconds(self.request.path)
-    }
-}
-
-fn long_seconds(path: &Path) -> f64 {
-    match path.run.length {
-        RunLength::Seconds(seconds) => seconds.min(LONG_SECONDS_MAX),
-        RunLength::Packets(_) => 2.0,
-    }
-}
-
 /// The path of packet work with the source, the buffers and the options of `like`; its rate is not
 /// paced.
-fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, TuneError> {
+pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, TuneError> {
     let stages: Vec<StageSpec> = kinds.iter().map(|kind| kind.spec).collect();
     let work = read(PACKET_WORK, "work", Kinds { stages: &stages, sources: &[] })
         .map_err(|problems| TuneError::NoPacketWork(problems.display("work").to_string()))?;
@@ -110,7 +40,7 @@ fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, TuneError> {
 
 /// What a person sees of a tuning: the step at work, and the share of all measuring that is done.
 pub(crate) struct Progress<'a> {
-    watch: &'a Watch<'a>,
+    pub(crate) watch: &'a Watch<'a>,
     step: RefCell<String>,
     /// Seconds of measuring done.
     done: Cell<f64>,
@@ -119,7 +49,7 @@ pub(crate) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn new(watch: &'a Watch<'a>, planned: f64) -> Self {
+    pub(crate) fn new(watch: &'a Watch<'a>, planned: f64) -> Self {
         Self { watch, step: RefCell::default(), done: Cell::new(0.0), planned }
     }
 
@@ -152,7 +82,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) packet_work: &'a Path,
     /// Who follows it.
     pub(crate) progress: &'a Progress<'a>,
-    kinds: &'a [StageKind],
+    /// The kinds of stage of both.
+    pub(crate) kinds: &'a [StageKind],
 }
 
 impl Bench<'_> {

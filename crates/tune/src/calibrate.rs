@@ -18,7 +18,7 @@
 //! consumer = ring in  + verify(split) - verify(merged) + sink(split) - sink(merged)
 //! ```
 
-use crate::bench::{Bench, Session, kernels};
+use crate::bench::{Bench, kernels};
 use crate::error::TuneError;
 use crate::measure::Measured;
 use linerate_dataplane::coupled_share;
@@ -63,22 +63,19 @@ impl Calibration {
     }
 }
 
-impl Session<'_> {
-    /// Measures what predictions rest on, with the kernels to try.
-    ///
-    /// # Errors
-    /// A run failed, or does not show what the stages cost.
-    pub fn calibrate(&self, measured: &Measured) -> Result<Calibration, TuneError> {
-        let bench = self.bench();
-        let bench = bench.with(kernels(measured.kernels_to_try()).unwrap_or(bench.kernels));
-        bench.progress.step("calibrating");
-        let (costs, machine) = calibrate(&bench, &measured.mapping)?;
-        Ok(Calibration { costs, machine, kernels: bench.kernels.name().to_owned() })
-    }
+/// Measures what predictions rest on, with the kernels to try.
+pub(crate) fn calibrate(bench: &Bench<'_>, measured: &Measured) -> Result<Calibration, TuneError> {
+    let bench = bench.with(kernels(measured.kernels_to_try()).unwrap_or(bench.kernels));
+    bench.progress.step("calibrating");
+    let (costs, machine) = costs_and_machine(&bench, &measured.mapping)?;
+    Ok(Calibration { costs, machine, kernels: bench.kernels.name().to_owned() })
 }
 
 /// The costs of the stages of `mapping` and the machine as the model sees it.
-fn calibrate(bench: &Bench<'_>, mapping: &Mapping) -> Result<(Costs, Environment), TuneError> {
+fn costs_and_machine(
+    bench: &Bench<'_>,
+    mapping: &Mapping,
+) -> Result<(Costs, Environment), TuneError> {
     let cpus = slowest_first(bench);
     let bench = &bench.on(&cpus);
     let mut mapping = mapping.clone();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All stages in order, and their report.
 
-use crate::bench::{Request, Session, kernels};
+use crate::bench::kernels;
 use crate::calibrate::Calibration;
 use crate::error::TuneError;
 use crate::home::home;
 use crate::measure::Measured;
 use crate::predict::{Predicted, predict};
+use crate::session::{Request, Session};
 use crate::stored::recorded;
 use crate::trial::{ROUNDS, Trial};
 use linerate_dataplane::Watch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first stage: one long run of the baseline, and what it shows.
 
-use crate::bench::Session;
+use crate::bench::Bench;
 use crate::error::TuneError;
 use linerate_path::model::{Mapping, SELECTED};
 use linerate_plan::candidates::nearest_feasible;
@@ -67,16 +67,12 @@ impl Measured {
     }
 }
 
-impl Session<'_> {
-    /// Runs the given mapping, or the nearest one that fits the CPUs, and explains it.
-    ///
-    /// # Errors
-    /// The run failed.
-    pub fn measure(&self) -> Result<Measured, TuneError> {
-        let (bench, path) = (self.bench(), self.request.path);
-        let mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);
-        bench.progress.step("baseline");
-        let report = bench.profile(&mapping, path.run.burst, self.long_seconds())?;
-        Ok(Measured::explain(mapping, report))
-    }
+/// Runs the given mapping, or the nearest one that fits the CPUs, for so many seconds, and explains
+/// it.
+pub(crate) fn measure(bench: &Bench<'_>, seconds: f64) -> Result<Measured, TuneError> {
+    let path = bench.path;
+    let mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);
+    bench.progress.step("baseline");
+    let report = bench.profile(&mapping, path.run.burst, seconds)?;
+    Ok(Measured::explain(mapping, report))
 }

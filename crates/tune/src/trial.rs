@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fourth stage: the baseline and the best contenders in rounds, and the verdict.
 
-use crate::bench::{Bench, Session, kernels};
+use crate::bench::{Bench, kernels};
 use crate::error::TuneError;
 use crate::measure::Measured;
 use crate::predict::Predicted;
@@ -50,35 +50,29 @@ impl Trial {
     }
 }
 
-impl Session<'_> {
-    /// Runs the baseline and the best of the proposals in rounds; `None` when it was stopped.
-    ///
-    /// # Errors
-    /// A run failed.
-    pub fn trial(
-        &self,
-        measured: &Measured,
-        predicted: &Predicted,
-    ) -> Result<Option<Trial>, TuneError> {
-        let bench = self.bench();
-        let trial = bench.with(kernels(&predicted.kernels).unwrap_or(bench.kernels));
-        let contenders = contenders(&predicted.proposals, &measured.mapping);
-        let rates = all_rounds(&contenders, &bench, &trial, &measured.mapping)?;
-        if self.is_stopped() {
-            return Ok(None);
-        }
-        let Verdict { chosen, speedups } = verdict(&contenders, &rates);
-        let results = contenders.iter().zip(&rates[1..]).zip(speedups);
-        Ok(Some(Trial {
-            baseline_kpps: rate_figure(&rates[0]),
-            contenders: results
-                .map(|((tried, rates), speedup)| {
-                    (tried.index, rate_figure(rates), speedup_figure(speedup))
-                })
-                .collect(),
-            chosen: chosen.map(|chosen| contenders[chosen].index),
-        }))
+/// Runs the baseline and the best of the proposals in rounds; `None` when it was stopped.
+pub(crate) fn trial(
+    bench: &Bench<'_>,
+    measured: &Measured,
+    predicted: &Predicted,
+) -> Result<Option<Trial>, TuneError> {
+    let trial = bench.with(kernels(&predicted.kernels).unwrap_or(bench.kernels));
+    let contenders = contenders(&predicted.proposals, &measured.mapping);
+    let rates = all_rounds(&contenders, bench, &trial, &measured.mapping)?;
+    if bench.watch().is_stopped() {
+        return Ok(None);
     }
+    let Verdict { chosen, speedups } = verdict(&contenders, &rates);
+    let results = contenders.iter().zip(&rates[1..]).zip(speedups);
+    Ok(Some(Trial {
+        baseline_kpps: rate_figure(&rates[0]),
+        contenders: results
+            .map(|((tried, rates), speedup)| {
+                (tried.index, rate_figure(rates), speedup_figure(speedup))
+            })
+            .collect(),
+        chosen: chosen.map(|chosen| contenders[chosen].index),
+    }))
 }
 
 /// Rates of the baseline (first) and, on the bench `trial`, the contenders, by round; `None` where

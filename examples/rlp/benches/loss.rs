@@ -12,6 +12,7 @@ use linerate_rlp::receiver::{self, Rounds};
 use linerate_rlp::sender;
 use linerate_rlp::theory::{Scheme, abort_rate, band};
 use linerate_rlp::trial::{Outcome, Trial};
+use linerate_stage_api::bench::CONFIDENCE;
 use std::process::ExitCode;
 
 const PACKETS: u64 = 1_000_000;
@@ -198,9 +199,10 @@ fn main() -> ExitCode {
         2 * DELAY_TICKS + 4 * HELD_TICKS + 1,
         100.0 * ROUGH,
     );
+    let sure = 100.0 * CONFIDENCE;
     println!(
         "| link | NAKs per round | way | frames | lost | again | bytes delivered | given up | \
-              share | theory | 95 % of theory | inside |"
+              share | theory | {sure} % of theory | inside |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     let (mut streams, mut inside, mut whole) = (0, 0, true);
@@ -223,7 +225,7 @@ fn main() -> ExitCode {
     }
     println!(
         "\nBytes delivered and given up are those sent, in order and equal, in {}; of {streams} \
-         shares, {inside} lie in the 95 % of theory.",
+         shares, {inside} lie in the {sure} % of theory.",
         if whole { "every row" } else { "NOT every row" },
     );
     ExitCode::from(u8::from(!whole))

@@ -22,7 +22,7 @@ use linerate_rlp::frame::{FRAME_HEADER_BYTES, PACKET_HEADER_BYTES};
 use linerate_stage_api::bench::provenance;
 use linerate_stage_api::bench::ticks;
 use linerate_stage_api::bench::{self, Dropped, Estimate, Machine, Window};
-use linerate_stage_api::bench::{median_interval, orders, paired_ratio};
+use linerate_stage_api::bench::{CONFIDENCE, median_interval, orders, paired_ratio};
 use linerate_stage_api::ring::{Consumer, Producer, ring};
 use linerate_stage_api::testing::Pool;
 use linerate_stage_api::{BuildContext, Burst, Packet, Stage, StageContext, Verdict};
@@ -264,18 +264,18 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
         return;
     }
     for (name, all) in PARTS.iter().zip(&costs) {
-        let cost = median_interval(all, 0.95);
+        let cost = median_interval(all, CONFIDENCE);
         println!("{name:34} {:7.1} ticks ({:.1} to {:.1})", cost.value, cost.low, cost.high);
     }
-    let rlp = median_interval(&costs[1], 0.95);
+    let rlp = median_interval(&costs[1], CONFIDENCE);
     let said = verdict(&rlp, RLP_TICKS_MAX);
     println!("{:34} {:7.1} ticks, goal: at most {RLP_TICKS_MAX}: {said}", "RLP", rlp.value);
     for (name, part, goal) in RATIOS {
         let (bound, cost) = (&costs[3 + part], &costs[part]);
-        let ratio = paired_ratio(bound, cost, 0.95);
+        let ratio = paired_ratio(bound, cost, CONFIDENCE);
         let [value, low, high] = [ratio.value, ratio.low, ratio.high];
         let added: Vec<f64> = cost.iter().zip(bound).map(|(cost, bound)| cost - bound).collect();
-        let added = median_interval(&added, 0.95).value;
+        let added = median_interval(&added, CONFIDENCE).value;
         let mut said = format!(" ({low:.3} to {high:.3}), {added:+.1} ticks");
         if let Some(goal) = goal {
             said += &format!(", goal: at most {goal}: {}", verdict(&ratio, goal));

@@ -31,6 +31,7 @@
 //! than the timer allows, and the rings hold what the rounds ask for.
 
 use crate::channel::{Burst, Loss};
+use linerate_stage_api::bench::{CONFIDENCE, NORMAL_QUANTILE};
 
 /// What decides whether a byte is given up.
 #[derive(Clone, Copy, Debug)]
@@ -96,13 +97,14 @@ pub fn abort_rate(scheme: &Scheme<'_>) -> f64 {
     row.iter().sum()
 }
 
-/// Where a rate measured over many batches is to lie, if theory is right: with a chance of 95 %.
+/// Where a rate measured over many batches is to lie, if theory is right: with a chance of
+/// [`CONFIDENCE`].
 ///
 /// `rates` are the rates of batches of equal size, each so long that what happens in one says next
-/// to nothing of the next. The band is the expectation and 1.96 standard errors, taken from how the
-/// batches differ, for bytes are given up in groups. `frames` is given where whole frames are
-/// given up, one regardless of the other, and says how many there were: of fewer than 50 expected,
-/// the band is the central 95 % of a Poisson distribution.
+/// to nothing of the next. The band is the expectation and [`NORMAL_QUANTILE`] standard errors,
+/// taken from how the batches differ, for bytes are given up in groups. `frames` is given where
+/// whole frames are given up, one regardless of the other, and says how many there were: of fewer
+/// than 50 expected, the band is the central share of a Poisson distribution.
 pub fn band(expected: f64, rates: &[f64], frames: Option<f64>) -> [f64; 2] {
     if let Some(frames) = frames.filter(|frames| expected * frames < 50.0) {
         return poisson(expected * frames).map(|count| count / frames);
@@ -110,11 +112,12 @@ pub fn band(expected: f64, rates: &[f64], frames: Option<f64>) -> [f64; 2] {
     let n = rates.len() as f64;
     let mean = rates.iter().sum::<f64>() / n;
     let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let reach = 1.96 * (variance / n).sqrt();
+    let reach = NORMAL_QUANTILE * (variance / n).sqrt();
     [expected - reach, expected + reach]
 }
 
-/// The smallest counts below which at least 2.5 % and 97.5 % of a Poisson distribution lie.
+/// The smallest counts below which at least half of what [`CONFIDENCE`] leaves, and all but half of
+/// it, of a Poisson distribution lie.
 fn poisson(mean: f64) -> [f64; 2] {
     let quantile = |share: f64| {
         let (mut count, mut term) = (0.0, (-mean).exp());
@@ -126,5 +129,5 @@ fn poisson(mean: f64) -> [f64; 2] {
         }
         count
     };
-    [0.025, 0.975].map(quantile)
+    [1.0 - CONFIDENCE, 1.0 + CONFIDENCE].map(|twice| quantile(twice / 2.0))
 }

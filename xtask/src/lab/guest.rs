@@ -10,13 +10,27 @@
 //! by `lab/init`.
 
 use super::Obstacle;
-use super::module::Toolchain;
 use super::packages::Package;
 use crate::command::{finish, output, program, root};
 use crate::fetch::write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// What a kernel's build calls the architecture, and what the names of its tools begin with.
+#[derive(Clone, Copy)]
+pub(crate) struct Toolchain {
+    pub(crate) architecture: &'static str,
+    pub(crate) prefix: &'static str,
+}
+
+impl Toolchain {
+    /// The settings of a kernel's makefile.
+    pub(crate) fn settings(&self) -> [String; 2] {
+        let Self { architecture, prefix } = self;
+        [format!("ARCH={architecture}"), format!("CROSS_COMPILE={prefix}")]
+    }
+}
 
 /// A board, its processor, and what runs on it.
 pub(crate) struct Guest {

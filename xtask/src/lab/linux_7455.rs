@@ -4,12 +4,11 @@
 //! The distribution has no kernel for it, but the source of one: that is built once, by its version
 //! and `lab/linux-7455/config`, and of the tree only what builds modules is kept. One program,
 //! `lab/linux-7455/init.c`, is all that runs there; it loads modules. Time is the host's.
-//! The same kernel is started on an MPC750, which has no AltiVec; and once more with a program that
-//! makes it trap and save vector registers, which are counted.
+//! The same kernel is started on an MPC750, which has no AltiVec.
 
-use super::guest::{answers, run};
+use super::guest::{Toolchain, answers, run};
 use super::packages::{Package, Packages, unpacked_version};
-use super::{Answer, KERNEL, Obstacle, Question, cache, check_tools, module, note, vector_context};
+use super::{Answer, KERNEL, Obstacle, Question, cache, check_tools, module, note};
 use crate::command::{output, program, root, status};
 use crate::fetch::write;
 use crate::outcome::judge;
@@ -28,8 +27,7 @@ const SOURCE: Package = Package {
     current: None,
 };
 
-const TOOLCHAIN: module::Toolchain =
-    module::Toolchain { architecture: "powerpc", prefix: "powerpc-linux-gnu-" };
+const TOOLCHAIN: Toolchain = Toolchain { architecture: "powerpc", prefix: "powerpc-linux-gnu-" };
 
 /// What has vectors there.
 const VECTOR: &str = "altivec";
@@ -65,7 +63,7 @@ const KEPT: [&str; 8] =
 
 const KERNEL_ARGUMENTS: &str = "console=ttyPZ0 quiet loglevel=1 panic=-1";
 
-/// Loads the module there, once all has been fetched and built, and counts lazy traps.
+/// Loads the module there, once all has been fetched and built.
 pub(crate) fn check() -> Result<(), Obstacle> {
     let linux = Linux::with(module::NAME)?;
     let load = |processor: &str, expected: &str| {
@@ -76,7 +74,7 @@ pub(crate) fn check() -> Result<(), Obstacle> {
     let with = load("7455", &module::agrees(VECTOR))?;
     let without = load("750", &module::is_elsewhere(VECTOR))?;
     note(&format!("{NAME}: {with}; on a 750: {without}"));
-    vector_context::check_linux()
+    Ok(())
 }
 
 /// The folder of the kernel, which is built where it has not been.

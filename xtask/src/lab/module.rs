@@ -2,6 +2,7 @@
 //! Modules of `kmod`, built for a kernel; and what the kernels' port into Linux,
 //! `kmod/csum_compare`, says when it is loaded there.
 
+use super::guest::Toolchain;
 use super::packages::{Packages, unpacked_version};
 use super::{KERNEL, Obstacle, cache, guest};
 use crate::command::{program, root, status};
@@ -16,21 +17,6 @@ pub(crate) const FILE: &str = "csum_compare.ko";
 
 /// As many buffers as the module takes by default.
 const BUFFERS: &str = "100000";
-
-/// What a kernel's build calls the architecture, and what the names of its tools begin with.
-#[derive(Clone, Copy)]
-pub(crate) struct Toolchain {
-    pub(crate) architecture: &'static str,
-    pub(crate) prefix: &'static str,
-}
-
-impl Toolchain {
-    /// The settings of a kernel's makefile.
-    pub(crate) fn settings(&self) -> [String; 2] {
-        let Self { architecture, prefix } = self;
-        [format!("ARCH={architecture}"), format!("CROSS_COMPILE={prefix}")]
-    }
-}
 
 /// Where headers of kernels are unpacked: those of one release share a package.
 fn headers() -> PathBuf {

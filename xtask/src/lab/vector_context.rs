@@ -16,7 +16,7 @@ mod run;
 use super::{Obstacle, check_tools, note};
 use crate::command::{log, log_to, output, program, root};
 use plan::{BUSY, Row, SCHEMES, TRAFFIC};
-use run::{Ran, Run, Symbols};
+use run::{Ran, Run, Settings, Symbols};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -41,6 +41,11 @@ const REPEATS: usize = 10;
 const SHORT_MS: u32 = 10;
 
 type Results = BTreeMap<Run, Ran>;
+
+/// What came of a scheme with these settings, which must have been run.
+fn find<'a>(costs: &'a Results, scheme: &'static str, settings: Settings) -> &'a Ran {
+    &costs[&Run { scheme, settings }]
+}
 
 /// The images, and where they were built.
 struct Images {
@@ -154,7 +159,7 @@ fn judge(checks: &Results) -> Result<(), Obstacle> {
 
 /// A short run of every scheme again and again: what was printed and counted must be the same.
 fn repeat(images: &Images, times: usize) -> Result<String, Obstacle> {
-    let settings = run::Settings { duration_ms: SHORT_MS, ..BUSY };
+    let settings = Settings { duration_ms: SHORT_MS, ..BUSY };
     for scheme in SCHEMES {
         let ran = images.all(&vec![Run { scheme, settings }; times])?;
         if let Some(other) = ran.iter().find(|other| **other != ran[0]) {

@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One home for each small thing: what marks it may stand in the files named, and nowhere else.
 
+use crate::suites::test_part;
 use crate::tree::{File, files};
+
+/// Where a thing has one home.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// All files of Rust, whole.
+    Rust,
+    /// What of them runs outside of tests: no tests, no comments.
+    Production,
+    /// Manifests of packages.
+    Manifests,
+}
 
 /// A thing that the tree has once.
 struct Thing {
+    /// Which files it is looked for in.
+    reach: Reach,
     /// What only its definition contains.
     marks: &'static [&'static str],
     /// The files that may contain it, and why each.
@@ -15,6 +29,7 @@ struct Thing {
 
 const THINGS: &[Thing] = &[
     Thing {
+        reach: Reach::Rust,
         marks: &[concat!("Opener", " for ")],
         homes: &[
             ("crates/counters/src/opener.rs", "the kernel"),
@@ -23,6 +38,7 @@ const THINGS: &[Thing] = &[
         instead: "linerate_counters::scripted",
     },
     Thing {
+        reach: Reach::Rust,
         marks: &[
             concat!("/// Print the record ", "as JSON"),
             concat!("/// Write the record ", "to this file"),
@@ -32,16 +48,19 @@ const THINGS: &[Thing] = &[
         instead: "`Output` or `Notices`, flattened",
     },
     Thing {
+        reach: Reach::Rust,
         marks: &[concat!("svg: Option", "<PathBuf>")],
         homes: &[("crates/cli/src/plots.rs", "the option of every plot")],
         instead: "`Plots`, flattened",
     },
     Thing {
+        reach: Reach::Rust,
         marks: &[concat!("is_within ", "^= c == '/'")],
         homes: &[("crates/counters/src/event.rs", "lists of events")],
         instead: "linerate_counters::event::split_names",
     },
     Thing {
+        reach: Reach::Rust,
         // The mixer of SplitMix64, a shift of xorshift, the multiplier of a congruential generator.
         marks: &[
             concat!("0xbf", "58"),
@@ -61,18 +80,93 @@ const THINGS: &[Thing] = &[
         ],
         instead: "linerate_record::random, or fastrand where no sequence is promised",
     },
+    Thing {
+        reach: Reach::Production,
+        // A confidence as an argument, as a field, in a text, as a constant.
+        marks: &[", 0.95)", ", 0.95,", "confidence: 0.", "95 %", "CONFIDENCE: f64"],
+        homes: &[
+            ("crates/record/src/stats.rs", "the confidence of every interval"),
+            ("crates/counters/examples/rotation_coverage/tally.rs", "a quantile of errors"),
+            ("crates/tcpbench/src/pattern.rs", "how lengths are distributed"),
+        ],
+        instead: "linerate_record::stats::{CONFIDENCE, interval_name}",
+    },
+    Thing {
+        reach: Reach::Production,
+        marks: &["low: f64::NEG_INFINITY", "low.unwrap_or(", "high.unwrap_or("],
+        homes: &[
+            ("crates/record/src/stats/algebra.rs", "what a missing end of an interval means"),
+            ("crates/hierarchy/src/os_view.rs", "a size of which nothing is known"),
+        ],
+        instead: "linerate_record::stats::Estimate::of_ends",
+    },
+    Thing {
+        reach: Reach::Production,
+        marks: &[".split_once('-')"],
+        homes: &[
+            ("crates/machine/src/files.rs", "lists of CPUs"),
+            ("crates/counters/src/catalog/unit.rs", "ranges of bits"),
+            ("crates/doctor/src/host/isolation.rs", "a list that `machine` wrote, for a shell"),
+            ("crates/kernelbench/src/memory.rs", "addresses of a mapping, above the base crates"),
+            ("crates/memory/src/arena.rs", "addresses of a mapping"),
+            ("crates/stages/src/filter/rule.rs", "ranges of ports"),
+            ("xtask/src/lab/module.rs", "the version and the rest of a release"),
+        ],
+        instead: "linerate_machine::files::{parse_cpus, parse_cpu_list}",
+    },
+    Thing {
+        reach: Reach::Production,
+        marks: &["libc::sigaction(", "libc::signal(", "libc::sigprocmask(", "signal_hook"],
+        homes: &[
+            ("crates/linux/src/signal.rs", "what signals do to a command"),
+            ("crates/linux/src/illegal.rs", "going on where an instruction is forbidden"),
+            ("crates/linux/src/child.rs", "a child begins with what it would have had"),
+        ],
+        instead: "linerate_linux::signal",
+    },
+    Thing {
+        reach: Reach::Rust,
+        marks: &[concat!("\"$", "ref\" =>"), concat!("\"oneOf\"", " =>")],
+        homes: &[("crates/record/tests/json/validator.rs", "whether a value obeys a schema")],
+        instead: "the validator of `record`, by its path",
+    },
+    Thing {
+        reach: Reach::Manifests,
+        marks: &["smoltcp = { version"],
+        homes: &[("Cargo.toml", "the version of every package")],
+        instead: "smoltcp = { workspace = true }",
+    },
 ];
 
-/// Lines of a Rust file that have a thing whose home is elsewhere.
+impl Reach {
+    /// What of a file it has: its lines, by number.
+    fn lines(self, file: &File) -> Vec<(usize, &str)> {
+        let is_rust = file.extension() == "rs";
+        let is_manifest = file.path == "Cargo.toml" || file.path.ends_with("/Cargo.toml");
+        let numbered = (1..).zip(file.text.lines());
+        match self {
+            Self::Rust if is_rust => numbered.collect(),
+            Self::Manifests if is_manifest => numbered.collect(),
+            Self::Production if is_rust => {
+                let tests_from = test_part(file).map_or(usize::MAX, |(_, above)| above);
+                let code = |line| str::split(line, "//").next().unwrap_or_default();
+                numbered.take(tests_from).map(|(at, line)| (at, code(line))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Lines of a file that have a thing whose home is elsewhere.
 fn strays(file: &File, things: &[Thing]) -> Vec<String> {
     let mut strays = Vec::new();
     for thing in things {
-        if file.extension() != "rs" || thing.homes.iter().any(|(home, _)| *home == file.path) {
+        if thing.homes.iter().any(|(home, _)| *home == file.path) {
             continue;
         }
-        for (i, line) in file.text.lines().enumerate() {
+        for (at, line) in thing.reach.lines(file) {
             if thing.marks.iter().any(|mark| line.contains(mark)) {
-                strays.push(format!("{}:{}: use {}", file.path, i + 1, thing.instead));
+                strays.push(format!("{}:{at}: use {}", file.path, thing.instead));
             }
         }
     }
@@ -92,7 +186,9 @@ fn every_home_is_lived_in() {
         for (home, why) in thing.homes {
             let file = files.iter().find(|file| file.path == *home);
             let file = file.unwrap_or_else(|| panic!("{home} is gone; so is: {why}"));
-            let has_mark = thing.marks.iter().any(|mark| file.text.contains(mark));
+            let lines = thing.reach.lines(file);
+            let has_mark =
+                thing.marks.iter().any(|mark| lines.iter().any(|(_, line)| line.contains(mark)));
             assert!(has_mark, "{home} has no {:?} any more", thing.marks);
         }
     }
@@ -103,11 +199,25 @@ fn a_second_home_is_found() {
     for thing in THINGS {
         for mark in thing.marks {
             let text = format!("// a\nimpl {mark} X {{}}\n");
-            let file = |path: &str| File { path: path.to_owned(), text: text.clone() };
-            assert_eq!(strays(&file("crates/a/tests/a.rs"), THINGS).len(), 1, "{mark}");
-            assert!(strays(&file("docs/a.md"), THINGS).is_empty(), "{mark}");
+            let found = |path: &str, text: &str| {
+                strays(&File { path: path.to_owned(), text: text.to_owned() }, THINGS).len()
+            };
             let (home, _) = thing.homes[0];
-            assert!(strays(&file(home), THINGS).is_empty(), "{mark}");
+            assert_eq!((found("docs/a.md", &text), found(home, &text)), (0, 0), "{mark}");
+            let tested = format!("fn a() {{}}\n\n#[cfg(test)]\nmod tests {{\n{text}}}\n");
+            let commented = text.replace("impl", "// impl");
+            let [in_code, in_test, in_comment, in_manifest] = [
+                found("crates/a/src/a.rs", &text),
+                found("crates/a/tests/a.rs", &text) + found("crates/a/src/a.rs", &tested),
+                found("crates/a/src/a.rs", &commented),
+                found("crates/a/Cargo.toml", &text),
+            ];
+            let expected = match thing.reach {
+                Reach::Rust => [1, 2, 1, 0],
+                Reach::Production => [1, 0, 0, 0],
+                Reach::Manifests => [0, 0, 0, 1],
+            };
+            assert_eq!([in_code, in_test, in_comment, in_manifest], expected, "{mark}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod arrows;
 mod circles;
+mod decisions;
 mod homes;
 mod links;
 mod package;

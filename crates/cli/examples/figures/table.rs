@@ -4,7 +4,7 @@
 use crate::Printed;
 use crate::list::{Command, Figure, List, Truth};
 use crate::place::{Found, find};
-use linerate_record::stats::{CONFIDENCE, median, median_interval};
+use linerate_record::stats::{CONFIDENCE, interval_name, median, median_interval};
 use linerate_report::markdown_table;
 
 const ABSENT: &str = "-";
@@ -85,7 +85,7 @@ impl<'l> Row<'l> {
 }
 
 /// A column: its head, and its cell of a row.
-type Column = (&'static str, Cell);
+type Column = (String, Cell);
 
 type Cell = fn(&Row<'_>) -> String;
 
@@ -103,7 +103,7 @@ pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String
         return Err("the list asks for no figure".to_owned());
     }
     let columns = columns(&rows, runs.iter().map(Vec::len).max().unwrap_or(0) > 1);
-    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
+    let heads: Vec<&str> = columns.iter().map(|(head, _)| head.as_str()).collect();
     let cells = rows.iter().map(|row| columns.iter().map(|(_, cell)| cell(row)).collect());
     Ok(markdown_table(&heads, cells) + &notes(&rows))
 }
@@ -112,14 +112,15 @@ pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String
 fn columns(rows: &[Row<'_>], has_rounds: bool) -> Vec<Column> {
     let any = |has: fn(&Row<'_>) -> bool| rows.iter().any(has);
     let has_range = any(|row| row.figure.range() != (None, None));
-    let all: [(bool, &'static str, Cell); 10] = [
+    let interval = format!(">{}", interval_name());
+    let all: [(bool, &str, Cell); 10] = [
         (true, "figure", |row| row.figure.name().to_owned()),
         (any(|row| row.figure.wanted.is_some()), ">wanted", |row| {
             row.figure.wanted.map_or_else(|| ABSENT.to_owned(), |value| row.figure.shown(value))
         }),
         (has_range, ">allowed", |row| row.allowed()),
         (true, if has_rounds { ">median" } else { ">found" }, |row| row.found()),
-        (has_rounds, ">95 % interval", |row| row.interval()),
+        (has_rounds, &interval, |row| row.interval()),
         (has_rounds, ">lowest to highest", |row| row.spread()),
         (any(|row| row.held.is_some()), ">interval holds the truth", |row| {
             row.held.map_or_else(|| ABSENT.to_owned(), |(held, of)| format!("{held} of {of}"))
@@ -136,7 +137,7 @@ fn columns(rows: &[Row<'_>], has_rounds: bool) -> Vec<Column> {
         }),
     ];
     let used = all.into_iter().filter(|(is_used, ..)| *is_used);
-    used.map(|(_, head, cell)| (head, cell)).collect()
+    used.map(|(_, head, cell)| (head.to_owned(), cell)).collect()
 }
 
 fn notes(rows: &[Row<'_>]) -> String {

@@ -315,7 +315,7 @@ fn the_locale_changes_no_number() {
 }
 
 /// Whether Valgrind is there; says so where it is not.
-fn simulates() -> bool {
+pub(crate) fn simulates() -> bool {
     let there = Command::new("valgrind").arg("--version").output().is_ok();
     if !there {
         println!("SKIP simulated counts: no valgrind");

@@ -2,7 +2,7 @@
 //! How far estimates are off, and how often their intervals hold the truth.
 
 use crate::simulation::{Base, Load};
-use linerate_record::stats::{Estimate, quantile};
+use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 
 /// Of many runs.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +82,7 @@ pub(crate) fn outcome(load: &Load, setting: Setting) -> Outcome {
         outcome.per_instruction.note(1000.0 * misses / instructions, &ratio);
         if let Some((value, half)) = trace.round_robin(&mut random) {
             let (low, high) = (value - half, value + half);
-            let estimate = Estimate { value, low, high, confidence: 0.95, n: 1 };
+            let estimate = Estimate { value, low, high, confidence: CONFIDENCE, n: 1 };
             outcome.round_robin.note(misses, &estimate);
         }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about strands beside each other: scaling, placing, parking.
+//! Questions about workers beside each other: scaling, placing, parking.
 
 use super::evidence::{plain, quote, run_of, strands_of};
 use super::neighbours::{Company, NOT_SHOWN, companies};
-use super::{Asked, Reply};
+use super::{Inquiry, Reply};
 use linerate_record::answers::Evidence;
 use linerate_record::run::WorkerReport;
 use linerate_record::strands::{StrandCounts, StrandsReport};
@@ -22,7 +22,7 @@ const FULL: f64 = 0.9;
 /// The share of its time that a strand polls, from which on parking or slowing it may matter.
 const POLLS: f64 = 0.05;
 
-pub(super) fn scaling(asked: &Asked<'_>) -> Reply {
+pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
     let measure = format!("linerate explain {} --against FEWER-PORTS.json", asked.file);
     let Some(before) = asked.against else {
         return Reply::cannot_tell("that takes a second record, with fewer ports", &measure);
@@ -35,7 +35,7 @@ pub(super) fn scaling(asked: &Asked<'_>) -> Reply {
         .collect();
     if both.is_empty() {
         return Reply::cannot_tell(
-            "the two records share no stage or strand by name whose cost both have",
+            "the two records share no stage or worker by name whose cost both have",
             &measure,
         );
     }
@@ -49,7 +49,7 @@ pub(super) fn scaling(asked: &Asked<'_>) -> Reply {
     let of_rates = rates.iter().flat_map(|(name, then, now)| pair(name, *now, *then, "kpps"));
     if !rates.is_empty() && rates.iter().all(|(_, then, now)| now * GROWTH >= *then) {
         return Reply::does_not_arise(
-            "each strand takes as many packets as with fewer ports, or less than a tenth fewer",
+            "each worker takes as many packets as with fewer ports, or less than a tenth fewer",
         )
         .because(of_rates);
     }
@@ -63,7 +63,7 @@ pub(super) fn scaling(asked: &Asked<'_>) -> Reply {
         both.iter().filter(|(_, (now, _), then)| *then > 0.0 && *now > GROWTH * then).collect();
     if grown.is_empty() {
         return Reply::answered(
-            "no strand pays more per packet or per instruction than with fewer ports: it is not \
+            "no worker pays more per packet or per instruction than with fewer ports: it is not \
              caches, locks or the pipe that they share; look at the interfaces, the bus and the \
              offered load",
         )
@@ -83,7 +83,7 @@ pub(super) fn scaling(asked: &Asked<'_>) -> Reply {
         .advise(&[
             "more instructions per packet: locks, or polling of what others are late with",
             "more misses or cycles per instruction: caches, store buffers or units that are shared",
-            "spread the strands over cores, park those that are not used",
+            "spread the workers over cores, park those that are not used",
         ])
         .then("linerate tune PATH.toml")
 }
@@ -100,7 +100,7 @@ fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     strands(now).iter().filter_map(in_both).collect()
 }
 
-/// What a packet or an instruction costs, by strand and figure.
+/// What a packet or an instruction costs, by stage or strand, and figure.
 fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
     let mut found = BTreeMap::new();
     let mut put = |name: String, figure: &Figure| {
@@ -109,8 +109,8 @@ fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
         }
     };
     if let Some(run) = run_of(body) {
-        for strand in &run.workers {
-            for stage in &strand.stages {
+        for worker in &run.workers {
+            for stage in &worker.stages {
                 put(format!("{} ticks", stage.name), &stage.ticks_per_packet);
                 for (name, figure) in stage.events.iter().flatten() {
                     put(format!("{} {name}", stage.name), figure);
@@ -129,7 +129,7 @@ fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
     found
 }
 
-pub(super) fn placement(asked: &Asked<'_>) -> Reply {
+pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
     if run_of(&asked.record.body).is_some() {
         return placement_of_run(asked);
     }
@@ -193,7 +193,7 @@ fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<Strin
     cores
 }
 
-fn placement_of_run(asked: &Asked<'_>) -> Reply {
+fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
     let workers = companies(asked);
     if workers.len() < 2 {
         return Reply::does_not_arise("there is one worker");
@@ -247,7 +247,7 @@ fn names(workers: &[&WorkerReport]) -> String {
     workers.iter().map(|worker| worker.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-pub(super) fn parking(asked: &Asked<'_>) -> Reply {
+pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     const MEASURE: &str = "linerate run PATH.toml --record run.json";
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What answers are made of, taken from records of different kinds.
 
-use super::Asked;
+use super::Inquiry;
 use crate::budget::{FCS_BYTES, line_of, mean_bytes};
 use linerate_record::answers::Evidence;
 use linerate_record::run::{RunReport, StageReport};
@@ -51,7 +51,7 @@ fn tier(tier: Tier) -> &'static str {
 }
 
 /// Packets per second that the record's path handles, with where that is from.
-pub(super) fn rate(asked: &Asked<'_>) -> Option<(f64, Evidence)> {
+pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
     if let Some(run) = run_of(&asked.record.body) {
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
         return Some((kpps * 1e3, quote("processed", &run.processed_kpps)?));
@@ -71,12 +71,12 @@ pub(super) fn rate(asked: &Asked<'_>) -> Option<(f64, Evidence)> {
 }
 
 /// Mean bytes of a frame, FCS included.
-pub(super) fn frame_bytes(asked: &Asked<'_>) -> Option<f64> {
+pub(super) fn frame_bytes(asked: &Inquiry<'_>) -> Option<f64> {
     Some(mean_bytes(run_of(&asked.record.body)?)? + FCS_BYTES)
 }
 
 /// Bits per second of the line: as given, or that of the path.
-pub(super) fn line(asked: &Asked<'_>) -> Option<f64> {
+pub(super) fn line(asked: &Inquiry<'_>) -> Option<f64> {
     asked.line_bits_per_s.or_else(|| line_of(run_of(&asked.record.body)?))
 }
 

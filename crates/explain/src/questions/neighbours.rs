@@ -4,7 +4,7 @@
 //!
 //! A worker counts as alone only where the record shows it. What other programs did is not asked.
 
-use super::Asked;
+use super::Inquiry;
 use super::evidence::run_of;
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::{Body, Provenance};
@@ -23,7 +23,7 @@ pub(super) enum Company {
 }
 
 /// The workers of a record of `run` or `tune`, each with its company; none for other records.
-pub(super) fn companies<'a>(asked: &Asked<'a>) -> Vec<(&'a WorkerReport, Company)> {
+pub(super) fn companies<'a>(asked: &Inquiry<'a>) -> Vec<(&'a WorkerReport, Company)> {
     let body = &asked.record.body;
     let Some(run) = run_of(body) else { return Vec::new() };
     let found = run.workers.iter().map(|worker| (worker, company(worker, run, asked)));
@@ -36,7 +36,7 @@ pub(super) fn companies<'a>(asked: &Asked<'a>) -> Vec<(&'a WorkerReport, Company
     found
 }
 
-fn company(worker: &WorkerReport, run: &RunReport, asked: &Asked<'_>) -> Company {
+fn company(worker: &WorkerReport, run: &RunReport, asked: &Inquiry<'_>) -> Company {
     let others = || run.workers.iter().filter(|other| !std::ptr::eq(*other, worker));
     if others().any(|other| other.cpu == worker.cpu) {
         return Company::Cpu;

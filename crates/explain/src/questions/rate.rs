@@ -2,7 +2,7 @@
 //! Questions about the line: with which frames its rate is held, and what the shortest take.
 
 use super::evidence::{frame_bytes, line, plain, quote, rate, run_of, strands_of};
-use super::{Asked, Reply};
+use super::{Inquiry, Reply};
 use crate::budget::{BudgetInputs, budget, ns_between, shortfall};
 use linerate_cmt::processor::FRAME_MIN;
 use linerate_plan::profile::given;
@@ -14,26 +14,26 @@ const SHORTEST: f64 = FRAME_MIN as f64;
 /// The longest frame without tags that every Ethernet takes, FCS included (IEEE 802.3).
 const LONGEST: f64 = 1518.0;
 
-/// The share of the line with the shortest frames from which on optimising one strand may do. What
+/// The share of the line with the shortest frames from which on optimising one worker may do. What
 /// holds the line with 300 bytes has 26 % of it with 64, too little says the document, and 84 %
 /// with 250, enough. Half lies between the two.
 const OPTIMISE_FROM: f64 = 0.5;
 
-fn no_line(asked: &Asked<'_>) -> Reply {
+fn no_line(asked: &Inquiry<'_>) -> Reply {
     Reply::cannot_tell(
         "the record has no line",
         &format!("linerate explain {} --line 10Gb/s", asked.file),
     )
 }
 
-fn line_source(asked: &Asked<'_>) -> &'static str {
+fn line_source(asked: &Inquiry<'_>) -> &'static str {
     match asked.line_bits_per_s {
         Some(_) => "given",
         None => "line rate and mean frame of the record",
     }
 }
 
-pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
+pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
     let Some((packets_per_s, quoted)) = rate(asked) else {
         let next = "linerate run PATH.toml --rate max --record run.json";
         return Reply::cannot_tell("the record has no rate of packets", next);
@@ -66,11 +66,11 @@ pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
          {percent} % of it with 64 bytes"
     );
     let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
-        &["make the strand faster: flags of the compiler, inlining, the hot stages; the gap is \
+        &["make the worker faster: flags of the compiler, inlining, the hot stages; the gap is \
            less than a factor of two"]
     } else {
         &[
-            "for frames a little shorter, make the strand faster: flags of the compiler, inlining, \
+            "for frames a little shorter, make the worker faster: flags of the compiler, inlining, \
              the hot stages",
             "for the shortest, replicate or split: the gap is more than a factor of two",
         ]
@@ -78,7 +78,7 @@ pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
     Reply::answered(sentence).because(evidence).advise(advice).then("linerate tune PATH.toml")
 }
 
-pub(super) fn shortest_frames(asked: &Asked<'_>) -> Reply {
+pub(super) fn shortest_frames(asked: &Inquiry<'_>) -> Reply {
     let Some(bits) = line(asked) else { return no_line(asked) };
     if let Some(reply) = by_instructions(asked, bits) {
         return reply;
@@ -87,7 +87,7 @@ pub(super) fn shortest_frames(asked: &Asked<'_>) -> Reply {
 }
 
 /// On a processor that issues a known number of instructions.
-fn by_instructions(asked: &Asked<'_>, bits: f64) -> Option<Reply> {
+fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     let processor = asked.processor?;
     let paths = path_lengths(asked);
     let (name, path_length) = paths.first()?;
@@ -149,7 +149,7 @@ fn by_instructions(asked: &Asked<'_>, bits: f64) -> Option<Reply> {
 }
 
 /// Each strand's instructions per packet, the most first.
-fn path_lengths(asked: &Asked<'_>) -> Vec<(String, f64)> {
+fn path_lengths(asked: &Inquiry<'_>) -> Vec<(String, f64)> {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let of = |strand: &linerate_record::strands::StrandCounts| {
         Some((strand.label(), strand.instructions_per_packet.as_number()?))
@@ -160,9 +160,9 @@ fn path_lengths(asked: &Asked<'_>) -> Vec<(String, f64)> {
 }
 
 /// Anywhere: what a packet takes on all workers together, against the time there is.
-fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
+fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let Some(run) = run_of(&asked.record.body) else { return by_ticks_of_nodes(asked, bits) };
-    let entered = run.workers.iter().filter(|strand| strand.segment == 0);
+    let entered = run.workers.iter().filter(|worker| worker.segment == 0);
     let entered: f64 = entered.map(given).sum();
     // Ticks of work over all workers, per packet that entered the path.
     let work: f64 =
@@ -187,7 +187,7 @@ fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
 
 /// Ticks of nodes that were called, such as VPP's, are of work alone, and a packet stays with one
 /// strand. The ticks of a dump are not used: they pass while a strand polls as well.
-fn by_ticks_of_nodes(asked: &Asked<'_>, bits: f64) -> Reply {
+fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let slowest = strands
         .iter()

@@ -2,7 +2,7 @@
 //! Questions about single strands: which limits, what it waits for, what to split.
 
 use super::evidence::{event, plain, quote, run_of, strands_of};
-use super::{Asked, Reply};
+use super::{Inquiry, Reply};
 use crate::cpi::{EventCosts, by_cause};
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::profile::service_time;
@@ -13,7 +13,7 @@ use linerate_record::tune::Limit;
 
 const RUN: &str = "linerate run PATH.toml --record run.json";
 
-pub(super) fn bottleneck(asked: &Asked<'_>) -> Reply {
+pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
     if let Some(run) = run_of(&asked.record.body) {
         let finding = diagnose(run);
         let worker = run.workers.iter().find(|s| Some(&s.name) == finding.worker.as_ref());
@@ -33,7 +33,7 @@ pub(super) fn bottleneck(asked: &Asked<'_>) -> Reply {
         };
     }
     let Some(report) = strands_of(&asked.record.body) else {
-        return Reply::cannot_tell("the record has no strands with packets", RUN);
+        return Reply::cannot_tell("the record has no workers with packets", RUN);
     };
     // Counters do not tell work from polling, so that even the strand that executes least in a
     // cycle may be one that waits.
@@ -91,7 +91,7 @@ fn cause_of_stage(stage: &StageReport, costs: &EventCosts) -> Option<CpiByCause>
     by_cause(event(stage, "cpi")?, &counted, costs)
 }
 
-pub(super) fn bound(asked: &Asked<'_>) -> Reply {
+pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     let found: Vec<(String, CpiByCause, f64)> = match (run_of(&asked.record.body), asked.costs) {
         (Some(_), None) => {
             return Reply::cannot_tell(
@@ -161,12 +161,12 @@ fn of_stages(run: &RunReport, costs: &EventCosts) -> Vec<(String, CpiByCause, f6
         .collect()
 }
 
-pub(super) fn split(asked: &Asked<'_>) -> Reply {
+pub(super) fn split(asked: &Inquiry<'_>) -> Reply {
     if let Some(run) = run_of(&asked.record.body) {
         return split_of_run(run);
     }
     let Some(report) = strands_of(&asked.record.body) else {
-        return Reply::cannot_tell("the record has no strands with packets", RUN);
+        return Reply::cannot_tell("the record has no workers with packets", RUN);
     };
     let Some(slowest) = slowest(report) else {
         return split_of_nodes(report);

@@ -11,7 +11,7 @@ fn curve(stop: bool, bytes: usize, seconds: f64, order: Order) -> (Curve, (u64, 
     let stop = AtomicBool::new(stop);
     let watch = Watch::new(&stop, &|_, _| {});
     let windows = Windows::new(&watch, Duration::from_secs(1));
-    let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+    let deadline = windows.started() + Duration::from_secs_f64(seconds);
     let (line, refine) = (64, if order == Order::PageLocal { 3 } else { 0 });
     let request = Request { order, line, passes: 2, per_octave: 1, refine, seed: 1, deadline };
     (measure(&windows, &mut arena, &request), windows.counts())

@@ -34,7 +34,7 @@ fn count(
     let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });
     let counters = Counters { opener, around: &around, catalog: &catalog };
     let request = Request { order: Order::Random, sizes, levels: &[], tlb: &[] };
-    let deadline = Instant::now() + Duration::from_millis(1500);
+    let deadline = bench.windows.started() + Duration::from_millis(1500);
     measure_with(&counters, &bench, &mut arena, &request, deadline)
 }
 

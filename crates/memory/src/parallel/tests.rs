@@ -148,12 +148,17 @@ fn in_a_cache_heads_begin_where_they_began() {
     assert_eq!(items(&chain, &heads), start);
 }
 
+/// So many passes, within seconds of when the windows began.
+fn request(windows: &Windows<'_>, passes: u32, seconds: u64) -> Request {
+    let deadline = windows.started() + Duration::from_secs(seconds);
+    Request { line: 64, passes, seed: 1, deadline }
+}
+
 #[test]
 fn each_level_gets_a_time_for_each_number_of_chains() {
     let levels = [level("L1", Some(32e3)), level("memory", None)];
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let request = Request { line: 64, passes: 2, seed: 1, deadline };
-    let measured = with_windows(false, |w| measure(w, &mut arena(1 << 20), &levels, &request));
+    let measured =
+        with_windows(false, |w| measure(w, &mut arena(1 << 20), &levels, &request(w, 2, 30)));
     assert_eq!(measured.len(), 2);
     for one in measured {
         let chains: Vec<u32> = one.record.points.iter().map(|point| point.chains).collect();
@@ -182,11 +187,9 @@ fn the_latency_of_the_level_stands_in_for_one_chain() {
 
 #[test]
 fn times_above_the_latency_of_the_level_do_not_count() {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let request = Request { line: 64, passes: 1, seed: 1, deadline };
     let points = |most_ns| {
         let walked = Walked { lines: 1000, is_memory: true, most_chains: 8, most_ns };
-        with_windows(false, |w| points(w, &mut arena(1 << 20), &walked, &request))
+        with_windows(false, |w| points(w, &mut arena(1 << 20), &walked, &request(w, 1, 30)))
     };
     assert!(points(0.0).is_empty());
     assert!(!points(f64::INFINITY).is_empty());
@@ -195,8 +198,8 @@ fn times_above_the_latency_of_the_level_do_not_count() {
 #[test]
 fn what_was_stopped_is_absent_with_a_reason() {
     let levels = levels(&[Some(32e3), Some(40e3), None]);
-    let request = Request { line: 64, passes: 1, seed: 1, deadline: Instant::now() };
-    let measured = with_windows(true, |w| measure(w, &mut arena(1 << 20), &levels, &request));
+    let measured =
+        with_windows(true, |w| measure(w, &mut arena(1 << 20), &levels, &request(w, 1, 0)));
     let reasons: Vec<_> =
         measured.iter().map(|one| one.record.outstanding.reason.clone().unwrap()).collect();
     assert!(reasons[0].contains("time") && reasons[1].contains("size"), "{reasons:?}");

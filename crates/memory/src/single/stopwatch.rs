@@ -3,7 +3,7 @@
 
 use super::interval::Clock;
 use super::trimmed_mean;
-use crate::measure::Bench;
+use crate::bench::Bench;
 use fastrand::Rng;
 use linerate_hierarchy::single;
 use linerate_machine::core_clock::core_cycles_per_tick;

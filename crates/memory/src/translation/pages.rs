@@ -3,7 +3,7 @@
 //!
 //! Left out: pages of hugetlbfs, which someone has to reserve first.
 
-use crate::measure::Bench;
+use crate::bench::Bench;
 use linerate_hierarchy::tlb::HugePages;
 use linerate_machine::Root;
 use linerate_record::memory::{PageKind, Pages, PagesVerdict};

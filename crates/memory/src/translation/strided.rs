@@ -3,8 +3,8 @@
 
 use super::{FIRST_PASSES, Scale, arena, is_over};
 use crate::arena::Arena;
+use crate::bench::Bench;
 use crate::chase::{Chain, Cursor, Layout};
-use crate::measure::Bench;
 use crate::window::Plan;
 use fastrand::Rng;
 use linerate_hierarchy::tlb::{self, Sample};

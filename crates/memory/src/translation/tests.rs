@@ -9,7 +9,7 @@ fn translate(bytes: u64, is_stopped: bool, within: Duration) -> Translation {
     let stop = AtomicBool::new(is_stopped);
     let watch = Watch::new(&stop, &|_, _| {});
     let bench = Bench::small(&watch, bytes);
-    measure(&bench, PageKind::Base, Instant::now() + within)
+    measure(&bench, PageKind::Base, bench.windows.started() + within)
 }
 
 #[test]

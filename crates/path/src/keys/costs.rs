@@ -4,8 +4,7 @@
 use super::{
     Key, Kind, MAX_WORKERS, Omitted, REQUIRED, Section, Variants, integer, key, number, text,
 };
-use crate::costs::STATES;
-use crate::spec::{Default, ParamKind};
+use crate::spec::{Default, ParamKind, State};
 
 /// Largest cost of one packet on one stage, in whatever unit: what takes longer than ten
 /// milliseconds, or ten million instructions, is no packet path. All stages on one worker then
@@ -58,7 +57,7 @@ static COST: Section = Section {
         key("name", Kind::Name, REQUIRED, "The stage, or source or sink.", "\"parse\""),
         key(
             "state",
-            Kind::Param(ParamKind::Word(&STATES)),
+            Kind::Param(ParamKind::Word(&State::WORDS)),
             Omitted::Means("that of the kind; global where this build does not have the kind"),
             "What it keeps between packets; one state for all (global) forbids replicas.",
             "",

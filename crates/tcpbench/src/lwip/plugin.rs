@@ -7,6 +7,7 @@
 //! run begins alike.
 
 mod object;
+mod seal;
 mod table;
 
 use crate::endpoint::State;

@@ -106,7 +106,7 @@ fn a_band_is_of_frames_where_they_are_few_and_of_batches_where_not() {
     assert_eq!(band(0.0, &[0.0; 10], Some(1e6)), [0.0, 0.0]);
     // Rates of 1 and 3: a standard deviation of sqrt(100 / 99) around 2.
     let rates: Vec<f64> = (0..100).map(|i| f64::from(1 + i % 2 * 2)).collect();
-    let reach = 1.96 * (100.0_f64 / 99.0 / 100.0).sqrt();
+    let reach = 1.959_964 * (100.0_f64 / 99.0 / 100.0).sqrt();
     let [low, high] = band(2.0, &rates, None);
     assert!(is_near(low, 2.0 - reach) && is_near(high, 2.0 + reach));
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The note's own comparison beside ours: table 1 and figure 4 of AN2581.
 
-use super::Results;
-use super::document::find;
 use super::plan::{BUSY, TRAFFIC};
 use super::run::{Settings, percent};
+use super::{Results, find};
 use std::fmt::Write;
 
 /// What table 1 says of a scheme: vectors in the kernel, a system needed, lower overhead with few

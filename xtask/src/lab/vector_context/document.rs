@@ -3,8 +3,8 @@
 
 use super::plan::{COMPARED, RIGHT, Row, SCHEMES, TRAFFIC, checked, unflagged};
 use super::predicted::verdict;
-use super::run::{Mode, Ran, Run, Settings, percent};
-use super::{MANY, Results, beside};
+use super::run::{Mode, Ran, Settings, grouped, percent};
+use super::{MANY, Results, beside, find};
 use std::fmt::Write;
 
 /// Context instructions of `per-task` over those of `exclusive` under the traffic load, at least.
@@ -100,10 +100,6 @@ fn right(checks: &Results) -> String {
         }
     }
     text + "\n"
-}
-
-pub(super) fn find<'a>(costs: &'a Results, scheme: &'static str, settings: Settings) -> &'a Ran {
-    &costs[&Run { scheme, settings }]
 }
 
 fn load(name: &str, rows: &[Row], costs: &Results) -> String {
@@ -239,29 +235,4 @@ fn unflagged_task(suspended: &Results) -> String {
         ran.number("packets"),
         ran.number("dropped")
     )
-}
-
-/// With a comma between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_are_grouped() {
-        assert_eq!(grouped(7), "7");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-    }
 }

@@ -8,9 +8,8 @@
 
 use super::super::guest::{answers, archive, run};
 use super::super::{Obstacle, Question, linux_7455};
-use super::document::grouped;
 use super::plan::TRAFFIC;
-use super::run::{Mode, Run, Settings, symbols};
+use super::run::{Mode, Run, Settings, grouped, symbols};
 use super::{Images, Symbols};
 use std::fmt;
 use std::fs;

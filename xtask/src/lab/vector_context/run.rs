@@ -183,6 +183,19 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole as f64
 }
 
+/// With a comma between thousands.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Where the settings lie in the memory of the machine: `SETTINGS_AT`.
 const SETTINGS_AT: &str = "0x2000000";
 /// A run takes a second or ten; one that does not end has gone wrong.
@@ -319,7 +332,7 @@ fn counts(text: &str) -> Option<Counted> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counted, counts, numbers, read};
+    use super::{Counted, counts, grouped, numbers, read};
 
     #[test]
     fn numbers_of_a_line_are_found_by_name() {
@@ -357,5 +370,12 @@ mod tests {
         assert_eq!(counts("9 1 2 3 4 5 6\n"), Some(expected));
         assert_eq!(counts("9 1 2 3 4 5\n"), None);
         assert_eq!(counts("9 1 2 3 4 5 x\n"), None);
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

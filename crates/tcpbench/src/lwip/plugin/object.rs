@@ -4,6 +4,7 @@
 //! A file that was cut short could be loaded and would end the program later, by a signal. So its
 //! seal is compared first: the FNV-1a sum of 64 bits that `cargo xtask fetch lwip` wrote beside it.
 
+use super::seal::fnv1a;
 use super::table::TABLE_VERSION;
 use std::fmt;
 use std::fs;
@@ -75,12 +76,6 @@ pub(super) fn folders_of(program: &Path) -> Vec<PathBuf> {
     let above: Vec<&Path> = program.ancestors().skip(1).take(FOLDERS).collect();
     let cargos = above.iter().position(|folder| folder.join("CACHEDIR.TAG").exists());
     above.iter().take(1 + cargos.unwrap_or(0)).map(|folder| folder.join("lwip")).collect()
-}
-
-/// The sum of 64 bits by Fowler, Noll and Vo, variant 1a.
-pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
-    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// The object's bytes, if they are those that were sealed.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is loaded, and what is refused.
 
-use super::object::{fnv1a, folders_of};
+use super::object::folders_of;
+use super::seal::fnv1a;
 use super::*;
 use std::fs;
 use std::path::Path;

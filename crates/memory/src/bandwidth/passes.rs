@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The windows of one thread, pass by pass, and which of those of several threads count.
+
+use super::Job;
+use super::sweep::{LOT, Piece, Sweeper};
+use crate::window::Windows;
+use linerate_linux::monotonic_ns;
+use linerate_trial::{Clock, orders};
+use std::time::Instant;
+
+/// Passes over everything: as many as an interval of 95 % takes.
+const PASSES: u32 = 6;
+
+/// Passes where windows are dropped.
+const MOST_PASSES: u32 = 4 * PASSES;
+
+/// Windows of a level and an operation in a pass.
+const WINDOWS: u32 = 3;
+
+/// Long enough that threads that begin some us apart are together for nearly all of it.
+const WINDOW_NS: f64 = 300_000.0;
+
+/// The share of a window in which all threads must be at work.
+const TOGETHER: f64 = 0.9;
+
+/// Sweeps before a window, unless that takes more than [`WARM_NS`]. Some caches keep a line only
+/// once it has come several times.
+const WARM_SWEEPS: u64 = 3;
+
+const WARM_NS: f64 = 3.0 * WINDOW_NS;
+
+/// Keeps a clock that stands still from making windows endless: 1 TB/s.
+const LEAST_NS_PER_LOT: f64 = 1.0;
+
+/// A window of a thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sample {
+    pass: u32,
+    begin: u64,
+    end: u64,
+    lots: u64,
+    ns: f64,
+    kept: bool,
+}
+
+/// What every thread does, job by job at the same time.
+#[derive(Clone, Copy)]
+pub(super) struct Plan<'a> {
+    pub(super) jobs: &'a [Job],
+    /// Of the order of jobs, a new one in each pass: threads with the same seed have the same.
+    pub(super) seed: u64,
+    pub(super) deadline: Instant,
+}
+
+/// The windows of one thread, by job. Before each, `ready` is asked whether to go on, and told what
+/// this thread thinks of it.
+pub(super) fn rounds(
+    windows: &Windows<'_>,
+    mut piece: Piece<'_>,
+    plan: &Plan<'_>,
+    ready: &mut dyn FnMut(bool) -> bool,
+) -> Vec<Vec<Sample>> {
+    let Plan { jobs, seed, deadline } = *plan;
+    let mut samples = vec![Vec::new(); jobs.len()];
+    let mut next = orders(jobs.len(), seed);
+    for pass in 0..MOST_PASSES {
+        let is_enough = pass >= PASSES && has_enough(jobs, &samples);
+        for k in next() {
+            let job = &jobs[k];
+            let Ok(bytes) = job.bytes else { continue };
+            let sweeper = Sweeper::new(job.operation, piece.again(), bytes);
+            let Some(mut sweeper) = sweeper else { continue };
+            let mut ns_per_lot = warm(&mut sweeper);
+            for _ in 0..WINDOWS {
+                if !ready(!is_enough && !windows.is_stopped() && Instant::now() < deadline) {
+                    return samples;
+                }
+                let sample = window(windows, &mut sweeper, pass, ns_per_lot);
+                ns_per_lot = ns_per_lot.min(sample.ns / sample.lots as f64);
+                samples[k].push(sample);
+            }
+        }
+    }
+    samples
+}
+
+/// Whether so many windows of each job count for this thread as do in [`PASSES`] passes on a quiet
+/// machine.
+fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
+    let kept = |samples: &Vec<Sample>| samples.iter().filter(|sample| sample.kept).count();
+    let wanted = (PASSES * WINDOWS) as usize * 4 / 5;
+    jobs.iter().zip(samples).all(|(job, samples)| job.bytes.is_err() || kept(samples) >= wanted)
+}
+
+/// Sweeps until the lines are where they stay; gives ns per lot, at the end.
+fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
+    let in_side = (sweeper.side() / LOT) as u64;
+    let mut pace = f64::INFINITY;
+    let (mut total, mut lots) = (0.0, 0);
+    while total < WARM_NS && (lots < WARM_SWEEPS * in_side || total < WARM_NS / 10.0) {
+        let some = in_side.clamp(64, 1024);
+        let start = monotonic_ns();
+        lots += sweeper.advance(some);
+        let ns = (monotonic_ns() - start) as f64;
+        pace = pace.min(ns / some as f64);
+        total += ns;
+    }
+    pace
+}
+
+/// A window of about [`WINDOW_NS`].
+fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lot: f64) -> Sample {
+    let mut lots = (WINDOW_NS / ns_per_lot.max(LEAST_NS_PER_LOT)).ceil() as u64;
+    let (mut begin, mut end) = (0, 0);
+    let clock = windows.clock();
+    let window = windows.time(|| {
+        begin = clock.ticks();
+        lots = sweeper.advance(lots);
+        end = clock.ticks();
+    });
+    Sample { pass, begin, end, lots, ns: window.ns, kept: window.kept }
+}
+
+/// ns per byte of all threads together, the fastest window of each pass; `samples` by thread and
+/// window.
+pub(super) fn passes(samples: &[&[Sample]]) -> Vec<f64> {
+    let windows = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
+    let mut best = [f64::INFINITY; MOST_PASSES as usize];
+    for at in 0..windows {
+        let window: Vec<Sample> = samples.iter().map(|samples| samples[at]).collect();
+        if let Some(ns) = together(&window) {
+            let best = &mut best[window[0].pass as usize];
+            *best = best.min(ns);
+        }
+    }
+    best.into_iter().filter(|ns| ns.is_finite()).collect()
+}
+
+/// ns per byte of one window of all threads; `None` where it does not count.
+fn together(window: &[Sample]) -> Option<f64> {
+    let ends = |part: fn(&Sample) -> u64| {
+        let all = || window.iter().map(part);
+        Some((all().min()?, all().max()?))
+    };
+    let ((first, begin), (end, last)) = (ends(|s| s.begin)?, ends(|s| s.end)?);
+    let common = end.saturating_sub(begin) as f64;
+    let is_common = common > 0.0 && common >= TOGETHER * last.saturating_sub(first) as f64;
+    let rate: f64 = window.iter().map(|s| (s.lots * LOT as u64) as f64 / s.ns).sum();
+    (is_common && window.iter().all(|s| s.kept)).then_some(1.0 / rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(begin: u64, end: u64, lots: u64, kept: bool) -> Sample {
+        Sample { pass: 0, begin, end, lots, ns: (end - begin) as f64, kept }
+    }
+
+    #[test]
+    fn rates_add_up_where_all_were_at_work() {
+        let window = [sample(0, 1000, 10, true), sample(50, 1050, 30, true)];
+        let ns_per_byte = together(&window).unwrap();
+        assert!((1.0 / ns_per_byte - 40.0 * LOT as f64 / 1000.0).abs() < 1e-9);
+        let late = [sample(0, 1000, 10, true), sample(200, 1200, 30, true)];
+        assert_eq!(together(&late), None, "80 % is not enough");
+        let apart = [sample(0, 1000, 10, true), sample(2000, 3000, 30, true)];
+        assert_eq!(together(&apart), None);
+        let away = [sample(0, 1000, 10, true), sample(0, 1000, 30, false)];
+        assert_eq!(together(&away), None);
+    }
+
+    /// The fastest window of each pass that counts; a thread that has fewer windows ends it.
+    #[test]
+    fn a_pass_is_its_fastest_window() {
+        let of = |pass, lots| Sample { pass, ..sample(0, LOT as u64, lots, true) };
+        let windows = [of(0, 1), of(0, 4), of(1, 2), of(1, 1), of(2, 9)];
+        assert_eq!(passes(&[&windows, &windows[..4]]), [1.0 / 8.0, 1.0 / 4.0]);
+        assert!(passes(&[&windows, &[]]).is_empty());
+    }
+}

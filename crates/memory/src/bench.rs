@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every part of the measurement is handed: the processor, the memory that may be taken, and
+//! the windows to measure in. The order of the parts is `measure`'s.
+
+use crate::window::Windows;
+use linerate_machine::free_memory::Limit;
+use linerate_record::memory::Effort;
+
+/// One measurement: where it runs, how large it may be, who follows it.
+pub struct Bench<'a> {
+    /// Measures in windows; knows whether to stop.
+    pub windows: Windows<'a>,
+    /// How long the whole is to take.
+    pub effort: Effort,
+    /// The processor this thread is pinned to.
+    pub cpu: u32,
+    /// All processors that it might have had, ascending.
+    pub cpus: Vec<u32>,
+    /// Bytes of a cache line.
+    pub line: usize,
+    /// Bytes of a small page.
+    pub page: usize,
+    /// Bytes of a huge page; `None` where there are none.
+    pub huge: Option<usize>,
+    /// How much memory may be taken, all arenas of a moment together.
+    pub limit: Limit,
+    /// GHz of the core; `None` where nothing tells.
+    pub core_ghz: Option<f64>,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+#[cfg(test)]
+impl<'a> Bench<'a> {
+    /// For a second at most, in so many bytes.
+    pub(crate) fn small(watch: &'a crate::Watch<'a>, bytes: u64) -> Self {
+        Self {
+            windows: Windows::new(watch, std::time::Duration::from_secs(1)),
+            effort: Effort::Quick,
+            cpu: 0,
+            cpus: vec![0],
+            line: 64,
+            page: linerate_linux::page_bytes(),
+            huge: None,
+            limit: Limit { bytes, reason: String::new() },
+            core_ghz: None,
+            seed: 1,
+        }
+    }
+}

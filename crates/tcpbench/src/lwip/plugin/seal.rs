@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sum that seals an object: `cargo xtask fetch lwip` writes it with this very file, and the
+//! loader compares it.
+
+/// The sum of 64 bits by Fowler, Noll and Vo, variant 1a.
+pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fnv1a;
+
+    /// From the list of test vectors that its authors publish.
+    #[test]
+    fn sums_are_those_of_its_authors() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A tuning under way: its stages in a caller's order, each with the CPUs at hand.
+
+use crate::bench::{Bench, Progress, packet_work};
+use crate::calibrate::{Calibration, SECONDS as CALIBRATION_SECONDS, calibrate};
+use crate::error::TuneError;
+use crate::measure::{Measured, measure};
+use crate::predict::Predicted;
+use crate::trial::{SECONDS as TRIAL_SECONDS, Trial, trial};
+use linerate_dataplane::traffic::Traffic;
+use linerate_dataplane::{StageKind, Watch};
+use linerate_kernels::Kernels;
+use linerate_path::model::{Path, RunLength};
+use linerate_plan::footprint::{KnownMemory, Unknown};
+
+/// Longest single measurement: what is asked for beyond that goes into no tuning.
+const LONG_SECONDS_MAX: f64 = 10.0;
+
+/// What is to be tuned, and with what.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The path. Give it no sink that keeps packets: every run would fill it.
+    pub path: &'a Path,
+    /// Its packets.
+    pub traffic: &'a Traffic,
+    /// The CPUs that workers may be pinned to, best first.
+    pub cpus: &'a [u32],
+    /// Whether the CPUs are virtual, so that other guests may share their cores.
+    pub is_guest: bool,
+    /// Checksum and copy, as the path names them.
+    pub kernels: Kernels,
+    /// The kinds of stage: those of the path, and `parse` and `verify`, of which the load is made.
+    pub kinds: &'a [StageKind],
+    /// What is known of the memory of this machine.
+    pub memory: &'a Result<KnownMemory, Unknown>,
+}
+
+/// A tuning under way: what was asked for, and who follows it.
+pub struct Session<'a> {
+    pub(crate) request: &'a Request<'a>,
+    packet_work: Path,
+    progress: Progress<'a>,
+}
+
+impl<'a> Session<'a> {
+    /// Prepares the stages of a tuning; nothing runs yet.
+    ///
+    /// # Errors
+    /// The kinds of stage lack those of the load.
+    pub fn new(request: &'a Request<'a>, watch: &'a Watch<'a>) -> Result<Self, TuneError> {
+        let planned = 2.0 * long_seconds(request.path) + CALIBRATION_SECONDS + TRIAL_SECONDS;
+        Ok(Self {
+            request,
+            packet_work: packet_work(request.path, request.kinds)?,
+            progress: Progress::new(watch, planned),
+        })
+    }
+
+    /// Whether the user wants an end.
+    pub fn is_stopped(&self) -> bool {
+        self.progress.watch.is_stopped()
+    }
+
+    pub(crate) fn bench(&self) -> Bench<'_> {
+        let Request { path, traffic, cpus, is_guest, kernels, kinds, .. } = *self.request;
+        let (packet_work, progress) = (&self.packet_work, &self.progress);
+        Bench { path, traffic, cpus, is_guest, kernels, kinds, packet_work, progress }
+    }
+
+    /// Length of a run whose figures are reported, in seconds.
+    pub(crate) fn long_seconds(&self) -> f64 {
+        long_seconds(self.request.path)
+    }
+
+    /// Runs the given mapping, or the nearest one that fits the CPUs, and explains it.
+    ///
+    /// # Errors
+    /// The run failed.
+    pub fn measure(&self) -> Result<Measured, TuneError> {
+        measure(&self.bench(), self.long_seconds())
+    }
+
+    /// Measures what predictions rest on, with the kernels to try.
+    ///
+    /// # Errors
+    /// A run failed, or does not show what the stages cost.
+    pub fn calibrate(&self, measured: &Measured) -> Result<Calibration, TuneError> {
+        calibrate(&self.bench(), measured)
+    }
+
+    /// Runs the baseline and the best of the proposals in rounds; `None` when it was stopped.
+    ///
+    /// # Errors
+    /// A run failed.
+    pub fn trial(
+        &self,
+        measured: &Measured,
+        predicted: &Predicted,
+    ) -> Result<Option<Trial>, TuneError> {
+        trial(&self.bench(), measured, predicted)
+    }
+}
+
+fn long_seconds(path: &Path) -> f64 {
+    match path.run.length {
+        RunLength::Seconds(seconds) => seconds.min(LONG_SECONDS_MAX),
+        RunLength::Packets(_) => 2.0,
+    }
+}
