@@ -23,6 +23,7 @@ mod pmu;
 mod ports;
 mod schema;
 mod splice;
+mod why;
 
 use std::process::ExitCode;
 
@@ -63,6 +64,10 @@ usage: cargo xtask COMMAND
   splice [--check] [--limit MINUTES] FILE...
                 run the commands of pages and put what they print in the place of their blocks;
                 --check compares instead; a command may take 60 minutes, or the limit
+  why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [SEED...]
+                try `linerate why` on bottlenecks of known cause in real programs, and print how
+                often it was right; --settings also changes settings of the whole system, and puts
+                them back
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";
@@ -119,6 +124,11 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["splice", rest @ ..] => {
             let choice = splice::choose(rest)?;
             Box::new(move || splice::run(&choice))
+        }
+        ["why", "--scene", rest @ ..] => why::choose_scene(rest)?,
+        ["why", rest @ ..] => {
+            let choice = why::choose(rest)?;
+            Box::new(move || why::run(&choice))
         }
         ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
         ["help"] => Box::new(help),
@@ -186,6 +196,8 @@ mod tests {
             ("lab vector-context --short", "vector-context takes --brief or nothing"),
             ("lab guest-arm64 ls /", "one word"),
             ("counts nothing", "there is no `counts nothing`"),
+            ("why nothing", "there is no seed `nothing`"),
+            ("why --slow", "why: no option `--slow`"),
             ("splice", "splice: which pages?"),
             ("splice --slow a.md", "no option `--slow`"),
             ("splice --limit x a.md", "--limit takes a number of minutes"),
