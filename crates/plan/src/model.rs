@@ -182,13 +182,9 @@ pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) 
     let low = end(ends[0], (1.0 - CONFIDENCE) / 2.0);
     let high = end(ends[1], (1.0 + CONFIDENCE) / 2.0);
     let [is_low_known, is_high_known] = bounds_known(mapping, burst, costs, env);
-    let kpps = Estimate {
-        value: value / 1e3,
-        low: if is_low_known { low.min(value) / 1e3 } else { f64::NEG_INFINITY },
-        high: if is_high_known { high.max(value) / 1e3 } else { f64::INFINITY },
-        confidence: CONFIDENCE,
-        n: u64::from(DRAWS),
-    };
+    let low = is_low_known.then(|| low.min(value) / 1e3);
+    let high = is_high_known.then(|| high.max(value) / 1e3);
+    let kpps = Estimate::of_ends(value / 1e3, low, high, u64::from(DRAWS));
     Prediction { kpps, bottleneck, memory_bound }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One figure: a value that never travels without its unit, interval, tier and method.
 
-use crate::stats::{CONFIDENCE, Estimate};
+use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -151,16 +151,10 @@ impl Figure {
         }
     }
 
-    /// The number as an estimate; `None` without a number. An end that the figure does not have is
-    /// infinite: a value of unknown spread bounds nothing.
+    /// The number as an estimate ([`Estimate::of_ends`]); `None` without a number.
     pub fn estimate(&self) -> Option<Estimate> {
-        Some(Estimate {
-            value: self.as_number()?,
-            low: self.low.unwrap_or(f64::NEG_INFINITY),
-            high: self.high.unwrap_or(f64::INFINITY),
-            confidence: self.confidence.unwrap_or(CONFIDENCE),
-            n: self.n,
-        })
+        let estimate = Estimate::of_ends(self.as_number()?, self.low, self.high, self.n);
+        Some(Estimate { confidence: self.confidence.unwrap_or(estimate.confidence), ..estimate })
     }
 
     /// The figure and its interval times `factor`, which is not negative, in another unit.

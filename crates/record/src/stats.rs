@@ -48,13 +48,6 @@ pub struct Estimate {
     pub n: u64,
 }
 
-impl Estimate {
-    fn unbounded(value: f64, confidence: f64, n: usize) -> Self {
-        let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
-        Self { value, low, high, confidence, n: n as u64 }
-    }
-}
-
 mod algebra;
 
 /// The `q` quantile of `samples`, for `q` from 0 to 1: linear between order statistics, the
@@ -109,7 +102,7 @@ pub fn median_interval(samples: &[f64], confidence: f64) -> Estimate {
 /// is not between 0 and 1.
 pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
     let inside = |x: f64| x > 0.0 && x < 1.0;
-    let unknown = Estimate::unbounded(f64::NAN, confidence, samples.len());
+    let unknown = unknown_of(samples.len(), confidence);
     if !inside(q) || !inside(confidence) {
         return unknown;
     }
@@ -118,11 +111,14 @@ pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
     };
     let value = quantile_of_sorted(&sorted, q);
     let (low, high) = binomial_ranks(sorted.len(), q, (1.0 - confidence) / 2.0);
-    Estimate {
-        low: low.map_or(f64::NEG_INFINITY, |rank| sorted[rank]),
-        high: high.map_or(f64::INFINITY, |rank| sorted[rank]),
-        ..Estimate::unbounded(value, confidence, sorted.len())
-    }
+    let end = |rank: Option<usize>| rank.map(|rank| sorted[rank]);
+    let n = sorted.len() as u64;
+    Estimate { confidence, ..Estimate::of_ends(value, end(low), end(high), n) }
+}
+
+/// What follows from samples that tell nothing.
+fn unknown_of(samples: usize, confidence: f64) -> Estimate {
+    Estimate { confidence, ..Estimate::of_ends(f64::NAN, None, None, samples as u64) }
 }
 
 /// The ranks (from 0) of the order statistics that bound the `q` quantile of `n` samples, each
@@ -172,7 +168,7 @@ fn binomial_weights(n: usize, q: f64) -> Vec<f64> {
 /// The value is not a number when the slices differ in length, are empty, or a baseline is 0.
 pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Estimate {
     if baseline.len() != candidate.len() || baseline.contains(&0.0) {
-        return Estimate::unbounded(f64::NAN, confidence, baseline.len());
+        return unknown_of(baseline.len(), confidence);
     }
     let ratios: Vec<f64> = candidate.iter().zip(baseline).map(|(c, b)| c / b).collect();
     median_interval(&ratios, confidence)
@@ -187,7 +183,7 @@ pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Est
 ///
 /// The value is not a number without samples or when one is not finite.
 pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Estimate {
-    let unknown = Estimate::unbounded(f64::NAN, confidence, series.len());
+    let unknown = unknown_of(series.len(), confidence);
     if series.iter().any(|x| !x.is_finite()) || !(confidence > 0.0 && confidence < 1.0) {
         return unknown;
     }
@@ -229,7 +225,7 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
 /// not finite, or when `under` adds up to 0.
 pub fn block_bootstrap_ratio(above: &[f64], under: &[f64], confidence: f64, seed: u64) -> Estimate {
     let ratio = above.iter().sum::<f64>() / under.iter().sum::<f64>();
-    let unknown = Estimate::unbounded(f64::NAN, confidence, above.len());
+    let unknown = unknown_of(above.len(), confidence);
     if above.len() != under.len() || !ratio.is_finite() || !(confidence > 0.0 && confidence < 1.0) {
         return unknown;
     }

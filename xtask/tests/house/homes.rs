@@ -93,6 +93,15 @@ const THINGS: &[Thing] = &[
     },
     Thing {
         reach: Reach::Production,
+        marks: &["low: f64::NEG_INFINITY", "low.unwrap_or(", "high.unwrap_or("],
+        homes: &[
+            ("crates/record/src/stats/algebra.rs", "what a missing end of an interval means"),
+            ("crates/hierarchy/src/os_view.rs", "a size of which nothing is known"),
+        ],
+        instead: "linerate_record::stats::Estimate::of_ends",
+    },
+    Thing {
+        reach: Reach::Production,
         marks: &[".split_once('-')"],
         homes: &[
             ("crates/machine/src/files.rs", "lists of CPUs"),

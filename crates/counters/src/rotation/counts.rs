@@ -271,7 +271,7 @@ fn exact(value: f64, n: u64) -> Estimate {
 }
 
 fn unbounded(value: f64, n: u64) -> Estimate {
-    Estimate { value, low: f64::NEG_INFINITY, high: f64::INFINITY, confidence: CONFIDENCE, n }
+    Estimate::of_ends(value, None, None, n)
 }
 
 /// The interval about a value with this variance. Where the value cannot but be positive, the same

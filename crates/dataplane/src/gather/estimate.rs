@@ -46,12 +46,8 @@ pub(super) fn cycles_figure(ticks: &Figure, clock: [Option<f64>; 2]) -> Figure {
     let Some(value) = ticks.as_number() else {
         return absent(ticks.reason.as_deref().unwrap_or("no ticks"));
     };
-    let estimate = Estimate {
-        value: value * factor,
-        low: ticks.low.map_or(f64::NAN, |x| x * before.min(after)),
-        high: ticks.high.map_or(f64::NAN, |x| x * before.max(after)),
-        confidence: ticks.confidence.unwrap_or(CONFIDENCE),
-        n: ticks.n,
-    };
+    let low = ticks.low.map(|low| low * before.min(after));
+    let high = ticks.high.map(|high| high * before.max(after));
+    let estimate = Estimate::of_ends(value * factor, low, high, ticks.n);
     Figure::number("cycles/packet", estimate, Tier::Sw, METHOD)
 }

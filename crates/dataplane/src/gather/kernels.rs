@@ -4,7 +4,7 @@
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, VariantTime};
-use linerate_record::stats::{CONFIDENCE, Estimate};
+use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 
 /// What the kernels did for a stage with this service time.
@@ -61,15 +61,10 @@ fn share(part: &Figure, whole: &Figure) -> Figure {
     };
     let Some(ticks) = part.as_number() else { return absent(part) };
     let Some(service) = whole.as_number() else { return absent(whole) };
-    let end = |part: Option<f64>, whole: Option<f64>, unknown: f64| {
-        part.zip(whole).filter(|(_, whole)| *whole > 0.0).map_or(unknown, |(p, w)| p / w)
+    let end = |part: Option<f64>, whole: Option<f64>| {
+        part.zip(whole).filter(|(_, whole)| *whole > 0.0).map(|(part, whole)| part / whole)
     };
-    let estimate = Estimate {
-        value: ticks / service,
-        low: end(part.low, whole.high, f64::NEG_INFINITY),
-        high: end(part.high, whole.low, f64::INFINITY),
-        confidence: CONFIDENCE,
-        n: part.n,
-    };
+    let (low, high) = (end(part.low, whole.high), end(part.high, whole.low));
+    let estimate = Estimate::of_ends(ticks / service, low, high, part.n);
     Figure::number("ratio", estimate, Tier::Sw, METHOD)
 }

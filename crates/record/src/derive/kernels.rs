@@ -5,7 +5,7 @@ use super::{Derive, emulated, named, not_idle, unknown_core_clock, unsteady_coun
 use crate::figure::{Figure, Figures, Tier};
 use crate::kernels::{Kernel, KernelsReport, Row, State, Timing};
 use crate::provenance::Provenance;
-use crate::stats::{CONFIDENCE, Estimate};
+use crate::stats::Estimate;
 use crate::warning::Warning;
 
 impl Derive for KernelsReport {
@@ -54,13 +54,7 @@ fn estimate(
     low: Option<f64>,
     high: Option<f64>,
 ) -> Option<Estimate> {
-    Some(Estimate {
-        value: value?,
-        low: low.unwrap_or(f64::NEG_INFINITY),
-        high: high.unwrap_or(f64::INFINITY),
-        confidence: CONFIDENCE,
-        n: row.n,
-    })
+    Some(Estimate::of_ends(value?, low, high, row.n))
 }
 
 /// The speed of the selected routine over that of the bound.

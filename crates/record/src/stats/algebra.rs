@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Estimates computed from estimates.
 //!
-//! An end that is infinite stays infinite: what is known of no bound gives no bound.
+//! An end that is missing is infinite, and stays so: what is known of no bound gives no bound.
 
 use super::{CONFIDENCE, Estimate};
 
@@ -9,6 +9,18 @@ impl Estimate {
     /// A number without error: both ends are the value.
     pub fn exactly(value: f64) -> Self {
         Self { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
+    }
+
+    /// A number of which an end of the interval, or both, may be missing: a missing end is
+    /// infinite, for a value of unknown spread bounds nothing. The one meaning of it everywhere.
+    pub fn of_ends(value: f64, low: Option<f64>, high: Option<f64>, n: u64) -> Self {
+        Self {
+            value,
+            low: low.unwrap_or(f64::NEG_INFINITY),
+            high: high.unwrap_or(f64::INFINITY),
+            confidence: CONFIDENCE,
+            n,
+        }
     }
 
     /// The estimate in a unit that is `1 / factor` times as large; `factor` is not negative. Zero
