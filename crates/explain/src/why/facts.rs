@@ -43,12 +43,13 @@ pub enum Subject<'a> {
 /// sampled at its timer interrupt or read a moment apart.
 const SHARE_ERROR: f64 = 0.02;
 
-/// A share with its interval; one without an interval is off by [`SHARE_ERROR`] and a tenth at most.
+/// A share with its interval; one without an interval is off by [`SHARE_ERROR`] and a tenth at
+/// most.
 pub(super) fn share_of(figure: &Figure) -> Option<Estimate> {
     let estimate = figure.estimate()?;
-    let error = SHARE_ERROR + 0.1 * estimate.value.abs();
-    let low = figure.low.unwrap_or(estimate.value - error);
-    let high = figure.high.unwrap_or(estimate.value + error);
+    let around = share(estimate.value);
+    let low = if estimate.low.is_finite() { estimate.low } else { around.low };
+    let high = if estimate.high.is_finite() { estimate.high } else { around.high };
     Some(Estimate { low, high, ..estimate })
 }
 

@@ -21,12 +21,12 @@ const OBSERVER: f64 = 0.05;
 /// The observer takes a share of a CPU that a program would miss.
 pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
     let observer = share_of(&facts.observation.observer)?;
-    let low = facts.observation.observer.low.unwrap_or(observer.value);
     let is_full = facts.idle_cpus().is_some_and(|idle| idle < 0.05 * facts.cpus() as f64);
-    (low >= OBSERVER && is_full).then(|| WhyFinding {
+    (observer.low >= OBSERVER && is_full).then(|| WhyFinding {
         cause: Cause::ObserverLimit,
         sentence: format!(
-            "Watching took {} % of a CPU while no CPU was idle: the rates are lower than without it.",
+            "Watching took {} % of a CPU while no CPU was idle: the rates are lower than without \
+             it.",
             percent(observer.value)
         ),
         evidence: vec![evidence("CPU time of the observer", observer.value, "ratio")],
@@ -329,7 +329,8 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
     let (why, next) = match (always, facts.packets()) {
         (true, None) => (
             "whether it works or polls: no counter has its packets",
-            "Measure next: how many packets it handles, by its own statistics, at two rates of load",
+            "Measure next: how many packets it handles, by its own statistics, at two rates of \
+             load",
         ),
         (true, Some(_)) => (
             "whether it works or polls: the load did not vary, or there were too few samples",

@@ -107,7 +107,10 @@ fn longer(mut seen: Observation, times: u64) -> Observation {
 
 proptest! {
     #[test]
-    fn no_finding_without_its_evidence(which in 0..34_usize, taken in prop::collection::vec(0..12_usize, 0..4)) {
+    fn no_finding_without_its_evidence(
+        which in 0..34_usize,
+        taken in prop::collection::vec(0..12_usize, 0..4),
+    ) {
         let all = all();
         let seen = taken.into_iter().fold(all[which % all.len()].clone(), without);
         let findings = explain(&seen);

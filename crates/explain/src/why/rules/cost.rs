@@ -58,7 +58,8 @@ pub(super) const RULES: &[Rule] = &[
             "batches of 32 in place of 1: UDP senders gain 10 to 150 % (sendmmsg, GSO)",
         ),
         then_limited_by: Some("the cost of a packet in the kernel"),
-        sentence: "Thread {thread} makes {calls} system calls per packet and spends {kernel} of its \
+        sentence: "Thread {thread} makes {calls} system calls per packet and spends {kernel} of \
+                   its \
                    time on a CPU in the kernel.",
         fix: "Send and receive in batches: sendmmsg and recvmmsg, UDP_SEGMENT, io_uring",
         workaround: None,
@@ -77,7 +78,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::SoftwareChecksum, Cause::NoSegmentation],
         gain: GainModel::CostRemoved(M::Functions(Group::KernelCopy), [0.0, 0.5, 1.0]),
         then_limited_by: Some("the cost of a packet in the kernel"),
-        sentence: "Copying between user and kernel takes {kernel_copy} of the time of thread {thread}.",
+        sentence: "Copying between user and kernel takes {kernel_copy} of the time of thread \
+                   {thread}.",
         fix: "Avoid the copy: sendfile, splice, MSG_ZEROCOPY, AF_XDP",
         workaround: Some("buffers of 64 to 256 KiB stay in the L2 cache and are copied faster"),
         wrong_if: "with MSG_ZEROCOPY (iperf3 -Z), the copy functions stay in the profile",
@@ -95,12 +97,15 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.0]),
         then_limited_by: Some("the thread's own work"),
-        sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: memory is \
+        sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: \
+                   memory is \
                    taken from the kernel and given back all the time.",
-        fix: "Keep memory: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or large, a pool, \
+        fix: "Keep memory: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or large, a \
+              pool, \
               MAP_POPULATE",
         workaround: Some("huge pages make a fault rarer by 512"),
-        wrong_if: "with memory kept, minor faults of /proc/PID/stat fall and the rate does not rise",
+        wrong_if: "with memory kept, minor faults of /proc/PID/stat fall and the rate does not \
+                   rise",
         measure: "minor faults of /proc/PID/stat",
     },
     Rule {
@@ -126,7 +131,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Some("the work under the lock"),
         sentence: "Threads contend for a lock of the kernel, {contention} times per second: more \
                    threads do not bring more packets.",
-        fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, XPS",
+        fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
+              XPS",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: "lock:contention_begin as root, or the rate with one thread",
@@ -142,8 +148,10 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::Functions(Group::KernelLock), [0.0, 0.7, 1.5]),
         then_limited_by: Some("the work under the lock"),
-        sentence: "Waiting for a lock of the kernel takes {kernel_lock} of the time of thread {thread}.",
-        fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, XPS",
+        sentence: "Waiting for a lock of the kernel takes {kernel_lock} of the time of thread \
+                   {thread}.",
+        fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
+              XPS",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
         measure: KERNEL_SAMPLES,
@@ -165,9 +173,11 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::AsleepOnFutex, [0.2, 0.7, 1.5]),
         then_limited_by: Some("the work under the lock"),
-        sentence: "Threads wait for a lock of the program: {futex} of their time in futex, in short \
+        sentence: "Threads wait for a lock of the program: {futex} of their time in futex, in \
+                   short \
                    sleeps.",
-        fix: "Split the lock: one per thread or per slab of the table, or data of each thread's own",
+        fix: "Split the lock: one per thread or per slab of the table, or data of each thread's \
+              own",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, futex disappears and the rate falls by more than 20 %",
         measure: "`perf trace -s -p PID` or `strace -c -f -e futex`",
@@ -184,7 +194,8 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::Functions(Group::UserLock), [0.2, 0.7, 1.5]),
         then_limited_by: Some("the work under the lock"),
         sentence: "Locks of the program take {user_lock} of the time of thread {thread}.",
-        fix: "Split the lock: one per thread or per slab of the table, or data of each thread's own",
+        fix: "Split the lock: one per thread or per slab of the table, or data of each thread's \
+              own",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, the lock disappears from the profile and the rate falls",
         measure: "samples of the program",
@@ -222,7 +233,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::CostRemoved(M::Functions(Group::SoftwareCrypto), [0.3, 0.85, 0.97]),
         then_limited_by: Some("the rest of the thread's work"),
-        sentence: "Ciphers in plain instructions take {soft_crypto} of the time of thread {thread}.",
+        sentence: "Ciphers in plain instructions take {soft_crypto} of the time of thread \
+                   {thread}.",
         fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host)",
         workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),
         wrong_if: "the functions stay in the profile with the instructions available",
@@ -237,7 +249,8 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::Functions(Group::Firewall), [0.5, 0.9, 1.0]),
         then_limited_by: Some("the rest of the kernel's work on a packet"),
         sentence: "Firewall rules take {firewall} of the time of thread {thread}.",
-        fix: "Put addresses and ports into a set or a map (nft), or a flowtable in front of the rules",
+        fix: "Put addresses and ports into a set or a map (nft), or a flowtable in front of the \
+              rules",
         workaround: Some("the rules that match most packets first"),
         wrong_if: "with the rules removed, the rate rises by less than 10 %",
         measure: KERNEL_SAMPLES,
@@ -262,7 +275,8 @@ pub(super) const RULES: &[Rule] = &[
                    from instructions.",
         fix: "Make the work per packet cheaper, or spread the packets over more threads",
         workaround: None,
-        wrong_if: "with half the load offered, the thread is still busy all the time (then it polls)",
+        wrong_if: "with half the load offered, the thread is still busy all the time (then it \
+                   polls)",
         measure: "`linerate stat --pid PID -m cache` where there are hardware counters",
     },
 ];

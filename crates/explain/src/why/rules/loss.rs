@@ -31,7 +31,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota, Cause::CpuContention, Cause::StolenCpu],
         gain: GainModel::LossRecovered(M::RingLoss),
         then_limited_by: Some("what is offered"),
-        sentence: "{lost} packets ({lost_share}) overflowed the receive ring of {program}, although \
+        sentence: "{lost} packets ({lost_share}) overflowed the receive ring of {program}, \
+                   although \
                    thread {thread} works {busy} of the time and waits {waiting}: bursts are longer \
                    than the ring.",
         fix: "Enlarge the ring: framecnt of net_af_packet, rxd of a port, ethtool -G of a card",
@@ -108,7 +109,8 @@ pub(super) const RULES: &[Rule] = &[
             "what a larger budget saves is the cost of a softirq started again",
         ),
         then_limited_by: Some("the CPU that receives"),
-        sentence: "NAPI on CPU {cpu} stopped polling with packets left {squeezed} times per second: \
+        sentence: "NAPI on CPU {cpu} stopped polling with packets left {squeezed} times per \
+                   second: \
                    its budget or time was used up.",
         fix: "sysctl net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
         workaround: None,
@@ -122,13 +124,14 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::ReceivedHere, 0.85, "all but a tenth and the error of accounts"),
             at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
             at_least(M::IdleElsewhere, 0.3, "a third of a CPU to receive on"),
-            at_most(M::Demand, 0.95, "a thread that is full limits by itself"),
+            at_most(M::Demand, 0.9, "a thread that is full limits by itself"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::MoreCpus,
         then_limited_by: Some("the next CPU, or a single flow"),
-        sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} of \
+        sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} \
+                   of \
                    its time on it, while another CPU is idle for {idle_elsewhere}.",
         fix: "Spread the flows: ethtool -L and -X with more queues, or rps_cpus of each queue; one \
               flow stays on one CPU",

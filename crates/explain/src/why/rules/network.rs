@@ -21,7 +21,8 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::StallRemoved(M::WindowLimited),
         then_limited_by: Some("the sender's CPU, or the path"),
         sentence: "The receiver's window stopped the TCP connections {window_limited} of the time.",
-        fix: "At the receiver: no SO_RCVBUF of its own, net.ipv4.tcp_rmem with a larger maximum; or \
+        fix: "At the receiver: no SO_RCVBUF of its own, net.ipv4.tcp_rmem with a larger maximum; \
+              or \
               a receiver that reads faster",
         workaround: Some("several connections side by side have as many windows"),
         wrong_if: "with a larger receive buffer, rwnd_limited of `ss -ti` stays",
@@ -39,7 +40,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::RateLimiter],
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Some("the sender, or the path"),
-        sentence: "{socket} receives into a buffer of {buffer} only: its window is smaller than one \
+        sentence: "{socket} receives into a buffer of {buffer} only: its window is smaller than \
+                   one \
                    segment of TSO, and its sender has to wait.",
         fix: "Leave SO_RCVBUF alone, so that the kernel sizes the buffer, or set 4 MiB",
         workaround: Some("several connections side by side have as many windows"),
@@ -73,9 +75,11 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Some("the thread's CPU, or the path"),
         sentence: "The queueing discipline {qdisc} on {interface} lets {limit} through, which the \
                    program reaches: {of_limit} of it; packets had to wait {overlimits} times.",
-        fix: "tc qdisc change dev {interface} with a higher rate, or tc qdisc del dev {interface} root",
+        fix: "tc qdisc change dev {interface} with a higher rate, or tc qdisc del dev {interface} \
+              root",
         workaround: None,
-        wrong_if: "without the limit, the rate rises by less than 10 %; give --line if it is wanted",
+        wrong_if: "without the limit, the rate rises by less than 10 %; give --line if it is \
+                   wanted",
         measure: "tc -s qdisc",
     },
     Rule {
@@ -108,7 +112,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow, Cause::SendBuffer],
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Some("the peer"),
-        sentence: "Thread {thread} waits for the answer of a peer {asleep_on_server} of the time: one \
+        sentence: "Thread {thread} waits for the answer of a peer {asleep_on_server} of the time: \
+                   one \
                    request at a time on its connection.",
         fix: "Send the next request before the answer is there (pipelining, more connections)",
         workaround: Some("a peer that is nearer or faster"),
@@ -135,7 +140,8 @@ pub(super) const RULES: &[Rule] = &[
                    too: `tx` is off.",
         fix: "ethtool -K {interface} tx on tso on gso on",
         workaround: None,
-        wrong_if: "with it on, the rate rises by less than 10 %, or csum_partial stays in the profile",
+        wrong_if: "with it on, the rate rises by less than 10 %, or csum_partial stays in the \
+                   profile",
         measure: "ethtool -k",
     },
     Rule {
@@ -191,7 +197,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::AsMeasured(
             [10.0, 80.0, 400.0],
-            "set-up and end of a connection take 30 to 100 us of CPU time, a short request 15 to 50",
+            "set-up and end of a connection take 30 to 100 us of CPU time, a short request 15 to \
+             50",
         ),
         then_limited_by: Some("the requests themselves"),
         sentence: "{connections} connections per second are set up, {segments} segments each: most \
