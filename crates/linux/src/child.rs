@@ -195,6 +195,18 @@ pub fn sleep(at_most: Duration) {
     poll(None, at_most);
 }
 
+/// Sends a signal to all processes of a group; whether there are any that it may be sent to.
+pub fn signal_group(group: u32, signal: i32) -> bool {
+    match libc::pid_t::try_from(group) {
+        // 0 and 1 would be this program's own group, and every process there is.
+        Ok(group) if group > 1 => {
+            // SAFETY: numbers only.
+            unsafe { libc::kill(-group, signal) == 0 }
+        }
+        _ => false,
+    }
+}
+
 /// A process that somebody else started.
 #[derive(Debug)]
 pub struct Stranger {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why there is nothing to watch.
+
+use std::fmt;
+
+/// Why a target cannot be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObserveError {
+    /// No process was named.
+    NoProcess,
+    /// There is no process of this number, or it ended before the first read.
+    Gone(u32),
+    /// The number is that of a thread.
+    Thread {
+        /// The number given.
+        tid: u32,
+        /// The process it belongs to.
+        pid: u32,
+    },
+    /// The process has ended, and its parent has not waited for it.
+    Zombie(u32),
+    /// A thread of the kernel.
+    KernelThread {
+        /// Its number.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// A process of another user.
+    NotPermitted {
+        /// Its number.
+        pid: u32,
+        /// Its name.
+        name: String,
+        /// Number of the user it runs as.
+        uid: u32,
+    },
+    /// No process has this name.
+    NoSuchName(String),
+    /// No interface has this name.
+    NoSuchInterface {
+        /// The name given.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// The command could not be started.
+    NotStarted {
+        /// The command.
+        command: String,
+        /// What the kernel says.
+        reason: String,
+    },
+    /// The command ended before anything could be read.
+    EndedAtOnce {
+        /// The command.
+        command: String,
+        /// How: `exit status 1`.
+        how: String,
+    },
+}
+
+impl fmt::Display for ObserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoProcess => write!(f, "no process given; name a PID, or a command after --"),
+            Self::Gone(pid) => write!(f, "no process {pid}: it has ended, or never existed"),
+            Self::Thread { tid, pid } => {
+                write!(f, "{tid} is a thread of process {pid}; watch {pid}")
+            }
+            Self::Zombie(pid) => {
+                write!(f, "process {pid} has ended; its parent has not waited for it yet (zombie)")
+            }
+            Self::KernelThread { pid, name } => write!(
+                f,
+                "process {pid} ({name}) is a kernel thread; watch an interface instead (--iface)"
+            ),
+            Self::NotPermitted { pid, name, uid } => write!(
+                f,
+                "process {pid} ({name}) belongs to user {uid}; run as that user or as root"
+            ),
+            Self::NoSuchName(name) => {
+                write!(f, "no process is named '{name}'; `ps -e` lists the names")
+            }
+            Self::NoSuchInterface { name, known } => {
+                write!(f, "no interface '{name}' here; there are {}", known.join(", "))
+            }
+            Self::NotStarted { command, reason } => {
+                write!(f, "cannot start '{command}': {reason}")
+            }
+            Self::EndedAtOnce { command, how } => write!(
+                f,
+                "'{command}' ended at once ({how}); give a command that runs for the whole window"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ObserveError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_value_and_the_way_out() {
+        let error = ObserveError::Thread { tid: 8, pid: 7 };
+        assert_eq!(error.to_string(), "8 is a thread of process 7; watch 7");
+        let error = ObserveError::NotPermitted { pid: 7, name: "x".to_owned(), uid: 33 };
+        assert!(error.to_string().ends_with("run as that user or as root"));
+        let known = vec!["lo".to_owned(), "eth0".to_owned()];
+        let error = ObserveError::NoSuchInterface { name: "eth9".to_owned(), known };
+        assert_eq!(error.to_string(), "no interface 'eth9' here; there are lo, eth0");
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a running program, and the system around it, did with time and packets over one window.
+//!
+//! [`observe`] reads counters of the kernel and of the program at both ends of the window and at
+//! the ends of its slices, and returns their differences. It needs no privilege for the user's own
+//! processes, never attaches with ptrace, and changes no setting. What cannot be read becomes an
+//! entry of [`Observation::unread`]; the rest is kept. Left out: any judgement (`explain`).
+
+#![forbid(unsafe_code)]
+
+mod command;
+mod error;
+mod procfs;
+mod target;
+mod window;
+
+pub use error::ObserveError;
+
+use linerate_machine::Root;
+use linerate_record::why::Observation;
+use linerate_trial::Watch;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+/// What to watch, and for how long.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What to watch.
+    pub target: Target,
+    /// Length of the window.
+    pub window: Duration,
+    /// Rate of the line that the program should reach, bits per second; the record quotes it.
+    pub line_bits_per_s: Option<f64>,
+}
+
+/// What to watch.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// These processes, with their descendants.
+    Pids(Vec<u32>),
+    /// The processes whose name, or whose file's name, is this one, with their descendants.
+    Name(String),
+    /// A command, started here in a process group of its own. It is ended with the window, by
+    /// SIGTERM, then SIGKILL, unless it ended before.
+    Command(Vec<OsString>),
+    /// No program: an interface of this network namespace, the CPUs, and the sockets' losses.
+    Interface(String),
+}
+
+/// Watches `request.target` for `request.window`, or until `watch` stops it or all of its processes
+/// have ended; what was read until then is kept.
+///
+/// # Errors
+/// There is nothing to watch, or it may not be watched.
+pub fn observe(request: &Request, watch: &Watch<'_>) -> Result<Observation, ObserveError> {
+    window::observe(&Root::new(Path::new("/")), request, watch)
+}

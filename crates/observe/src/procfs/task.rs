@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! /proc/PID/{stat,schedstat,status,syscall}.
+
+use linerate_machine::parse_cpu_list;
+
+/// What `stat` says of a thread or a process, as far as it is used. Times are in ticks of USER_HZ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) name: String,
+    /// `R` runs or is ready, `S` and `D` sleep, `T` and `t` are stopped, `Z` and `X` have ended.
+    pub(crate) state: char,
+    pub(crate) parent: u32,
+    pub(crate) is_kernel_thread: bool,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+    pub(crate) user_ticks: u64,
+    pub(crate) system_ticks: u64,
+    /// When it began, in ticks since the machine was started: tells two holders of one number
+    /// apart.
+    pub(crate) began_ticks: u64,
+    /// The CPU it ran on last.
+    pub(crate) cpu: u32,
+    /// Its wait status once it has ended; `None` where it is hidden, or the kernel has none.
+    pub(crate) wait_status: Option<u32>,
+}
+
+/// PF_KTHREAD in include/linux/sched.h.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+impl Stat {
+    /// The fields of proc(5), from the last `)` on: a name may contain blanks and brackets.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (head, tail) = text.rsplit_once(')')?;
+        let (_, name) = head.split_once('(')?;
+        let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+        // Field 3 of proc(5), the state, is the first here.
+        let field = |number: usize| fields.get(number - 3).copied();
+        let count = |number: usize| field(number)?.parse::<u64>().ok();
+        Some(Self {
+            name: name.to_owned(),
+            state: field(3)?.chars().next()?,
+            parent: field(4)?.parse().ok()?,
+            is_kernel_thread: count(9)? & KERNEL_THREAD != 0,
+            minor_faults: count(10)?,
+            major_faults: count(12)?,
+            user_ticks: count(14)?,
+            system_ticks: count(15)?,
+            began_ticks: count(22)?,
+            cpu: field(39)?.parse().ok()?,
+            wait_status: field(52).and_then(|status| status.parse().ok()),
+        })
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
+/// A wait status in words: `exit status 1`, `signal 9`.
+pub(crate) fn describe_status(status: u32) -> String {
+    match (status & 0x7f, (status >> 8) & 0xff) {
+        (0, code) => format!("exit status {code}"),
+        (signal, _) => describe_signal(signal),
+    }
+}
+
+/// A signal by its name: `SIGKILL`; by its number where it is not one that ends programs.
+pub(crate) fn describe_signal(signal: u32) -> String {
+    // Numbers that are the same on all architectures of Linux but Alpha, MIPS and SPARC.
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}
+
+/// What `status` adds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// The process, of a thread.
+    pub(crate) process: u32,
+    /// Effective user.
+    pub(crate) uid: u32,
+    pub(crate) allowed: Vec<u32>,
+    pub(crate) voluntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
+}
+
+impl Status {
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut status = Self::default();
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            let value = value.trim();
+            let number = || value.parse().unwrap_or(0);
+            match key {
+                "Tgid" => status.process = value.parse().unwrap_or(0),
+                "Uid" => {
+                    let effective = value.split_ascii_whitespace().nth(1);
+                    status.uid = effective.and_then(|uid| uid.parse().ok()).unwrap_or(0);
+                }
+                "Cpus_allowed_list" => status.allowed = parse_cpu_list(value).unwrap_or_default(),
+                "voluntary_ctxt_switches" => status.voluntary_switches = number(),
+                "nonvoluntary_ctxt_switches" => status.involuntary_switches = number(),
+                _ => {}
+            }
+        }
+        status
+    }
+}

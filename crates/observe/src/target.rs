@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which processes are meant, and whether they may be watched.
+
+use crate::ObserveError;
+use crate::procfs::task::{Stat, Status};
+use linerate_machine::Root;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+
+/// The numbers of all processes, ascending.
+pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
+    let mut pids: Vec<u32> =
+        root.names("proc").iter().filter_map(|name| name.parse().ok()).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// What `stat` says of a process.
+pub(crate) fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
+    Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
+}
+
+/// Checks that a process may be watched.
+///
+/// # Errors
+/// It is gone, a zombie, a thread, the kernel's, or another user's.
+pub(crate) fn check(root: &Root, pid: u32) -> Result<Stat, ObserveError> {
+    let stat = stat_of(root, pid).ok_or(ObserveError::Gone(pid))?;
+    let status = root.text(&format!("proc/{pid}/status")).ok_or(ObserveError::Gone(pid))?;
+    let status = Status::parse(&status);
+    if status.process != pid && status.process != 0 {
+        return Err(ObserveError::Thread { tid: pid, pid: status.process });
+    }
+    if stat.has_ended() {
+        return Err(ObserveError::Zombie(pid));
+    }
+    if stat.is_kernel_thread {
+        return Err(ObserveError::KernelThread { pid, name: stat.name });
+    }
+    match is_another_users(root, pid, status.uid) {
+        true => Err(ObserveError::NotPermitted { pid, name: stat.name, uid: status.uid }),
+        false => Ok(stat),
+    }
+}
+
+/// Whether the kernel keeps from us what only the owner may read, and the owner is another user. A
+/// process of our own that hides it (not dumpable) is watched for what is left.
+fn is_another_users(root: &Root, pid: u32, uid: u32) -> bool {
+    let is_refused = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")))
+        .is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    let own = root.text("proc/self/status").map(|text| Status::parse(&text).uid);
+    is_refused && own != Some(uid)
+}
+
+/// The processes of this name, this one left out: the name that the kernel has, or that of the file
+/// they run.
+///
+/// # Errors
+/// There are none.
+pub(crate) fn named(root: &Root, name: &str) -> Result<Vec<u32>, ObserveError> {
+    let own = std::process::id();
+    let is_meant = |pid: &u32| {
+        let stat = stat_of(root, *pid).filter(|stat| !stat.is_kernel_thread && !stat.has_ended());
+        let Some(stat) = stat else { return false };
+        stat.name == name || file_name(root, *pid).is_some_and(|file| file == name)
+    };
+    let pids: Vec<u32> =
+        all_pids(root).into_iter().filter(|pid| *pid != own).filter(is_meant).collect();
+    match pids.is_empty() {
+        true => Err(ObserveError::NoSuchName(name.to_owned())),
+        false => Ok(pids),
+    }
+}
+
+/// The name of the file that a process runs.
+fn file_name(root: &Root, pid: u32) -> Option<String> {
+    let link = std::fs::read_link(root.path(&format!("proc/{pid}/exe"))).ok()?;
+    let name = link.file_name()?.to_string_lossy().into_owned();
+    Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
+}
+
+/// The watched processes and what is known of the others: finds descendants as they appear.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    /// Those watched, in the order found.
+    pub(crate) pids: Vec<u32>,
+    parents: BTreeMap<u32, u32>,
+}
+
+impl Family {
+    pub(crate) fn new(root: &Root, pids: &[u32]) -> Self {
+        let mut family = Self { pids: pids.to_vec(), parents: BTreeMap::new() };
+        family.look(root);
+        family
+    }
+
+    /// Adds the descendants that have appeared; `stat` is read of processes that are new since the
+    /// last call only. Returns the processes added.
+    pub(crate) fn look(&mut self, root: &Root) -> Vec<u32> {
+        let now: BTreeSet<u32> = all_pids(root).into_iter().collect();
+        self.parents.retain(|pid, _| now.contains(pid));
+        for &pid in &now {
+            if let std::collections::btree_map::Entry::Vacant(place) = self.parents.entry(pid)
+                && let Some(stat) = stat_of(root, pid)
+            {
+                place.insert(stat.parent);
+            }
+        }
+        self.adopt()
+    }
+
+    /// Moves processes whose parent is watched to the watched ones, until there are none.
+    fn adopt(&mut self) -> Vec<u32> {
+        let mut added = Vec::new();
+        loop {
+            let is_child = |(pid, parent): &(&u32, &u32)| {
+                self.pids.contains(parent) && !self.pids.contains(pid)
+            };
+            let found: Vec<u32> = self.parents.iter().filter(is_child).map(|(p, _)| *p).collect();
+            if found.is_empty() {
+                return added;
+            }
+            self.pids.extend(&found);
+            added.extend(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn tree(processes: &[(u32, &str, char, u32, u64)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (pid, name, state, parent, flags) in processes {
+            let at = folder.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(at.join("fd")).expect("a folder");
+            let zeros = "0 ".repeat(43);
+            let stat = format!("{pid} ({name}) {state} {parent} 1 1 0 -1 {flags} {zeros}");
+            fs::write(at.join("stat"), stat).expect("a file");
+            fs::write(at.join("status"), format!("Tgid:\t{pid}\nUid:\t0\t0\t0\t0\n"))
+                .expect("file");
+        }
+        folder
+    }
+
+    #[test]
+    fn what_may_not_be_watched_is_refused_with_its_reason() {
+        let folder = tree(&[
+            (1, "init", 'S', 0, 0),
+            (2, "kthreadd", 'S', 0, 0x0020_8040),
+            (9, "gone) Z", 'Z', 1, 0),
+        ]);
+        let root = Root::new(folder.path());
+        fs::write(folder.path().join("proc/1/status"), "Tgid:\t1\nUid:\t0\t0\t0\t0\n").unwrap();
+        assert_eq!(check(&root, 1).unwrap().name, "init");
+        let name = "kthreadd".to_owned();
+        assert_eq!(check(&root, 2), Err(ObserveError::KernelThread { pid: 2, name }));
+        assert_eq!(check(&root, 9), Err(ObserveError::Zombie(9)));
+        assert_eq!(check(&root, 10), Err(ObserveError::Gone(10)));
+        fs::write(folder.path().join("proc/1/status"), "Tgid:\t4\nUid:\t0\t0\t0\t0\n").unwrap();
+        assert_eq!(check(&root, 1), Err(ObserveError::Thread { tid: 1, pid: 4 }));
+    }
+
+    #[test]
+    fn names_are_those_of_the_kernel_or_of_the_file() {
+        let folder =
+            tree(&[(5, "nginx", 'S', 1, 0), (6, "worker", 'S', 5, 0), (7, "b", 'Z', 1, 0)]);
+        let root = Root::new(folder.path());
+        std::os::unix::fs::symlink("/usr/sbin/b (deleted)", folder.path().join("proc/6/exe"))
+            .unwrap();
+        assert_eq!(named(&root, "nginx"), Ok(vec![5]));
+        assert_eq!(named(&root, "b"), Ok(vec![6]));
+        assert_eq!(named(&root, "c"), Err(ObserveError::NoSuchName("c".to_owned())));
+    }
+
+    #[test]
+    fn descendants_are_found_before_and_while_watching() {
+        let folder = tree(&[
+            (1, "a", 'S', 0, 0),
+            (5, "b", 'S', 1, 0),
+            (6, "c", 'S', 5, 0),
+            (7, "d", 'S', 6, 0),
+            (8, "e", 'S', 1, 0),
+        ]);
+        let root = Root::new(folder.path());
+        let mut family = Family::new(&root, &[5]);
+        assert_eq!(family.pids, [5, 6, 7]);
+        assert!(family.look(&root).is_empty());
+        let more = tree(&[(9, "f", 'S', 7, 0)]);
+        fs::rename(more.path().join("proc/9"), folder.path().join("proc/9")).unwrap();
+        assert_eq!(family.look(&root), [9]);
+    }
+}
