@@ -3,6 +3,7 @@
 
 use crate::failure::{Failure, also};
 use crate::files;
+use crate::terminal;
 use clap::Args;
 use linerate_record::Record;
 use linerate_record::run::DeadEnd;
@@ -35,6 +36,7 @@ pub(crate) fn check_stdout() -> Result<(), Failure> {
 
 /// Prints a text to stdout.
 pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
+    let text = terminal::safe(text, style().color);
     told(linerate_linux::write_to_stdout(text.as_bytes()))
 }
 
@@ -50,13 +52,14 @@ pub(crate) fn told(printed: io::Result<()>) -> Result<Answer, Failure> {
 
 /// Prints a result to stderr, because stdout belongs to the command that ran.
 pub(crate) fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
+    let text = terminal::safe(text, style_on(&io::stderr()).color);
     told(io::stderr().write_all(text.as_bytes()))
 }
 
 /// Puts a text on stderr. A reader that has gone away, or a terminal, ends nothing: what was
 /// measured is still there.
 pub(crate) fn say(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = std::io::stderr().write_all(terminal::safe(text, false).as_bytes());
 }
 
 /// The widest lines: sentences are hard to follow from the end of a longer one to the next.
