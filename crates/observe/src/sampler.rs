@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In which functions threads spend their time on a CPU, from samples of their clock; and of threads
-//! that poll, how much of it is work.
+//! In which functions threads spend their time on a CPU, from samples of their clock; and how much
+//! of it is work, of threads that poll.
 //!
 //! Any user may sample the user mode of their own threads. Where the kernel is not shown, the time
 //! for which there is no sample is one function of it, `[not in user mode]`, so that shares are

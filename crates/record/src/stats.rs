@@ -242,8 +242,8 @@ pub fn block_bootstrap_ratio(above: &[f64], under: &[f64], confidence: f64, seed
 /// limits are those of [`block_bootstrap_ratio`]; the length of a block follows from `series`, one
 /// value per window: what is left of the windows when the statistic has explained what it can.
 ///
-/// The value is not a number when the statistic is not; the interval is infinite under 4 blocks, and
-/// when the statistic of a resample is not finite.
+/// The value is not a number when the statistic is not; the interval is infinite under 4 blocks,
+/// and when the statistic of a resample is not finite.
 pub fn block_bootstrap(
     series: &[f64],
     confidence: f64,

@@ -62,7 +62,10 @@ fn a_short_sample_is_not_a_sample() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..512), raw: bool) {
+    fn any_bytes_are_read_to_an_end(
+        bytes in prop::collection::vec(any::<u8>(), 0..512),
+        raw: bool,
+    ) {
         // Every record takes at least its header.
         prop_assert!(records(&bytes, raw).count() <= bytes.len() / 8);
     }

@@ -98,7 +98,9 @@ mod tests {
         }
 
         #[test]
-        fn any_line_alike_is_read(line in "[0-9a-f]{0,18}-[0-9a-f]{0,18} [rwxps-]{0,5} [0-9a-f ]{0,30}.{0,9}") {
+        fn any_line_alike_is_read(
+            line in "[0-9a-f]{0,18}-[0-9a-f]{0,18} [rwxps-]{0,5} [0-9a-f ]{0,30}.{0,9}",
+        ) {
             for mapping in parse(&line) {
                 prop_assert!(find(std::slice::from_ref(&mapping), mapping.start).is_some());
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Taking polling out of a thread's time, from outside: which functions belong to its poll loop, what
-//! a packet costs on the CPU, and how busy the thread is. Pure.
+//! Taking polling out of a thread's time, from outside: which functions belong to its poll loop,
+//! what a packet costs on the CPU, and how busy the thread is. Pure.
 //!
 //! A thread that polls always runs. In a slice it spends the share `c x` of its time on packets,
 //! where `x` is packets per second of CPU time and `c` the cost of one, and the rest in its poll
@@ -18,8 +18,9 @@
 //!   it enters too have less. The largest ratio, pooled over the functions that share it, is the
 //!   *anchored* cost.
 //! - A further job that takes the share `d` of the time, whatever the load, makes every `u_f`
-//!   smaller by `1 - d`, and the anchored cost too large. The sum of the negative slopes, `-sum b_f`,
-//!   does not mind: the *summed* cost. It is too small where work enters functions of the loop.
+//!   smaller by `1 - d`, and the anchored cost too large. The sum of the negative slopes,
+//!   `-sum b_f`, does not mind: the *summed* cost. It is too small where work enters functions of
+//!   the loop.
 //!
 //! Without other jobs and shared functions both agree. Where they do not, the truth is between
 //! them, and the interval spans both, each with its own sampling error; where they are far apart,

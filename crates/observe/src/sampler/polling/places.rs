@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 /// Fewer samples of a place say little about its slope.
 const MIN_OF_PLACE: u64 = 30;
-/// From this share of all samples on, a function is taken apart: a loop and the work in it are often
-/// one function, because compilers put them together.
+/// From this share of all samples on, a function is taken apart: a loop and the work in it are
+/// often one function, because compilers put them together.
 const MIN_SHARE_APART: f64 = 0.05;
 
 /// Samples of a group of places, by slice.
