@@ -24,7 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("counters", &["record", "linux", "machine"]),
     ("doctor", &["record", "linux", "machine", "counters"]),
     ("stat", &["record", "linux", "machine", "counters", "doctor"]),
-    ("observe", &["record", "linux", "machine", "trial"]),
+    ("observe", &["record", "linux", "machine", "trial", "counters", "doctor"]),
     ("regions", &["record", "linux", "machine", "counters", "doctor"]),
     ("lab/caches", &["record"]),
     ("hierarchy", &["record", "lab/caches (tests)"]),
