@@ -14,7 +14,7 @@ mod cause;
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
 use crate::outcome::{Outcome, judge};
-use crate::{accuracy, counts, examples, isa, lab, lwip, native, pmu, ports, splice};
+use crate::{accuracy, attack, counts, examples, isa, lab, lwip, native, pmu, ports, splice};
 use cause::cause;
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -91,6 +91,7 @@ const STEPS: &[Step] = &[
     // Before the tests, which use it.
     quick("lwIP for the TCP benchmark", lwip::check),
     quick("tests", tests),
+    quick("hostile calls, briefly", attack::check),
     quick("documentation", documentation),
     quick("kernels in C, briefly", || {
         native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu"])

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accuracy;
+mod attack;
 mod ci;
 mod command;
 mod counts;
@@ -22,6 +23,7 @@ mod pmu;
 mod ports;
 mod schema;
 mod splice;
+mod why;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,9 @@ usage: cargo xtask COMMAND
   accuracy [--full] [NAME...]
                 run the accuracy suite, or the programs named, at the size of CI; --full at the size
                 of the published figures
+  attack [--full] [--seed N] [CLASS...]
+                call the program in hostile ways, a few of each class or of those named; --full all
+                and many more
   schema        write docs/schema from the program
   fixtures      measure the stored records of the tests again, one of each kind
   events        write native/pmu/events from the event tables
@@ -59,6 +64,10 @@ usage: cargo xtask COMMAND
   splice [--check] [--limit MINUTES] FILE...
                 run the commands of pages and put what they print in the place of their blocks;
                 --check compares instead; a command may take 60 minutes, or the limit
+  why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [SEED...]
+                try `linerate why` on bottlenecks of known cause in real programs, and print how
+                often it was right; --settings also changes settings of the whole system, and puts
+                them back
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";
@@ -90,6 +99,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let choice = accuracy::choose(rest)?;
             Box::new(move || accuracy::run(&choice))
         }
+        ["attack", rest @ ..] => {
+            let choice = attack::choose(rest)?;
+            Box::new(move || attack::run(&choice))
+        }
         ["schema"] => Box::new(schema::write),
         ["fixtures"] => Box::new(fixtures::write),
         ["events"] => Box::new(pmu::events::write),
@@ -111,6 +124,11 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["splice", rest @ ..] => {
             let choice = splice::choose(rest)?;
             Box::new(move || splice::run(&choice))
+        }
+        ["why", "--scene", rest @ ..] => why::choose_scene(rest)?,
+        ["why", rest @ ..] => {
+            let choice = why::choose(rest)?;
+            Box::new(move || why::run(&choice))
         }
         ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
         ["help"] => Box::new(help),
@@ -167,6 +185,8 @@ mod tests {
             ("ci nothing", "no step's name has `nothing`"),
             ("ci --slow", "no step's name has `--slow`"),
             ("accuracy nothing", "no accuracy program is named `nothing`; known: levels, engine"),
+            ("attack nothing", "no class is named `nothing`; known: values, structures"),
+            ("attack --seed x", "--seed takes a number"),
             ("isa nothing", "no row is called `nothing`; choose of arm926"),
             ("isa --full nothing", "no row is called `nothing`; choose of arm926"),
             ("lab", "which guest?"),
@@ -176,6 +196,8 @@ mod tests {
             ("lab vector-context --short", "vector-context takes --brief or nothing"),
             ("lab guest-arm64 ls /", "one word"),
             ("counts nothing", "there is no `counts nothing`"),
+            ("why nothing", "there is no seed `nothing`"),
+            ("why --slow", "why: no option `--slow`"),
             ("splice", "splice: which pages?"),
             ("splice --slow a.md", "no option `--slow`"),
             ("splice --limit x a.md", "--limit takes a number of minutes"),

@@ -5,7 +5,7 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::{export, machine, provenance};
+use crate::{export, machine, provenance, terminal};
 use clap::Args;
 use linerate_cmt::processor::Processor;
 use linerate_explain::cpi::EventCosts;
@@ -76,7 +76,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let processor = processor(args, &record)?;
     let provenance = provenance::provenance();
     let costs = costs(args, &record, &provenance);
-    let name = file.display().to_string();
+    let name = terminal::quoted(&file.display().to_string());
     let asked = Inquiry {
         record: &record,
         file: &name,

@@ -146,7 +146,9 @@ impl Read for Patient {
                 }
             };
             self.has_begun |= linerate_linux::wait_to_read(&self.file, STEP)?;
-            if !has_writer && !self.has_begun {
+            // A device that has begun may still stop.
+            let is_waiting = if self.is_pipe { !has_writer && !self.has_begun } else { true };
+            if is_waiting {
                 left = left.checked_sub(STEP).ok_or_else(|| self.silent())?;
             }
         }

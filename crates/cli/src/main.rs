@@ -32,7 +32,9 @@ mod schema;
 mod stages;
 mod stat;
 mod tcp;
+mod terminal;
 mod tune;
+mod why;
 
 use crate::args::{Cli, Command};
 use crate::emit::Answer;
@@ -41,6 +43,8 @@ use clap::Parser;
 use linerate_linux::heap::{self, Heap};
 use linerate_machine::{Root, free_memory};
 use linerate_record::units::memory_size;
+use std::borrow::Cow;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -64,16 +68,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why no `bytes` of memory more are free; `None` where they are, or nothing tells.
-fn no_room(bytes: usize) -> Option<String> {
-    let free = free_memory::free(&Root::new(Path::new("/")))?;
+/// Why no `bytes` of memory more are free beside those that the heap holds; `None` where they are,
+/// or nothing tells.
+fn no_room(bytes: usize, held: usize) -> Option<String> {
+    let free = free_memory::free_beside(&Root::new(Path::new("/")), held as u64)?;
     let is_more = bytes as u64 > free.bytes;
     is_more.then(|| format!("{} are free: {}", memory_size(free.bytes as f64), free.reason))
 }
 
 /// Prints help, or what is wrong with the command line.
 fn refused(error: &clap::Error) -> ExitCode {
-    let printed = error.print();
+    let printed = print_error(error);
     if !error.use_stderr() {
         match emit::check_stdout().and_then(|()| emit::told(printed)) {
             Ok(answer) => return status(answer),
@@ -82,6 +87,16 @@ fn refused(error: &clap::Error) -> ExitCode {
     }
     let is_stat = std::env::args_os().nth(1).is_some_and(|word| word == "stat");
     ExitCode::from(if is_stat { failure::STATUS_AS_ENV } else { failure::STATUS_OF_FAILURE })
+}
+
+/// Prints what clap says, without its colours where the words of the user hold an escape.
+fn print_error(error: &clap::Error) -> io::Result<()> {
+    let text = error.render().to_string();
+    match terminal::safe(&text, false) {
+        Cow::Borrowed(_) => error.print(),
+        Cow::Owned(safe) if error.use_stderr() => io::stderr().write_all(safe.as_bytes()),
+        Cow::Owned(safe) => io::stdout().write_all(safe.as_bytes()),
+    }
 }
 
 fn status(answer: Answer) -> ExitCode {
@@ -97,6 +112,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         emit::check_stdout()?;
     }
     match &cli.command {
+        Command::Why(args) => why::why(args),
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),

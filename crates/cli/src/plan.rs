@@ -8,7 +8,7 @@ use crate::input;
 use crate::kinds::{kind, specs};
 use crate::machine;
 use crate::plots::{Plots, replaced};
-use crate::provenance;
+use crate::{provenance, terminal};
 use clap::Args;
 use linerate_cmt::Chip;
 use linerate_cmt::planner::{self, Simulation};
@@ -94,12 +94,7 @@ fn described(args: &PlanArgs) -> Result<Described, Failure> {
 
 /// The file as a command line has it.
 fn quoted(args: &PlanArgs) -> String {
-    let file = args.path.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=".contains(c);
-    match file.chars().all(is_plain) {
-        true => file,
-        false => format!("'{}'", file.replace('\'', "'\\''")),
-    }
+    terminal::quoted(&args.path.display().to_string())
 }
 
 fn on_this_machine(

@@ -9,14 +9,24 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// From this size on there is asked for room.
+/// From this size on an allocation is asked about.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Says why there is no room for so many bytes; `None` where there is. It may allocate less than a
-/// mebibyte.
-pub type Room = fn(usize) -> Option<String>;
+/// From this size on an allocation counts towards one, with what was taken since: many of these are
+/// one large one.
+const COUNTED_BYTES: usize = 16 << 10;
+
+/// Bytes of counted allocations since there was asked last.
+static COUNTED: AtomicUsize = AtomicUsize::new(0);
+
+/// Says why there is no room for so many bytes, beside so many that the heap holds, touched or not;
+/// `None` where there is. It may allocate less than a mebibyte.
+pub type Room = fn(bytes: usize, held: usize) -> Option<String>;
+
+/// Bytes that counted allocations hold.
+static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// Who decides on large allocations, and how the program ends.
 struct Guard {
@@ -37,20 +47,38 @@ pub fn guard(room: Room, status: u8) {
 }
 
 impl Heap {
-    /// Ends the program if `bytes` are large and there is no room for them.
+    /// Ends the program if `bytes`, with those since it asked last, are large and there is no room.
     fn ask(bytes: usize) {
-        if bytes < LARGE_BYTES {
+        if bytes < COUNTED_BYTES {
             return;
         }
+        // Relaxed: a sum, of which nothing else depends.
+        let counted = COUNTED.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if counted < LARGE_BYTES {
+            return;
+        }
+        COUNTED.store(0, Ordering::Relaxed);
+        // What will be taken before there is asked again must be there, too.
+        let bytes = bytes.max(LARGE_BYTES);
         if let Some(guard) = GUARD.get()
-            && let Some(why) = (guard.room)(bytes)
+            && let Some(why) = (guard.room)(bytes, HELD.load(Ordering::Relaxed))
         {
             end(guard, bytes, &why);
         }
     }
 
+    /// Counts `bytes` that were given back, or are about to be.
+    fn back(bytes: usize) {
+        if bytes >= COUNTED_BYTES {
+            HELD.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// What the system gave for `bytes`, unless it refused.
     fn given(start: *mut u8, bytes: usize) -> *mut u8 {
+        if bytes >= COUNTED_BYTES {
+            HELD.fetch_add(bytes, Ordering::Relaxed);
+        }
         if start.is_null()
             && let Some(guard) = GUARD.get()
         {
@@ -76,12 +104,14 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        Self::back(layout.size());
         // SAFETY: the caller's contract.
         unsafe { System.dealloc(start, layout) }
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         Self::ask(bytes.saturating_sub(layout.size()));
+        Self::back(layout.size());
         // SAFETY: the caller's contract.
         Self::given(unsafe { System.realloc(start, layout, bytes) }, bytes)
     }

@@ -20,6 +20,7 @@ mod memory;
 pub mod network;
 mod output;
 pub mod perf;
+pub mod sample;
 mod scheduler;
 pub mod signal;
 mod system;

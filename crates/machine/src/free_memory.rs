@@ -64,6 +64,16 @@ pub fn free(root: &Root) -> Option<Limit> {
     machine.into_iter().chain(groups).reduce(Limit::or_less)
 }
 
+/// As [`free`], less what this process has of the `held` bytes of its heap and has not touched yet:
+/// the system still counts that as free.
+pub fn free_beside(root: &Root, held: u64) -> Option<Limit> {
+    let status = root.text("proc/self/status").unwrap_or_default();
+    let touched = kib(&status, "RssAnon:").or_else(|| kib(&status, "VmRSS:")).unwrap_or(held);
+    let limit = free(root)?;
+    let bytes = limit.bytes.saturating_sub(held.saturating_sub(touched));
+    Some(Limit { bytes, ..limit })
+}
+
 /// Bytes that can be taken before the system must swap.
 fn free_on_machine(root: &Root) -> Option<u64> {
     let meminfo = root.text("proc/meminfo").unwrap_or_default();
@@ -193,6 +203,11 @@ mod tests {
         let found = free(&here).unwrap();
         assert_eq!(found.bytes, (30 << 20) - LEFT_BYTES);
         assert!(found.reason.contains("/sys/fs/cgroup/a)"), "{found:?}");
+        let status = ("proc/self/status", "RssAnon:\t 1024 kB\n");
+        let (_folder, here) = root(&[MEMINFO, status]);
+        let beside = |held| free_beside(&here, held).unwrap().bytes;
+        assert_eq!((beside(0), beside(1 << 20)), (8 * GIB, 8 * GIB));
+        assert_eq!((beside(3 << 20), beside(u64::MAX)), (8 * GIB - (2 << 20), 0));
         let (_folder, here) = root(&[]);
         assert_eq!(free(&here), None);
     }

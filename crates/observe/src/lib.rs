@@ -18,6 +18,7 @@ mod namespace;
 mod packets;
 mod procfs;
 mod quotas;
+pub mod sampler;
 mod sleep;
 mod sockets;
 mod target;

@@ -204,7 +204,11 @@ impl fmt::Display for SimError {
             Self::Folder { path, reason } => {
                 write!(f, "{path}: {reason}; name a folder that can be written to with TMPDIR")
             }
-            Self::NoCounts { said } => write!(f, "valgrind wrote no counts; it said: {said}"),
+            Self::NoCounts { said } => write!(
+                f,
+                "valgrind wrote no counts; it said: {said}; it takes some 30 files and 100 MiB: \
+                 raise ulimit -n, -v or -f where they are low"
+            ),
             Self::BadFile { path, reason } => write!(
                 f,
                 "valgrind wrote counts that cannot be read: {reason} ({path}); versions from 3.19 \

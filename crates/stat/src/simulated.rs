@@ -13,8 +13,11 @@ use linerate_doctor::refusal::{Cause, Explanation};
 use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::fork_held;
 use linerate_linux::monotonic_ns;
+use linerate_machine::{Root, free_memory};
+use linerate_record::units::memory_size;
 use linerate_record::{Tier, Warning};
 use std::ffi::OsString;
+use std::path::Path;
 
 /// Counts in the simulator, as often as asked for.
 pub(crate) fn measure(runner: &Runner<'_>) -> Result<Measured, StatError> {
@@ -50,6 +53,7 @@ impl<'a> Simulator<'a> {
         let geometry = caches.cloned().map_or_else(Geometry::this_machine, Ok);
         let geometry =
             geometry.map_err(|error| StatError::BadRequest { reason: error.to_string() })?;
+        check_room()?;
         let sim = Sim::find(around).map_err(|refusal| StatError::NoSimulator {
             reason: super::line("--tier sim", &refusal),
         })?;
@@ -137,6 +141,25 @@ impl<'a> Simulator<'a> {
         };
         let remarks = counts.map_or_else(Vec::new, |counts| counts.remarks);
         Ok((run, remarks.into_iter().map(warning).collect()))
+    }
+}
+
+/// Bytes that Valgrind takes for the smallest of commands.
+const VALGRIND_BYTES: u64 = 48 << 20;
+
+/// Where there is too little memory, the kernel would kill the simulator, or this program.
+fn check_room() -> Result<(), StatError> {
+    let free = free_memory::free(&Root::new(Path::new("/")));
+    match free.filter(|free| free.bytes < VALGRIND_BYTES) {
+        None => Ok(()),
+        Some(free) => Err(StatError::NoSimulator {
+            reason: format!(
+                "--tier sim: Valgrind takes {} or more, and {} are free: {}",
+                memory_size(VALGRIND_BYTES as f64),
+                memory_size(free.bytes as f64),
+                free.reason
+            ),
+        }),
     }
 }
 

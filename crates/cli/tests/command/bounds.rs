@@ -157,6 +157,31 @@ fn what_is_asked_for_as_json_is_json() {
 }
 
 #[test]
+fn no_escape_sequence_of_a_name_reaches_the_terminal() {
+    let folder = Folder::new();
+    let name = folder.file("a\u{1b}[2J\u{202e}b.json");
+    let stored = include_str!("../../../record/fixtures/run.json");
+    for arguments in [
+        &["run", &name][..],
+        &["run", "--kernels", "\u{1b}[2J", &folder.write("path.toml", crate::rig::edge(&[]))],
+        &["explain", &name],
+    ] {
+        let said = refused(arguments);
+        assert!(!said.contains(['\u{1b}', '\u{202e}']) && said.contains("\\u001b"), "{said:?}");
+    }
+    let said = refused(&["tune", "--\u{1b}[2J\u{202e}"]);
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
+    let done = linerate(&["stat", "--tier", "sw", "-o", "-", "--", "true", "\u{1b}[2J"]);
+    assert!(done.status == Some(0) && !done.stdout.contains('\u{1b}'), "{done:?}");
+    // JSON stays what it was.
+    let json = linerate(&["stat", "--json", "-o", "-", "--", "true", "\u{7f}\u{1b}"]).stdout;
+    assert!(crate::rig::record(&json).provenance.command.contains("\u{7f}\u{1b}"), "{json}");
+    let blank = folder.write("r e.json", stored);
+    let said = answered(0, &["explain", &blank]);
+    assert!(said.contains(&format!("linerate explain '{blank}'")), "{said}");
+}
+
+#[test]
 fn an_option_without_effect_is_refused() {
     let folder = Folder::new();
     let path = folder.write("path.toml", crate::rig::edge(&[]));

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What reaches a terminal: names of files, words of users and texts of records cannot steer it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// A text without control characters but line ends, tabs and, where it `has_colors`, those: other
+/// ones are spelled out as JSON does, `\u001b`, so that JSON stays the same. So are those that turn
+/// the direction of writing.
+pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(steers) {
+        let (before, from) = rest.split_at(at);
+        safe += before;
+        let length = if has_colors { color_bytes(from) } else { 0 };
+        let (color, behind) = from.split_at(length);
+        safe += color;
+        rest = behind;
+        if length == 0 {
+            let mut chars = from.chars();
+            // Writing to a String cannot fail.
+            let _ = chars.next().map_or(Ok(()), |c| write!(safe, "\\u{:04x}", u32::from(c)));
+            rest = chars.as_str();
+        }
+    }
+    Cow::Owned(safe + rest)
+}
+
+/// Whether a character does something to a terminal but to show it.
+fn steers(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() && c != '\n' && c != '\t'
+}
+
+/// Bytes of the escape sequence for a colour that a text begins with.
+fn color_bytes(text: &str) -> usize {
+    let Some(inner) = text.strip_prefix("\u{1b}[") else { return 0 };
+    let digits = inner.find(|c: char| !c.is_ascii_digit() && c != ';');
+    match digits.filter(|end| inner[*end..].starts_with('m')) {
+        Some(end) => "\u{1b}[".len() + end + 1,
+        None => 0,
+    }
+}
+
+/// A word as a shell takes it: in quotes where it has more than plain characters.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spells_out_what_would_steer_a_terminal() {
+        assert!(matches!(safe("a µ\tb\n", false), Cow::Borrowed("a µ\tb\n")));
+        let steering = "\u{1b}[2Jx\r\u{9b}1m\u{202e}";
+        assert_eq!(safe(steering, false), "\\u001b[2Jx\\u000d\\u009b1m\\u202e");
+        assert_eq!(safe("\u{1b}[1;31mx\u{1b}[0m", true), "\u{1b}[1;31mx\u{1b}[0m");
+        assert_eq!(safe("\u{1b}[2J\u{1b}[1mx\u{1b}", true), "\\u001b[2J\u{1b}[1mx\\u001b");
+    }
+
+    #[test]
+    fn quotes_words_for_a_shell() {
+        let all = ["a/b-c.json", "r e.json", "it's", ""].map(quoted);
+        assert_eq!(all, ["a/b-c.json", "'r e.json'", "'it'\\''s'", "''"]);
+    }
+}

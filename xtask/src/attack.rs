@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hostile calls of the program: damaged files, bad options, outputs that take nothing, signals,
+//! little memory. Drawn by a seed, so that a finding can be repeated.
+//!
+//! ```text
+//! for each class: draw its calls; small a few of each, full all or many
+//! on a few lanes: run each call in a folder of its own, under a time limit; judge how it ended
+//! ```
+//!
+//! A finding is a panic, a death by a signal, an exit status that is not documented, a refusal
+//! without a word, an input that changed, a record that cannot be read, or a call that does not
+//! end. Its folder is kept.
+
+mod call;
+mod damage;
+mod files;
+mod judge;
+mod limits;
+mod paths;
+mod surroundings;
+
+use crate::command::{cargo, root, status};
+use crate::outcome::{Outcome, judge as judge_status};
+use call::{Call, Done};
+use linerate_record::random::Random;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Calls at the same time: some wait for what never comes.
+const LANES: usize = 4;
+
+/// Drawn where nobody gives another one.
+const SEED: u64 = 1;
+
+/// How many calls of each class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// A few, for CI.
+    Small,
+    /// All that are listed, and many that are drawn.
+    Full,
+}
+
+impl Size {
+    /// The number of calls of a class of which `small` are enough for CI.
+    fn of(self, small: usize, full: usize) -> usize {
+        match self {
+            Self::Small => small,
+            Self::Full => full,
+        }
+    }
+
+    /// All of them, or as many as are enough for CI, drawn.
+    fn some<T>(self, mut all: Vec<T>, small: usize, random: &mut Random) -> Vec<T> {
+        while self == Self::Small && all.len() > small {
+            all.swap_remove(random.below(all.len()));
+        }
+        all
+    }
+}
+
+/// A class of calls; the error is a reason to skip it.
+type Class = (&'static str, fn(&mut Random, Size) -> Result<Vec<Call>, String>);
+
+const CLASSES: &[Class] = &[
+    ("values", paths::values),
+    ("structures", paths::structures),
+    ("special-files", paths::special_files),
+    ("captures", files::captures),
+    ("foreign-inputs", files::foreign_inputs),
+    ("records", files::records),
+    ("numbers", files::numbers),
+    ("dumps", files::dumps),
+    ("options", surroundings::options),
+    ("streams", surroundings::streams),
+    ("places", surroundings::places),
+    ("overwrites", surroundings::overwrites),
+    ("environments", surroundings::environments),
+    ("signals", surroundings::signals),
+    ("limits", limits::limits),
+    ("threads", limits::threads),
+    ("memory-groups", limits::memory_groups),
+    ("cpu-groups", limits::cpu_groups),
+];
+
+/// What to run.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    classes: Vec<usize>,
+    size: Size,
+    seed: u64,
+}
+
+/// `[--full] [--seed N] [CLASS...]`.
+pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
+    let mut choice = Choice { classes: Vec::new(), size: Size::Small, seed: SEED };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--full" => choice.size = Size::Full,
+            "--seed" => {
+                let seed = words.next().and_then(|seed| seed.parse().ok());
+                choice.seed = seed.ok_or("--seed takes a number")?;
+            }
+            name => {
+                let found = CLASSES.iter().position(|(class, _)| *class == name);
+                let names: Vec<&str> = CLASSES.iter().map(|(class, _)| *class).collect();
+                choice.classes.push(found.ok_or_else(|| {
+                    format!("no class is named `{name}`; known: {}", names.join(", "))
+                })?);
+            }
+        }
+    }
+    if choice.classes.is_empty() {
+        choice.classes = (0..CLASSES.len()).collect();
+    }
+    Ok(choice)
+}
+
+/// The step of CI.
+pub(crate) fn check() -> Outcome {
+    match attack(&Choice { classes: (0..CLASSES.len()).collect(), size: Size::Small, seed: SEED }) {
+        Ok(skipped) => Outcome::Passed(skipped),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+/// Runs the calls; the error says how many findings there are.
+pub(crate) fn run(choice: &Choice) -> Result<(), String> {
+    attack(choice).map(|_| ())
+}
+
+/// The classes that were skipped, with the reason.
+fn attack(choice: &Choice) -> Result<Vec<String>, String> {
+    judge_status(status(cargo(&["build", "--locked", "-q", "-p", "linerate"])))?;
+    let program = program();
+    let folder = root().join("target/attack");
+    // What an earlier attack left.
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut skipped = Vec::new();
+    let (mut calls, mut findings) = (0, 0);
+    for &class in &choice.classes {
+        let (name, draw) = CLASSES[class];
+        let mut random = Random::new(choice.seed ^ (class as u64) << 32);
+        let drawn = match draw(&mut random, choice.size) {
+            Ok(drawn) => drawn,
+            Err(why) => {
+                println!("SKIP: {name}: {why}");
+                skipped.push(format!("SKIP: hostile calls, {name}: {why}"));
+                continue;
+            }
+        };
+        let begun = Instant::now();
+        let of_class = drawn.len();
+        let found = run_all(drawn, &folder.join(name), &program);
+        println!(
+            "{name}: {of_class} calls, {} findings, {:.1} s",
+            found.len(),
+            begun.elapsed().as_secs_f64()
+        );
+        found.iter().for_each(|finding| println!("  {finding}"));
+        calls += of_class;
+        findings += found.len();
+    }
+    println!("{calls} calls, {findings} findings, seed {}", choice.seed);
+    match findings {
+        0 => Ok(skipped),
+        _ => Err(format!("{findings} findings in {calls} hostile calls")),
+    }
+}
+
+fn program() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(target).join("debug/linerate")
+}
+
+/// Runs calls side by side; the findings, in the order of the calls.
+fn run_all(calls: Vec<Call>, folder: &std::path::Path, program: &std::path::Path) -> Vec<String> {
+    let waiting = Mutex::new(calls.into_iter().enumerate());
+    let found = Mutex::new(Vec::new());
+    let lane = || {
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((number, call)) = next else { return };
+            let place = folder.join(number.to_string());
+            let why = match call.run(&place, program) {
+                Ok(done) => judge::judge(&call, &done),
+                Err(why) => Some(format!("it could not be run: {why}")),
+            };
+            match why {
+                None => drop(fs::remove_dir_all(&place)),
+                Some(why) => {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.push((number, format!("{why}\n    {}: {call}", place.display())));
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(lane);
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort();
+    found.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// Longer than any of these calls takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_draws_the_same_calls() {
+        for (name, draw) in &CLASSES[..11] {
+            let lines = |seed| -> Vec<String> {
+                let calls = draw(&mut Random::new(seed), Size::Small);
+                let calls = calls.unwrap_or_else(|why| panic!("{name}: {why}"));
+                calls.iter().map(|call| format!("{call:?}")).collect()
+            };
+            assert!(!lines(3).is_empty(), "{name}");
+            assert_eq!(lines(3), lines(3), "{name}");
+        }
+    }
+
+    #[test]
+    fn words_are_classes_or_options() {
+        assert_eq!(choose(&[]).expect("nothing is all").classes.len(), CLASSES.len());
+        let one = choose(&["--full", "--seed", "7", "records"]).expect("they are known");
+        assert_eq!((one.classes, one.size, one.seed), (vec![5], Size::Full, 7));
+        assert!(choose(&["nothing"]).is_err() && choose(&["--seed"]).is_err());
+    }
+}

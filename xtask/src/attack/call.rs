@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One call of the program: its words, its files, what surrounds it; and how it ended.
+
+use super::PATIENCE;
+use crate::command::root;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What is read of each output at most.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// A call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    /// Its arguments.
+    pub(crate) words: Vec<String>,
+    /// A shell line that runs it as `"$@"`; empty for none.
+    pub(crate) shell: String,
+    /// Environment variables, in addition.
+    pub(crate) environment: Vec<(&'static str, String)>,
+    /// Files in its folder, which it must leave as they are.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    /// Exit statuses that are right besides those of every command.
+    pub(crate) statuses: &'static [i32],
+    /// Whether it may end with a refusal and no word on stderr, because that is closed or full.
+    pub(crate) is_mute: bool,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// `None` where it was ended for its time.
+    pub(crate) status: Option<Result<i32, i32>>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// Inputs that are not as they were.
+    pub(crate) changed: Vec<String>,
+}
+
+impl Call {
+    /// A call of these words, split at blanks.
+    pub(crate) fn new(line: &str) -> Self {
+        let words = line.split_whitespace().map(str::to_owned).collect();
+        Self { words, ..Self::default() }
+    }
+
+    /// With a file in its folder.
+    pub(crate) fn file(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.files.push((name.to_owned(), content.into()));
+        self
+    }
+
+    /// Within a shell line.
+    pub(crate) fn within(mut self, shell: &str) -> Self {
+        self.shell = shell.to_owned();
+        self
+    }
+
+    /// These statuses are right, too.
+    pub(crate) fn may_end_with(self, statuses: &'static [i32]) -> Self {
+        Self { statuses, ..self }
+    }
+
+    /// Its stderr may be nobody's.
+    pub(crate) fn mute(self) -> Self {
+        Self { is_mute: true, ..self }
+    }
+
+    /// Runs it in `folder`, which is made for it.
+    pub(crate) fn run(&self, folder: &Path, program: &Path) -> Result<Done, String> {
+        let at = |error: io::Error| format!("{}: {error}", folder.display());
+        let files = folder.join("in");
+        fs::create_dir_all(&files).map_err(at)?;
+        for (name, content) in &self.files {
+            fs::write(files.join(name), content).map_err(at)?;
+        }
+        let outputs = ["stdout", "stderr"].map(|name| folder.join(name));
+        let mut command = match self.shell.is_empty() {
+            true => Command::new(program),
+            false => {
+                let mut shell = Command::new("bash");
+                shell.args(["-c", &self.shell, "bash"]).arg(program);
+                shell
+            }
+        };
+        command.args(&self.words).current_dir(&files).stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", folder.join("state"));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdout(File::create(&outputs[0]).map_err(at)?);
+        command.stderr(File::create(&outputs[1]).map_err(at)?);
+        // A group of its own, to end with all that it has started.
+        let mut child = command.process_group(0).spawn().map_err(at)?;
+        let status = wait(&mut child).map_err(at)?;
+        let [stdout, stderr] = outputs.map(|file| head(&file));
+        let is_changed = |(name, content): &&(String, Vec<u8>)| {
+            fs::read(files.join(name)).ok().as_ref() != Some(content)
+        };
+        let changed = self.files.iter().filter(is_changed).map(|(name, _)| name.clone()).collect();
+        Ok(Done { status, stdout, stderr, changed })
+    }
+}
+
+/// The status or the signal it ended with; `None` where it had to be ended.
+fn wait(child: &mut Child) -> io::Result<Option<Result<i32, i32>>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            let signal = status.signal().unwrap_or_default();
+            return Ok(Some(status.code().ok_or(signal)));
+        }
+        if begun.elapsed() > PATIENCE {
+            let group = format!("-{}", child.id());
+            Command::new("kill").args(["-KILL", "--", &group]).status()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn head(file: &Path) -> String {
+    let mut bytes = Vec::new();
+    if let Ok(open) = File::open(file) {
+        // What cannot be read is not there.
+        let _ = open.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// As it would be typed in the folder `in` of its folder.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.environment {
+            write!(f, "{name}={} ", quoted(value))?;
+        }
+        if !self.shell.is_empty() {
+            write!(f, "bash -c {} bash ", quoted(&self.shell))?;
+        }
+        f.write_str("linerate")?;
+        self.words.iter().try_for_each(|word| write!(f, " {}", quoted(word)))
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.escape_debug().to_string().replace("\\'", "'\\''")),
+    }
+}
+
+/// A file of the repository.
+pub(crate) fn stored(path: &str) -> Result<Vec<u8>, String> {
+    fs::read(root().join(path)).map_err(|error| format!("{path}: {error}"))
+}
+
+/// The first packets of the capture of the examples.
+pub(crate) fn capture() -> Result<Vec<u8>, String> {
+    const BYTES: usize = 20_000;
+    let whole = stored("examples/edge.pcapng")?;
+    let mut end = 0;
+    while let Some(length) = whole.get(end + 4..end + 8) {
+        let length = u32::from_le_bytes(length.try_into().expect("4 bytes")) as usize;
+        if end + length > BYTES || length == 0 {
+            break;
+        }
+        end += length;
+    }
+    Ok(whole[..end].to_vec())
+}
+
+/// The edge router of the examples with its capture, shortened.
+pub(crate) fn edge(line: &str) -> Result<Call, String> {
+    let path = stored("examples/edge.toml")?;
+    Ok(Call::new(line).file("edge.toml", path).file("edge.pcapng", capture()?))
+}

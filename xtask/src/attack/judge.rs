@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is wrong with how a call ended.
+
+use super::{Call, Done};
+use linerate_record::{Figure, Record};
+
+/// Statuses of commands that have one of their own.
+const DOCUMENTED: [i32; 3] = [0, 1, 2];
+
+/// Statuses that commands which start another one have, too, as env(1).
+const OF_ENV: [i32; 3] = [125, 126, 127];
+
+/// What is wrong; `None` for nothing.
+pub(crate) fn judge(call: &Call, done: &Done) -> Option<String> {
+    if !done.changed.is_empty() {
+        return Some(format!("inputs are changed or gone: {}", done.changed.join(", ")));
+    }
+    if done.stderr.contains("panicked at") || done.stderr.contains("memory allocation of") {
+        return Some(format!("it panicked: {}", first_line(&done.stderr)));
+    }
+    let status = match done.status {
+        None => return Some("it did not end in its time".to_owned()),
+        Some(Err(signal)) => return Some(format!("signal {signal} killed it")),
+        Some(Ok(status)) => status,
+    };
+    let is_stat = call.words.first().is_some_and(|word| word == "stat");
+    let is_known = DOCUMENTED.contains(&status)
+        || is_stat && OF_ENV.contains(&status)
+        || call.statuses.contains(&status);
+    if !is_known {
+        return Some(format!("exit status {status}: {}", first_line(&done.stderr)));
+    }
+    if [2, 125].contains(&status) && done.stderr.is_empty() && !call.is_mute {
+        return Some(format!("exit status {status} without a word"));
+    }
+    if done.stderr.contains('\u{1b}') || done.stdout.contains('\u{1b}') {
+        return Some("an escape sequence went to the output".to_owned());
+    }
+    record_of(call, done).and_then(|json| wrong_record(&json))
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// The record that was printed, where one was asked for.
+fn record_of(call: &Call, done: &Done) -> Option<String> {
+    let has = |word: &str| call.words.iter().any(|w| w == word);
+    let prints = has("--json") && !has("--list") && !has("--check") && !has("stages");
+    (prints && done.stdout.starts_with('{') && done.status == Some(Ok(0)))
+        .then(|| done.stdout.clone())
+}
+
+fn wrong_record(json: &str) -> Option<String> {
+    let record = match Record::from_json(json) {
+        Ok(record) => record,
+        Err(error) => return Some(format!("the record cannot be read: {error}")),
+    };
+    let figures = record.figures();
+    let wrong = figures.iter().find_map(|(name, figure)| Some((name, wrong_figure(figure)?)));
+    wrong.map(|(name, why)| format!("figure {name}: {why}"))
+}
+
+fn wrong_figure(figure: &Figure) -> Option<&'static str> {
+    let Some(value) = figure.as_number() else {
+        let is_told = figure.reason.as_ref().is_some_and(|reason| !reason.is_empty());
+        let is_text = matches!(figure.value, linerate_record::Scalar::Text(_));
+        return (!is_told && !is_text).then_some("no value and no reason");
+    };
+    let is_above = figure.low.is_some_and(|low| low > value);
+    let is_below = figure.high.is_some_and(|high| high < value);
+    (is_above || is_below).then_some("its value is outside its interval")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(status: i32, stderr: &str) -> Done {
+        let (stdout, stderr) = (String::new(), stderr.to_owned());
+        Done { status: Some(Ok(status)), stdout, stderr, changed: Vec::new() }
+    }
+
+    #[test]
+    fn sees_what_is_wrong_and_nothing_else() {
+        let (run, stat) = (Call::new("run x"), Call::new("stat -- x"));
+        for (call, done) in
+            [(&run, done(0, "")), (&run, done(2, "linerate: no")), (&stat, done(127, "no"))]
+        {
+            assert_eq!(judge(call, &done), None);
+        }
+        let panicked = "thread 'main' panicked at src/main.rs";
+        for (call, done) in [
+            (&run, done(2, "")),
+            (&run, done(101, panicked)),
+            (&run, done(1, panicked)),
+            (&run, done(127, "no")),
+            (&run, done(0, "\u{1b}[2J")),
+            (&run, Done { status: Some(Err(9)), ..done(0, "") }),
+            (&run, Done { status: None, ..done(0, "") }),
+            (&run, Done { changed: vec!["a".to_owned()], ..done(0, "") }),
+            (&Call::new("run --json"), Done { stdout: "{}".to_owned(), ..done(0, "") }),
+        ] {
+            assert!(judge(call, &done).is_some(), "{done:?}");
+        }
+    }
+}

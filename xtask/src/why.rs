@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask why`: bottlenecks of known cause in real programs, explained by `linerate why`.
+//!
+//! Each seed runs with its cause and without it, in random order and with parameters drawn at
+//! random, and is scored: does the finding name the seed, is it silent in the control, does the
+//! predicted gain hold the one that was measured.
+
+mod scene;
+mod score;
+mod seeds;
+
+use crate::Task;
+use crate::command::{cargo, output, program, root};
+use linerate_record::random::{Random, mix};
+use scene::{Ran, Rights};
+use score::{Tried, page};
+use seeds::Seed;
+use std::path::{Path, PathBuf};
+
+/// The compiled sender, below the root.
+const SENDER: &str = "target/why/send";
+
+/// What is to be tried.
+pub(crate) struct Choice {
+    repeats: u32,
+    random: u64,
+    rights: Vec<Rights>,
+    may_change_settings: bool,
+    /// Ids of seeds; all where it is empty.
+    ids: Vec<String>,
+    linerate: Option<PathBuf>,
+}
+
+/// What the words behind `why` ask for.
+pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
+    let mut choice = Choice {
+        repeats: 1,
+        random: 1,
+        rights: vec![Rights::Root, Rights::User],
+        may_change_settings: false,
+        ids: Vec::new(),
+        linerate: None,
+    };
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or(format!("why: {word} takes a value"));
+        let number = |text: &str| text.parse().map_err(|_| format!("why: invalid number `{text}`"));
+        match word {
+            "--repeats" => choice.repeats = number(value()?)? as u32,
+            "--seed" => choice.random = number(value()?)?,
+            "--settings" => choice.may_change_settings = true,
+            "--root" => choice.rights = vec![Rights::Root],
+            "--user" => choice.rights = vec![Rights::User],
+            "--linerate" => choice.linerate = Some(value()?.into()),
+            option if option.starts_with('-') => return Err(format!("why: no option `{option}`")),
+            id => choice.ids.push(id.to_owned()),
+        }
+    }
+    let known = seeds::all()?;
+    match choice.ids.iter().find(|id| known.iter().all(|seed| seed.id != **id)) {
+        Some(id) => Err(format!("why: there is no seed `{id}`")),
+        None => Ok(choice),
+    }
+}
+
+/// The part of a run that is started inside its namespaces.
+pub(crate) fn choose_scene(words: &[&str]) -> Result<Task, String> {
+    let [id, seeded, random, linerate] = words else {
+        return Err("why --scene is for `cargo xtask why` itself".to_owned());
+    };
+    let seeds = seeds::all()?;
+    let seed = seeds.into_iter().find(|seed| seed.id == *id).ok_or("no such seed")?;
+    let random = random.parse().map_err(|_| format!("invalid number `{random}`"))?;
+    let (is_seeded, linerate) = (*seeded == "with", PathBuf::from(linerate));
+    Ok(Box::new(move || scene::inside(&seed, is_seeded, random, &linerate)))
+}
+
+/// Tries what was chosen and prints the page of results; fails where an answer was confidently
+/// wrong.
+pub(crate) fn run(choice: &Choice) -> Result<(), String> {
+    let linerate = match &choice.linerate {
+        Some(file) => file.clone(),
+        None => build()?,
+    };
+    build_sender()?;
+    let seeds = seeds::all()?;
+    let seeds = seeds.iter().filter(|s| choice.ids.is_empty() || choice.ids.contains(&s.id));
+    let mut tried: Vec<Tried<'_>> = Vec::new();
+    let mut skipped = Vec::new();
+    for (seed, rights) in seeds.flat_map(|s| choice.rights.iter().map(move |r| (s, *r))) {
+        let lacks = match rights {
+            Rights::Root if !scene::is_root() => Some("root is needed".to_owned()),
+            _ => scene::lacks(seed, rights, choice.may_change_settings),
+        };
+        match lacks {
+            Some(why) => skipped.push(format!("SKIP {} ({}): {why}", seed.id, rights.word())),
+            None => tried.push(try_seed(seed, rights, choice, &linerate)),
+        }
+    }
+    println!("\n{}", page(&tried));
+    skipped.iter().for_each(|line| println!("{line}"));
+    println!("{} tried, {} skipped", tried.len(), skipped.len());
+    let wrong: u32 = choice.rights.iter().map(|r| score::score(&tried, *r).wrong).sum();
+    let failed: usize = tried.iter().map(|tried| tried.failed.len()).sum();
+    match (wrong, failed) {
+        (0, 0) => Ok(()),
+        _ => Err(format!("why: {wrong} answers confidently wrong, {failed} runs failed")),
+    }
+}
+
+fn try_seed<'a>(seed: &'a Seed, rights: Rights, choice: &Choice, linerate: &Path) -> Tried<'a> {
+    let mut tried = Tried { seed, rights, pairs: Vec::new(), failed: Vec::new() };
+    for repeat in 0..choice.repeats {
+        let random = mix(choice.random ^ mix(u64::from(repeat)) ^ hash(&seed.id));
+        let one = |is_seeded| {
+            let ran = scene::run(seed, is_seeded, rights, random, linerate);
+            tell(seed, rights, is_seeded, &ran);
+            ran
+        };
+        let (with, without) = match (seed.is_null, Random::new(random).below(2)) {
+            (true, _) => (one(true), None),
+            (false, 0) => (one(true), Some(one(false))),
+            (false, _) => {
+                let without = one(false);
+                (one(true), Some(without))
+            }
+        };
+        match (with, without.transpose()) {
+            (Ok(with), Ok(without)) => tried.pairs.push((with, without)),
+            (Err(why), _) | (_, Err(why)) => tried.failed.push(why),
+        }
+    }
+    tried
+}
+
+fn tell(seed: &Seed, rights: Rights, is_seeded: bool, ran: &Result<Ran, String>) {
+    let with = if is_seeded { "with" } else { "without" };
+    let head = format!("{:>3} {:4} {with:7}", seed.id, rights.word());
+    match ran {
+        Ok(ran) => {
+            let rate = ran.rate.map(|rate| format!(" rate {rate:.0}/s")).unwrap_or_default();
+            println!("{head} {} | {}{rate}", ran.finding, ran.sentence);
+        }
+        Err(why) => println!("{head} failed: {why}"),
+    }
+}
+
+fn hash(id: &str) -> u64 {
+    id.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
+}
+
+fn build() -> Result<PathBuf, String> {
+    output(cargo(&["build", "--release", "--locked", "--quiet", "--package", "linerate"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    Ok(root().join(target).join("release/linerate"))
+}
+
+fn build_sender() -> Result<(), String> {
+    let folder = root().join("target/why");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let source = format!("{}/send.c", seeds::FOLDER);
+    output(program(
+        "cc",
+        &["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", SENDER, &source],
+    ))?;
+    Ok(())
+}

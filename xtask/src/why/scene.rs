@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run of a seed: two network namespaces, the programs in them, `linerate why` next to them.
+//!
+//! The scene is set up by this program again, started inside namespaces of its own (`unshare`), as
+//! root or as a user without any rights outside. Every program has a time limit, a session of its
+//! own, and is ended with the scene.
+
+use super::seeds::{QUOTA, SETTINGS, Seed};
+use crate::command::root;
+use linerate_record::Record;
+use linerate_record::figure::{Figure, Scalar};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// With which rights linerate and the programs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rights {
+    /// A user without rights outside namespaces of its own.
+    User,
+    /// Root.
+    Root,
+}
+
+impl Rights {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Root => "root",
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Ran {
+    pub finding: String,
+    pub sentence: String,
+    /// Percent: value, low, high.
+    pub gain: Option<(f64, f64, f64)>,
+    pub overhead_percent: Option<f64>,
+    /// Units of work per second over the window, by the counter of the seed.
+    pub rate: Option<f64>,
+    /// What was drawn.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// Whom a process without rights belongs to: `nobody`.
+const NOBODY: &str = "65534";
+/// No program of a scene lives longer.
+const LIMIT_S: &str = "40";
+/// Until the programs have started and the load is steady.
+const SETTLE: Duration = Duration::from_millis(2_500);
+/// What `why` watches.
+const WINDOW: &str = "3s";
+
+/// What this machine lacks for a seed, if anything.
+pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> Option<String> {
+    let is_there = |program: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+        folders.any(|folder: PathBuf| folder.join(program).exists())
+    };
+    let lack = |need: &String| match need.as_str() {
+        QUOTA if !is_root() => Some("control groups take root".to_owned()),
+        QUOTA => None,
+        SETTINGS if rights == Rights::User => Some("its setting takes root".to_owned()),
+        SETTINGS if !may_change_settings => {
+            Some("it changes a setting of the whole system: --settings".to_owned())
+        }
+        SETTINGS => None,
+        program => (!is_there(program)).then(|| format!("{program} is not installed")),
+    };
+    seed.needs.iter().find_map(lack)
+}
+
+pub(super) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
+}
+
+/// Runs a seed, or its control, in namespaces of its own.
+///
+/// # Errors
+/// The scene could not be set up, or `linerate why` gave no record.
+pub(super) fn run(
+    seed: &Seed,
+    is_seeded: bool,
+    rights: Rights,
+    random: u64,
+    linerate: &Path,
+) -> Result<Ran, String> {
+    let group = match seed.needs.iter().any(|need| need == QUOTA) {
+        true => Some(Group::new(&seed.variables(is_seeded, random), rights)?),
+        false => None,
+    };
+    let me = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new("timeout");
+    command.args(["-k", "2", "60"]);
+    if rights == Rights::User && is_root() {
+        command.args(["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+    }
+    command.args(["unshare", if rights == Rights::Root { "-nm" } else { "-Urnm" }]).arg(me);
+    command.args(["why", "--scene", &seed.id, if is_seeded { "with" } else { "without" }]);
+    command.arg(random.to_string()).arg(linerate);
+    if let Some(group) = &group {
+        command.env("GROUP", &group.folder);
+    }
+    let done = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let errors = String::from_utf8_lossy(&done.stderr);
+    let text = String::from_utf8_lossy(&done.stdout);
+    if !done.status.success() {
+        let last = errors.lines().rev().find(|line| !line.is_empty()).unwrap_or("no message");
+        return Err(format!("{}: {last}", done.status));
+    }
+    let (head, record) = text.split_once('\n').unwrap_or((&text, ""));
+    let record = Record::from_json(record).map_err(|error| error.to_string())?;
+    let mut ran = read(&record);
+    ran.rate = head.parse().ok();
+    ran.variables = seed.variables(is_seeded, random);
+    Ok(ran)
+}
+
+fn read(record: &Record) -> Ran {
+    let figures = record.figures();
+    let number = |name: &str| figures.get(name).and_then(Figure::as_number);
+    let text = |name: &str| match figures.get(name).map(|figure| &figure.value) {
+        Some(Scalar::Text(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let gain = figures.get("gain_percent").and_then(Figure::estimate);
+    Ran {
+        finding: text("finding"),
+        sentence: text("sentence"),
+        gain: gain.map(|gain| (gain.value, gain.low, gain.high)),
+        overhead_percent: number("overhead_percent"),
+        ..Ran::default()
+    }
+}
+
+/// A control group with a CPU quota, removed when dropped.
+struct Group {
+    folder: PathBuf,
+}
+
+impl Group {
+    fn new(variables: &BTreeMap<String, String>, rights: Rights) -> Result<Self, String> {
+        let percent: u64 = variables.get("quota").and_then(|q| q.parse().ok()).unwrap_or(50);
+        let name = format!("linerate-why-{}", std::process::id());
+        let v1 = Path::new("/sys/fs/cgroup/cpu");
+        let (folder, settings): (_, Vec<(&str, String)>) = match v1.exists() {
+            true => (
+                v1.join(name),
+                vec![
+                    ("cpu.cfs_period_us", "100000".to_owned()),
+                    ("cpu.cfs_quota_us", (percent * 1_000).to_string()),
+                ],
+            ),
+            false => {
+                let folder = Path::new("/sys/fs/cgroup").join(name);
+                (folder, vec![("cpu.max", format!("{} 100000", percent * 1_000))])
+            }
+        };
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        fs::create_dir_all(&folder).map_err(failed)?;
+        let group = Self { folder: folder.clone() };
+        for (file, value) in settings {
+            fs::write(folder.join(file), value).map_err(failed)?;
+        }
+        if rights == Rights::User {
+            let nobody = NOBODY.parse().ok();
+            let procs = folder.join("cgroup.procs");
+            std::os::unix::fs::chown(procs, nobody, nobody).map_err(failed)?;
+        }
+        Ok(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its processes are being ended: a group goes when the last has gone.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            sleep(Duration::from_millis(50));
+        }
+        eprintln!("cannot remove {}", self.folder.display());
+    }
+}
+
+/// The programs of a scene, by what runs them; ended when dropped.
+struct Stage {
+    folder: PathBuf,
+    variables: BTreeMap<String, String>,
+    children: Vec<Child>,
+}
+
+/// The part that runs inside the namespaces. Prints the rate on a line, or nothing on it, then the
+/// record.
+///
+/// # Errors
+/// The scene could not be set up, or `linerate why` gave no record.
+pub(super) fn inside(
+    seed: &Seed,
+    is_seeded: bool,
+    random: u64,
+    linerate: &Path,
+) -> Result<(), String> {
+    let folder = std::env::temp_dir().join(format!("linerate-why-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let variables = seed.variables(is_seeded, random);
+    let mut stage = Stage { folder, variables, children: Vec::new() };
+    stage.networks()?;
+    let done = stage.play(seed, is_seeded, linerate);
+    stage.clear(seed);
+    let (rate, record) = done?;
+    println!("{}", rate.map(|rate| rate.to_string()).unwrap_or_default());
+    print!("{record}");
+    Ok(())
+}
+
+const NETWORKS: &str = "
+    mount -t tmpfs none /run && mkdir -p /run/netns
+    ip netns add u1 && ip netns add u2
+    ip -n u1 link add v1 type veth peer name v2 netns u2
+    ip -n u1 addr add 10.9.0.1/24 dev v1 && ip -n u2 addr add 10.9.0.2/24 dev v2
+    for n in 1 2; do ip -n u$n link set lo up; ip -n u$n link set v$n up; done
+";
+
+impl Stage {
+    fn networks(&mut self) -> Result<(), String> {
+        self.shell(NETWORKS)?;
+        let mac = self.shell("ip -n u2 -br link show v2 | awk '{print $3}'")?;
+        let w = self.folder.to_string_lossy().into_owned();
+        let send = root().join(super::SENDER).to_string_lossy().into_owned();
+        let more = [
+            ("A", "ip netns exec u1"),
+            ("B", "ip netns exec u2"),
+            ("MAC", mac.trim()),
+            ("W", &w),
+            ("SEND", &send),
+            ("XDG_RUNTIME_DIR", "/run"),
+        ];
+        let more = more.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.variables.extend(more);
+        Ok(())
+    }
+
+    fn play(
+        &mut self,
+        seed: &Seed,
+        is_seeded: bool,
+        linerate: &Path,
+    ) -> Result<(Option<f64>, String), String> {
+        if let Some(prepare) = &seed.prepare {
+            self.shell(prepare)?;
+        }
+        let watched = match &seed.watched {
+            Some(watched) => Some(self.start(watched)?),
+            None => None,
+        };
+        sleep(Duration::from_secs(1));
+        let disturb = seed.disturb.as_ref().filter(|_| is_seeded);
+        for snippet in seed.load.iter().chain(disturb) {
+            self.start(snippet)?;
+        }
+        sleep(SETTLE);
+        let pids = match (&seed.watch, watched) {
+            (Some(name), Some(session)) => {
+                self.shell(&format!("pgrep -s {session} -x '{name}' | head -8"))?
+            }
+            _ => String::new(),
+        };
+        let pids: Vec<&str> = pids.split_whitespace().collect();
+        if let Some(first) = pids.first() {
+            self.variables.insert("PID".to_owned(), (*first).to_owned());
+        } else if let Some(name) = &seed.watch {
+            return Err(format!("{name} does not run"));
+        }
+        let before = self.count(seed)?;
+        let start = Instant::now();
+        let record = self.explain(seed, &pids, linerate)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let after = self.count(seed)?;
+        let rate = before.zip(after).map(|(before, after)| (after - before) / seconds);
+        Ok((rate, record))
+    }
+
+    fn explain(&self, seed: &Seed, pids: &[&str], linerate: &Path) -> Result<String, String> {
+        let mut command = Command::new("timeout");
+        command.args(["-k", "1", "20"]);
+        // `ip netns exec` mounts /sys again, without the control groups in it.
+        match seed.needs.iter().any(|need| need == QUOTA) {
+            true => command.arg("nsenter").arg(format!("--net=/run/netns/{}", seed.from)),
+            false => command.args(["ip", "netns", "exec", &seed.from]),
+        };
+        command.arg(linerate);
+        command.args(["why", "-t", WINDOW, "--json", "--quiet"]).args(pids);
+        if let Some(interface) = &seed.watch_interface {
+            command.args(["--iface", interface]);
+        }
+        if let Some(line) = &seed.line {
+            command.args(["--line", line]);
+        }
+        let done = command.stdin(Stdio::null()).envs(&self.variables).output();
+        let done = done.map_err(|error| format!("linerate why: {error}"))?;
+        match done.status.success() {
+            true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+            false => Err(format!("linerate why: {}", String::from_utf8_lossy(&done.stderr))),
+        }
+    }
+
+    fn count(&self, seed: &Seed) -> Result<Option<f64>, String> {
+        let Some(counter) = &seed.counter else { return Ok(None) };
+        // Counters of an interface that is explained alone are those of its namespace.
+        let counter = match seed.watch_interface {
+            Some(_) => format!("ip netns exec {} {counter}", seed.from),
+            None => counter.clone(),
+        };
+        let text = self.shell(&counter)?;
+        text.trim().parse().map(Some).map_err(|_| format!("`{counter}` printed `{text}`"))
+    }
+
+    /// Runs a snippet to its end and returns what it printed.
+    fn shell(&self, snippet: &str) -> Result<String, String> {
+        let mut command = Command::new("timeout");
+        command.args(["-k", "1", LIMIT_S, "sh", "-c", snippet]).envs(&self.variables);
+        let done = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        match done.status.success() {
+            true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+            false => {
+                let errors = String::from_utf8_lossy(&done.stderr);
+                Err(format!("`{}`: {}", snippet.trim(), errors.trim()))
+            }
+        }
+    }
+
+    /// Starts a snippet in a session of its own and returns the session's number.
+    fn start(&mut self, snippet: &str) -> Result<u32, String> {
+        let log = fs::File::create(self.folder.join(format!("{}.log", self.children.len())));
+        let log = log.map_err(|error| error.to_string())?;
+        let errors = log.try_clone().map_err(|error| error.to_string())?;
+        let mut command = Command::new("setsid");
+        command.args(["timeout", "-k", "1", LIMIT_S, "sh", "-c", snippet]).envs(&self.variables);
+        // Some programs end when their input does: it stays open.
+        command.stdin(Stdio::piped()).stdout(log).stderr(errors);
+        let child = command.spawn().map_err(|error| format!("`{snippet}`: {error}"))?;
+        let session = child.id();
+        self.children.push(child);
+        Ok(session)
+    }
+
+    /// Ends every program, and puts back what `prepare` changed.
+    fn clear(&mut self, seed: &Seed) {
+        let in_namespaces = "for n in u1 u2; do ip netns pids $n | xargs -r kill -KILL; done";
+        let sessions = self.children.iter().map(|child| format!("pkill -KILL -s {}", child.id()));
+        let ends: Vec<String> =
+            sessions.chain([in_namespaces.to_owned()]).chain(seed.after.clone()).collect();
+        for end in ends {
+            // A session that has ended already is no failure.
+            let _ = self.shell(&end);
+        }
+        for child in &mut self.children {
+            let _ = child.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

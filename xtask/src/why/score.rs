@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How often `linerate why` was right.
+
+use super::scene::{Ran, Rights};
+use super::seeds::Seed;
+use linerate_record::stats::median;
+use std::fmt::Write;
+
+/// The answer that claims nothing.
+const CANNOT_TELL: &str = "cannot_tell";
+/// The answer that there is no bottleneck.
+const NOTHING_WRONG: &str = "nothing_wrong";
+
+/// A seed with its runs at one set of rights.
+pub(super) struct Tried<'a> {
+    pub seed: &'a Seed,
+    pub rights: Rights,
+    /// With the seed, and without it right after or before; no second one for a null case.
+    pub pairs: Vec<(Ran, Option<Ran>)>,
+    /// Why runs are missing.
+    pub failed: Vec<String>,
+}
+
+/// What an answer is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Worth {
+    Right,
+    CannotTell,
+    /// Names something else.
+    Wrong,
+}
+
+fn of_seeded(seed: &Seed, finding: &str) -> Worth {
+    match finding {
+        finding if seed.causes.iter().any(|cause| cause == finding) => Worth::Right,
+        CANNOT_TELL => Worth::CannotTell,
+        _ => Worth::Wrong,
+    }
+}
+
+/// Without the seed: an answer that names its cause is a false alarm, unless that is what limits
+/// the control run as well, and so is any that does not hold there.
+fn of_control(seed: &Seed, finding: &str) -> Worth {
+    match finding {
+        CANNOT_TELL => Worth::CannotTell,
+        NOTHING_WRONG => Worth::Right,
+        finding if seed.control.iter().any(|cause| cause == finding) => Worth::Right,
+        _ => Worth::Wrong,
+    }
+}
+
+/// Counts of answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Score {
+    pub seeds: u32,
+    pub seeds_right: u32,
+    pub answers: u32,
+    pub right: u32,
+    pub wrong: u32,
+    pub controls: u32,
+    pub false_alarms: u32,
+    pub gains: u32,
+    pub gains_held: u32,
+}
+
+impl Tried<'_> {
+    /// Gain measured when the seed was removed, percent, of each pair with two rates.
+    fn measured_gains(&self) -> Vec<f64> {
+        let gain = |(with, without): &(Ran, Option<Ran>)| {
+            let (with, without) = (with.rate?, without.as_ref()?.rate?);
+            (with > 0.0).then(|| (without / with - 1.0) * 100.0)
+        };
+        self.pairs.iter().filter_map(gain).collect()
+    }
+
+    fn worths(&self) -> Vec<Worth> {
+        self.pairs.iter().map(|(with, _)| of_seeded(self.seed, &with.finding)).collect()
+    }
+
+    /// More than half of the answers name the seed.
+    pub(super) fn is_right(&self) -> bool {
+        let worths = self.worths();
+        2 * worths.iter().filter(|worth| **worth == Worth::Right).count() > worths.len()
+    }
+
+    fn add_to(&self, score: &mut Score) {
+        let worths = self.worths();
+        let count = |what: Worth| worths.iter().filter(|worth| **worth == what).count() as u32;
+        if self.seed.is_null {
+            score.controls += worths.len() as u32;
+            score.false_alarms += count(Worth::Wrong);
+            return;
+        }
+        score.seeds += 1;
+        score.seeds_right += u32::from(self.is_right());
+        score.answers += worths.len() as u32;
+        score.right += count(Worth::Right);
+        score.wrong += count(Worth::Wrong);
+        let controls = self.pairs.iter().filter_map(|(_, without)| without.as_ref());
+        for control in controls {
+            score.controls += 1;
+            score.false_alarms +=
+                u32::from(of_control(self.seed, &control.finding) == Worth::Wrong);
+        }
+        // The gain of a right answer is tested against the median of the measured ones: a single
+        // pair on a shared machine is no truth.
+        let Some(measured) = median(&self.measured_gains()) else { return };
+        for (with, _) in &self.pairs {
+            let is_right = of_seeded(self.seed, &with.finding) == Worth::Right;
+            if let (true, Some((_, low, high))) = (is_right, with.gain) {
+                score.gains += 1;
+                score.gains_held += u32::from(low <= measured && measured <= high);
+            }
+        }
+    }
+}
+
+/// The score of everything that was tried with these rights.
+pub(super) fn score(tried: &[Tried<'_>], rights: Rights) -> Score {
+    let mut score = Score::default();
+    tried.iter().filter(|tried| tried.rights == rights).for_each(|t| t.add_to(&mut score));
+    score
+}
+
+/// The page: the scores, then what was wrong, then all.
+pub(super) fn page(tried: &[Tried<'_>]) -> String {
+    let mut page = String::new();
+    page.push_str(
+        "| rights | seeds named | answers right | confidently wrong | false alarms | gains held |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for rights in [Rights::Root, Rights::User] {
+        let s = score(tried, rights);
+        if s.answers + s.controls == 0 {
+            continue;
+        }
+        let _ = writeln!(
+            page,
+            "| {} | {} of {} | {} of {} | {} | {} of {} | {} of {} |",
+            rights.word(),
+            s.seeds_right,
+            s.seeds,
+            s.right,
+            s.answers,
+            s.wrong,
+            s.false_alarms,
+            s.controls,
+            s.gains_held,
+            s.gains,
+        );
+    }
+    let (right, missed): (Vec<_>, Vec<_>) = tried.iter().partition(|tried| tried.is_right());
+    for (heading, tried) in [("Missed", missed), ("Named", right)] {
+        let _ = writeln!(page, "\n**{heading}**\n");
+        page.push_str(
+            "| seed | rights | answers | in the control | gain predicted | gain measured |\n\
+             |---|---|---|---|---|---|\n",
+        );
+        tried.iter().for_each(|tried| row(&mut page, tried));
+    }
+    page
+}
+
+fn row(page: &mut String, tried: &Tried<'_>) {
+    let list = |words: Vec<String>| match words.is_empty() {
+        true => "-".to_owned(),
+        false => words.join(", "),
+    };
+    let answers = tried.pairs.iter().map(|(with, _)| with.finding.clone());
+    let answers = answers.chain(tried.failed.iter().map(|why| format!("failed: {why}"))).collect();
+    let controls = tried.pairs.iter().filter_map(|(_, without)| without.as_ref());
+    let controls = controls.map(|ran| ran.finding.clone()).collect();
+    let gains = tried.pairs.iter().filter_map(|(with, _)| with.gain);
+    let gains = gains.map(|(_, low, high)| format!("{low:.0} to {high:.0} %")).collect();
+    let measured = median(&tried.measured_gains());
+    let measured = measured.map_or_else(|| "-".to_owned(), |gain| format!("{gain:.0} %"));
+    let _ = writeln!(
+        page,
+        "| {} {} | {} | {} | {} | {} | {} |",
+        tried.seed.id,
+        tried.seed.name,
+        tried.rights.word(),
+        list(answers),
+        list(controls),
+        list(gains),
+        measured,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::seeds;
+    use super::*;
+
+    fn ran(finding: &str, rate: f64, gain: Option<(f64, f64, f64)>) -> Ran {
+        Ran { finding: finding.to_owned(), rate: Some(rate), gain, ..Ran::default() }
+    }
+
+    fn tried<'a>(seed: &'a Seed, pairs: Vec<(Ran, Option<Ran>)>) -> Tried<'a> {
+        Tried { seed, rights: Rights::User, pairs, failed: Vec::new() }
+    }
+
+    #[test]
+    fn counts_what_is_right_wrong_and_not_known() {
+        let seeds = seeds::all().unwrap();
+        let quota = seeds.iter().find(|seed| seed.id == "3").unwrap();
+        let gain = Some((150.0, 80.0, 220.0));
+        let pairs = vec![
+            (ran("cpu_quota", 10.0, gain), Some(ran("nothing_wrong", 20.0, None))),
+            (ran("cpu_contention", 10.0, gain), Some(ran("cpu_quota", 20.0, None))),
+            (ran("cannot_tell", 10.0, None), Some(ran("cannot_tell", 20.0, None))),
+        ];
+        let score = score(&[tried(quota, pairs)], Rights::User);
+        assert_eq!((score.seeds, score.seeds_right), (1, 0));
+        assert_eq!((score.answers, score.right, score.wrong), (3, 1, 1));
+        assert_eq!((score.controls, score.false_alarms), (3, 1));
+        assert_eq!((score.gains, score.gains_held), (1, 1));
+    }
+
+    #[test]
+    fn an_alarm_about_nothing_is_false() {
+        let seeds = seeds::all().unwrap();
+        let idle = seeds.iter().find(|seed| seed.id == "n1").unwrap();
+        let pairs =
+            vec![(ran("cpu_quota", 0.0, None), None), (ran("nothing_wrong", 0.0, None), None)];
+        let score = score(&[tried(idle, pairs)], Rights::User);
+        assert_eq!((score.seeds, score.controls, score.false_alarms), (0, 2, 1));
+    }
+}
