@@ -2,10 +2,10 @@
 //! What a network namespace says of its sockets, interfaces and queueing disciplines, over netlink
 //! and ethtool.
 //!
-//! A [`Network`] is a set of sockets that belong to one namespace, this program's or another's: they
-//! answer for it wherever they are used. No question needs a privilege once they are open. Answers
-//! of the kernel are decoded by pure functions that take any bytes: what is truncated, or says a
-//! length that it does not have, is left out.
+//! A [`Network`] is a set of sockets that belong to one namespace, this program's or another's:
+//! they answer for it wherever they are used. No question needs a privilege once they are open.
+//! Answers of the kernel are decoded by pure functions that take any bytes: what is truncated, or
+//! says a length that it does not have, is left out.
 
 mod ethtool;
 mod inet;

@@ -9,7 +9,7 @@ use crate::quotas::Quotas;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::Sockets;
 use crate::threads::{FOLLOWED_MAX, Thread};
-use crate::window::Watching;
+use crate::watching::Watching;
 use linerate_machine::Root;
 use linerate_record::why::{
     Observation, SleepTime, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
@@ -24,16 +24,16 @@ const INTERVALS_MAX: usize = 64;
 pub(crate) fn assemble(
     root: &Root,
     request: &Request,
-    watching: Watching,
+    mut watching: Watching,
     elapsed_s: f64,
     own_s: f64,
     interrupted: bool,
 ) -> Observation {
-    let Watching { mut unread, threads, .. } = watching;
-    note_unread(&mut unread, &watching.sleepers, &threads.all);
+    let mut unread = std::mem::take(&mut watching.unread);
+    let mut all = std::mem::take(&mut watching.threads.all);
+    note_unread(&mut unread, &watching.sleepers, &all);
     let accounting = Accounting::of(configuration(root).as_deref());
-    let throttled = throttled(&threads.all, &watching.quotas);
-    let mut all = threads.all;
+    let throttled = throttled(&all, &watching.quotas);
     // What ended before it was read again.
     all.retain(|thread| !thread.slices.is_empty());
     all.sort_by_key(|thread| (std::cmp::Reverse(thread.wanted_ns()), thread.pid, thread.tid));
@@ -122,8 +122,8 @@ fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -
     thread.slices.iter().map(of_slice).collect()
 }
 
-/// For how long a quota stopped a process on one CPU, ns, by process and slice. The kernel adds up the
-/// CPUs that the group was stopped on: those where its threads waited.
+/// For how long a quota stopped a process on one CPU, ns, by process and slice. The kernel adds up
+/// the CPUs that the group was stopped on: those where its threads waited.
 fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
     let mut waited: BTreeMap<(u32, u32), BTreeSet<u32>> = BTreeMap::new();
     for thread in threads {

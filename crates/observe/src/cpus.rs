@@ -29,8 +29,6 @@ fn whole(root: &Root) -> Whole {
     let text = |path: &str| root.text(path).unwrap_or_default();
     let ticks = parse_stat(&text("proc/stat"));
     let online: Vec<u32> = ticks.keys().copied().collect();
-    // The first line of /proc/softirqs begins with the white space that `text` takes away; the names
-    // of its columns do not depend on it.
     let softirqs = text("proc/softirqs");
     Whole {
         softnet: parse_softnet(&text("proc/net/softnet_stat"), &online),
@@ -190,7 +188,7 @@ mod tests {
         put(&root, "proc/9/schedstat", "40000000 0 1\n");
         cpus.read(&root, 1_000_000_000);
         let shares = cpus.shares(0, 1);
-        // 10 % of the CPU's time, of which 4 % in the thread of softirqs; 20 of 60 busy were stolen.
+        // 10 % of the CPU's time, of which 4 % in the thread of softirqs; 20 of 60 busy: stolen.
         assert!((shares.interrupts - 0.06).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen - 1.0 / 3.0).abs() < 1e-9, "{shares:?}");
         assert_eq!(cpus.shares(0, 0), CpuShares::default());

@@ -131,8 +131,8 @@ fn values(network: &Network, name: &str, names: &[String]) -> BTreeMap<String, u
     network.driver_counters(name, names).unwrap_or_default().into_iter().collect()
 }
 
-/// The rate a discipline is limited to, bytes per second. That of htb is the ceiling of its outermost
-/// classes together.
+/// The rate a discipline is limited to, bytes per second. That of htb is the ceiling of its
+/// outermost classes together.
 fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
     if qdisc.kind != "htb" {
         return qdisc.rate;

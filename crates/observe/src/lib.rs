@@ -23,6 +23,7 @@ mod sleep;
 mod sockets;
 mod target;
 mod threads;
+mod watching;
 mod window;
 
 pub use error::ObserveError;

@@ -19,7 +19,7 @@ pub(crate) struct Counts {
 /// Packets and bytes by one counter.
 type Reading = (u64, Option<u64>);
 
-/// The best counter: the program's own; else, of those that are possible, the one that counted most.
+/// The best counter: the program's own; else, of those that are possible, that which counted most.
 pub(crate) fn choose(
     reads: &[Counts],
     wall_s: &[f64],
@@ -49,7 +49,7 @@ pub(crate) fn choose(
     }
 }
 
-/// What a counter says of the window; `None` where it was not there at both ends, or went backwards.
+/// What a counter says of the window; `None` if it was not at both ends, or went backwards.
 fn count(
     reads: &[Counts],
     of: &dyn Fn(&Counts) -> Option<Reading>,

@@ -24,7 +24,7 @@ const NAME_BYTES: usize = 32;
 const NAMES_MAX: u32 = 1 << 16;
 
 /// The kernel writes as many names or counters as the driver has when asked, not as many as there
-/// is room for. A driver may have more by then than a moment before: this many more are provided for.
+/// is room for. A driver may have more by then than a moment before: there is room for so many.
 const SPARE: usize = 4096;
 
 /// The driver of an interface.

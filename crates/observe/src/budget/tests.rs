@@ -111,7 +111,9 @@ proptest! {
 
     #[test]
     fn budgets_sum_to_one(
-        slices in prop::collection::vec((1u64..200, 0u64..200, 0u64..200, 0u64..20, 0u64..20), 1..20),
+        slices in prop::collection::vec(
+            (1u64..200, 0u64..200, 0u64..200, 0u64..20, 0u64..20), 1..20,
+        ),
         interrupts in 0.0f64..1.0,
         stolen in 0.0f64..1.0,
         throttled in 0.0f64..300.0,
