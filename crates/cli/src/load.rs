@@ -107,8 +107,8 @@ type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
 /// What is read of a capture at once.
 const READ_BYTES: usize = 1 << 20;
 
-/// What `make` makes of the capture that the path in `path` names `capture`. What is no regular file
-/// can be read once, and is read whole.
+/// What `make` makes of the capture that the path in `path` names `capture`. What is not a regular
+/// file can be read once, and is read whole.
 fn captured(
     path: &FilePath,
     capture: &str,

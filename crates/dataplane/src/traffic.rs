@@ -259,8 +259,7 @@ impl Traffic {
     }
 
     /// As [`Traffic::from_capture`], of a file that is opened as often as it is read: twice, the
-    /// first time to find the MTU. Of the file no more than a packet is in memory; of the packets
-    /// those that are to be replayed.
+    /// first time to find the MTU. In memory are one packet of the file and those to replay.
     ///
     /// # Errors
     /// As [`Traffic::from_capture`]; the file cannot be read, or there is no memory for the packets.

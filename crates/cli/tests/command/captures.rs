@@ -145,8 +145,8 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
     }
 }
 
-/// Recorded over `lo` by `dumpcap -i any`, with LINUX_SLL, LINUX_SLL2, and that chopped to raw IP by
-/// editcap: six packets of IPv4, two of IPv6.
+/// Recorded over `lo` by `dumpcap -i any`, with LINUX_SLL, LINUX_SLL2, and the first chopped to raw
+/// IP by editcap: six packets of IPv4, two of IPv6.
 const HEADERLESS: [&str; 3] = ["cooked.pcap", "cooked-2.pcap", "raw-ip.pcap"];
 
 #[test]

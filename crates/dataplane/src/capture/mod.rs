@@ -2,9 +2,9 @@
 //! Capture files: reads pcap and pcapng packet by packet, writes pcap.
 //!
 //! The reader keeps every packet it can and counts the rest; it never fails because of one bad
-//! packet, and what it allocates is bounded by one packet, whatever length fields claim. Frames that
-//! were recorded without an Ethernet header get one. Left out: compressed files, link types that
-//! carry no IP packets, comments, names, secrets and statistics.
+//! packet, and what it allocates is bounded by one packet, whatever length fields claim. Frames
+//! without an Ethernet header get one. Left out: compressed files, link types that carry no IP
+//! packets, comments, names, secrets and statistics.
 
 mod input;
 mod layers;
