@@ -262,7 +262,7 @@ impl Traffic {
     /// first time to find the MTU. In memory are one packet of the file and those to replay.
     ///
     /// # Errors
-    /// As [`Traffic::from_capture`]; the file cannot be read, or there is no memory for the packets.
+    /// As [`Traffic::from_capture`]; the file cannot be read, or memory for its packets is lacking.
     ///
     /// # Panics
     /// As [`Traffic::from_capture`].

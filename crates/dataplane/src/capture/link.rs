@@ -123,7 +123,7 @@ impl Link {
                 cooked(header, be16(header, 14)?, be16(header, 2)?, &header[5..14])
             }
             LinkType::COOKED_2 => {
-                // Protocol, index and kind of the device, kind of packet, length of address, address.
+                // Protocol, index and kind of device, kind of packet, length of address, address.
                 let header: &[u8; 20] = packet.first_chunk()?;
                 cooked(header, be16(header, 0)?, be16(header, 8)?, &header[11..20])
             }
