@@ -14,8 +14,8 @@
 //!                   it was never seen waiting only because its processor was taken away
 //! several        -> the one with the largest load, if its interval lies above the next one's;
 //!                   otherwise cannot tell
-//! stage          = of that worker's stages of the path, so neither source nor sink nor ring, the one
-//!                   with the most ticks per packet entering the worker
+//! stage          = of that worker, the stage of the path with the most ticks per packet entering
+//!                   the worker: source, sink and rings are none
 //! ```
 //!
 //! Shares of time come from all of the run, service times from clean windows only; the two are
@@ -197,7 +197,7 @@ fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
 
 fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     format!(
-        "worker {} never waits (it works {} of its running time), but worker {} works more per packet \
+        "worker {} never waits (works {} of its running time), but worker {} works more per packet \
          of the path ({} against {} ticks): processor time was taken away ({} and {} of it)",
         first.worker.name,
         percent(first.busy),
