@@ -45,12 +45,19 @@ pub(crate) fn assemble(
             budget(&thread.slices, &around, thread.never_slept(), accounting, rank < INTERVALS_MAX);
         activity(thread, time, &watching.sleepers, &watching.sockets)
     };
-    let threads = all.iter().enumerate().map(activity).collect();
+    let mut threads: Vec<ThreadActivity> = all.iter().enumerate().map(activity).collect();
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted);
     let bound = bound_interfaces(&watching.sockets);
+    let own =
+        watching.program.as_ref().map_or(String::new(), |program| program.counter().to_owned());
+    let program = watching.program.take().map(|program| program.finish(&mut unread));
     let counts = packet_counts(&watching, &mut unread);
-    let (packets, packets_per_s) = choose(&counts, &watching.wall_s, "", &bound);
+    let (packets, packets_per_s) = choose(&counts, &own, &bound);
+    if let Some(probes) = watching.probes.take() {
+        let per_slice = packets_of_slices(&packets_per_s, &watching.wall_s);
+        probes.finish(&per_slice, &mut threads, &mut unread);
+    }
     Observation {
         watched: Watched {
             name: watching.name,
@@ -70,7 +77,7 @@ pub(crate) fn assemble(
         interfaces: found.interfaces,
         protocols: found.protocols,
         sockets: watching.sockets.finish(root, watching.namespace.network.as_ref()),
-        program: None,
+        program,
         events: Vec::new(),
         packets,
         packets_per_s,
@@ -98,8 +105,22 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
         });
     }
     let is_counted = has_udp && watching.sockets.has_all_udp;
-    let count = |counts: &Counts| Counts { udp: counts.udp.filter(|_| is_counted), ..*counts };
-    watching.counts.iter().map(count).collect()
+    // Before its socket was found a program had counted nothing: it was starting.
+    let found = watching.counts.iter().position(|counts| counts.program.is_some());
+    let count = |(slice, counts): (usize, &Counts)| Counts {
+        udp: counts.udp.filter(|_| is_counted),
+        program: counts.program.or(found.filter(|found| slice < *found).map(|_| (0, Some(0)))),
+        ..*counts
+    };
+    watching.counts.iter().enumerate().map(count).collect()
+}
+
+/// Packets of each slice; none where no counter says.
+fn packets_of_slices(packets_per_s: &[f64], wall_s: &[f64]) -> Vec<Option<u64>> {
+    let packets = |(slice, wall_s): (usize, &f64)| {
+        packets_per_s.get(slice).map(|rate| (rate * wall_s).round() as u64)
+    };
+    wall_s.iter().enumerate().map(packets).collect()
 }
 
 /// The counter of the interfaces of packet sockets, by name.

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adapters;
 mod assemble;
 mod budget;
 mod command;
@@ -16,6 +17,7 @@ mod error;
 mod interfaces;
 mod namespace;
 mod packets;
+mod probes;
 mod procfs;
 mod quotas;
 pub mod sampler;
