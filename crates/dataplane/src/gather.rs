@@ -75,7 +75,7 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         mapping: describe(job.mapping, &job.path.stages),
         kernels: Some(job.kernels.name().to_owned()),
         counted: events::counted(ended),
-        seconds,
+        elapsed_s: seconds,
         ticks_per_s,
         offered_kpps: Some(offered(timetable, ticks_per_s)),
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),

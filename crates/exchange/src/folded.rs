@@ -49,7 +49,7 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
 }
 
 fn of_run(run: &RunReport, text: &mut String) {
-    let all = run.seconds * run.ticks_per_s;
+    let all = run.elapsed_s * run.ticks_per_s;
     for worker in &run.workers {
         let name = frame(&format!("worker {}", worker.name));
         for stage in &worker.stages {

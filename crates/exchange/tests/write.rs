@@ -106,7 +106,7 @@ fn strand(replica: u32) -> WorkerReport {
 
 fn run(strands: u32) -> Record {
     record(Body::Run(Box::new(RunReport {
-        seconds: 2.0,
+        elapsed_s: 2.0,
         ticks_per_s: 2e9,
         workers: (0..strands).map(strand).collect(),
         ..fixtures::run()

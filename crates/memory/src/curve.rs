@@ -236,7 +236,7 @@ impl Point {
             bytes: self.bytes,
             lines: self.bytes / line as u64,
             loads: self.loads,
-            seconds: self.total_ns / 1e9,
+            elapsed_s: self.total_ns / 1e9,
             latency_ns: of_passes("ns", latency, METHOD),
             cycles,
             passes_ns: self.ns,

@@ -261,7 +261,7 @@ fn conditions(bench: &Bench<'_>, surroundings: &Surroundings, load: Option<f64>)
     let (kept, dropped) = bench.windows.counts();
     Conditions {
         effort: bench.effort,
-        seconds: bench.windows.started().elapsed().as_secs_f64(),
+        elapsed_s: bench.windows.started().elapsed().as_secs_f64(),
         cpu: bench.cpu,
         cpus: bench.cpus.clone(),
         line_bytes: bench.line as u64,

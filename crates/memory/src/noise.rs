@@ -217,7 +217,7 @@ fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> No
     let number = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     match loss {
         Some(loss) => Noise {
-            seconds: seen.seconds,
+            elapsed_s: seen.seconds,
             lost: number("ratio", loss.share),
             gaps_per_s: number("1/s", loss.per_second),
             longest_us: Figure {
@@ -230,7 +230,7 @@ fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> No
             quota_cpus,
         },
         None => Noise {
-            seconds: seen.seconds,
+            elapsed_s: seen.seconds,
             lost: absent("ratio"),
             gaps_per_s: absent("1/s"),
             longest_us: absent("us"),

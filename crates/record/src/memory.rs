@@ -76,7 +76,7 @@ pub struct Conditions {
     pub effort: Effort,
     /// How long it took, in seconds.
     #[serde(serialize_with = "crate::finite")]
-    pub seconds: f64,
+    pub elapsed_s: f64,
     /// The processor of the measuring thread.
     pub cpu: u32,
     /// The processors that bandwidth of all threads was measured on.
@@ -204,7 +204,7 @@ pub struct CurvePoint {
     pub loads: u64,
     /// The time of these, in seconds.
     #[serde(serialize_with = "crate::finite")]
-    pub seconds: f64,
+    pub elapsed_s: f64,
     /// The fastest window of each pass, in ns per load. Passes visit the sizes in another order,
     /// and other pages.
     #[serde(serialize_with = "crate::finite_all")]
@@ -362,7 +362,7 @@ pub struct Mode {
 pub struct Noise {
     /// How long the clock was watched, in seconds.
     #[serde(serialize_with = "crate::finite")]
-    pub seconds: f64,
+    pub elapsed_s: f64,
     /// The share of it that was lost, 0 to 1.
     pub lost: Figure,
     /// Gaps per second.

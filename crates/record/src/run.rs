@@ -254,7 +254,7 @@ pub struct RunReport {
     pub counted: Option<CountedEvents>,
     /// Wall time of the measured part, in seconds; warming up excluded.
     #[serde(serialize_with = "crate::finite")]
-    pub seconds: f64,
+    pub elapsed_s: f64,
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_s: f64,

@@ -19,12 +19,13 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// Names that changed alone.
-const SINGLE: [(&str, &str); 7] = [
+const SINGLE: [(&str, &str); 8] = [
     ("bits_per_second", "bits_per_s"),
     ("is_interrupted", "interrupted"),
     ("lost_to_preemption", "preempted"),
     ("one_turn_in", "one_iteration_in"),
     ("packets_tier", "packets_level"),
+    ("seconds", "elapsed_s"),
     ("ticks_per_second", "ticks_per_s"),
     ("unix_seconds", "unix_s"),
 ];

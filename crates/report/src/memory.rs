@@ -198,7 +198,7 @@ fn measured(report: &MemoryReport) -> String {
     };
     let mut text = format!(
         "{} s{effort}; {}; {} windows of at most 2 ms, {} dropped as preempted",
-        three_digits(conditions.seconds),
+        three_digits(conditions.elapsed_s),
         load(report),
         count(conditions.windows),
         count(conditions.windows_dropped)

@@ -74,7 +74,7 @@ fn latency(latency: &Latency) -> String {
 }
 
 fn measured(report: &RunReport) -> String {
-    let mut parts = vec![format!("{} s", three_digits(report.seconds))];
+    let mut parts = vec![format!("{} s", three_digits(report.elapsed_s))];
     let tiers = run_tiers(report);
     if !tiers.is_empty() {
         parts.push(format!("tier {tiers}"));

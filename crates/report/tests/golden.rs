@@ -123,7 +123,7 @@ fn pipeline() -> RunReport {
         mapping: "parse+verify | nat44+forward x2".to_owned(),
         kernels: Some("selected".to_owned()),
         counted: None,
-        seconds: 2.0,
+        elapsed_s: 2.0,
         ticks_per_s: 2.4e9,
         offered_kpps: None,
         throughput_kpps: kpps(1340.06),

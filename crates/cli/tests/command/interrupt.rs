@@ -78,7 +78,7 @@ fn a_run_is_reported_as_far_as_it_came() {
         let done = interrupted(&[&common[..], &["--json"]].concat(), work);
         assert_eq!(done.status, Some(0), "{}", done.stderr);
         let Body::Run(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
-        assert!(report.interrupted && report.seconds < 600.0);
+        assert!(report.interrupted && report.elapsed_s < 600.0);
         assert_conserved(&report);
     }
     let done = interrupted(&common, 500);

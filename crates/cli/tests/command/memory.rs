@@ -62,7 +62,7 @@ fn figures_that_are_there_have_intervals_that_hold_them() {
     let conditions = &report.conditions;
     assert_eq!((conditions.effort, conditions.interrupted), (Effort::Quick, false));
     assert!(conditions.max_bytes <= 8 << 20 && !conditions.max_reason.is_empty(), "{conditions:?}");
-    assert!(conditions.windows >= conditions.windows_dropped && conditions.seconds > 0.0);
+    assert!(conditions.windows >= conditions.windows_dropped && conditions.elapsed_s > 0.0);
     for level in &report.levels {
         for figure in [&level.size_bytes, &level.latency_ns, &level.latency_cycles] {
             holds(figure);

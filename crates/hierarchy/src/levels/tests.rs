@@ -9,7 +9,7 @@ fn point(bytes: u64, ns: f64, ghz: f64) -> CurvePoint {
         bytes,
         lines: bytes / 64,
         loads: 1,
-        seconds: 1.0,
+        elapsed_s: 1.0,
         passes_ns: vec![ns],
         passes_ghz: vec![ghz],
         latency_ns: Figure::exact("ns", ns, Tier::Sw, "made up"),

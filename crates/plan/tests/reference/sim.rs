@@ -408,7 +408,7 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         mapping: String::new(),
         kernels: None,
         counted: None,
-        seconds,
+        elapsed_s: seconds,
         ticks_per_s: TICKS_PER_SECOND,
         offered_kpps: None,
         throughput_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),

@@ -70,7 +70,7 @@ impl Derive for MemoryReport {
             "verdict": self.pages.verdict,
         });
         let noise = json!({
-            "seconds": self.noise.seconds,
+            "elapsed_s": self.noise.elapsed_s,
             "lost": bare(&self.noise.lost),
             "longest_us": bare(&self.noise.longest_us),
             "load": self.conditions.load_before,

@@ -173,7 +173,7 @@ fn a_field_of_another_type_is_named() {
         other => panic!("{other:?}"),
     };
     assert_eq!(field(|v| v["provenance"]["cpus"] = json!(4)), "provenance.cpus");
-    assert_eq!(field(|v| v["seconds"] = json!(null)), "seconds");
+    assert_eq!(field(|v| v["elapsed_s"] = json!(null)), "elapsed_s");
     assert_eq!(field(|v| v["rings"][0]["held"] = json!(-1)), "rings[0].held");
     assert_eq!(field(|v| drop(v.as_object_mut().unwrap().remove("summary"))), ".");
 }
@@ -235,9 +235,9 @@ fn an_earlier_version_is_read_if_it_agrees_with_itself() {
 fn numbers_that_are_none_never_reach_json() {
     let mut record = example::run();
     let Body::Run(report) = &mut record.body else { unreachable!() };
-    report.seconds = f64::NAN;
+    report.elapsed_s = f64::NAN;
     let error = record.to_json_pretty().unwrap_err();
-    assert_eq!(error.field, "seconds");
+    assert_eq!(error.field, "elapsed_s");
     assert_eq!(error.message, "NaN is not a finite number");
 
     let with_rate = |change: fn(&mut Figure)| {

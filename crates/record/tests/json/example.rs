@@ -77,7 +77,7 @@ pub(crate) fn run_report() -> RunReport {
                 fix: None,
             }],
         }),
-        seconds: 2.0,
+        elapsed_s: 2.0,
         ticks_per_s: 2.4e9,
         offered_kpps: Some(figure("kpps", 1300.0)),
         throughput_kpps: figure("kpps", 1234.5),

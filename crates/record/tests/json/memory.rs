@@ -25,7 +25,7 @@ fn absent(unit: &str) -> Figure {
 fn conditions() -> Conditions {
     Conditions {
         effort: Effort::Full,
-        seconds: 58.5,
+        elapsed_s: 58.5,
         cpu: 3,
         cpus: vec![1, 3],
         line_bytes: 64,
@@ -67,7 +67,7 @@ fn curves() -> Vec<Curve> {
         bytes: 4096,
         lines: 64,
         loads: 1 << 33,
-        seconds: 0.1,
+        elapsed_s: 0.1,
         passes_ns: vec![1.0 / 3.0, 1.25],
         passes_ghz: Vec::new(),
         latency_ns: figure("ns", 1.0 / 3.0),
@@ -214,7 +214,7 @@ fn memory_report() -> MemoryReport {
             latency_ns: figure("ns", 143.0),
         }],
         noise: Noise {
-            seconds: 3.0,
+            elapsed_s: 3.0,
             lost: figure("ratio", 0.045),
             gaps_per_s: figure("1/s", 412.0),
             longest_us: figure("us", 22_500.0),
@@ -265,7 +265,7 @@ fn the_summary_has_the_hierarchy() {
         "base_bytes": 4096, "huge_bytes": 2_097_152, "granted": 0.75, "verdict": "not_granted",
     });
     assert_eq!(summary["pages"], pages);
-    let noise = json!({"seconds": 3.0, "lost": 0.045, "longest_us": 22_500.0, "load": 0.25});
+    let noise = json!({"elapsed_s": 3.0, "lost": 0.045, "longest_us": 22_500.0, "load": 0.25});
     assert_eq!(summary["noise"], noise);
     let timer = json!({"source": "cntvct", "step_ns": 52.0, "overhead_ns": null, "core_ghz": 1.5});
     assert_eq!(summary["timer"], timer);

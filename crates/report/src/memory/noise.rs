@@ -32,7 +32,7 @@ pub(super) fn block(page: &Page, all: bool) -> String {
         told(&noise.gaps_per_s, "gaps", significant),
         share(&noise.stolen),
         share(&noise.others),
-        three_digits(noise.seconds),
+        three_digits(noise.elapsed_s),
         load(page.report)
     );
     let gaps = if all { bars::bars(page, &GAPS, &noise.gaps, None) } else { String::new() };

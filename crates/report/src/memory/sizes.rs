@@ -43,11 +43,11 @@ const NOTE: &str = "loads: in all windows that were kept, lines times iterations
                     instruction, for the chase executes little else";
 
 fn cells(point: &CurvePoint) -> [String; 6] {
-    let mean = point.seconds * 1e9 / point.loads as f64;
+    let mean = point.elapsed_s * 1e9 / point.loads as f64;
     [
         count(point.lines),
         count(point.loads),
-        three_digits(point.seconds * 1e3),
+        three_digits(point.elapsed_s * 1e3),
         if mean.is_finite() { three_digits(mean) } else { ABSENT.to_owned() },
         number(&point.latency_ns),
         number(&point.cycles),

@@ -75,7 +75,7 @@ fn curve(order: Order, sizes: &[u64]) -> Curve {
             bytes,
             lines: bytes / 64,
             loads,
-            seconds: loads as f64 * ns * 1.04 * 1e-9,
+            elapsed_s: loads as f64 * ns * 1.04 * 1e-9,
             passes_ns: vec![ns, ns * 1.01, ns * 1.02],
             passes_ghz: vec![CORE_GHZ; 3],
             latency_ns: about("ns", ns, spread),
@@ -263,7 +263,7 @@ fn loaded() -> Vec<LoadedLatency> {
 fn noise() -> Noise {
     let gap = |from_ns: f64, to_ns, count| Bin { from_ns, to_ns, count };
     Noise {
-        seconds: 0.5,
+        elapsed_s: 0.5,
         lost: about("ratio", 0.045, 10.0),
         gaps_per_s: exact("1/s", 412.0),
         longest_us: exact("us", 22_500.0),
@@ -347,7 +347,7 @@ pub(crate) fn bare() -> MemoryReport {
         ..whole.conditions
     };
     let noise = Noise {
-        seconds: 0.0,
+        elapsed_s: 0.0,
         lost: absent("ratio", why),
         gaps_per_s: absent("1/s", why),
         longest_us: absent("us", why),
@@ -434,7 +434,7 @@ pub(crate) fn report() -> MemoryReport {
     MemoryReport {
         conditions: Conditions {
             effort: Effort::Default,
-            seconds: 9.42,
+            elapsed_s: 9.42,
             cpu: 1,
             cpus: vec![0, 1],
             line_bytes: 64,

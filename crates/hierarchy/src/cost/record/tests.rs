@@ -13,7 +13,7 @@ fn curve(order: Order) -> Curve {
             bytes,
             lines: bytes / 64,
             loads: 1,
-            seconds: 1.0,
+            elapsed_s: 1.0,
             passes_ns: vec![ns; 6],
             passes_ghz: vec![4.0; 6],
             latency_ns: Figure::exact("ns", ns, Tier::Sw, "synthetic"),
