@@ -9,7 +9,7 @@ use std::fs;
 
 /// The commands by the question they answer.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["run", "stat", "memory", "kernels", "tcp", "regions"]),
+    ("Measure", &["why", "run", "stat", "memory", "kernels", "tcp", "regions"]),
     ("Explain", &["explain", "report", "import", "export"]),
     ("Fix", &["tune", "plan", "budget"]),
     ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
@@ -18,6 +18,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 const FIRST: &str = "\
 Try first:
   linerate doctor                    what this machine can measure
+  linerate why PID                   why a running program is not faster
   linerate tune examples/edge.toml   a bottleneck found and removed, on the example
   linerate stat -- COMMAND           what a command did";
 

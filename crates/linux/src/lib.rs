@@ -18,6 +18,7 @@ mod input;
 mod memory;
 mod output;
 pub mod perf;
+pub mod sample;
 mod scheduler;
 pub mod signal;
 mod system;

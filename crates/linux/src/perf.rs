@@ -2,12 +2,13 @@
 //! Counters of the kernel: perf_event_open(2), and what is done with its descriptors.
 //!
 //! Every event is opened with the read format "group, time enabled, time running", alone or not, so
-//! that there is one way to read. Left out: sampling, and what an event means (`counters`).
+//! that there is one way to read. Left out: sampling (`sample`), and what an event means
+//! (`counters`).
 
 use std::fmt;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -90,10 +91,29 @@ impl Request {
             (self.exclude_hypervisor, 6),
             (self.enable_on_exec, 12),
         ];
-        let flags = bits.iter().fold(0, |flags, &(set, bit)| flags | u64::from(set) << bit);
-        // C lays bit-fields out from the most significant bit on big-endian machines.
-        if cfg!(target_endian = "big") { flags.reverse_bits() } else { flags }
+        bit_fields(&bits)
     }
+
+    /// The attributes that count this, without samples.
+    pub(crate) fn attributes(&self) -> Attributes {
+        Attributes {
+            kind: self.selector.kind,
+            size: size_of::<Attributes>() as u32,
+            config: self.selector.config,
+            config1: self.selector.config1,
+            config2: self.selector.config2,
+            read_format: TIME_ENABLED | TIME_RUNNING | GROUP,
+            flags: self.flags(),
+            ..Attributes::default()
+        }
+    }
+}
+
+/// Bits of `perf_event_attr`, each with its number as C counts bit-fields.
+pub(crate) fn bit_fields(bits: &[(bool, u32)]) -> u64 {
+    let flags = bits.iter().fold(0, |flags, &(set, bit)| flags | u64::from(set) << bit);
+    // C lays bit-fields out from the most significant bit on big-endian machines.
+    if cfg!(target_endian = "big") { flags.reverse_bits() } else { flags }
 }
 
 /// Whose events are counted.
@@ -126,15 +146,16 @@ impl std::error::Error for OpenError {}
 /// what is behind it as 0.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+pub(crate) struct Attributes {
     kind: u32,
     size: u32,
     config: u64,
-    sample_period: u64,
-    sample_type: u64,
+    pub(crate) sample_period: u64,
+    pub(crate) sample_type: u64,
     read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
+    pub(crate) flags: u64,
+    /// Bytes where `flags` has the bit `watermark`.
+    pub(crate) wakeup_events: u32,
     breakpoint_type: u32,
     config1: u64,
     config2: u64,
@@ -157,16 +178,15 @@ pub struct Event {
 /// # Errors
 /// [`OpenError`] with the kernel's number.
 pub fn open(request: &Request, target: Target, leader: Option<&Event>) -> Result<Event, OpenError> {
-    let attributes = Attributes {
-        kind: request.selector.kind,
-        size: size_of::<Attributes>() as u32,
-        config: request.selector.config,
-        config1: request.selector.config1,
-        config2: request.selector.config2,
-        read_format: TIME_ENABLED | TIME_RUNNING | GROUP,
-        flags: request.flags(),
-        ..Attributes::default()
-    };
+    open_with(&request.attributes(), target, leader)
+}
+
+/// [`open`] with attributes of any kind.
+pub(crate) fn open_with(
+    attributes: &Attributes,
+    target: Target,
+    leader: Option<&Event>,
+) -> Result<Event, OpenError> {
     let (thread, cpu): (libc::pid_t, libc::c_int) = match target {
         Target::CurrentThread => (0, -1),
         Target::Thread(id) => (id as libc::pid_t, -1),
@@ -179,7 +199,7 @@ pub fn open(request: &Request, target: Target, leader: Option<&Event>) -> Result
         let number = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
-                &raw const attributes,
+                &raw const *attributes,
                 thread,
                 cpu,
                 leader,
@@ -221,23 +241,36 @@ impl Reading {
     }
 }
 
-/// The number of an ioctl without argument of perf events: `_IO('$', n)`.
-const fn request_number(n: u64) -> u64 {
-    let has_wide_directions = cfg!(any(
-        target_arch = "powerpc",
-        target_arch = "powerpc64",
-        target_arch = "sparc64",
-        target_arch = "mips",
-        target_arch = "mips64"
-    ));
-    let direction = if has_wide_directions { 1 << 29 } else { 0 };
+const HAS_WIDE_DIRECTIONS: bool = cfg!(any(
+    target_arch = "powerpc",
+    target_arch = "powerpc64",
+    target_arch = "sparc64",
+    target_arch = "mips",
+    target_arch = "mips64"
+));
+
+/// The number of an ioctl without argument in memory of perf events: `_IO('$', n)`.
+pub(crate) const fn request_number(n: u64) -> u64 {
+    let direction = if HAS_WIDE_DIRECTIONS { 1 << 29 } else { 0 };
     direction | 0x24 << 8 | n
+}
+
+/// The number of an ioctl that reads memory through a pointer: `_IOW('$', n, char *)`.
+pub(crate) const fn request_with_pointer(n: u64) -> u64 {
+    let direction = if HAS_WIDE_DIRECTIONS { 4 << 29 } else { 1 << 30 };
+    direction | (size_of::<usize>() as u64) << 16 | 0x24 << 8 | n
 }
 
 const ENABLE: u64 = request_number(0);
 const DISABLE: u64 = request_number(1);
 /// To a leader: about every member of its group.
 const WHOLE_GROUP: libc::c_ulong = 1;
+
+impl AsFd for Event {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
 
 impl Event {
     /// Reads the whole group of this leader, or this event alone if nobody joined it. One system
@@ -411,63 +444,4 @@ impl Drop for Page {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
-    const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
-
-    /// Pages that stay with the caller, so that the next ones are new as well.
-    #[must_use]
-    fn touch_new_pages(pages: usize) -> Vec<u8> {
-        let page = 4096;
-        let mut memory = Vec::<u8>::with_capacity(pages * page + page);
-        for at in (0..pages * page).step_by(page) {
-            memory.spare_capacity_mut()[at].write(1);
-        }
-        std::hint::black_box(&mut memory);
-        memory
-    }
-
-    #[test]
-    fn a_group_counts_the_faults_of_this_thread_while_enabled() {
-        let leader = open(&Request::new(TASK_CLOCK), Target::CurrentThread, None);
-        let Ok(leader) = leader else {
-            println!("SKIP: software events are refused: {}", leader.unwrap_err());
-            return;
-        };
-        let faults = Request { disabled: false, ..Request::new(PAGE_FAULTS) };
-        let _faults = open(&faults, Target::CurrentThread, Some(&leader)).unwrap();
-        let _before = touch_new_pages(600);
-        assert_eq!(leader.read().unwrap().values(), [0, 0]);
-        leader.enable().unwrap();
-        let _meanwhile = touch_new_pages(600);
-        leader.disable().unwrap();
-        let first = leader.read().unwrap();
-        // Huge pages would need fewer: the vector is smaller than two of them.
-        assert!(first.values()[1] >= 88, "{first:?}");
-        assert!(first.values()[0] > 0 && first.running_ns == first.enabled_ns, "{first:?}");
-        let _after = touch_new_pages(600);
-        assert_eq!(leader.read().unwrap(), first);
-    }
-
-    #[test]
-    fn an_event_nobody_knows_is_refused_with_its_number() {
-        let unknown = Request::new(Selector::new(SOFTWARE, 999));
-        let error = open(&unknown, Target::CurrentThread, None).unwrap_err();
-        assert!([libc::EINVAL, libc::ENOENT, libc::EACCES].contains(&error.errno), "{error}");
-    }
-
-    #[test]
-    fn the_page_of_a_software_event_has_no_counter() {
-        let Ok(event) = open(&Request::new(TASK_CLOCK), Target::CurrentThread, None) else {
-            println!("SKIP: software events are refused");
-            return;
-        };
-        let page = event.map().unwrap();
-        let before = page.sequence();
-        let fields = page.fields();
-        assert_eq!(page.sequence(), before);
-        assert_eq!((before & 1, fields.index, fields.can_read_counter), (0, 0, false));
-    }
-}
+mod tests;

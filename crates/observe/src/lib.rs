@@ -11,6 +11,7 @@
 mod command;
 mod error;
 mod procfs;
+pub mod sampler;
 mod target;
 mod window;
 

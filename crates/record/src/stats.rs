@@ -9,6 +9,7 @@
 //! | rounds in which a baseline and a candidate ran side by side | [`paired_ratio`] |
 //! | consecutive windows of one run, which resemble their neighbours | [`block_bootstrap_median`] |
 //! | the same, as a cost per packet: all ticks over all packets | [`block_bootstrap_ratio`] |
+//! | the same, and any other statistic of them: a slope | [`block_bootstrap`] |
 //!
 //! For independent samples no bootstrap is needed: order statistics give an interval that holds for
 //! every distribution and every sample size, in closed form. Neighbouring windows are not
@@ -234,6 +235,52 @@ pub fn block_bootstrap_ratio(above: &[f64], under: &[f64], confidence: f64, seed
         Some((low, high)) => Estimate { value: ratio, low, high, ..unknown },
         None => Estimate { value: ratio, ..unknown },
     }
+}
+
+/// A statistic of the windows of one run, and an interval for it. `statistic` is handed the numbers
+/// of the windows to compute it from, first all of them, then each resample. Resampling and its
+/// limits are those of [`block_bootstrap_ratio`]; the length of a block follows from `series`, one
+/// value per window: what is left of the windows when the statistic has explained what it can.
+///
+/// The value is not a number when the statistic is not; the interval is infinite under 4 blocks,
+/// and when the statistic of a resample is not finite.
+pub fn block_bootstrap(
+    series: &[f64],
+    confidence: f64,
+    seed: u64,
+    mut statistic: impl FnMut(&[usize]) -> f64,
+) -> Estimate {
+    let n = series.len();
+    let mut chosen: Vec<usize> = (0..n).collect();
+    let value = statistic(&chosen);
+    let unknown = Estimate { value, ..unknown_of(n, confidence) };
+    let is_confidence = confidence > 0.0 && confidence < 1.0;
+    if !value.is_finite() || !is_confidence || series.iter().any(|x| !x.is_finite()) {
+        return unknown;
+    }
+    let length = block_length(series).max(1);
+    let blocks = n / length;
+    if blocks < MIN_BLOCKS {
+        return unknown;
+    }
+    let mut random = Random::new(seed);
+    let resampled: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            chosen.clear();
+            for _ in 0..blocks {
+                let start = random.below(n);
+                chosen.extend((start..start + length).map(|window| window % n));
+            }
+            statistic(&chosen)
+        })
+        .collect();
+    let Some(resampled) = sorted(&resampled).filter(|all| all.iter().all(|x| x.is_finite())) else {
+        return unknown;
+    };
+    let tail = (1.0 - confidence) / 2.0;
+    let factor = student_factor(blocks, tail) * memory_factor(length, n);
+    let at = |q| value + factor * (quantile_of_sorted(&resampled, q) - value);
+    Estimate { low: at(tail), high: at(1.0 - tail), ..unknown }
 }
 
 /// One element of a series whose statistic is the sum of `above` over the sum of `under`.

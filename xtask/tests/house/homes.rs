@@ -109,6 +109,7 @@ const THINGS: &[Thing] = &[
             ("crates/doctor/src/host/isolation.rs", "a list that `machine` wrote, for a shell"),
             ("crates/kernelbench/src/memory.rs", "addresses of a mapping, above the base crates"),
             ("crates/memory/src/arena.rs", "addresses of a mapping"),
+            ("crates/observe/src/sampler/maps.rs", "addresses of a mapping of another process"),
             ("crates/stages/src/filter/rule.rs", "ranges of ports"),
             ("xtask/src/lab/module.rs", "the version and the rest of a release"),
         ],

@@ -210,6 +210,28 @@ fn a_short_correlated_series_is_covered_as_documented() {
     }
 }
 
+/// A mean through numbers of windows is the same as one through sums.
+#[test]
+fn any_statistic_of_resampled_windows_is_covered() {
+    for (n, phi) in [(40, 0.0), (100, 0.8)] {
+        let covered = coverage(0.0, |d, seed| {
+            let series = d.autoregressive(n, phi, 0.0);
+            let mean = |windows: &[usize]| {
+                windows.iter().map(|&window| series[window]).sum::<f64>() / windows.len() as f64
+            };
+            let center = mean(&(0..n).collect::<Vec<usize>>());
+            let residuals: Vec<f64> = series.iter().map(|x| x - center).collect();
+            block_bootstrap(&residuals, CONFIDENCE, seed, mean)
+        });
+        assert_within(86.0..=98.0, covered);
+    }
+    let unbounded = block_bootstrap(&[1.0; 3], CONFIDENCE, 1, |_| 1.0);
+    assert_eq!(
+        (unbounded.value, unbounded.low, unbounded.high.is_infinite()),
+        (1.0, f64::NEG_INFINITY, true)
+    );
+}
+
 #[test]
 fn blocks_matter() {
     // Taken as independent, the same correlated series is covered by half of the 90 % intervals.

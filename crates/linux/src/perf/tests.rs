@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+
+const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
+const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
+
+/// Pages that stay with the caller, so that the next ones are new as well.
+#[must_use]
+fn touch_new_pages(pages: usize) -> Vec<u8> {
+    let page = 4096;
+    let mut memory = Vec::<u8>::with_capacity(pages * page + page);
+    for at in (0..pages * page).step_by(page) {
+        memory.spare_capacity_mut()[at].write(1);
+    }
+    std::hint::black_box(&mut memory);
+    memory
+}
+
+#[test]
+fn a_group_counts_the_faults_of_this_thread_while_enabled() {
+    let leader = open(&Request::new(TASK_CLOCK), Target::CurrentThread, None);
+    let Ok(leader) = leader else {
+        println!("SKIP: software events are refused: {}", leader.unwrap_err());
+        return;
+    };
+    let faults = Request { disabled: false, ..Request::new(PAGE_FAULTS) };
+    let _faults = open(&faults, Target::CurrentThread, Some(&leader)).unwrap();
+    let _before = touch_new_pages(600);
+    assert_eq!(leader.read().unwrap().values(), [0, 0]);
+    leader.enable().unwrap();
+    let _meanwhile = touch_new_pages(600);
+    leader.disable().unwrap();
+    let first = leader.read().unwrap();
+    // Huge pages would need fewer: the vector is smaller than two of them.
+    assert!(first.values()[1] >= 88, "{first:?}");
+    assert!(first.values()[0] > 0 && first.running_ns == first.enabled_ns, "{first:?}");
+    let _after = touch_new_pages(600);
+    assert_eq!(leader.read().unwrap(), first);
+}
+
+#[test]
+fn an_event_nobody_knows_is_refused_with_its_number() {
+    let unknown = Request::new(Selector::new(SOFTWARE, 999));
+    let error = open(&unknown, Target::CurrentThread, None).unwrap_err();
+    assert!([libc::EINVAL, libc::ENOENT, libc::EACCES].contains(&error.errno), "{error}");
+}
+
+#[test]
+fn the_page_of_a_software_event_has_no_counter() {
+    let Ok(event) = open(&Request::new(TASK_CLOCK), Target::CurrentThread, None) else {
+        println!("SKIP: software events are refused");
+        return;
+    };
+    let page = event.map().unwrap();
+    let before = page.sequence();
+    let fields = page.fields();
+    assert_eq!(page.sequence(), before);
+    assert_eq!((before & 1, fields.index, fields.can_read_counter), (0, 0, false));
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Samples of perf events: the ring that the kernel writes them to, and what they say.
+//!
+//! Every sample has the same fields: instruction address, process, thread, time, CPU and, where
+//! asked for, the raw record of a tracepoint. Left out: call chains and registers.
+
+use crate::perf::{
+    self, Event, OpenError, Request, Target, bit_fields, request_number, request_with_pointer,
+};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How to sample an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// Events from one sample to the next: nanoseconds for the clocks.
+    pub period: u64,
+    /// Whether samples carry the raw record of a tracepoint.
+    pub is_raw: bool,
+}
+
+const IP: u64 = 1;
+const TID: u64 = 1 << 1;
+const TIME: u64 = 1 << 2;
+const CPU: u64 = 1 << 7;
+const RAW: u64 = 1 << 10;
+/// Number of the bit `watermark` of `perf_event_attr`.
+const WATERMARK: u32 = 14;
+
+/// Opens an event that is sampled. It has no ring yet: [`Ring::map`], or [`Event::write_to`].
+///
+/// # Errors
+/// As [`perf::open`].
+pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Event, OpenError> {
+    let mut attributes = request.attributes();
+    attributes.sample_period = sampling.period;
+    attributes.sample_type = IP | TID | TIME | CPU | if sampling.is_raw { RAW } else { 0 };
+    // Nothing waits for the ring: wake up when it can hold no more, which is hardly ever.
+    attributes.flags |= bit_fields(&[(true, WATERMARK)]);
+    attributes.wakeup_events = i32::MAX as u32;
+    perf::open_with(&attributes, target, None)
+}
+
+const SET_OUTPUT: u64 = request_number(5);
+const SET_FILTER: u64 = request_with_pointer(6);
+
+impl Event {
+    /// Lets this event write its samples to the ring of another one of the same CPU.
+    ///
+    /// # Errors
+    /// What ioctl(2) says: EINVAL for an event of another CPU.
+    pub fn write_to(&self, owner: &Self) -> io::Result<()> {
+        let (event, owner) = (self.as_fd().as_raw_fd(), owner.as_fd().as_raw_fd());
+        // SAFETY: this request takes a descriptor, which `owner` keeps open during the call.
+        let status = unsafe { libc::ioctl(event, SET_OUTPUT as libc::Ioctl, owner) };
+        if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Lets a tracepoint pass only where its fields fulfil `filter`: `reason == 6`, `id == 1`.
+    ///
+    /// # Errors
+    /// What ioctl(2) says: EINVAL for a field that the tracepoint does not have.
+    pub fn filter(&self, filter: &CStr) -> io::Result<()> {
+        let event = self.as_fd().as_raw_fd();
+        // SAFETY: the kernel reads the text, which ends with a zero, during the call.
+        let status = unsafe { libc::ioctl(event, SET_FILTER as libc::Ioctl, filter.as_ptr()) };
+        if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// What a ring holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A sample.
+    Sample(Sample<'a>),
+    /// Records that were not written because the ring was full.
+    Lost(u64),
+    /// The kernel stopped sampling for the rest of a tick: there were too many.
+    Throttled,
+    /// Anything else.
+    Other(u32),
+}
+
+/// A sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// Address of the instruction.
+    pub ip: u64,
+    /// Whether it is one of the kernel.
+    pub is_kernel: bool,
+    /// Process that ran.
+    pub pid: u32,
+    /// Thread that ran.
+    pub tid: u32,
+    /// Clock of the kernel, nanoseconds.
+    pub time_ns: u64,
+    /// CPU.
+    pub cpu: u32,
+    /// Record of the tracepoint; empty where it was not asked for.
+    pub raw: &'a [u8],
+}
+
+const LOST: u32 = 2;
+const THROTTLE: u32 = 5;
+const SAMPLE: u32 = 9;
+const LOST_SAMPLES: u32 = 13;
+/// `PERF_RECORD_MISC_CPUMODE_MASK`, and the mode of the kernel in it.
+const MODE_MASK: u16 = 7;
+const MODE_KERNEL: u16 = 1;
+
+/// The records in `bytes`, in the order in which they were written. Ends at the first record whose
+/// length cannot be true; a sample shorter than its fields is [`Record::Other`].
+pub fn records(bytes: &[u8], is_raw: bool) -> impl Iterator<Item = Record<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let size = usize::from(u16::from_ne_bytes(array(rest, 6)?));
+        let kind = u32::from_ne_bytes(array(rest, 0)?);
+        let misc = u16::from_ne_bytes(array(rest, 4)?);
+        let body = rest.get(8..size)?;
+        rest = &rest[size..];
+        Some(record(kind, misc, body, is_raw).unwrap_or(Record::Other(kind)))
+    })
+}
+
+fn record(kind: u32, misc: u16, body: &[u8], is_raw: bool) -> Option<Record<'_>> {
+    match kind {
+        SAMPLE => Some(Record::Sample(sample(misc, body, is_raw)?)),
+        LOST => Some(Record::Lost(word(body, 8)?)),
+        LOST_SAMPLES => Some(Record::Lost(word(body, 0)?)),
+        THROTTLE => Some(Record::Throttled),
+        _ => None,
+    }
+}
+
+/// The fields in the order of perf_event_open(2): address, process, thread, time, CPU, raw record.
+fn sample(misc: u16, body: &[u8], is_raw: bool) -> Option<Sample<'_>> {
+    let raw = if is_raw {
+        let bytes = half(body, 32)? as usize;
+        body.get(36..36usize.checked_add(bytes)?)?
+    } else {
+        &[]
+    };
+    Some(Sample {
+        ip: word(body, 0)?,
+        is_kernel: misc & MODE_MASK == MODE_KERNEL,
+        pid: half(body, 8)?,
+        tid: half(body, 12)?,
+        time_ns: word(body, 16)?,
+        cpu: half(body, 24)?,
+        raw,
+    })
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    array(bytes, at).map(u64::from_ne_bytes)
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    array(bytes, at).map(u32::from_ne_bytes)
+}
+
+/// A ring that the kernel writes the samples of an event to. A full ring keeps what it has: what
+/// comes then is counted as [`Record::Lost`].
+#[derive(Debug)]
+pub struct Ring {
+    start: NonNull<u8>,
+    bytes: usize,
+    data_offset: usize,
+    data_bytes: usize,
+    is_raw: bool,
+    /// What was read last, in one piece.
+    copy: Vec<u8>,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread.
+unsafe impl Send for Ring {}
+
+/// Offsets in `perf_event_mmap_page`.
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
+
+impl Ring {
+    /// Gives `event` a ring of `pages` pages, a power of two. `is_raw` as it was opened. The memory
+    /// is locked, and counts against kernel.perf_event_mlock_kb where the user has no privileges.
+    ///
+    /// # Errors
+    /// What mmap(2) says: EPERM where no more may be locked.
+    pub fn map(event: &Event, pages: usize, is_raw: bool) -> io::Result<Self> {
+        let page = crate::page_bytes();
+        let data_bytes = page * pages.next_power_of_two();
+        let bytes = page + data_bytes;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let file = event.as_fd().as_raw_fd();
+        // SAFETY: a new mapping, wherever the kernel has room, takes nothing from anybody.
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file, 0)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, bytes, data_offset: page, data_bytes, is_raw, copy: Vec::new() })
+    }
+
+    fn position(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: both positions are aligned words within the first page of the mapping, which is
+        // valid as long as `self`.
+        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
+    }
+
+    /// Takes what the kernel has written since the last call out of the ring.
+    pub fn drain(&mut self, each: impl FnMut(Record<'_>)) {
+        // Pairs with the kernel's store of the head after it has written the records.
+        let head = self.position(DATA_HEAD).load(Ordering::Acquire);
+        // This side alone writes the tail.
+        let tail = self.position(DATA_TAIL).load(Ordering::Relaxed);
+        self.copy.clear();
+        for (from, bytes) in pieces(tail, head, self.data_bytes) {
+            // SAFETY: the kernel writes nothing between tail and head, `pieces` keeps within the
+            // data.
+            let piece = unsafe {
+                let data = self.start.as_ptr().add(self.data_offset);
+                std::slice::from_raw_parts(data.add(from), bytes)
+            };
+            self.copy.extend_from_slice(piece);
+        }
+        // Pairs with the kernel's load of the tail before it writes there again.
+        self.position(DATA_TAIL).store(head, Ordering::Release);
+        records(&self.copy, self.is_raw).for_each(each);
+    }
+}
+
+/// Where the bytes from position `tail` to position `head` are in a ring of `size` bytes, a power
+/// of two: one piece, or two where they wrap around. Nothing where the distance exceeds the ring.
+fn pieces(tail: u64, head: u64, size: usize) -> [(usize, usize); 2] {
+    let length = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX);
+    if length > size {
+        return [(0, 0); 2];
+    }
+    let from = (tail % size as u64) as usize;
+    let first = length.min(size - from);
+    [(from, first), (0, length - first)]
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `Ring::map` with this length, and ends with `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

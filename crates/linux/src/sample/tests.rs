@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+use crate::perf::{SOFTWARE, Selector};
+use proptest::prelude::*;
+
+const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
+const USER: u16 = 2;
+
+fn with_header(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
+    let size = body.len() as u16 + 8;
+    [&kind.to_ne_bytes()[..], &misc.to_ne_bytes(), &size.to_ne_bytes(), body].concat()
+}
+
+fn sample_bytes(sample: &Sample<'_>, is_raw: bool) -> Vec<u8> {
+    let mut body = Vec::new();
+    body.extend(sample.ip.to_ne_bytes());
+    body.extend(sample.pid.to_ne_bytes());
+    body.extend(sample.tid.to_ne_bytes());
+    body.extend(sample.time_ns.to_ne_bytes());
+    body.extend(sample.cpu.to_ne_bytes());
+    body.extend(0u32.to_ne_bytes());
+    if is_raw {
+        body.extend((sample.raw.len() as u32).to_ne_bytes());
+        body.extend(sample.raw);
+        body.resize(body.len().next_multiple_of(8), 0);
+    }
+    with_header(SAMPLE, if sample.is_kernel { MODE_KERNEL } else { USER }, &body)
+}
+
+#[test]
+fn records_are_read_in_order() {
+    let raw = [1, 2, 3, 4, 5];
+    let sample = Sample {
+        ip: 0xffff_0000_1234_5678,
+        is_kernel: true,
+        pid: 7,
+        tid: 8,
+        time_ns: 9,
+        cpu: 3,
+        raw: &raw,
+    };
+    let lost = with_header(LOST, 0, &[5u64.to_ne_bytes(), 77u64.to_ne_bytes()].concat());
+    let exit = with_header(4, 0, &[0; 24]);
+    let bytes = [sample_bytes(&sample, true), lost, exit].concat();
+    let found: Vec<_> = records(&bytes, true).collect();
+    assert_eq!(found, [Record::Sample(sample), Record::Lost(77), Record::Other(4)]);
+    let sample = Sample { raw: &[], is_kernel: false, ..sample };
+    let bytes = sample_bytes(&sample, false);
+    assert_eq!(records(&bytes, false).collect::<Vec<_>>(), [Record::Sample(sample)]);
+}
+
+#[test]
+fn a_short_sample_is_not_a_sample() {
+    let bytes = with_header(SAMPLE, 0, &[0; 24]);
+    assert_eq!(records(&bytes, false).collect::<Vec<_>>(), [Record::Other(SAMPLE)]);
+    // Raw bytes beyond the end of the record.
+    let mut body = [0; 40];
+    body[32..36].copy_from_slice(&u32::MAX.to_ne_bytes());
+    let bytes = with_header(SAMPLE, 0, &body);
+    assert_eq!(records(&bytes, true).collect::<Vec<_>>(), [Record::Other(SAMPLE)]);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_to_an_end(
+        bytes in prop::collection::vec(any::<u8>(), 0..512),
+        raw: bool,
+    ) {
+        // Every record takes at least its header.
+        prop_assert!(records(&bytes, raw).count() <= bytes.len() / 8);
+    }
+
+    #[test]
+    fn damaged_records_are_read_to_an_end(
+        damage in prop::collection::vec((0usize..160, any::<u8>()), 0..8),
+        raw: bool,
+    ) {
+        let mut bytes = sample_bytes(&Sample::default(), raw).repeat(4);
+        for (at, byte) in damage {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+        }
+        prop_assert!(records(&bytes, raw).count() <= bytes.len() / 8);
+    }
+
+    #[test]
+    fn a_ring_is_read_in_the_order_of_positions(tail: u64, length in 0usize..=64) {
+        let bytes: Vec<u64> = (0..length as u64).map(|at| tail.wrapping_add(at)).collect();
+        let mut ring = [u64::MAX; 64];
+        for &position in &bytes {
+            ring[(position % 64) as usize] = position;
+        }
+        let pieces = pieces(tail, tail.wrapping_add(length as u64), 64);
+        let read: Vec<u64> =
+            pieces.iter().flat_map(|&(from, bytes)| ring[from..from + bytes].to_vec()).collect();
+        prop_assert_eq!(read, bytes);
+    }
+}
+
+#[test]
+fn positions_further_apart_than_the_ring_give_nothing() {
+    assert_eq!(pieces(0, 65, 64), [(0, 0); 2]);
+    assert_eq!(pieces(9, 8, 64), [(0, 0); 2]);
+}
+
+/// The own thread, sampled every 0.2 ms of its time, with 1 page: what does not fit is counted.
+#[test]
+fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
+    let request = Request { exclude_kernel: true, disabled: false, ..Request::new(CPU_CLOCK) };
+    let sampling = Sampling { period: 100_000, is_raw: false };
+    let opened = open(&request, &sampling, Target::CurrentThread);
+    let Ok(event) = opened else {
+        println!("SKIP: software events are refused");
+        return;
+    };
+    let Ok(mut ring) = Ring::map(&event, 1, false) else {
+        println!("SKIP: no memory may be locked");
+        return;
+    };
+    let tid = crate::thread_id();
+    let (mut samples, mut lost, mut drained) = (0u64, 0u64, 0u64);
+    let mut drain = |ring: &mut Ring| {
+        drained += 1;
+        ring.drain(|record| match record {
+            Record::Sample(sample) => {
+                assert_eq!((sample.tid, sample.is_kernel), (tid, false));
+                samples += 1;
+            }
+            Record::Lost(records) => lost += records,
+            Record::Throttled | Record::Other(_) => {}
+        });
+    };
+    spin(&event, 60_000_000);
+    drain(&mut ring);
+    spin(&event, 80_000_000);
+    drain(&mut ring);
+    // One page holds 102 samples of 40 bytes.
+    assert!(samples > 100, "{samples} samples, {lost} lost");
+    assert!(lost > 50, "{samples} samples, {lost} lost");
+}
+
+/// Works until the thread has run for `until_ns` since `event` was opened.
+fn spin(event: &Event, until_ns: u64) {
+    let mut sum = 1u64;
+    while event.read().unwrap().values()[0] < until_ns {
+        for i in 0..20_000u64 {
+            sum = std::hint::black_box(sum.wrapping_mul(i | 1));
+        }
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How right the sampler is about a thread that polls: cost of a packet and busy share from
+//! outside, next to what the thread measures itself; and what sampling costs the sampler.
+//!
+//! `polling_accuracy [WINDOWS]`: windows of 5 s, 6 unless said otherwise. The thread takes packets
+//! from a shared counter in bursts of at most 32, as a driver would, and measures every burst. Its
+//! truth is the time of the bursts that were not interrupted. A window that the sampler cannot
+//! explain counts as silent, not as wrong.
+#![forbid(unsafe_code)]
+
+use linerate_linux::{monotonic_ns, thread_cpu_time_ns, thread_id};
+use linerate_observe::sampler::{Sampler, ThreadId};
+use linerate_record::accuracy::Check;
+use linerate_record::random::Random;
+use linerate_record::stats::{CONFIDENCE, median};
+use std::hint::{black_box, spin_loop};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+const BURST: u64 = 32;
+const SLICES: usize = 50;
+const SLICE: Duration = Duration::from_millis(100);
+/// Slices of the windows of a second that busy shares are compared in.
+const SLICES_OF_SECOND: usize = 10;
+/// Bursts that take this many times as long per packet as the median were interrupted.
+const INTERRUPTED: u64 = 3;
+
+/// What both threads see.
+#[derive(Default)]
+struct Shared {
+    offered: AtomicU64,
+    taken: AtomicU64,
+    tid: AtomicU64,
+    /// Time in bursts that were not interrupted, and their packets.
+    work_ns: AtomicU64,
+    measured: AtomicU64,
+    must_end: AtomicBool,
+}
+
+/// How a program is built.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    /// Iterations of the work on a packet.
+    work: u64,
+    /// Whether all of it is one function.
+    is_inlined: bool,
+}
+
+const KINDS: [Kind; 4] = [
+    Kind { name: "light", work: 60, is_inlined: false },
+    Kind { name: "middle", work: 250, is_inlined: false },
+    Kind { name: "inlined", work: 250, is_inlined: true },
+    Kind { name: "heavy", work: 2_000, is_inlined: false },
+];
+
+#[inline(never)]
+fn look_up(mut x: u64, iterations: u64) -> u64 {
+    for _ in 0..iterations / 2 {
+        x = black_box(x.wrapping_mul(2_654_435_761).wrapping_add(1));
+    }
+    x
+}
+
+#[inline(never)]
+fn rewrite(mut x: u64, iterations: u64) -> u64 {
+    for _ in 0..iterations / 2 {
+        x = black_box((x >> 7) ^ x.wrapping_mul(3));
+    }
+    x
+}
+
+#[inline(never)]
+fn receive(shared: &Shared) -> u64 {
+    (shared.offered.load(Relaxed) - shared.taken.load(Relaxed)).min(BURST)
+}
+
+/// The thread that polls.
+fn poll(shared: &Shared, kind: Kind) {
+    shared.tid.store(u64::from(thread_id()), Relaxed);
+    let mut x: u64 = 1;
+    let (mut usual, mut work_ns, mut measured) = (u64::MAX, 0, 0);
+    while !shared.must_end.load(Relaxed) {
+        let packets = if kind.is_inlined {
+            (shared.offered.load(Relaxed) - shared.taken.load(Relaxed)).min(BURST)
+        } else {
+            receive(shared)
+        };
+        if packets == 0 {
+            spin_loop();
+            continue;
+        }
+        let began = monotonic_ns();
+        for _ in 0..packets {
+            if kind.is_inlined {
+                for _ in 0..kind.work {
+                    x = black_box(x.wrapping_mul(2_654_435_761).wrapping_add(1));
+                }
+            } else {
+                x = rewrite(look_up(x, kind.work), kind.work);
+            }
+        }
+        let per_packet = (monotonic_ns() - began) / packets;
+        usual = usual.min(per_packet.max(1));
+        if per_packet < INTERRUPTED * usual {
+            work_ns += per_packet * packets;
+            measured += packets;
+            shared.work_ns.store(work_ns, Relaxed);
+            shared.measured.store(measured, Relaxed);
+        }
+        shared.taken.store(shared.taken.load(Relaxed) + packets, Relaxed);
+    }
+    black_box(x);
+}
+
+/// Offers packets at a rate that changes every 0.15 s, up to 0.9 of what the thread can do.
+fn offer(shared: &Shared, cost_ns: f64, seed: u64) {
+    let mut random = Random::new(seed);
+    let (mut changed, mut last, mut owed, mut rate) = (0, monotonic_ns(), 0.0, 0.0);
+    while !shared.must_end.load(Relaxed) {
+        let now = monotonic_ns();
+        if now - changed > 150_000_000 {
+            changed = now;
+            rate = (random.uniform() * 1.1 - 0.2).max(0.0) / cost_ns;
+        }
+        owed += rate * (now - last) as f64;
+        last = now;
+        shared.offered.fetch_add(owed as u64, Relaxed);
+        owed -= owed.floor();
+        std::thread::sleep(Duration::from_micros(60));
+    }
+}
+
+/// What came of a window.
+struct Window {
+    /// Cost found over the truth, minus 1.
+    cost_error: f64,
+    /// Errors of the busy share in windows of a second.
+    busy_errors: Vec<f64>,
+    /// Whether the interval holds the truth.
+    holds: bool,
+    /// Own CPU time over wall time.
+    observer: f64,
+}
+
+/// Watches a thread of `kind`; the error says why the sampler is silent.
+fn watch(kind: Kind, seed: u64) -> Result<Window, String> {
+    let shared = Arc::new(Shared::default());
+    let start = |f: fn(&Shared, Kind, f64, u64), cost_ns| {
+        let shared = Arc::clone(&shared);
+        std::thread::spawn(move || f(&shared, kind, cost_ns, seed))
+    };
+    let polling = start(|shared, kind, _, _| poll(shared, kind), 0.0);
+    // One burst after another first: roughly what a packet costs.
+    shared.offered.store(20_000_000 / kind.work, Relaxed);
+    while shared.taken.load(Relaxed) < shared.offered.load(Relaxed) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let rough_ns = shared.work_ns.load(Relaxed) as f64 / shared.measured.load(Relaxed) as f64;
+    let offering = start(|shared, _, cost_ns, seed| offer(shared, cost_ns, seed), rough_ns);
+    let result = sample(&shared);
+    shared.must_end.store(true, Relaxed);
+    for thread in [polling, offering] {
+        thread.join().map_err(|_| "a thread panicked")?;
+    }
+    result
+}
+
+fn sample(shared: &Shared) -> Result<Window, String> {
+    let id = ThreadId { pid: std::process::id(), tid: shared.tid.load(Relaxed) as u32 };
+    let (began_ns, cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());
+    let before = [&shared.work_ns, &shared.measured].map(|count| count.load(Relaxed));
+    let (mut sampler, unread) = Sampler::start(&[id]);
+    if let Some(refused) = unread.first() {
+        eprintln!("{}: {}", refused.what, refused.reason);
+    }
+    let mut taken = shared.taken.load(Relaxed);
+    let mut packets = Vec::new();
+    for _ in 0..SLICES {
+        std::thread::sleep(SLICE);
+        sampler.end_slice();
+        let now = shared.taken.load(Relaxed);
+        packets.push(now - taken);
+        taken = now;
+    }
+    let runs_ns = sampler.run_ns(id);
+    let counted: Vec<Option<u64>> = packets.iter().copied().map(Some).collect();
+    let profiles = sampler.finish(&counted, |_| 0.0);
+    let observer = (thread_cpu_time_ns() - cpu_ns) as f64 / (monotonic_ns() - began_ns) as f64;
+    let profile = profiles.into_iter().next().ok_or("the thread was not sampled")?;
+    let after = [&shared.work_ns, &shared.measured].map(|count| count.load(Relaxed));
+    let truth_ns = (after[0] - before[0]) as f64 / (after[1] - before[1]) as f64;
+    let cost = profile.cost_ns.estimate().ok_or(profile.cost_ns.reason.unwrap_or_default())?;
+    let busy_error = |(packets, runs): (&[u64], &[u64])| {
+        let load = packets.iter().sum::<u64>() as f64 / runs.iter().sum::<u64>() as f64;
+        ((cost.value - truth_ns) * load).abs()
+    };
+    let seconds = packets.chunks(SLICES_OF_SECOND).zip(runs_ns.chunks(SLICES_OF_SECOND));
+    println!(
+        "truth {truth_ns:.1} ns/packet, found {:.1} ({:.1} to {:.1}), busy {:?}, observer {:.4}",
+        cost.value,
+        cost.low,
+        cost.high,
+        profile.busy.as_number(),
+        observer
+    );
+    Ok(Window {
+        cost_error: cost.value / truth_ns - 1.0,
+        busy_errors: seconds.map(busy_error).collect(),
+        holds: cost.low <= truth_ns && truth_ns <= cost.high,
+        observer,
+    })
+}
+
+fn main() {
+    let windows: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(6);
+    let mut found = Vec::new();
+    for number in 0..windows {
+        let kind = KINDS[number % KINDS.len()];
+        match watch(kind, number as u64) {
+            Ok(window) => found.push(window),
+            Err(why) => println!("{}: silent: {why}", kind.name),
+        }
+    }
+    let n = found.len() as u64;
+    if n == 0 {
+        println!("{}", Check::skip("polling", "nothing could be sampled, or explained, here"));
+        return;
+    }
+    let of = |f: &dyn Fn(&Window) -> f64| found.iter().map(f).collect::<Vec<f64>>();
+    let middle = |values: &[f64]| median(values).unwrap_or(f64::NAN);
+    let costs = middle(&of(&|window| window.cost_error.abs()));
+    let busy: Vec<f64> = found.iter().flat_map(|window| window.busy_errors.clone()).collect();
+    let holds = found.iter().filter(|window| window.holds).count() as u64;
+    let checks = [
+        Check::at_most("polling.cost", costs, n, 0.1, "median error of the cost of a packet"),
+        Check::at_most(
+            "polling.busy",
+            middle(&busy),
+            busy.len() as u64,
+            0.05,
+            "median error of the busy share of a second",
+        ),
+        Check::share("polling.covered", holds, n, CONFIDENCE, "intervals that hold the true cost"),
+        Check::at_most(
+            "polling.observer",
+            middle(&of(&|window| window.observer)),
+            n,
+            0.01,
+            "CPU time of the sampler over wall time",
+        ),
+    ];
+    checks.iter().for_each(|check| println!("{check}"));
+}

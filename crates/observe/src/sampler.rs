@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! In which functions threads spend their time on a CPU, from samples of their clock; and how much
+//! of it is work, of threads that poll.
+//!
+//! Any user may sample the user mode of their own threads. Where the kernel is not shown, the time
+//! for which there is no sample is one function of it, `[not in user mode]`, so that shares are
+//! still of all the time on a CPU.
+
+mod functions;
+mod kernel;
+mod maps;
+mod names;
+pub mod polling;
+mod profile;
+
+pub use profile::ThreadProfile;
+
+use linerate_counters::event::{Class, Event as Named};
+use linerate_counters::refusal::{Attempt, Refusal};
+use linerate_doctor::refusal::Explainer;
+use linerate_doctor::surroundings::Surroundings;
+use linerate_linux::perf::{Event, OpenError, Request, SOFTWARE, Selector, Target};
+use linerate_linux::sample::{self, Record, Ring, Sampling};
+use linerate_record::why::Unread;
+use names::{KERNEL, Names};
+use polling::Slice;
+use std::collections::HashMap;
+
+/// A thread, by process and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId {
+    /// Its process.
+    pub pid: u32,
+    /// Its number.
+    pub tid: u32,
+}
+
+/// `PERF_COUNT_SW_CPU_CLOCK`.
+const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
+/// Samples per second of a thread that runs: no multiple of the rates of timers.
+const RATE: u64 = 999;
+/// Samples per second of all threads together, at most.
+const MAX_RATE: u64 = 4000;
+/// Threads that are sampled, at most.
+const MAX_THREADS: usize = 64;
+/// Bytes of a sample in the ring.
+const SAMPLE_BYTES: u64 = 40;
+/// The longest slice whose samples the ring must hold, seconds.
+const MAX_SLICE_S: u64 = 1;
+
+/// Samples threads until [`Sampler::finish`].
+pub struct Sampler {
+    threads: Vec<Sampled>,
+    names: Names,
+    /// Nanoseconds of a thread's time between two samples.
+    period_ns: u64,
+    has_kernel: bool,
+    slices: usize,
+    left_out: usize,
+}
+
+/// A thread that is sampled.
+struct Sampled {
+    id: ThreadId,
+    event: Event,
+    ring: Ring,
+    /// Time on a CPU at the end of the last slice.
+    run_ns: u64,
+    /// Samples taken, those lost, and those made up for time that is not sampled.
+    samples: u64,
+    lost: u64,
+    unsampled: u64,
+    /// The slice in which it was first watched.
+    first: usize,
+    slices: Vec<Slice>,
+}
+
+impl Sampler {
+    /// Begins to sample threads, those first in the list where there are too many. What cannot be
+    /// sampled is said in the second value.
+    pub fn start(threads: &[ThreadId]) -> (Self, Vec<Unread>) {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let at_once = threads.len().clamp(1, cpus) as u64;
+        let rate = RATE.min(MAX_RATE / at_once).max(1);
+        let mut sampler = Self {
+            threads: Vec::new(),
+            names: Names::default(),
+            period_ns: 1_000_000_000 / rate,
+            has_kernel: true,
+            slices: 0,
+            left_out: 0,
+        };
+        let unread = sampler.watch(threads);
+        (sampler, unread)
+    }
+
+    /// Samples further threads, from the present slice on. Those that are sampled already stay so.
+    pub fn watch(&mut self, threads: &[ThreadId]) -> Vec<Unread> {
+        let mut unread = Vec::new();
+        for &id in threads {
+            if self.threads.iter().any(|thread| thread.id == id) {
+                continue;
+            }
+            if self.threads.len() >= MAX_THREADS {
+                self.left_out += 1;
+                continue;
+            }
+            match self.open(id) {
+                Ok(None) => {}
+                Ok(Some(refused)) => unread.push(refused),
+                // A thread that has ended is no news.
+                Err(refused) => unread.extend(refused),
+            }
+        }
+        unread.sort();
+        unread.dedup();
+        unread
+    }
+
+    /// Opens the event of a thread. What is refused for the kernel alone is no error.
+    fn open(&mut self, id: ThreadId) -> Result<Option<Unread>, Option<Unread>> {
+        let target = Target::Thread(id.tid);
+        let request =
+            |exclude_kernel| Request { exclude_kernel, disabled: false, ..Request::new(CPU_CLOCK) };
+        let sampling = Sampling { period: self.period_ns, is_raw: false };
+        let mut refused = None;
+        let mut opened = Err(OpenError { errno: linerate_linux::errno::EACCES });
+        if self.has_kernel {
+            opened = sample::open(&request(false), &sampling, target);
+            if let Err(error) = opened.as_ref() {
+                refused = Some(explain("kernel_samples", request(false), target, *error));
+            }
+        }
+        let has_kernel = opened.is_ok();
+        let opened = opened.or_else(|_| sample::open(&request(true), &sampling, target));
+        let event = opened.map_err(|error| {
+            let has_ended = error.errno == linerate_linux::errno::ESRCH;
+            (!has_ended).then(|| explain("samples", request(true), target, error))
+        })?;
+        let pages = MAX_SLICE_S * 1_000_000_000 / self.period_ns * SAMPLE_BYTES;
+        let pages = pages.div_ceil(linerate_linux::page_bytes() as u64).max(1);
+        let ring = Ring::map(&event, pages as usize, false).map_err(|error| {
+            Some(Unread {
+                what: "samples".to_owned(),
+                reason: format!(
+                    "no memory for samples of thread {} may be locked: {error}",
+                    id.tid
+                ),
+                fix: Some("sudo sysctl kernel.perf_event_mlock_kb=4096".to_owned()),
+            })
+        })?;
+        self.has_kernel &= has_kernel;
+        self.names.learn(id.pid);
+        self.threads.push(Sampled {
+            id,
+            event,
+            ring,
+            run_ns: 0,
+            samples: 0,
+            lost: 0,
+            unsampled: 0,
+            first: self.slices,
+            slices: Vec::new(),
+        });
+        Ok(refused)
+    }
+
+    /// Ends a slice: takes the samples of all threads. At least once per second.
+    pub fn end_slice(&mut self) {
+        self.names.begin_slice();
+        for thread in &mut self.threads {
+            let slice = thread.end_slice(&mut self.names, self.has_kernel, self.period_ns);
+            thread.slices.push(slice);
+        }
+        self.slices += 1;
+    }
+
+    /// Time on a CPU of a thread in each slice since it is watched, nanoseconds.
+    pub fn run_ns(&self, id: ThreadId) -> Vec<u64> {
+        let of_id = self.threads.iter().filter(|thread| thread.id == id);
+        of_id.flat_map(|thread| &thread.slices).map(|slice| slice.run_ns).collect()
+    }
+
+    /// Threads that were not sampled because there were too many.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Samples that were lost because nothing read them in time.
+    pub fn lost(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.lost).sum()
+    }
+
+    /// Ends sampling. `packets` are those of each slice, as far as a counter says; `asleep` is the
+    /// share of the window that a thread slept.
+    pub fn finish(
+        self,
+        packets: &[Option<u64>],
+        asleep: impl Fn(ThreadId) -> f64,
+    ) -> Vec<ThreadProfile> {
+        let names = &self.names;
+        let profile = |thread: Sampled| {
+            let mut slices = thread.slices;
+            for (number, slice) in slices.iter_mut().enumerate() {
+                slice.packets = packets.get(thread.first + number).copied().flatten();
+            }
+            profile::profile(thread.id, thread.samples, &slices, names, asleep(thread.id))
+        };
+        self.threads.into_iter().map(profile).collect()
+    }
+}
+
+impl Sampled {
+    fn end_slice(&mut self, names: &mut Names, has_kernel: bool, period_ns: u64) -> Slice {
+        let run_ns = self.event.read().map_or(self.run_ns, |reading| reading.values()[0]);
+        let mut counts = HashMap::<u32, u32>::new();
+        let (mut samples, mut lost) = (0, 0);
+        let pid = self.id.pid;
+        self.ring.drain(|record| match record {
+            Record::Sample(sample) => {
+                samples += 1;
+                *counts.entry(names.place(pid, sample.ip, sample.is_kernel)).or_default() += 1;
+            }
+            Record::Lost(records) => lost += records,
+            Record::Throttled | Record::Other(_) => {}
+        });
+        self.samples += samples;
+        self.lost += lost;
+        if !has_kernel {
+            let due = run_ns / period_ns;
+            let missing = due.saturating_sub(self.samples + self.lost + self.unsampled);
+            self.unsampled += missing;
+            if missing > 0 {
+                counts.insert(names.place_of("[not in user mode]", KERNEL, true), missing as u32);
+            }
+        }
+        let slice = Slice {
+            run_ns: run_ns.saturating_sub(self.run_ns),
+            packets: None,
+            counts: sorted(counts),
+        };
+        self.run_ns = run_ns;
+        slice
+    }
+}
+
+fn sorted(counts: HashMap<u32, u32>) -> Vec<(u32, u32)> {
+    let mut counts: Vec<(u32, u32)> = counts.into_iter().collect();
+    counts.sort_unstable();
+    counts
+}
+
+/// Why an event was refused, and what would change that.
+pub(crate) fn explain(what: &str, request: Request, target: Target, error: OpenError) -> Unread {
+    let event = Named {
+        name: "cpu-clock".to_owned(),
+        native: None,
+        unit: "ns",
+        class: Class::Software,
+        selector: request.selector,
+        is_user_only: request.exclude_kernel,
+    };
+    let refusal = Refusal::NotOpened(Attempt { error, request, target, group_len: 0 });
+    let around = Surroundings::gather();
+    let explanation = Explainer::new(&around, true).explain(&refusal, &event);
+    Unread { what: what.to_owned(), reason: explanation.sentence, fix: explanation.fix }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The functions of an ELF file: from its symbol tables, and where these are stripped, from the
+//! table by which the stack is unwound, which has their bounds without their names.
+//!
+//! Only the tables are read, and a name when it is asked for: a program may have hundreds of
+//! megabytes.
+
+mod unwinding;
+
+use object::elf::{FileHeader32, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD, SHN_UNDEF, STT_FUNC};
+use object::elf::{STB_GLOBAL, STT_GNU_IFUNC};
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader, Sym, SymbolTable};
+use object::{Endianness, FileKind, ReadCache, ReadRef};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use unwinding::Unwinding;
+
+/// A part of a file as it is loaded.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    offset: u64,
+    bytes: u64,
+    address: u64,
+}
+
+/// A function with a name.
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    start: u64,
+    /// Address behind its last byte.
+    end: u64,
+    /// Where the file has its name.
+    name_at: u64,
+    is_global: bool,
+}
+
+/// The functions of a file.
+#[derive(Debug)]
+pub(super) struct Functions {
+    file: File,
+    segments: Vec<Segment>,
+    /// By address.
+    symbols: Vec<Symbol>,
+    unwinding: Option<Unwinding>,
+}
+
+/// A function found by an address in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    /// Its first address in the file.
+    pub start: u64,
+    /// Its name, where the file has one.
+    pub name: Option<String>,
+}
+
+/// Tables larger than this are not read: they would take longer than what they explain.
+const MAX_TABLE_BYTES: u64 = 64 << 20;
+const MAX_NAME_BYTES: usize = 1024;
+
+impl Functions {
+    /// Reads the tables of an ELF file. `None` where it is not one, or a damaged one.
+    pub(super) fn read(file: File) -> Option<Self> {
+        let cache = ReadCache::new(&file);
+        let (segments, symbols, unwinding_at) = match FileKind::parse(&cache).ok()? {
+            FileKind::Elf64 => tables::<FileHeader64<Endianness>, _>(&cache)?,
+            FileKind::Elf32 => tables::<FileHeader32<Endianness>, _>(&cache)?,
+            _ => return None,
+        };
+        let unwinding = unwinding_at.and_then(|segment| {
+            let bytes = read_at(&file, segment.offset, segment.bytes.min(MAX_TABLE_BYTES))?;
+            Unwinding::parse(bytes, segment.address)
+        });
+        Some(Self { file, segments, symbols, unwinding })
+    }
+
+    /// The address in the file of what is at `offset` of it.
+    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+        let holds = |segment: &&Segment| offset.wrapping_sub(segment.offset) < segment.bytes;
+        let segment = self.segments.iter().find(holds)?;
+        Some(segment.address.wrapping_add(offset - segment.offset))
+    }
+
+    /// The function that holds `address`.
+    pub(super) fn find(&self, address: u64) -> Option<Function> {
+        if let Some(symbol) = self.symbol(address) {
+            return Some(Function { start: symbol.start, name: self.name(symbol) });
+        }
+        let read = |at: u64| read_at(&self.file, self.offset_of(at)?, unwinding::ENTRY_BYTES);
+        let start = self.unwinding.as_ref()?.start_of(address, read)?;
+        Some(Function { start, name: None })
+    }
+
+    fn symbol(&self, address: u64) -> Option<&Symbol> {
+        let behind = self.symbols.partition_point(|symbol| symbol.start <= address);
+        self.symbols[..behind].last().filter(|symbol| address < symbol.end)
+    }
+
+    fn name(&self, symbol: &Symbol) -> Option<String> {
+        let mut bytes = [0; MAX_NAME_BYTES];
+        let read = self.file.read_at(&mut bytes, symbol.name_at).ok()?;
+        let length = bytes[..read].iter().position(|&byte| byte == 0).unwrap_or(read);
+        let name = String::from_utf8_lossy(&bytes[..length]);
+        (!name.is_empty()).then(|| demangled(&name))
+    }
+
+    fn offset_of(&self, address: u64) -> Option<u64> {
+        let holds = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.bytes;
+        let segment = self.segments.iter().find(holds)?;
+        Some(segment.offset.wrapping_add(address - segment.address))
+    }
+}
+
+/// A name of Rust without the hash behind it; others as they are.
+pub(super) fn demangled(name: &str) -> String {
+    match rustc_demangle::try_demangle(name) {
+        Ok(readable) => format!("{readable:#}"),
+        Err(_) => name.to_owned(),
+    }
+}
+
+fn read_at(file: &File, offset: u64, bytes: u64) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; usize::try_from(bytes).ok()?];
+    let read = file.read_at(&mut buffer, offset).ok()?;
+    buffer.truncate(read);
+    Some(buffer)
+}
+
+type Tables = (Vec<Segment>, Vec<Symbol>, Option<Segment>);
+
+/// Segments, functions and the place of the unwinding table.
+fn tables<'a, Elf, R>(data: R) -> Option<Tables>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'a>,
+{
+    let elf = ElfFile::<Elf, R>::parse(data).ok()?;
+    let endian = elf.endian();
+    let of_kind = |kind| {
+        let headers = elf.elf_program_headers().iter();
+        headers.filter(move |header| header.p_type(endian) == kind).map(move |header| Segment {
+            offset: header.p_offset(endian).into(),
+            bytes: header.p_filesz(endian).into(),
+            address: header.p_vaddr(endian).into(),
+        })
+    };
+    let mut symbols = Vec::new();
+    for table in [elf.elf_symbol_table(), elf.elf_dynamic_symbol_table()] {
+        symbols.extend(functions_of(&elf, table).into_iter().flatten());
+    }
+    symbols.sort_by_key(|symbol: &Symbol| (symbol.start, !symbol.is_global));
+    symbols.dedup_by_key(|symbol| symbol.start);
+    // A symbol without a size, as hand-written code has, reaches to the next.
+    for at in 0..symbols.len() {
+        let next = symbols.get(at + 1).map_or(u64::MAX, |symbol| symbol.start);
+        let symbol = &mut symbols[at];
+        symbol.end = if symbol.end > symbol.start { symbol.end.min(next) } else { next };
+    }
+    Some((of_kind(PT_LOAD).collect(), symbols, of_kind(PT_GNU_EH_FRAME).next()))
+}
+
+fn functions_of<'a, Elf, R>(
+    elf: &ElfFile<'a, Elf, R>,
+    table: &SymbolTable<'a, Elf, R>,
+) -> Option<Vec<Symbol>>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'a>,
+{
+    let endian = elf.endian();
+    let strings = elf.elf_section_table().section(table.string_section()).ok()?;
+    let names: u64 = strings.sh_offset(endian).into();
+    let is_function = |symbol: &&Elf::Sym| {
+        let is_code = matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC);
+        is_code && symbol.st_shndx(endian) != SHN_UNDEF
+    };
+    let function = |symbol: &Elf::Sym| {
+        let start: u64 = symbol.st_value(endian).into();
+        let size: u64 = symbol.st_size(endian).into();
+        Symbol {
+            start,
+            end: start.saturating_add(size),
+            name_at: names.saturating_add(symbol.st_name(endian).into()),
+            is_global: symbol.st_bind() == STB_GLOBAL,
+        }
+    };
+    Some(table.symbols().iter().filter(is_function).map(function).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bounds of functions from `.eh_frame_hdr`, the sorted index by which stacks are unwound
+//! (Linux Standard Base, "DWARF Extensions"). Stripping leaves it in place.
+//!
+//! ```text
+//! u8 version = 1, u8 encodings of: address of .eh_frame, number of entries, table
+//! address of .eh_frame, number of entries
+//! table: (first address of a function, address of its entry in .eh_frame), by first address
+//! ```
+//!
+//! Linkers write the table as pairs of 32-bit distances from the index itself; others are not read.
+
+/// The index of a file.
+#[derive(Debug)]
+pub(super) struct Unwinding {
+    bytes: Vec<u8>,
+    /// Where the index is loaded, before relocation.
+    address: u64,
+    /// Where its table begins.
+    table: usize,
+    /// Entries of it.
+    entries: usize,
+}
+
+/// DW_EH_PE_datarel | DW_EH_PE_sdata4.
+const PAIRS_OF_DISTANCES: u8 = 0x3b;
+/// DW_EH_PE_omit.
+const OMITTED: u8 = 0xff;
+const PAIR_BYTES: usize = 8;
+/// Of an entry in .eh_frame: length, distance to what functions have in common, distance to the
+/// function, its length.
+pub(super) const ENTRY_BYTES: u64 = 16;
+
+impl Unwinding {
+    /// `None` where the table is written otherwise, or damaged.
+    pub(super) fn parse(bytes: Vec<u8>, address: u64) -> Option<Self> {
+        let &[version, frame, count, table] = bytes.first_chunk()?;
+        if version != 1 || table != PAIRS_OF_DISTANCES {
+            return None;
+        }
+        let count_at = 4 + encoded_bytes(frame)?;
+        let entries = match encoded_bytes(count)? {
+            4 => word(&bytes, count_at)? as usize,
+            _ => return None,
+        };
+        let table = count_at + 4;
+        let room = bytes.len().checked_sub(table)? / PAIR_BYTES;
+        Some(Self { address, table, entries: entries.min(room), bytes })
+    }
+
+    /// The first address of the function that holds `address`, where its entry says that it reaches
+    /// so far. `read` returns what the file has at an address.
+    pub(super) fn start_of(
+        &self,
+        address: u64,
+        read: impl Fn(u64) -> Option<Vec<u8>>,
+    ) -> Option<u64> {
+        let (mut low, mut high) = (0, self.entries);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.pair(middle)?.0 <= address { low = middle + 1 } else { high = middle }
+        }
+        let (start, entry_at) = self.pair(low.checked_sub(1)?)?;
+        let end = read(entry_at).and_then(|entry| end(&entry, entry_at, start));
+        // An entry of another form has no end that can be read here: the next function is one.
+        let end = end.or_else(|| self.pair(low).map(|next| next.0));
+        (address < end?).then_some(start)
+    }
+
+    /// First address and entry of a function.
+    fn pair(&self, index: usize) -> Option<(u64, u64)> {
+        if index >= self.entries {
+            return None;
+        }
+        let at = self.table + index * PAIR_BYTES;
+        let distance = |at| Some(i64::from(word(&self.bytes, at)? as i32));
+        let from_here = |distance: i64| self.address.wrapping_add_signed(distance);
+        Some((from_here(distance(at)?), from_here(distance(at + 4)?)))
+    }
+}
+
+/// The end of the function of an entry whose addresses are 32-bit distances from themselves; `None`
+/// where what it says is not where the function begins.
+fn end(entry: &[u8], entry_at: u64, start: u64) -> Option<u64> {
+    let distance = i64::from(word(entry, 8)? as i32);
+    let said = entry_at.wrapping_add(8).wrapping_add_signed(distance);
+    (said == start).then_some(start.checked_add(u64::from(word(entry, 12)?))?)
+}
+
+fn encoded_bytes(encoding: u8) -> Option<usize> {
+    match encoding & 0x0f {
+        _ if encoding == OMITTED => None,
+        0x02 | 0x0a => Some(2),
+        0x03 | 0x0b => Some(4),
+        0x04 | 0x0c => Some(8),
+        _ => None,
+    }
+}
+
+/// In the byte order of this machine, which is that of the programs it runs.
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An index at 0x1000 of functions at 0x2000 (0x20 bytes) and 0x3000, whose entries are at
+    /// 0x5000 and 0x5010.
+    fn index() -> Vec<u8> {
+        let words = [0u32, 2, 0x1000, 0x4000, 0x2000, 0x4010];
+        let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+        [1, 0x1b, 0x03, PAIRS_OF_DISTANCES].into_iter().chain(bytes).collect()
+    }
+
+    fn entry(at: u64, start: u64, length: u32) -> Vec<u8> {
+        let distance = start.wrapping_sub(at + 8) as u32;
+        [0, 0, distance, length].iter().flat_map(|word: &u32| word.to_ne_bytes()).collect()
+    }
+
+    fn read(at: u64) -> Option<Vec<u8>> {
+        match at {
+            0x5000 => Some(entry(at, 0x2000, 0x20)),
+            0x5010 => Some(entry(at, 0x3000, 0x40)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn functions_are_found_within_their_bounds() {
+        let unwinding = Unwinding::parse(index(), 0x1000).unwrap();
+        let start = |address| unwinding.start_of(address, read);
+        assert_eq!(start(0x2000), Some(0x2000));
+        assert_eq!(start(0x201f), Some(0x2000));
+        assert_eq!(start(0x2020), None);
+        assert_eq!(start(0x303f), Some(0x3000));
+        assert_eq!(start(0x3040), None);
+        assert_eq!(start(0x1fff), None);
+    }
+
+    #[test]
+    fn without_its_entry_a_function_ends_where_the_next_begins() {
+        let unwinding = Unwinding::parse(index(), 0x1000).unwrap();
+        assert_eq!(unwinding.start_of(0x2fff, |_| None), Some(0x2000));
+        assert_eq!(unwinding.start_of(0x3000, |_| None), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_index_is_read(
+            damage in prop::collection::vec((0usize..28, any::<u8>()), 0..6),
+            length in 0usize..29,
+            address: u64,
+        ) {
+            let mut bytes = index();
+            for (at, byte) in damage {
+                bytes[at] = byte;
+            }
+            bytes.truncate(length);
+            if let Some(unwinding) = Unwinding::parse(bytes, address) {
+                let _ = unwinding.start_of(address, read);
+            }
+        }
+    }
+}

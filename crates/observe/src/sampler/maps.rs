@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is mapped where in a process: /proc/PID/maps.
+
+/// An executable mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// Address behind the last.
+    pub end: u64,
+    /// Position of `start` in the file.
+    pub offset: u64,
+    /// Device of the file as the kernel writes it, `fd:00`.
+    pub device: String,
+    /// Inode of the file; 0 without one.
+    pub inode: u64,
+    /// Its path, or `[vdso]`; empty for memory without a file.
+    pub path: String,
+}
+
+/// The executable mappings, by address. Lines that are not mappings are left out.
+pub(super) fn parse(text: &str) -> Vec<Mapping> {
+    let mut mappings: Vec<Mapping> = text.lines().filter_map(mapping).collect();
+    mappings.sort_by_key(|mapping| mapping.start);
+    mappings
+}
+
+/// `7f00-8f00 r-xp 00001000 fd:00 1234   /usr/lib/libc.so.6`
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let is_executable = fields.next()?.as_bytes().get(2) == Some(&b'x');
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let mapping = Mapping {
+        start: hex(start)?,
+        end: hex(end)?,
+        offset: hex(fields.next()?)?,
+        device: fields.next()?.to_owned(),
+        inode: fields.next()?.parse().ok()?,
+        path: fields.next().unwrap_or("").trim_start().to_owned(),
+    };
+    (is_executable && mapping.start < mapping.end).then_some(mapping)
+}
+
+/// The mapping of an address.
+pub(super) fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
+    let behind = mappings.partition_point(|mapping| mapping.start <= address);
+    mappings[..behind].last().filter(|mapping| address < mapping.end)
+}
+
+impl Mapping {
+    /// What a reader calls it: the name of the file, `[vdso]`, or `[anon]` for code that a program
+    /// made while it ran.
+    pub(super) fn name(&self) -> &str {
+        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
+        match path.rsplit('/').next() {
+            Some("") | None => "[anon]",
+            Some(name) if self.inode == 0 && !name.starts_with('[') => "[anon]",
+            Some(name) if name.starts_with("[anon") => "[anon]",
+            Some(name) => name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MAPS: &str = "\
+55d0c0a00000-55d0c0a02000 r--p 00000000 fd:00 131 /usr/bin/cat
+55d0c0a02000-55d0c0a06000 r-xp 00002000 fd:00 131 /usr/bin/cat
+7f2000000000-7f2000010000 rwxp 00000000 00:00 0 
+7f3000000000-7f3000010000 r-xp 00001000 fd:00 77                         /tmp/my lib.so (deleted)
+7ffd1c1f2000-7ffd1c1f4000 r-xp 00000000 00:00 0                          [vdso]
+";
+
+    #[test]
+    fn executable_mappings_are_found_by_address() {
+        let mappings = parse(MAPS);
+        let name = |address| find(&mappings, address).map(Mapping::name);
+        assert_eq!(name(0x55d0_c0a0_2000), Some("cat"));
+        assert_eq!(name(0x55d0_c0a0_5fff), Some("cat"));
+        assert_eq!(name(0x55d0_c0a0_6000), None);
+        assert_eq!(name(0x55d0_c0a0_0000), None);
+        assert_eq!(name(0x7f20_0000_0001), Some("[anon]"));
+        assert_eq!(name(0x7f30_0000_0000), Some("my lib.so"));
+        assert_eq!(name(0x7ffd_1c1f_2000), Some("[vdso]"));
+        assert_eq!(name(0), None);
+        assert_eq!((mappings[0].offset, mappings[0].inode), (0x2000, 131));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text in "(?s).{0,200}", address: u64) {
+            let mappings = parse(&text);
+            let _ = find(&mappings, address).map(Mapping::name);
+        }
+
+        #[test]
+        fn any_line_alike_is_read(
+            line in "[0-9a-f]{0,18}-[0-9a-f]{0,18} [rwxps-]{0,5} [0-9a-f ]{0,30}.{0,9}",
+        ) {
+            for mapping in parse(&line) {
+                prop_assert!(find(std::slice::from_ref(&mapping), mapping.start).is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Taking polling out of a thread's time, from outside: which functions belong to its poll loop,
+//! what a packet costs on the CPU, and how busy the thread is. Pure.
+//!
+//! A thread that polls always runs. In a slice it spends the share `c x` of its time on packets,
+//! where `x` is packets per second of CPU time and `c` the cost of one, and the rest in its poll
+//! loop. With `u` the shares of functions in the loop and `w` those in the work, the share of
+//! function `f` is
+//!
+//! ```text
+//! s_f(x) = u_f (1 - c x) + w_f c x          intercept u_f, slope b_f = c (w_f - u_f)
+//! ```
+//!
+//! so a line is fitted to the samples of each function over `x`. Functions of negative slope take
+//! part in the loop. What the slopes say of `c` depends on what the rest of the thread does:
+//!
+//! - Functions of the loop that the work never enters (`w_f = 0`) have `-b_f / u_f = c`; those that
+//!   it enters too have less. The largest ratio, pooled over the functions that share it, is the
+//!   *anchored* cost.
+//! - A further job that takes the share `d` of the time, whatever the load, makes every `u_f`
+//!   smaller by `1 - d`, and the anchored cost too large. The sum of the negative slopes,
+//!   `-sum b_f`, does not mind: the *summed* cost. It is too small where work enters functions of
+//!   the loop.
+//!
+//! Without other jobs and shared functions both agree. Where they do not, the truth is between
+//! them, and the interval spans both, each with its own sampling error; where they are far apart,
+//! nothing is said. The method, with a half of the slices choosing functions for the other half, so
+//! that noise does not choose the functions that confirm it:
+//!
+//! ```text
+//! places = functions; those of many samples in blocks of 64 bytes, the rare ones together
+//! for each half of the slices:
+//!     lines of all places over the other half
+//!     falling  = places with a negative slope there
+//!     anchors  = those of falling with the largest ratio, as many as make its lower bound largest
+//!     summed   = -slope of falling over this half;  anchored = -slope/intercept of anchors
+//! refuse: too few samples, equal loads, sleep, no slope, a bend, an intercept above 1
+//! cost  = between both, ends by a bootstrap over slices;  busy = cost * packets / CPU time
+//! ```
+//!
+//! What counts as polling: everything the loop does in every iteration, also in one that finds
+//! packets. What can mislead it: a thread that never polls and works on two kinds of packets, one
+//! more than 20 times as expensive as the other, looks as if it polled in the functions of the
+//! expensive kind.
+
+mod fit;
+mod places;
+
+use fit::{Folds, Line};
+use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A block of code of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The function it is in, by the caller's number.
+    pub function: u32,
+    /// Whether it is in the kernel.
+    pub is_kernel: bool,
+}
+
+/// What was seen of a thread in a slice of the window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Time on a CPU, nanoseconds.
+    pub run_ns: u64,
+    /// Packets that it handled; `None` where no counter says.
+    pub packets: Option<u64>,
+    /// Samples by place, as an index into the list of places.
+    pub counts: Vec<(u32, u32)>,
+}
+
+impl Slice {
+    fn samples(&self) -> u64 {
+        self.counts.iter().map(|&(_, count)| u64::from(count)).sum()
+    }
+}
+
+/// Work and polling of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Separated {
+    /// Share of its time on a CPU that it spent on packets, 0 to 1.
+    pub busy: Estimate,
+    /// CPU time of a packet, nanoseconds.
+    pub cost_ns: Estimate,
+    /// Functions whose share falls (`true`) or rises (`false`) with the load; others are neither,
+    /// or it cannot be determined.
+    pub is_polling: BTreeMap<u32, bool>,
+    /// Share of the poll loop's time that is in the kernel, 0 to 1.
+    pub kernel_share: f64,
+}
+
+/// Why work and polling of a thread cannot be separated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CannotTell {
+    /// It sleeps for this share of the time.
+    Sleeps(f64),
+    /// No counter says what it handled.
+    NoPacketCounter,
+    /// There were no packets.
+    NoPackets,
+    /// So few samples.
+    TooFewSamples(u64),
+    /// The rate of packets does not vary enough.
+    LoadDoesNotVary,
+    /// No function's share falls as packets rise.
+    NoPollLoop,
+    /// Shares do not follow the load in a line.
+    NotLinear,
+    /// Its time depends on more than the packets that were counted: cost between these, ns.
+    SeveralJobs(f64, f64),
+}
+
+impl fmt::Display for CannotTell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sleeps(share) => {
+                write!(f, "it sleeps {:.0} % of the time, so it does not poll", share * 100.0)
+            }
+            Self::NoPacketCounter => f.write_str("no counter says how many packets it handled"),
+            Self::NoPackets => f.write_str("no packets in the window"),
+            Self::TooFewSamples(samples) => {
+                write!(f, "{samples} samples; {MIN_SAMPLES} are needed: watch longer")
+            }
+            Self::LoadDoesNotVary => f.write_str(
+                "the packet rate varies too little to separate work from polling: watch longer, or \
+                 while the load changes",
+            ),
+            Self::NoPollLoop => f.write_str("no function's share falls as packets rise"),
+            Self::NotLinear => f.write_str(
+                "time does not grow in proportion to packets: packets of several kinds, or cheaper \
+                 ones under load",
+            ),
+            Self::SeveralJobs(low, high) => write!(
+                f,
+                "its time depends on more than the packets counted: {low:.0} to {high:.0} ns/packet"
+            ),
+        }
+    }
+}
+
+/// Fewer samples leave a busy share of one half an error of 0.05 and more.
+const MIN_SAMPLES: u64 = 1000;
+/// Fewer slices do not show how they differ.
+const MIN_SLICES: usize = 16;
+/// A thread that sleeps more than this share of the time waits for packets by other means.
+const MAX_ASLEEP: f64 = 0.05;
+/// Least standard deviation of the load, as a share of its mean.
+const MIN_SPREAD: f64 = 0.1;
+/// A line that bends by more than this busy share is not a line.
+const MAX_BEND: f64 = 0.05;
+/// Summed and anchored cost may differ by this factor.
+const MAX_APART: f64 = 1.35;
+/// The upper end of the cost's interval, over the lower one.
+const MAX_WIDTH: f64 = 2.0;
+/// Standard errors that make a slope, a bend or an excess significant: 1 in 80 by chance.
+const SIGNIFICANT: f64 = 2.5;
+
+/// Separates work from polling. `asleep` is the share of the window that the thread slept. Equal
+/// seeds give equal intervals.
+///
+/// # Errors
+/// Why it cannot be done.
+pub fn separate(
+    slices: &[Slice],
+    places: &[Place],
+    asleep: f64,
+    seed: u64,
+) -> Result<Separated, CannotTell> {
+    if asleep > MAX_ASLEEP {
+        return Err(CannotTell::Sleeps(asleep));
+    }
+    let useful: Vec<&Slice> = slices.iter().filter(|slice| slice.samples() > 0).collect();
+    let samples = useful.iter().map(|slice| slice.samples()).sum();
+    if samples < MIN_SAMPLES || useful.len() < MIN_SLICES {
+        return Err(CannotTell::TooFewSamples(samples));
+    }
+    let loads = loads(&useful)?;
+    let grouped = places::group(&useful, places);
+    let folds = Folds::new(&loads, &useful, &grouped);
+    let all: Vec<usize> = (0..useful.len()).collect();
+    check_shape(&folds, &all)?;
+    let cost = cost(&folds, &all, seed)?;
+    let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / samples as f64;
+    Ok(Separated {
+        busy: within_one(cost.scale(mean)),
+        cost_ns: cost.scale(1e9),
+        is_polling: trends(&loads, &useful, places),
+        kernel_share: folds.kernel_share(&all),
+    })
+}
+
+/// The load of a slice.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// Packets per second of CPU time.
+    rate: f64,
+    /// Samples.
+    weight: f64,
+}
+
+fn loads(slices: &[&Slice]) -> Result<Vec<Load>, CannotTell> {
+    let load = |slice: &&Slice| {
+        let seconds = slice.run_ns.max(1) as f64 / 1e9;
+        let packets = slice.packets.ok_or(CannotTell::NoPacketCounter)?;
+        Ok(Load { rate: packets as f64 / seconds, weight: slice.samples() as f64 })
+    };
+    let loads = slices.iter().map(load).collect::<Result<Vec<Load>, _>>()?;
+    let weight: f64 = loads.iter().map(|load| load.weight).sum();
+    let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / weight;
+    if mean <= 0.0 {
+        return Err(CannotTell::NoPackets);
+    }
+    let square = |load: &Load| load.weight * (load.rate - mean).powi(2);
+    let deviation = (loads.iter().map(square).sum::<f64>() / weight).sqrt();
+    if deviation < MIN_SPREAD * mean { Err(CannotTell::LoadDoesNotVary) } else { Ok(loads) }
+}
+
+/// Refuses what is not a line: a bend, or an intercept that no share can have. The latter is how
+/// two kinds of packets look to which a thread without pauses gives its time in turns.
+fn check_shape(folds: &Folds, all: &[usize]) -> Result<(), CannotTell> {
+    let bend = folds.bend(all);
+    if bend.size > MAX_BEND && bend.size > SIGNIFICANT * bend.error {
+        return Err(CannotTell::NotLinear);
+    }
+    let share = folds.falling_share(all);
+    let excess = share.intercept - 1.0;
+    if excess > MAX_BEND && excess > SIGNIFICANT * share.intercept_error {
+        return Err(CannotTell::NotLinear);
+    }
+    Ok(())
+}
+
+/// Seconds of CPU time of a packet.
+fn cost(folds: &Folds, all: &[usize], seed: u64) -> Result<Estimate, CannotTell> {
+    let residuals = folds.residuals(all);
+    let summed = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| folds.summed(chosen));
+    let anchored = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| folds.anchored(chosen));
+    if summed.low.is_nan() || summed.low <= 0.0 || anchored.low.is_nan() || anchored.low <= 0.0 {
+        return Err(CannotTell::NoPollLoop);
+    }
+    if anchored.value > MAX_APART * summed.value {
+        return Err(CannotTell::SeveralJobs(summed.value * 1e9, anchored.value * 1e9));
+    }
+    let low = summed.low.min(anchored.low);
+    let high = anchored.high.max(summed.high);
+    if !high.is_finite() || high > MAX_WIDTH * low {
+        return Err(CannotTell::LoadDoesNotVary);
+    }
+    Ok(Estimate { value: (summed.value + anchored.value) / 2.0, low, high, ..anchored })
+}
+
+fn within_one(estimate: Estimate) -> Estimate {
+    let within = |x: f64| x.min(1.0);
+    Estimate {
+        value: within(estimate.value),
+        low: within(estimate.low),
+        high: within(estimate.high),
+        ..estimate
+    }
+}
+
+/// How the share of each function goes with the load, where that is significant.
+fn trends(loads: &[Load], slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, bool> {
+    let by_function = places::by_function(slices, places);
+    let all: Vec<usize> = (0..loads.len()).collect();
+    let trend = |(function, counts): (u32, Vec<f64>)| {
+        let line = Line::fit(loads, &counts, &all);
+        let is_significant = line.slope.abs() > SIGNIFICANT * line.slope_error;
+        is_significant.then_some((function, line.slope < 0.0))
+    };
+    by_function.into_iter().filter_map(trend).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lines through shares of samples over the load, and the functions that two halves of the slices
+//! choose for each other.
+
+use super::places::Group;
+use super::{Load, Slice};
+
+/// A share of the samples as a line over the load, by least squares weighted with samples. Errors
+/// are those of counting.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Line {
+    /// Share at no load.
+    pub intercept: f64,
+    /// Standard error of it.
+    pub intercept_error: f64,
+    /// Change of the share per packet per second.
+    pub slope: f64,
+    /// Standard error of it.
+    pub slope_error: f64,
+    /// Sum of squares of the load about its mean, weighted.
+    squares: f64,
+    /// Samples.
+    weight: f64,
+    /// Mean load, weighted.
+    mean: f64,
+}
+
+impl Line {
+    /// The line through `counts` over the slices `chosen`.
+    pub(super) fn fit(loads: &[Load], counts: &[f64], chosen: &[usize]) -> Self {
+        let sum = |f: &dyn Fn(usize) -> f64| chosen.iter().map(|&slice| f(slice)).sum::<f64>();
+        let weight = sum(&|slice| loads[slice].weight);
+        let mean = sum(&|slice| loads[slice].weight * loads[slice].rate) / weight;
+        let squares = sum(&|slice| loads[slice].weight * (loads[slice].rate - mean).powi(2));
+        let share = sum(&|slice| counts[slice]) / weight;
+        let slope = sum(&|slice| counts[slice] * (loads[slice].rate - mean)) / squares;
+        // At least that of one sample: a share of all or nothing is not known exactly.
+        let variance = (share * (1.0 - share)).max(1.0 / weight);
+        Self {
+            intercept: share - slope * mean,
+            intercept_error: (variance * (1.0 / weight + mean * mean / squares)).sqrt(),
+            slope,
+            slope_error: (variance / squares).sqrt(),
+            squares,
+            weight,
+            mean,
+        }
+    }
+
+    fn at(&self, rate: f64) -> f64 {
+        self.intercept + self.slope * rate
+    }
+
+    /// A lower bound of `-slope / intercept`, by one standard error: with `r` the ratio, the
+    /// error of slope and intercept together is that of `slope (1 - r mean) + r share`.
+    fn least_ratio(&self) -> f64 {
+        if self.intercept <= 0.0 {
+            return f64::NEG_INFINITY;
+        }
+        let ratio = -self.slope / self.intercept;
+        let share = self.at(self.mean).clamp(0.0, 1.0);
+        let variance = (share * (1.0 - share)).max(1.0 / self.weight);
+        let by_slope = (1.0 - ratio * self.mean).powi(2) / self.squares;
+        let by_share = ratio * ratio / self.weight;
+        ratio - (variance * (by_slope + by_share)).sqrt() / self.intercept
+    }
+}
+
+/// How far shares are from a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bend {
+    /// The part of the share that a parabola adds to the line: twice its root mean square.
+    pub size: f64,
+    /// Standard error of it.
+    pub error: f64,
+}
+
+/// The slices in two halves, and for each the places that the other half chose.
+pub(super) struct Folds<'a> {
+    loads: &'a [Load],
+    /// Samples in falling places, by slice.
+    falling: Vec<f64>,
+    /// Samples in anchors, by slice.
+    anchors: Vec<f64>,
+    /// Samples in falling places of the kernel, by slice.
+    falling_kernel: Vec<f64>,
+}
+
+/// Neighbours stay together: what they have in common must not cross over.
+const NEIGHBOURS: usize = 2;
+
+fn half_of(slice: usize) -> usize {
+    slice / NEIGHBOURS % 2
+}
+
+impl<'a> Folds<'a> {
+    pub(super) fn new(loads: &'a [Load], slices: &[&Slice], groups: &[Group]) -> Self {
+        let n = slices.len();
+        let empty = || vec![0.0; n];
+        let mut folds = Self { loads, falling: empty(), anchors: empty(), falling_kernel: empty() };
+        for half in 0..2 {
+            let (these, others): (Vec<usize>, Vec<usize>) =
+                (0..n).partition(|&slice| half_of(slice) == half);
+            let (falling, anchors) = choose(loads, groups, &others);
+            for slice in these {
+                let sum = |chosen: &[usize]| -> f64 {
+                    chosen.iter().map(|&group| groups[group].counts[slice]).sum()
+                };
+                let kernel: Vec<usize> =
+                    falling.iter().copied().filter(|&group| groups[group].is_kernel).collect();
+                folds.falling[slice] = sum(&falling);
+                folds.falling_kernel[slice] = sum(&kernel);
+                folds.anchors[slice] = sum(&anchors);
+            }
+        }
+        folds
+    }
+
+    /// The lines of both halves of `chosen`, through `counts`.
+    fn lines(&self, counts: &[f64], chosen: &[usize]) -> [Line; 2] {
+        [0, 1].map(|half| {
+            let of_half: Vec<usize> =
+                chosen.iter().copied().filter(|&slice| half_of(slice) == half).collect();
+            Line::fit(self.loads, counts, &of_half)
+        })
+    }
+
+    /// Seconds per packet: what falling places lose.
+    pub(super) fn summed(&self, chosen: &[usize]) -> f64 {
+        let [a, b] = self.lines(&self.falling, chosen);
+        -(a.slope + b.slope) / 2.0
+    }
+
+    /// Seconds per packet: what anchors lose, over what they have without packets.
+    pub(super) fn anchored(&self, chosen: &[usize]) -> f64 {
+        let [a, b] = self.lines(&self.anchors, chosen);
+        -(a.slope + b.slope) / (a.intercept + b.intercept)
+    }
+
+    /// The share of falling places as a line, the mean of both halves.
+    pub(super) fn falling_share(&self, chosen: &[usize]) -> Line {
+        let [a, b] = self.lines(&self.falling, chosen);
+        Line {
+            intercept: (a.intercept + b.intercept) / 2.0,
+            intercept_error: a.intercept_error.hypot(b.intercept_error) / 2.0,
+            ..a
+        }
+    }
+
+    /// What the lines of falling places leave of the share in each slice.
+    pub(super) fn residuals(&self, chosen: &[usize]) -> Vec<f64> {
+        let lines = self.lines(&self.falling, chosen);
+        let residual = |&slice: &usize| {
+            let load = self.loads[slice];
+            self.falling[slice] - load.weight * lines[half_of(slice)].at(load.rate)
+        };
+        chosen.iter().map(residual).collect()
+    }
+
+    /// Least squares of the residuals with the part of a parabola that no line has: `q = z^2 - m2 -
+    /// z m3/m2`, where `z` is the load about its mean and `m` its moments.
+    pub(super) fn bend(&self, chosen: &[usize]) -> Bend {
+        let residuals = self.residuals(chosen);
+        let weight: f64 = chosen.iter().map(|&slice| self.loads[slice].weight).sum();
+        let moment = |about: f64, power: i32| {
+            let term = |&slice: &usize| {
+                self.loads[slice].weight * (self.loads[slice].rate - about).powi(power)
+            };
+            chosen.iter().map(term).sum::<f64>() / weight
+        };
+        let mean = moment(0.0, 1);
+        let (m2, m3) = (moment(mean, 2), moment(mean, 3));
+        let parabola = |slice: usize| {
+            let z = self.loads[slice].rate - mean;
+            z * z - m2 - z * m3 / m2
+        };
+        let square = |&slice: &usize| self.loads[slice].weight * parabola(slice).powi(2);
+        let squares: f64 = chosen.iter().map(square).sum();
+        let product: f64 = chosen.iter().zip(&residuals).map(|(&s, r)| r * parabola(s)).sum();
+        let share = chosen.iter().map(|&slice| self.falling[slice]).sum::<f64>() / weight;
+        if squares <= 0.0 {
+            return Bend { size: 0.0, error: 0.0 };
+        }
+        let scale = 2.0 * (squares / weight).sqrt();
+        Bend {
+            size: (product / squares).abs() * scale,
+            error: (share * (1.0 - share).max(0.0) / squares).sqrt() * scale,
+        }
+    }
+
+    /// Share of the poll loop that is in the kernel.
+    pub(super) fn kernel_share(&self, chosen: &[usize]) -> f64 {
+        let at_no_load = |counts: &[f64]| {
+            let [a, b] = self.lines(counts, chosen);
+            a.intercept + b.intercept
+        };
+        (at_no_load(&self.falling_kernel) / at_no_load(&self.falling)).clamp(0.0, 1.0)
+    }
+}
+
+/// Which groups fall over the slices `over`, and which of them are anchors: in the order of the
+/// lower bounds of their ratios, as many as make the bound of all of them together largest. A group
+/// that work enters lowers the ratio, one that it does not enter narrows its error.
+fn choose(loads: &[Load], groups: &[Group], over: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut falling: Vec<(usize, f64)> = groups
+        .iter()
+        .map(|group| Line::fit(loads, &group.counts, over))
+        .enumerate()
+        .filter(|(_, line)| line.slope < 0.0)
+        .map(|(group, line)| (group, line.least_ratio()))
+        .collect();
+    falling.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let order: Vec<usize> = falling.into_iter().map(|(group, _)| group).collect();
+    let mut pooled = vec![0.0; loads.len()];
+    let (mut best, mut anchors) = (f64::NEG_INFINITY, 0);
+    for (taken, &group) in order.iter().enumerate() {
+        pooled.iter_mut().zip(&groups[group].counts).for_each(|(sum, count)| *sum += count);
+        let bound = Line::fit(loads, &pooled, over).least_ratio();
+        if bound > best {
+            (best, anchors) = (bound, taken + 1);
+        }
+    }
+    let anchors = order[..anchors].to_vec();
+    (order, anchors)
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Synthetic threads of known cost, sampled at random: right where something is said, and silent
+//! where nothing can be said.
+
+use super::*;
+use linerate_record::random::Random;
+use linerate_record::stats::coverage::least_hits;
+
+const SAMPLES_PER_S: f64 = 999.0;
+const TRIALS: u64 = 120;
+
+/// A thread that polls.
+#[derive(Clone)]
+struct Program {
+    /// Share of each function in the poll loop.
+    poll: Vec<f64>,
+    /// Share of each function in the work.
+    work: Vec<f64>,
+    /// CPU time of a packet, ns, at no load.
+    cost_ns: f64,
+    /// How much cheaper a packet is at full load, as a share.
+    saved: f64,
+    /// Time that the last function takes, whatever the load, as a share.
+    other_job: f64,
+    /// The largest busy share of a slice, and the smallest.
+    busy: (f64, f64),
+    /// How much of the time it has a CPU, the least.
+    least_run: f64,
+    slices: usize,
+    slice_s: f64,
+}
+
+impl Default for Program {
+    fn default() -> Self {
+        Self {
+            poll: vec![0.7, 0.3, 0.0, 0.0],
+            work: vec![0.0, 0.0, 0.6, 0.4],
+            cost_ns: 250.0,
+            saved: 0.0,
+            other_job: 0.0,
+            busy: (0.0, 0.9),
+            least_run: 1.0,
+            slices: 100,
+            slice_s: 0.05,
+        }
+    }
+}
+
+/// The truth of a window: CPU time of a packet, ns, and busy share.
+struct Truth {
+    cost_ns: f64,
+    busy: f64,
+}
+
+fn draw(random: &mut Random, shares: &[f64]) -> usize {
+    let mut left = random.uniform() * shares.iter().sum::<f64>();
+    let is_it = |share: &f64| {
+        left -= share;
+        left <= 0.0
+    };
+    shares.iter().position(is_it).unwrap_or(shares.len() - 1)
+}
+
+impl Program {
+    fn places(&self) -> Vec<Place> {
+        let place = |function| Place { function, is_kernel: false };
+        (0..self.poll.len() as u32).map(place).collect()
+    }
+
+    fn watch(&self, random: &mut Random) -> (Vec<Slice>, Truth) {
+        let (mut run_s, mut busy_s, mut packets) = (0.0, 0.0, 0.0);
+        let mut slices = Vec::new();
+        for _ in 0..self.slices {
+            let busy = self.busy.0 + (self.busy.1 - self.busy.0) * random.uniform();
+            let run = self.slice_s * (self.least_run + (1.0 - self.least_run) * random.uniform());
+            let cost = self.cost_ns * (1.0 - self.saved * busy) / 1e9;
+            let of_slice = (busy * run / cost).round();
+            let share = |f: usize| {
+                let own = (1.0 - busy - self.other_job) * self.poll[f] + busy * self.work[f];
+                own + if f + 1 == self.poll.len() { self.other_job } else { 0.0 }
+            };
+            let shares: Vec<f64> = (0..self.poll.len()).map(share).collect();
+            let mut counts = vec![0u32; shares.len()];
+            for _ in 0..(run * SAMPLES_PER_S + random.uniform()) as u64 {
+                counts[draw(random, &shares)] += 1;
+            }
+            slices.push(Slice {
+                run_ns: (run * 1e9) as u64,
+                packets: Some(of_slice as u64),
+                counts: (0..).zip(counts).collect(),
+            });
+            (run_s, busy_s, packets) = (run_s + run, busy_s + busy * run, packets + of_slice);
+        }
+        (slices, Truth { cost_ns: busy_s / packets * 1e9, busy: busy_s / run_s })
+    }
+
+    /// Answers of many windows, each with its truth.
+    fn answers(&self) -> Vec<(Result<Separated, CannotTell>, Truth)> {
+        let answer = |trial: u64| {
+            let (slices, truth) = self.watch(&mut Random::new(trial));
+            (separate(&slices, &self.places(), 0.0, trial), truth)
+        };
+        (0..TRIALS).map(answer).collect()
+    }
+}
+
+/// Holds the answers of `program` against the truth: at least `answered` of the windows must have
+/// one, and of these, 95 % an interval that holds the truth, minus sampling error.
+fn assert_right(name: &str, program: &Program, answered: f64) {
+    let answers = program.answers();
+    let given: Vec<(&Separated, &Truth)> =
+        answers.iter().filter_map(|(answer, truth)| Some((answer.as_ref().ok()?, truth))).collect();
+    let n = given.len() as u64;
+    assert!(n as f64 >= answered * TRIALS as f64, "{name}: {n} of {TRIALS}: {:?}", answers[0].0);
+    let holds = |estimate: &Estimate, truth: f64| estimate.low <= truth && truth <= estimate.high;
+    let hits = |f: &dyn Fn(&Separated, &Truth) -> bool| {
+        given.iter().filter(|(found, truth)| f(found, truth)).count() as u64
+    };
+    let least = least_hits(n, CONFIDENCE, 0.001);
+    let costs = hits(&|found, truth| holds(&found.cost_ns, truth.cost_ns));
+    let busy = hits(&|found, truth| holds(&found.busy, truth.busy));
+    assert!(costs >= least && busy >= least, "{name}: {costs} and {busy} of {n}, least {least}");
+    let far = |found: &Separated, truth: &Truth| (found.busy.value - truth.busy).abs() > 0.1;
+    assert_eq!(hits(&far), 0, "{name}: busy share off by more than 0.1");
+}
+
+/// Nothing that is far off is said with confidence.
+fn assert_not_confidently_wrong(name: &str, program: &Program) {
+    let is_wrong = |(answer, truth): &(Result<Separated, CannotTell>, Truth)| {
+        answer.as_ref().is_ok_and(|found| {
+            found.busy.low > truth.busy + 0.05 || found.busy.high < truth.busy - 0.05
+        })
+    };
+    let wrong = program.answers().iter().filter(|answer| is_wrong(answer)).count() as u64;
+    // Of intervals that hold their promise, 1 in 20 is wrong, and seldom by so much.
+    assert!(wrong <= TRIALS - least_hits(TRIALS, CONFIDENCE, 0.001), "{name}: {wrong} wrong");
+}
+
+#[test]
+fn cost_and_busy_share_are_covered_for_several_costs() {
+    for cost_ns in [40.0, 250.0, 2_000.0] {
+        let program = Program { cost_ns, ..Program::default() };
+        assert_right(&format!("{cost_ns} ns"), &program, 0.95);
+    }
+}
+
+#[test]
+fn they_are_covered_for_several_mixes_of_functions() {
+    let one_each = Program { poll: vec![1.0, 0.0], work: vec![0.0, 1.0], ..Program::default() };
+    assert_right("one function each", &one_each, 0.95);
+    // Work enters a function of the loop: the receive function copies.
+    let shared = Program {
+        poll: vec![0.5, 0.5, 0.0, 0.0],
+        work: vec![0.0, 0.1, 0.6, 0.3],
+        ..Program::default()
+    };
+    assert_right("a shared function", &shared, 0.9);
+    let mut many = Program { poll: vec![0.05; 40], work: vec![0.0; 40], ..Program::default() };
+    many.poll[20..].fill(0.0);
+    many.work[20..].fill(0.05);
+    assert_right("many functions", &many, 0.9);
+}
+
+#[test]
+fn they_are_covered_where_the_thread_is_preempted() {
+    let program = Program { least_run: 0.2, ..Program::default() };
+    assert_right("preempted", &program, 0.95);
+}
+
+#[test]
+fn they_are_covered_where_load_is_never_absent() {
+    let program = Program { busy: (0.2, 0.8), ..Program::default() };
+    assert_right("20 to 80 %", &program, 0.9);
+    let saturated = Program { busy: (0.5, 1.0), ..Program::default() };
+    assert_not_confidently_wrong("50 to 100 %", &saturated);
+}
+
+#[test]
+fn a_further_job_of_the_thread_widens_the_interval() {
+    let small = Program { other_job: 0.08, busy: (0.0, 0.85), ..Program::default() };
+    assert_right("8 % for another job", &small, 0.6);
+    let large = Program { other_job: 0.4, busy: (0.0, 0.55), ..Program::default() };
+    assert_not_confidently_wrong("40 % for another job", &large);
+}
+
+#[test]
+fn packets_that_get_cheaper_with_load_are_not_fitted_by_a_line() {
+    let program = Program { saved: 0.6, ..Program::default() };
+    assert_not_confidently_wrong("60 % cheaper", &program);
+    let answers = program.answers();
+    let refused = answers.iter().filter(|(answer, _)| *answer == Err(CannotTell::NotLinear));
+    assert!(refused.count() as u64 > TRIALS / 2);
+}
+
+#[test]
+fn a_constant_load_cannot_be_taken_apart() {
+    let program = Program { busy: (0.49, 0.51), ..Program::default() };
+    for (answer, _) in program.answers() {
+        assert_eq!(answer, Err(CannotTell::LoadDoesNotVary));
+    }
+}
+
+/// A thread that is always busy with packets of two kinds: fewer packets per second where more of
+/// them are of the expensive kind, whose functions look like a poll loop.
+#[test]
+fn a_saturated_thread_with_two_kinds_of_packets_does_not_poll() {
+    for expensive in [3.0, 8.0] {
+        let wrong = (0..TRIALS)
+            .filter(|&trial| {
+                let mut random = Random::new(trial);
+                let slice = |_| {
+                    let share = random.uniform();
+                    let packets = 50e6 / 250.0 * ((1.0 - share) + share / expensive);
+                    let of_expensive = (0..50).filter(|_| random.uniform() < share).count() as u32;
+                    Slice {
+                        run_ns: 50_000_000,
+                        packets: Some(packets as u64),
+                        counts: vec![(0, of_expensive), (1, 50 - of_expensive)],
+                    }
+                };
+                let slices: Vec<Slice> = (0..100).map(slice).collect();
+                let places = [0, 1].map(|function| Place { function, is_kernel: false });
+                separate(&slices, &places, 0.0, trial).is_ok_and(|found| found.busy.high < 0.95)
+            })
+            .count() as u64;
+        assert!(wrong <= TRIALS / 20, "{expensive} times as expensive: {wrong} wrong");
+    }
+}
+
+#[test]
+fn a_thread_without_a_poll_loop_is_not_given_one() {
+    // One function, whatever the load; and functions whose shares do not mind it.
+    for share in [1.0, 0.5] {
+        let program = Program {
+            poll: vec![share, 1.0 - share],
+            work: vec![share, 1.0 - share],
+            ..Program::default()
+        };
+        let told = program.answers().iter().filter(|(answer, _)| answer.is_ok()).count() as u64;
+        assert!(told <= TRIALS / 20, "{told} of {TRIALS}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let program = Program::default();
+    let (slices, _) = program.watch(&mut Random::new(1));
+    let places = program.places();
+    assert_eq!(separate(&slices, &places, 0.3, 1), Err(CannotTell::Sleeps(0.3)));
+    let few = separate(&slices[..18], &places, 0.0, 1);
+    assert!(matches!(few, Err(CannotTell::TooFewSamples(1..1000))), "{few:?}");
+    let changed = |packets| -> Vec<Slice> {
+        slices.iter().map(|slice| Slice { packets, ..slice.clone() }).collect()
+    };
+    assert_eq!(separate(&changed(None), &places, 0.0, 1), Err(CannotTell::NoPacketCounter));
+    assert_eq!(separate(&changed(Some(0)), &places, 0.0, 1), Err(CannotTell::NoPackets));
+    assert_eq!(separate(&[], &[], 0.0, 1), Err(CannotTell::TooFewSamples(0)));
+}
+
+#[test]
+fn functions_of_the_loop_are_named() {
+    let program = Program::default();
+    let (slices, _) = program.watch(&mut Random::new(7));
+    let found = separate(&slices, &program.places(), 0.0, 7).unwrap();
+    let expected = BTreeMap::from([(0, true), (1, true), (2, false), (3, false)]);
+    assert_eq!((found.is_polling, found.kernel_share), (expected, 0.0));
+}
+
+#[test]
+fn a_loop_and_its_work_in_one_function_are_taken_apart_by_place() {
+    let program = Program::default();
+    let (slices, truth) = program.watch(&mut Random::new(3));
+    let places = vec![Place { function: 0, is_kernel: false }; 4];
+    let found = separate(&slices, &places, 0.0, 3).unwrap();
+    assert!((found.busy.value - truth.busy).abs() < 0.05, "{found:?}");
+    assert!(found.is_polling.is_empty());
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the samples of a thread say: its functions, and where it polls, its work.
+
+use super::ThreadId;
+use super::names::Names;
+use super::polling::{self, CannotTell, Separated, Slice};
+use linerate_record::stats::Estimate;
+use linerate_record::why::FunctionTime;
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeMap;
+
+/// What a thread did on a CPU.
+#[derive(Clone, Debug)]
+pub struct ThreadProfile {
+    /// Which thread.
+    pub id: ThreadId,
+    /// Samples of it.
+    pub samples: u64,
+    /// The functions it was sampled in, the most frequent first, at most 32.
+    pub functions: Vec<FunctionTime>,
+    /// Share of its time on a CPU spent on packets.
+    pub busy: Figure,
+    /// CPU time of a packet, nanoseconds.
+    pub cost_ns: Figure,
+    /// Share of the poll loop's time that is in the kernel; `None` where no loop was found.
+    pub polling_in_kernel: Option<f64>,
+}
+
+const MAX_FUNCTIONS: usize = 32;
+const METHOD: &str = "samples fitted over packets";
+const SEED: u64 = 0x6c69_6e65;
+
+pub(super) fn profile(
+    id: ThreadId,
+    samples: u64,
+    slices: &[Slice],
+    names: &Names,
+    asleep: f64,
+) -> ThreadProfile {
+    let separated = polling::separate(slices, &names.places, asleep, SEED ^ u64::from(id.tid));
+    ThreadProfile {
+        id,
+        samples,
+        functions: functions(slices, names, separated.as_ref().ok()),
+        busy: figure("ratio", &separated, |separated| separated.busy),
+        cost_ns: figure("ns", &separated, |separated| separated.cost_ns),
+        polling_in_kernel: separated.as_ref().ok().map(|separated| separated.kernel_share),
+    }
+}
+
+fn figure(
+    unit: &str,
+    separated: &Result<Separated, CannotTell>,
+    of: impl Fn(&Separated) -> Estimate,
+) -> Figure {
+    match separated {
+        Ok(separated) => Figure::number(unit, of(separated), Tier::Sw, METHOD),
+        Err(why) => Figure::absent(unit, Tier::Sw, METHOD, &why.to_string()),
+    }
+}
+
+fn functions(slices: &[Slice], names: &Names, separated: Option<&Separated>) -> Vec<FunctionTime> {
+    let mut counts = BTreeMap::<u32, u64>::new();
+    for &(place, count) in slices.iter().flat_map(|slice| &slice.counts) {
+        *counts.entry(names.places[place as usize].function).or_default() += u64::from(count);
+    }
+    let all: u64 = counts.values().sum();
+    let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|&(function, count)| (std::cmp::Reverse(count), function));
+    counts.truncate(MAX_FUNCTIONS);
+    let time = |(function, count): (u32, u64)| {
+        let name = &names.functions[function as usize];
+        FunctionTime {
+            name: name.name.clone(),
+            file: name.file.clone(),
+            share: count as f64 / all as f64,
+            is_polling: separated.and_then(|found| found.is_polling.get(&function).copied()),
+        }
+    };
+    counts.into_iter().map(time).collect()
+}
