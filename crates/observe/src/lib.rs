@@ -8,11 +8,22 @@
 
 #![forbid(unsafe_code)]
 
+mod assemble;
+mod budget;
 mod command;
+mod cpus;
 mod error;
+mod interfaces;
+mod namespace;
+mod packets;
 mod procfs;
+mod quotas;
 pub mod sampler;
+mod sleep;
+mod sockets;
 mod target;
+mod threads;
+mod watching;
 mod window;
 
 pub use error::ObserveError;
