@@ -146,7 +146,7 @@ pub(crate) struct TuneArgs {
     /// What `tune` and `run` share.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Write the path with its best mapping to this file
+    /// Write the path with its best mapping to this file; - is stdout, the report goes to stderr
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
