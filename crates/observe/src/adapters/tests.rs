@@ -9,7 +9,7 @@ const STATS: &str = r#"{"/ethdev/stats":{"ipackets":100302,"opackets":100300,"ib
 
 const UNIX: &str = "Num       RefCount Protocol Flags    Type St Inode Path\n\
     0000000000000000: 00000002 00000000 00010000 0001 01 99 /run/x\n\
-    0000000000000000: 00000002 00000000 00010000 0005 01 4711 /var/run/dpdk/rte/dpdk_telemetry.v2\n";
+    0000000000000000: 00000002 00000000 00010000 0005 01 4711 /run/dpdk/rte/dpdk_telemetry.v2\n";
 
 #[test]
 fn answers_of_dpdk_are_read() {
@@ -26,7 +26,7 @@ fn answers_of_dpdk_are_read() {
     let name = parse_field(about, Some(&dpdk.about), &dpdk.name);
     assert_eq!(name.as_deref(), Some("net_af_packet0"));
     let found = UNIX.lines().find_map(|line| answers::parse_unix(line, &dpdk.socket));
-    assert_eq!(found, Some((4711, "/var/run/dpdk/rte/dpdk_telemetry.v2".to_owned())));
+    assert_eq!(found, Some((4711, "/run/dpdk/rte/dpdk_telemetry.v2".to_owned())));
     assert_eq!(question(&dpdk.counters, 3), "/ethdev/stats,3");
 }
 
