@@ -22,7 +22,7 @@ use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::perf::{Event, OpenError, Request, SOFTWARE, Selector, Target};
 use linerate_linux::sample::{self, Record, Ring, Sampling};
 use linerate_record::why::Unread;
-use names::{KERNEL, Names};
+use names::{KERNEL, Spots};
 use polling::Slice;
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ const MAX_SLICE_S: u64 = 1;
 /// Samples threads until [`Sampler::finish`].
 pub struct Sampler {
     threads: Vec<Sampled>,
-    names: Names,
+    spots: Spots,
     /// Nanoseconds of a thread's time between two samples.
     period_ns: u64,
     has_kernel: bool,
@@ -84,7 +84,7 @@ impl Sampler {
         let rate = RATE.min(MAX_RATE / at_once).max(1);
         let mut sampler = Self {
             threads: Vec::new(),
-            names: Names::default(),
+            spots: Spots::default(),
             period_ns: 1_000_000_000 / rate,
             has_kernel: true,
             slices: 0,
@@ -150,7 +150,7 @@ impl Sampler {
             })
         })?;
         self.has_kernel &= has_kernel;
-        self.names.learn(id.pid);
+        self.spots.learn(id.pid);
         self.threads.push(Sampled {
             id,
             event,
@@ -167,9 +167,9 @@ impl Sampler {
 
     /// Ends a slice: takes the samples of all threads. At least once per second.
     pub fn end_slice(&mut self) {
-        self.names.begin_slice();
+        self.spots.begin_slice();
         for thread in &mut self.threads {
-            let slice = thread.end_slice(&mut self.names, self.has_kernel, self.period_ns);
+            let slice = thread.end_slice(&mut self.spots, self.has_kernel, self.period_ns);
             thread.slices.push(slice);
         }
         self.slices += 1;
@@ -198,10 +198,11 @@ impl Sampler {
         packets: &[Option<u64>],
         asleep: impl Fn(ThreadId) -> f64,
     ) -> Vec<ThreadProfile> {
-        let names = &self.names;
+        let names = &self.spots.resolve();
         let profile = |thread: Sampled| {
             let mut slices = thread.slices;
             for (number, slice) in slices.iter_mut().enumerate() {
+                slice.counts = by_place(&slice.counts, &names.of_spots);
                 slice.packets = packets.get(thread.first + number).copied().flatten();
             }
             profile::profile(thread.id, thread.samples, &slices, names, asleep(thread.id))
@@ -211,7 +212,7 @@ impl Sampler {
 }
 
 impl Sampled {
-    fn end_slice(&mut self, names: &mut Names, has_kernel: bool, period_ns: u64) -> Slice {
+    fn end_slice(&mut self, spots: &mut Spots, has_kernel: bool, period_ns: u64) -> Slice {
         let run_ns = self.event.read().map_or(self.run_ns, |reading| reading.values()[0]);
         let mut counts = HashMap::<u32, u32>::new();
         let (mut samples, mut lost) = (0, 0);
@@ -219,7 +220,7 @@ impl Sampled {
         self.ring.drain(|record| match record {
             Record::Sample(sample) => {
                 samples += 1;
-                *counts.entry(names.place(pid, sample.ip, sample.is_kernel)).or_default() += 1;
+                *counts.entry(spots.spot(pid, sample.ip, sample.is_kernel)).or_default() += 1;
             }
             Record::Lost(records) => lost += records,
             Record::Throttled | Record::Other(_) => {}
@@ -231,7 +232,7 @@ impl Sampled {
             let missing = due.saturating_sub(self.samples + self.lost + self.unsampled);
             self.unsampled += missing;
             if missing > 0 {
-                counts.insert(names.place_of("[not in user mode]", KERNEL, true), missing as u32);
+                counts.insert(spots.named("[not in user mode]", KERNEL), missing as u32);
             }
         }
         let slice = Slice {
@@ -242,6 +243,15 @@ impl Sampled {
         self.run_ns = run_ns;
         slice
     }
+}
+
+/// Counts of spots as counts of places.
+fn by_place(counts: &[(u32, u32)], of_spots: &[u32]) -> Vec<(u32, u32)> {
+    let mut places = HashMap::<u32, u32>::new();
+    for &(spot, count) in counts {
+        *places.entry(of_spots[spot as usize]).or_default() += count;
+    }
+    sorted(places)
 }
 
 fn sorted(counts: HashMap<u32, u32>) -> Vec<(u32, u32)> {

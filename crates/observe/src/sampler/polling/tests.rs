@@ -184,9 +184,16 @@ fn a_further_job_of_the_thread_widens_the_interval() {
 }
 
 #[test]
-fn packets_that_get_cheaper_with_load_are_not_fitted_by_a_line() {
-    let program = Program { saved: 0.6, ..Program::default() };
-    assert_not_confidently_wrong("60 % cheaper", &program);
+fn packets_that_get_cheaper_with_load_are_fitted_below_the_bend_or_refused() {
+    for saved in [0.3, 0.6, 0.9] {
+        let program = Program { saved, ..Program::default() };
+        assert_not_confidently_wrong(&format!("{saved} cheaper"), &program);
+    }
+}
+
+#[test]
+fn a_bend_at_all_loads_is_refused() {
+    let program = Program { saved: 0.9, slice_s: 0.4, ..Program::default() };
     let answers = program.answers();
     let refused = answers.iter().filter(|(answer, _)| *answer == Err(CannotTell::NotLinear));
     assert!(refused.count() as u64 > TRIALS / 2);
