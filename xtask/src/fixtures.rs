@@ -31,8 +31,9 @@ pub(crate) fn write() -> Result<(), String> {
         output(linerate(arguments, kind, &[]))?;
     }
     output(linerate(&["stat"], "stat", &["--", "true"]))?;
+    output(linerate(&["why", "-t", "1s"], "why", &["--", "sleep", "5"]))?;
     output(regions())?;
-    let kinds = COMMANDS.iter().map(|(kind, _)| *kind).chain(["stat", "regions"]);
+    let kinds = COMMANDS.iter().map(|(kind, _)| *kind).chain(["stat", "why", "regions"]);
     for name in kinds.map(|kind| format!("{kind}.json")) {
         let at = |error: std::io::Error| format!("{FOLDER}/{name}: {error}");
         let record = std::fs::read_to_string(made_in.join(&name)).map_err(at)?;

@@ -3,7 +3,7 @@
 
 use crate::budget::BudgetArgs;
 use crate::doctor::DoctorArgs;
-use crate::emit::Output;
+use crate::emit::{Destination, Output};
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::failure::{STATUS_AS_ENV, STATUS_OF_FAILURE};
@@ -14,8 +14,9 @@ use crate::plan::PlanArgs;
 use crate::plots::Plots;
 use crate::regions::RegionsArgs;
 use crate::report::ReportArgs;
-use crate::stat::{Destination, StatArgs};
+use crate::stat::StatArgs;
 use crate::tcp::TcpArgs;
+use crate::why::WhyArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_path::model::Rate;
 use linerate_record::kernels::{Kernel, State};
@@ -42,6 +43,8 @@ Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answ
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
+    /// Explain why a running program is not at line rate: time, packets, cause, gain, fix
+    Why(WhyArgs),
     /// Measure a packet path, name its bottleneck, try better mappings, keep the best
     Tune(TuneArgs),
     /// Run a packet path with its mapping as given, and profile every worker
@@ -81,6 +84,7 @@ impl Command {
     pub(crate) fn prints(&self) -> bool {
         match self {
             Self::Stat(args) => args.destination() == Destination::Stdout,
+            Self::Why(args) => args.destination() == Destination::Stdout,
             _ => true,
         }
     }

@@ -30,9 +30,13 @@ pub(crate) struct DoctorArgs {
 /// Examines this machine and prints what was found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
+    emit::emit(&args.output, &record())
+}
+
+/// What was found on this machine.
+pub(crate) fn record() -> Record {
     let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
     report.observations.push(linerate_memory::profile::observation());
     report.observations.sort_by_key(|observation| observation.section);
-    let provenance = provenance::provenance();
-    emit::emit(&args.output, &Record { provenance, body: Body::Doctor(Box::new(report)) })
+    Record { provenance: provenance::provenance(), body: Body::Doctor(Box::new(report)) }
 }

@@ -10,7 +10,7 @@ use linerate_record::run::DeadEnd;
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,48 @@ pub(crate) fn told(printed: io::Result<()>) -> Result<Answer, Failure> {
     }
 }
 
+/// Where a result goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination<'a> {
+    /// Where no command shares it, or where it was asked for.
+    Stdout,
+    /// Next to what a command printed.
+    Stderr,
+    /// As asked for.
+    File(&'a Path),
+}
+
+impl<'a> Destination<'a> {
+    /// Where `--output` says; without it, stdout belongs to the command, where there is one.
+    pub(crate) fn of(asked: Option<&'a Path>, has_command: bool) -> Self {
+        match asked {
+            Some(file) if file.as_os_str() == "-" => Self::Stdout,
+            Some(file) => Self::File(file),
+            None if has_command => Self::Stderr,
+            None => Self::Stdout,
+        }
+    }
+
+    /// The file, where it is one.
+    pub(crate) fn file(self) -> Option<&'a Path> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Stdout | Self::Stderr => None,
+        }
+    }
+}
+
+/// Puts a result where it was asked for.
+pub(crate) fn put(destination: Destination<'_>, text: &str) -> Result<Answer, Failure> {
+    match destination {
+        Destination::File(file) => files::write(file, text).map(|()| Answer::Done),
+        Destination::Stdout => print(text),
+        Destination::Stderr => print_to_stderr(text),
+    }
+}
+
 /// Prints a result to stderr, because stdout belongs to the command that ran.
-pub(crate) fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
+fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
     let text = terminal::safe(text, style_on(&io::stderr()).color);
     told(io::stderr().write_all(text.as_bytes()))
 }

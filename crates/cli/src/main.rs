@@ -34,6 +34,7 @@ mod stat;
 mod tcp;
 mod terminal;
 mod tune;
+mod why;
 
 use crate::args::{Cli, Command};
 use crate::emit::Answer;
@@ -111,6 +112,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         emit::check_stdout()?;
     }
     match &cli.command {
+        Command::Why(args) => why::why(args),
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),

@@ -9,8 +9,8 @@ mod caches;
 mod list;
 
 use self::args::EventList;
-pub(crate) use self::args::{Destination, StatArgs};
-use crate::emit::{self, Answer};
+pub(crate) use self::args::StatArgs;
+use crate::emit::{self, Answer, Destination};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::{input, provenance};
@@ -32,7 +32,7 @@ const RPISTAT: &str = "rpistat";
 /// Counts, and prints the report.
 pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
     if args.list {
-        return put(args, &list::list(args.output.json, &style(args)));
+        return emit::put(args.destination(), &list::list(args.output.json, &style(args)));
     }
     let request = request(args)?;
     Files::default()
@@ -132,7 +132,7 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     }
     // Why there is nothing to see is said below; a table of nothing says no more.
     let printed = match args.output.json || !never_began {
-        true => put(args, &text),
+        true => emit::put(args.destination(), &text),
         false => Ok(Answer::Done),
     };
     let record = args.output.record.as_ref().zip(json);
@@ -167,13 +167,4 @@ fn style(args: &StatArgs) -> Style {
         Destination::File(_) => Style { color: false, ..emit::style() },
     };
     Style { width: style.width.max(LIST_COLUMNS), ..style }
-}
-
-/// Puts the result where it was asked for.
-fn put(args: &StatArgs, text: &str) -> Result<Answer, Failure> {
-    match args.destination() {
-        Destination::File(file) => files::write(file, text).map(|()| Answer::Done),
-        Destination::Stdout => emit::print(text),
-        Destination::Stderr => emit::print_to_stderr(text),
-    }
 }

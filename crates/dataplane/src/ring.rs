@@ -269,12 +269,6 @@ impl<T: Send> Consumer<T> {
         self.shared.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Items inside, as far as this side knew at its last look: never more than there are.
-    #[inline]
-    pub fn known_len(&self) -> usize {
-        self.cached_tail.wrapping_sub(self.head)
-    }
-
     /// Items inside now; the producer may add to them meanwhile.
     pub fn len(&self) -> usize {
         self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)

@@ -4,6 +4,8 @@
 //! [`questions`] answers what people ask when packet software misses line rate, from the record of
 //! a run, a tune or an import. Two of its parts are of use by themselves: [`budget`] says what a
 //! packet may cost at line rate, [`cpi`] where the cycles of an instruction may have gone.
+//! [`why`] says what limits a program that was
+//! observed from outside.
 //!
 //! Left out: other mappings (`linerate-plan`), what a simulated processor would do
 //! (`linerate-cmt`), printing.
@@ -16,3 +18,4 @@ pub mod cpi;
 #[path = "../../plan/tests/common/memory.rs"]
 mod memory_report;
 pub mod questions;
+pub mod why;

@@ -164,6 +164,7 @@ fn kind(body: &Body) -> &'static str {
         Body::Strands(_) => "strands",
         Body::Answers(_) => "answers",
         Body::Tcp(_) => "tcp",
+        Body::Why(_) => "why",
     }
 }
 

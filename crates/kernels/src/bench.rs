@@ -200,14 +200,6 @@ impl Routine {
         Self { name, role, function: Function::CopyChecksum(function) }
     }
 
-    /// A routine from elsewhere that sets bytes.
-    ///
-    /// # Safety
-    /// `function` writes no more than the named bytes, can run here, and does not unwind.
-    pub const unsafe fn fill_from(name: &'static str, role: Role, function: FillFn) -> Self {
-        Self { name, role, function: Function::Fill(function) }
-    }
-
     /// The name of the variant, bound or peer, or `selected`, `dispatch`, `header`, `header_c`.
     pub const fn name(&self) -> &'static str {
         self.name

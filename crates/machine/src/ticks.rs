@@ -10,8 +10,7 @@
 //! what would have overlapped.
 
 use linerate_linux::monotonic_ns;
-use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
-use std::hint::black_box;
+use linerate_record::stats::Estimate;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -167,21 +166,6 @@ fn rate_between(first: Enclosure, second: Enclosure) -> Estimate {
     Estimate { value: (low + high) / 2.0, low, high, confidence: 1.0, n: 2 }
 }
 
-/// What one call of [`ticks`] costs, in ticks: the median over 41 series of 256 calls, with a 95 %
-/// interval for it. The loop around them costs about a core cycle per call and is included. Takes
-/// 0.1 to 1 ms.
-pub fn read_cost_ticks() -> Estimate {
-    const CALLS: u64 = 256;
-    let series = |_| {
-        let start = ticks_in_order();
-        for _ in 0..CALLS {
-            black_box(ticks());
-        }
-        (ticks_in_order() - start) as f64 / CALLS as f64
-    };
-    median_interval(&(0..41).map(series).collect::<Vec<f64>>(), CONFIDENCE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,14 +186,6 @@ mod tests {
         assert!(cached.low <= longer.high && longer.low <= cached.high, "{cached:?} {longer:?}");
         assert!(cached.low <= cached.value && cached.value <= cached.high, "{cached:?}");
         assert_eq!(ticks_per_s(), cached.value);
-    }
-
-    #[test]
-    fn the_cost_of_a_read_is_plausible() {
-        let cost = read_cost_ticks();
-        let ns = |ticks: f64| ticks / ticks_per_s() * 1e9;
-        assert!(cost.low <= cost.value && cost.value <= cost.high && cost.low > 0.0, "{cost:?}");
-        assert!(ns(cost.value) < 10_000.0, "{cost:?}");
     }
 
     proptest! {

@@ -17,6 +17,7 @@ mod stat;
 mod strands;
 mod tcp;
 mod tune;
+mod why;
 
 pub use run::Flows;
 pub use stat::per_unit_name;
@@ -70,6 +71,7 @@ impl Body {
             Self::Answers(report) => &**report,
             Self::Plan(report) => &**report,
             Self::Tcp(report) => &**report,
+            Self::Why(report) => &**report,
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::tcp::TcpReport;
 use crate::tune::TuneReport;
 use crate::upgrade;
 use crate::warning::Warning;
+use crate::why::WhyReport;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,6 +75,8 @@ pub enum Body {
     Plan(Box<PlanReport>),
     /// TCP stacks under patterns of traffic, with every set of routines.
     Tcp(Box<TcpReport>),
+    /// `linerate why`: why a program that runs is, or is not, at line rate.
+    Why(Box<WhyReport>),
 }
 
 /// An entry of `summary`.
@@ -102,7 +105,7 @@ struct Wire<'a> {
     provenance: &'a Provenance,
     /// The value of each figure under the same name: for scripts. A `memory` record has `levels`,
     /// `tlb`, `pages`, `noise`, `timer` and `os_view` beside them; one of strands has `strands`,
-    /// one of answers has `answers`.
+    /// one of answers has `answers`, one of `why` has `threads`, `cpus`, `findings` and `ledger`.
     summary: BTreeMap<&'a str, Bare<'a>>,
     /// The figures people quote, by name.
     figures: &'a BTreeMap<String, Figure>,
@@ -150,6 +153,18 @@ impl Record {
     /// # Errors
     /// [`WriteError`] when a number that must be there is infinite or not a number.
     pub fn to_json_pretty(&self) -> Result<String, WriteError> {
+        self.to_json(serde_json::ser::PrettyFormatter::new())
+    }
+
+    /// The record as one line of JSON, a line feed at its end.
+    ///
+    /// # Errors
+    /// As [`Self::to_json_pretty`].
+    pub fn to_json_line(&self) -> Result<String, WriteError> {
+        self.to_json(serde_json::ser::CompactFormatter)
+    }
+
+    fn to_json(&self, formatter: impl serde_json::ser::Formatter) -> Result<String, WriteError> {
         let (figures, warnings) = (self.figures(), self.warnings());
         let lists = self.body.derive().lists().into_iter();
         let bare = figures.iter().map(|(name, f)| (name.as_str(), Bare::Figure(&f.value)));
@@ -163,7 +178,7 @@ impl Record {
             body: &self.body,
         };
         let mut json = Vec::new();
-        let mut serializer = serde_json::Serializer::pretty(&mut json);
+        let mut serializer = serde_json::Serializer::with_formatter(&mut json, formatter);
         serde_path_to_error::serialize(&wire, &mut serializer).map_err(|error| WriteError {
             field: error.path().to_string(),
             message: error.into_inner().to_string(),
@@ -209,6 +224,7 @@ impl Record {
             "answers" => Body::Answers(read(json)?),
             "plan" => Body::Plan(read(json)?),
             "tcp" => Body::Tcp(read(json)?),
+            "why" => Body::Why(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         let record = Self { provenance, body };

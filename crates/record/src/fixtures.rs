@@ -10,6 +10,7 @@ use crate::memory::MemoryReport;
 use crate::regions::RegionsReport;
 use crate::run::{RunReport, StageReport, WorkerReport};
 use crate::stat::StatReport;
+use crate::why::WhyReport;
 use crate::{Body, Record};
 use std::sync::LazyLock;
 
@@ -23,7 +24,7 @@ macro_rules! stored {
 
 stored!(
     "run", "tune", "kernels", "stat", "doctor", "regions", "memory", "budget", "strands",
-    "answers", "plan", "tcp"
+    "answers", "plan", "tcp", "why"
 );
 
 /// The stored record of this kind.
@@ -71,6 +72,10 @@ body!(
 body!(
     /// The budget of the packets of [`run`].
     budget, Budget, BudgetReport
+);
+body!(
+    /// A shell that counts, watched for a second.
+    why, Why, WhyReport
 );
 
 /// The only worker of [`run`].

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units as types, how they are printed for people, and how people write them.
 //!
-//! Only what a profile of packet software is stated in. A conversion that needs a rate takes it as
-//! a parameter; nothing here knows a machine. Prefixes are decimal (1 kpps = 1000 packets per
-//! second), as they are on a line. JSON holds bare numbers with the unit in the name or in a
+//! Only what a profile of packet software is stated in. Prefixes are decimal (1 kpps = 1000 packets
+//! per second), as they are on a line. JSON holds bare numbers with the unit in the name or in a
 //! figure, so these types are not serialised.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Ticks of the timestamp counter. Not core cycles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticks(pub u64);
-
-/// Rate of the timestamp counter; positive.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct TicksPerSecond(pub f64);
-
 /// A time in nanoseconds. Exact for whole nanoseconds up to 2^53 (104 days).
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Nanos(pub f64);
-
-/// A number of packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Packets(pub u64);
 
 /// Thousand packets per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -37,46 +24,10 @@ pub struct Bytes(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct BitsPerSecond(pub f64);
 
-impl Ticks {
-    /// The time these ticks took.
-    pub fn to_nanos(self, rate: TicksPerSecond) -> Nanos {
-        Nanos(self.0 as f64 * 1e9 / rate.0)
-    }
-}
-
-impl Nanos {
-    /// The ticks that pass in this time, rounded to the nearest; 0 for a negative time.
-    pub fn to_ticks(self, rate: TicksPerSecond) -> Ticks {
-        Ticks((self.0 * rate.0 / 1e9).round() as u64)
-    }
-}
-
-impl Packets {
-    /// The rate of so many packets in `time`; not finite when `time` is 0.
-    pub fn per(self, time: Nanos) -> Kpps {
-        Kpps(self.0 as f64 * 1e6 / time.0)
-    }
-}
-
-impl Bytes {
-    /// The rate of so many bytes in `time`; not finite when `time` is 0.
-    pub fn per(self, time: Nanos) -> BitsPerSecond {
-        BitsPerSecond(self.0 as f64 * 8e9 / time.0)
-    }
-}
-
 impl Kpps {
     /// Packets per second.
     pub fn per_second(self) -> f64 {
         self.0 * 1e3
-    }
-}
-
-impl BitsPerSecond {
-    /// The packets that fit into this rate when each takes `wire_bytes` on the wire, overhead
-    /// included.
-    pub fn to_kpps(self, wire_bytes: f64) -> Kpps {
-        Kpps(self.0 / (8.0 * wire_bytes) / 1e3)
     }
 }
 
@@ -97,12 +48,6 @@ impl fmt::Display for BitsPerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = [(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9, "Gb/s"), (1e12, "Tb/s")];
         f.pad(&scaled(self.0, &steps))
-    }
-}
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&scaled(self.0 as f64, &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]))
     }
 }
 
@@ -395,22 +340,9 @@ mod tests {
         assert_eq!(Nanos(7.2e12).to_string(), "7200 s");
         assert_eq!(BitsPerSecond(9.8e9).to_string(), "9.8 Gb/s");
         assert_eq!(BitsPerSecond(1e10).to_string(), "10 Gb/s");
-        assert_eq!(Bytes(1500).to_string(), "1.5 kB");
         assert_eq!(format!("{:>12}", Kpps(1340.0)), "   1.34 Mpps");
         assert_eq!(three_digits(-0.0001), "0");
         assert_eq!(three_digits(100.0), "100");
-    }
-
-    #[test]
-    fn converts_by_a_given_rate() {
-        let rate = TicksPerSecond(2.5e9);
-        assert_eq!(Ticks(250).to_nanos(rate), Nanos(100.0));
-        assert_eq!(Nanos(100.0).to_ticks(rate), Ticks(250));
-        assert_eq!(Nanos(-1.0).to_ticks(rate), Ticks(0));
-        assert_eq!(Packets(3000).per(Nanos(1e9)), Kpps(3.0));
-        assert_eq!(Bytes(1000).per(Nanos(1e6)), BitsPerSecond(8e6));
-        // 64-byte frames on 10 Gb/s: 84 bytes of wire each, the well-known 14.88 Mpps.
-        assert_eq!(BitsPerSecond(1e10).to_kpps(84.0).to_string(), "14.9 Mpps");
     }
 
     #[test]

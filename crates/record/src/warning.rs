@@ -148,6 +148,23 @@ pub enum Warning {
     },
     /// The instructions are emulated.
     Emulated,
+    /// Watching a program took a visible part of the machine.
+    CostlyObserver {
+        /// CPU time of the observer as a share of one CPU.
+        #[serde(serialize_with = "crate::finite")]
+        share: f64,
+    },
+    /// A program was watched too briefly for rare events.
+    ShortWindow {
+        /// Length of the window in seconds.
+        #[serde(serialize_with = "crate::finite")]
+        seconds: f64,
+    },
+    /// Part of what an explanation may rest on could not be read.
+    NotRead {
+        /// What, as words.
+        names: Vec<String>,
+    },
     /// Written by a newer version, with a code this one does not know.
     #[serde(other)]
     Unknown,
@@ -222,6 +239,13 @@ impl Warning {
                 )
             }
             Self::Emulated => write!(f, "the processor is emulated"),
+            Self::CostlyObserver { share } => {
+                write!(f, "watching took {} % of a CPU", percent(*share))
+            }
+            Self::ShortWindow { seconds } => {
+                write!(f, "the program was watched for {} s only", three_digits(*seconds))
+            }
+            Self::NotRead { names } => write!(f, "not read: {}", names.join(", ")),
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
         }
     }
@@ -337,6 +361,11 @@ impl Warning {
             }
             Self::OtherProcessor { .. } => "the rate says nothing of this one",
             Self::Emulated => "counts are exact, times mean nothing; measure on hardware",
+            Self::CostlyObserver { .. } => {
+                "rates may be lower than without it; watch fewer processes, or a longer time"
+            }
+            Self::ShortWindow { .. } => "watch for 1 s or longer (-t)",
+            Self::NotRead { .. } => "--details has the reasons, and the commands that change them",
             Self::Unknown => "read the record with the version named in its provenance",
         }
     }

@@ -7,6 +7,7 @@
 //! and why it could not be read is an entry of [`Observation::unread`].
 
 mod findings;
+pub mod ledger;
 mod packets;
 mod threads;
 

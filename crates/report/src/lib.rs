@@ -32,6 +32,7 @@ mod tcp;
 mod text;
 mod tune;
 mod value;
+mod why;
 
 pub use answers::answers;
 pub use budget::budget;
@@ -48,6 +49,7 @@ pub use strands::strands;
 pub use tcp::{histograms as tcp_histograms, tcp};
 pub use text::{markdown, text};
 pub use tune::tune;
+pub use why::{why, why_line};
 
 /// What a text is written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

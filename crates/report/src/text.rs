@@ -41,6 +41,7 @@ pub fn text(record: &Record, options: &Options) -> String {
         Body::Answers(report) => crate::answers(report, whole),
         Body::Plan(report) => crate::plan(report, whole),
         Body::Tcp(report) => of_tcp(report, options.detail, whole),
+        Body::Why(report) => crate::why(report, options.detail, whole),
     }
 }
 

@@ -62,6 +62,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "regions (tests)",
             "hierarchy",
             "memory",
+            "observe",
             "kernels",
             "kernelbench",
             "dataplane",

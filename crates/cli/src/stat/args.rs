@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of `linerate stat`.
 
-use crate::emit::Output;
+use crate::emit::{Destination, Output};
 use crate::parse::{CpuList, cpu_list};
 use clap::{ArgGroup, Args};
 use linerate_counters::event::{self, NameMissing};
@@ -155,17 +155,6 @@ pub(crate) struct StatArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventList(pub(crate) Vec<String>);
 
-/// Where the result goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Destination<'a> {
-    /// Where no command shares it, or where it was asked for.
-    Stdout,
-    /// Next to what a command printed.
-    Stderr,
-    /// As asked for.
-    File(&'a Path),
-}
-
 /// A share that was given in per cent: 0.001 is 0.1 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
@@ -173,20 +162,12 @@ pub(crate) struct Percent(pub(crate) f64);
 impl StatArgs {
     /// Where the result goes: stdout belongs to the command, where there is one.
     pub(crate) fn destination(&self) -> Destination<'_> {
-        match &self.to {
-            Some(file) if file.as_os_str() == "-" => Destination::Stdout,
-            Some(file) => Destination::File(file),
-            None if self.command.is_empty() => Destination::Stdout,
-            None => Destination::Stderr,
-        }
+        Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
 
     /// The file of the result, where it goes to one.
     pub(crate) fn file(&self) -> Option<&Path> {
-        match self.destination() {
-            Destination::File(file) => Some(file),
-            Destination::Stdout | Destination::Stderr => None,
-        }
+        self.destination().file()
     }
 
     /// How much more is too much, as a share.

@@ -107,6 +107,12 @@ const SIMULATED: &[Walk] = &[
 ];
 
 const OTHERS: &[Walk] = &[
+    walk("why", &["why", "-o", "-", "-t", "1s", "--", "sleep", "5"]),
+    Walk {
+        name: "why-details",
+        words: &["why", "-o", "-", "-t", "1s", "--details", "--", "sleep", "5"],
+        shown: &["--all"],
+    },
     walk("import", &["import", "{dump}", "--machine", "t1"]),
     walk("regions-again", &["regions", "{recorded}"]),
 ];
@@ -128,6 +134,7 @@ fn command_of(body: &Body) -> &'static str {
         Body::Answers(_) => "explain",
         Body::Plan(_) => "plan",
         Body::Tcp(_) => "tcp",
+        Body::Why(_) => "why",
     }
 }
 

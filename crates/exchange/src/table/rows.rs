@@ -15,6 +15,7 @@ use linerate_record::stat::StatReport;
 use linerate_record::strands::{StrandCounts, StrandsReport};
 use linerate_record::tcp::TcpReport;
 use linerate_record::tune::TuneReport;
+use linerate_record::why::WhyReport;
 use linerate_record::{Body, Figure, Record, Tier};
 
 /// The figures of a record: those that people quote, then those of its parts.
@@ -37,6 +38,7 @@ pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
         Body::Answers(report) => of_answers(report, &mut rows),
         Body::Plan(report) => of_plan(report, &mut rows),
         Body::Tcp(report) => of_tcp(report, &mut rows),
+        Body::Why(report) => of_why(report, &mut rows),
     }
     if rows.is_empty() {
         return Err(CannotWrite(
@@ -130,6 +132,19 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
         let put = |name: &str, figure: &Figure| row(one.kernel.name(), &one.variant, name, figure);
         rows.push(put(&format!("{case}_cycles"), &cycles));
         rows.push(put(&format!("{case}_of_bound"), &bound));
+    }
+}
+
+/// The time budgets of threads, and what removing each cause would bring.
+fn of_why(report: &WhyReport, rows: &mut Vec<Row>) {
+    for thread in &report.observation.threads {
+        let of = format!("{} {}", thread.tid, thread.name);
+        rows.extend(thread.time.iter().map(|t| row(&of, "", t.state.name(), &t.share)));
+        rows.push(row(&of, "", "busy", &thread.busy));
+        rows.push(row(&of, "", "cost_ns", &thread.cost_ns));
+    }
+    for finding in &report.findings {
+        rows.push(row("", finding.cause.name(), "gain_percent", &finding.gain.percent));
     }
 }
 

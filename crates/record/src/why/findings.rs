@@ -106,3 +106,88 @@ pub enum Cause {
     /// The observation does not single out a cause.
     CannotTell,
 }
+
+impl Cause {
+    /// All of them, in the order of the published list.
+    pub const ALL: [Self; 32] = [
+        Self::CpuContention,
+        Self::ShortInterruptions,
+        Self::CpuQuota,
+        Self::StolenCpu,
+        Self::InterruptLoad,
+        Self::OneReceiveCpu,
+        Self::BacklogOverflow,
+        Self::NapiBudget,
+        Self::RingOverflow,
+        Self::SocketBuffer,
+        Self::ReceiveWindow,
+        Self::SendBuffer,
+        Self::RateLimiter,
+        Self::WaitingForPeer,
+        Self::SystemCalls,
+        Self::SoftwareChecksum,
+        Self::NoSegmentation,
+        Self::Copying,
+        Self::PageFaults,
+        Self::CacheMisses,
+        Self::KernelLock,
+        Self::UserLock,
+        Self::FalseSharing,
+        Self::SingleThread,
+        Self::SoftwareCrypto,
+        Self::FirewallRules,
+        Self::ConnectionSetup,
+        Self::ProcessingCost,
+        Self::GeneratorLimit,
+        Self::ObserverLimit,
+        Self::NothingWrong,
+        Self::CannotTell,
+    ];
+
+    /// The word for it, in JSON and in `finding` of the summary.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CpuContention => "cpu_contention",
+            Self::ShortInterruptions => "short_interruptions",
+            Self::CpuQuota => "cpu_quota",
+            Self::StolenCpu => "stolen_cpu",
+            Self::InterruptLoad => "interrupt_load",
+            Self::OneReceiveCpu => "one_receive_cpu",
+            Self::BacklogOverflow => "backlog_overflow",
+            Self::NapiBudget => "napi_budget",
+            Self::RingOverflow => "ring_overflow",
+            Self::SocketBuffer => "socket_buffer",
+            Self::ReceiveWindow => "receive_window",
+            Self::SendBuffer => "send_buffer",
+            Self::RateLimiter => "rate_limiter",
+            Self::WaitingForPeer => "waiting_for_peer",
+            Self::SystemCalls => "system_calls",
+            Self::SoftwareChecksum => "software_checksum",
+            Self::NoSegmentation => "no_segmentation",
+            Self::Copying => "copying",
+            Self::PageFaults => "page_faults",
+            Self::CacheMisses => "cache_misses",
+            Self::KernelLock => "kernel_lock",
+            Self::UserLock => "user_lock",
+            Self::FalseSharing => "false_sharing",
+            Self::SingleThread => "single_thread",
+            Self::SoftwareCrypto => "software_crypto",
+            Self::FirewallRules => "firewall_rules",
+            Self::ConnectionSetup => "connection_setup",
+            Self::ProcessingCost => "processing_cost",
+            Self::GeneratorLimit => "generator_limit",
+            Self::ObserverLimit => "observer_limit",
+            Self::NothingWrong => "nothing_wrong",
+            Self::CannotTell => "cannot_tell",
+        }
+    }
+
+    /// Whether it names something that can be removed: every cause but the four that say that there
+    /// is nothing to remove, or that it is not known.
+    pub fn is_removable(self) -> bool {
+        !matches!(
+            self,
+            Self::NothingWrong | Self::GeneratorLimit | Self::ObserverLimit | Self::CannotTell
+        )
+    }
+}

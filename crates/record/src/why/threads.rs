@@ -160,3 +160,66 @@ pub struct Quota {
     #[serde(serialize_with = "crate::finite")]
     pub throttled_s: f64,
 }
+
+impl ThreadState {
+    /// All of them, in the order of a time budget.
+    pub const ALL: [Self; 10] = [
+        Self::User,
+        Self::Work,
+        Self::Polling,
+        Self::Kernel,
+        Self::Interrupts,
+        Self::Waiting,
+        Self::Throttled,
+        Self::Stolen,
+        Self::Asleep,
+        Self::Unaccounted,
+    ];
+
+    /// The word for it in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Work => "work",
+            Self::Polling => "polling",
+            Self::Kernel => "kernel",
+            Self::Interrupts => "interrupts",
+            Self::Waiting => "waiting",
+            Self::Throttled => "throttled",
+            Self::Stolen => "stolen",
+            Self::Asleep => "asleep",
+            Self::Unaccounted => "unaccounted",
+        }
+    }
+
+    /// Whether the thread is on a CPU in it, as far as the scheduler knows.
+    pub fn is_on_cpu(self) -> bool {
+        matches!(self, Self::User | Self::Work | Self::Polling | Self::Kernel | Self::Interrupts)
+    }
+}
+
+impl ThreadActivity {
+    /// The share of its time in this state; `None` where it was not told apart from others, or
+    /// could not be read.
+    pub fn share(&self, state: ThreadState) -> Option<&Figure> {
+        self.time.iter().find(|time| time.state == state).map(|time| &time.share)
+    }
+
+    /// The share of its time in states for which `of` holds, 0 to 1; without those not read.
+    pub fn share_of(&self, of: impl Fn(ThreadState) -> bool) -> f64 {
+        let of_state = self.time.iter().filter(|time| of(time.state));
+        of_state.filter_map(|time| time.share.as_number()).sum()
+    }
+
+    /// The share of its time in which it ran or wanted to: on a CPU, waiting for one, throttled, or
+    /// stolen.
+    pub fn demand(&self) -> f64 {
+        self.share_of(|state| {
+            state.is_on_cpu()
+                || matches!(
+                    state,
+                    ThreadState::Waiting | ThreadState::Throttled | ThreadState::Stolen
+                )
+        })
+    }
+}

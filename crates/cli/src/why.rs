@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate why`: why a program that runs is, or is not, at line rate.
+
+mod args;
+mod bundle;
+
+pub(crate) use self::args::WhyArgs;
+use crate::emit::{self, Answer, Destination};
+use crate::failure::{Failure, also};
+use crate::files::{self, Files};
+use crate::interrupt::stop_on_interrupt;
+use crate::progress::Progress;
+use crate::provenance;
+use linerate_observe::{Request, Target, observe};
+use linerate_record::why::WhyReport;
+use linerate_record::{Body, Record};
+use linerate_report::{Detail, Options, Style};
+use linerate_trial::Watch;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Watches a program and prints what limits it.
+pub(crate) fn why(args: &WhyArgs) -> Result<Answer, Failure> {
+    Files::default()
+        .writes("--record", args.output.record.as_ref())
+        .writes("--bundle", args.bundle.as_ref())
+        .writes("--output", args.file())
+        .check()?;
+    let stop = stop_on_interrupt()?;
+    match args.every {
+        Some(every) => repeat(args, Duration::from_secs_f64(every), stop),
+        None => once(args, stop),
+    }
+}
+
+fn request(args: &WhyArgs, window: Duration) -> Request {
+    let target = match (&args.name, &args.interface) {
+        (Some(name), _) => Target::Name(name.clone()),
+        (None, Some(name)) => Target::Interface(name.clone()),
+        (None, None) if !args.command.is_empty() => Target::Command(args.command.clone()),
+        (None, None) => Target::Pids(args.pids.clone()),
+    };
+    Request { target, window, line_bits_per_s: args.line }
+}
+
+/// One window, explained.
+fn watch(args: &WhyArgs, window: Duration, stop: &AtomicBool) -> Result<Record, Failure> {
+    let progress = Progress::new(args.output.quiet());
+    let follow = |step: &str, share: f64| {
+        progress.step(step);
+        progress.at(share);
+    };
+    let observed = observe(&request(args, window), &Watch::new(stop, &follow));
+    progress.clear();
+    let observation = observed.map_err(Failure::new)?;
+    let findings = linerate_explain::why::explain(&observation);
+    let body = Body::Why(Box::new(WhyReport { observation, findings }));
+    Ok(Record { provenance: provenance::without_ticks(), body })
+}
+
+fn once(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure> {
+    let record = watch(args, args.window(), stop)?;
+    let json = record.to_json_pretty().map_err(Failure::new)?;
+    let text = match args.output.json {
+        true => json.clone(),
+        false => linerate_report::text(&record, &options(args)),
+    };
+    let is_json_on_stderr = args.output.json && args.destination() == Destination::Stderr;
+    if !args.output.quiet() && !is_json_on_stderr {
+        emit::warn(&record);
+    }
+    let printed = emit::put(args.destination(), &text);
+    let written = args.output.record.as_ref().map_or(Ok(()), |file| files::write(file, &json));
+    let bundled = args.bundle.as_ref().map_or(Ok(()), |file| {
+        files::write(file, bundle::bundle(&record, args.with_command_line)?)
+    });
+    also(also(printed, written), bundled)
+}
+
+/// Window after window, until the user or the program ends it: a line each, or a record a line.
+fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, Failure> {
+    let window = args.window().min(every);
+    let mut is_first = true;
+    loop {
+        let began = Instant::now();
+        let record = match watch(args, window, stop) {
+            Ok(record) => record,
+            // What it watched has ended: the windows so far are printed.
+            Err(_) if !is_first => return Ok(Answer::Done),
+            Err(failure) => return Err(failure),
+        };
+        is_first = false;
+        let Body::Why(report) = &record.body else { return Ok(Answer::Done) };
+        let text = match args.output.json {
+            true => record.to_json_line().map_err(Failure::new)?,
+            false => linerate_report::why_line(report, &style(args)),
+        };
+        emit::put(args.destination(), &text)?;
+        while began.elapsed() < every && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Answer::Done);
+        }
+    }
+}
+
+fn options(args: &WhyArgs) -> Options {
+    let detail = if args.details { Detail::Full } else { Detail::Brief };
+    Options { style: style(args), ..emit::options(detail) }
+}
+
+fn style(args: &WhyArgs) -> Style {
+    match args.destination() {
+        Destination::Stdout => emit::style(),
+        Destination::Stderr => emit::style_on(&io::stderr()),
+        Destination::File(_) => Style { color: false, ..emit::style() },
+    }
+}

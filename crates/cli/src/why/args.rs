@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of `linerate why`.
+
+use crate::budget::line;
+use crate::emit::{Destination, Output};
+use crate::parse::duration;
+use clap::{ArgGroup, Args};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const AFTER: &str = "\
+Any user may watch processes of their own; root sees more: who ran instead, samples of the kernel,
+reasons of dropped packets. Nothing is changed on the system, and the program is neither stopped nor
+attached to. What could not be read is listed by --details with the command that changes it.
+docs/why.md lists the causes that are found, their thresholds and their limits.
+Examples:
+
+  linerate why $(pidof dpdk-testpmd)
+  linerate why --name nginx --line 10Gb/s
+  linerate why -t 10s -- iperf3 -c 192.0.2.1 -t 10
+  linerate why --iface eth0 --json | jq -r .summary.finding
+  linerate why --name unbound --every 60s --json >> why.ndjson
+
+A command keeps its standard output; the report goes to stderr then, or where -o says. It is ended
+with the window (SIGTERM). A bundle holds the record and that of `linerate doctor`: addresses and
+names of processes, no packets, no environment, no command line unless asked for.
+
+Exit status: 0 with a finding, 2 when there is nothing to watch.";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = AFTER,
+    group(ArgGroup::new("what").required(true).args(["pids", "command", "name", "interface"]))
+)]
+pub(crate) struct WhyArgs {
+    /// Watch these processes and their descendants
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) pids: Vec<u32>,
+    /// Start this command, watch it, and end it with the window
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<OsString>,
+    /// Watch the processes of this name
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Watch an interface and the CPUs that receive for it, no program
+    #[arg(long = "iface", value_name = "IF")]
+    pub(super) interface: Option<String>,
+    /// Watch this long, e.g. 500ms or 10s (default: 5s)
+    #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
+    pub(super) time: Option<f64>,
+    /// The line to reach, e.g. 10Gb/s: caps gains, and is no fault where it is reached
+    #[arg(long, value_name = "RATE", value_parser = line)]
+    pub(super) line: Option<f64>,
+    /// Print everything: all findings with evidence, CPUs, sockets, functions, what was not read
+    #[arg(long)]
+    pub(super) details: bool,
+    /// Write one JSON file to attach to a bug report: the record, and that of doctor
+    #[arg(long, value_name = "FILE", conflicts_with = "every")]
+    pub(super) bundle: Option<PathBuf>,
+    /// Put command lines into the bundle, which may hold secrets
+    #[arg(long, requires = "bundle")]
+    pub(super) with_command_line: bool,
+    /// Repeat with this period until interrupted: a line per window, or a record per line (--json)
+    #[arg(
+        long, value_name = "TIME", value_parser = duration,
+        conflicts_with_all = ["details", "record", "command"]
+    )]
+    pub(super) every: Option<f64>,
+    /// Write the result to this file, or to stdout with -; without: stderr after a command, else
+    /// stdout
+    #[arg(long = "output", short = 'o', value_name = "FILE")]
+    pub(super) to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// Long enough for 50 periods of a quota, short enough to wait for.
+const WINDOW_S: f64 = 5.0;
+
+impl WhyArgs {
+    /// Length of a window.
+    pub(super) fn window(&self) -> Duration {
+        Duration::from_secs_f64(self.time.unwrap_or(WINDOW_S))
+    }
+
+    /// Where the result goes: stdout belongs to the command, where there is one.
+    pub(crate) fn destination(&self) -> Destination<'_> {
+        Destination::of(self.to.as_deref(), !self.command.is_empty())
+    }
+
+    /// The file of the result, where it goes to one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.destination().file()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Cli;
+    use clap::Parser;
+
+    fn parsed(words: &[&str]) -> Result<(), String> {
+        let words = ["linerate", "why"].iter().chain(words);
+        Cli::try_parse_from(words).map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn one_thing_is_watched() {
+        for good in [
+            &["1"][..],
+            &["1", "2", "-t", "2s"],
+            &["--name", "nginx", "--line", "10Gb/s"],
+            &["--iface", "eth0", "--every", "60s", "--json"],
+            &["-t", "1s", "--", "sh", "-c", "exit 1"],
+            &["1", "--bundle", "b.json", "--with-command-line"],
+        ] {
+            assert_eq!(parsed(good), Ok(()), "{good:?}");
+        }
+        for bad in [
+            &[][..],
+            &["0"],
+            &["x"],
+            &["1", "--name", "nginx"],
+            &["1", "--", "ls"],
+            &["1", "-t", "5"],
+            &["1", "--line", "10"],
+            &["1", "--with-command-line"],
+            &["1", "--every", "1s", "--details"],
+        ] {
+            assert!(parsed(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups of functions that a cause shows in. Names are those of the kernel (6.1 to 6.18) and of
+//! libraries as Debian ships them; a name matches when it begins so.
+
+use linerate_record::why::FunctionTime;
+
+/// Functions that one cause shows in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Checksums of the kernel.
+    Checksum,
+    /// Copies between user and kernel.
+    KernelCopy,
+    /// Copies within the program.
+    UserCopy,
+    /// Segmentation by software.
+    Segmentation,
+    /// Page faults.
+    PageFault,
+    /// Entering and leaving the kernel.
+    SystemCallEntry,
+    /// Waiting for a lock of the kernel.
+    KernelLock,
+    /// Locks of the program.
+    UserLock,
+    /// Rules of nftables and iptables.
+    Firewall,
+    /// Ciphers and hashes in plain instructions.
+    SoftwareCrypto,
+}
+
+impl Group {
+    /// Whether its functions are the kernel's, so that it takes samples of the kernel.
+    pub fn is_kernel(self) -> bool {
+        !matches!(self, Self::UserCopy | Self::UserLock | Self::SoftwareCrypto)
+    }
+
+    /// What its functions begin with.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Checksum => &[
+                "csum_partial",
+                "do_csum",
+                "__skb_checksum",
+                "skb_checksum",
+                "skb_copy_and_csum",
+                "csum_and_copy",
+            ],
+            Self::KernelCopy => &[
+                "_copy_to_iter",
+                "_copy_from_iter",
+                "copy_user_",
+                "rep_movs_alternative",
+                "copyin",
+                "copyout",
+                "__copy_user",
+                "_copy_from_user",
+                "_copy_to_user",
+                "skb_copy_datagram",
+            ],
+            Self::UserCopy => {
+                &["__memcpy_", "memcpy", "__memmove_", "memmove", "rte_memcpy", "rte_mov"]
+            }
+            Self::Segmentation => {
+                &["skb_segment", "__skb_gso_segment", "skb_mac_gso_segment", "validate_xmit_skb"]
+            }
+            Self::PageFault => &[
+                "asm_exc_page_fault",
+                "exc_page_fault",
+                "do_user_addr_fault",
+                "handle_mm_fault",
+                "__handle_mm_fault",
+                "do_anonymous_page",
+                "clear_page",
+                "unmap_page_range",
+                "zap_pte_range",
+            ],
+            Self::SystemCallEntry => {
+                &["entry_SYSCALL_64", "do_syscall_64", "syscall_", "__x64_sys_", "x64_sys_call"]
+            }
+            Self::KernelLock => &[
+                "native_queued_spin_lock_slowpath",
+                "__pv_queued_spin_lock_slowpath",
+                "queued_spin_lock_slowpath",
+                "osq_lock",
+                "rwsem_",
+                "mutex_spin_on_owner",
+            ],
+            Self::UserLock => &[
+                "pthread_mutex_lock",
+                "___pthread_mutex_lock",
+                "__pthread_mutex_lock",
+                "__lll_lock_wait",
+                "pthread_spin_lock",
+                "pthread_rwlock",
+                "__pthread_rwlock",
+                "rte_spinlock_lock",
+            ],
+            Self::Firewall => &["nft_", "__nft_", "ipt_do_table", "ip6t_do_table"],
+            Self::SoftwareCrypto => &[
+                "AES_encrypt",
+                "AES_decrypt",
+                "_x86_64_AES_",
+                "gcm_ghash_4bit",
+                "gcm_gmult_4bit",
+                "vpaes_",
+                "bsaes_",
+                "aes_nohw_",
+                "gcm_ghash_nohw",
+                "crypto/aes.encryptBlockGeneric",
+                "golang.org/x/crypto/chacha20.(*Cipher).xorKeyStreamBlocksGeneric",
+                "golang.org/x/crypto/poly1305.updateGeneric",
+            ],
+        }
+    }
+
+    /// Whether a sampled function is one of the group.
+    pub fn holds(self, function: &FunctionTime) -> bool {
+        let is_of_kernel = function.file == KERNEL;
+        is_of_kernel == self.is_kernel()
+            && self.names().iter().any(|name| function.name.starts_with(name))
+    }
+}
+
+/// The file of functions of the kernel.
+const KERNEL: &str = "kernel";
+
+/// Libraries whose time is that of ciphers and hashes.
+const CRYPTO_LIBRARIES: [&str; 6] =
+    ["libcrypto", "libgcrypt", "libnettle", "libsodium", "libmbedcrypto", "libwolfssl"];
+
+/// Whether a function belongs to a library of ciphers, by its file.
+pub(super) fn is_of_crypto_library(function: &FunctionTime) -> bool {
+    let file = function.file.rsplit('/').next().unwrap_or_default();
+    CRYPTO_LIBRARIES.iter().any(|library| file.starts_with(library))
+}
+
+/// Whether a function has no name: its file and offset stand for it.
+pub(super) fn is_nameless(function: &FunctionTime) -> bool {
+    function.name.contains("+0x")
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What removing a cause is predicted to bring: percent of the present rate, with an interval that
+//! includes the error of the model. Every prediction is capped by what is offered, where that is
+//! known, by the CPU time there is, and by the line that was asked for.
+
+use super::facts::{Facts, Subject};
+use super::measure::Measure;
+use linerate_record::stats::Estimate;
+use linerate_record::why::{Gain, ThreadState};
+use linerate_record::{Figure, Tier};
+
+/// How a gain is computed.
+#[derive(Clone, Copy, Debug)]
+pub enum GainModel {
+    /// The thread gets back the time it spends in this state: time over its time on a CPU.
+    TimeBack(ThreadState),
+    /// The group gets the CPUs that its threads want.
+    CpusWanted,
+    /// The share of packets that is lost arrives, as far as the thread has time for them.
+    LossRecovered(Measure),
+    /// A share of the time on a CPU goes away (Amdahl): at least, most likely and at most this much
+    /// of it.
+    CostRemoved(Measure, [f64; 3]),
+    /// The thread becomes the limit: the rest of its time, a packet costing half to twice as much.
+    UntilCpuIsFull,
+    /// The share of the time in which sending was stopped is used for sending.
+    StallRemoved(Measure),
+    /// Idle CPUs do the same work, with the loss that splitting has.
+    MoreCpus,
+    /// What removing it brought elsewhere: percent, low, likely, high; and where that was.
+    AsMeasured([f64; 3], &'static str),
+    /// Not predicted, and why not.
+    Unknown(&'static str),
+}
+
+/// Most that a model promises, percent: beyond it something that was not looked at limits.
+const CEILING_PERCENT: f64 = 10_000.0;
+
+/// A share that is lost or wasted as what its return adds to the rest, percent.
+fn returned(share: f64) -> f64 {
+    100.0 * share.clamp(0.0, 0.99) / (1.0 - share.clamp(0.0, 0.99))
+}
+
+fn mapped(estimate: Estimate, of: impl Fn(f64) -> f64) -> Estimate {
+    let Estimate { value, low, high, .. } = estimate;
+    Estimate { value: of(value), low: of(low), high: of(high), ..estimate }
+}
+
+impl GainModel {
+    /// In a few words, for the figure.
+    fn method(self) -> &'static str {
+        match self {
+            Self::TimeBack(_) => "time given back over time on a CPU, at most what is lost now",
+            Self::CpusWanted => "CPUs wanted over CPUs used",
+            Self::LossRecovered(_) => "packets lost over packets received, as far as there is time",
+            Self::CostRemoved(..) => "share of the time on a CPU that goes away (Amdahl)",
+            Self::UntilCpuIsFull => {
+                "until the thread is busy all the time, at 0.5 to 2 times the cost"
+            }
+            Self::StallRemoved(_) => "time stalled over time not stalled",
+            Self::MoreCpus => "idle CPUs over CPUs used, none to all of them of use",
+            Self::AsMeasured(_, source) => source,
+            Self::Unknown(_) => "not predicted",
+        }
+    }
+
+    /// The gain for a subject, percent; `None` where what it takes was not read.
+    pub fn estimate<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+        let gain = self.uncapped(facts, subject)?;
+        let cap = line_cap(facts).unwrap_or(f64::INFINITY).min(CEILING_PERCENT);
+        Some(mapped(gain, |percent| percent.max(0.0).min(cap)))
+    }
+
+    fn uncapped<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+        match self {
+            Self::TimeBack(state) => time_back(facts, subject, state),
+            Self::CpusWanted => cpus_wanted(facts, subject),
+            Self::LossRecovered(loss) => {
+                let lost = mapped(loss.of(facts, subject)?, returned);
+                let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
+                Some(Estimate { low: 0.5 * lost.low, ..lost }).map(|g| mapped(g, |p| p.min(room)))
+            }
+            Self::CostRemoved(cost, [low, likely, high]) => {
+                let cost = cost.of(facts, subject)?;
+                let value = returned(likely * cost.value);
+                let (low, high) = (returned(low * cost.low), returned(high * cost.high));
+                Some(Estimate { value, low: low.min(value), high: high.max(value), ..cost })
+            }
+            Self::UntilCpuIsFull => room(facts, subject),
+            Self::StallRemoved(stall) => {
+                let stall = stall.of(facts, subject)?;
+                let gain = mapped(stall, returned);
+                let room = room(facts, subject).map_or(CEILING_PERCENT, |room| room.high);
+                Some(Estimate { low: 0.3 * gain.low, high: room.max(gain.value), ..gain })
+            }
+            Self::MoreCpus => {
+                let used = facts.used_cpus();
+                let idle = facts.idle_cpus()?;
+                let high = 100.0 * idle / used.max(0.01);
+                let value = 0.7 * high;
+                Some(Estimate { value, low: 0.1 * high, high, ..Estimate::exactly(0.0) })
+            }
+            Self::AsMeasured([low, value, high], _) => {
+                Some(Estimate { value, low, high, ..Estimate::exactly(value) })
+            }
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// The gain as a record has it.
+    pub fn gain<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Gain {
+        let method = self.method();
+        let percent = match (self.estimate(facts, subject), self) {
+            (Some(gain), _) => Figure::number("percent", gain, Tier::Model, method),
+            (None, Self::Unknown(why)) => Figure::absent("percent", Tier::Model, method, why),
+            (None, _) => {
+                Figure::absent("percent", Tier::Model, method, "what it takes was not read")
+            }
+        };
+        Gain { percent, then_limited_by: None }
+    }
+}
+
+/// Percent more until the line that was asked for is full.
+fn line_cap(facts: &Facts<'_>) -> Option<f64> {
+    let line = facts.observation.watched.line_bits_per_s?;
+    let bytes = facts.observation.packets.as_ref()?.bytes?;
+    let rate = 8.0 * bytes as f64 / facts.elapsed();
+    (rate > 0.0).then(|| (100.0 * (line / rate - 1.0)).max(0.0))
+}
+
+/// Time in a state given back. What is lost now is all there is to gain, where losses can be read;
+/// a thread that sleeps has time already, and may gain nothing.
+fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) -> Option<Estimate> {
+    /// Packets that a counter misses or another one counts twice, of those lost.
+    const LOSS_ERROR: f64 = 0.1;
+    let thread = facts.thread(subject)?;
+    let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
+    let back = Facts::time(thread, |one| one == state)?;
+    let ratio = |back: f64, on_cpu: f64| 100.0 * back.max(0.0) / on_cpu.max(0.005);
+    let gain = Estimate {
+        value: ratio(back.value, on_cpu.value),
+        low: ratio(back.low, on_cpu.high),
+        high: ratio(back.high, on_cpu.low),
+        ..back
+    };
+    if facts.ring_loss().is_some() {
+        let lost = mapped(facts.receive_loss()?, returned);
+        let cap = lost.high * (1.0 + LOSS_ERROR);
+        let value = gain.value.min(lost.value);
+        return Some(Estimate { value, low: 0.5 * value, high: cap.max(value), ..gain });
+    }
+    let asleep = Facts::time(thread, |one| one == ThreadState::Asleep);
+    let sleeps = asleep.is_some_and(|asleep| asleep.value > 0.05);
+    Some(if sleeps { Estimate { low: 0.0, ..gain } } else { gain })
+}
+
+/// CPUs that the threads of a group want over those they get.
+fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+    /// Threads that were stopped wait for each other, too: part of what they want is not work.
+    const OF_WANTED: [f64; 2] = [0.2, 1.2];
+    let Subject::Quota(quota) = subject else { return None };
+    let threads = facts.observation.threads.iter().filter(|t| quota.pids.contains(&t.pid));
+    let (mut used, mut wanted, mut cpus) = (0.0, 0.0, 1);
+    for thread in threads {
+        used += thread.share_of(ThreadState::is_on_cpu);
+        wanted += thread.demand();
+        cpus = cpus.max(Facts::allowed(thread));
+    }
+    let stopped = quota.throttled_periods as f64 / quota.periods.max(1) as f64;
+    let wanted = wanted.max(used / (1.0 - stopped).max(0.05)).min(cpus as f64);
+    let value = (100.0 * (wanted / used.max(0.005) - 1.0)).max(0.0);
+    let [low, high] = OF_WANTED.map(|share| share * value);
+    Some(Estimate { value, low, high, ..Estimate::exactly(value) })
+}
+
+/// Percent more that the thread has time for: a packet may cost half as much (larger batches) or
+/// twice as much (caches, locks) at a higher rate.
+pub(super) fn room<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+    /// Less than this is not told apart from nothing by accounts that are sampled.
+    const LEAST_SHARE: f64 = 0.01;
+    let thread = facts.thread(subject)?;
+    let busy = facts.busy(thread)?;
+    let more = |share: f64| 100.0 * (1.0 / share.max(LEAST_SHARE) - 1.0);
+    let (low, high) = (more((2.0 * busy.high).min(1.0)), more(0.5 * busy.low.max(0.0)));
+    let value = more(busy.value.min(1.0));
+    Some(Estimate { value, low: low.min(value), high: high.max(value), ..busy })
+}

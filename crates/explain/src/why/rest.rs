@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is found where no rule holds: that nothing is wrong, that the generator or this tool is the
+//! limit, or that the observation does not single out a cause.
+
+use super::Suspect;
+use super::facts::{Facts, Subject, share, share_of};
+use super::functions::{Group, is_nameless};
+use super::gain;
+use super::measure::Measure as M;
+use super::words::{label, percent};
+use linerate_record::answers::Evidence;
+use linerate_record::units::{BitsPerSecond, Kpps};
+use linerate_record::why::{Cause, Gain, ThreadActivity, ThreadState, WhyFinding};
+use linerate_record::{Figure, Tier};
+
+const MODEL: &str = "until the busiest thread is busy all the time";
+
+/// CPU time of the observer from which on it may be what limits.
+const OBSERVER: f64 = 0.05;
+
+/// The observer takes a share of a CPU that a program would miss.
+pub(super) fn observer(facts: &Facts<'_>) -> Option<WhyFinding> {
+    let observer = share_of(&facts.observation.observer)?;
+    let is_full = facts.idle_cpus().is_some_and(|idle| idle < 0.05 * facts.cpus() as f64);
+    (observer.low >= OBSERVER && is_full).then(|| WhyFinding {
+        cause: Cause::ObserverLimit,
+        sentence: format!(
+            "Watching took {} % of a CPU while no CPU was idle: the rates are lower than without \
+             it.",
+            percent(observer.value)
+        ),
+        evidence: vec![evidence("CPU time of the observer", observer.value, "ratio")],
+        gain: not_predicted("watch less to find it"),
+        fix: Some("Watch one process, or fewer threads, for longer".to_owned()),
+        workaround: None,
+        wrong_if: "the program's own rate stays the same without `linerate why`".to_owned(),
+    })
+}
+
+/// What to say where no rule holds that is worth anything.
+pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
+    if let Some(ended) = ended(facts) {
+        return ended;
+    }
+    if limit_reached(facts).is_some() {
+        return nothing_wrong(facts);
+    }
+    match room(facts) {
+        Room::Left if suspects.is_empty() => match generator(facts) {
+            Some(cpu) => generator_limit(facts, cpu),
+            None => nothing_wrong(facts),
+        },
+        Room::Left | Room::Full | Room::Unknown if !suspects.is_empty() => {
+            suspected(facts, suspects)
+        }
+        Room::Left => nothing_wrong(facts),
+        Room::Full => full(facts),
+        Room::Unknown => unknown(facts),
+    }
+}
+
+/// Whether the busiest thread has time left, and no packet of the program is lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Left,
+    Full,
+    Unknown,
+}
+
+fn room(facts: &Facts<'_>) -> Room {
+    /// A thread that works less has time; one that works more, within the error, may not.
+    const FULL: f64 = 0.9;
+    /// Packets of which nobody misses one.
+    const LOST: f64 = 0.001;
+    let lost = facts.ledger.lost();
+    let is_lossy = match (lost, facts.packets()) {
+        (Some(lost), Some(packets)) => lost as f64 > LOST * (lost + packets) as f64,
+        (Some(lost), None) => lost > 0,
+        (None, _) => false,
+    };
+    if is_lossy {
+        return Room::Unknown;
+    }
+    let Some(thread) = facts.busiest() else {
+        return if facts.ledger.rows.is_empty() { Room::Unknown } else { Room::Left };
+    };
+    match facts.busy(thread) {
+        Some(busy) if busy.high < FULL => Room::Left,
+        Some(busy) if busy.low >= FULL - 0.1 => Room::Full,
+        Some(_) => Room::Unknown,
+        // It always runs. That nothing was lost on the way to it shows that it keeps up.
+        None => match facts.ring_loss() {
+            Some((0, received)) if received > 0 => Room::Left,
+            _ => Room::Unknown,
+        },
+    }
+}
+
+/// A command that ended before there was anything to see.
+fn ended(facts: &Facts<'_>) -> Option<WhyFinding> {
+    const TOO_SHORT_S: f64 = 0.2;
+    let ended = facts.observation.watched.ended.as_ref()?;
+    (facts.elapsed() < TOO_SHORT_S || facts.observation.threads.is_empty()).then(|| {
+        let sentence = format!(
+            "Cannot tell: {} ended after {:.2} s ({ended}), before there was anything to watch.",
+            facts.observation.watched.name,
+            facts.elapsed()
+        );
+        cannot_tell(facts, sentence, "Start it first, then watch it: linerate why PID")
+    })
+}
+
+fn evidence(name: &str, value: f64, unit: &str) -> Evidence {
+    Evidence {
+        name: name.to_owned(),
+        value: if value.is_finite() { value } else { 0.0 },
+        unit: unit.to_owned(),
+        source: "tier sw".to_owned(),
+    }
+}
+
+fn not_predicted(why: &str) -> Gain {
+    let percent = Figure::absent("percent", Tier::Model, MODEL, why);
+    Gain { percent, then_limited_by: None }
+}
+
+fn seen(facts: &Facts<'_>) -> Vec<Evidence> {
+    let mut seen = Vec::new();
+    if let Some(rate) = facts.packet_rate() {
+        seen.push(evidence("packets", rate, "packets/s"));
+    }
+    if let Some(lost) = facts.ledger.lost() {
+        seen.push(evidence("packets lost", lost as f64, "packets"));
+    }
+    if let Some(thread) = facts.busiest() {
+        seen.push(evidence(
+            "time of the busiest thread on a CPU or wanting one",
+            thread.demand(),
+            "ratio",
+        ));
+        if let Some(busy) = facts.busy(thread) {
+            seen.push(evidence("time of it working", busy.value, "ratio"));
+        }
+    }
+    seen
+}
+
+/// Offered load, the peer, or a limit that was asked for.
+fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
+    let observation = facts.observation;
+    let rate = facts.packet_rate();
+    let room = gain::room(facts, Subject::Program);
+    let left = match (&room, facts.busiest()) {
+        (Some(room), Some(thread)) => {
+            let busy = facts.busy(thread).map_or(0.0, |busy| busy.value);
+            let times = |percent: f64| (1.0 + percent / 100.0).min(100.0);
+            format!(
+                " Its busiest thread, {}, works {} % of the time: room for {:.1} to {:.1} times as \
+                 much.",
+                label(thread),
+                percent(busy),
+                times(room.low),
+                times(room.high)
+            )
+        }
+        (None, Some(thread)) => format!(
+            " Thread {} always runs, and how much of that is polling is not known: the room left \
+             is not, either.",
+            label(thread)
+        ),
+        _ => String::new(),
+    };
+    let sentence = match (limit_reached(facts), rate) {
+        (Some(line), _) => {
+            format!("Nothing is wrong: it is at the line that was asked for, {line}.")
+        }
+        (None, Some(rate)) if rate >= 1.0 => {
+            let limit = if sends_less(facts) {
+                "its connections have nothing more to send"
+            } else {
+                "the offered load sets the rate"
+            };
+            let rate = Kpps(rate / 1e3);
+            format!("Nothing is wrong: {limit}, {rate}, and no packet was lost.")
+        }
+        _ if observation.threads.is_empty() => {
+            "Nothing is wrong: no packet was lost where losses are counted.".to_owned()
+        }
+        _ => "Nothing is wrong: it has time left, and nothing to do more.".to_owned(),
+    };
+    let percent = Figure::exact("percent", 0.0, Tier::Model, "there is nothing to remove");
+    let next = "with more offered, the rate stays the same or packets are lost";
+    WhyFinding {
+        cause: Cause::NothingWrong,
+        sentence: sentence + &left,
+        evidence: seen(facts),
+        gain: Gain { percent, then_limited_by: Some("what is offered".to_owned()) },
+        fix: None,
+        workaround: None,
+        wrong_if: next.to_owned(),
+    }
+}
+
+/// The line that was asked for, if the rate is that of it.
+fn limit_reached(facts: &Facts<'_>) -> Option<String> {
+    /// Gaps and headers that a counter of bytes does not have.
+    const OF_LINE: f64 = 0.85;
+    let line = facts.observation.watched.line_bits_per_s?;
+    let of_interface = |rate: u64| 8.0 * rate as f64 / facts.elapsed();
+    let rates = facts.observation.interfaces.iter();
+    let most = rates.map(|i| of_interface(i.rx_bytes.max(i.tx_bytes))).fold(0.0, f64::max);
+    (most >= OF_LINE * line).then(|| BitsPerSecond(line).to_string())
+}
+
+/// Whether the delivery of most bytes was limited by the application.
+fn sends_less(facts: &Facts<'_>) -> bool {
+    facts.tcp_share(|tcp| tcp.app_limited_share).is_some_and(|share| share.value >= 0.5)
+}
+
+/// A CPU that somebody else fills while the traffic is made on this machine.
+fn generator(facts: &Facts<'_>) -> Option<u32> {
+    /// With accounts off by a tenth, all of its time.
+    const FULL: f64 = 0.05;
+    let rate = facts.packet_rate().unwrap_or(0.0);
+    let is_local = facts.observation.sockets.iter().any(|socket| socket.peer_pid.is_some());
+    let sends_itself = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    let sends =
+        sends_itself.map(|tcp| tcp.bytes_acked as i64 - tcp.bytes_received as i64).sum::<i64>();
+    let is_source = sends > 0;
+    if rate < 1000.0 || !is_local || is_source {
+        return None;
+    }
+    let own = |cpu: u32| -> f64 {
+        let here = facts.observation.threads.iter().filter(|t| t.ran_on.first() == Some(&cpu));
+        here.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()
+    };
+    let full = facts.observation.cpus.iter().filter(|cpu| cpu.idle < FULL && own(cpu.cpu) < 0.3);
+    full.map(|cpu| cpu.cpu).min()
+}
+
+fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {
+    WhyFinding {
+        cause: Cause::GeneratorLimit,
+        sentence: format!(
+            "The sender of the traffic is at its limit: it is on this machine, CPU {cpu} is full \
+             without {}, which has time left and loses nothing.",
+            facts.observation.watched.name
+        ),
+        evidence: seen(facts),
+        gain: not_predicted("it depends on the generator"),
+        fix: Some("Offer more: a second generator, or one on another machine".to_owned()),
+        workaround: None,
+        wrong_if: "with a second generator, the rate stays the same".to_owned(),
+    }
+}
+
+fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
+    WhyFinding {
+        cause: Cause::CannotTell,
+        sentence,
+        evidence: seen(facts),
+        gain: not_predicted("the cause is not known"),
+        fix: Some(next.to_owned()),
+        workaround: None,
+        wrong_if: "the measurement above finds none of these causes".to_owned(),
+    }
+}
+
+/// Causes whose symptoms hold.
+fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
+    let mut names: Vec<&str> = suspects.iter().map(|one| one.rule.cause.name()).collect();
+    names.dedup();
+    let mut next: Vec<&str> = suspects.iter().map(|one| one.rule.measure).collect();
+    next.dedup();
+    let thread = facts.busiest().map_or_else(String::new, |thread| {
+        format!(" Thread {} {}.", label(thread), doing(facts, thread))
+    });
+    let sentence = format!(
+        "Cannot tell {} apart: what separates them could not be read.{thread}",
+        names.join(", ")
+    );
+    cannot_tell(facts, sentence, &format!("Measure next: {}", next.join("; ")))
+}
+
+/// What a thread does, in a few words.
+fn doing(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
+    let kernel = M::KernelShare.of(facts, Subject::Thread(thread));
+    let kernel = kernel.map_or_else(String::new, |kernel| {
+        format!(", {} % of that in the kernel", percent(kernel.value))
+    });
+    format!(
+        "is on a CPU {} % of the time{kernel}",
+        percent(thread.share_of(ThreadState::is_on_cpu))
+    )
+}
+
+/// A thread that works all the time, with no rule that says on what.
+fn full(facts: &Facts<'_>) -> WhyFinding {
+    let Some(thread) = facts.busiest() else { return unknown(facts) };
+    let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
+    let nameless: f64 = thread.functions.iter().filter(|f| is_nameless(f)).map(|f| f.share).sum();
+    let between = match (copies >= 0.25, nameless >= 0.5) {
+        (true, _) => "copying and cache_misses: its copies may wait for memory",
+        (_, true) => "processing_cost and cache_misses: its functions have no names",
+        _ => "processing_cost, cache_misses and false_sharing",
+    };
+    let sentence = format!(
+        "Cannot tell {between}. Thread {} {}, and works all of it.",
+        label(thread),
+        doing(facts, thread)
+    );
+    let next = "Measure next: linerate stat --pid PID -m cache (hardware counters), perf c2c for \
+                lines that threads share, or the rate with fewer buffers and with one thread";
+    cannot_tell(facts, sentence, next)
+}
+
+fn unknown(facts: &Facts<'_>) -> WhyFinding {
+    let lost = facts.ledger.largest().filter(|_| facts.ledger.lost().is_some_and(|lost| lost > 0));
+    let lost = lost.map(|place| {
+        format!(" {} packets were lost at {}: {}.", place.packets, place.row.of, place.reason)
+    });
+    let lost = lost.unwrap_or_default();
+    let Some(thread) = facts.busiest() else {
+        let sentence = format!("Cannot tell: no thread and no counter could be read.{lost}");
+        return cannot_tell(facts, sentence, "Watch a process of your own, or run it as root");
+    };
+    let runs = share(thread.share_of(ThreadState::is_on_cpu));
+    let always = runs.value >= 0.5 && facts.busy(thread).is_none();
+    let (why, next) = match (always, facts.packets()) {
+        (true, None) => (
+            "whether it works or polls: no counter has its packets",
+            "Measure next: how many packets it handles, by its own statistics, at two rates of \
+             load",
+        ),
+        (true, Some(_)) => (
+            "whether it works or polls: the load did not vary, or there were too few samples",
+            "Measure next: a longer window (-t 30s), while the load changes",
+        ),
+        (false, _) if !lost.is_empty() => (
+            "why packets were lost",
+            "Measure next: linerate why for longer (-t 30s), and as root for the reasons of drops",
+        ),
+        (false, _) => (
+            "what limits it: it is neither busy all the time nor clearly idle",
+            "Measure next: a longer window (-t 30s), at a higher load",
+        ),
+    };
+    let sentence =
+        format!("Cannot tell {why}. Thread {} {}.{lost}", label(thread), doing(facts, thread));
+    cannot_tell(facts, sentence, next)
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes that make a packet cost more CPU time.
+
+use super::super::functions::Group;
+use super::super::gain::GainModel;
+use super::super::measure::Measure as M;
+use super::{Rule, Scope, at_least, at_most};
+use linerate_record::why::Cause;
+
+/// All causes of this file and of the offloads: where one of them is found, the general answer
+/// "its own work" says less.
+const SPECIFIC: &[Cause] = &[
+    Cause::SystemCalls,
+    Cause::SoftwareChecksum,
+    Cause::NoSegmentation,
+    Cause::Copying,
+    Cause::PageFaults,
+    Cause::KernelLock,
+    Cause::UserLock,
+    Cause::SoftwareCrypto,
+    Cause::FirewallRules,
+    Cause::ConnectionSetup,
+    Cause::SingleThread,
+    Cause::CpuContention,
+    Cause::CpuQuota,
+    Cause::StolenCpu,
+    Cause::InterruptLoad,
+    Cause::ShortInterruptions,
+];
+
+const FULL: &str = "with accounts off by a tenth, all of its time";
+const IN_KERNEL: &str = "two fifths of the time on a CPU";
+const A_TENTH: &str = "a tenth of the samples";
+const KERNEL_SAMPLES: &str =
+    "samples of the kernel: sysctl kernel.perf_event_paranoid=1, or as root";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::SystemCalls,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::KernelShare, 0.4, IN_KERNEL),
+            at_least(M::Busy, 0.85, FULL),
+            at_least(M::PacketRate, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
+            at_most(M::BytesPerPacket, 9000.0, "larger ones are copying"),
+            at_least(M::CallsPerPacket, 0.8, "a batch of one"),
+        ],
+        symptoms: 4,
+        explained_by: &[
+            Cause::PageFaults,
+            Cause::SoftwareChecksum,
+            Cause::NoSegmentation,
+            Cause::SoftwareCrypto,
+            Cause::ConnectionSetup,
+        ],
+        gain: GainModel::AsMeasured(
+            [5.0, 30.0, 150.0],
+            "batches of 32 in place of 1: UDP senders gain 10 to 150 % (sendmmsg, GSO)",
+        ),
+        then_limited_by: Some("the cost of a packet in the kernel"),
+        sentence: "Thread {thread} makes {calls} system calls per packet and spends {kernel} of \
+                   its \
+                   time on a CPU in the kernel.",
+        fix: "Send and receive in batches: sendmmsg and recvmmsg, UDP_SEGMENT, io_uring",
+        workaround: None,
+        wrong_if: "with 32 packets per call, the rate rises by less than 5 %",
+        measure: "system calls, by raw_syscalls:sys_enter as root, or `strace -c -f -p PID`",
+    },
+    Rule {
+        cause: Cause::Copying,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::KernelShare, 0.4, IN_KERNEL),
+            at_least(M::Busy, 0.6, "the time has to matter"),
+            at_least(M::Functions(Group::KernelCopy), 0.2, "a fifth of the samples"),
+        ],
+        symptoms: 2,
+        explained_by: &[Cause::SoftwareChecksum, Cause::NoSegmentation],
+        gain: GainModel::CostRemoved(M::Functions(Group::KernelCopy), [0.0, 0.5, 1.0]),
+        then_limited_by: Some("the cost of a packet in the kernel"),
+        sentence: "Copying between user and kernel takes {kernel_copy} of the time of thread \
+                   {thread}.",
+        fix: "Avoid the copy: sendfile, splice, MSG_ZEROCOPY, AF_XDP",
+        workaround: Some("buffers of 64 to 256 KiB stay in the L2 cache and are copied faster"),
+        wrong_if: "with MSG_ZEROCOPY (iperf3 -Z), the copy functions stay in the profile",
+        measure: KERNEL_SAMPLES,
+    },
+    Rule {
+        cause: Cause::PageFaults,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::FaultsPerSecond, 2000.0, "at 3 us each, 0.6 % of a CPU"),
+            at_least(M::FaultTime, 0.01, "a hundredth of a CPU, at the cheapest"),
+            at_least(M::Demand, 0.5, "the time has to matter"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.0]),
+        then_limited_by: Some("the thread's own work"),
+        sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: \
+                   memory is \
+                   taken from the kernel and given back all the time.",
+        fix: "Keep memory: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or large, a \
+              pool, \
+              MAP_POPULATE",
+        workaround: Some("huge pages make a fault rarer by 512"),
+        wrong_if: "with memory kept, minor faults of /proc/PID/stat fall and the rate does not \
+                   rise",
+        measure: "minor faults of /proc/PID/stat",
+    },
+    Rule {
+        cause: Cause::KernelLock,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::KernelShare, 0.4, IN_KERNEL),
+            at_least(M::Busy, 0.5, "the time has to matter"),
+            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+            at_least(
+                M::LockContention,
+                1000.0,
+                "57 per second were counted without contention, \
+                     15,558 with it (two senders on one tbf)",
+            ),
+        ],
+        symptoms: 3,
+        explained_by: &[Cause::UserLock],
+        gain: GainModel::AsMeasured(
+            [5.0, 60.0, 120.0],
+            "two senders on one tbf under Linux 6.18 did 1.1 times what one did",
+        ),
+        then_limited_by: Some("the work under the lock"),
+        sentence: "Threads contend for a lock of the kernel, {contention} times per second: more \
+                   threads do not bring more packets.",
+        fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
+              XPS",
+        workaround: Some("fewer threads, which then contend less"),
+        wrong_if: "with one thread, the rate falls by more than 20 %",
+        measure: "lock:contention_begin as root, or the rate with one thread",
+    },
+    Rule {
+        cause: Cause::KernelLock,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Functions(Group::KernelLock), 0.1, A_TENTH),
+            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::UserLock],
+        gain: GainModel::CostRemoved(M::Functions(Group::KernelLock), [0.0, 0.7, 1.5]),
+        then_limited_by: Some("the work under the lock"),
+        sentence: "Waiting for a lock of the kernel takes {kernel_lock} of the time of thread \
+                   {thread}.",
+        fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
+              XPS",
+        workaround: Some("fewer threads, which then contend less"),
+        wrong_if: "with one thread, the rate falls by more than 20 %",
+        measure: KERNEL_SAMPLES,
+    },
+    Rule {
+        cause: Cause::UserLock,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+            at_least(M::AsleepOnFutex, 0.05, "twice the error of states that are sampled"),
+            at_most(M::AsleepOnFutex, 0.8, "a pool of idle threads sleeps on futexes, too"),
+            at_least(
+                M::SleepsPerSecond,
+                1000.0,
+                "contention shows in short sleeps, idling in long",
+            ),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::CostRemoved(M::AsleepOnFutex, [0.2, 0.7, 1.5]),
+        then_limited_by: Some("the work under the lock"),
+        sentence: "Threads wait for a lock of the program: {futex} of their time in futex, in \
+                   short \
+                   sleeps.",
+        fix: "Split the lock: one per thread or per slab of the table, or data of each thread's \
+              own",
+        workaround: Some("fewer threads, which then contend less"),
+        wrong_if: "with one thread, futex disappears and the rate falls by more than 20 %",
+        measure: "`perf trace -s -p PID` or `strace -c -f -e futex`",
+    },
+    Rule {
+        cause: Cause::UserLock,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Functions(Group::UserLock), 0.1, A_TENTH),
+            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::CostRemoved(M::Functions(Group::UserLock), [0.2, 0.7, 1.5]),
+        then_limited_by: Some("the work under the lock"),
+        sentence: "Locks of the program take {user_lock} of the time of thread {thread}.",
+        fix: "Split the lock: one per thread or per slab of the table, or data of each thread's \
+              own",
+        workaround: Some("fewer threads, which then contend less"),
+        wrong_if: "with one thread, the lock disappears from the profile and the rate falls",
+        measure: "samples of the program",
+    },
+    Rule {
+        cause: Cause::SoftwareCrypto,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::CryptoLibrary, 0.2, "a fifth of the samples"),
+            at_least(
+                M::CryptoPerByte,
+                1.2,
+                "AES-GCM takes 0.1 to 0.5 ns per byte with AES-NI or \
+                     ARMv8 instructions, 3 to 15 without",
+            ),
+            at_least(M::BytesPerConnection, 100_000.0, "less is the handshake's public keys"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::CryptoLibrary, [0.3, 0.85, 0.97]),
+        then_limited_by: Some("the rest of the thread's work"),
+        sentence: "Ciphers take {crypto} of the time of thread {thread}, {crypto_per_byte} ns per \
+                   byte: they run without the processor's instructions.",
+        fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host); choose \
+              AES-GCM where there are AES instructions, ChaCha20 where there are none",
+        workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),
+        wrong_if: "`openssl speed -evp aes-128-gcm` reaches 2 GB/s in the program's environment",
+        measure: "samples of the program",
+    },
+    Rule {
+        cause: Cause::SoftwareCrypto,
+        scope: Scope::Threads,
+        conditions: &[at_least(M::Functions(Group::SoftwareCrypto), 0.1, A_TENTH)],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::Functions(Group::SoftwareCrypto), [0.3, 0.85, 0.97]),
+        then_limited_by: Some("the rest of the thread's work"),
+        sentence: "Ciphers in plain instructions take {soft_crypto} of the time of thread \
+                   {thread}.",
+        fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host)",
+        workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),
+        wrong_if: "the functions stay in the profile with the instructions available",
+        measure: "samples of the program",
+    },
+    Rule {
+        cause: Cause::FirewallRules,
+        scope: Scope::Threads,
+        conditions: &[at_least(M::Functions(Group::Firewall), 0.1, A_TENTH)],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::Functions(Group::Firewall), [0.5, 0.9, 1.0]),
+        then_limited_by: Some("the rest of the kernel's work on a packet"),
+        sentence: "Firewall rules take {firewall} of the time of thread {thread}.",
+        fix: "Put addresses and ports into a set or a map (nft), or a flowtable in front of the \
+              rules",
+        workaround: Some("the rules that match most packets first"),
+        wrong_if: "with the rules removed, the rate rises by less than 10 %",
+        measure: KERNEL_SAMPLES,
+    },
+    Rule {
+        cause: Cause::ProcessingCost,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Busy, 0.85, FULL),
+            at_most(M::Waiting, 0.15, "more is contention"),
+            at_least(M::PacketRate, 1.0, "packets have to pass"),
+            at_most(M::KernelShare, 0.4, "more is the kernel's work"),
+            at_least(M::NamedFunctions, 0.5, "without names, nothing tells copies from work"),
+            at_most(M::Functions(Group::UserCopy), 0.25, "copies may wait for memory"),
+        ],
+        symptoms: 0,
+        explained_by: SPECIFIC,
+        gain: GainModel::Unknown("what of the work can go is not known"),
+        then_limited_by: Some("the next part of the work"),
+        sentence: "Work on packets takes all the time of thread {thread}: {busy}, {cost} per \
+                   packet.{functions} Without hardware counters, cache misses are not told apart \
+                   from instructions.",
+        fix: "Make the work per packet cheaper, or spread the packets over more threads",
+        workaround: None,
+        wrong_if: "with half the load offered, the thread is still busy all the time (then it \
+                   polls)",
+        measure: "`linerate stat --pid PID -m cache` where there are hardware counters",
+    },
+];

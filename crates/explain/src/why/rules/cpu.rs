@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes that take CPU time away from a thread.
+
+use super::super::gain::GainModel;
+use super::super::measure::Measure as M;
+use super::{Rule, Scope, at_least, at_most};
+use linerate_record::why::{Cause, ThreadState};
+
+/// Below this share of lost time, accounts that are sampled do not tell it from none.
+const VISIBLE: f64 = 0.05;
+const VISIBLE_SOURCE: &str = "twice the error of the kernel's sampled accounts";
+
+/// Waits shorter than this are those of interrupts' threads and timers; a thread of the fair
+/// scheduler runs for 0.75 ms at least (sched_min_granularity_ns).
+const SHORT_US: f64 = 300.0;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::CpuContention,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Waiting, VISIBLE, VISIBLE_SOURCE),
+            at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
+            at_least(M::MeanWait, SHORT_US, "slices of the fair scheduler are 0.75 ms or longer"),
+            at_least(M::Demand, 0.3, "a thread that wants a CPU for less has room"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::TimeBack(ThreadState::Waiting),
+        then_limited_by: Some("what is offered, or the thread's own work"),
+        sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
+                   time; {who}.{ring}",
+        fix: "Keep others off CPU {cpu}: a cpuset or isolcpus={cpu}, and pin the thread there \
+              (taskset -cp {cpu} {tid})",
+        workaround: Some(
+            "chrt -f -p 1 {tid} runs it before others, who then wait; a larger ring \
+                          or buffer bridges {longest}, adding latency",
+        ),
+        wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
+                   the rate stays the same",
+        measure: "as root, the scheduler's tracepoints name who ran instead",
+    },
+    Rule {
+        cause: Cause::ShortInterruptions,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::WaitsPerSecond, 1000.0, "a timer tick is 100 to 1000 per second"),
+            at_most(M::MeanWait, SHORT_US, "slices of the fair scheduler are 0.75 ms or longer"),
+            at_least(M::Waiting, 0.01, "1000 interruptions of 10 us"),
+            at_most(M::SleepsPerSecond, 100.0, "a thread that sleeps is woken, not interrupted"),
+            at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::TimeBack(ThreadState::Waiting),
+        then_limited_by: Some("what is offered, or the thread's own work"),
+        sentence: "Thread {thread} is interrupted {waits_per_s} times per second on CPU {cpu}, \
+                   {mean_wait} at a time: {waiting} of its time; {who}.",
+        fix: "Move timers and real-time threads off CPU {cpu} (taskset, nohz_full={cpu})",
+        workaround: None,
+        wrong_if: "without them, the thread is still put off more than 1000 times per second",
+        measure: "as root, the scheduler's tracepoints have the length of each gap",
+    },
+    Rule {
+        cause: Cause::CpuQuota,
+        scope: Scope::Quotas,
+        conditions: &[at_least(M::ThrottledPeriods, 0.05, "one period of 100 ms in 20")],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CpusWanted,
+        then_limited_by: Some("the CPUs there are"),
+        sentence: "The CPU quota of {quota}, {quota_cpus} CPUs, stopped the program in \
+                   {throttled_periods} of the periods.",
+        fix: "Raise the quota: cpu.max (cgroup v2), cpu.cfs_quota_us (v1), --cpus of a container",
+        workaround: Some(
+            "fewer threads run into it later in each period; the CPU time is the same",
+        ),
+        wrong_if: "with a higher quota, nr_throttled of cpu.stat still grows, or the rate stays",
+        measure: "cpu.stat of the control group",
+    },
+    Rule {
+        cause: Cause::StolenCpu,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Stolen, VISIBLE, VISIBLE_SOURCE),
+            at_least(M::Demand, 0.3, "a thread that wants a CPU for less has room"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::TimeBack(ThreadState::Stolen),
+        then_limited_by: Some("what is offered, or the thread's own work"),
+        sentence: "The hypervisor did not run CPU {cpu} for {stolen} of the time, while thread \
+                   {thread} wanted it.",
+        fix: "Give the guest CPUs of its own on the host (CPU pinning, a dedicated instance type)",
+        workaround: None,
+        wrong_if: "on a host of its own, `steal` of /proc/stat stays above 5 %",
+        measure: "`steal` of /proc/stat",
+    },
+    Rule {
+        cause: Cause::InterruptLoad,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Interrupts, VISIBLE, VISIBLE_SOURCE),
+            at_least(M::Demand, 0.9, "a thread that wants a CPU for less has room"),
+            at_least(M::ForeignPackets, 0.5, "most of the packets there are not its own"),
+        ],
+        symptoms: 2,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::TimeBack(ThreadState::Interrupts),
+        then_limited_by: Some("the thread's own work"),
+        sentence: "Interrupts and softirqs took {interrupts} of the time in which thread {thread} \
+                   was on CPU {cpu}; {foreign} of the packets received there are not its own.",
+        fix: "Receive them on other CPUs: /proc/irq/N/smp_affinity, and rps_cpus of the queues \
+              without CPU {cpu}",
+        workaround: Some("move the thread to a CPU that receives less (taskset -cp)"),
+        wrong_if: "with the packets received elsewhere, the thread's work per second stays",
+        measure: "count the program's own packets, with --iface or its statistics socket",
+    },
+    Rule {
+        cause: Cause::SingleThread,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Busy, 0.85, "with accounts off by a tenth, all of its time"),
+            at_most(M::Waiting, 0.15, "more is contention"),
+            at_most(M::WorkingThreads, 1.0, "the only thread that works"),
+            at_least(M::IdleCpus, 0.3, "a third of a CPU for the work to go to"),
+            at_least(M::Flows, 2.0, "one flow cannot be split without reordering"),
+        ],
+        symptoms: 0,
+        explained_by: &[
+            Cause::CpuQuota,
+            Cause::CpuContention,
+            Cause::SoftwareCrypto,
+            Cause::PageFaults,
+            Cause::ConnectionSetup,
+        ],
+        gain: GainModel::MoreCpus,
+        then_limited_by: Some("the CPUs there are"),
+        sentence: "Thread {thread} does all the work, {busy} of the time, while {idle_cpus} CPUs \
+                   are idle.",
+        fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \
+              queues)",
+        workaround: None,
+        wrong_if: "with a second thread, the rate rises by less than 10 %",
+        measure: "samples of the thread, to tell work from polling",
+    },
+];

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes that lose packets on the way to the program.
+
+use super::super::gain::GainModel;
+use super::super::measure::Measure as M;
+use super::{Rule, Scope, at_least, at_most};
+use linerate_record::why::Cause;
+
+/// RFC 2544 knows no loss that does not count; below this, counters read a moment apart differ as
+/// much.
+const LOST: f64 = 0.001;
+const LOST_SOURCE: &str = "counters read a moment apart differ by less";
+
+/// Lost time that is under half of the lost packets does not explain them.
+const HALF: &str = "lost time under half of the lost packets does not explain them";
+
+const FULL: &str = "with accounts off by a tenth, not all of its time";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::RingOverflow,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::RingLoss, LOST, LOST_SOURCE),
+            at_most(M::WaitingPerLoss, 0.5, HALF),
+            at_most(M::Throttled, 0.05, "more is a quota"),
+            at_most(M::Stolen, 0.05, "more is the host"),
+            at_most(M::Busy, 0.9, FULL),
+        ],
+        symptoms: 1,
+        explained_by: &[Cause::CpuQuota, Cause::CpuContention, Cause::StolenCpu],
+        gain: GainModel::LossRecovered(M::RingLoss),
+        then_limited_by: Some("what is offered"),
+        sentence: "{lost} packets ({lost_share}) overflowed the receive ring of {program}, \
+                   although \
+                   thread {thread} works {busy} of the time and waits {waiting}: bursts are longer \
+                   than the ring.",
+        fix: "Enlarge the ring: framecnt of net_af_packet, rxd of a port, ethtool -G of a card",
+        workaround: Some("poll more often or in larger bursts; a smoother sender hides it"),
+        wrong_if: "with a ring four times as large, as many packets are lost",
+        measure: "`linerate why` for longer (-t 30s) finds how busy the thread is by its samples",
+    },
+    Rule {
+        cause: Cause::RingOverflow,
+        scope: Scope::Interfaces,
+        conditions: &[
+            at_least(M::CardLoss, LOST, LOST_SOURCE),
+            at_most(M::CpuInterrupts, 0.8, "a CPU that receives all the time is the limit itself"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::OneReceiveCpu],
+        gain: GainModel::LossRecovered(M::CardLoss),
+        then_limited_by: Some("what is offered"),
+        sentence: "The card of {interface} had no room for {card_lost} packets, although the CPU \
+                   that receives has time left.",
+        fix: "ethtool -G {interface} rx 4096 (ethtool -g has its maximum)",
+        workaround: Some("spread the packets over more queues: ethtool -L {interface} combined N"),
+        wrong_if: "with a larger ring, rx_missed_errors grows as before",
+        measure: "rx_missed_errors of the interface",
+    },
+    Rule {
+        cause: Cause::SocketBuffer,
+        scope: Scope::Sockets,
+        conditions: &[
+            at_least(M::SocketLoss, LOST, LOST_SOURCE),
+            at_most(M::Demand, 0.9, FULL),
+            at_most(M::WaitingPerLoss, 0.5, HALF),
+        ],
+        symptoms: 1,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::LossRecovered(M::SocketLoss),
+        then_limited_by: Some("what is offered, or the thread that receives"),
+        sentence: "{socket} dropped {drops} packets for lack of room in its receive buffer \
+                   ({buffer}), although its thread {thread} has time: it wants a CPU for {demand}.",
+        fix: "Raise SO_RCVBUF of the socket, and net.core.rmem_max if that caps it",
+        workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
+        wrong_if: "with a buffer four times as large, as many packets are dropped",
+        measure: "drops of the socket by sock_diag",
+    },
+    Rule {
+        cause: Cause::BacklogOverflow,
+        scope: Scope::Cpus,
+        conditions: &[
+            at_least(M::BacklogLoss, LOST, LOST_SOURCE),
+            at_most(M::CpuInterrupts, 0.8, "a CPU that receives all the time is the limit itself"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::LossRecovered(M::BacklogLoss),
+        then_limited_by: Some("what is offered, or the CPU that receives"),
+        sentence: "The backlog of CPU {cpu} overflowed: {backlog_lost} packets had no room, while \
+                   the CPU had time left.",
+        fix: "sysctl net.core.netdev_max_backlog=5000, and rps_cpus with more CPUs",
+        workaround: None,
+        wrong_if: "with a longer backlog, column 2 of /proc/net/softnet_stat grows as before",
+        measure: "column 2 of /proc/net/softnet_stat",
+    },
+    Rule {
+        cause: Cause::NapiBudget,
+        scope: Scope::Cpus,
+        conditions: &[
+            at_least(M::SqueezedPerSecond, 10.0, "rarer ones cost under a millisecond per second"),
+            at_least(M::Squeezed, 0.1, "one receive softirq in ten stops with work left"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::AsMeasured(
+            [0.0, 5.0, 50.0],
+            "what a larger budget saves is the cost of a softirq started again",
+        ),
+        then_limited_by: Some("the CPU that receives"),
+        sentence: "NAPI on CPU {cpu} stopped polling with packets left {squeezed} times per \
+                   second: \
+                   its budget or time was used up.",
+        fix: "sysctl net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
+        workaround: None,
+        wrong_if: "with twice the budget, column 3 of /proc/net/softnet_stat grows as before",
+        measure: "column 3 of /proc/net/softnet_stat",
+    },
+    Rule {
+        cause: Cause::OneReceiveCpu,
+        scope: Scope::Cpus,
+        conditions: &[
+            at_least(M::ReceivedHere, 0.85, "all but a tenth and the error of accounts"),
+            at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
+            at_least(M::IdleElsewhere, 0.3, "a third of a CPU to receive on"),
+            at_most(M::Demand, 0.9, "a thread that is full limits by itself"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::MoreCpus,
+        then_limited_by: Some("the next CPU, or a single flow"),
+        sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} \
+                   of \
+                   its time on it, while another CPU is idle for {idle_elsewhere}.",
+        fix: "Spread the flows: ethtool -L and -X with more queues, or rps_cpus of each queue; one \
+              flow stays on one CPU",
+        workaround: Some("move the program off CPU {cpu}, which leaves it to receiving"),
+        wrong_if: "with more queues and flows, the rate rises by less than 10 %",
+        measure: "columns 1 of /proc/net/softnet_stat",
+    },
+];

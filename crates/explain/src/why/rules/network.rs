@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Causes in the network, and between the ends of a connection.
+
+use super::super::functions::Group;
+use super::super::gain::GainModel;
+use super::super::measure::Measure as M;
+use super::{Rule, Scope, at_least, at_most};
+use linerate_record::why::Cause;
+
+const STALLED: &str = "twice the error of times that TCP counts in ticks of 4 ms";
+const BUSY_BYTES: f64 = 1e6;
+const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s no offload is noticed";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        cause: Cause::ReceiveWindow,
+        scope: Scope::Program,
+        conditions: &[at_least(M::WindowLimited, 0.05, STALLED)],
+        symptoms: 0,
+        explained_by: &[Cause::RateLimiter],
+        gain: GainModel::StallRemoved(M::WindowLimited),
+        then_limited_by: Some("the sender's CPU, or the path"),
+        sentence: "The receiver's window stopped the TCP connections {window_limited} of the time.",
+        fix: "At the receiver: no SO_RCVBUF of its own, net.ipv4.tcp_rmem with a larger maximum; \
+              or \
+              a receiver that reads faster",
+        workaround: Some("several connections side by side have as many windows"),
+        wrong_if: "with a larger receive buffer, rwnd_limited of `ss -ti` stays",
+        measure: "rwnd_limited of `ss -ti` at the sender",
+    },
+    Rule {
+        cause: Cause::ReceiveWindow,
+        scope: Scope::Connections,
+        conditions: &[
+            at_least(M::ReceivedBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
+            at_most(M::ReceiveBuffer, 65_536.0, "no room for one segment of TSO, 64 KiB"),
+            at_most(M::Demand, 0.9, "a receiver with time left"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::RateLimiter],
+        gain: GainModel::UntilCpuIsFull,
+        then_limited_by: Some("the sender, or the path"),
+        sentence: "{socket} receives into a buffer of {buffer} only: its window is smaller than \
+                   one \
+                   segment of TSO, and its sender has to wait.",
+        fix: "Leave SO_RCVBUF alone, so that the kernel sizes the buffer, or set 4 MiB",
+        workaround: Some("several connections side by side have as many windows"),
+        wrong_if: "with a buffer of 4 MiB, the rate rises by less than 10 %",
+        measure: "rwnd_limited of `ss -ti` at the sender",
+    },
+    Rule {
+        cause: Cause::SendBuffer,
+        scope: Scope::Program,
+        conditions: &[at_least(M::SendBufferLimited, 0.05, STALLED)],
+        symptoms: 0,
+        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow],
+        gain: GainModel::StallRemoved(M::SendBufferLimited),
+        then_limited_by: Some("the receiver, or the path"),
+        sentence: "Its own send buffer stopped the TCP connections {send_limited} of the time.",
+        fix: "No SO_SNDBUF in the program, net.ipv4.tcp_wmem with a larger maximum",
+        workaround: Some("several connections side by side have as many buffers"),
+        wrong_if: "with a larger send buffer, sndbuf_limited of `ss -ti` stays",
+        measure: "sndbuf_limited of `ss -ti`",
+    },
+    Rule {
+        cause: Cause::RateLimiter,
+        scope: Scope::Qdiscs,
+        conditions: &[
+            at_least(M::OfLimit, 0.75, "the rate it lets through, less the error of its counters"),
+            at_least(M::OverlimitsPerPacket, 0.1, "one packet in ten had to wait"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::UntilCpuIsFull,
+        then_limited_by: Some("the thread's CPU, or the path"),
+        sentence: "The queueing discipline {qdisc} on {interface} lets {limit} through, which the \
+                   program reaches: {of_limit} of it; packets had to wait {overlimits} times.",
+        fix: "tc qdisc change dev {interface} with a higher rate, or tc qdisc del dev {interface} \
+              root",
+        workaround: None,
+        wrong_if: "without the limit, the rate rises by less than 10 %; give --line if it is \
+                   wanted",
+        measure: "tc -s qdisc",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        scope: Scope::Program,
+        conditions: &[
+            at_most(M::Demand, 0.7, "its threads have time"),
+            at_least(M::Asleep, 0.3, "it waits"),
+            at_least(M::ClientsPerServer, 2.0, "two clients or more wait for each connection"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow, Cause::SendBuffer],
+        gain: GainModel::UntilCpuIsFull,
+        then_limited_by: Some("the servers behind, or its own CPU"),
+        sentence: "{program} sleeps {asleep} of the time and has {clients_per_server} clients for \
+                   each connection to a server: requests wait for one of the connections.",
+        fix: "Allow more connections to the servers (maxconn, keepalive of upstreams, pool size)",
+        workaround: Some("a faster server answers sooner, with the same number of connections"),
+        wrong_if: "with twice as many connections, requests per second rise by less than 10 %",
+        measure: "the queue of the program's statistics: qcur of HAProxy",
+    },
+    Rule {
+        cause: Cause::WaitingForPeer,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::AsleepOnServer, 0.5, "more than half of the time"),
+            at_most(M::Demand, 0.5, "the rest of its time is no limit"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow, Cause::SendBuffer],
+        gain: GainModel::UntilCpuIsFull,
+        then_limited_by: Some("the peer"),
+        sentence: "Thread {thread} waits for the answer of a peer {asleep_on_server} of the time: \
+                   one \
+                   request at a time on its connection.",
+        fix: "Send the next request before the answer is there (pipelining, more connections)",
+        workaround: Some("a peer that is nearer or faster"),
+        wrong_if: "with two requests on the way, the rate rises by less than 10 %",
+        measure: "the time the peer takes, by `ss -ti` (rtt) and its own log",
+    },
+    Rule {
+        cause: Cause::SoftwareChecksum,
+        scope: Scope::Interfaces,
+        conditions: &[
+            at_least(M::ChecksumOff, 1.0, "checksums of sent packets are switched off"),
+            at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
+            at_least(M::BytesPerSegment, 500.0, "the time per byte has to matter"),
+            at_least(M::KernelShare, 0.3, "the time has to be the kernel's"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::AsMeasured(
+            [15.0, 110.0, 300.0],
+            "tx off on a veth pair under Linux 6.18: 8.1 to 3.6 Gb/s, segmentation included",
+        ),
+        then_limited_by: Some("copying"),
+        sentence: "{interface} computes checksums in software, and therefore cuts segments there, \
+                   too: `tx` is off.",
+        fix: "ethtool -K {interface} tx on tso on gso on",
+        workaround: None,
+        wrong_if: "with it on, the rate rises by less than 10 %, or csum_partial stays in the \
+                   profile",
+        measure: "ethtool -k",
+    },
+    Rule {
+        cause: Cause::SoftwareChecksum,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::Functions(Group::Checksum), 0.1, "a tenth of the samples"),
+            at_most(M::ChecksumOff, 0.0, "with `tx` off the rule above names the interface"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::Functions(Group::Checksum), [0.5, 0.9, 1.0]),
+        then_limited_by: Some("copying"),
+        sentence: "The kernel computes checksums for {checksum} of the time of thread {thread}.",
+        fix: "ethtool -K IF rx on tx on, on the interface that the packets pass",
+        workaround: None,
+        wrong_if: "with offloads on, csum_partial stays in the profile",
+        measure: "samples of the kernel",
+    },
+    Rule {
+        cause: Cause::NoSegmentation,
+        scope: Scope::Interfaces,
+        conditions: &[
+            at_least(M::SegmentationOff, 1.0, "tx-tcp-segmentation is off"),
+            at_most(M::ChecksumOff, 0.0, "with `tx` off the cause is the checksum"),
+            at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
+            at_least(M::BytesPerSegment, 500.0, "short packets are not cut"),
+            at_least(M::KernelShare, 0.3, "the time has to be the kernel's"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::SoftwareChecksum],
+        gain: GainModel::AsMeasured(
+            [10.0, 65.0, 200.0],
+            "tso and gso off on a veth pair under Linux 6.18: 8.1 to 4.9 Gb/s",
+        ),
+        then_limited_by: Some("copying"),
+        sentence: "{interface} sends segments of {bytes_per_segment} bytes one by one: TCP \
+                   segmentation offload is off.",
+        fix: "ethtool -K {interface} tso on gso on, and gro on at the receiver",
+        workaround: None,
+        wrong_if: "with it on, the rate rises by less than 10 %",
+        measure: "ethtool -k",
+    },
+    Rule {
+        cause: Cause::ConnectionSetup,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::ConnectionsPerSecond, 200.0, "at 50 us each, a hundredth of a CPU"),
+            at_most(M::SegmentsPerConnection, 30.0, "a connection of few requests"),
+            at_least(M::Demand, 0.5, "the time has to matter"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::AsMeasured(
+            [10.0, 80.0, 400.0],
+            "set-up and end of a connection take 30 to 100 us of CPU time, a short request 15 to \
+             50",
+        ),
+        then_limited_by: Some("the requests themselves"),
+        sentence: "{connections} connections per second are set up, {segments} segments each: most \
+                   of the work is setting up and ending them.",
+        fix: "Keep connections open: keepalive at client and server, a pool of connections",
+        workaround: Some("a longer listen queue (somaxconn) loses fewer of them; the cost stays"),
+        wrong_if: "with connections kept open, the rate rises by less than 10 %",
+        measure: "Tcp.PassiveOpens of /proc/net/snmp",
+    },
+];

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measures by name and unit.
+
+use super::functions::Group;
+use super::measure::Measure;
+
+impl Measure {
+    /// What it is, and its unit.
+    pub fn title(self) -> (&'static str, &'static str) {
+        self.title_of_time().unwrap_or_else(|| self.title_of_packets())
+    }
+
+    fn title_of_time(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::Demand => ("time on a CPU or wanting one", "ratio"),
+            Self::Busy => ("time working, polling taken out", "ratio"),
+            Self::Waiting => ("time waiting for a CPU", "ratio"),
+            Self::WaitingPerLoss => ("time waiting over packets lost", "ratio"),
+            Self::MeanWait => ("mean wait for a CPU", "us"),
+            Self::WaitsPerSecond => ("waits for a CPU", "1/s"),
+            Self::Throttled => ("time stopped by a quota", "ratio"),
+            Self::ThrottledPeriods => ("periods in which a quota stopped it", "ratio"),
+            Self::Stolen => ("time not run by the hypervisor", "ratio"),
+            Self::Interrupts => ("time in interrupts", "ratio"),
+            Self::KernelShare => ("kernel, of the time on a CPU", "ratio"),
+            Self::Asleep => ("time asleep", "ratio"),
+            Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
+            Self::AsleepOnServer => ("time asleep on connections it opened", "ratio"),
+            Self::WorkingThreads => ("threads that want 0.3 CPUs or more", "threads"),
+            Self::SleepsPerSecond => ("sleeps", "1/s"),
+            Self::Functions(group) => (group.title(), "ratio"),
+            Self::NamedFunctions => ("samples in functions with a name", "ratio"),
+            Self::CryptoLibrary => ("samples in libraries of ciphers", "ratio"),
+            Self::CryptoPerByte => ("CPU time of ciphers", "ns/byte"),
+            Self::FaultsPerSecond => ("page faults", "1/s"),
+            Self::FaultTime => ("CPU time of page faults, estimated", "ratio"),
+            Self::CpuInterrupts => ("time of the CPU in interrupts", "ratio"),
+            Self::IdleElsewhere => ("idle time of another CPU", "ratio"),
+            Self::IdleCpus => ("idle CPUs", "CPUs"),
+            Self::LockContention => ("contended locks of the kernel", "1/s"),
+            Self::Observer => ("CPU time of the observer", "ratio"),
+            _ => return None,
+        })
+    }
+
+    fn title_of_packets(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ForeignPackets => ("packets of others on its CPU", "ratio"),
+            Self::BytesPerConnection => ("bytes per connection", "bytes"),
+            Self::CallsPerPacket => ("system calls per packet", "calls"),
+            Self::BytesPerPacket => ("bytes per packet", "bytes"),
+            Self::PacketRate => ("packets", "packets/s"),
+            Self::RingLoss => ("packets lost before the program", "ratio"),
+            Self::SocketLoss => ("packets that the socket dropped", "ratio"),
+            Self::CardLoss => ("packets without room in the card", "ratio"),
+            Self::BacklogLoss => ("packets without room in the backlog", "ratio"),
+            Self::Squeezed => ("receive softirqs that stopped with work left", "ratio"),
+            Self::SqueezedPerSecond => ("stops of NAPI with work left", "1/s"),
+            Self::ReceivedHere => ("packets received on this CPU", "ratio"),
+            Self::Flows => ("flows", "flows"),
+            Self::WindowLimited => ("time stopped by the receiver's window", "ratio"),
+            Self::SendBufferLimited => ("time stopped by the send buffer", "ratio"),
+            Self::ReceiveBuffer => ("receive buffer", "bytes"),
+            Self::ReceivedBytes => ("received", "bytes/s"),
+            Self::OfLimit => ("rate over the limit", "ratio"),
+            Self::OverlimitsPerPacket => ("waits of the queueing discipline per packet", "ratio"),
+            Self::ChecksumOff => ("checksum offload is off", "1 is yes"),
+            Self::SegmentationOff => ("segmentation offload is off", "1 is yes"),
+            Self::SentBytes => ("sent", "bytes/s"),
+            Self::BytesPerSegment => ("bytes per segment", "bytes"),
+            Self::ConnectionsPerSecond => ("connections set up", "1/s"),
+            Self::SegmentsPerConnection => ("segments per connection", "segments"),
+            Self::ClientsPerServer => ("clients per connection to a server", "ratio"),
+            _ => ("", ""),
+        }
+    }
+}
+
+impl Group {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Checksum => "samples in checksums of the kernel",
+            Self::KernelCopy => "samples in copies between user and kernel",
+            Self::UserCopy => "samples in copies of the program",
+            Self::Segmentation => "samples in segmentation",
+            Self::PageFault => "samples in page faults",
+            Self::SystemCallEntry => "samples at the entry of system calls",
+            Self::KernelLock => "samples in waits for locks of the kernel",
+            Self::UserLock => "samples in locks of the program",
+            Self::Firewall => "samples in firewall rules",
+            Self::SoftwareCrypto => "samples in ciphers without instructions",
+        }
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The texts of rules, with their values filled in.
+
+use super::facts::{Facts, Subject};
+use super::functions::Group;
+use super::measure::Measure as M;
+use super::rules::{Bound, Rule};
+use linerate_record::answers::Evidence;
+use linerate_record::units::{BitsPerSecond, three_digits};
+use linerate_record::why::ThreadActivity;
+
+/// `text` with every `{name}` replaced by its value; `-` where there is none.
+pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, behind)) = after.split_once('}') else { break };
+        filled.push_str(before);
+        filled.push_str(&value(name, facts, subject).unwrap_or_else(|| "-".to_owned()));
+        rest = behind;
+    }
+    filled + rest
+}
+
+/// Names in braces that a text may have.
+pub(super) const NAMES: &[&str] = &[
+    "program",
+    "thread",
+    "tid",
+    "cpu",
+    "interface",
+    "qdisc",
+    "limit",
+    "socket",
+    "drops",
+    "buffer",
+    "quota",
+    "quota_cpus",
+    "who",
+    "longest",
+    "ring",
+    "lost",
+    "card_lost",
+    "backlog_lost",
+    "cost",
+    "functions",
+    "mean_wait",
+];
+
+fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
+    of_subject(name, facts, subject)
+        .or_else(|| of_thread(name, facts, subject))
+        .or_else(|| of_measure(name, facts, subject))
+}
+
+fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
+    match (name, subject) {
+        ("program", _) => Some(facts.observation.watched.name.clone()),
+        ("cpu", _) => facts
+            .cpu(subject)
+            .map(|cpu| cpu.cpu)
+            .or_else(|| facts.thread(subject)?.ran_on.first().copied())
+            .map(|cpu| cpu.to_string()),
+        ("interface", Subject::Interface(of) | Subject::Qdisc(of, _)) => Some(of.name.clone()),
+        ("card_lost", Subject::Interface(of)) => Some(of.rx_missed.to_string()),
+        ("qdisc", Subject::Qdisc(_, qdisc)) => Some(qdisc.kind.clone()),
+        ("limit", Subject::Qdisc(_, qdisc)) => {
+            Some(BitsPerSecond(qdisc.rate_bits_per_s?).to_string())
+        }
+        ("overlimits", Subject::Qdisc(_, qdisc)) => Some(qdisc.overlimits.to_string()),
+        ("socket", Subject::Socket(of)) => {
+            Some(format!("Socket {} ({})", of.local, facts.observation.watched.name))
+        }
+        ("drops", Subject::Socket(of)) => Some(of.drops?.to_string()),
+        ("buffer", Subject::Socket(of)) => Some(match of.receive_buffer {
+            Some(bytes) => linerate_record::units::memory_size(bytes as f64),
+            None => "of unknown size".to_owned(),
+        }),
+        ("quota", Subject::Quota(quota)) => Some(quota.group.clone()),
+        ("quota_cpus", Subject::Quota(quota)) => Some(three_digits(quota.cpus)),
+        ("backlog_lost", Subject::Cpu(cpu)) => Some(cpu.backlog_dropped.to_string()),
+        ("lost", _) => Some(facts.ring_loss()?.0.to_string()),
+        _ => None,
+    }
+}
+
+fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
+    let thread = facts.thread(subject)?;
+    match name {
+        "thread" => Some(label(thread)),
+        "tid" => Some(thread.tid.to_string()),
+        "who" => Some(who(facts, thread)),
+        "longest" => Some(match thread.ran_instead.iter().map(|r| r.longest_s).reduce(f64::max) {
+            Some(seconds) => milliseconds(seconds * 1e3),
+            None => "the gaps".to_owned(),
+        }),
+        "ring" => Some(match facts.ring_loss() {
+            Some((lost, received)) if lost > 0 => {
+                let share = lost as f64 / (lost + received) as f64;
+                format!(" Meanwhile {lost} packets ({} %) overflowed its ring", percent(share))
+                    + "."
+            }
+            _ => String::new(),
+        }),
+        "mean_wait" => Some(milliseconds(M::MeanWait.of(facts, subject)?.value / 1e3)),
+        "cost" => Some(match thread.cost_ns.as_number() {
+            Some(ns) => format!("{} ns", three_digits(ns)),
+            None => {
+                let on_cpu = Facts::on_cpu(thread)?.value * facts.elapsed() * 1e9;
+                let packets = facts.packets().filter(|packets| *packets > 0)?;
+                format!("{} ns", three_digits(on_cpu / packets as f64))
+            }
+        }),
+        "functions" => Some(functions(thread)),
+        _ => None,
+    }
+}
+
+/// The name of a thread with its number.
+pub(super) fn label(thread: &ThreadActivity) -> String {
+    format!("{} ({})", thread.name, thread.tid)
+}
+
+/// Who ran on the thread's CPU while it waited.
+fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
+    if thread.ran_instead.is_empty() {
+        let cpu = thread.ran_on.first();
+        let own = facts.observation.threads.iter().filter(|other| {
+            other.tid != thread.tid && cpu.is_some() && other.ran_on.first() == cpu
+        });
+        let own: Vec<&str> =
+            own.filter(|other| other.demand() > 0.1).map(|o| o.name.as_str()).take(2).collect();
+        return match own.as_slice() {
+            [] => "who ran there instead takes root to see".to_owned(),
+            names => format!("threads of its own want the same CPU ({})", names.join(", ")),
+        };
+    }
+    let named = thread
+        .ran_instead
+        .iter()
+        .take(3)
+        .map(|one| format!("{} {}", one.name, milliseconds(one.seconds * 1e3)));
+    let longest = thread.ran_instead.iter().map(|one| one.longest_s).fold(0.0, f64::max);
+    let names: Vec<String> = named.collect();
+    format!("there ran {}, {} at once at most", names.join(", "), milliseconds(longest * 1e3))
+}
+
+/// The functions with most samples, in a sentence.
+fn functions(thread: &ThreadActivity) -> String {
+    let is_work =
+        |function: &&linerate_record::why::FunctionTime| function.is_polling != Some(true);
+    let named = thread.functions.iter().filter(is_work).take(2);
+    let names: Vec<String> = named.map(|f| format!("{} {} %", f.name, percent(f.share))).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" Most samples are in {}.", names.join(", ")),
+    }
+}
+
+/// How a measure is printed.
+#[derive(Clone, Copy)]
+enum Shown {
+    Percent,
+    Number,
+    Bytes,
+}
+
+fn of_measure<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
+    let (measure, shown) = measure_named(name)?;
+    let value = measure.of(facts, subject)?.value;
+    Some(match shown {
+        Shown::Percent => format!("{} %", percent(value)),
+        Shown::Number => three_digits(value),
+        Shown::Bytes => format!("{value:.0}"),
+    })
+}
+
+fn measure_named(name: &str) -> Option<(M, Shown)> {
+    use Shown::{Bytes, Number, Percent};
+    Some(match name {
+        "waiting" => (M::Waiting, Percent),
+        "waits_per_s" => (M::WaitsPerSecond, Number),
+        "throttled_periods" => (M::ThrottledPeriods, Percent),
+        "stolen" => (M::Stolen, Percent),
+        "interrupts" => (M::Interrupts, Percent),
+        "foreign" => (M::ForeignPackets, Percent),
+        "busy" => (M::Busy, Percent),
+        "demand" => (M::Demand, Percent),
+        "asleep" => (M::Asleep, Percent),
+        "idle_cpus" => (M::IdleCpus, Number),
+        "idle_elsewhere" => (M::IdleElsewhere, Percent),
+        "lost_share" => (M::RingLoss, Percent),
+        "received_here" => (M::ReceivedHere, Percent),
+        "cpu_interrupts" => (M::CpuInterrupts, Percent),
+        "squeezed" => (M::SqueezedPerSecond, Number),
+        "window_limited" => (M::WindowLimited, Percent),
+        "send_limited" => (M::SendBufferLimited, Percent),
+        "of_limit" => (M::OfLimit, Percent),
+        "clients_per_server" => (M::ClientsPerServer, Number),
+        "asleep_on_server" => (M::AsleepOnServer, Percent),
+        "checksum" => (M::Functions(Group::Checksum), Percent),
+        "kernel_copy" => (M::Functions(Group::KernelCopy), Percent),
+        "kernel_lock" => (M::Functions(Group::KernelLock), Percent),
+        "user_lock" => (M::Functions(Group::UserLock), Percent),
+        "soft_crypto" => (M::Functions(Group::SoftwareCrypto), Percent),
+        "firewall" => (M::Functions(Group::Firewall), Percent),
+        "bytes_per_segment" => (M::BytesPerSegment, Bytes),
+        "connections" => (M::ConnectionsPerSecond, Number),
+        "segments" => (M::SegmentsPerConnection, Number),
+        "kernel" => (M::KernelShare, Percent),
+        "calls" => (M::CallsPerPacket, Number),
+        "faults" => (M::FaultsPerSecond, Number),
+        "fault_time" => (M::FaultTime, Percent),
+        "contention" => (M::LockContention, Number),
+        "futex" => (M::AsleepOnFutex, Percent),
+        "crypto" => (M::CryptoLibrary, Percent),
+        "crypto_per_byte" => (M::CryptoPerByte, Number),
+        _ => return None,
+    })
+}
+
+/// Whether a text may have this name in braces.
+pub(super) fn is_known(name: &str) -> bool {
+    NAMES.contains(&name) || name == "overlimits" || measure_named(name).is_some()
+}
+
+/// A share in percent, with as many digits as an account of the kernel has.
+pub(super) fn percent(share: f64) -> String {
+    let percent = 100.0 * share.clamp(-10.0, 10.0);
+    if percent.abs() >= 1.0 { format!("{percent:.0}") } else { three_digits(percent) }
+}
+
+fn milliseconds(ms: f64) -> String {
+    match ms {
+        ms if ms < 1.0 => format!("{} us", three_digits(ms * 1e3)),
+        ms if ms >= 1e3 => format!("{} s", three_digits(ms / 1e3)),
+        ms => format!("{} ms", three_digits(ms)),
+    }
+}
+
+/// The evidence of a rule, as the record has it.
+pub(super) fn evidence<'a>(rule: &Rule, facts: &Facts<'a>, subject: Subject<'a>) -> Vec<Evidence> {
+    let of = |condition: &super::rules::Condition| {
+        let value = condition.measure.of(facts, subject)?.value;
+        let (bound, at) = match condition.bound {
+            Bound::AtLeast(at) => ("at least", at),
+            Bound::AtMost(at) => ("at most", at),
+        };
+        let source = format!("tier sw; {bound} {}: {}", three_digits(at), condition.source);
+        let (name, unit) = condition.measure.title();
+        Some(Evidence { name: name.to_owned(), value, unit: unit.to_owned(), source })
+    };
+    rule.conditions.iter().filter_map(of).collect()
+}

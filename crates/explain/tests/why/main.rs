@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Observations of programs with a known bottleneck, and of those with none: what is found, what is
+//! not, and that it rests on what was read.
+
+mod controls;
+mod example;
+mod properties;
+mod seeds;
+mod table;

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The packet ledger: every packet accounted for from layer to layer, each loss with its place and
+//! its counter, and what no counter accounts for.
+//!
+//! A pure function of the observation. Two layers are compared only where they count the same unit:
+//! a packet of the stack may stand for many on the wire (GRO, GSO). A layer without a counter says
+//! so by `None`, never by 0.
+
+mod layers;
+
+use super::{InterfaceCounts, Observation, SocketKind};
+use serde::Serialize;
+
+/// Where packets are counted, in the order in which they come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Received by an interface.
+    InterfaceRx,
+    /// The driver's own counters, XDP included.
+    Driver,
+    /// The backlog of a CPU.
+    Backlog,
+    /// IP, UDP and TCP.
+    Protocol,
+    /// A socket's buffer, or a ring shared with the program.
+    Socket,
+    /// Received by the program, as it counts itself.
+    Program,
+    /// Sent by the program, as it counts itself.
+    ProgramTx,
+    /// A queueing discipline.
+    Qdisc,
+    /// Sent by an interface.
+    InterfaceTx,
+}
+
+impl Layer {
+    /// The word for it in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InterfaceRx => "interface_rx",
+            Self::Driver => "driver",
+            Self::Backlog => "backlog",
+            Self::Protocol => "protocol",
+            Self::Socket => "socket",
+            Self::Program => "program",
+            Self::ProgramTx => "program_tx",
+            Self::Qdisc => "qdisc",
+            Self::InterfaceTx => "interface_tx",
+        }
+    }
+}
+
+/// Whose packets a loss is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whose {
+    /// The program's.
+    Program,
+    /// Those of all programs behind an interface, a CPU or a queue: the program's among them.
+    Shared,
+    /// Nobody's: no program asked for them, as for a closed port.
+    Nobody,
+}
+
+/// Packets that ended at a layer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Loss {
+    /// How many.
+    pub packets: u64,
+    /// Why, in a few words.
+    pub reason: String,
+    /// The counter: `Udp.RcvbufErrors`, `skb:kfree_skb reason NO_SOCKET`.
+    pub counter: String,
+    /// Whose they were.
+    pub whose: Whose,
+}
+
+/// What a layer counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LedgerRow {
+    /// Which.
+    pub layer: Layer,
+    /// What of it: `eth0`, `udp 0.0.0.0:53`.
+    pub of: String,
+    /// Packets that it let through, those lost there not among them; `None` where no counter says.
+    pub packets: Option<u64>,
+    /// The counter of `packets`, or why there is none.
+    pub counter: String,
+    /// Packets that ended there.
+    pub losses: Vec<Loss>,
+    /// Packets that came from the layer before and are neither counted here nor lost by any
+    /// counter; `None` where the two do not count the same unit.
+    pub unaccounted: Option<u64>,
+}
+
+/// The ledger of one window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PacketLedger {
+    /// The layers that counted something, or should have.
+    pub rows: Vec<LedgerRow>,
+}
+
+/// A loss with the layer at which it happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place<'a> {
+    /// The layer's row.
+    pub row: &'a LedgerRow,
+    /// Packets.
+    pub packets: u64,
+    /// Why, in a few words.
+    pub reason: &'a str,
+    /// The counter.
+    pub counter: &'a str,
+    /// Whose they were.
+    pub whose: Whose,
+}
+
+/// Why the packets of a ring that nobody else can read are missing.
+const IN_RING: &str = "no room in its ring";
+
+impl PacketLedger {
+    /// Every loss, the largest first; what is unaccounted for is one.
+    pub fn places(&self) -> Vec<Place<'_>> {
+        let mut places: Vec<Place<'_>> = self.rows.iter().flat_map(of_row).collect();
+        places.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(b.counter)));
+        places
+    }
+
+    /// Packets lost on the way to and from the program, and those lost where its packets cannot be
+    /// told apart from others'; `None` where no layer that could lose any was read.
+    pub fn lost(&self) -> Option<u64> {
+        let is_read = self.rows.iter().any(|row| row.packets.is_some() || !row.losses.is_empty());
+        is_read.then(|| self.lost_places().map(|place| place.packets).sum())
+    }
+
+    /// The place with the largest loss that may be of the program's packets.
+    pub fn largest(&self) -> Option<Place<'_>> {
+        self.lost_places().max_by_key(|place| place.packets)
+    }
+
+    fn lost_places(&self) -> impl Iterator<Item = Place<'_>> {
+        self.places().into_iter().filter(|place| place.whose != Whose::Nobody && place.packets > 0)
+    }
+}
+
+fn of_row(row: &LedgerRow) -> impl Iterator<Item = Place<'_>> {
+    let losses = row.losses.iter().map(move |loss| Place {
+        row,
+        packets: loss.packets,
+        reason: &loss.reason,
+        counter: &loss.counter,
+        whose: loss.whose,
+    });
+    let rest = row.unaccounted.filter(|rest| *rest > 0);
+    losses.chain(rest.map(move |packets| Place {
+        row,
+        packets,
+        reason: IN_RING,
+        counter: "no counter outside the program: the difference",
+        whose: Whose::Program,
+    }))
+}
+
+/// Accounts for the packets of a window.
+pub fn ledger(observation: &Observation) -> PacketLedger {
+    let mut rows = Vec::new();
+    rows.extend(observation.interfaces.iter().filter(|i| is_used(i)).map(layers::interface_rx));
+    rows.extend(observation.interfaces.iter().filter_map(layers::driver));
+    rows.extend(layers::backlog(observation));
+    rows.extend(layers::protocol(observation));
+    rows.extend(layers::sockets(observation));
+    rows.extend(layers::program(observation));
+    rows.extend(layers::program_tx(observation));
+    rows.extend(layers::qdiscs(observation));
+    rows.extend(observation.interfaces.iter().filter(|i| is_used(i)).map(layers::interface_tx));
+    PacketLedger { rows }
+}
+
+fn is_used(interface: &InterfaceCounts) -> bool {
+    interface.rx_packets + interface.tx_packets > 0
+        || interface.rx_dropped + interface.tx_dropped + interface.rx_missed > 0
+}
+
+/// The interface whose packets the program takes past the stack, by packet or XDP sockets; `None`
+/// without such a socket, or with those of several interfaces.
+pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
+    let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
+    let taps = observation.sockets.iter().filter(|socket| is_tap(socket.kind));
+    let mut names: Vec<&str> = taps.map(|socket| socket.local.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    match names.as_slice() {
+        [name] => observation.interfaces.iter().find(|interface| interface.name == *name),
+        _ => None,
+    }
+}
+
+/// Whether a packet of the interface and one of the program are the same thing: GRO is off, or both
+/// have the same mean size.
+pub(super) fn is_same_unit(observation: &Observation, interface: &InterfaceCounts) -> bool {
+    /// Bytes by which counters of one frame differ: the header of Ethernet, its check sequence.
+    const FRAMING_BYTES: f64 = 18.0;
+    if interface.features.get("rx-gro") == Some(&false) {
+        return true;
+    }
+    let program = observation.program.as_ref();
+    let bytes = program.and_then(|program| Some((program.bytes?, program.received?)));
+    match bytes {
+        Some((bytes, packets)) if packets > 0 && interface.rx_packets > 0 => {
+            let of_program = bytes as f64 / packets as f64;
+            let of_interface = interface.rx_bytes as f64 / interface.rx_packets as f64;
+            (of_program - of_interface).abs() <= FRAMING_BYTES
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rows of the ledger, layer by layer.
+
+use super::{Layer, LedgerRow, Loss, Whose, is_same_unit, tapped};
+use crate::why::{InterfaceCounts, Observation, SocketCounts, SocketKind};
+
+/// A loss, where the counter is not 0.
+fn loss(packets: u64, reason: &str, counter: &str, whose: Whose) -> Option<Loss> {
+    let loss = || Loss { packets, reason: reason.to_owned(), counter: counter.to_owned(), whose };
+    (packets > 0).then(loss)
+}
+
+fn row(
+    layer: Layer,
+    of: &str,
+    packets: Option<u64>,
+    counter: &str,
+    losses: Vec<Loss>,
+) -> LedgerRow {
+    LedgerRow {
+        layer,
+        of: of.to_owned(),
+        packets,
+        counter: counter.to_owned(),
+        losses,
+        unaccounted: None,
+    }
+}
+
+pub(super) fn interface_rx(interface: &InterfaceCounts) -> LedgerRow {
+    let losses = [
+        loss(interface.rx_missed, "no room in the card", "rx_missed_errors", Whose::Shared),
+        loss(interface.rx_dropped, "dropped on receipt", "rx_dropped", Whose::Shared),
+        loss(interface.rx_errors, "received with errors", "rx_errors", Whose::Shared),
+        loss(interface.rx_no_handler, "no protocol took them", "rx_nohandler", Whose::Nobody),
+    ];
+    let losses = losses.into_iter().flatten().collect();
+    let packets = Some(interface.rx_packets);
+    row(Layer::InterfaceRx, &interface.name, packets, "rx_packets", losses)
+}
+
+/// Words in the names of drivers' counters of lost packets.
+const DRIVER_LOSSES: [&str; 5] = ["drop", "discard", "no_buf", "nobuf", "allowance_exceeded"];
+
+/// Counters of the driver that name losses. An interface counts most of them as well, so they
+/// explain and are not added: `Nobody`.
+pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
+    let is_loss = |name: &str| DRIVER_LOSSES.iter().any(|word| name.contains(word));
+    let counters = interface.driver_counters.iter().filter(|(name, _)| is_loss(name));
+    let losses: Vec<Loss> = counters
+        .filter_map(|(name, count)| loss(*count, "the driver's own counter", name, Whose::Nobody))
+        .collect();
+    let driver = interface.driver.as_deref().unwrap_or("driver");
+    let of = format!("{} ({driver})", interface.name);
+    let none = "ethtool -S; it does not count what it passes";
+    (!losses.is_empty()).then(|| row(Layer::Driver, &of, None, none, losses))
+}
+
+pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
+    let processed: u64 = observation.cpus.iter().map(|cpu| cpu.backlog_processed).sum();
+    let dropped: u64 = observation.cpus.iter().map(|cpu| cpu.backlog_dropped).sum();
+    let losses = loss(dropped, "no room in the backlog", "softnet_stat, column 2", Whose::Shared);
+    (processed + dropped > 0).then(|| {
+        let counter = "softnet_stat, column 1: all interfaces";
+        row(Layer::Backlog, "all CPUs", Some(processed), counter, losses.into_iter().collect())
+    })
+}
+
+/// Counters of the protocols that name packets which ended there.
+const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
+    ("Ip.InDiscards", "discarded by IP", Whose::Shared),
+    ("Ip.InHdrErrors", "wrong IP headers", Whose::Nobody),
+    ("Ip.InAddrErrors", "not for this machine", Whose::Nobody),
+    ("Ip.OutNoRoutes", "no route", Whose::Nobody),
+    ("Udp.NoPorts", "no socket at the port", Whose::Nobody),
+    ("Udp.InCsumErrors", "wrong checksum", Whose::Shared),
+    ("Udp.MemErrors", "no memory left for UDP", Whose::Shared),
+    ("TcpExt.ListenDrops", "no room for a connection", Whose::Shared),
+    ("TcpExt.TCPBacklogDrop", "no room behind a locked socket", Whose::Shared),
+];
+
+pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
+    let count = |name: &str| observation.protocols.get(name).copied();
+    let received = [count("Udp.InDatagrams"), count("Tcp.InSegs")];
+    let packets = received.iter().flatten().copied().reduce(|a, b| a + b);
+    let mut losses: Vec<Loss> = PROTOCOL_LOSSES
+        .iter()
+        .filter_map(|(name, reason, whose)| loss(count(name)?, reason, name, *whose))
+        .collect();
+    losses.extend(drop_reasons(observation));
+    let counter = "Udp.InDatagrams + Tcp.InSegs of the network namespace";
+    let is_there = packets.is_some() || !losses.is_empty();
+    is_there.then(|| row(Layer::Protocol, "UDP and TCP", packets, counter, losses))
+}
+
+/// Reasons of dropped packets by tracepoint. Counters of other layers have most of them too, so
+/// they explain and are not added: `Nobody`.
+fn drop_reasons(observation: &Observation) -> Vec<Loss> {
+    let drops = observation.events.iter().filter(|event| event.event == "skb:kfree_skb");
+    drops
+        .filter_map(|event| {
+            let reason = event.filter.as_deref()?;
+            let counter = format!("skb:kfree_skb {reason}");
+            loss(event.count, "the kernel's reason", &counter, Whose::Nobody)
+        })
+        .collect()
+}
+
+/// The sockets of the program that lost something, and those that cannot say.
+pub(super) fn sockets(observation: &Observation) -> Vec<LedgerRow> {
+    let counts = observation.sockets.iter().filter(|socket| is_counted(socket));
+    counts.map(of_socket).collect()
+}
+
+/// Sockets that lost packets, and sockets of packets whose losses only their owner can read.
+fn is_counted(socket: &SocketCounts) -> bool {
+    match socket.kind {
+        SocketKind::Packet | SocketKind::Xdp => socket.drops != Some(0),
+        _ => socket.drops.is_some_and(|drops| drops > 0),
+    }
+}
+
+fn of_socket(socket: &SocketCounts) -> LedgerRow {
+    let of = format!("{} {}", word(socket.kind), socket.local);
+    let drops = socket.drops.unwrap_or(0);
+    let losses = loss(drops, "no room in its receive buffer", "sock_diag drops", Whose::Program);
+    let counter = match socket.drops {
+        Some(_) => "a socket does not count what it passes",
+        None => "only its owner can read what it lost",
+    };
+    row(Layer::Socket, &of, None, counter, losses.into_iter().collect())
+}
+
+/// The word for a kind of socket.
+pub(super) fn word(kind: SocketKind) -> &'static str {
+    match kind {
+        SocketKind::Tcp => "tcp",
+        SocketKind::TcpListen => "tcp listen",
+        SocketKind::Udp => "udp",
+        SocketKind::Packet => "packet",
+        SocketKind::Xdp => "xdp",
+        SocketKind::Unix => "unix",
+        SocketKind::Raw => "raw",
+    }
+}
+
+pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
+    let name = &observation.watched.name;
+    let Some(program) = &observation.program else {
+        let count = observation.packets.as_ref()?;
+        return Some(row(Layer::Program, name, Some(count.packets), &count.counter, Vec::new()));
+    };
+    let unit = &program.unit;
+    let counter = match program.received {
+        Some(_) => format!("{} {unit} received", program.adapter),
+        None => format!("{}: {unit} received are not counted", program.adapter),
+    };
+    let missed = program.missed.and_then(|missed| {
+        loss(
+            missed,
+            "the program was not ready",
+            &format!("{} missed", program.adapter),
+            Whose::Program,
+        )
+    });
+    let losses: Vec<Loss> = missed.into_iter().collect();
+    let unaccounted = rest(observation, program.received, &losses);
+    let row = row(Layer::Program, name, program.received, &counter, losses);
+    Some(LedgerRow { unaccounted, ..row })
+}
+
+/// Packets of the tapped interface that did not come to the program and that no counter has.
+fn rest(observation: &Observation, received: Option<u64>, missed: &[Loss]) -> Option<u64> {
+    let interface = tapped(observation).filter(|of| is_same_unit(observation, of))?;
+    let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
+    let taps = observation.sockets.iter().filter(|socket| is_tap(socket.kind));
+    let dropped: u64 = taps.filter_map(|socket| socket.drops).sum();
+    let missed: u64 = missed.iter().map(|loss| loss.packets).sum();
+    let known = received?.saturating_add(dropped).saturating_add(missed);
+    Some(interface.rx_packets.saturating_sub(known))
+}
+
+pub(super) fn program_tx(observation: &Observation) -> Option<LedgerRow> {
+    let program = observation.program.as_ref()?;
+    let sent = program.sent?;
+    let counter = format!("{} {} sent", program.adapter, program.unit);
+    Some(row(Layer::ProgramTx, &observation.watched.name, Some(sent), &counter, Vec::new()))
+}
+
+pub(super) fn qdiscs(observation: &Observation) -> Vec<LedgerRow> {
+    let of_interface = |interface: &InterfaceCounts| {
+        let counted = interface.qdiscs.iter().filter(|qdisc| qdisc.packets + qdisc.drops > 0);
+        let row_of = |qdisc: &crate::why::QdiscCounts| {
+            let of = format!("{} {} {}", interface.name, qdisc.kind, qdisc.handle);
+            let drops = loss(qdisc.drops, "dropped by the queue", "qdisc drops", Whose::Shared);
+            let counter = "qdisc packets: one may stand for several (GSO)";
+            let losses = drops.into_iter().collect();
+            row(Layer::Qdisc, of.trim_end(), Some(qdisc.packets), counter, losses)
+        };
+        counted.map(row_of).collect::<Vec<_>>()
+    };
+    observation.interfaces.iter().flat_map(of_interface).collect()
+}
+
+pub(super) fn interface_tx(interface: &InterfaceCounts) -> LedgerRow {
+    let losses = [
+        loss(interface.tx_dropped, "dropped when sending", "tx_dropped", Whose::Shared),
+        loss(interface.tx_errors, "errors when sending", "tx_errors", Whose::Shared),
+    ];
+    let losses = losses.into_iter().flatten().collect();
+    row(Layer::InterfaceTx, &interface.name, Some(interface.tx_packets), "tx_packets", losses)
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of `linerate why`: the answer, what to do, what would disprove it, then the two
+//! accounts it rests on: packets from layer to layer, and the time of threads.
+
+mod details;
+mod packets;
+mod threads;
+
+use crate::layout::{Paint, labelled, stacked};
+use crate::value::{clean, count, significant, whole};
+use crate::{Detail, Style};
+use linerate_record::units::{BitsPerSecond, three_digits};
+use linerate_record::why::{Cause, Observation, WhyFinding, WhyReport};
+use linerate_record::{Figure, Tier};
+
+/// Why a program is, or is not, at line rate: one screen, or everything.
+pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
+    let observation = &report.observation;
+    let first = report.findings.first();
+    let mut blocks = vec![
+        watched(observation, style)
+            + &first.map_or_else(String::new, |first| answer(first, style))
+            + &others(report.findings.get(1..).unwrap_or_default(), style),
+        packets::packets(observation, detail, style),
+        threads::threads(observation, detail, style),
+        per_packet(observation, style),
+    ];
+    match detail {
+        Detail::Brief => blocks.push(unread(observation, style)),
+        Detail::Full => {
+            blocks.extend(report.findings.iter().skip(1).map(|one| answer(one, style)));
+            blocks.push(details::details(report, style));
+        }
+    }
+    stacked(&blocks)
+}
+
+/// A line for one window of many: time, rate, what was lost, the finding.
+pub fn why_line(report: &WhyReport, style: &Style) -> String {
+    let observation = &report.observation;
+    let Some(first) = report.findings.first() else { return String::new() };
+    let rate = observation.packets.as_ref().map_or_else(
+        || "-".to_owned(),
+        |count| whole(count.packets as f64 / observation.elapsed_s.max(f64::MIN_POSITIVE)),
+    );
+    let text = format!(
+        "{} s, {rate} packets/s, gain {}: {}",
+        significant(observation.elapsed_s),
+        gain_value(&first.gain.percent),
+        first.sentence
+    );
+    labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), style)
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+/// What was watched, for how long, on which evidence.
+fn watched(observation: &Observation, style: &Style) -> String {
+    let watched = &observation.watched;
+    let pids: Vec<String> = watched.pids.iter().take(4).map(u32::to_string).collect();
+    let more = match watched.pids.len().saturating_sub(4) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let pids = match pids.is_empty() {
+        true => String::new(),
+        false => format!(", pid {}{more}", pids.join(", ")),
+    };
+    let program = observation.program.as_ref().map_or_else(String::new, |program| {
+        let name = program.program.as_deref().unwrap_or(&program.adapter);
+        format!(" ({name}, counted by {})", program.adapter)
+    });
+    let interface =
+        watched.interface.as_ref().map_or_else(String::new, |name| format!(", interface {name}"));
+    let ended = match (&watched.ended, watched.interrupted) {
+        (Some(ended), _) => format!("; it ended: {ended}"),
+        (None, true) => "; ended early by the user".to_owned(),
+        (None, false) => String::new(),
+    };
+    let threads = observation.threads.len() + observation.threads_left_out as usize;
+    let threads = match threads {
+        0 => String::new(),
+        1 => ", 1 thread".to_owned(),
+        n => format!(", {n} threads"),
+    };
+    let text = format!(
+        "{}{program}{pids}{threads}{interface}, {} s{ended}",
+        watched.name,
+        significant(observation.elapsed_s)
+    );
+    line("watched", &text, style)
+}
+
+/// A finding in full.
+fn answer(finding: &WhyFinding, style: &Style) -> String {
+    let paint = match finding.cause {
+        Cause::NothingWrong => Paint::Good,
+        _ => Paint::Warning,
+    };
+    let claim = format!("{}: {}", finding.cause.name(), finding.sentence);
+    let mut text = labelled("finding", paint, &clean(&claim), style);
+    if finding.cause.is_removable() {
+        text += &line("gain", &gain(finding), style);
+    }
+    if let Some(fix) = &finding.fix {
+        let label = if finding.cause == Cause::CannotTell { "next" } else { "do" };
+        text += &line(label, fix, style);
+    }
+    if let Some(workaround) = &finding.workaround {
+        text += &line("or", &format!("{workaround} (hides it, does not remove it)"), style);
+    }
+    text + &line("wrong if", &finding.wrong_if, style)
+}
+
+/// What removing the cause is predicted to bring.
+fn gain(finding: &WhyFinding) -> String {
+    let percent = &finding.gain.percent;
+    let then = finding.gain.then_limited_by.as_deref();
+    let then = then.map_or_else(String::new, |then| format!("; then limited by {then}"));
+    match percent.as_number() {
+        Some(_) => {
+            let tier = if percent.tier == Tier::Model { " (model)" } else { "" };
+            format!("{} more{tier}{then}", gain_value(percent))
+        }
+        None => format!("not predicted: {}{then}", crate::value::reason(percent)),
+    }
+}
+
+/// `94 % (47 to 103 %)`.
+fn gain_value(percent: &Figure) -> String {
+    let Some(value) = percent.as_number() else { return "-".to_owned() };
+    let whole = |value: f64| match value {
+        value if value.abs() < 10.0 => format!("{value:.1}"),
+        value => whole(value),
+    };
+    match (percent.low, percent.high) {
+        (Some(low), Some(high)) => {
+            format!("{} % ({} to {} %)", whole(value), whole(low), whole(high))
+        }
+        _ => format!("{} %", whole(value)),
+    }
+}
+
+/// The findings behind the first, a line each.
+fn others(findings: &[WhyFinding], style: &Style) -> String {
+    /// Lines of them; --details has all.
+    const MOST: usize = 3;
+    let one = |finding: &WhyFinding| {
+        let text = format!(
+            "{}, gain {} (--details)",
+            finding.cause.name(),
+            gain_value(&finding.gain.percent)
+        );
+        line("also", &text, style)
+    };
+    findings.iter().take(MOST).map(one).collect()
+}
+
+/// What a packet costs, next to what it may cost.
+fn per_packet(observation: &Observation, style: &Style) -> String {
+    let packets = observation.packets.as_ref().map_or(0, |count| count.packets);
+    let mut text = String::new();
+    if packets > 0 {
+        text += &line("per packet", &costs(observation, packets as f64), style);
+    }
+    if let Some(budget) = budget(observation) {
+        text += &line("budget", &budget, style);
+    }
+    text
+}
+
+fn costs(observation: &Observation, packets: f64) -> String {
+    let threads = &observation.threads;
+    let seconds: f64 =
+        threads.iter().map(|t| t.share_of(|state| state.is_on_cpu()) * t.elapsed_s).sum();
+    let mut parts = vec![format!("{} ns on CPU", three_digits(seconds * 1e9 / packets))];
+    if let Some(calls) = threads.iter().map(|t| t.system_calls).sum::<Option<u64>>() {
+        parts.push(format!("{} system calls", three_digits(calls as f64 / packets)));
+    }
+    let sum = |of: fn(&linerate_record::why::ThreadActivity) -> u64| -> f64 {
+        threads.iter().map(of).sum::<u64>() as f64 / packets
+    };
+    let switches = sum(|t| t.voluntary_switches + t.involuntary_switches);
+    let faults = sum(|t| t.minor_faults + t.major_faults);
+    parts.push(format!("{} switches", three_digits(switches)));
+    parts.push(format!("{} page faults", three_digits(faults)));
+    if let Some(bytes) = observation.packets.as_ref().and_then(|count| count.bytes) {
+        parts.push(format!("{} bytes", three_digits(bytes as f64 / packets)));
+    }
+    let interrupts: u64 =
+        observation.cpus.iter().flat_map(|cpu| cpu.hardware_interrupts.values()).sum();
+    if interrupts > 0 {
+        let each = interrupts as f64 / packets;
+        parts.push(format!("{} interrupts (all CPUs)", three_digits(each)));
+    }
+    parts.join(", ")
+}
+
+/// Nanoseconds of a packet at the line, by the mean size of the packets.
+fn budget(observation: &Observation) -> Option<String> {
+    /// Preamble, start of frame, gap between frames and check sequence (IEEE 802.3), which
+    /// counters of bytes do not have.
+    const AROUND_BYTES: f64 = 24.0;
+    let line = observation.watched.line_bits_per_s?;
+    let count = observation.packets.as_ref().filter(|count| count.packets > 0)?;
+    let bytes = count.bytes? as f64 / count.packets as f64;
+    let ns = 8.0 * (bytes + AROUND_BYTES) / line * 1e9;
+    Some(format!(
+        "{} ns from one packet to the next at {} with {} bytes each",
+        three_digits(ns),
+        BitsPerSecond(line),
+        three_digits(bytes)
+    ))
+}
+
+/// What could not be read, in a line.
+fn unread(observation: &Observation, style: &Style) -> String {
+    let mut names: Vec<&str> = observation.unread.iter().map(|one| one.what.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let watching = match observation.observer.as_number() {
+        Some(share) => line(
+            "overhead",
+            &format!("{} % of a CPU for watching", three_digits(share * 100.0)),
+            style,
+        ),
+        None => String::new(),
+    };
+    match names.is_empty() {
+        true => watching,
+        false => {
+            watching + &line("not read", &format!("{}: --details has why", names.join(", ")), style)
+        }
+    }
+}
+
+/// A count, or `-`.
+fn maybe(value: Option<u64>) -> String {
+    value.map_or_else(|| crate::value::ABSENT.to_owned(), count)
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything else that was read: CPUs, functions, sockets, events, and what was not read.
+
+use super::{line, maybe};
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled, painted, stacked};
+use crate::value::{clean, count, percent, significant};
+use linerate_record::why::{Observation, WhyFinding, WhyReport};
+
+/// All of it.
+pub(super) fn details(report: &WhyReport, style: &Style) -> String {
+    let observation = &report.observation;
+    stacked(&[
+        report.findings.iter().map(|finding| evidence(finding, style)).collect(),
+        waits(observation, style),
+        functions(observation, style),
+        cpus(observation, style),
+        sockets(observation, style),
+        events(observation, style),
+        unread(observation, style),
+    ])
+}
+
+fn headed(head: &str, grid: &Grid, style: &Style) -> String {
+    match grid.render(style) {
+        empty if empty.is_empty() => empty,
+        table => painted(Paint::Head, head, style) + "\n" + &table,
+    }
+}
+
+/// What a finding rests on.
+fn evidence(finding: &WhyFinding, style: &Style) -> String {
+    let mut grid = Grid::new(&["evidence", ">value", "unit", "source"]);
+    for one in &finding.evidence {
+        let value = significant(one.value);
+        grid.row(vec![one.name.clone(), value, one.unit.clone(), one.source.clone()]);
+    }
+    headed(finding.cause.name(), &grid, style)
+}
+
+/// Who ran instead of a thread.
+fn waits(observation: &Observation, style: &Style) -> String {
+    let mut grid =
+        Grid::new(&["waiting thread", "ran instead", ">tid", ">ms", ">times", ">longest ms"]);
+    for thread in &observation.threads {
+        for one in &thread.ran_instead {
+            grid.row(vec![
+                format!("{} {}", thread.name, thread.tid),
+                one.name.clone(),
+                one.tid.map_or_else(|| "several".to_owned(), |tid| tid.to_string()),
+                significant(one.seconds * 1e3),
+                count(one.times),
+                significant(one.longest_s * 1e3),
+            ]);
+        }
+    }
+    grid.render(style)
+}
+
+fn functions(observation: &Observation, style: &Style) -> String {
+    let mut grid = Grid::new(&["thread", "function", "file", ">samples %", "polling"]);
+    for thread in &observation.threads {
+        for function in &thread.functions {
+            grid.row(vec![
+                format!("{} {}", thread.name, thread.tid),
+                function.name.clone(),
+                function.file.clone(),
+                percent(function.share),
+                match function.is_polling {
+                    Some(true) => "yes",
+                    Some(false) => "no",
+                    None => "-",
+                }
+                .to_owned(),
+            ]);
+        }
+    }
+    grid.render(style)
+}
+
+fn cpus(observation: &Observation, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        ">cpu",
+        ">user\n%",
+        ">kernel\n%",
+        ">irq\n%",
+        ">stolen\n%",
+        ">idle\n%",
+        ">backlog",
+        ">dropped",
+        ">squeezed",
+        ">NET_RX",
+        ">interrupts",
+    ]);
+    for cpu in &observation.cpus {
+        let shares = [cpu.user, cpu.system, cpu.interrupts, cpu.stolen, cpu.idle];
+        let interrupts: u64 = cpu.hardware_interrupts.values().sum();
+        let counts =
+            [cpu.backlog_processed, cpu.backlog_dropped, cpu.time_squeezed, cpu.net_rx, interrupts];
+        let cells = [cpu.cpu.to_string()].into_iter().chain(shares.map(percent));
+        grid.row(cells.chain(counts.map(count)).collect());
+    }
+    grid.render(style)
+}
+
+fn sockets(observation: &Observation, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        "socket",
+        "local",
+        "remote",
+        ">queued",
+        ">buffer",
+        ">dropped",
+        ">rwnd ltd s",
+        ">sndbuf ltd s",
+        ">resent",
+    ]);
+    for socket in &observation.sockets {
+        let tcp = socket.tcp.as_ref();
+        let seconds = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), significant);
+        grid.row(vec![
+            format!("{:?}", socket.kind).to_lowercase(),
+            socket.local.clone(),
+            socket.remote.clone().unwrap_or_default(),
+            count(socket.receive_queue_max),
+            maybe(socket.receive_buffer),
+            maybe(socket.drops),
+            seconds(tcp.map(|tcp| tcp.rwnd_limited_s)),
+            seconds(tcp.map(|tcp| tcp.sndbuf_limited_s)),
+            maybe(tcp.map(|tcp| tcp.retransmitted)),
+        ]);
+    }
+    grid.render(style)
+}
+
+fn events(observation: &Observation, style: &Style) -> String {
+    let mut grid = Grid::new(&["event of the kernel", "only", ">count"]);
+    for event in &observation.events {
+        let only = event.filter.clone().unwrap_or_default();
+        grid.row(vec![event.event.clone(), only, count(event.count)]);
+    }
+    let mut protocols = Grid::new(&["counter of the protocols", ">count"]);
+    for (name, value) in &observation.protocols {
+        protocols.row(vec![name.clone(), count(*value)]);
+    }
+    stacked(&[grid.render(style), protocols.render(style)])
+}
+
+/// What could not be read, why, and the command that changes it.
+fn unread(observation: &Observation, style: &Style) -> String {
+    let one = |unread: &linerate_record::why::Unread| {
+        let fix = unread.fix.as_ref().map_or_else(String::new, |fix| line("  try", fix, style));
+        let text = format!("{}: {}", unread.what, unread.reason);
+        labelled("not read", Paint::Warning, &clean(&text), style) + &fix
+    };
+    observation.unread.iter().map(one).collect()
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The account of packets: a row per layer, and where those went that did not come further.
+
+use super::{count, maybe};
+use crate::layout::Grid;
+use crate::value::significant;
+use crate::{Detail, Style};
+use linerate_record::why::Observation;
+use linerate_record::why::ledger::{Layer, LedgerRow, Whose, ledger};
+
+/// Rows of a screen.
+const MOST: usize = 9;
+
+/// The packet ledger.
+pub(super) fn packets(observation: &Observation, detail: Detail, style: &Style) -> String {
+    let ledger = ledger(observation);
+    let mut rows: Vec<&LedgerRow> = ledger.rows.iter().collect();
+    if detail == Detail::Brief && rows.len() > MOST {
+        rows.retain(|row| is_of_interest(row, observation));
+        rows.truncate(MOST);
+    }
+    let mut grid = Grid::new(&["packets", "of", ">counted", ">per s", ">lost", "where they went"]);
+    for row in rows {
+        let lost = lost(row);
+        let rate = row.packets.map(|packets| packets as f64 / observation.elapsed_s);
+        grid.row(vec![
+            name(row.layer).to_owned(),
+            row.of.clone(),
+            maybe(row.packets),
+            rate.filter(|rate| rate.is_finite()).map_or_else(|| "-".to_owned(), significant),
+            lost.map_or_else(|| "-".to_owned(), count),
+            went(row, detail),
+        ]);
+    }
+    grid.render(style)
+}
+
+/// Layers as a reader calls them.
+fn name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::InterfaceRx => "received",
+        Layer::Driver => "driver",
+        Layer::Backlog => "backlog",
+        Layer::Protocol => "protocols",
+        Layer::Socket => "socket",
+        Layer::Program => "program",
+        Layer::ProgramTx => "it sent",
+        Layer::Qdisc => "queue",
+        Layer::InterfaceTx => "sent",
+    }
+}
+
+/// Rows with a loss, of the program, or of its interface.
+fn is_of_interest(row: &LedgerRow, observation: &Observation) -> bool {
+    let is_lossy = row.losses.iter().any(|loss| loss.whose != Whose::Nobody)
+        || row.unaccounted.is_some_and(|rest| rest > 0);
+    let interface = observation.watched.interface.as_deref();
+    let is_asked = interface.is_some_and(|name| row.of.starts_with(name));
+    is_lossy
+        || is_asked
+        || matches!(row.layer, Layer::Program | Layer::ProgramTx | Layer::Backlog)
+        || row.packets.is_some_and(|packets| packets as f64 >= observation.elapsed_s * 100.0)
+}
+
+/// Packets lost there that may be the program's; `None` where the layer cannot say.
+fn lost(row: &LedgerRow) -> Option<u64> {
+    let counted: u64 =
+        row.losses.iter().filter(|loss| loss.whose != Whose::Nobody).map(|loss| loss.packets).sum();
+    match (row.packets, row.unaccounted) {
+        (_, Some(rest)) => Some(counted + rest),
+        (None, None) if row.losses.is_empty() => None,
+        _ => Some(counted),
+    }
+}
+
+/// Reasons of losses, or the counter.
+fn went(row: &LedgerRow, detail: Detail) -> String {
+    let shown = if detail == Detail::Full { usize::MAX } else { 2 };
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(rest) = row.unaccounted.filter(|rest| *rest > 0) {
+        parts.push(format!("{} unaccounted for: its ring, which has no counter", count(rest)));
+    }
+    let mut losses: Vec<_> = row.losses.iter().collect();
+    losses.sort_by_key(|loss| std::cmp::Reverse(loss.packets));
+    parts.extend(losses.iter().take(shown).map(|loss| {
+        let of_nobody = if loss.whose == Whose::Nobody { " (not counted as lost)" } else { "" };
+        format!("{} {}: {}{of_nobody}", count(loss.packets), loss.reason, loss.counter)
+    }));
+    if parts.is_empty() {
+        return row.counter.clone();
+    }
+    parts.join("; ")
+}
