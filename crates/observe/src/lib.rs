@@ -11,8 +11,10 @@
 mod command;
 mod error;
 mod procfs;
+mod refusal;
 pub mod sampler;
 mod target;
+pub mod tracing;
 mod window;
 
 pub use error::ObserveError;

@@ -15,10 +15,7 @@ mod profile;
 
 pub use profile::ThreadProfile;
 
-use linerate_counters::event::{Class, Event as Named};
-use linerate_counters::refusal::{Attempt, Refusal};
-use linerate_doctor::refusal::Explainer;
-use linerate_doctor::surroundings::Surroundings;
+use crate::refusal::explain;
 use linerate_linux::perf::{Event, OpenError, Request, SOFTWARE, Selector, Target};
 use linerate_linux::sample::{self, Record, Ring, Sampling};
 use linerate_record::why::Unread;
@@ -35,6 +32,7 @@ pub struct ThreadId {
     pub tid: u32,
 }
 
+const CPU_CLOCK_NAME: &str = "cpu-clock";
 /// `PERF_COUNT_SW_CPU_CLOCK`.
 const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
 /// Samples per second of a thread that runs: no multiple of the rates of timers.
@@ -128,14 +126,15 @@ impl Sampler {
         if self.has_kernel {
             opened = sample::open(&request(false), &sampling, target);
             if let Err(error) = opened.as_ref() {
-                refused = Some(explain("kernel_samples", request(false), target, *error));
+                refused =
+                    Some(explain("kernel_samples", CPU_CLOCK_NAME, request(false), target, *error));
             }
         }
         let has_kernel = opened.is_ok();
         let opened = opened.or_else(|_| sample::open(&request(true), &sampling, target));
         let event = opened.map_err(|error| {
             let has_ended = error.errno == linerate_linux::errno::ESRCH;
-            (!has_ended).then(|| explain("samples", request(true), target, error))
+            (!has_ended).then(|| explain("samples", CPU_CLOCK_NAME, request(true), target, error))
         })?;
         let pages = MAX_SLICE_S * 1_000_000_000 / self.period_ns * SAMPLE_BYTES;
         let pages = pages.div_ceil(linerate_linux::page_bytes() as u64).max(1);
@@ -258,20 +257,4 @@ fn sorted(counts: HashMap<u32, u32>) -> Vec<(u32, u32)> {
     let mut counts: Vec<(u32, u32)> = counts.into_iter().collect();
     counts.sort_unstable();
     counts
-}
-
-/// Why an event was refused, and what would change that.
-pub(crate) fn explain(what: &str, request: Request, target: Target, error: OpenError) -> Unread {
-    let event = Named {
-        name: "cpu-clock".to_owned(),
-        native: None,
-        unit: "ns",
-        class: Class::Software,
-        selector: request.selector,
-        is_user_only: request.exclude_kernel,
-    };
-    let refusal = Refusal::NotOpened(Attempt { error, request, target, group_len: 0 });
-    let around = Surroundings::gather();
-    let explanation = Explainer::new(&around, true).explain(&refusal, &event);
-    Unread { what: what.to_owned(), reason: explanation.sentence, fix: explanation.fix }
 }
