@@ -5,7 +5,7 @@ use crate::args::KernelsArgs;
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files::Files;
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::plots;
 use crate::processors::processor;
 use crate::progress::Progress;
@@ -54,7 +54,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let record = Record { provenance, body: Body::Kernels(Box::new(report)) };
     also(emit::emit(&args.output, &record), drawing.write(args.output.quiet()))?;
     if interrupted {
-        return Err(Failure::new("interrupted: what was measured until then stands above"));
+        return Err(Failure::new(INTERRUPTED));
     }
     Ok(if is_wrong { Answer::No } else { Answer::Done })
 }

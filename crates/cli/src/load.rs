@@ -17,6 +17,8 @@ use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEA
 use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
 use linerate_tune::kernels;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
 use std::path::{Path as FilePath, PathBuf};
 
 /// A path that is ready to run.
@@ -71,13 +73,13 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
     };
     let traffic = match &described.path.source {
         Source::Capture { file: capture, buffer_bytes, rules } => {
-            let made = |bytes: &[u8]| Traffic::from_capture(bytes, *buffer_bytes, *rules, &steers);
+            let made = |open: &Open<'_>| Traffic::from_input(open, *buffer_bytes, *rules, &steers);
             captured(file, capture, made)
                 .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
         }
         Source::Registered(used) => {
-            let made = |bytes: &[u8]| {
-                let inner = Traffic::from_capture(bytes, MAX_BUFFER_BYTES as u32, used.rules, &[])?;
+            let made = |open: &Open<'_>| {
+                let inner = Traffic::from_input(open, MAX_BUFFER_BYTES as u32, used.rules, &[])?;
                 let kind = source(&used.kind).expect("the checker knows the same kinds");
                 (kind.traffic)(used, &inner, &steers)
             };
@@ -99,16 +101,30 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
     Ok(Loaded { text, path, kernels, traffic, goal_kpps })
 }
 
-/// What `make` makes of the capture that the path in `path` names `capture`.
+/// Opens a capture; each time at its start.
+type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
+
+/// What is read of a capture at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// What `make` makes of the capture that the path in `path` names `capture`. What is not a regular
+/// file can be read once, and is read whole.
 fn captured(
     path: &FilePath,
     capture: &str,
-    make: impl Fn(&[u8]) -> Result<Traffic, TrafficError>,
+    make: impl Fn(&Open<'_>) -> Result<Traffic, TrafficError>,
 ) -> Result<Traffic, String> {
     let place = next_to(path, capture);
-    let bytes = input::bytes(&place, input::ANY)
-        .map_err(|error| format!("cannot read {}: {error}", place.display()))?;
-    make(&bytes).map_err(|error| format!("{}: {error}", place.display()))
+    let cannot = |why: String| format!("cannot read {}: {why}", place.display());
+    let made = if place.is_file() {
+        let file = || File::open(&place).map(|file| BufReader::with_capacity(READ_BYTES, file));
+        file().map_err(|error| cannot(error.to_string()))?;
+        make(&|| Ok(Box::new(file()?)))
+    } else {
+        let bytes = input::bytes(&place, input::ANY).map_err(cannot)?;
+        make(&|| Ok(Box::new(&bytes[..])))
+    };
+    made.map_err(|error| format!("{}: {error}", place.display()))
 }
 
 fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64>, Failure> {

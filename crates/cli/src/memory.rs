@@ -7,7 +7,7 @@ pub(crate) use self::args::MemoryArgs;
 use crate::emit::{self, Answer, Forms};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::processors::processor;
 use crate::progress::Progress;
 use crate::provenance;
@@ -51,7 +51,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let forms = if args.all { forms.in_full() } else { forms };
     also(emit::emit(forms, &record), drawing.write(args.output.quiet()))?;
     if report.conditions.interrupted {
-        return Err(Failure::new("interrupted: what was measured until then stands above"));
+        return Err(Failure::new(INTERRUPTED));
     }
     keep(args, &record, &report);
     Ok(Answer::Done)

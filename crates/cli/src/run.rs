@@ -5,7 +5,7 @@ use crate::args::{Common, RunArgs};
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files;
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::kinds::kinds;
 use crate::load::{Loaded, load};
 use crate::machine;
@@ -70,11 +70,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         Ok(outcome) => outcome,
         Err(error) => return Err(failed(common, error, provenance, &loaded, cpus.len())),
     };
+    let interrupted = outcome.report.interrupted;
     let end = outcome.report.dead_end();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
     let kpps = record.figures()["processed_kpps"].as_number();
     let printed = emit::emit(&common.output, &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
+    if interrupted {
+        return Err(Failure::new(INTERRUPTED));
+    }
     emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
 }
 

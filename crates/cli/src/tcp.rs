@@ -4,7 +4,7 @@
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::{Failure, also};
 use crate::files::Files;
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::parse::{cpu, duration};
 use crate::plots::{self, Plots};
 use crate::processors::processor;
@@ -118,7 +118,7 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     let printed = emit::emit(forms, &Record { provenance, body: Body::Tcp(Box::new(report)) });
     also(printed, drawing.write(args.output.quiet()))?;
     match interrupted {
-        true => Err(Failure::new("interrupted: what was measured until then stands above")),
+        true => Err(Failure::new(INTERRUPTED)),
         false => Ok(Answer::Done),
     }
 }

@@ -6,7 +6,7 @@ use crate::emit::{self, Answer};
 use crate::export;
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::kinds::kinds;
 use crate::load::{Loaded, load};
 use crate::machine;
@@ -82,7 +82,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
         return Err(Failure::new(error));
     }
     if stop.load(Ordering::Relaxed) {
-        return Err(Failure::new("interrupted: what was measured until then stands above"));
+        return Err(Failure::new(INTERRUPTED));
     }
     emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
 }

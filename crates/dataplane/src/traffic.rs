@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The packets of a run, all in memory before it starts: replayed from a capture or generated.
 //!
-//! Left out: files (whoever calls has read them) and time (whoever replays paces).
+//! Left out: which file (the caller opens it) and time (the replay paces).
 
+mod intake;
+
+use self::intake::Intake;
 use crate::bucket::address_bucket;
-use crate::capture::repair::{Joined, padded, wire_mtu};
-use crate::capture::{self, Capture, CaptureError, CapturedPacket, Tail};
+use crate::capture::CaptureError;
 use crate::generator::{Generator, GeneratorError};
 use crate::pool::MAX_BUFFER_BYTES;
 use crate::stage::{BUCKETS, BuildError, Steer};
+use linerate_machine::free_memory::Limit;
 use linerate_path::model::{CaptureRules, SourceUse};
 use linerate_path::spec::SourceSpec;
-use linerate_record::input::{self, InputReport, REFUSED_SHARE, cause};
-use linerate_record::run::{CutSegments, Tally};
+use linerate_record::input::{self, InputReport};
+use linerate_record::run::Tally;
 use linerate_record::units::memory_size;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 /// Generated frames are this far apart, in nanoseconds.
@@ -108,11 +111,11 @@ impl<'s> TrafficBuilder<'s> {
 
     /// Counts what was left out of the capture that `inner` was made of, and what was repaired.
     pub fn made_of(&mut self, inner: &Traffic) {
-        let InputReport { left_out, unread, cut_segments, padded_frames, .. } = &inner.input;
+        let InputReport { left_out, .. } = &inner.input;
         left_out.iter().for_each(|(cause, tally)| self.reject(cause, *tally));
         let input = &mut self.traffic.input;
-        (input.unread, input.cut_segments) = (*unread, *cut_segments);
-        input.padded_frames = *padded_frames;
+        let left_out = std::mem::take(&mut input.left_out);
+        *input = InputReport { offered: input.offered, left_out, ..inner.input.clone() };
     }
 
     /// The traffic, or what was left out where there is none.
@@ -151,6 +154,15 @@ pub enum TrafficError {
     Source(BuildError),
     /// The capture has packets, but none that can be replayed; how many by cause.
     AllRejected(BTreeMap<String, Tally>),
+    /// `skip` and `first` pass over all packets that the capture has, or `sample` does.
+    NoneSelected(u64),
+    /// There is no memory for the packets.
+    NoRoom {
+        /// Packets and bytes that were taken.
+        taken: Tally,
+        /// What is free.
+        limit: Limit,
+    },
     /// Most bytes of the capture would be left out, and the path does not ask for the rest.
     MostRejected(Box<InputReport>),
 }
@@ -165,6 +177,20 @@ impl fmt::Display for TrafficError {
                 f.write_str("none of the packets of the capture can be replayed:")?;
                 write_causes(f, causes)
             }
+            Self::NoneSelected(packets) => write!(
+                f,
+                "`skip`, `first` and `sample` in [source] select none of its {packets} packets"
+            ),
+            Self::NoRoom { taken, limit } => write!(
+                f,
+                "more packets than there is memory for: behind {} packets ({}), {} may be taken, \
+                 {}; `first = {}` or `sample = 10` in [source] replays a part",
+                taken.packets,
+                memory_size(taken.bytes as f64),
+                memory_size(limit.bytes as f64),
+                limit.reason,
+                (taken.packets / 2).max(1)
+            ),
             Self::MostRejected(input) => {
                 let share = 100.0 * input.left_out_share();
                 write!(f, "{share:.1} % of the bytes of the capture would be left out:")?;
@@ -200,7 +226,10 @@ impl std::error::Error for TrafficError {
             Self::Capture(error) => Some(error),
             Self::Generator(error) => Some(error),
             Self::Source(error) => Some(error),
-            Self::AllRejected(_) | Self::MostRejected(_) => None,
+            Self::AllRejected(_)
+            | Self::NoneSelected(_)
+            | Self::NoRoom { .. }
+            | Self::MostRejected(_) => None,
         }
     }
 }
@@ -226,21 +255,29 @@ impl Traffic {
         rules: CaptureRules,
         steers: &[Arc<dyn Steer>],
     ) -> Result<Self, TrafficError> {
-        let capture = capture::read(file).map_err(TrafficError::Capture)?;
-        let mut traffic = Self::default();
-        traffic.count_unread(&capture);
-        let mtu = wire_mtu(capture.packets.iter().map(|packet| packet.bytes));
-        let mut intake = Intake { buffer_bytes, rules, mtu, scratch: Vec::new() };
-        for packet in &capture.packets {
-            intake.take(packet, &mut traffic, steers);
-        }
-        if traffic.frames.is_empty() {
-            return Err(TrafficError::AllRejected(traffic.input.left_out));
-        }
-        if !rules.allow_left_out && traffic.input.left_out_share() > REFUSED_SHARE {
-            return Err(TrafficError::MostRejected(Box::new(traffic.input)));
-        }
-        Ok(traffic)
+        Self::from_input(|| Ok(file), buffer_bytes, rules, steers)
+    }
+
+    /// As [`Traffic::from_capture`], of a file that is opened as often as it is read: twice, the
+    /// first time to find the MTU. In memory are one packet of the file and those to replay.
+    ///
+    /// # Errors
+    /// As [`Traffic::from_capture`]; the file cannot be read, or memory for its packets is lacking.
+    ///
+    /// # Panics
+    /// As [`Traffic::from_capture`].
+    pub fn from_input<R: Read>(
+        open: impl Fn() -> io::Result<R>,
+        buffer_bytes: u32,
+        rules: CaptureRules,
+        steers: &[Arc<dyn Steer>],
+    ) -> Result<Self, TrafficError> {
+        let open = || {
+            let unreadable = |error: io::Error| CaptureError::Unreadable(error.to_string());
+            open().map_err(unreadable).map_err(TrafficError::Capture)
+        };
+        let mtu = intake::mtu(open()?, rules).map_err(TrafficError::Capture)?;
+        Intake::new(buffer_bytes, rules, mtu, steers).read(open()?)
     }
 
     /// Generated frames, 1 µs apart from time 0. `buffer_bytes` and `steers` as for a capture.
@@ -291,19 +328,6 @@ impl Traffic {
         if packets.packets > 0 {
             let tally = self.input.left_out.entry(cause.to_owned()).or_default();
             *tally = *tally + packets;
-        }
-    }
-
-    fn count_unread(&mut self, capture: &Capture<'_>) {
-        self.reject(cause::OTHER_LINK_TYPE, capture.other_link_types);
-        self.reject(cause::DAMAGED_BLOCK, capture.damaged_blocks);
-        self.input.unread = capture.unread;
-        let unread = capture.unread.map_or(0, |unread| unread.bytes);
-        let tally = Tally { packets: 1, bytes: unread };
-        match capture.tail {
-            Tail::Whole => {}
-            Tail::Truncated => self.reject(cause::TRUNCATED_TAIL, tally),
-            Tail::Damaged => self.reject(cause::DAMAGED_TAIL, tally),
         }
     }
 
@@ -364,81 +388,6 @@ impl Traffic {
             weights[usize::from(frame.bucket)] += 1;
         }
         weights
-    }
-}
-
-/// What decides on the packets of a capture, one by one.
-struct Intake {
-    buffer_bytes: u32,
-    rules: CaptureRules,
-    /// Of the wire the capture was recorded at.
-    mtu: usize,
-    /// For segments being cut.
-    scratch: Vec<u8>,
-}
-
-impl Intake {
-    /// Offers a packet, repaired where the rules want it, or counts why not.
-    fn take(
-        &mut self,
-        packet: &CapturedPacket<'_>,
-        traffic: &mut Traffic,
-        steers: &[Arc<dyn Steer>],
-    ) {
-        let on_wire = packet.original_bytes.max(packet.bytes.len() as u32);
-        let lost = Tally { packets: 1, bytes: on_wire.into() };
-        let Some(frame) = self.whole(packet, traffic) else {
-            return traffic.reject(cause::CUT_SHORT, lost);
-        };
-        let joined = Joined::of(&frame, self.mtu);
-        if let Some(joined) = joined.filter(|_| self.rules.cut_segments) {
-            return self.cut(&joined, packet.time_ns, traffic, steers);
-        }
-        let is_joined = joined.is_some();
-        match frame.len() {
-            0 => traffic.reject(cause::ZERO_LENGTH, lost),
-            bytes if bytes <= (self.buffer_bytes as usize).min(MAX_BUFFER_BYTES) => {
-                traffic.push(&frame, packet.time_ns, steers);
-            }
-            _ if is_joined => traffic.reject(cause::JOINED_SEGMENTS, lost),
-            _ => traffic.reject(cause::TOO_LONG, lost),
-        }
-    }
-
-    /// The frame in its length on the wire; `None` where the capture cut it and it stays so.
-    fn whole<'p>(
-        &self,
-        packet: &CapturedPacket<'p>,
-        traffic: &mut Traffic,
-    ) -> Option<Cow<'p, [u8]>> {
-        let on_wire = packet.original_bytes as usize;
-        if packet.bytes.len() >= on_wire {
-            return Some(Cow::Borrowed(packet.bytes));
-        }
-        let frame = self.rules.pad.then(|| padded(packet.bytes, on_wire)).flatten()?;
-        traffic.input.padded_frames += 1;
-        Some(Cow::Owned(frame))
-    }
-
-    fn cut(
-        &mut self,
-        joined: &Joined<'_>,
-        time_ns: u64,
-        traffic: &mut Traffic,
-        steers: &[Arc<dyn Steer>],
-    ) {
-        let limit = (self.buffer_bytes as usize).min(MAX_BUFFER_BYTES);
-        joined.cut(&mut self.scratch, |segment| match segment.len() <= limit {
-            true => traffic.push(segment, time_ns, steers),
-            false => {
-                let bytes = segment.len() as u64;
-                traffic.reject(cause::TOO_LONG, Tally { packets: 1, bytes });
-            }
-        });
-        let none = CutSegments { frames: 0, segments: 0, mtu: self.mtu as u64 };
-        let cut = traffic.input.cut_segments.get_or_insert(none);
-        cut.frames += 1;
-        cut.segments += joined.segments();
     }
 }
 

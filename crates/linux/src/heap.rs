@@ -60,9 +60,8 @@ impl Heap {
         COUNTED.store(0, Ordering::Relaxed);
         // What will be taken before there is asked again must be there, too.
         let bytes = bytes.max(LARGE_BYTES);
-        if let Some(guard) = GUARD.get()
-            && let Some(why) = (guard.room)(bytes, HELD.load(Ordering::Relaxed))
-        {
+        let Some(guard) = GUARD.get() else { return };
+        if let Some(why) = (guard.room)(bytes, HELD.load(Ordering::Relaxed)) {
             end(guard, bytes, &why);
         }
     }
@@ -79,12 +78,10 @@ impl Heap {
         if bytes >= COUNTED_BYTES {
             HELD.fetch_add(bytes, Ordering::Relaxed);
         }
-        if start.is_null()
-            && let Some(guard) = GUARD.get()
-        {
-            end(guard, bytes, "the system refuses them");
+        match GUARD.get() {
+            Some(guard) if start.is_null() => end(guard, bytes, "the system refuses them"),
+            _ => start,
         }
-        start
     }
 }
 

@@ -9,6 +9,7 @@
 compile_error!("linerate-linux speaks to the Linux kernel; build it for a *-linux-* target");
 
 mod affinity;
+mod calls;
 pub mod child;
 mod clock;
 mod error;
@@ -16,6 +17,7 @@ pub mod heap;
 pub mod illegal;
 mod input;
 mod memory;
+pub mod network;
 mod output;
 pub mod perf;
 pub mod sample;
@@ -24,6 +26,7 @@ pub mod signal;
 mod system;
 
 pub use affinity::{allow_current_thread, allowed_cpus, current_cpu, pin_current_thread};
+pub use calls::{FirstArgument, system_call};
 pub use clock::{monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;
 pub use input::{

@@ -31,12 +31,23 @@ impl Limit {
     }
 }
 
+/// All that this process can take: what is [`free`], within its limits `own`.
+pub fn room(root: &Root, own: MemoryLimits) -> Option<Limit> {
+    free(root).into_iter().chain(of_process(root, own)).reduce(Limit::or_less)
+}
+
 /// The most that leaves room to the system, to the control groups of this process, and within its
 /// limits `own`; `None` where nothing can be read and nothing limits. Of several limits that are
 /// equally low, the one that a user knows best.
 pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     let free = free_on_machine(root);
     let free = free.map(|bytes| Limit::new(bytes / 2, "half of the memory that is free"));
+    let limits = free.into_iter().chain(of_groups(root)).chain(of_process(root, own));
+    limits.reduce(Limit::or_less)
+}
+
+/// What its limits leave to this process.
+fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let left = |limit: Option<u64>, used: &str, reason: &str| {
         let left = limit?.saturating_sub(kib(&status, used).unwrap_or(0));
@@ -44,8 +55,7 @@ pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     };
     let address_space = left(own.address_space, "VmSize:", "the limit of addresses (ulimit -v)");
     let data = left(own.data, "VmData:", "the limit of data (ulimit -d)");
-    let limits = free.into_iter().chain(of_groups(root)).chain(address_space).chain(data);
-    limits.reduce(Limit::or_less)
+    address_space.into_iter().chain(data)
 }
 
 /// Left to what a process needs beside what it asks for: stacks, tables of pages, the program.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control groups that this process is in.
+//! The control groups that a process is in.
 
 use crate::files::Root;
 
@@ -7,7 +7,12 @@ use crate::files::Root;
 /// one before those within; `None` where the kernel shows no groups. In a container the outer ones
 /// may not be there, and the mount itself is the group.
 pub fn folders(root: &Root, controller: &str) -> Option<Vec<String>> {
-    let text = root.text("proc/self/cgroup")?;
+    folders_of(root, "self", controller)
+}
+
+/// As [`folders`], of the process with this name in /proc.
+pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<String>> {
+    let text = root.text(&format!("proc/{process}/cgroup"))?;
     let lines = text.lines().filter_map(|line| group_of(line, controller));
     Some(lines.flat_map(|(mount, group)| levels(&mount, group)).collect())
 }

@@ -59,15 +59,21 @@ impl Running {
         self.ended.map(|status| describe_status(status.into_raw() as u32))
     }
 
+    /// As [`Running::ended`], after waiting for its end for a moment: its threads are gone.
+    pub(crate) fn wait_a_moment(&mut self) -> Option<String> {
+        let mut left = GRACE;
+        while self.ended().is_none() && !left.is_zero() {
+            std::thread::sleep(STEP);
+            left = left.saturating_sub(STEP);
+        }
+        self.ended()
+    }
+
     /// Ends it and all of its group: SIGTERM, then, after [`GRACE`], SIGKILL.
     fn end(&mut self) {
         if self.ended().is_none() {
             signal_group(self.child.id(), TERM);
-            let mut left = GRACE;
-            while self.ended().is_none() && !left.is_zero() {
-                std::thread::sleep(STEP);
-                left = left.saturating_sub(STEP);
-            }
+            self.wait_a_moment();
         }
         // What it left behind in its group; nothing, as a rule.
         signal_group(self.child.id(), KILL);

@@ -8,13 +8,24 @@
 
 #![forbid(unsafe_code)]
 
+mod assemble;
+mod budget;
 mod command;
+mod cpus;
 mod error;
+mod interfaces;
+mod namespace;
+mod packets;
 mod procfs;
+mod quotas;
 mod refusal;
 pub mod sampler;
+mod sleep;
+mod sockets;
 mod target;
+mod threads;
 pub mod tracing;
+mod watching;
 mod window;
 
 pub use error::ObserveError;

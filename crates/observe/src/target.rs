@@ -84,12 +84,14 @@ fn file_name(root: &Root, pid: u32) -> Option<String> {
 pub(crate) struct Family {
     /// Those watched, in the order found.
     pub(crate) pids: Vec<u32>,
+    /// The kernel's threads that run softirqs, by CPU.
+    pub(crate) softirq_threads: BTreeMap<u32, u32>,
     parents: BTreeMap<u32, u32>,
 }
 
 impl Family {
     pub(crate) fn new(root: &Root, pids: &[u32]) -> Self {
-        let mut family = Self { pids: pids.to_vec(), parents: BTreeMap::new() };
+        let mut family = Self { pids: pids.to_vec(), ..Self::default() };
         family.look(root);
         family
     }
@@ -104,6 +106,10 @@ impl Family {
                 && let Some(stat) = stat_of(root, pid)
             {
                 place.insert(stat.parent);
+                let cpu = stat.name.strip_prefix("ksoftirqd/").and_then(|cpu| cpu.parse().ok());
+                if let Some(cpu) = cpu.filter(|_| stat.is_kernel_thread) {
+                    self.softirq_threads.insert(cpu, pid);
+                }
             }
         }
         self.adopt()

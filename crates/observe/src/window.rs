@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The window: what is read when.
+//! The window: from its start to its end.
 
+use crate::assemble::assemble;
 use crate::command::Running;
-use crate::target::{Family, check, named};
+use crate::target::{check, named};
+use crate::watching::Watching;
 use crate::{ObserveError, Request, Target};
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
 use linerate_machine::Root;
-use linerate_record::why::{Observation, Watched};
-use linerate_record::{Figure, Tier};
+use linerate_record::why::Observation;
 use linerate_trial::Watch;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Slices of a window; fewer where one would be shorter than [`SLICE_MIN`].
@@ -18,6 +18,9 @@ const SLICES: u32 = 50;
 /// Times of /proc/stat are in hundredths of a second, those of a running thread are brought up to
 /// date at each timer interrupt, some milliseconds apart.
 const SLICE_MIN: Duration = Duration::from_millis(20);
+
+/// How often threads that sleep are sampled.
+const TICK: Duration = Duration::from_millis(10);
 
 /// Watches, from start to end.
 ///
@@ -32,55 +35,75 @@ pub(crate) fn observe(
         Target::Command(command) => Some(Running::start(command)?),
         _ => None,
     };
-    let pids = match (&request.target, &running) {
-        (_, Some(running)) => vec![running.pid()],
-        (Target::Pids(pids), None) => pids.clone(),
-        (Target::Name(name), None) => named(root, name)?,
-        _ => Vec::new(),
-    };
-    let mut name = String::new();
-    for &pid in &pids {
-        name = check(root, pid)?.name;
-    }
-    let mut family = Family::new(root, &pids);
-    let (began_ns, cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());
+    let (pids, name) = processes(root, &request.target, running.as_mut())?;
+    let interface = interface_of(&request.target);
+    let cpu_ns = thread_cpu_time_ns();
+    let mut watching = Watching::start(root, &pids, name, interface)?;
+    let began_ns = monotonic_ns();
     let slices = (request.window.as_nanos() / SLICE_MIN.as_nanos()).clamp(1, SLICES.into()) as u32;
     for slice in 0..slices {
-        std::thread::sleep(request.window / slices);
-        family.look(root);
+        let ends_ns = began_ns + (request.window * (slice + 1) / slices).as_nanos() as u64;
+        while !watch.is_stopped() && monotonic_ns() < ends_ns {
+            let left = Duration::from_nanos(ends_ns.saturating_sub(monotonic_ns()));
+            linerate_linux::child::sleep(left.min(TICK));
+            watching.sleepers.tick(root, &watching.threads);
+        }
+        watching.read(root, slice);
         watch.progress("watching", f64::from(slice + 1) / f64::from(slices));
+        if watching.has_ended(root, running.as_mut()) {
+            if let (0, Target::Command(command), Some(how)) =
+                (slice, &request.target, &watching.ended)
+            {
+                return Err(ended_at_once(command, how));
+            }
+            break;
+        }
+        if watch.is_stopped() {
+            break;
+        }
     }
+    watching.finish(root);
     let elapsed_s = (monotonic_ns() - began_ns) as f64 / 1e9;
-    let cpu_s = (thread_cpu_time_ns() - cpu_ns) as f64 / 1e9;
-    Ok(Observation {
-        watched: Watched {
-            name,
-            pids: family.pids,
-            interface: None,
-            line_bits_per_s: request.line_bits_per_s,
-            is_command: running.is_some(),
-            ended: running.as_mut().and_then(Running::ended),
-            interrupted: watch.is_stopped(),
-        },
-        elapsed_s,
-        slices,
-        threads: Vec::new(),
-        threads_left_out: 0,
-        quotas: Vec::new(),
-        cpus: Vec::new(),
-        interfaces: Vec::new(),
-        protocols: BTreeMap::new(),
-        sockets: Vec::new(),
-        program: None,
-        events: Vec::new(),
-        packets: None,
-        packets_per_s: Vec::new(),
-        observer: Figure::exact(
-            "CPUs",
-            cpu_s / elapsed_s,
-            Tier::Sw,
-            "own CPU time over the window",
-        ),
-        unread: Vec::new(),
-    })
+    let own_s = (thread_cpu_time_ns() - cpu_ns) as f64 / 1e9;
+    Ok(assemble(root, request, watching, elapsed_s, own_s, watch.is_stopped()))
+}
+
+fn ended_at_once(command: &[std::ffi::OsString], how: &str) -> ObserveError {
+    let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    ObserveError::EndedAtOnce { command: command.join(" "), how: how.to_owned() }
+}
+
+fn interface_of(target: &Target) -> Option<String> {
+    match target {
+        Target::Interface(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// The processes meant, each of which may be watched, and the name of the first.
+fn processes(
+    root: &Root,
+    target: &Target,
+    running: Option<&mut Running>,
+) -> Result<(Vec<u32>, String), ObserveError> {
+    let pids = match (target, &running) {
+        (_, Some(running)) => vec![running.pid()],
+        (Target::Pids(pids), None) if pids.is_empty() => return Err(ObserveError::NoProcess),
+        (Target::Pids(pids), None) => pids.clone(),
+        (Target::Name(name), None) => named(root, name)?,
+        (Target::Interface(_) | Target::Command(_), None) => Vec::new(),
+    };
+    let mut names = Vec::new();
+    for &pid in &pids {
+        match (check(root, pid), target) {
+            (Ok(stat), _) => names.push(stat.name),
+            // It was started a moment ago.
+            (Err(ObserveError::Gone(_) | ObserveError::Zombie(_)), Target::Command(command)) => {
+                let how = running.and_then(Running::wait_a_moment);
+                return Err(ended_at_once(command, how.as_deref().unwrap_or("unknown status")));
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
+    Ok((pids, names.into_iter().next().unwrap_or_default()))
 }

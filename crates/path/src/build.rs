@@ -130,6 +130,9 @@ fn rules(fields: &Fields) -> Option<CaptureRules> {
         cut_segments: fields.text("segment")? == "cut",
         pad: fields.bool("pad")?,
         allow_left_out: fields.bool("allow_left_out")?,
+        skip: fields.integer("skip")?,
+        first: fields.integer("first").unwrap_or(u64::MAX),
+        sample: fields.integer("sample")?,
     })
 }
 

@@ -102,7 +102,8 @@ impl Source {
     }
 }
 
-/// What to do with frames of a capture that are not as they were on the wire.
+/// Which packets of a capture are replayed, and what to do with frames that are not as they were on
+/// the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureRules {
     /// Whether TCP segments joined by segmentation offload are cut to wire size again.
@@ -111,12 +112,29 @@ pub struct CaptureRules {
     pub pad: bool,
     /// Whether the rest is replayed where most bytes are left out.
     pub allow_left_out: bool,
+    /// Packets at the start that are passed over.
+    pub skip: u64,
+    /// Packets behind them that are looked at, at most.
+    pub first: u64,
+    /// Of how many pairs of addresses one is taken, with all its packets; 1 for all.
+    pub sample: u32,
+}
+
+impl CaptureRules {
+    /// As without the keys.
+    pub const WHOLE: Self = Self {
+        cut_segments: true,
+        pad: false,
+        allow_left_out: false,
+        skip: 0,
+        first: u64::MAX,
+        sample: 1,
+    };
 }
 
 impl Default for CaptureRules {
-    /// As without the keys.
     fn default() -> Self {
-        Self { cut_segments: true, pad: false, allow_left_out: false }
+        Self::WHOLE
     }
 }
 

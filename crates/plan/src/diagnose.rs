@@ -14,7 +14,8 @@
 //!                   it was never seen waiting only because its processor was taken away
 //! several        -> the one with the largest load, if its interval lies above the next one's;
 //!                   otherwise cannot tell
-//! stage          = of that worker, the one with the most ticks per packet entering the worker
+//! stage          = of that worker, the stage of the path with the most ticks per packet entering
+//!                   the worker: source, sink and rings are none
 //! ```
 //!
 //! Shares of time come from all of the run, service times from clean windows only; the two are
@@ -196,7 +197,7 @@ fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
 
 fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     format!(
-        "worker {} never waits (busy {} of its running time), but worker {} works more per packet \
+        "worker {} never waits (works {} of its running time), but worker {} works more per packet \
          of the path ({} against {} ticks): processor time was taken away ({} and {} of it)",
         first.worker.name,
         percent(first.busy),
@@ -246,7 +247,9 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
 
 fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     let worker = leader.worker;
-    let timed = worker.stages.iter().filter_map(|s| Some((&s.name, stage_time(worker, s)?)));
+    // Source, sink and rings are no stage of the path: nobody can make them faster.
+    let own = worker.path_stages().iter();
+    let timed = own.filter_map(|s| Some((&s.name, stage_time(worker, s)?)));
     let mut stages: Vec<(&String, Estimate)> = timed.collect();
     stages.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
     let whole = service_time(worker).map_or(f64::NAN, |t| t.value);
@@ -257,7 +260,7 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
         ));
     };
     let mut sentence = format!(
-        "`{name}` limits the path: worker {} is busy {} of its running time and `{name}` takes \
+        "`{name}` limits the path: worker {} works {} of its running time and `{name}` takes \
          {:.0} % of its {whole:.0} ticks per packet (tier sw)",
         worker.name,
         percent(leader.busy),
@@ -299,7 +302,7 @@ fn uneven(leader: &Leader<'_>) -> String {
     let idlest = leader.segment.workers.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));
     match idlest {
         Some(idle) if leader.busy - busy(&idle) > UNEVEN => format!(
-            "; the load is uneven: its replica {} is busy only {}",
+            "; the load is uneven: its replica {} works only {}",
             idle.name,
             percent(busy(&idle))
         ),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// The worker is busy all the time: its stages are the bottleneck.
+    /// The worker works all of its running time: its stages are the bottleneck.
     Processing,
     /// All workers wait for packets: the source or the line sets the rate.
     Offered,

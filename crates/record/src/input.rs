@@ -21,7 +21,7 @@ pub mod cause {
     pub const CUT_SHORT: &str = "cut_short";
     /// Without a byte.
     pub const ZERO_LENGTH: &str = "zero_length";
-    /// Recorded on an interface that is not Ethernet.
+    /// Recorded on a link whose packets have no Ethernet or IP header.
     pub const OTHER_LINK_TYPE: &str = "other_link_type";
     /// In a block whose content contradicts its length.
     pub const DAMAGED_BLOCK: &str = "damaged_block";
@@ -68,6 +68,12 @@ pub struct InputReport {
     pub cut_segments: Option<CutSegments>,
     /// Frames that the capture had cut and that were filled with zeros to their length.
     pub padded_frames: u64,
+    /// Packets that were recorded without an Ethernet header and got one.
+    #[serde(default)]
+    pub framed_packets: u64,
+    /// Packets that `skip` and `sample` passed over, as far as the file was read.
+    #[serde(default)]
+    pub unselected_packets: u64,
 }
 
 impl InputReport {
@@ -95,7 +101,7 @@ impl InputReport {
         most.map(|(cause, _)| cause.as_str())
     }
 
-    /// What was repaired, a sentence each.
+    /// What was repaired or passed over, a sentence each.
     pub fn repairs(&self) -> Vec<String> {
         let cut = self.cut_segments.map(|cut| {
             format!(
@@ -106,7 +112,16 @@ impl InputReport {
         let padded = (self.padded_frames > 0).then(|| {
             format!("{} frames cut by the capture were padded with zeros", self.padded_frames)
         });
-        cut.into_iter().chain(padded).collect()
+        let framed = (self.framed_packets > 0).then(|| {
+            format!(
+                "{} packets recorded without an Ethernet header were given one",
+                self.framed_packets
+            )
+        });
+        let selected = (self.unselected_packets > 0).then(|| {
+            format!("{} packets were passed over (skip, sample)", self.unselected_packets)
+        });
+        cut.into_iter().chain(padded).chain(framed).chain(selected).collect()
     }
 }
 
@@ -123,7 +138,7 @@ pub fn remedy(cause: &str) -> &'static str {
             "`pad = true` in [source] fills packets with zeros whose headers are whole; record \
              whole packets with `tcpdump -s 0`"
         }
-        cause::OTHER_LINK_TYPE => "record on one Ethernet interface, not on `any`",
+        cause::OTHER_LINK_TYPE => "record on an Ethernet or IP interface",
         cause::DAMAGED_BLOCK | cause::TRUNCATED_TAIL | cause::DAMAGED_TAIL => {
             "the file is damaged: copy or record it again"
         }

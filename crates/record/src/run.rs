@@ -2,7 +2,7 @@
 //! The body of a `run` record: what each worker and each stage did.
 
 use crate::figure::Figure;
-use crate::finding::{Finding, KernelAdvice};
+use crate::finding::{Finding, KernelAdvice, Limit};
 pub use crate::input::{CutSegments, InputReport, UnreadTail};
 use crate::kernels::Kernel;
 pub use crate::tally::Tally;
@@ -342,6 +342,62 @@ impl WorkerReport {
     /// Where the time went; all zero when that is not known.
     pub fn time_or_zero(&self) -> TimeShares {
         self.time.unwrap_or_default()
+    }
+
+    /// Its stages of the path: its parts without those that fill and empty it, source and sink or
+    /// rings.
+    pub fn path_stages(&self) -> &[StageReport] {
+        const HEADS: [&str; 2] = ["source", "ring in"];
+        const TAILS: [&str; 2] = ["sink", "ring out"];
+        let stages = match self.stages.as_slice() {
+            [head, rest @ ..] if HEADS.contains(&head.name.as_str()) => rest,
+            all => all,
+        };
+        match stages {
+            [rest @ .., tail] if TAILS.contains(&tail.name.as_str()) => rest,
+            all => all,
+        }
+    }
+
+    /// Share of the time in which it did the work of a network card: in source and sink, copying
+    /// packets out of the replayed traffic and taking them away. `None` where it is not known.
+    fn replay_share(&self) -> Option<f64> {
+        let head = self.stages.first().filter(|stage| stage.name == "source");
+        let tail = self.stages.last().filter(|stage| stage.name == "sink");
+        head.into_iter().chain(tail).map(|stage| stage.busy).sum()
+    }
+}
+
+/// What the replay of packets takes of a run, which a network card and its driver would not, or
+/// would otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReplayShare {
+    /// Share of the time that all workers were busy, 0 to 1.
+    pub share: f64,
+    /// What the path would get through without it, thousand packets per second; `None` where the
+    /// workers do not limit it. A model: the worker that then is the busiest sets the rate.
+    pub kpps_without: Option<f64>,
+}
+
+impl RunReport {
+    /// What the replay takes; `None` where the times are not known.
+    pub fn replay_share(&self) -> Option<ReplayShare> {
+        let (mut replay, mut busy) = (0.0, 0.0);
+        // Of the time that each worker was not put aside.
+        let (mut with_most, mut without_most) = (0.0_f64, 0.0_f64);
+        for worker in &self.workers {
+            let time = worker.time?;
+            let own = worker.replay_share()?.min(time.busy);
+            let running = (time.busy + time.starved + time.blocked).max(f64::MIN_POSITIVE);
+            (replay, busy) = (replay + own, busy + time.busy);
+            with_most = with_most.max(time.busy / running);
+            without_most = without_most.max((time.busy - own) / running);
+        }
+        let limits = |finding: &Finding| finding.limit == Limit::Processing;
+        let is_limited = self.finding.as_ref().is_some_and(limits);
+        let kpps = self.processed_kpps.as_number().filter(|_| is_limited && without_most > 0.0);
+        let kpps_without = kpps.map(|kpps| kpps * with_most / without_most);
+        (busy > 0.0).then_some(ReplayShare { share: replay / busy, kpps_without })
     }
 }
 

@@ -10,7 +10,9 @@ use crate::shares;
 use crate::value::{
     ABSENT, clean, count, median_burst, number, percent, quoted, reason, sparkline, tiers,
 };
-use linerate_record::run::{Latency, RunReport, StageReport, TimeShares, WorkerReport};
+use linerate_record::run::{
+    Latency, ReplayShare, RunReport, StageReport, TimeShares, WorkerReport,
+};
 use linerate_record::units::{Kpps, Nanos, three_digits};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
@@ -43,6 +45,9 @@ fn head(report: &RunReport, style: &Style) -> String {
     if processed != kpps(&report.throughput_kpps) {
         lines += &line("processed", processed);
     }
+    if let Some(share) = report.replay_share().filter(|replay| replay.share > 0.0) {
+        lines += &line("replay", replay(share, report));
+    }
     lines += &line("latency", latency(&report.latency));
     lines += &line("measured", measured(report));
     lines
@@ -61,6 +66,19 @@ fn throughput(report: &RunReport) -> String {
         }
         (None, Some(line)) => format!("{rate}; the line rate is {}", Kpps(line)),
         _ => rate,
+    }
+}
+
+/// What source and sink take, which are no part of the user's path.
+fn replay(replay: ReplayShare, report: &RunReport) -> String {
+    let share = format!("source and sink take {} % of the work", percent(replay.share));
+    match (replay.kpps_without, report.processed_kpps.as_number()) {
+        (Some(without), Some(with)) => format!(
+            "{share}: {} with them, about {} without (tier model)",
+            Kpps(with),
+            Kpps(without)
+        ),
+        _ => share,
     }
 }
 
@@ -179,7 +197,7 @@ fn waits_least(report: &RunReport) -> Option<String> {
     let busy = limits.stages.iter().find(|one| one.name == *stage)?.busy?;
     let share = busy / limits.time.filter(|time| time.busy > 0.0)?.busy;
     Some(format!(
-        "worker {worker}; `{stage}` takes {} % of its work, more than any other part",
+        "worker {worker}; `{stage}` takes {} % of its work, more than any other stage",
         percent(share)
     ))
 }

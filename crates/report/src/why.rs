@@ -6,7 +6,7 @@ mod details;
 mod packets;
 mod threads;
 
-use crate::layout::{Paint, labelled, stacked};
+use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{clean, count, significant, whole};
 use crate::{Detail, Style};
 use linerate_record::units::{BitsPerSecond, three_digits};
@@ -234,6 +234,11 @@ fn unread(observation: &Observation, style: &Style) -> String {
             watching + &line("not read", &format!("{}: --details has why", names.join(", ")), style)
         }
     }
+}
+
+/// Adds a row whose texts are other programs': a line feed in a name is not one of the table.
+fn put(grid: &mut Grid, cells: Vec<String>) {
+    grid.row(cells.iter().map(|cell| clean(cell)).collect());
 }
 
 /// A count, or `-`.

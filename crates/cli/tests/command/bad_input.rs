@@ -82,8 +82,8 @@ fn a_capture_that_cannot_be_replayed_is_refused_with_the_reason() {
     let table: &[Unusable] = &[
         ("missing", None, &["cannot read", "No such file"]),
         ("empty", Some(Vec::new()), &["empty", "tcpdump"]),
-        ("raw IP", Some(of_link_type(101)), &["raw IP (101)", "only Ethernet (1)"]),
-        ("Linux cooked", Some(of_link_type(113)), &["Linux cooked (113)", "not on `any`"]),
+        ("802.11", Some(of_link_type(105)), &["IEEE 802.11 (105)", "cannot be replayed"]),
+        ("no raw IP", Some(of_link_type(101)), &["raw IP (101)", "cannot be replayed"]),
         ("text", Some(b"10:00:01 ARP\n".to_vec()), &["neither pcap nor pcapng"]),
         ("compressed", Some(vec![0x1f, 0x8b, 8, 0]), &["compressed", "gunzip"]),
         ("header cut", Some(good[..20].to_vec()), &["ends within its header", "20 bytes"]),

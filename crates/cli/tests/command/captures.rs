@@ -144,3 +144,75 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
         assert!(said.contains(word), "{word} not in {said}");
     }
 }
+
+/// Recorded over `lo` by `dumpcap -i any`, with LINUX_SLL, LINUX_SLL2, and the first chopped to raw
+/// IP by editcap: six packets of IPv4, two of IPv6.
+const HEADERLESS: [&str; 3] = ["cooked.pcap", "cooked-2.pcap", "raw-ip.pcap"];
+
+#[test]
+fn captures_without_ethernet_headers_are_replayed() {
+    let folder = Folder::new();
+    for name in HEADERLESS {
+        let capture = format!("{}/tests/captures/{name}", env!("CARGO_MANIFEST_DIR"));
+        let out = folder.file("out.pcap");
+        let file = folder.write("path.toml", path(&capture, "", 8, &out));
+        let checked = answered(0, &["run", "--check", &file]);
+        assert!(checked.contains("8 packets recorded without an Ethernet header"), "{checked}");
+        // Headers of 14 bytes; 20 or 40 of IP, 8 of UDP, a payload of 50 or 40.
+        assert!(checked.contains("8 packets of 94.5 bytes"), "{checked}");
+        let report = report(&["run", &file, "--json", "--audit"]);
+        assert_conserved(&report);
+        assert_eq!(report.input.expect("a capture was read").framed_packets, 8);
+        if is_installed() {
+            let judgement = judge(&out);
+            assert_eq!((judgement.frames, judgement.malformed), (8, 0), "{name}: {judgement:?}");
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_capture_is_replayed() {
+    let folder = Folder::new();
+    let out = folder.file("out.pcap");
+    let packets = |keys: &str| {
+        let file = folder.write("path.toml", path(EDGE_CAPTURE, keys, 8, &out));
+        let json = answered(0, &["run", "--check", "--json", &file]);
+        let found: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let count = |value: &serde_json::Value| value.as_u64().expect("a count");
+        (count(&found["packets"]), count(&found["input"]["unselected_packets"]))
+    };
+    assert_eq!(packets(""), (EDGE_PACKETS, 0));
+    assert_eq!(packets("first = 100"), (100, 0));
+    assert_eq!(packets("skip = 100"), (EDGE_PACKETS - 100, 100));
+    assert_eq!(packets("skip = 7000\nfirst = 9000"), (300, 7000));
+    let (sampled, rest) = packets("sample = 4");
+    assert!(sampled > EDGE_PACKETS / 20 && sampled < EDGE_PACKETS / 2, "{sampled} of 7300");
+    assert_eq!(sampled + rest, EDGE_PACKETS);
+    let file = folder.write("path.toml", path(EDGE_CAPTURE, "skip = 8000", 8, &out));
+    let said = refused(&["run", "--check", &file]);
+    assert!(said.contains("select none of its 7300 packets"), "{said}");
+}
+
+/// The file is longer than the memory there is; a part of it is not.
+#[test]
+fn a_long_capture_is_refused_by_the_memory_of_what_is_replayed() {
+    let folder = Folder::new();
+    let frame = [&udp(1)[..], &[0; 1440]].concat();
+    let capture = folder.write("long.pcap", pcap((0..100_000).map(|_| &frame[..])));
+    let out = folder.file("out.pcap");
+    let checked = |keys: &str| {
+        let file = folder.write("path.toml", path(&capture, keys, 8, &out));
+        let program = env!("CARGO_BIN_EXE_linerate");
+        let line = "ulimit -v 150000 && exec \"$@\"";
+        let arguments = ["-c", line, "sh", program, "run", "--check", file.as_str()];
+        std::process::Command::new("sh").args(arguments).output().expect("there is a shell")
+    };
+    let all = checked("");
+    let said = String::from_utf8_lossy(&all.stderr);
+    assert_eq!(all.status.code(), Some(2), "{said}");
+    for word in ["more packets than there is memory for", "ulimit -v", "first = ", "sample = "] {
+        assert!(said.contains(word), "{word} not in {said}");
+    }
+    let part = checked("first = 5000");
+    assert_eq!(part.status.code(), Some(0), "{part:?}");
+}

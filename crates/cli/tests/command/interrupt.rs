@@ -76,13 +76,14 @@ fn a_run_is_reported_as_far_as_it_came() {
     let common = ["run", &file, "--time", "600s", "--oversubscribe"];
     for work in [0, 700] {
         let done = interrupted(&[&common[..], &["--json"]].concat(), work);
-        assert_eq!(done.status, Some(0), "{}", done.stderr);
+        assert_eq!(done.status, Some(2), "{}", done.stderr);
+        assert!(done.stderr.contains("linerate: interrupted"), "{}", done.stderr);
         let Body::Run(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
         assert!(report.interrupted && report.elapsed_s < 600.0);
         assert_conserved(&report);
     }
     let done = interrupted(&common, 500);
-    assert_eq!(done.status, Some(0), "{}", done.stderr);
+    assert_eq!(done.status, Some(2), "{}", done.stderr);
     assert!(done.stdout.contains("stopped before its end"), "{}", done.stdout);
     assert!(done.stdout.contains("gre_encap"), "{}", done.stdout);
 }
@@ -93,7 +94,7 @@ fn a_run_by_count_is_reported_as_far_as_it_came() {
     let endless = edge(&[("time = \"2s\"", "packets = 9000000000000")]);
     let file = folder.write("path.toml", endless);
     let done = interrupted(&["run", &file, "--json"], 300);
-    assert_eq!(done.status, Some(0), "{}", done.stderr);
+    assert_eq!(done.status, Some(2), "{}", done.stderr);
     let Body::Run(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
     assert!(report.interrupted && report.workers[0].stages[0].packets > 0);
     assert_conserved(&report);

@@ -12,6 +12,7 @@ mod dissector;
 mod doctor;
 mod documents;
 mod exchange;
+mod explain;
 mod files;
 mod interrupt;
 mod kernels;

@@ -46,13 +46,14 @@ fn written(folder: &Folder, segments: &[(usize, u32)]) -> Flows {
     let report = report(&["run", &file, "--json", "--oversubscribe", "--audit"]);
     assert_conserved(&report);
     let bytes = std::fs::read(&out).expect("the capture is written");
-    let capture = capture::read(&bytes).expect("the capture is one");
-    let sinks = report.workers.iter().flat_map(|s| &s.stages).filter(|s| s.name == "sink");
-    assert_eq!(capture.packets.len() as u64, sinks.map(|sink| sink.packets).sum::<u64>());
     let mut flows = Flows::new();
-    for packet in &capture.packets {
+    let contents = capture::scan(&bytes[..], |packet| {
         flows.entry(flow(packet.bytes)).or_default().push(packet.bytes.to_vec());
-    }
+        capture::Flow::Continue(())
+    });
+    let packets = contents.expect("the capture is one").packets;
+    let sinks = report.workers.iter().flat_map(|s| &s.stages).filter(|s| s.name == "sink");
+    assert_eq!(packets, sinks.map(|sink| sink.packets).sum::<u64>());
     flows
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capture files: reads pcap and pcapng from memory, writes pcap.
+//! Capture files: reads pcap and pcapng packet by packet, writes pcap.
 //!
 //! The reader keeps every packet it can and counts the rest; it never fails because of one bad
-//! packet, and what it allocates is bounded by the bytes it was given, whatever their length
-//! fields claim. Left out: compressed files, link types other than Ethernet, comments, names,
-//! secrets and statistics, and the FCS some captures carry (it stays at the end of the frame).
+//! packet, and what it allocates is bounded by one packet, whatever length fields claim. Frames
+//! without an Ethernet header get one. Left out: compressed files, link types that carry no IP
+//! packets, comments, names, secrets and statistics.
 
+mod input;
 mod layers;
+mod link;
 mod pcap;
 mod pcapng;
 pub mod repair;
@@ -14,10 +16,15 @@ pub mod repair;
 #[cfg(test)]
 mod tests;
 
+pub use link::LinkType;
 pub use pcap::PcapWriter;
 
+use input::{Input, PACKET_BYTES_MAX};
 use linerate_record::run::{Tally, UnreadTail};
+use link::Link;
 use std::fmt;
+use std::io::Read;
+use std::ops::{ControlFlow, Range};
 
 /// One packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +50,14 @@ pub enum Tail {
     Damaged,
 }
 
-/// What a capture file holds.
+/// What a capture file holds besides its packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Capture<'a> {
-    /// The Ethernet packets, in the order of the file. Never empty.
-    pub packets: Vec<CapturedPacket<'a>>,
-    /// Packets of another link type, recorded on another interface of the same file; their bytes
-    /// on the wire.
+pub struct Contents {
+    /// Packets that were handed out.
+    pub packets: u64,
+    /// Those among them that were recorded without an Ethernet header and got one.
+    pub framed: u64,
+    /// Packets that cannot be replayed for their link type; their bytes on the wire.
     pub other_link_types: Tally,
     /// Blocks whose content contradicts their length, skipped; their bytes in the file.
     pub damaged_blocks: Tally,
@@ -59,43 +67,50 @@ pub struct Capture<'a> {
     pub unread: Option<UnreadTail>,
 }
 
-impl Capture<'_> {
-    /// Ends reading within `file`, of which `rest` is left.
-    fn break_off(&mut self, tail: Tail, file: &[u8], rest: &[u8]) {
-        let offset = (file.len() - rest.len()) as u64;
-        self.tail = tail;
-        self.unread = Some(UnreadTail { offset, bytes: rest.len() as u64 });
-    }
+/// Whether to go on after a packet.
+pub type Flow = ControlFlow<()>;
+
+/// A scan of a file under way.
+struct Scan<R, F> {
+    input: Input<R>,
+    contents: Contents,
+    /// The link type of the first packet that cannot be replayed.
+    other_link: Option<LinkType>,
+    /// Where a frame gets its header.
+    scratch: Vec<u8>,
+    each: F,
 }
 
-/// A link type, by its number in the registry of the tcpdump group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkType(pub u16);
-
-impl LinkType {
-    /// Ethernet, the only one that is replayed.
-    pub const ETHERNET: Self = Self(1);
-
-    fn name(self) -> &'static str {
-        match self.0 {
-            0 => "BSD loopback",
-            1 => "Ethernet",
-            9 => "PPP",
-            12 | 14 | 101 => "raw IP",
-            105 => "IEEE 802.11",
-            113 => "Linux cooked",
-            127 => "IEEE 802.11 with radiotap",
-            228 => "raw IPv4",
-            229 => "raw IPv6",
-            276 => "Linux cooked, version 2",
-            _ => "unnamed link type",
-        }
+impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
+    /// Ends reading at `offset`.
+    fn break_off(&mut self, tail: Tail, offset: u64) -> Result<(), CaptureError> {
+        let bytes = self.input.end()? - offset;
+        self.contents.tail = tail;
+        self.contents.unread = Some(UnreadTail { offset, bytes });
+        Ok(())
     }
-}
 
-impl fmt::Display for LinkType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name(), self.0)
+    /// Hands out the packet at `at` of the input's buffer, recorded on `link`.
+    fn hand_out(
+        &mut self,
+        link: Link,
+        time_ns: u64,
+        original_bytes: u32,
+        at: Range<usize>,
+    ) -> Flow {
+        let captured = &self.input.buffer()[at];
+        let framed = match link.link_type.is_known() {
+            true => link.framed(captured, original_bytes, &mut self.scratch),
+            false => None,
+        };
+        let Some((bytes, original_bytes)) = framed else {
+            self.contents.other_link_types.add(1, original_bytes.into());
+            self.other_link.get_or_insert(link.link_type);
+            return Flow::Continue(());
+        };
+        self.contents.packets += 1;
+        self.contents.framed += u64::from(link.link_type != LinkType::ETHERNET);
+        (self.each)(&CapturedPacket { time_ns, original_bytes, bytes })
     }
 }
 
@@ -108,8 +123,10 @@ pub enum CaptureError {
     NotACapture(Vec<u8>),
     /// The file ends within its own header, after this many bytes.
     HeaderCut(usize),
-    /// No packet was recorded on Ethernet, but some on a link of this type.
+    /// No packet can be replayed, the first for its link type.
     LinkType(LinkType),
+    /// The file could not be read to its end.
+    Unreadable(String),
     /// A capture without a single whole packet.
     NoPackets(Tail),
 }
@@ -134,9 +151,10 @@ impl fmt::Display for CaptureError {
             ),
             Self::LinkType(link) => write!(
                 f,
-                "the link type is {link}, only Ethernet (1) can be replayed: record on one \
-                 Ethernet interface, not on `any`"
+                "the link type is {link}, which cannot be replayed: Ethernet, Linux cooked, raw IP \
+                 and BSD loopback can"
             ),
+            Self::Unreadable(why) => f.write_str(why),
             Self::NoPackets(Tail::Whole) => {
                 f.write_str("the capture holds no packets: record again while there is traffic")
             }
@@ -150,22 +168,35 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Reads a whole capture file, pcap or pcapng.
-pub fn read(file: &[u8]) -> Result<Capture<'_>, CaptureError> {
-    if file.is_empty() {
+/// Reads a capture file, pcap or pcapng, and hands its packets to `each` in the order of the file.
+///
+/// # Errors
+/// It is no capture, or has no packet that can be handed out.
+pub fn scan(
+    from: impl Read,
+    each: impl FnMut(&CapturedPacket<'_>) -> Flow,
+) -> Result<Contents, CaptureError> {
+    let mut input = Input::new(from);
+    input.take(4)?;
+    let first = input.buffer().to_vec();
+    if first.is_empty() {
         return Err(CaptureError::Empty);
     }
-    let capture = if let Some(format) = pcap::Format::of(file) {
-        pcap::read(file, format)?
-    } else if file.starts_with(&pcapng::MAGIC) {
-        pcapng::read(file)?
+    let contents = Contents::default();
+    let mut scan = Scan { input, contents, other_link: None, scratch: Vec::new(), each };
+    if let Some(format) = pcap::Format::of(&first) {
+        pcap::scan(&mut scan, format)?;
+    } else if first == pcapng::MAGIC {
+        pcapng::scan(&mut scan)?;
     } else {
-        return Err(CaptureError::NotACapture(file[..file.len().min(4)].to_vec()));
-    };
-    if capture.packets.is_empty() {
-        return Err(CaptureError::NoPackets(capture.tail));
+        return Err(CaptureError::NotACapture(first));
     }
-    Ok(capture)
+    let Scan { contents, other_link, .. } = scan;
+    match other_link {
+        _ if contents.packets > 0 => Ok(contents),
+        Some(link) => Err(CaptureError::LinkType(link)),
+        None => Err(CaptureError::NoPackets(contents.tail)),
+    }
 }
 
 /// In which order the bytes of a number stand.

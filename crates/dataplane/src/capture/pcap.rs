@@ -2,66 +2,94 @@
 //! The classic pcap format (draft-ietf-opsawg-pcap): a header of 24 bytes, then records of 16
 //! bytes and a frame each.
 
-use super::{ByteOrder, Capture, CaptureError, CapturedPacket, LinkType, Tail};
-use std::io::{self, Write};
+use super::{
+    ByteOrder, CaptureError, CapturedPacket, Flow, Link, LinkType, PACKET_BYTES_MAX, Scan, Tail,
+};
+use std::io::{self, Read, Write};
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
+/// Of a variant of some Linux distributions, whose records have headers of 24 bytes.
+const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 16;
+const MODIFIED_RECORD_BYTES: usize = 24;
 const NS_PER_SECOND: u64 = 1_000_000_000;
 /// What tcpdump calls unlimited; no Ethernet frame is longer.
 const SNAP_BYTES: u32 = 262_144;
+/// Set where the highest four bits of the link type are the length of the FCS in units of 2 bytes.
+const HAS_FCS: u32 = 1 << 26;
 
 /// What the magic number says.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     order: ByteOrder,
     ns_per_tick: u64,
+    record_bytes: usize,
 }
 
 impl Format {
-    /// The format of `file`, if it is pcap.
-    pub(super) fn of(file: &[u8]) -> Option<Self> {
+    /// The format of a file that begins so, if it is pcap.
+    pub(super) fn of(first: &[u8]) -> Option<Self> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
-            let ns_per_tick = match order.u32(file, 0)? {
-                MAGIC_MICROSECONDS => 1000,
-                MAGIC_NANOSECONDS => 1,
+            let (ns_per_tick, record_bytes) = match order.u32(first, 0)? {
+                MAGIC_MICROSECONDS => (1000, RECORD_BYTES),
+                MAGIC_NANOSECONDS => (1, RECORD_BYTES),
+                MAGIC_MODIFIED => (1000, MODIFIED_RECORD_BYTES),
                 _ => return None,
             };
-            Some(Self { order, ns_per_tick })
+            Some(Self { order, ns_per_tick, record_bytes })
         })
     }
+
+    /// The link that the header's word names.
+    fn link(self, header: &[u8]) -> Link {
+        let word = self.order.u32(header, 20).unwrap_or(0);
+        let fcs_bytes = if word & HAS_FCS != 0 { (word >> 28) as u8 * 2 } else { 0 };
+        Link { link_type: LinkType(word as u16), fcs_bytes }
+    }
+
+    /// The time, the bytes captured and those on the wire, of the header of a record.
+    fn record(self, header: &[u8]) -> Option<(u64, u32, u32)> {
+        let field = |at| self.order.u32(header, at);
+        let ns = u64::from(field(4)?) * self.ns_per_tick;
+        Some((u64::from(field(0)?) * NS_PER_SECOND + ns, field(8)?, field(12)?))
+    }
 }
 
-pub(super) fn read(file: &[u8], format: Format) -> Result<Capture<'_>, CaptureError> {
-    let Some((header, mut rest)) = file.split_at_checked(HEADER_BYTES) else {
-        return Err(CaptureError::HeaderCut(file.len()));
-    };
-    // The upper half of the field holds the length of the FCS.
-    let link = format.order.u32(header, 20).map(|word| LinkType(word as u16));
-    if let Some(link) = link.filter(|link| *link != LinkType::ETHERNET) {
-        return Err(CaptureError::LinkType(link));
+/// Reads the file behind the magic number.
+pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
+    scan: &mut Scan<R, F>,
+    format: Format,
+) -> Result<(), CaptureError> {
+    if !scan.input.take_more(HEADER_BYTES - 4)? {
+        return Err(CaptureError::HeaderCut(scan.input.buffer().len()));
     }
-    let mut capture = Capture::default();
-    while !rest.is_empty() {
-        let Some((packet, after)) = record(rest, format) else {
-            capture.break_off(Tail::Truncated, file, rest);
-            break;
+    let link = format.link(scan.input.buffer());
+    if !link.link_type.is_known() {
+        return Err(CaptureError::LinkType(link.link_type));
+    }
+    loop {
+        let offset = scan.input.offset();
+        let is_whole = scan.input.take(format.record_bytes)?;
+        if scan.input.buffer().is_empty() {
+            return Ok(());
+        }
+        let record = format.record(scan.input.buffer()).filter(|_| is_whole);
+        let Some((time_ns, captured, original)) = record else {
+            return scan.break_off(Tail::Truncated, offset);
         };
-        capture.packets.push(packet);
-        rest = after;
+        let captured = captured as usize;
+        if captured > PACKET_BYTES_MAX {
+            return scan.break_off(Tail::Damaged, offset);
+        }
+        if !scan.input.take(captured)? {
+            return scan.break_off(Tail::Truncated, offset);
+        }
+        if scan.hand_out(link, time_ns, original, 0..captured).is_break() {
+            return Ok(());
+        }
     }
-    Ok(capture)
-}
-
-/// The record at the front of `rest` and what follows it; `None` when `rest` ends first.
-fn record(rest: &[u8], format: Format) -> Option<(CapturedPacket<'_>, &[u8])> {
-    let field = |at| format.order.u32(rest, at);
-    let time_ns = u64::from(field(0)?) * NS_PER_SECOND + u64::from(field(4)?) * format.ns_per_tick;
-    let (captured, original_bytes) = (field(8)?, field(12)?);
-    let (bytes, after) = rest[RECORD_BYTES..].split_at_checked(captured as usize)?;
-    Some((CapturedPacket { time_ns, original_bytes, bytes }, after))
 }
 
 /// Writes Ethernet frames to a pcap file with times in nanoseconds.

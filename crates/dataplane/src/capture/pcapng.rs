@@ -10,7 +10,12 @@
 //!     anything else         skip
 //! ```
 
-use super::{ByteOrder, Capture, CaptureError, CapturedPacket, LinkType, Tail};
+use super::input::Input;
+use super::{
+    ByteOrder, CaptureError, CapturedPacket, Flow, Link, LinkType, PACKET_BYTES_MAX, Scan, Tail,
+};
+use std::io::Read;
+use std::ops::Range;
 
 /// The type of a section header block; it reads the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -28,11 +33,12 @@ const SECTION_HEADER_BYTES: usize = 28;
 
 const OPTION_END: u16 = 0;
 const OPTION_IF_TSRESOL: u16 = 9;
+const OPTION_IF_FCSLEN: u16 = 13;
 const OPTION_IF_TSOFFSET: u16 = 14;
 
 /// What packets need to know of the interface they were recorded on.
 struct Interface {
-    link: LinkType,
+    link: Link,
     snap_bytes: u32,
     clock: Clock,
 }
@@ -60,160 +66,204 @@ impl Clock {
     }
 }
 
-struct Block<'a> {
-    kind: u32,
-    body: &'a [u8],
+/// What is next in a file.
+enum Found {
+    /// A block of this kind, its body there in the buffer.
+    Block(u32, Range<usize>),
+    /// A block that is no packet, and too long to be kept.
+    Skipped,
+    End,
+    Broken(Tail),
 }
 
-struct Reader<'a> {
+/// What the blocks so far say of those that follow.
+struct Section {
     order: ByteOrder,
-    /// Of the current section; `None` where the description was unreadable.
+    /// `None` where the description was unreadable.
     interfaces: Vec<Option<Interface>>,
-    /// The first link type other than Ethernet that a packet had.
-    other_link: Option<LinkType>,
-    capture: Capture<'a>,
+    /// Of the packet before, in nanoseconds.
+    time_ns: u64,
 }
 
-pub(super) fn read(file: &[u8]) -> Result<Capture<'_>, CaptureError> {
-    if file.len() < SECTION_HEADER_BYTES {
-        return Err(CaptureError::HeaderCut(file.len()));
+/// A packet in a block.
+struct Packet {
+    link: Link,
+    time_ns: u64,
+    original_bytes: u32,
+    /// Where it is in the block's body.
+    at: Range<usize>,
+}
+
+/// Reads the file, of which the first 4 bytes are in the buffer.
+pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
+    scan: &mut Scan<R, F>,
+) -> Result<(), CaptureError> {
+    if !scan.input.take_more(SECTION_HEADER_BYTES - 4)? {
+        return Err(CaptureError::HeaderCut(scan.input.buffer().len()));
     }
-    let mut reader = Reader {
-        order: ByteOrder::Little,
-        interfaces: Vec::new(),
-        other_link: None,
-        capture: Capture::default(),
-    };
-    let mut rest = file;
-    while !rest.is_empty() {
-        match reader.next_block(rest) {
-            Ok((block, after)) => {
-                reader.take(&block);
-                rest = after;
-            }
-            Err(tail) => {
-                reader.capture.break_off(tail, file, rest);
-                break;
+    let mut section = Section { order: ByteOrder::Little, interfaces: Vec::new(), time_ns: 0 };
+    let mut offset = 0;
+    loop {
+        match section.next_block(&mut scan.input)? {
+            Found::End => return Ok(()),
+            Found::Broken(tail) => return scan.break_off(tail, offset),
+            Found::Skipped => {}
+            Found::Block(kind, body) => {
+                if section.take(scan, kind, body).is_break() {
+                    return Ok(());
+                }
             }
         }
-    }
-    match reader.other_link {
-        Some(link) if reader.capture.packets.is_empty() => Err(CaptureError::LinkType(link)),
-        _ => Ok(reader.capture),
+        offset = scan.input.offset();
+        scan.input.take(0)?;
     }
 }
 
-impl<'a> Reader<'a> {
-    /// The block at the front of `rest` and what follows it, or how the file ends here.
-    fn next_block(&mut self, rest: &'a [u8]) -> Result<(Block<'a>, &'a [u8]), Tail> {
-        let number = |order: ByteOrder, at| order.u32(rest, at).ok_or(Tail::Truncated);
-        if rest.starts_with(&MAGIC) {
-            self.order = match number(ByteOrder::Little, 8)? {
-                BYTE_ORDER_MAGIC => ByteOrder::Little,
-                word if word.swap_bytes() == BYTE_ORDER_MAGIC => ByteOrder::Big,
-                _ => return Err(Tail::Damaged),
+impl Section {
+    /// What is next, of which the buffer may hold the beginning.
+    fn next_block<R: Read>(&mut self, input: &mut Input<R>) -> Result<Found, CaptureError> {
+        let missing = BLOCK_OVERHEAD_BYTES.saturating_sub(input.buffer().len());
+        if !input.take_more(missing)? {
+            let is_end = input.buffer().is_empty();
+            return Ok(if is_end { Found::End } else { Found::Broken(Tail::Truncated) });
+        }
+        if input.buffer().starts_with(&MAGIC) {
+            self.order = match ByteOrder::Little.u32(input.buffer(), 8) {
+                Some(BYTE_ORDER_MAGIC) => ByteOrder::Little,
+                Some(word) if word.swap_bytes() == BYTE_ORDER_MAGIC => ByteOrder::Big,
+                _ => return Ok(Found::Broken(Tail::Damaged)),
             };
         }
-        let kind = number(self.order, 0)?;
-        let bytes = number(self.order, 4)? as usize;
-        if bytes < BLOCK_OVERHEAD_BYTES || !bytes.is_multiple_of(4) {
-            return Err(Tail::Damaged);
+        let order = self.order;
+        let kind = order.u32(input.buffer(), 0).unwrap_or_default();
+        let bytes = order.u32(input.buffer(), 4).unwrap_or_default() as usize;
+        let taken = input.buffer().len();
+        if bytes < taken || !bytes.is_multiple_of(4) {
+            return Ok(Found::Broken(Tail::Damaged));
         }
-        let (block, after) = rest.split_at_checked(bytes).ok_or(Tail::Truncated)?;
-        if self.order.u32(block, bytes - 4) != self.order.u32(block, 4) {
-            return Err(Tail::Damaged);
+        if bytes > PACKET_BYTES_MAX {
+            let is_packet = [ENHANCED_PACKET, OBSOLETE_PACKET, SIMPLE_PACKET].contains(&kind);
+            return Ok(match is_packet {
+                true => Found::Broken(Tail::Damaged),
+                false if input.skip((bytes - taken) as u64)? => Found::Skipped,
+                false => Found::Broken(Tail::Truncated),
+            });
         }
-        Ok((Block { kind, body: &block[8..bytes - 4] }, after))
-    }
-
-    fn take(&mut self, block: &Block<'a>) {
-        let packet = match block.kind {
-            SECTION_HEADER => return self.interfaces.clear(),
-            INTERFACE_DESCRIPTION => {
-                let interface = self.interface(block.body);
-                if interface.is_none() {
-                    self.capture.damaged_blocks.add(1, block.body.len() as u64);
-                }
-                return self.interfaces.push(interface);
-            }
-            ENHANCED_PACKET => {
-                let interface = self.order.u32(block.body, 0);
-                interface.and_then(|i| self.timed_packet(block.body, i as usize))
-            }
-            OBSOLETE_PACKET => {
-                let interface = self.order.u16(block.body, 0);
-                interface.and_then(|i| self.timed_packet(block.body, i.into()))
-            }
-            SIMPLE_PACKET => self.simple_packet(block.body),
-            _ => return,
-        };
-        match packet {
-            Some((LinkType::ETHERNET, packet)) => self.capture.packets.push(packet),
-            Some((other, packet)) => {
-                self.capture.other_link_types.add(1, packet.original_bytes.into());
-                self.other_link.get_or_insert(other);
-            }
-            None => self.capture.damaged_blocks.add(1, block.body.len() as u64),
+        if !input.take_more(bytes - taken)? {
+            return Ok(Found::Broken(Tail::Truncated));
         }
-    }
-
-    fn interface(&self, body: &[u8]) -> Option<Interface> {
-        Some(Interface {
-            link: LinkType(self.order.u16(body, 0)?),
-            snap_bytes: self.order.u32(body, 4)?,
-            clock: self.clock(body.get(8..)?),
+        Ok(match order.u32(input.buffer(), bytes - 4) == order.u32(input.buffer(), 4) {
+            true => Found::Block(kind, 8..bytes - 4),
+            false => Found::Broken(Tail::Damaged),
         })
     }
 
+    /// Takes the block at `at` of the buffer, and hands out the packet in it.
+    fn take<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
+        &mut self,
+        scan: &mut Scan<R, F>,
+        kind: u32,
+        at: Range<usize>,
+    ) -> Flow {
+        let body = &scan.input.buffer()[at.clone()];
+        let packet = match kind {
+            SECTION_HEADER => {
+                self.interfaces.clear();
+                return Flow::Continue(());
+            }
+            INTERFACE_DESCRIPTION => {
+                let interface = self.interface(body);
+                if interface.is_none() {
+                    scan.contents.damaged_blocks.add(1, body.len() as u64);
+                }
+                self.interfaces.push(interface);
+                return Flow::Continue(());
+            }
+            ENHANCED_PACKET => {
+                let interface = self.order.u32(body, 0);
+                interface.and_then(|i| self.timed_packet(body, i as usize))
+            }
+            OBSOLETE_PACKET => {
+                let interface = self.order.u16(body, 0);
+                interface.and_then(|i| self.timed_packet(body, i.into()))
+            }
+            SIMPLE_PACKET => self.simple_packet(body),
+            _ => return Flow::Continue(()),
+        };
+        let Some(packet) = packet else {
+            scan.contents.damaged_blocks.add(1, body.len() as u64);
+            return Flow::Continue(());
+        };
+        self.time_ns = packet.time_ns;
+        let within = at.start + packet.at.start..at.start + packet.at.end;
+        scan.hand_out(packet.link, packet.time_ns, packet.original_bytes, within)
+    }
+
+    fn interface(&self, body: &[u8]) -> Option<Interface> {
+        let options = body.get(8..)?;
+        let link_type = LinkType(self.order.u16(body, 0)?);
+        Some(Interface {
+            link: Link { link_type, fcs_bytes: self.fcs_bytes(options) },
+            snap_bytes: self.order.u32(body, 4)?,
+            clock: self.clock(options),
+        })
+    }
+
+    /// Options by code and value. One that does not fit its block ends the list.
+    fn options<'b>(&self, mut rest: &'b [u8]) -> impl Iterator<Item = (u16, &'b [u8])> + use<'b> {
+        let order = self.order;
+        std::iter::from_fn(move || {
+            let (code, bytes) = (order.u16(rest, 0)?, usize::from(order.u16(rest, 2)?));
+            let value = rest.get(4..4 + bytes)?;
+            rest = rest.get(4 + bytes.next_multiple_of(4)..).unwrap_or_default();
+            (code != OPTION_END).then_some((code, value))
+        })
+    }
+
+    /// Bytes of the frame check sequence at the end of each packet of an interface.
+    fn fcs_bytes(&self, options: &[u8]) -> u8 {
+        let mut given = self.options(options).filter(|(code, _)| *code == OPTION_IF_FCSLEN);
+        given.next().and_then(|(_, value)| value.first().copied()).unwrap_or(0)
+    }
+
     /// The clock the options of an interface describe: microseconds since 1970 unless they say
-    /// otherwise. An option that does not fit its block ends the list.
-    fn clock(&self, mut options: &[u8]) -> Clock {
+    /// otherwise.
+    fn clock(&self, options: &[u8]) -> Clock {
         let mut clock = Clock { resolution: 6, offset_s: 0 };
-        while let (Some(code), Some(bytes)) =
-            (self.order.u16(options, 0), self.order.u16(options, 2))
-        {
-            let bytes = usize::from(bytes);
-            let Some(value) = options.get(4..4 + bytes) else {
-                break;
-            };
+        for (code, value) in self.options(options) {
             match code {
-                OPTION_END => break,
                 OPTION_IF_TSRESOL => clock.resolution = *value.first().unwrap_or(&6),
                 OPTION_IF_TSOFFSET => {
                     clock.offset_s = self.order.u64(value, 0).unwrap_or(0) as i64;
                 }
                 _ => {}
             }
-            options = options.get(4 + bytes.next_multiple_of(4)..).unwrap_or_default();
         }
         clock
     }
 
     /// An enhanced or obsolete packet: interface (and drops), time, captured length, length, frame.
-    fn timed_packet(
-        &self,
-        body: &'a [u8],
-        interface: usize,
-    ) -> Option<(LinkType, CapturedPacket<'a>)> {
+    fn timed_packet(&self, body: &[u8], interface: usize) -> Option<Packet> {
         let interface = self.interfaces.get(interface)?.as_ref()?;
         let field = |at| self.order.u32(body, at);
         let ticks = u64::from(field(4)?) << 32 | u64::from(field(8)?);
         let (captured, original_bytes) = (field(12)? as usize, field(16)?);
-        let bytes = body.get(20..)?.get(..captured)?;
+        let at = 20..captured.checked_add(20)?;
+        body.get(at.clone())?;
         let time_ns = interface.clock.time_ns(ticks);
-        Some((interface.link, CapturedPacket { time_ns, original_bytes, bytes }))
+        Some(Packet { link: interface.link, time_ns, original_bytes, at })
     }
 
     /// A simple packet: length, frame, recorded on the first interface.
-    fn simple_packet(&self, body: &'a [u8]) -> Option<(LinkType, CapturedPacket<'a>)> {
+    fn simple_packet(&self, body: &[u8]) -> Option<Packet> {
         let interface = self.interfaces.first()?.as_ref()?;
         let original_bytes = self.order.u32(body, 0)?;
         let captured = match interface.snap_bytes {
             0 => original_bytes,
             snap => original_bytes.min(snap),
         };
-        let bytes = body.get(4..)?.get(..captured as usize)?;
-        let time_ns = self.capture.packets.last().map_or(0, |packet| packet.time_ns);
-        Some((interface.link, CapturedPacket { time_ns, original_bytes, bytes }))
+        let at = 4..(captured as usize).checked_add(4)?;
+        body.get(at.clone())?;
+        Some(Packet { link: interface.link, time_ns: self.time_ns, original_bytes, at })
     }
 }

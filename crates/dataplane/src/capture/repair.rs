@@ -30,15 +30,24 @@ const PSH: u8 = 0x08;
 const URG: u8 = 0x20;
 const CWR: u8 = 0x80;
 
-/// The MTU of the wire a capture was recorded at: what most SYN segments announce, that of Ethernet
-/// where there is none.
-pub fn wire_mtu<'a>(frames: impl Iterator<Item = &'a [u8]>) -> usize {
-    let mut announced: BTreeMap<usize, u64> = BTreeMap::new();
-    for mtu in frames.filter_map(announced_mtu).filter(|mtu| MTUS.contains(mtu)) {
-        *announced.entry(mtu).or_default() += 1;
+/// The MTUs that SYN segments announce.
+#[derive(Debug, Default)]
+pub struct MtuSeen(BTreeMap<usize, u64>);
+
+impl MtuSeen {
+    /// Takes a frame.
+    pub fn see(&mut self, frame: &[u8]) {
+        if let Some(mtu) = announced_mtu(frame).filter(|mtu| MTUS.contains(mtu)) {
+            *self.0.entry(mtu).or_default() += 1;
+        }
     }
-    let most = announced.into_iter().max_by_key(|(mtu, times)| (*times, *mtu));
-    most.map_or(ETHERNET_MTU, |(mtu, _)| mtu)
+
+    /// The MTU of the wire the frames were recorded at: what most SYN segments announce, that of
+    /// Ethernet where there is none.
+    pub fn mtu(&self) -> usize {
+        let most = self.0.iter().max_by_key(|(mtu, times)| (**times, **mtu));
+        most.map_or(ETHERNET_MTU, |(mtu, _)| *mtu)
+    }
 }
 
 /// The MTU behind the maximum segment size that a SYN announces.

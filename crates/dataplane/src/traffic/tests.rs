@@ -17,8 +17,7 @@ fn file(frames: &[(u64, &[u8], u32)]) -> Vec<u8> {
     file
 }
 
-const REST_ALLOWED: CaptureRules =
-    CaptureRules { cut_segments: true, pad: false, allow_left_out: true };
+const REST_ALLOWED: CaptureRules = CaptureRules { allow_left_out: true, ..CaptureRules::WHOLE };
 
 /// Causes with their packets and bytes.
 fn causes(list: &[(&str, u64, u64)]) -> BTreeMap<String, Tally> {

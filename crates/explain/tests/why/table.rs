@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of rules: complete, and consistent with itself.
 
-use linerate_explain::why::rules::{Bound, rules};
+use linerate_explain::why::rules::{Bound, Condition, Rule, rules};
 use linerate_explain::why::unknown_names;
 use linerate_record::why::Cause;
 
@@ -44,5 +44,53 @@ fn no_two_causes_explain_each_other() {
                 one.explained_by.contains(&other.cause) && other.explained_by.contains(&one.cause);
             assert!(!both, "{} and {}", one.cause.name(), other.cause.name());
         }
+    }
+}
+
+/// The page of the causes.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/why.md");
+
+/// Where its table of rules begins and ends.
+const MARKS: (&str, &str) = ("<!-- rules -->\n", "<!-- end -->");
+
+fn threshold(condition: &Condition) -> String {
+    let (bound, at) = match condition.bound {
+        Bound::AtLeast(at) => ("at least", at),
+        Bound::AtMost(at) => ("at most", at),
+    };
+    let (name, unit) = condition.measure.title();
+    let unit = if unit == "ratio" { String::new() } else { format!(" {unit}") };
+    format!("{name} {bound} {at}{unit} ({})", condition.source)
+}
+
+fn row(rule: &Rule) -> String {
+    let evidence: Vec<String> = rule.conditions.iter().map(threshold).collect();
+    let explained: Vec<String> =
+        rule.explained_by.iter().map(|cause| format!("`{}`", cause.name())).collect();
+    let explained = match explained.is_empty() {
+        true => "-".to_owned(),
+        false => explained.join(", "),
+    };
+    let evidence = evidence.join("; ");
+    format!("| `{}` | {evidence} | {explained} | {} |\n", rule.cause.name(), rule.fix)
+}
+
+/// After a wanted change: `UPDATE_GOLDEN=1 cargo test -p linerate-explain`.
+#[test]
+fn the_page_lists_every_rule_with_its_thresholds() {
+    let head = "\n| finding | evidence, thresholds and where they are from | explained by | do |\n\
+                |---|---|---|---|\n";
+    let table = head.to_owned() + &rules().map(row).collect::<String>() + "\n";
+    let page = std::fs::read_to_string(PAGE).expect("docs/why.md");
+    let (before, rest) = page.split_once(MARKS.0).expect("a mark where the table begins");
+    let (listed, after) = rest.split_once(MARKS.1).expect("a mark where it ends");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let page = format!("{before}{}{table}{}{after}", MARKS.0, MARKS.1);
+        std::fs::write(PAGE, page).expect("the page can be written");
+        return;
+    }
+    assert_eq!(listed, table, "docs/why.md is old: UPDATE_GOLDEN=1");
+    for cause in Cause::ALL {
+        assert!(page.contains(&format!("`{}`", cause.name())), "{}", cause.name());
     }
 }

@@ -85,6 +85,23 @@ pub(crate) fn describe_signal(signal: u32) -> String {
     name.to_owned()
 }
 
+/// `schedstat`: time on a CPU and time ready but waiting for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SchedStat {
+    pub(crate) run_ns: u64,
+    pub(crate) delay_ns: u64,
+    /// How often it was put on a CPU; 0 for all threads where the kernel keeps no account.
+    pub(crate) times: u64,
+}
+
+impl SchedStat {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut columns = text.split_ascii_whitespace();
+        let mut next = || super::number(&mut columns);
+        Some(Self { run_ns: next()?, delay_ns: next()?, times: next()? })
+    }
+}
+
 /// What `status` adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
@@ -116,5 +133,38 @@ impl Status {
             }
         }
         status
+    }
+}
+
+/// `syscall`: what a thread is in at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InCall {
+    /// On a CPU, or ready to be.
+    Running,
+    /// Asleep in a system call.
+    Call {
+        /// Its number on this architecture.
+        number: u64,
+        /// Its first argument: a descriptor, an address.
+        first: u64,
+    },
+    /// Asleep outside of one: in a page fault, or stopped.
+    Elsewhere,
+}
+
+impl InCall {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut columns = text.split_ascii_whitespace();
+        match columns.next()? {
+            "running" => Some(Self::Running),
+            "-1" => Some(Self::Elsewhere),
+            number => {
+                let first = columns.next()?.strip_prefix("0x")?;
+                Some(Self::Call {
+                    number: number.parse().ok()?,
+                    first: u64::from_str_radix(first, 16).ok()?,
+                })
+            }
+        }
     }
 }

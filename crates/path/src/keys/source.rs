@@ -43,8 +43,33 @@ const ALLOW_LEFT_OUT: Key = key(
     "",
 );
 
+const SKIP: Key = key(
+    "skip",
+    integer(0, i64::MAX),
+    number(0),
+    "Packets at the start of the capture that are passed over.",
+    "",
+);
+
+const FIRST: Key = key(
+    "first",
+    integer(1, i64::MAX),
+    Omitted::Means("all packets behind those skipped"),
+    "Packets of the capture that are looked at, at most; the rest is not read.",
+    "1000000",
+);
+
+const SAMPLE: Key = key(
+    "sample",
+    integer(1, 1 << 20),
+    number(1),
+    "Of this number of pairs of addresses take one, with all its packets.",
+    "",
+);
+
 /// The keys of every source that reads a capture, behind its own.
-pub(super) const CAPTURE_RULES: [Key; 4] = [BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT];
+pub(super) const CAPTURE_RULES: [Key; 7] =
+    [BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT, SKIP, FIRST, SAMPLE];
 
 pub(super) static SOURCE: Section = Section {
     title: "[source]",
@@ -52,8 +77,8 @@ pub(super) static SOURCE: Section = Section {
     variants: Variants::Sources(&[
         (
             "capture",
-            "A pcap or pcapng file, replayed from memory.",
-            &[CAPTURE_FILE, BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT],
+            "A pcap or pcapng file, of which the packets replayed are in memory.",
+            &[CAPTURE_FILE, BUFFER_BYTES, SEGMENT, PAD, ALLOW_LEFT_OUT, SKIP, FIRST, SAMPLE],
         ),
         (
             "generator",

@@ -69,10 +69,12 @@ fn names_the_true_bottleneck_or_refuses() {
         let report = run(&world, &mapping, 0.01, case);
         let finding = diagnose(&report);
         let at = truth.bottleneck();
-        let stage = part_name(&mapping, at, largest(&truth.parts[at]));
+        // Of the stages: what fills and empties a worker is no stage.
+        let own = &truth.parts[at][1..truth.parts[at].len() - 1];
+        let stage = part_name(&mapping, at, 1 + largest(own));
         let context = format!("case {case}: {mapping:?} {:?}: {}", truth.loads, finding.sentence);
         assert_ne!(finding.limit, Limit::Offered, "{context}");
-        if margin(&truth.loads) > 1.10 && margin(&truth.parts[at]) > 1.10 {
+        if margin(&truth.loads) > 1.10 && margin(own) > 1.10 {
             clear += 1;
             let found = segment_of(&report, finding.worker.as_deref()) == Some(at);
             right += u32::from(found && finding.bottleneck == Some(stage));
@@ -160,7 +162,7 @@ fn the_sentence_carries_the_figures() {
     assert_eq!(finding.limit, Limit::Processing);
     assert_eq!(
         finding.sentence,
-        "`stage1` limits the path: worker 1.0 is busy 100.0 % of its running time and `stage1` \
+        "`stage1` limits the path: worker 1.0 works 100.0 % of its running time and `stage1` \
          takes 93 % of its 270 ticks per packet (tier sw); worker 0.0 before it is blocked 51.9 %; \
          worker 2.0 behind it is starved 70.4 %"
     );
@@ -172,7 +174,7 @@ fn uneven_replicas_are_mentioned() {
     world.capture = (0..100).map(|i| (usize::from(i % 4 == 0), None)).collect();
     let finding = diagnose(&run(&world, &mapping(&[(2, 2)]), 0.0, 0));
     assert_eq!(finding.worker.as_deref(), Some("0.0"));
-    let expected = "; the load is uneven: its replica 0.1 is busy only 33.";
+    let expected = "; the load is uneven: its replica 0.1 works only 33.";
     assert!(finding.sentence.contains(expected), "{}", finding.sentence);
     world.capture = (0..100).map(|i| (i, None)).collect();
     let even = diagnose(&run(&world, &mapping(&[(2, 2)]), 0.0, 0));
@@ -218,4 +220,24 @@ fn one_worker_needs_no_quiet_neighbours() {
     report.workers[0].windows.preempted = 80;
     report.workers[0].time = report.workers[0].time.map(|time| TimeShares { lost: 0.8, ..time });
     assert_eq!(diagnose(&report).limit, Limit::Processing);
+}
+
+/// A source that takes most of the time is no bottleneck that anyone could mend.
+#[test]
+fn the_bottleneck_is_a_stage_of_the_path() {
+    let mut world = World::random(&mut Dice::new(6), 2);
+    world.stages = vec![60.0, 40.0];
+    (world.source, world.sink, world.jitter) = (300.0, 200.0, 0.0);
+    world.capture = (0..16).map(|flow| (flow, None)).collect();
+    let mut report = run(&world, &mapping(&[(2, 1)]), 0.0, 0);
+    let finding = diagnose(&report);
+    assert_eq!(finding.bottleneck.as_deref(), Some("stage0"), "{}", finding.sentence);
+    report.finding = Some(finding);
+    let replay = report.replay_share().expect("times are known");
+    assert!((replay.share - 500.0 / 600.0).abs() < 0.02, "{replay:?}");
+    let kpps = report.processed_kpps.as_number().expect("a rate");
+    let without = replay.kpps_without.expect("the worker limits the path");
+    assert!((without / kpps - 6.0).abs() < 0.5, "{replay:?} of {kpps}");
+    report.finding = None;
+    assert_eq!(report.replay_share().and_then(|replay| replay.kpps_without), None);
 }

@@ -440,13 +440,14 @@ fn worker_report(worker: &SimWorker<'_>, noise: f64, dice: &mut Dice) -> WorkerR
         _ if worker.next.is_empty() => "sink".to_owned(),
         _ => "ring out".to_owned(),
     });
+    let work: f64 = worker.ticks.iter().sum();
     let stages = names.enumerate().map(|(part, name)| StageReport {
         drops: ring_drops(&name, worker.ring_drops),
         name,
         packets: worker.given[part],
         ticks_per_packet: per_packet(worker.ticks[part], worker.given[part], noise, dice),
         cycles_per_packet: Figure::absent("cycles/packet", Tier::Sim, "simulated", "no core clock"),
-        busy: Some(busy),
+        busy: Some(busy * worker.ticks[part] / work.max(f64::MIN_POSITIVE)),
         starved: Some(starved),
         blocked: Some(blocked),
         kernels: None,

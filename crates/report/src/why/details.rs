@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Everything else that was read: CPUs, functions, sockets, events, and what was not read.
 
-use super::{line, maybe};
+use super::{line, maybe, put};
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, painted, stacked};
 use crate::value::{clean, count, percent, significant};
@@ -33,7 +33,7 @@ fn evidence(finding: &WhyFinding, style: &Style) -> String {
     let mut grid = Grid::new(&["evidence", ">value", "unit", "source"]);
     for one in &finding.evidence {
         let value = significant(one.value);
-        grid.row(vec![one.name.clone(), value, one.unit.clone(), one.source.clone()]);
+        put(&mut grid, vec![one.name.clone(), value, one.unit.clone(), one.source.clone()]);
     }
     headed(finding.cause.name(), &grid, style)
 }
@@ -44,14 +44,17 @@ fn waits(observation: &Observation, style: &Style) -> String {
         Grid::new(&["waiting thread", "ran instead", ">tid", ">ms", ">times", ">longest ms"]);
     for thread in &observation.threads {
         for one in &thread.ran_instead {
-            grid.row(vec![
-                format!("{} {}", thread.name, thread.tid),
-                one.name.clone(),
-                one.tid.map_or_else(|| "several".to_owned(), |tid| tid.to_string()),
-                significant(one.seconds * 1e3),
-                count(one.times),
-                significant(one.longest_s * 1e3),
-            ]);
+            put(
+                &mut grid,
+                vec![
+                    format!("{} {}", thread.name, thread.tid),
+                    one.name.clone(),
+                    one.tid.map_or_else(|| "several".to_owned(), |tid| tid.to_string()),
+                    significant(one.seconds * 1e3),
+                    count(one.times),
+                    significant(one.longest_s * 1e3),
+                ],
+            );
         }
     }
     grid.render(style)
@@ -61,18 +64,21 @@ fn functions(observation: &Observation, style: &Style) -> String {
     let mut grid = Grid::new(&["thread", "function", "file", ">samples %", "polling"]);
     for thread in &observation.threads {
         for function in &thread.functions {
-            grid.row(vec![
-                format!("{} {}", thread.name, thread.tid),
-                function.name.clone(),
-                function.file.clone(),
-                percent(function.share),
-                match function.is_polling {
-                    Some(true) => "yes",
-                    Some(false) => "no",
-                    None => "-",
-                }
-                .to_owned(),
-            ]);
+            put(
+                &mut grid,
+                vec![
+                    format!("{} {}", thread.name, thread.tid),
+                    function.name.clone(),
+                    function.file.clone(),
+                    percent(function.share),
+                    match function.is_polling {
+                        Some(true) => "yes",
+                        Some(false) => "no",
+                        None => "-",
+                    }
+                    .to_owned(),
+                ],
+            );
         }
     }
     grid.render(style)
@@ -98,7 +104,7 @@ fn cpus(observation: &Observation, style: &Style) -> String {
         let counts =
             [cpu.backlog_processed, cpu.backlog_dropped, cpu.time_squeezed, cpu.net_rx, interrupts];
         let cells = [cpu.cpu.to_string()].into_iter().chain(shares.map(percent));
-        grid.row(cells.chain(counts.map(count)).collect());
+        put(&mut grid, cells.chain(counts.map(count)).collect());
     }
     grid.render(style)
 }
@@ -118,17 +124,20 @@ fn sockets(observation: &Observation, style: &Style) -> String {
     for socket in &observation.sockets {
         let tcp = socket.tcp.as_ref();
         let seconds = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), significant);
-        grid.row(vec![
-            format!("{:?}", socket.kind).to_lowercase(),
-            socket.local.clone(),
-            socket.remote.clone().unwrap_or_default(),
-            count(socket.receive_queue_max),
-            maybe(socket.receive_buffer),
-            maybe(socket.drops),
-            seconds(tcp.map(|tcp| tcp.rwnd_limited_s)),
-            seconds(tcp.map(|tcp| tcp.sndbuf_limited_s)),
-            maybe(tcp.map(|tcp| tcp.retransmitted)),
-        ]);
+        put(
+            &mut grid,
+            vec![
+                format!("{:?}", socket.kind).to_lowercase(),
+                socket.local.clone(),
+                socket.remote.clone().unwrap_or_default(),
+                count(socket.receive_queue_max),
+                maybe(socket.receive_buffer),
+                maybe(socket.drops),
+                seconds(tcp.map(|tcp| tcp.rwnd_limited_s)),
+                seconds(tcp.map(|tcp| tcp.sndbuf_limited_s)),
+                maybe(tcp.map(|tcp| tcp.retransmitted)),
+            ],
+        );
     }
     grid.render(style)
 }
@@ -137,11 +146,11 @@ fn events(observation: &Observation, style: &Style) -> String {
     let mut grid = Grid::new(&["event of the kernel", "only", ">count"]);
     for event in &observation.events {
         let only = event.filter.clone().unwrap_or_default();
-        grid.row(vec![event.event.clone(), only, count(event.count)]);
+        put(&mut grid, vec![event.event.clone(), only, count(event.count)]);
     }
     let mut protocols = Grid::new(&["counter of the protocols", ">count"]);
     for (name, value) in &observation.protocols {
-        protocols.row(vec![name.clone(), count(*value)]);
+        put(&mut protocols, vec![name.clone(), count(*value)]);
     }
     stacked(&[grid.render(style), protocols.render(style)])
 }

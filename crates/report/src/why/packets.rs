@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The account of packets: a row per layer, and where those went that did not come further.
 
-use super::{count, maybe};
+use super::{count, maybe, put};
 use crate::layout::Grid;
 use crate::value::significant;
 use crate::{Detail, Style};
@@ -23,14 +23,17 @@ pub(super) fn packets(observation: &Observation, detail: Detail, style: &Style) 
     for row in rows {
         let lost = lost(row);
         let rate = row.packets.map(|packets| packets as f64 / observation.elapsed_s);
-        grid.row(vec![
-            name(row.layer).to_owned(),
-            row.of.clone(),
-            maybe(row.packets),
-            rate.filter(|rate| rate.is_finite()).map_or_else(|| "-".to_owned(), significant),
-            lost.map_or_else(|| "-".to_owned(), count),
-            went(row, detail),
-        ]);
+        put(
+            &mut grid,
+            vec![
+                name(row.layer).to_owned(),
+                row.of.clone(),
+                maybe(row.packets),
+                rate.filter(|rate| rate.is_finite()).map_or_else(|| "-".to_owned(), significant),
+                lost.map_or_else(|| "-".to_owned(), count),
+                went(row, detail),
+            ],
+        );
     }
     grid.render(style)
 }

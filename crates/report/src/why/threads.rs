@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The account of time: a row per thread, shares that sum to its wall time.
 
+use super::put;
 use crate::layout::Grid;
 use crate::value::ABSENT;
 use crate::{Detail, Style};
@@ -43,7 +44,7 @@ pub(super) fn threads(observation: &Observation, detail: Detail, style: &Style) 
         row.extend(states.iter().map(|state| percent(thread, *state)));
         row.push(thread.cost_ns.as_number().map_or_else(|| ABSENT.to_owned(), three_digits));
         row.push(asleep_in(thread));
-        grid.row(row);
+        put(&mut grid, row);
     }
     let more = threads.len() - shown.len() + observation.threads_left_out as usize;
     let more = match more {

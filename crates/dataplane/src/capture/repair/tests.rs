@@ -2,6 +2,13 @@
 //! Repairs against segments built one by one, byte by byte, and against noise.
 
 use super::*;
+
+fn wire_mtu<'a>(frames: impl Iterator<Item = &'a [u8]>) -> usize {
+    let mut seen = MtuSeen::default();
+    frames.for_each(|frame| seen.see(frame));
+    seen.mtu()
+}
+
 use proptest::prelude::*;
 
 /// A TCP segment in the plainest form.

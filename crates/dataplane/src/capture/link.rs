@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What captured packets begin with, and an Ethernet header for those that have another one.
+//!
+//! Layouts: the registry of link types of the tcpdump group.
+
+use super::layers::be16;
+use std::fmt;
+
+/// A link type, by its number in the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkType(pub u16);
+
+impl LinkType {
+    /// What packets are replayed as.
+    pub const ETHERNET: Self = Self(1);
+    const LOOPBACK: Self = Self(0);
+    const RAW: [Self; 3] = [Self(12), Self(14), Self(101)];
+    const OPENBSD_LOOPBACK: Self = Self(108);
+    const COOKED: Self = Self(113);
+    const RAW_IPV4: Self = Self(228);
+    const RAW_IPV6: Self = Self(229);
+    const COOKED_2: Self = Self(276);
+
+    /// Whether packets of it can be replayed.
+    pub(super) fn is_known(self) -> bool {
+        let others = [
+            Self::ETHERNET,
+            Self::LOOPBACK,
+            Self::OPENBSD_LOOPBACK,
+            Self::COOKED,
+            Self::RAW_IPV4,
+            Self::RAW_IPV6,
+            Self::COOKED_2,
+        ];
+        others.contains(&self) || Self::RAW.contains(&self)
+    }
+
+    fn name(self) -> &'static str {
+        match self.0 {
+            0 | 108 => "BSD loopback",
+            1 => "Ethernet",
+            9 => "PPP",
+            12 | 14 | 101 => "raw IP",
+            105 => "IEEE 802.11",
+            113 => "Linux cooked",
+            127 => "IEEE 802.11 with radiotap",
+            228 => "raw IPv4",
+            229 => "raw IPv6",
+            276 => "Linux cooked, version 2",
+            _ => "unnamed link type",
+        }
+    }
+}
+
+impl fmt::Display for LinkType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), self.0)
+    }
+}
+
+const ETHERNET_BYTES: u32 = 14;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+
+/// Synthetic, of the range for local use.
+const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// Smaller numbers in the place of an Ethernet type are lengths, or of Linux alone.
+const ETHERTYPE_MIN: u16 = 0x0600;
+/// Messages of the kernel, whose protocol is no Ethernet type.
+const ARPHRD_NETLINK: u16 = 824;
+
+/// A link that packets were recorded on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) link_type: LinkType,
+    /// Bytes of the frame check sequence at the end of each packet, 0 for none.
+    pub(super) fcs_bytes: u8,
+}
+
+/// What stands in the place of an Ethernet header.
+struct Header {
+    bytes: usize,
+    source: [u8; 6],
+    ethertype: u16,
+}
+
+impl Link {
+    /// The Ethernet frame of a captured packet, and its bytes on the wire, both without FCS; `None`
+    /// where there is none in it. What has no Ethernet header gets one in `scratch`.
+    pub(super) fn framed<'b>(
+        self,
+        captured: &'b [u8],
+        original_bytes: u32,
+        scratch: &'b mut Vec<u8>,
+    ) -> Option<(&'b [u8], u32)> {
+        let original = original_bytes.saturating_sub(self.fcs_bytes.into());
+        let kept = match self.fcs_bytes {
+            0 => captured.len(),
+            _ => captured.len().min(original as usize),
+        };
+        let captured = &captured[..kept];
+        if self.link_type == LinkType::ETHERNET {
+            return Some((captured, original));
+        }
+        let Header { bytes, source, ethertype } = self.header(captured)?;
+        scratch.clear();
+        scratch.extend_from_slice(&DESTINATION);
+        scratch.extend_from_slice(&source);
+        scratch.extend_from_slice(&ethertype.to_be_bytes());
+        scratch.extend_from_slice(captured.get(bytes..)?);
+        let original = original.checked_sub(bytes as u32)?.checked_add(ETHERNET_BYTES)?;
+        Some((scratch, original))
+    }
+
+    fn header(self, packet: &[u8]) -> Option<Header> {
+        let raw = |ethertype| Some(Header { bytes: 0, source: SOURCE, ethertype });
+        match self.link_type {
+            LinkType::COOKED => {
+                // Kind of packet, kind of device, length of the address, address, protocol.
+                let header: &[u8; 16] = packet.first_chunk()?;
+                cooked(header, be16(header, 14)?, be16(header, 2)?, &header[5..14])
+            }
+            LinkType::COOKED_2 => {
+                // Protocol, index and kind of device, kind of packet, length of address, address.
+                let header: &[u8; 20] = packet.first_chunk()?;
+                cooked(header, be16(header, 0)?, be16(header, 8)?, &header[11..20])
+            }
+            LinkType::LOOPBACK | LinkType::OPENBSD_LOOPBACK => {
+                let header: &[u8; 4] = packet.first_chunk()?;
+                // In the byte order of the recording machine, or of the network.
+                let number = u32::from_le_bytes(*header);
+                let family = if number > 0xffff { number.swap_bytes() } else { number };
+                Some(Header { bytes: 4, source: SOURCE, ethertype: of_family(family)? })
+            }
+            LinkType::RAW_IPV4 => raw(IPV4),
+            LinkType::RAW_IPV6 => raw(IPV6),
+            _ => match packet.first()? >> 4 {
+                4 => raw(IPV4),
+                6 => raw(IPV6),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// A header of a Linux cooked capture; `address` is the length of the sender's, and the address.
+fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<Header> {
+    let is_packet = protocol >= ETHERTYPE_MIN && device != ARPHRD_NETLINK;
+    let source = match address {
+        [6, address @ ..] => *address.first_chunk()?,
+        _ => SOURCE,
+    };
+    is_packet.then_some(Header { bytes: header.len(), source, ethertype: protocol })
+}
+
+/// The Ethernet type of an address family: IPv6 has a number of its own in each BSD.
+fn of_family(family: u32) -> Option<u16> {
+    match family {
+        2 => Some(IPV4),
+        10 | 24 | 28 | 30 => Some(IPV6),
+        _ => None,
+    }
+}

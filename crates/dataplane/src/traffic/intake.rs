@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decides on the packets of a capture, one by one: whether they are selected, whether they can be
+//! replayed, what is repaired.
+
+use super::{Traffic, TrafficError};
+use crate::bucket::address_hash;
+use crate::capture::repair::{Joined, MtuSeen, padded};
+use crate::capture::{self, CaptureError, CapturedPacket, Contents, Flow, Tail};
+use crate::pool::MAX_BUFFER_BYTES;
+use crate::stage::Steer;
+use linerate_machine::{Root, free_memory};
+use linerate_path::model::CaptureRules;
+use linerate_record::input::{REFUSED_SHARE, cause};
+use linerate_record::random::mix;
+use linerate_record::run::{CutSegments, Tally};
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Packets in which segment sizes are looked for: enough to see many connections begin, and a long
+/// file is not read twice.
+const MTU_PACKETS: u64 = 1 << 20;
+
+/// Memory is asked for, and taken, in steps of a quarter of what there is, and at least this.
+const STEP_BYTES: usize = 256 << 10;
+
+/// Which packets of a capture are wanted.
+struct Selection {
+    rules: CaptureRules,
+    /// Packets seen so far.
+    seen: u64,
+    /// Those of them that are not wanted.
+    passed_over: u64,
+}
+
+impl Selection {
+    fn new(rules: CaptureRules) -> Self {
+        Self { rules, seen: 0, passed_over: 0 }
+    }
+
+    /// Whether the next packet is wanted, and whether there may be more behind it.
+    fn next(&mut self, packet: &CapturedPacket<'_>) -> (bool, Flow) {
+        let CaptureRules { skip, first, sample, .. } = self.rules;
+        let index = self.seen;
+        self.seen += 1;
+        let is_sampled =
+            || sample <= 1 || mix(address_hash(packet.bytes)).is_multiple_of(sample.into());
+        let is_wanted = index >= skip && is_sampled();
+        self.passed_over += u64::from(!is_wanted);
+        let is_last = self.seen.saturating_sub(skip) >= first;
+        (is_wanted, if is_last { Flow::Break(()) } else { Flow::Continue(()) })
+    }
+}
+
+/// The MTU of the wire that a capture was recorded at, by the packets that are wanted.
+pub(super) fn mtu(from: impl Read, rules: CaptureRules) -> Result<usize, CaptureError> {
+    let mut selection = Selection::new(CaptureRules { sample: 1, ..rules });
+    let mut mtu = MtuSeen::default();
+    capture::scan(from, |packet| {
+        let (is_wanted, flow) = selection.next(packet);
+        if is_wanted {
+            mtu.see(packet.bytes);
+        }
+        if selection.seen < MTU_PACKETS { flow } else { Flow::Break(()) }
+    })?;
+    Ok(mtu.mtu())
+}
+
+/// Traffic being made of a capture.
+pub(super) struct Intake<'s> {
+    traffic: Traffic,
+    selection: Selection,
+    buffer_bytes: usize,
+    mtu: usize,
+    steers: &'s [Arc<dyn Steer>],
+    /// For segments being cut.
+    scratch: Vec<u8>,
+}
+
+impl<'s> Intake<'s> {
+    pub(super) fn new(
+        buffer_bytes: u32,
+        rules: CaptureRules,
+        mtu: usize,
+        steers: &'s [Arc<dyn Steer>],
+    ) -> Self {
+        Self {
+            traffic: Traffic::default(),
+            selection: Selection::new(rules),
+            buffer_bytes: (buffer_bytes as usize).min(MAX_BUFFER_BYTES),
+            mtu,
+            steers,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The traffic of a capture.
+    pub(super) fn read(mut self, from: impl Read) -> Result<Traffic, TrafficError> {
+        let mut refused = None;
+        let contents = capture::scan(from, |packet| {
+            let (is_wanted, flow) = self.selection.next(packet);
+            if is_wanted && let Err(error) = self.take(packet) {
+                refused = Some(error);
+                return Flow::Break(());
+            }
+            flow
+        });
+        let contents = contents.map_err(TrafficError::Capture)?;
+        refused.map_or(Ok(()), Err)?;
+        self.count(&contents);
+        let Self { traffic, selection, .. } = self;
+        let rules = selection.rules;
+        if traffic.frames.is_empty() {
+            return Err(match traffic.input.left_out.is_empty() {
+                true => TrafficError::NoneSelected(selection.seen),
+                false => TrafficError::AllRejected(traffic.input.left_out),
+            });
+        }
+        if !rules.allow_left_out && traffic.input.left_out_share() > REFUSED_SHARE {
+            return Err(TrafficError::MostRejected(Box::new(traffic.input)));
+        }
+        Ok(traffic)
+    }
+
+    /// Offers a packet, repaired where the rules want it, or counts why not.
+    fn take(&mut self, packet: &CapturedPacket<'_>) -> Result<(), TrafficError> {
+        let on_wire = packet.original_bytes.max(packet.bytes.len() as u32);
+        let lost = Tally { packets: 1, bytes: on_wire.into() };
+        let Some(frame) = self.whole(packet) else {
+            self.traffic.reject(cause::CUT_SHORT, lost);
+            return Ok(());
+        };
+        self.make_room(2 * frame.len())?;
+        let joined = Joined::of(&frame, self.mtu);
+        if let Some(joined) = joined.filter(|_| self.selection.rules.cut_segments) {
+            self.cut(&joined, packet.time_ns);
+            return Ok(());
+        }
+        match frame.len() {
+            0 => self.traffic.reject(cause::ZERO_LENGTH, lost),
+            bytes if bytes <= self.buffer_bytes => {
+                self.traffic.push(&frame, packet.time_ns, self.steers);
+            }
+            _ if joined.is_some() => self.traffic.reject(cause::JOINED_SEGMENTS, lost),
+            _ => self.traffic.reject(cause::TOO_LONG, lost),
+        }
+        Ok(())
+    }
+
+    /// Asks for memory before it is taken.
+    fn make_room(&mut self, bytes: usize) -> Result<(), TrafficError> {
+        let held = &mut self.traffic.bytes;
+        if held.capacity() - held.len() >= bytes {
+            return Ok(());
+        }
+        let step = bytes.max(held.len() / 4).max(STEP_BYTES);
+        let own = linerate_linux::memory_limits();
+        let limit = free_memory::room(&Root::new(Path::new("/")), own);
+        if let Some(limit) = limit.filter(|limit| limit.bytes < step as u64) {
+            return Err(TrafficError::NoRoom { taken: self.traffic.input.offered, limit });
+        }
+        held.reserve_exact(step);
+        Ok(())
+    }
+
+    /// The frame in its length on the wire; `None` where the capture cut it and it stays so.
+    fn whole<'p>(&mut self, packet: &CapturedPacket<'p>) -> Option<Cow<'p, [u8]>> {
+        let on_wire = packet.original_bytes as usize;
+        if packet.bytes.len() >= on_wire {
+            return Some(Cow::Borrowed(packet.bytes));
+        }
+        let pads = self.selection.rules.pad;
+        let frame = pads.then(|| padded(packet.bytes, on_wire)).flatten()?;
+        self.traffic.input.padded_frames += 1;
+        Some(Cow::Owned(frame))
+    }
+
+    fn cut(&mut self, joined: &Joined<'_>, time_ns: u64) {
+        let Self { traffic, steers, scratch, buffer_bytes, mtu, .. } = self;
+        joined.cut(scratch, |segment| match segment.len() <= *buffer_bytes {
+            true => traffic.push(segment, time_ns, steers),
+            false => {
+                let bytes = segment.len() as u64;
+                traffic.reject(cause::TOO_LONG, Tally { packets: 1, bytes });
+            }
+        });
+        let none = CutSegments { frames: 0, segments: 0, mtu: *mtu as u64 };
+        let cut = traffic.input.cut_segments.get_or_insert(none);
+        cut.frames += 1;
+        cut.segments += joined.segments();
+    }
+
+    /// What the file holds besides the packets that were handed out.
+    fn count(&mut self, contents: &Contents) {
+        let traffic = &mut self.traffic;
+        traffic.reject(cause::OTHER_LINK_TYPE, contents.other_link_types);
+        traffic.reject(cause::DAMAGED_BLOCK, contents.damaged_blocks);
+        traffic.input.unread = contents.unread;
+        traffic.input.framed_packets = contents.framed;
+        traffic.input.unselected_packets = self.selection.passed_over;
+        let unread = contents.unread.map_or(0, |unread| unread.bytes);
+        let tally = Tally { packets: 1, bytes: unread };
+        match contents.tail {
+            Tail::Whole => {}
+            Tail::Truncated => traffic.reject(cause::TRUNCATED_TAIL, tally),
+            Tail::Damaged => traffic.reject(cause::DAMAGED_TAIL, tally),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a network namespace says of its sockets, interfaces and queueing disciplines, over netlink
+//! and ethtool.
+//!
+//! A [`Network`] is a set of sockets that belong to one namespace, this program's or another's:
+//! they answer for it wherever they are used. No question needs a privilege once they are open.
+//! Answers of the kernel are decoded by pure functions that take any bytes: what is truncated, or
+//! says a length that it does not have, is left out.
+
+mod ethtool;
+mod inet;
+mod links;
+mod namespace;
+mod netlink;
+mod packet;
+mod qdisc;
+
+pub use ethtool::Driver;
+pub use inet::{InetProtocol, InetSocket, SocketMemory, TcpInfo};
+pub use links::Link;
+pub use packet::{PacketRing, PacketSocket};
+pub use qdisc::{HtbClass, Qdisc};
+
+use crate::Error;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Sockets of a network namespace that answer questions about it.
+#[derive(Debug)]
+pub struct Network {
+    diag: OwnedFd,
+    route: OwnedFd,
+    control: OwnedFd,
+}
+
+/// Domain, type and protocol of the three sockets of a [`Network`], in its order.
+const SOCKETS: [(i32, i32, i32); 3] = [
+    (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_SOCK_DIAG),
+    (libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE),
+    (libc::AF_INET, libc::SOCK_DGRAM, 0),
+];
+
+impl Network {
+    /// The namespace that this program is in.
+    ///
+    /// # Errors
+    /// The kernel has no netlink, or forbids it.
+    pub fn own() -> Result<Self, Error> {
+        let [diag, route, control] = SOCKETS.map(|(domain, kind, protocol)| {
+            // SAFETY: numbers only.
+            let number = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) };
+            match number < 0 {
+                // SAFETY: the kernel has just opened it, and nobody else knows it.
+                false => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
+                true => Err(Error::last(
+                    "socket",
+                    format!("domain {domain}, protocol {protocol}"),
+                    "allow netlink sockets in the sandbox this runs in",
+                )),
+            }
+        });
+        Self::new(diag?, route?, control?)
+    }
+
+    /// The namespace of another process: a child enters it, opens the sockets, hands them over and
+    /// ends. Takes the right to enter: root, or a user namespace of the same user.
+    ///
+    /// # Errors
+    /// The process is gone, or its namespaces may not be entered.
+    pub fn of_process(pid: u32) -> Result<Self, Error> {
+        let [diag, route, control] = namespace::sockets_of(pid)?;
+        Self::new(diag, route, control)
+    }
+
+    fn new(diag: OwnedFd, route: OwnedFd, control: OwnedFd) -> Result<Self, Error> {
+        netlink::prepare(&diag)?;
+        netlink::prepare(&route)?;
+        Ok(Self { diag, route, control })
+    }
+}
+
+/// The number at a place of a message, in the byte order of this machine.
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
+}
+
+/// As [`u32_at`].
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_ne_bytes)
+}
+
+/// A text up to its first zero byte.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}

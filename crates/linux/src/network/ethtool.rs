@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a driver says of its interface (ethtool). The questions asked here are open to every user.
+
+use super::{Network, text, u32_at, u64_at};
+use crate::Error;
+use std::os::fd::AsRawFd;
+
+const GET_DRIVER: u32 = 0x03;
+const GET_STRINGS: u32 = 0x1b;
+const GET_COUNTERS: u32 = 0x1d;
+const GET_SET_SIZES: u32 = 0x37;
+const GET_FEATURES: u32 = 0x3a;
+
+const SIOCETHTOOL: u32 = 0x8946;
+
+/// Sets of names: the driver's counters, the features.
+const COUNTERS: u32 = 1;
+const FEATURES: u32 = 4;
+
+/// ETH_GSTRING_LEN.
+const NAME_BYTES: usize = 32;
+
+/// More names than any driver has; keeps a damaged answer from filling the memory.
+const NAMES_MAX: u32 = 1 << 16;
+
+/// The kernel writes as many names or counters as the driver has when asked, not as many as there
+/// is room for. A driver may have more by then than a moment before: there is room for so many.
+const SPARE: usize = 4096;
+
+/// The driver of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driver {
+    /// Its name: `virtio_net`.
+    pub name: String,
+    /// Version of the card's firmware; empty where there is none.
+    pub firmware: String,
+    /// Where the card is: `0000:00:03.0`; empty where it is not on a bus.
+    pub bus: String,
+}
+
+impl Driver {
+    /// `ethtool_drvinfo`.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let part = |at: usize| bytes.get(at..at + 32).map(text);
+        Some(Self { name: part(4)?, firmware: part(68)?, bus: part(100)? })
+    }
+}
+
+/// The names of a set: `ethtool_gstrings`, of which `count` are expected.
+fn decode_names(bytes: &[u8], count: u32) -> Vec<String> {
+    let count = u32_at(bytes, 8).unwrap_or(0).min(count) as usize;
+    let names = bytes.get(12..).unwrap_or_default().chunks_exact(NAME_BYTES);
+    names.take(count).map(text).collect()
+}
+
+/// Values by name: `ethtool_stats`. Names that a driver leaves empty are left out.
+fn decode_counters(bytes: &[u8], names: &[String]) -> Vec<(String, u64)> {
+    let count = u32_at(bytes, 4).unwrap_or(0) as usize;
+    let value = |index: usize| u64_at(bytes, 8 + 8 * index);
+    let pairs = names.iter().take(count).enumerate();
+    pairs
+        .filter(|(_, name)| !name.is_empty())
+        .filter_map(|(index, name)| Some((name.clone(), value(index)?)))
+        .collect()
+}
+
+/// Whether features are on, by name: `ethtool_gfeatures`, blocks of 32.
+fn decode_features(bytes: &[u8], names: &[String]) -> Vec<(String, bool)> {
+    let blocks = u32_at(bytes, 4).unwrap_or(0) as usize;
+    // A block: available, requested, active, never changed.
+    let active = |block: usize| u32_at(bytes, 8 + 16 * block + 8).filter(|_| block < blocks);
+    let names = names.iter().enumerate().filter(|(_, name)| !name.is_empty());
+    names
+        .filter_map(|(bit, name)| Some((name.clone(), active(bit / 32)? >> (bit % 32) & 1 == 1)))
+        .collect()
+}
+
+/// Asks a driver: `question` is what the kernel reads, and is filled with the answer.
+fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Error> {
+    let mut request = [0u8; size_of::<libc::ifreq>()];
+    // IFNAMSIZ with its zero byte.
+    if interface.len() > 15 {
+        let value = interface.to_owned();
+        let advice = "take the name of an interface";
+        return Err(Error::Call { call: "ethtool", value, errno: libc::ENODEV, advice });
+    }
+    request[..interface.len()].copy_from_slice(interface.as_bytes());
+    let place = question.as_mut_ptr() as usize;
+    request[16..16 + size_of::<usize>()].copy_from_slice(&place.to_ne_bytes());
+    // SAFETY: `request` is an ifreq whose data points to `question`, which callers make large
+    // enough for the answer to the command in it.
+    let status =
+        unsafe { libc::ioctl(network.control.as_raw_fd(), SIOCETHTOOL as _, request.as_mut_ptr()) };
+    match status < 0 {
+        false => Ok(()),
+        true => Err(Error::last("ethtool", interface.to_owned(), "do without it")),
+    }
+}
+
+/// A question: the command and a number, with room for `bytes` of answer.
+fn question(command: u32, number: u32, bytes: usize) -> Vec<u8> {
+    let mut question = command.to_ne_bytes().to_vec();
+    question.extend(number.to_ne_bytes());
+    question.resize(8 + bytes, 0);
+    question
+}
+
+impl Network {
+    /// The driver of an interface.
+    ///
+    /// # Errors
+    /// There is no such interface, or it has no driver.
+    pub fn driver(&self, interface: &str) -> Result<Driver, Error> {
+        // `ethtool_drvinfo` has 196 bytes.
+        let mut answer = question(GET_DRIVER, 0, 256);
+        ask(self, interface, &mut answer)?;
+        let empty = Driver { name: String::new(), firmware: String::new(), bus: String::new() };
+        Ok(Driver::decode(&answer).unwrap_or(empty))
+    }
+
+    /// The features of an interface (offloads), and whether they are on.
+    ///
+    /// # Errors
+    /// There is no such interface.
+    pub fn features(&self, interface: &str) -> Result<Vec<(String, bool)>, Error> {
+        let names = self.names(interface, FEATURES)?;
+        let blocks = names.len().div_ceil(32) as u32;
+        let mut answer = question(GET_FEATURES, blocks, 16 * blocks as usize);
+        ask(self, interface, &mut answer)?;
+        Ok(decode_features(&answer, &names))
+    }
+
+    /// The names of a driver's own counters; they do not change while it is loaded, or with its
+    /// queues.
+    ///
+    /// # Errors
+    /// The driver has none.
+    pub fn driver_counter_names(&self, interface: &str) -> Result<Vec<String>, Error> {
+        self.names(interface, COUNTERS)
+    }
+
+    /// The values of the counters of these names.
+    ///
+    /// # Errors
+    /// The driver has none.
+    pub fn driver_counters(
+        &self,
+        interface: &str,
+        names: &[String],
+    ) -> Result<Vec<(String, u64)>, Error> {
+        let mut answer = question(GET_COUNTERS, names.len() as u32, 8 * (names.len() + SPARE));
+        ask(self, interface, &mut answer)?;
+        Ok(decode_counters(&answer, names))
+    }
+
+    fn names(&self, interface: &str, set: u32) -> Result<Vec<String>, Error> {
+        // `ethtool_sset_info`: command, reserved, a mask of 64 bits, the sizes of those in it.
+        let mut sizes = question(GET_SET_SIZES, 0, 16);
+        sizes[8..16].copy_from_slice(&(1u64 << set).to_ne_bytes());
+        ask(self, interface, &mut sizes)?;
+        let is_known = u64_at(&sizes, 8).unwrap_or(0) != 0;
+        let count = u32_at(&sizes, 16).filter(|_| is_known).unwrap_or(0).min(NAMES_MAX);
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut answer = question(GET_STRINGS, set, NAME_BYTES * (count as usize + SPARE));
+        answer[8..12].copy_from_slice(&count.to_ne_bytes());
+        ask(self, interface, &mut answer)?;
+        Ok(decode_names(&answer, count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(names: &[&str]) -> Vec<u8> {
+        let mut bytes = question(GET_STRINGS, FEATURES, 0);
+        bytes.extend((names.len() as u32).to_ne_bytes());
+        for name in names {
+            bytes.extend(name.as_bytes());
+            bytes.resize(bytes.len() + NAME_BYTES - name.len(), 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn names_values_and_bits_meet() {
+        let found = decode_names(&names(&["rx", "", "tx"]), 3);
+        assert_eq!(found, ["rx", "", "tx"]);
+        assert_eq!(decode_names(&names(&["rx", "tx"]), 1), ["rx"]);
+        let mut counters = question(GET_COUNTERS, 3, 0);
+        counters.extend([5u64, 6, 7].iter().flat_map(|n| n.to_ne_bytes()));
+        let expected = [("rx".to_owned(), 5), ("tx".to_owned(), 7)];
+        assert_eq!(decode_counters(&counters, &found), expected);
+        let mut features = question(GET_FEATURES, 1, 0);
+        features.extend([7u32, 7, 0b100, 0].iter().flat_map(|n| n.to_ne_bytes()));
+        let expected = [("rx".to_owned(), false), ("tx".to_owned(), true)];
+        assert_eq!(decode_features(&features, &found), expected);
+    }
+
+    #[test]
+    fn the_loopback_interface_has_features() {
+        let Ok(network) = Network::own() else {
+            println!("SKIP: netlink may not be used here");
+            return;
+        };
+        assert!(network.features("no interface at all").is_err());
+        assert!(network.features("nosuch0").is_err());
+        match network.features("lo") {
+            Ok(features) => {
+                assert!(features.iter().any(|(name, _)| name == "rx-gro"), "{features:?}")
+            }
+            Err(error) => println!("SKIP: {error}"),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn damaged_answers_are_left_out(
+            bytes in prop::collection::vec(any::<u8>(), 0..300), count: u32, number: u32,
+        ) {
+            let mut lying = bytes.clone();
+            if let Some(place) = lying.get_mut(4..8) {
+                place.copy_from_slice(&number.to_ne_bytes());
+            }
+            let some: Vec<String> = (0..70).map(|n| n.to_string()).collect();
+            for bytes in [bytes, lying] {
+                decode_names(&bytes, count);
+                decode_counters(&bytes, &some);
+                decode_features(&bytes, &some);
+                Driver::decode(&bytes);
+            }
+        }
+    }
+}

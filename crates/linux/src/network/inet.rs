@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TCP and UDP sockets (sock_diag).
+
+use super::netlink::{attribute, dump, get};
+use super::{Network, u32_at, u64_at};
+use crate::Error;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// SOCK_DIAG_BY_FAMILY.
+pub(super) const BY_FAMILY: u16 = 20;
+
+/// Lengths of `inet_diag_sockid` and `inet_diag_msg`.
+const ID: usize = 48;
+const MESSAGE: usize = 72;
+
+/// Attributes, and the bits that ask for them.
+const INFO: u16 = 2;
+const MEMORY: u16 = 7;
+const EXTENSIONS: u8 = 1 << (INFO - 1) | 1 << (MEMORY - 1);
+
+/// TCP_TIME_WAIT, TCP_SYN_RECV and TCP_NEW_SYN_RECV have no socket of a program.
+const STATES: u32 = !(1 << 6 | 1 << 3 | 1 << 12);
+
+/// The state of a listening socket.
+const LISTEN: u8 = 10;
+
+/// Which sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InetProtocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// A socket, as the kernel reports it at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InetSocket {
+    /// TCP or UDP.
+    pub protocol: InetProtocol,
+    /// Whether it waits for connections.
+    pub is_listening: bool,
+    /// Its own address.
+    pub local: SocketAddr,
+    /// The other end; all zero where there is none.
+    pub remote: SocketAddr,
+    /// Its number in /proc/PID/fd.
+    pub inode: u32,
+    /// Bytes not yet received by the program (memory of the packets, for UDP); connections not yet
+    /// accepted, of a listening socket.
+    pub receive_queue: u32,
+    /// Bytes not yet acknowledged, or not yet sent.
+    pub send_queue: u32,
+    /// Its buffers; `None` where the kernel does not say.
+    pub memory: Option<SocketMemory>,
+    /// What TCP says; `None` for others and of kernels before 4.10.
+    pub tcp: Option<TcpInfo>,
+    id: [u8; ID],
+}
+
+/// The buffers of a socket, bytes as the kernel counts memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketMemory {
+    /// Size of its receive buffer.
+    pub receive_buffer: u32,
+    /// Size of its send buffer.
+    pub send_buffer: u32,
+    /// Packets dropped since it was opened: no room. The kernel's counter has 32 bits.
+    pub drops: u32,
+}
+
+/// What TCP says of a connection since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Whether the delivery rate is limited by what the program has to send.
+    pub is_app_limited: bool,
+    /// Largest segment sent, bytes.
+    pub mss: u32,
+    /// Smoothed round-trip time, microseconds.
+    pub rtt_us: u32,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Segments sent again.
+    pub retransmitted: u32,
+    /// Bytes of its own that were acknowledged.
+    pub bytes_acked: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Segments sent. The kernel's counter has 32 bits.
+    pub segments_out: u32,
+    /// Segments received. The kernel's counter has 32 bits.
+    pub segments_in: u32,
+    /// Delivery rate, bytes per second.
+    pub delivery_rate: u64,
+    /// Time with data to send or on the way, microseconds.
+    pub busy_us: u64,
+    /// Of that, stopped by the receiver's window.
+    pub rwnd_limited_us: u64,
+    /// Of that, stopped by its own send buffer.
+    pub sndbuf_limited_us: u64,
+}
+
+impl TcpInfo {
+    /// `tcp_info`, up to its field `tcpi_sndbuf_limited`.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            is_app_limited: app_limited_bit(*bytes.get(7)?),
+            mss: u32_at(bytes, 16)?,
+            rtt_us: u32_at(bytes, 68)?,
+            cwnd: u32_at(bytes, 80)?,
+            retransmitted: u32_at(bytes, 100)?,
+            bytes_acked: u64_at(bytes, 120)?,
+            bytes_received: u64_at(bytes, 128)?,
+            segments_out: u32_at(bytes, 136)?,
+            segments_in: u32_at(bytes, 140)?,
+            delivery_rate: u64_at(bytes, 160)?,
+            busy_us: u64_at(bytes, 168)?,
+            rwnd_limited_us: u64_at(bytes, 176)?,
+            sndbuf_limited_us: u64_at(bytes, 184)?,
+        })
+    }
+}
+
+/// A bit field of C: its first bit is the lowest on little-endian machines, else the highest.
+fn app_limited_bit(byte: u8) -> bool {
+    let bit = if cfg!(target_endian = "little") { 1 } else { 0x80 };
+    byte & bit != 0
+}
+
+impl SocketMemory {
+    /// The array of SK_MEMINFO, whose ninth number, drops, is there since Linux 4.7.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let number = |index: usize| u32_at(bytes, 4 * index);
+        Some(Self { receive_buffer: number(1)?, send_buffer: number(3)?, drops: number(8)? })
+    }
+}
+
+impl InetSocket {
+    /// `inet_diag_msg` and its attributes.
+    fn decode(protocol: InetProtocol, body: &[u8]) -> Option<Self> {
+        let id: [u8; ID] = body.get(4..4 + ID)?.try_into().ok()?;
+        let attributes = body.get(MESSAGE..)?;
+        let is_v6 = match i32::from(body[0]) {
+            libc::AF_INET => false,
+            libc::AF_INET6 => true,
+            _ => return None,
+        };
+        let (local, remote) = (address(is_v6, &id[4..20]), address(is_v6, &id[20..36]));
+        let is_listening = protocol == InetProtocol::Tcp && body[1] == LISTEN;
+        Some(Self {
+            protocol,
+            is_listening,
+            local: SocketAddr::new(local, u16::from_be_bytes([id[0], id[1]])),
+            remote: SocketAddr::new(remote, u16::from_be_bytes([id[2], id[3]])),
+            inode: u32_at(body, 68)?,
+            receive_queue: u32_at(body, 56)?,
+            send_queue: u32_at(body, 60)?,
+            memory: attribute(attributes, MEMORY).and_then(SocketMemory::decode),
+            tcp: attribute(attributes, INFO)
+                .filter(|_| protocol == InetProtocol::Tcp && !is_listening)
+                .and_then(TcpInfo::decode),
+            id,
+        })
+    }
+}
+
+fn address(is_v6: bool, bytes: &[u8]) -> IpAddr {
+    let mut whole = [0; 16];
+    whole.copy_from_slice(&bytes[..16]);
+    match is_v6 {
+        true => IpAddr::V6(Ipv6Addr::from(whole)),
+        false => IpAddr::V4(Ipv4Addr::new(whole[0], whole[1], whole[2], whole[3])),
+    }
+}
+
+/// `inet_diag_req_v2`.
+fn request(is_v6: bool, protocol: InetProtocol, id: &[u8; ID]) -> Vec<u8> {
+    let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET } as u8;
+    let protocol = match protocol {
+        InetProtocol::Tcp => libc::IPPROTO_TCP,
+        InetProtocol::Udp => libc::IPPROTO_UDP,
+    } as u8;
+    let mut bytes = vec![family, protocol, EXTENSIONS, 0];
+    bytes.extend(STATES.to_ne_bytes());
+    bytes.extend(id);
+    bytes
+}
+
+impl Network {
+    /// All TCP or UDP sockets of a family. Costs some microseconds per socket, and for TCP a
+    /// millisecond for the kernel's table.
+    ///
+    /// # Errors
+    /// The kernel has no sock_diag for them.
+    pub fn inet_sockets(
+        &self,
+        protocol: InetProtocol,
+        is_v6: bool,
+    ) -> Result<Vec<InetSocket>, Error> {
+        let mut sockets = Vec::new();
+        let request = request(is_v6, protocol, &[0; ID]);
+        dump(&self.diag, BY_FAMILY, &request, |_, body| {
+            sockets.extend(InetSocket::decode(protocol, body));
+        })?;
+        Ok(sockets)
+    }
+
+    /// The present state of a TCP socket seen before; `None` if it is gone, and of UDP, whose
+    /// sockets the kernel finds by other rules.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn inet_socket(&self, seen: &InetSocket) -> Result<Option<InetSocket>, Error> {
+        let request = request(seen.local.is_ipv6(), seen.protocol, &seen.id);
+        let mut found = None;
+        let answer = get(&self.diag, BY_FAMILY, &request, |_, body| {
+            found = InetSocket::decode(seen.protocol, body);
+        });
+        match answer {
+            Ok(()) => Ok(found.filter(|socket| socket.inode == seen.inode)),
+            // ENOENT: closed. ESTALE: another one has taken its place.
+            Err(Error::Call { errno: libc::ENOENT | libc::ESTALE, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

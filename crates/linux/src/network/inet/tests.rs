@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+use proptest::prelude::*;
+use std::net::{TcpListener, UdpSocket};
+
+/// A connection from 127.0.0.1:5201 to 127.0.0.1:40000 with all that is asked for.
+fn answer(info_bytes: usize) -> Vec<u8> {
+    let mut body = vec![libc::AF_INET as u8, 1, 0, 0];
+    body.extend([0x14, 0x51, 0x9c, 0x40]);
+    for _ in 0..2 {
+        body.extend([127, 0, 0, 1]);
+        body.extend([0; 12]);
+    }
+    body.extend([0u32, 7, 0, 0, 11, 22, 1000, 4711].iter().flat_map(|n| n.to_ne_bytes()));
+    let mut put = |kind: u16, bytes: &[u8]| {
+        body.extend((4 + bytes.len() as u16).to_ne_bytes());
+        body.extend(kind.to_ne_bytes());
+        body.extend(bytes);
+    };
+    let memory = [1u32, 212_992, 3, 87_040, 5, 6, 7, 8, 9];
+    put(MEMORY, &memory.iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<_>>());
+    let mut info: Vec<u8> = (0..=255).collect();
+    info.truncate(info_bytes);
+    put(INFO, &info);
+    body
+}
+
+#[test]
+fn a_connection_is_decoded_with_its_numbers() {
+    let socket = InetSocket::decode(InetProtocol::Tcp, &answer(240)).unwrap();
+    assert_eq!(socket.local, "127.0.0.1:5201".parse().unwrap());
+    assert_eq!(socket.remote, "127.0.0.1:40000".parse().unwrap());
+    assert_eq!((socket.inode, socket.receive_queue, socket.send_queue), (4711, 11, 22));
+    let memory = SocketMemory { receive_buffer: 212_992, send_buffer: 87_040, drops: 9 };
+    assert_eq!(socket.memory, Some(memory));
+    let at = |at: u8| u64::from_ne_bytes(std::array::from_fn(|index| at + index as u8));
+    let tcp = socket.tcp.unwrap();
+    assert_eq!(
+        (tcp.busy_us, tcp.rwnd_limited_us, tcp.sndbuf_limited_us),
+        (at(168), at(176), at(184))
+    );
+    assert_eq!(tcp.cwnd, u32::from_ne_bytes([80, 81, 82, 83]));
+    assert!(tcp.is_app_limited);
+}
+
+#[test]
+fn what_an_older_kernel_does_not_say_is_absent() {
+    let socket = InetSocket::decode(InetProtocol::Tcp, &answer(184)).unwrap();
+    assert_eq!(socket.tcp, None);
+    assert_eq!(SocketMemory::decode(&[0; 32]), None);
+    assert_eq!(InetSocket::decode(InetProtocol::Udp, &answer(240)).unwrap().tcp, None);
+}
+
+#[test]
+fn an_own_socket_is_found_and_found_again() {
+    let own = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let found = Network::own()
+        .and_then(|network| Ok((network.inet_sockets(InetProtocol::Tcp, false)?, network)));
+    let (sockets, network) = match found {
+        Ok(found) => found,
+        Err(error) => return println!("SKIP: {error}"),
+    };
+    let address = own.local_addr().unwrap();
+    let socket = sockets.iter().find(|socket| socket.local == address).unwrap();
+    let again = network.inet_socket(socket).unwrap().unwrap();
+    assert_eq!((again.inode, again.local), (socket.inode, socket.local));
+    assert!(again.is_listening && again.tcp.is_none());
+    let sockets = network.inet_sockets(InetProtocol::Udp, false).unwrap();
+    let address = udp.local_addr().unwrap();
+    let memory = sockets.iter().find(|socket| socket.local == address).unwrap().memory;
+    assert!(memory.is_some_and(|memory| memory.drops == 0 && memory.receive_buffer > 0));
+    drop(own);
+    assert_eq!(network.inet_socket(socket).unwrap(), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn damaged_answers_are_left_out(cut in 0usize..400, at in 0usize..400, byte: u8) {
+        let mut body = answer(240);
+        let at = at % body.len();
+        body[at] = byte;
+        body.truncate(cut);
+        InetSocket::decode(InetProtocol::Tcp, &body);
+    }
+}

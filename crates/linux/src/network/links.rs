@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interfaces and what they count (rtnetlink).
+
+use super::netlink::{attribute, dump};
+use super::{Network, text, u32_at, u64_at};
+use crate::Error;
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+
+/// Length of `ifinfomsg`.
+const MESSAGE: usize = 16;
+
+const NAME: u16 = 3;
+const MTU: u16 = 4;
+const INFO: u16 = 18;
+const INFO_KIND: u16 = 1;
+const COUNTS: u16 = 23;
+const TX_QUEUES: u16 = 31;
+const RX_QUEUES: u16 = 32;
+
+/// An interface at one moment. Counts are since it was created.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// What kind of virtual interface it is: `veth`; `None` of hardware.
+    pub kind: Option<String>,
+    /// MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Receive queues.
+    pub rx_queues: Option<u32>,
+    /// Transmit queues.
+    pub tx_queues: Option<u32>,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets received with errors.
+    pub rx_errors: u64,
+    /// Packets that could not be sent for an error.
+    pub tx_errors: u64,
+    /// Packets dropped on receipt.
+    pub rx_dropped: u64,
+    /// Packets dropped when sending.
+    pub tx_dropped: u64,
+    /// Packets that found no room in the card.
+    pub rx_missed: u64,
+    /// Packets that no protocol took.
+    pub rx_no_handler: u64,
+}
+
+impl Link {
+    /// `ifinfomsg` and its attributes.
+    fn decode(body: &[u8]) -> Option<Self> {
+        let attributes = body.get(MESSAGE..)?;
+        let number = |kind| attribute(attributes, kind).and_then(|bytes| u32_at(bytes, 0));
+        let kind = attribute(attributes, INFO).and_then(|info| attribute(info, INFO_KIND));
+        let counts = attribute(attributes, COUNTS).unwrap_or_default();
+        // `rtnl_link_stats64`; older kernels have fewer.
+        let count = |index: usize| u64_at(counts, 8 * index).unwrap_or(0);
+        Some(Self {
+            index: u32_at(body, 4)?,
+            name: text(attribute(attributes, NAME)?),
+            kind: kind.map(text),
+            mtu: number(MTU),
+            rx_queues: number(RX_QUEUES),
+            tx_queues: number(TX_QUEUES),
+            rx_packets: count(0),
+            tx_packets: count(1),
+            rx_bytes: count(2),
+            tx_bytes: count(3),
+            rx_errors: count(4),
+            tx_errors: count(5),
+            rx_dropped: count(6),
+            tx_dropped: count(7),
+            rx_missed: count(15),
+            rx_no_handler: count(23),
+        })
+    }
+}
+
+impl Network {
+    /// All interfaces.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn links(&self) -> Result<Vec<Link>, Error> {
+        let mut links = Vec::new();
+        dump(&self.route, RTM_GETLINK, &[0; MESSAGE], |kind, body| {
+            links.extend(Some(body).filter(|_| kind == RTM_NEWLINK).and_then(Link::decode));
+        })?;
+        Ok(links)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
+        body.extend((4 + bytes.len() as u16).to_ne_bytes());
+        body.extend(kind.to_ne_bytes());
+        body.extend(bytes);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+
+    /// A veth with counters 0, 1, 2, ... and as many of them as asked for.
+    fn answer(counters: u64) -> Vec<u8> {
+        let mut body = vec![0; MESSAGE];
+        body[4..8].copy_from_slice(&7u32.to_ne_bytes());
+        put(&mut body, NAME, b"v2\0");
+        put(&mut body, MTU, &1500u32.to_ne_bytes());
+        put(&mut body, RX_QUEUES, &2u32.to_ne_bytes());
+        let mut info = Vec::new();
+        put(&mut info, INFO_KIND, b"veth\0");
+        put(&mut body, INFO, &info);
+        let counts: Vec<u8> = (0..counters).flat_map(u64::to_ne_bytes).collect();
+        put(&mut body, COUNTS, &counts);
+        body
+    }
+
+    #[test]
+    fn counts_are_taken_from_their_places() {
+        let link = Link::decode(&answer(24)).unwrap();
+        assert_eq!((link.index, link.name.as_str(), link.kind.as_deref()), (7, "v2", Some("veth")));
+        assert_eq!((link.mtu, link.rx_queues, link.tx_queues), (Some(1500), Some(2), None));
+        assert_eq!((link.tx_packets, link.rx_dropped, link.rx_missed), (1, 6, 15));
+        assert_eq!(link.rx_no_handler, 23);
+        // Linux before 4.6 has no count of packets without a handler.
+        assert_eq!(Link::decode(&answer(23)).unwrap().rx_no_handler, 0);
+    }
+
+    #[test]
+    fn the_loopback_interface_is_there() {
+        let Ok(links) = Network::own().and_then(|network| network.links()) else {
+            println!("SKIP: netlink may not be used here");
+            return;
+        };
+        assert!(links.iter().any(|link| link.name == "lo" && link.mtu.is_some()), "{links:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn damaged_answers_are_left_out(cut in 0usize..300, at in 0usize..300, byte: u8) {
+            let mut body = answer(24);
+            let at = at % body.len();
+            body[at] = byte;
+            body.truncate(cut);
+            Link::decode(&body);
+        }
+    }
+}

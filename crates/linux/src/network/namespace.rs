@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sockets of a namespace that this program is not in.
+//!
+//! A thread may enter another network namespace, but not another user namespace, whose owner the
+//! former's rights come from; a process of one thread may. So a child is forked that enters both,
+//! opens the sockets, hands them over and ends. It calls async-signal-safe functions only.
+
+use super::SOCKETS;
+use crate::{Error, signal};
+use std::fs::{self, File};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+const ADVICE: &str = "run as root, or as the user who made the namespace";
+
+/// Room for the control message that carries the sockets, aligned as it must be.
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// The sockets of [`super::Network`] in the namespace of a process.
+///
+/// # Errors
+/// The process is gone, or its namespaces may not be entered.
+pub(super) fn sockets_of(pid: u32) -> Result<[OwnedFd; 3], Error> {
+    let user = match names_of(pid, "user") {
+        (Some(own), Some(other)) if own == other => None,
+        _ => Some(open(pid, "user")?),
+    };
+    let network = open(pid, "net")?;
+    let (receiver, sender) = pair()?;
+    let user_number = user.as_ref().map(AsRawFd::as_raw_fd);
+    let before = signal::block_all();
+    // SAFETY: the child calls only async-signal-safe functions until it ends.
+    let child = unsafe { libc::fork() };
+    if child != 0 {
+        signal::set_mask(&before);
+    }
+    match child {
+        -1 => Err(Error::last("fork", String::new(), "end other processes")),
+        0 => enter_and_send(user_number, network.as_raw_fd(), sender.as_raw_fd()),
+        child => {
+            drop(sender);
+            let received = receive(&receiver, pid);
+            // SAFETY: a number and no place for the status.
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            received
+        }
+    }
+}
+
+/// Names of a kind of namespace: this program's, and a process's.
+fn names_of(pid: u32, kind: &str) -> (Option<String>, Option<String>) {
+    let name = |process: &str| {
+        let link = fs::read_link(format!("/proc/{process}/ns/{kind}")).ok()?;
+        Some(link.to_string_lossy().into_owned())
+    };
+    (name("self"), name(&pid.to_string()))
+}
+
+fn open(pid: u32, kind: &str) -> Result<File, Error> {
+    File::open(format!("/proc/{pid}/ns/{kind}")).map_err(|error| Error::Call {
+        call: "open",
+        value: format!("/proc/{pid}/ns/{kind}"),
+        errno: error.raw_os_error().unwrap_or(0),
+        advice: ADVICE,
+    })
+}
+
+fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: `ends` is valid for writing two numbers.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } < 0 {
+        let advice = "raise the limit of open files (ulimit -n)";
+        return Err(Error::last("socketpair", String::new(), advice));
+    }
+    // SAFETY: the kernel has just opened both, and nobody else knows them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// The child's side: sends the sockets, or an error number; never returns.
+fn enter_and_send(user: Option<RawFd>, network: RawFd, to: RawFd) -> ! {
+    let sockets = enter(user, network);
+    let errno = match sockets {
+        Some(_) => 0,
+        // SAFETY: the place of the error number is this thread's.
+        None => unsafe { *libc::__errno_location() },
+    };
+    send(to, errno, sockets);
+    // SAFETY: ends the child without running the parent's destructors.
+    unsafe { libc::_exit(0) }
+}
+
+/// Enters the namespaces and opens the sockets; `None` with the error number set.
+fn enter(user: Option<RawFd>, network: RawFd) -> Option<[RawFd; 3]> {
+    let enters = [(user, libc::CLONE_NEWUSER), (Some(network), libc::CLONE_NEWNET)];
+    for (file, kind) in enters {
+        // SAFETY: numbers only.
+        if file.is_some_and(|file| unsafe { libc::setns(file, kind) } < 0) {
+            return None;
+        }
+    }
+    let mut sockets = [-1; 3];
+    for (place, (domain, kind, protocol)) in sockets.iter_mut().zip(SOCKETS) {
+        // SAFETY: numbers only.
+        *place = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) };
+        if *place < 0 {
+            return None;
+        }
+    }
+    Some(sockets)
+}
+
+/// Sends an error number, and with 0 the sockets.
+fn send(to: RawFd, errno: i32, sockets: Option<[RawFd; 3]>) {
+    let mut number = errno.to_ne_bytes();
+    let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
+    let mut control = Control([0; 64]);
+    // SAFETY: all fields are numbers and pointers, and zero is one.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    if let Some(sockets) = sockets {
+        let bytes = size_of_val(&sockets) as u32;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        // SAFETY: arithmetic on a number.
+        message.msg_controllen = unsafe { libc::CMSG_SPACE(bytes) } as _;
+        // SAFETY: `message` has a control buffer of that length, so its first header is inside.
+        let header = unsafe { &mut *libc::CMSG_FIRSTHDR(&raw const message) };
+        header.cmsg_level = libc::SOL_SOCKET;
+        header.cmsg_type = libc::SCM_RIGHTS;
+        // SAFETY: arithmetic on a number.
+        header.cmsg_len = unsafe { libc::CMSG_LEN(bytes) } as _;
+        // SAFETY: CMSG_SPACE provided room for the three numbers behind the header.
+        unsafe { libc::CMSG_DATA(header).cast::<[RawFd; 3]>().write_unaligned(sockets) };
+    }
+    // SAFETY: `message` points to what lives until the call returns.
+    unsafe { libc::sendmsg(to, &raw const message, 0) };
+}
+
+/// Receives what [`send`] sent.
+fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
+    let mut number = [0u8; 4];
+    let mut part = libc::iovec { iov_base: number.as_mut_ptr().cast(), iov_len: number.len() };
+    let mut control = Control([0; 64]);
+    // SAFETY: all fields are numbers and pointers, and zero is one.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    let refused = |errno| Error::Call {
+        call: "setns",
+        value: format!("network of process {pid}"),
+        errno,
+        advice: ADVICE,
+    };
+    let got = loop {
+        // SAFETY: `message` points to what lives until the call returns.
+        let got =
+            unsafe { libc::recvmsg(from.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+        let errno = std::io::Error::last_os_error().raw_os_error();
+        if got >= 0 || errno != Some(libc::EINTR) {
+            break got;
+        }
+    };
+    if got != 4 || i32::from_ne_bytes(number) != 0 {
+        return Err(refused(if got == 4 { i32::from_ne_bytes(number) } else { libc::EPERM }));
+    }
+    // SAFETY: `message` was filled by the kernel and its control buffer lives.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
+    // SAFETY: arithmetic on a number.
+    let expected = unsafe { libc::CMSG_LEN(size_of::<[RawFd; 3]>() as u32) } as usize;
+    let header = header.filter(|header| {
+        header.cmsg_type == libc::SCM_RIGHTS && header.cmsg_len as usize == expected
+    });
+    let header = header.ok_or_else(|| refused(libc::EMFILE))?;
+    // SAFETY: the length of the message says that three numbers follow the header.
+    let sockets = unsafe { libc::CMSG_DATA(header).cast::<[RawFd; 3]>().read_unaligned() };
+    // SAFETY: the kernel has just opened them here, and nobody else knows them.
+    Ok(sockets.map(|socket| unsafe { OwnedFd::from_raw_fd(socket) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Network;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_network_of_a_process_in_a_user_namespace_is_seen() {
+        let mut child = Command::new("unshare")
+            .args([
+                "-Urn",
+                "sh",
+                "-c",
+                "ip link add why7 type dummy || ip link add why7 type veth; echo; read x",
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(child) = child.as_mut() else { return println!("SKIP: no unshare") };
+        let mut line = [0u8; 1];
+        let ready = std::io::Read::read(child.stdout.as_mut().unwrap(), &mut line);
+        let links = Network::of_process(child.id()).and_then(|network| network.links());
+        drop(child.stdin.take());
+        let is_namespace = ready.is_ok_and(|bytes| bytes == 1);
+        child.wait().unwrap();
+        if !is_namespace {
+            return println!("SKIP: user namespaces are not permitted here");
+        }
+        let names: Vec<String> = links.unwrap().into_iter().map(|link| link.name).collect();
+        assert!(
+            names.contains(&"lo".to_owned()) && !names.contains(&"eth0".to_owned()),
+            "{names:?}"
+        );
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_no_network() {
+        let error = Network::of_process(u32::MAX - 1).unwrap_err().to_string();
+        assert!(error.starts_with("open(/proc/4294967294/ns/user): No such file"), "{error}");
+    }
+}

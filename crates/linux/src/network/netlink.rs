@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Messages of netlink: a question, and the parts of its answer.
+
+use super::u32_at;
+use crate::Error;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Length of `nlmsghdr`: length, type, flags, sequence, port.
+const HEADER: usize = 16;
+const REQUEST: u16 = 1;
+const DUMP: u16 = 0x300;
+const MULTI: u16 = 2;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+
+/// The kernel fills up to 32 KiB per answer, whatever the reader offers beyond that.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// An answer that has not come after this is not coming.
+static TIMEOUT: libc::timeval = libc::timeval { tv_sec: 1, tv_usec: 0 };
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message<'b> {
+    pub(super) kind: u16,
+    flags: u16,
+    pub(super) body: &'b [u8],
+}
+
+/// The messages of one answer; ends at the first that is damaged.
+pub(super) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    std::iter::from_fn(move || {
+        let length = u32_at(bytes, 0)? as usize;
+        let flags = u32_at(bytes, 4)?;
+        let body = bytes.get(HEADER..length)?;
+        bytes = bytes.get(aligned(length)?..).unwrap_or_default();
+        let [kind, flags] = halves(flags);
+        Some(Message { kind, flags, body })
+    })
+}
+
+/// The attributes of a message: each a type, without its two flag bits, and its bytes. Ends at the
+/// first that is damaged.
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let [length, kind] = halves(u32_at(bytes, 0)?);
+        let body = bytes.get(4..usize::from(length))?;
+        bytes = bytes.get(aligned(usize::from(length))?..).unwrap_or_default();
+        Some((kind & 0x3fff, body))
+    })
+}
+
+/// The bytes of the first attribute of a type.
+pub(super) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(found, _)| *found == kind).map(|(_, body)| body)
+}
+
+/// Two numbers of 16 bits that follow each other in memory.
+fn halves(number: u32) -> [u16; 2] {
+    let [a, b, c, d] = number.to_ne_bytes();
+    [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
+}
+
+fn aligned(length: usize) -> Option<usize> {
+    Some(length.checked_add(3)? & !3)
+}
+
+/// Gives a socket its timeouts.
+pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
+    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        // SAFETY: the option's value is a `timeval` that is valid during the call.
+        let status = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                option,
+                (&raw const TIMEOUT).cast(),
+                size_of::<libc::timeval>() as libc::socklen_t,
+            )
+        };
+        if status < 0 {
+            let advice = "allow setsockopt in the sandbox this runs in";
+            return Err(Error::last("setsockopt", "timeout".to_owned(), advice));
+        }
+    }
+    Ok(())
+}
+
+/// Asks for all of a kind; `each` gets the type and the body of every message of the answer.
+pub(super) fn dump(
+    socket: &OwnedFd,
+    kind: u16,
+    body: &[u8],
+    mut each: impl FnMut(u16, &[u8]),
+) -> Result<(), Error> {
+    ask(socket, kind, REQUEST | DUMP, body, &mut each)
+}
+
+/// Asks for one thing; `each` gets the answer.
+pub(super) fn get(
+    socket: &OwnedFd,
+    kind: u16,
+    body: &[u8],
+    mut each: impl FnMut(u16, &[u8]),
+) -> Result<(), Error> {
+    ask(socket, kind, REQUEST, body, &mut each)
+}
+
+const ADVICE: &str = "load the kernel's module for it (inet_diag, udp_diag, af_packet_diag)";
+
+fn ask(
+    socket: &OwnedFd,
+    kind: u16,
+    flags: u16,
+    body: &[u8],
+    each: &mut dyn FnMut(u16, &[u8]),
+) -> Result<(), Error> {
+    let failed = |call| Error::last(call, format!("netlink message {kind}"), ADVICE);
+    let question = question(kind, flags, body);
+    // SAFETY: `question` is valid for reading during the call.
+    let sent =
+        unsafe { libc::send(socket.as_raw_fd(), question.as_ptr().cast(), question.len(), 0) };
+    if sent < 0 {
+        return Err(failed("send"));
+    }
+    let mut buffer = vec![0u8; BUFFER_BYTES];
+    loop {
+        // SAFETY: `buffer` is valid for writing during the call.
+        let got =
+            unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        let Ok(got) = usize::try_from(got) else { return Err(failed("recv")) };
+        match take(&buffer[..got.min(BUFFER_BYTES)], each) {
+            Answer::Continues => {}
+            Answer::Complete => return Ok(()),
+            Answer::Refused(errno) => {
+                let value = format!("netlink message {kind}");
+                return Err(Error::Call { call: "netlink", value, errno, advice: ADVICE });
+            }
+        }
+    }
+}
+
+/// What a part of an answer says of the rest.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Continues,
+    Complete,
+    Refused(i32),
+}
+
+/// Hands the messages of a part of an answer to `each`. A part without a message that can be read
+/// ends the answer: nothing says that more will come.
+fn take(bytes: &[u8], each: &mut dyn FnMut(u16, &[u8])) -> Answer {
+    let mut last = Answer::Complete;
+    for message in messages(bytes) {
+        match message.kind {
+            DONE => return Answer::Complete,
+            ERROR => {
+                let errno = u32_at(message.body, 0).map_or(0, |number| number as i32);
+                return match errno {
+                    0 => Answer::Complete,
+                    errno => Answer::Refused(errno.wrapping_neg()),
+                };
+            }
+            kind => each(kind, message.body),
+        }
+        last = match message.flags & MULTI {
+            0 => Answer::Complete,
+            _ => Answer::Continues,
+        };
+    }
+    last
+}
+
+fn question(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    let length = (HEADER + body.len()) as u32;
+    let mut bytes = length.to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend(body);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn answers_end_where_they_say_so() {
+        let seen = |bytes: &[u8]| {
+            let mut kinds = Vec::new();
+            let answer = take(bytes, &mut |kind, body| kinds.push((kind, body.len())));
+            (kinds, answer)
+        };
+        let part = question(20, MULTI, &[1; 6]);
+        assert_eq!(seen(&part), (vec![(20, 6)], Answer::Continues));
+        let mut two = part.clone();
+        two.extend([0, 0]);
+        two.extend(question(DONE, MULTI, &[0; 4]));
+        assert_eq!(seen(&two), (vec![(20, 6)], Answer::Complete));
+        assert_eq!(seen(&question(20, 0, &[])), (vec![(20, 0)], Answer::Complete));
+        let refused = question(ERROR, 0, &(-libc::ENOENT).to_ne_bytes());
+        assert_eq!(seen(&refused), (vec![], Answer::Refused(libc::ENOENT)));
+        assert_eq!(seen(&[]), (vec![], Answer::Complete));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn damaged_messages_end_the_answer(bytes in prop::collection::vec(0u8..24, 0..200)) {
+            let inside: usize = messages(&bytes).map(|message| message.body.len()).sum();
+            prop_assert!(inside <= bytes.len());
+            let inside: usize = attributes(&bytes).map(|(_, body)| body.len()).sum();
+            prop_assert!(inside <= bytes.len());
+            take(&bytes, &mut |_, _| {});
+        }
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Queueing disciplines and what they count (rtnetlink).
+
+use super::netlink::{attribute, dump};
+use super::{Network, text, u32_at, u64_at};
+use crate::Error;
+
+const RTM_NEWQDISC: u16 = 36;
+const RTM_GETQDISC: u16 = 38;
+const RTM_NEWTCLASS: u16 = 40;
+const RTM_GETTCLASS: u16 = 42;
+
+/// Length of `tcmsg`.
+const MESSAGE: usize = 20;
+
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+const STATS: u16 = 7;
+const STATS_BASIC: u16 = 1;
+const STATS_QUEUE: u16 = 3;
+const STATS_PACKETS: u16 = 8;
+const TBF_PARAMETERS: u16 = 1;
+const TBF_RATE: u16 = 4;
+const HTB_PARAMETERS: u16 = 1;
+const HTB_CEILING: u16 = 7;
+
+/// TC_H_ROOT: the parent of what nothing contains.
+const ROOT: u32 = u32::MAX;
+
+/// A queueing discipline at one moment. Counts are since it was added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Qdisc {
+    /// Number of its interface.
+    pub interface: u32,
+    /// Which: `tbf`.
+    pub kind: String,
+    /// Its handle: major number in the upper 16 bits.
+    pub handle: u32,
+    /// What it hangs from: a handle and a class; 0xffffffff for the root, 0xfffffff1 for ingress.
+    pub parent: u32,
+    /// Bytes that passed.
+    pub bytes: u64,
+    /// Packets that passed. Of kernels before 5.5 a counter of 32 bits.
+    pub packets: u64,
+    /// Packets dropped. A counter of 32 bits, as those below.
+    pub drops: u32,
+    /// Times a packet had to wait for its time.
+    pub overlimits: u32,
+    /// Packets put back because the driver did not take them.
+    pub requeues: u32,
+    /// Packets in it.
+    pub queued_packets: u32,
+    /// Bytes in it.
+    pub queued_bytes: u32,
+    /// Rate it is limited to, bytes per second: of `tbf`.
+    pub rate: Option<u64>,
+}
+
+/// A class of an `htb`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HtbClass {
+    /// Its number: that of the discipline in the upper 16 bits.
+    pub handle: u32,
+    /// Whether no other class contains it.
+    pub is_outermost: bool,
+    /// Most that it may send, bytes per second.
+    pub ceiling: u64,
+}
+
+impl Qdisc {
+    /// `tcmsg` and its attributes.
+    fn decode(body: &[u8]) -> Option<Self> {
+        let attributes = body.get(MESSAGE..)?;
+        let kind = text(attribute(attributes, KIND)?);
+        let stats = attribute(attributes, STATS).unwrap_or_default();
+        let part = |kind| attribute(stats, kind).unwrap_or_default();
+        let (basic, queue) = (part(STATS_BASIC), part(STATS_QUEUE));
+        let queue = |index: usize| u32_at(queue, 4 * index).unwrap_or(0);
+        let packets =
+            u64_at(part(STATS_PACKETS), 0).or_else(|| u32_at(basic, 8).map(u64::from)).unwrap_or(0);
+        let options = attribute(attributes, OPTIONS).unwrap_or_default();
+        Some(Self {
+            interface: u32_at(body, 4)?,
+            handle: u32_at(body, 8)?,
+            parent: u32_at(body, 12)?,
+            bytes: u64_at(basic, 0).unwrap_or(0),
+            packets,
+            queued_packets: queue(0),
+            queued_bytes: queue(1),
+            drops: queue(2),
+            requeues: queue(3),
+            overlimits: queue(4),
+            rate: (kind == "tbf").then(|| rate(options, TBF_PARAMETERS, TBF_RATE, 0)).flatten(),
+            kind,
+        })
+    }
+}
+
+impl HtbClass {
+    /// `tcmsg` and its attributes.
+    fn decode(body: &[u8]) -> Option<Self> {
+        let attributes = body.get(MESSAGE..)?;
+        if text(attribute(attributes, KIND)?) != "htb" {
+            return None;
+        }
+        let options = attribute(attributes, OPTIONS)?;
+        Some(Self {
+            handle: u32_at(body, 8)?,
+            is_outermost: u32_at(body, 12)? == ROOT,
+            // `tc_htb_opt`: the ratespec of the rate, then that of the ceiling.
+            ceiling: rate(options, HTB_PARAMETERS, HTB_CEILING, 12)?,
+        })
+    }
+}
+
+/// A rate in bytes per second: the attribute of 64 bits, which is there from 4 GiB/s on, else the
+/// last field of the `tc_ratespec` that is `at` in the parameters.
+fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
+    let wide = attribute(options, wide).and_then(|bytes| u64_at(bytes, 0));
+    let narrow = || u32_at(attribute(options, parameters)?, at + 8).map(u64::from);
+    wide.or_else(narrow)
+}
+
+impl Network {
+    /// All queueing disciplines of all interfaces; those that the kernel adds by itself below a
+    /// multiqueue root included.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn qdiscs(&self) -> Result<Vec<Qdisc>, Error> {
+        let mut qdiscs = Vec::new();
+        dump(&self.route, RTM_GETQDISC, &[0; MESSAGE], |kind, body| {
+            qdiscs.extend(Some(body).filter(|_| kind == RTM_NEWQDISC).and_then(Qdisc::decode));
+        })?;
+        Ok(qdiscs)
+    }
+
+    /// The classes of the `htb` disciplines of an interface.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn htb_classes(&self, interface: u32) -> Result<Vec<HtbClass>, Error> {
+        let mut request = [0; MESSAGE];
+        request[4..8].copy_from_slice(&interface.to_ne_bytes());
+        let mut classes = Vec::new();
+        dump(&self.route, RTM_GETTCLASS, &request, |kind, body| {
+            classes.extend(Some(body).filter(|_| kind == RTM_NEWTCLASS).and_then(HtbClass::decode));
+        })?;
+        Ok(classes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
+        body.extend((4 + bytes.len() as u16).to_ne_bytes());
+        body.extend(kind.to_ne_bytes());
+        body.extend(bytes);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+
+    fn numbers(numbers: &[u32]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+    }
+
+    fn header(handle: u32) -> Vec<u8> {
+        numbers(&[0, 3, handle, ROOT, 2])
+    }
+
+    /// A tbf of 300 Mbit/s that dropped 7,378 packets.
+    fn tbf(is_wide: bool) -> Vec<u8> {
+        let mut body = header(0x8001_0000);
+        put(&mut body, KIND, b"tbf\0");
+        let mut options = Vec::new();
+        put(&mut options, TBF_PARAMETERS, &numbers(&[0, 0, 37_500_000, 0, 0, 0, 1, 2, 3]));
+        if is_wide {
+            put(&mut options, TBF_RATE, &(5u64 << 30).to_ne_bytes());
+        }
+        put(&mut body, OPTIONS, &options);
+        let mut stats = Vec::new();
+        put(&mut stats, STATS_BASIC, &numbers(&[1000, 0, 20, 0]));
+        put(&mut stats, STATS_QUEUE, &numbers(&[5, 7000, 7378, 1, 87433]));
+        put(&mut body, STATS, &stats);
+        body
+    }
+
+    #[test]
+    fn a_limiter_says_rate_drops_and_overlimits() {
+        let qdisc = Qdisc::decode(&tbf(false)).unwrap();
+        assert_eq!((qdisc.kind.as_str(), qdisc.handle >> 16, qdisc.interface), ("tbf", 0x8001, 3));
+        assert_eq!((qdisc.bytes, qdisc.packets, qdisc.drops), (1000, 20, 7378));
+        assert_eq!((qdisc.queued_packets, qdisc.queued_bytes), (5, 7000));
+        assert_eq!((qdisc.overlimits, qdisc.requeues), (87433, 1));
+        assert_eq!(qdisc.rate, Some(37_500_000));
+        assert_eq!(Qdisc::decode(&tbf(true)).unwrap().rate, Some(5 << 30));
+    }
+
+    #[test]
+    fn a_class_of_htb_says_its_ceiling() {
+        let mut body = header(0x1_0001);
+        put(&mut body, KIND, b"htb\0");
+        let mut options = Vec::new();
+        put(&mut options, HTB_PARAMETERS, &numbers(&[0, 0, 125_000, 0, 0, 250_000]));
+        put(&mut body, OPTIONS, &options);
+        let class = HtbClass { handle: 0x1_0001, is_outermost: true, ceiling: 250_000 };
+        assert_eq!(HtbClass::decode(&body), Some(class));
+        assert_eq!(HtbClass::decode(&tbf(false)), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn damaged_answers_are_left_out(cut in 0usize..200, at in 0usize..200, byte: u8) {
+            let mut body = tbf(true);
+            let at = at % body.len();
+            body[at] = byte;
+            body.truncate(cut);
+            Qdisc::decode(&body);
+            HtbClass::decode(&body);
+        }
+    }
+}

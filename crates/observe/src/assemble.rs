@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The observation, from what was read.
+
+use crate::Request;
+use crate::budget::{Accounting, Around, budget};
+use crate::cpus::Cpus;
+use crate::packets::{Counts, choose};
+use crate::quotas::Quotas;
+use crate::sleep::{Object, Sleepers, describe, socket_inode};
+use crate::sockets::Sockets;
+use crate::threads::{FOLLOWED_MAX, Thread};
+use crate::watching::Watching;
+use linerate_machine::Root;
+use linerate_record::why::{
+    Observation, SleepTime, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
+};
+use linerate_record::{Figure, Tier};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Threads whose shares get an interval: the busiest.
+const INTERVALS_MAX: usize = 64;
+
+/// Puts together what was read.
+pub(crate) fn assemble(
+    root: &Root,
+    request: &Request,
+    mut watching: Watching,
+    elapsed_s: f64,
+    own_s: f64,
+    interrupted: bool,
+) -> Observation {
+    let mut unread = std::mem::take(&mut watching.unread);
+    let mut all = std::mem::take(&mut watching.threads.all);
+    note_unread(&mut unread, &watching.sleepers, &all);
+    let accounting = Accounting::of(configuration(root).as_deref());
+    let throttled = throttled(&all, &watching.quotas);
+    // What ended before it was read again.
+    all.retain(|thread| !thread.slices.is_empty());
+    all.sort_by_key(|thread| (std::cmp::Reverse(thread.wanted_ns()), thread.pid, thread.tid));
+    let threads_left_out = all.len().saturating_sub(FOLLOWED_MAX) as u32;
+    all.truncate(FOLLOWED_MAX);
+    let activity = |(rank, thread): (usize, &Thread)| {
+        let around = around(thread, &watching.cpus, &throttled);
+        let time =
+            budget(&thread.slices, &around, thread.never_slept(), accounting, rank < INTERVALS_MAX);
+        activity(thread, time, &watching.sleepers, &watching.sockets)
+    };
+    let threads = all.iter().enumerate().map(activity).collect();
+    let wanted = watching.interface.as_deref();
+    let found = watching.interfaces.finish(root, &watching.namespace, wanted);
+    let bound = bound_interfaces(&watching.sockets);
+    let counts = packet_counts(&watching, &mut unread);
+    let (packets, packets_per_s) = choose(&counts, &watching.wall_s, "", &bound);
+    Observation {
+        watched: Watched {
+            name: watching.name,
+            pids: watching.family.pids,
+            interface: watching.interface,
+            line_bits_per_s: request.line_bits_per_s,
+            is_command: matches!(request.target, crate::Target::Command(_)),
+            ended: watching.ended,
+            interrupted,
+        },
+        elapsed_s,
+        slices: watching.wall_s.len() as u32,
+        threads,
+        threads_left_out,
+        quotas: watching.quotas.finish(),
+        cpus: watching.cpus.finish(root),
+        interfaces: found.interfaces,
+        protocols: found.protocols,
+        sockets: watching.sockets.finish(root, watching.namespace.network.as_ref()),
+        program: None,
+        events: Vec::new(),
+        packets,
+        packets_per_s,
+        observer: Figure::exact(
+            "CPUs",
+            own_s / elapsed_s,
+            Tier::Sw,
+            "own CPU time over the window",
+        ),
+        unread,
+    }
+}
+
+/// The packet counters of the slices; without that of UDP where others receive datagrams, too.
+fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
+    let has_udp = watching.sockets.has(SocketKind::Udp);
+    if has_udp && !watching.sockets.has_all_udp {
+        unread.push(Unread {
+            what: "udp_datagrams".to_owned(),
+            reason:
+                "the kernel counts datagrams per network namespace, and other processes of this \
+                     one have UDP sockets, too"
+                    .to_owned(),
+            fix: None,
+        });
+    }
+    let is_counted = has_udp && watching.sockets.has_all_udp;
+    let count = |counts: &Counts| Counts { udp: counts.udp.filter(|_| is_counted), ..*counts };
+    watching.counts.iter().map(count).collect()
+}
+
+/// The counter of the interfaces of packet sockets, by name.
+fn bound_interfaces(sockets: &Sockets) -> String {
+    format!("{} rx_packets", sockets.packet_interface_names().join(", "))
+}
+
+/// The configuration the kernel was built with, where the distribution puts it and lets it be read.
+fn configuration(root: &Root) -> Option<String> {
+    let release = root.text("proc/sys/kernel/osrelease")?;
+    root.text(&format!("boot/config-{release}"))
+}
+
+/// What is known of a thread's slices from elsewhere.
+fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -> Vec<Around> {
+    let of_slice = |slice: &crate::threads::Slice| Around {
+        cpu: cpus.shares(slice.number, slice.cpu),
+        throttled_ns: throttled.get(&(thread.pid, slice.number)).copied().unwrap_or(0.0),
+    };
+    thread.slices.iter().map(of_slice).collect()
+}
+
+/// For how long a quota stopped a process on one CPU, ns, by process and slice. The kernel adds up
+/// the CPUs that the group was stopped on: those where its threads waited.
+fn throttled(threads: &[Thread], quotas: &Quotas) -> BTreeMap<(u32, u32), f64> {
+    let mut waited: BTreeMap<(u32, u32), BTreeSet<u32>> = BTreeMap::new();
+    for thread in threads {
+        for slice in thread.slices.iter().filter(|slice| slice.delay_ns > 0) {
+            waited.entry((thread.pid, slice.number)).or_default().insert(slice.cpu);
+        }
+    }
+    let per_cpu = |((pid, slice), cpus): ((u32, u32), BTreeSet<u32>)| {
+        let ns = quotas.throttled_ns(pid, slice) as f64 / cpus.len() as f64;
+        (ns > 0.0).then_some(((pid, slice), ns))
+    };
+    waited.into_iter().filter_map(per_cpu).collect()
+}
+
+fn activity(
+    thread: &Thread,
+    time: Vec<ThreadTime>,
+    sleepers: &Sleepers,
+    sockets: &Sockets,
+) -> ThreadActivity {
+    let (voluntary_switches, involuntary_switches) = thread.switches();
+    let not_sampled = |unit: &str| {
+        Figure::absent(unit, Tier::Sw, "samples against packets", "the thread was not sampled")
+    };
+    ThreadActivity {
+        pid: thread.pid,
+        tid: thread.tid,
+        name: thread.name.clone(),
+        ran_on: thread.ran_on(),
+        allowed: thread.allowed().to_vec(),
+        elapsed_s: thread.elapsed_s(),
+        asleep_on: asleep_on(thread, &time, sleepers, sockets),
+        time,
+        ran_instead: Vec::new(),
+        waits_us_log2: Vec::new(),
+        voluntary_switches,
+        involuntary_switches,
+        minor_faults: thread.minor_faults,
+        major_faults: thread.major_faults,
+        system_calls: None,
+        functions: Vec::new(),
+        samples: 0,
+        busy: not_sampled("ratio"),
+        cost_ns: not_sampled("ns/packet"),
+    }
+}
+
+fn asleep_on(
+    thread: &Thread,
+    time: &[ThreadTime],
+    sleepers: &Sleepers,
+    sockets: &Sockets,
+) -> Vec<SleepTime> {
+    let asleep = time.iter().find(|time| time.state == ThreadState::Asleep);
+    let asleep = asleep.and_then(|time| time.share.as_number()).unwrap_or(0.0);
+    sleepers.of(thread, asleep, |object| {
+        let inode = match object {
+            Object::File(link) => socket_inode(link),
+            Object::Futex(_) => None,
+        };
+        inode.and_then(|inode| sockets.describe(inode)).unwrap_or_else(|| describe(object))
+    })
+}
+
+fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]) {
+    if sleepers.were_refused() {
+        unread.push(Unread {
+            what: "system_calls_asleep".to_owned(),
+            reason: "/proc/PID/syscall of some threads may not be read: another user's, or the \
+                     process hides itself"
+                .to_owned(),
+            fix: Some("run as root".to_owned()),
+        });
+    }
+    let has_run = |thread: &Thread| thread.slices.iter().any(|slice| slice.run_ns > 0);
+    let has_ticks =
+        |thread: &Thread| thread.slices.iter().map(|slice| slice.user_ticks).sum::<u64>() > 5;
+    if threads.iter().any(has_ticks) && !threads.iter().any(has_run) {
+        unread.push(Unread {
+            what: "run_delay".to_owned(),
+            reason: "the kernel keeps no account of run time and run delay (CONFIG_SCHED_INFO)"
+                .to_owned(),
+            fix: None,
+        });
+    }
+}

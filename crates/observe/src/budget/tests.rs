@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+use proptest::prelude::*;
+
+const INSIDE: Accounting = Accounting { leaves_out_interrupts: false, leaves_out_stolen: false };
+const OUTSIDE: Accounting = Accounting { leaves_out_interrupts: true, leaves_out_stolen: true };
+
+/// Slices of 100 ms: what of them was run time and delay, ms, and in ticks of user and system time.
+fn slices(run: u64, delay: u64, user: u64, system: u64) -> Vec<Slice> {
+    let slice = |number| Slice {
+        number,
+        wall_ns: 100_000_000,
+        run_ns: run * 1_000_000,
+        delay_ns: delay * 1_000_000,
+        user_ticks: user,
+        system_ticks: system,
+        cpu: 0,
+    };
+    (0..10).map(slice).collect()
+}
+
+fn around(interrupts: f64, stolen: f64, throttled_ms: f64) -> Vec<Around> {
+    vec![Around { cpu: CpuShares { interrupts, stolen }, throttled_ns: throttled_ms * 1e6 }; 10]
+}
+
+/// User, kernel, interrupts, waiting, throttled, stolen, asleep, rest: percent.
+fn percent(
+    slices: &[Slice],
+    around: &[Around],
+    never_slept: bool,
+    accounting: Accounting,
+) -> Vec<i64> {
+    let times = budget(slices, around, never_slept, accounting, true);
+    times.iter().map(|time| (time.share.as_number().unwrap() * 100.0).round() as i64).collect()
+}
+
+#[test]
+fn a_thread_that_computes_is_in_user_mode() {
+    let shares = percent(&slices(100, 0, 10, 0), &around(0.0, 0.0, 0.0), true, INSIDE);
+    assert_eq!(shares, [100, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn what_is_neither_run_nor_waited_is_sleep() {
+    let shares = percent(&slices(30, 10, 1, 2), &around(0.0, 0.0, 0.0), false, INSIDE);
+    assert_eq!(shares, [10, 20, 0, 10, 0, 0, 60, 0]);
+}
+
+#[test]
+fn interrupts_are_taken_out_of_the_kernels_part_first() {
+    let shares = percent(&slices(100, 0, 7, 3), &around(0.12, 0.0, 0.0), true, INSIDE);
+    assert_eq!(shares, [70, 18, 12, 0, 0, 0, 0, 0]);
+    // Ticks that fell badly: there is no negative kernel time.
+    let shares = percent(&slices(100, 0, 10, 0), &around(0.12, 0.0, 0.0), true, INSIDE);
+    assert_eq!(shares, [88, 0, 12, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_thread_that_never_sleeps_shows_what_its_run_time_leaves_out() {
+    // 12 % of the CPU went to interrupts, and 12 % are missing of its time: the same.
+    let shares = percent(&slices(88, 0, 9, 0), &around(0.1364, 0.0, 0.0), true, INSIDE);
+    assert_eq!(shares, [88, 0, 12, 0, 0, 0, 0, 0]);
+    // Nothing is known of the missing time.
+    let shares = percent(&slices(88, 0, 9, 0), &around(0.0, 0.0, 0.0), true, INSIDE);
+    assert_eq!(shares, [88, 0, 0, 0, 0, 0, 0, 12]);
+}
+
+#[test]
+fn of_one_that_sleeps_the_configuration_says_it() {
+    let (slices, around) = (slices(80, 0, 8, 0), around(0.125, 0.0, 0.0));
+    assert_eq!(percent(&slices, &around, false, OUTSIDE), [80, 0, 10, 0, 0, 0, 10, 0]);
+    assert_eq!(percent(&slices, &around, false, INSIDE), [70, 0, 10, 0, 0, 0, 20, 0]);
+    let stolen = vec![Around { cpu: CpuShares { interrupts: 0.0, stolen: 0.2 }, ..around[0] }; 10];
+    assert_eq!(percent(&slices, &stolen, false, OUTSIDE), [80, 0, 0, 0, 0, 20, 0, 0]);
+}
+
+#[test]
+fn a_quota_is_told_from_other_threads() {
+    let shares = percent(&slices(20, 80, 2, 0), &around(0.0, 0.0, 75.0), true, INSIDE);
+    assert_eq!(shares, [20, 0, 0, 5, 75, 0, 0, 0]);
+    // The group was stopped for longer than this thread waited.
+    let shares = percent(&slices(20, 30, 2, 0), &around(0.0, 0.0, 75.0), false, INSIDE);
+    assert_eq!(shares, [20, 0, 0, 0, 30, 0, 50, 0]);
+}
+
+#[test]
+fn configurations_are_read_and_missing_ones_guessed() {
+    let text = "# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_PARAVIRT_TIME_ACCOUNTING=y\n";
+    let expected = Accounting { leaves_out_interrupts: false, leaves_out_stolen: true };
+    assert_eq!(Accounting::of(Some(text)), expected);
+    assert_eq!(Accounting::of(None), expected);
+    assert_eq!(Accounting::of(Some("CONFIG_IRQ_TIME_ACCOUNTING=y")).leaves_out_interrupts, true);
+}
+
+#[test]
+fn intervals_come_from_slices_and_few_slices_have_none() {
+    let times = budget(&slices(50, 0, 1, 1), &around(0.0, 0.0, 0.0), false, INSIDE, true);
+    assert!(times[0].share.low.is_some() && times[0].share.n == 10);
+    let times = budget(&slices(50, 0, 1, 1)[..1], &around(0.0, 0.0, 0.0)[..1], false, INSIDE, true);
+    assert_eq!((times[0].share.low, times[0].share.as_number()), (None, Some(0.25)));
+    let times = budget(&[], &[], false, INSIDE, true);
+    assert!(times[0].share.reason.is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn budgets_sum_to_one(
+        slices in prop::collection::vec(
+            (1u64..200, 0u64..200, 0u64..200, 0u64..20, 0u64..20), 1..20,
+        ),
+        interrupts in 0.0f64..1.0,
+        stolen in 0.0f64..1.0,
+        throttled in 0.0f64..300.0,
+        never_slept: bool,
+        leaves_out: bool,
+    ) {
+        let slices: Vec<Slice> = slices.iter().map(|&(wall, run, delay, user, system)| Slice {
+            number: 0,
+            wall_ns: wall * 1_000_000,
+            run_ns: run * 1_000_000,
+            delay_ns: delay * 1_000_000,
+            user_ticks: user,
+            system_ticks: system,
+            cpu: 0,
+        }).collect();
+        let around = vec![around(interrupts, stolen, throttled)[0]; slices.len()];
+        let accounting =
+            Accounting { leaves_out_interrupts: leaves_out, leaves_out_stolen: !leaves_out };
+        let times = budget(&slices, &around, never_slept, accounting, false);
+        let sum: f64 = times.iter().filter_map(|time| time.share.as_number()).sum();
+        prop_assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        let throttled = times[4].share.as_number().unwrap();
+        let delay: u64 = slices.iter().map(|slice| slice.delay_ns).sum();
+        let wall: u64 = slices.iter().map(|slice| slice.wall_ns).sum();
+        prop_assert!(throttled <= delay as f64 / wall as f64 + 1e-9);
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the CPUs did: the whole, and slice by slice what concerns a thread on them.
+
+use crate::budget::CpuShares;
+use crate::procfs::cpus::{
+    CpuTicks, Softnet, parse_interrupts, parse_softirqs, parse_softnet, parse_stat,
+};
+use crate::procfs::task::SchedStat;
+use crate::threads::text_of;
+use linerate_machine::Root;
+use linerate_record::why::CpuCounts;
+use std::collections::BTreeMap;
+use std::fs::File;
+
+/// CPUs whose softirq threads are followed; the rest are as if theirs did nothing.
+const SOFTIRQ_THREADS_MAX: usize = 64;
+
+/// What is read at both ends of the window.
+#[derive(Debug, Default)]
+struct Whole {
+    ticks: BTreeMap<u32, CpuTicks>,
+    softnet: BTreeMap<u32, Softnet>,
+    receive: BTreeMap<u32, u64>,
+    transmit: BTreeMap<u32, u64>,
+    interrupts: BTreeMap<u32, BTreeMap<String, u64>>,
+}
+
+fn whole(root: &Root) -> Whole {
+    let text = |path: &str| root.text(path).unwrap_or_default();
+    let ticks = parse_stat(&text("proc/stat"));
+    let online: Vec<u32> = ticks.keys().copied().collect();
+    let softirqs = text("proc/softirqs");
+    Whole {
+        softnet: parse_softnet(&text("proc/net/softnet_stat"), &online),
+        receive: parse_softirqs(&softirqs, "NET_RX"),
+        transmit: parse_softirqs(&softirqs, "NET_TX"),
+        interrupts: parse_interrupts(&text("proc/interrupts")),
+        ticks,
+    }
+}
+
+/// The CPUs over the window.
+#[derive(Debug)]
+pub(crate) struct Cpus {
+    first: Whole,
+    last: BTreeMap<u32, CpuTicks>,
+    /// The kernel's threads that run softirqs, and the run time they were read with last.
+    softirq_threads: BTreeMap<u32, (File, u64)>,
+    slices: Vec<BTreeMap<u32, CpuShares>>,
+}
+
+impl Cpus {
+    /// Begins; `softirq_threads` are the processes `ksoftirqd/N` by CPU.
+    pub(crate) fn start(root: &Root, softirq_threads: &BTreeMap<u32, u32>) -> Self {
+        let open = |(cpu, pid): (&u32, &u32)| {
+            let file = File::open(root.path(&format!("proc/{pid}/schedstat"))).ok()?;
+            let run_ns = run_ns(&file)?;
+            Some((*cpu, (file, run_ns)))
+        };
+        let first = whole(root);
+        Self {
+            last: first.ticks.clone(),
+            softirq_threads: softirq_threads
+                .iter()
+                .take(SOFTIRQ_THREADS_MAX)
+                .filter_map(open)
+                .collect(),
+            first,
+            slices: Vec::new(),
+        }
+    }
+
+    /// Reads the end of a slice of `wall_ns`.
+    pub(crate) fn read(&mut self, root: &Root, wall_ns: u64) {
+        let now = parse_stat(&root.text("proc/stat").unwrap_or_default());
+        let mut shares = BTreeMap::new();
+        for (cpu, ticks) in &now {
+            let Some(before) = self.last.get(cpu) else { continue };
+            let elsewhere = self.softirq_threads.get_mut(cpu).map_or(0, |(file, last)| {
+                let now = run_ns(file).unwrap_or(*last);
+                let more = now.saturating_sub(*last);
+                *last = now;
+                more
+            });
+            let elsewhere = elsewhere as f64 / wall_ns.max(1) as f64;
+            shares.insert(*cpu, shares_of(&ticks.since(before), elsewhere));
+        }
+        self.last = now;
+        self.slices.push(shares);
+    }
+
+    /// What concerns a thread on a CPU in a slice.
+    pub(crate) fn shares(&self, slice: u32, cpu: u32) -> CpuShares {
+        let shares = self.slices.get(slice as usize).and_then(|cpus| cpus.get(&cpu));
+        shares.copied().unwrap_or_default()
+    }
+
+    /// The counts of every CPU that was online at both ends.
+    pub(crate) fn finish(self, root: &Root) -> Vec<CpuCounts> {
+        let last = whole(root);
+        let both = |(cpu, ticks): (&u32, &CpuTicks)| {
+            let before = self.first.ticks.get(cpu)?;
+            Some(counts(*cpu, &ticks.since(before), &self.first, &last))
+        };
+        last.ticks.iter().filter_map(both).collect()
+    }
+}
+
+/// Interrupts in threads of others are part of those threads' time: `elsewhere` is the share of the
+/// kernel's own that run softirqs.
+fn shares_of(ticks: &CpuTicks, elsewhere: f64) -> CpuShares {
+    let total = ticks.total();
+    if total == 0 {
+        return CpuShares::default();
+    }
+    let busy = total - ticks.idle;
+    CpuShares {
+        interrupts: (ticks.interrupts as f64 / total as f64 - elsewhere).max(0.0),
+        stolen: if busy == 0 { 0.0 } else { ticks.stolen as f64 / busy as f64 },
+    }
+}
+
+fn run_ns(file: &File) -> Option<u64> {
+    Some(SchedStat::parse(&text_of(file)?)?.run_ns)
+}
+
+fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts {
+    let share = |part: u64| part as f64 / ticks.total().max(1) as f64;
+    let softnet = |of: fn(&Softnet) -> u64| {
+        let before = first.softnet.get(&cpu).map_or(0, of);
+        // Counters of 32 bits.
+        let after = last.softnet.get(&cpu).map_or(before, of);
+        u64::from((after as u32).wrapping_sub(before as u32))
+    };
+    let softirqs = |of: fn(&Whole) -> &BTreeMap<u32, u64>| {
+        let before = of(first).get(&cpu).copied().unwrap_or(0);
+        of(last).get(&cpu).copied().unwrap_or(before).saturating_sub(before)
+    };
+    let sources = last.interrupts.get(&cpu).into_iter().flatten();
+    let more = |(source, after): (&String, &u64)| {
+        let before = first.interrupts.get(&cpu).and_then(|sources| sources.get(source));
+        let more = after.saturating_sub(before.copied().unwrap_or(0));
+        (more > 0).then(|| (source.clone(), more))
+    };
+    CpuCounts {
+        cpu,
+        user: share(ticks.user),
+        system: share(ticks.system),
+        interrupts: share(ticks.interrupts),
+        stolen: share(ticks.stolen),
+        idle: share(ticks.idle),
+        backlog_processed: softnet(|softnet| softnet.processed),
+        backlog_dropped: softnet(|softnet| softnet.dropped),
+        time_squeezed: softnet(|softnet| softnet.squeezed),
+        net_rx: softirqs(|whole| &whole.receive),
+        net_tx: softirqs(|whole| &whole.transmit),
+        hardware_interrupts: sources.filter_map(more).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn put(root: &Root, path: &str, text: &str) {
+        let path = root.path(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn tree(at: &Root, ticks: [u64; 8], softnet: &str, receive: u64, interrupts: u64) {
+        let ticks = ticks.map(|n| n.to_string()).join(" ");
+        put(at, "proc/stat", &format!("cpu 1 1 1 1\ncpu1 {ticks} 0 0\nintr 0\n"));
+        put(at, "proc/net/softnet_stat", softnet);
+        put(at, "proc/softirqs", &format!("       CPU1\n NET_TX: 0\n NET_RX: {receive}\n"));
+        put(at, "proc/interrupts", &format!("     CPU1\n 38: {interrupts} PCI edge v-input.0\n"));
+    }
+
+    #[test]
+    fn counts_are_differences_and_wrap_where_the_kernels_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        tree(&root, [0; 8], "fffffffe 1 0 0 0 0 0 0 0 0 0 0 00000001", 10, 5);
+        put(&root, "proc/9/schedstat", "0 0 1\n");
+        let mut cpus = Cpus::start(&root, &BTreeMap::from([(1, 9)]));
+        tree(&root, [20, 0, 10, 40, 0, 2, 8, 20], "00000003 3 1 0 0 0 0 0 0 0 0 0 00000001", 30, 9);
+        put(&root, "proc/9/schedstat", "40000000 0 1\n");
+        cpus.read(&root, 1_000_000_000);
+        let shares = cpus.shares(0, 1);
+        // 10 % of the CPU's time, of which 4 % in the thread of softirqs; 20 of 60 busy: stolen.
+        assert!((shares.interrupts - 0.06).abs() < 1e-9, "{shares:?}");
+        assert!((shares.stolen - 1.0 / 3.0).abs() < 1e-9, "{shares:?}");
+        assert_eq!(cpus.shares(0, 0), CpuShares::default());
+        let found = cpus.finish(&root);
+        assert_eq!((found[0].cpu, found[0].user, found[0].idle), (1, 0.2, 0.4));
+        assert_eq!((found[0].backlog_processed, found[0].backlog_dropped), (5, 2));
+        assert_eq!((found[0].net_rx, found[0].time_squeezed), (20, 1));
+        assert_eq!(found[0].hardware_interrupts["v-input.0"], 4);
+    }
+
+    #[test]
+    fn a_machine_that_says_nothing_has_no_cpus() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let mut cpus = Cpus::start(&root, &BTreeMap::new());
+        cpus.read(&root, 1);
+        assert!(cpus.finish(&root).is_empty());
+    }
+}

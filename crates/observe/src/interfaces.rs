@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interfaces, their drivers and queueing disciplines, and the protocols' counters of one network
+//! namespace.
+
+use crate::namespace::Namespace;
+use crate::procfs::net::{grown, parse_dev, parse_snmp, parse_snmp6};
+use linerate_linux::network::{Link, Network, Qdisc};
+use linerate_machine::Root;
+use linerate_record::why::{InterfaceCounts, QdiscCounts};
+use std::collections::BTreeMap;
+
+/// Interfaces whose drivers are asked for their counters, at most; hosts of containers have
+/// hundreds, of which few are cards.
+const DRIVERS_MAX: usize = 32;
+
+/// Handles of the root and of the ingress discipline.
+const ROOT: u32 = 0xffff_ffff;
+const INGRESS: u32 = 0xffff_fff1;
+
+/// A driver's counters at the start: their names and values.
+type DriverCounters = (Vec<String>, BTreeMap<String, u64>);
+
+/// What was read at the start of the window.
+#[derive(Debug, Default)]
+pub(crate) struct Interfaces {
+    links: BTreeMap<String, Link>,
+    qdiscs: Vec<Qdisc>,
+    drivers: BTreeMap<String, DriverCounters>,
+    protocols: BTreeMap<String, u64>,
+}
+
+/// What there is at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) interfaces: Vec<InterfaceCounts>,
+    pub(crate) protocols: BTreeMap<String, u64>,
+}
+
+/// The interfaces, by netlink, else as /proc has them.
+pub(crate) fn links(root: &Root, namespace: &Namespace) -> Vec<Link> {
+    let asked = namespace.network.as_ref().and_then(|network| network.links().ok());
+    asked.unwrap_or_else(|| parse_dev(&root.text(&namespace.file("dev")).unwrap_or_default()))
+}
+
+/// The counters of the protocols.
+pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, u64> {
+    let text = |name: &str| root.text(&namespace.file(name)).unwrap_or_default();
+    let mut counters = parse_snmp(&text("snmp"));
+    counters.extend(parse_snmp(&text("netstat")));
+    counters.extend(parse_snmp6(&text("snmp6")));
+    counters
+}
+
+impl Interfaces {
+    /// Reads what there is; `wanted` is the interface that was asked for.
+    pub(crate) fn start(root: &Root, namespace: &Namespace, wanted: Option<&str>) -> Self {
+        let links: BTreeMap<String, Link> =
+            links(root, namespace).into_iter().map(|link| (link.name.clone(), link)).collect();
+        let mut drivers = BTreeMap::new();
+        let mut names: Vec<&String> = links.keys().collect();
+        names.sort_by_key(|name| Some(name.as_str()) != wanted);
+        if let Some(network) = &namespace.network {
+            for name in names.into_iter().take(DRIVERS_MAX) {
+                let Ok(counters) = network.driver_counter_names(name) else { continue };
+                let values = values(network, name, &counters);
+                drivers.insert(name.clone(), (counters, values));
+            }
+        }
+        Self { links, qdiscs: qdiscs(namespace), drivers, protocols: protocols(root, namespace) }
+    }
+
+    /// The differences since the start.
+    pub(crate) fn finish(&self, root: &Root, namespace: &Namespace, wanted: Option<&str>) -> Found {
+        let qdiscs = qdiscs(namespace);
+        let mut interfaces = Vec::new();
+        for link in links(root, namespace) {
+            // One that is new counts from 0.
+            let none = Link::default();
+            let before = self.links.get(&link.name).filter(|before| before.index == link.index);
+            let mut counts = difference(before.unwrap_or(&none), &link);
+            counts.qdiscs = self.qdiscs_of(namespace, &link, &qdiscs);
+            let is_quiet = [counts.rx_packets, counts.tx_packets, counts.rx_dropped]
+                .into_iter()
+                .chain([counts.tx_dropped, counts.rx_errors, counts.tx_errors, counts.rx_missed])
+                .all(|count| count == 0);
+            if is_quiet && Some(link.name.as_str()) != wanted {
+                continue;
+            }
+            if let Some(network) = &namespace.network {
+                self.ask_driver(network, &mut counts);
+            }
+            if namespace.is_own {
+                read_sysfs(root, &mut counts);
+            }
+            interfaces.push(counts);
+        }
+        let protocols = grown(&self.protocols, &protocols(root, namespace));
+        Found { interfaces, protocols }
+    }
+
+    fn ask_driver(&self, network: &Network, counts: &mut InterfaceCounts) {
+        let name = counts.name.clone();
+        if let Ok(driver) = network.driver(&name) {
+            counts.driver = Some(driver.name).filter(|name| !name.is_empty());
+        }
+        counts.features = network.features(&name).unwrap_or_default().into_iter().collect();
+        if let Some((names, before)) = self.drivers.get(&name) {
+            counts.driver_counters = grown(before, &values(network, &name, names));
+        }
+    }
+
+    fn qdiscs_of(&self, namespace: &Namespace, link: &Link, now: &[Qdisc]) -> Vec<QdiscCounts> {
+        let count = |qdisc: &Qdisc| {
+            let is_same = |before: &&Qdisc| {
+                (before.interface, before.handle, before.parent, &before.kind)
+                    == (qdisc.interface, qdisc.handle, qdisc.parent, &qdisc.kind)
+            };
+            let none = Qdisc::default();
+            let before = self.qdiscs.iter().find(is_same).unwrap_or(&none);
+            qdisc_difference(before, qdisc, rate(namespace, qdisc))
+        };
+        now.iter().filter(|qdisc| qdisc.interface == link.index).map(count).collect()
+    }
+}
+
+fn qdiscs(namespace: &Namespace) -> Vec<Qdisc> {
+    namespace.network.as_ref().and_then(|network| network.qdiscs().ok()).unwrap_or_default()
+}
+
+fn values(network: &Network, name: &str, names: &[String]) -> BTreeMap<String, u64> {
+    network.driver_counters(name, names).unwrap_or_default().into_iter().collect()
+}
+
+/// The rate a discipline is limited to, bytes per second. That of htb is the ceiling of its
+/// outermost classes together.
+fn rate(namespace: &Namespace, qdisc: &Qdisc) -> Option<u64> {
+    if qdisc.kind != "htb" {
+        return qdisc.rate;
+    }
+    let classes = namespace.network.as_ref()?.htb_classes(qdisc.interface).ok()?;
+    let is_own = |handle: u32| handle >> 16 == qdisc.handle >> 16;
+    let outermost = classes.iter().filter(|class| class.is_outermost && is_own(class.handle));
+    let sum: u64 = outermost.map(|class| class.ceiling).sum();
+    (sum > 0).then_some(sum)
+}
+
+fn qdisc_difference(before: &Qdisc, now: &Qdisc, rate: Option<u64>) -> QdiscCounts {
+    // Counters of 32 bits.
+    let more = |before: u32, now: u32| u64::from(now.wrapping_sub(before));
+    let handle = match (now.handle, now.parent) {
+        // Those that the kernel adds by itself have no handle; their parent tells them apart.
+        (0, ROOT | INGRESS) => "0:".to_owned(),
+        (0, parent) => format!("0: parent {:x}:{:x}", parent >> 16, parent & 0xffff),
+        (handle, _) => format!("{:x}:", handle >> 16),
+    };
+    QdiscCounts {
+        kind: now.kind.clone(),
+        handle,
+        bytes: now.bytes.saturating_sub(before.bytes),
+        packets: now.packets.saturating_sub(before.packets),
+        drops: more(before.drops, now.drops),
+        overlimits: more(before.overlimits, now.overlimits),
+        requeues: more(before.requeues, now.requeues),
+        queued_packets: now.queued_packets.into(),
+        queued_bytes: now.queued_bytes.into(),
+        rate_bits_per_s: rate.map(|rate| rate as f64 * 8.0),
+    }
+}
+
+fn difference(before: &Link, now: &Link) -> InterfaceCounts {
+    // A counter that went backwards was reset: what it has now came since.
+    let more = |of: fn(&Link) -> u64| of(now).checked_sub(of(before)).unwrap_or(of(now));
+    InterfaceCounts {
+        name: now.name.clone(),
+        driver: now.kind.clone(),
+        mtu: now.mtu,
+        rx_queues: now.rx_queues,
+        tx_queues: now.tx_queues,
+        rx_packets: more(|link| link.rx_packets),
+        rx_bytes: more(|link| link.rx_bytes),
+        rx_dropped: more(|link| link.rx_dropped),
+        rx_errors: more(|link| link.rx_errors),
+        rx_missed: more(|link| link.rx_missed),
+        rx_no_handler: more(|link| link.rx_no_handler),
+        tx_packets: more(|link| link.tx_packets),
+        tx_bytes: more(|link| link.tx_bytes),
+        tx_dropped: more(|link| link.tx_dropped),
+        tx_errors: more(|link| link.tx_errors),
+        ..InterfaceCounts::default()
+    }
+}
+
+/// What only sysfs says: the speed of the link, RPS.
+fn read_sysfs(root: &Root, counts: &mut InterfaceCounts) {
+    let folder = format!("sys/class/net/{}", counts.name);
+    let megabits: Option<f64> = root.number(&format!("{folder}/speed"));
+    // -1 where the driver does not know, 10 or so of a virtual card that makes one up.
+    counts.link_bits_per_s = megabits.filter(|speed| *speed > 0.0).map(|speed| speed * 1e6);
+    let queues = root.names(&format!("{folder}/queues"));
+    for queue in queues.iter().filter(|queue| queue.starts_with("rx-")) {
+        let mask = root.text(&format!("{folder}/queues/{queue}/rps_cpus")).unwrap_or_default();
+        if mask.bytes().any(|byte| byte.is_ascii_hexdigit() && byte != b'0') {
+            counts.rps_masks.push(format!("{queue}: {mask}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_differences_wrap_and_start_again() {
+        let before = Link { rx_packets: 10, rx_dropped: 5, ..Link::default() };
+        let now = Link { name: "v".to_owned(), rx_packets: 3, rx_dropped: 9, ..Link::default() };
+        let counts = difference(&before, &now);
+        assert_eq!((counts.rx_packets, counts.rx_dropped), (3, 4));
+        let before = Qdisc { drops: u32::MAX, handle: 0x8001_0000, ..Qdisc::default() };
+        let now = Qdisc { drops: 4, ..before.clone() };
+        let counts = qdisc_difference(&before, &now, Some(1000));
+        assert_eq!((counts.drops, counts.handle.as_str()), (5, "8001:"));
+        assert_eq!(counts.rate_bits_per_s, Some(8000.0));
+        let below = Qdisc { parent: 0x8001_0002, ..Qdisc::default() };
+        assert_eq!(qdisc_difference(&below, &below, None).handle, "0: parent 8001:2");
+    }
+
+    #[test]
+    fn without_netlink_the_texts_of_proc_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let put = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        };
+        let dev = |rx: u64| format!("Inter\n face\n eth0: 64 {rx} 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+        put("proc/7/net/dev", &dev(5));
+        put("proc/7/net/snmp", "Udp: RcvbufErrors\nUdp: 4\n");
+        let namespace = Namespace { folder: "proc/7/net".to_owned(), network: None, is_own: true };
+        let start = Interfaces::start(&root, &namespace, None);
+        put("proc/7/net/dev", &dev(25));
+        put("proc/7/net/snmp", "Udp: RcvbufErrors\nUdp: 6\n");
+        put("sys/class/net/eth0/speed", "10000\n");
+        put("sys/class/net/eth0/queues/rx-0/rps_cpus", "00,00000003\n");
+        put("sys/class/net/eth0/queues/rx-1/rps_cpus", "00,00000000\n");
+        let found = start.finish(&root, &namespace, None);
+        assert_eq!(found.interfaces.len(), 1);
+        let eth0 = &found.interfaces[0];
+        assert_eq!((eth0.rx_packets, eth0.link_bits_per_s), (20, Some(1e10)));
+        assert_eq!(eth0.rps_masks, ["rx-0: 00,00000003"]);
+        assert_eq!(found.protocols["Udp.RcvbufErrors"], 2);
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The network namespace that the watched processes are in.
+
+use linerate_linux::network::Network;
+use linerate_machine::Root;
+use linerate_record::why::Unread;
+
+/// How the namespace is asked.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    /// The folder of its texts: `proc/PID/net`.
+    pub(crate) folder: String,
+    /// Its sockets for questions; `None` where it may not be entered.
+    pub(crate) network: Option<Network>,
+    /// Whether it is the one this program is in: /sys shows that one only.
+    pub(crate) is_own: bool,
+}
+
+impl Namespace {
+    /// That of a process; this program's own without one. What is not possible is said in `unread`.
+    pub(crate) fn of(root: &Root, pid: Option<u32>, unread: &mut Vec<Unread>) -> Self {
+        let name =
+            |process: &str| std::fs::read_link(root.path(&format!("proc/{process}/ns/net"))).ok();
+        let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
+        let is_own = match (name("self"), name(&process)) {
+            (Some(own), Some(its)) => own == its,
+            // Without a name: of a process that hides it, ours is the better guess.
+            _ => true,
+        };
+        let opened = match (root.is_here(), is_own, pid) {
+            (false, ..) => None,
+            (true, false, Some(pid)) => Some(Network::of_process(pid)),
+            _ => Some(Network::own()),
+        };
+        let network = match opened.transpose() {
+            Ok(network) => network,
+            Err(error) => {
+                unread.push(Unread {
+                    what: "sockets_and_drivers".to_owned(),
+                    reason: format!("its network namespace cannot be asked: {error}"),
+                    fix: pid.map(|pid| format!("sudo linerate why {pid}")),
+                });
+                None
+            }
+        };
+        Self { folder: format!("proc/{process}/net"), network, is_own }
+    }
+
+    /// The path of one of its texts.
+    pub(crate) fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+}

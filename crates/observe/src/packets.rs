@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which counter says how many packets the watched threads handled.
+
+use linerate_record::why::PacketCount;
+
+/// Counters since some moment, at the end of a slice; those that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Packets that the program says it received, or sent if that is more; and bytes.
+    pub(crate) program: Option<(u64, Option<u64>)>,
+    /// Segments of its TCP connections, and their bytes.
+    pub(crate) tcp: Option<(u64, u64)>,
+    /// Packets and bytes of the interfaces that its packet sockets are bound to.
+    pub(crate) interface: Option<(u64, u64)>,
+    /// UDP datagrams of the namespace, where all sockets are watched ones.
+    pub(crate) udp: Option<u64>,
+}
+
+/// Packets and bytes by one counter.
+type Reading = (u64, Option<u64>);
+
+/// The best counter: the program's own; else, of those that are possible, that which counted most.
+pub(crate) fn choose(
+    reads: &[Counts],
+    wall_s: &[f64],
+    program: &str,
+    interface: &str,
+) -> (Option<PacketCount>, Vec<f64>) {
+    let of_program = |counts: &Counts| counts.program;
+    let of_tcp = |counts: &Counts| counts.tcp.map(|(packets, bytes)| (packets, Some(bytes)));
+    let of_interface =
+        |counts: &Counts| counts.interface.map(|(packets, bytes)| (packets, Some(bytes)));
+    let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
+    let others: [(&dyn Fn(&Counts) -> Option<Reading>, String); 3] = [
+        (&of_tcp, "segments of its TCP connections".to_owned()),
+        (&of_interface, interface.to_owned()),
+        (&of_udp, "UDP datagrams of its network namespace".to_owned()),
+    ];
+    let best = || {
+        let counted =
+            others.iter().filter_map(|(of, name)| count(reads, of, name).map(|c| (c, *of)));
+        counted.filter(|(count, _)| count.packets > 0).max_by_key(|(count, _)| count.packets)
+    };
+    let own = count(reads, &of_program, program)
+        .map(|count| (count, &of_program as &dyn Fn(&Counts) -> Option<Reading>));
+    match own.or_else(best) {
+        Some((count, of)) => (Some(count), rates(reads, wall_s, of)),
+        None => (None, Vec::new()),
+    }
+}
+
+/// What a counter says of the window; `None` if it was not at both ends, or went backwards.
+fn count(
+    reads: &[Counts],
+    of: &dyn Fn(&Counts) -> Option<Reading>,
+    name: &str,
+) -> Option<PacketCount> {
+    let (first, last) = (of(reads.first()?)?, of(reads.last()?)?);
+    let bytes = last.1.zip(first.1).and_then(|(last, first)| last.checked_sub(first));
+    let packets = last.0.checked_sub(first.0)?;
+    Some(PacketCount { packets, bytes, counter: name.to_owned() })
+}
+
+/// Packets per second, slice by slice; a slice without a reading continues the one before.
+fn rates(reads: &[Counts], wall_s: &[f64], of: &dyn Fn(&Counts) -> Option<Reading>) -> Vec<f64> {
+    let rate = |(pair, wall_s): (&[Counts], &f64)| {
+        let more = of(&pair[1])?.0.checked_sub(of(&pair[0])?.0)?;
+        (*wall_s > 0.0).then(|| more as f64 / wall_s)
+    };
+    reads.windows(2).zip(wall_s).map(|slice| rate(slice).unwrap_or(0.0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_own_counter_is_the_best() {
+        let reads = [10, 30].map(|n| Counts {
+            program: Some((n, None)),
+            udp: Some(1000 * n),
+            ..Counts::default()
+        });
+        let (count, rates) = choose(&reads, &[0.5], "telemetry", "v2");
+        let count = count.unwrap();
+        assert_eq!((count.packets, count.counter.as_str(), rates), (20, "telemetry", vec![40.0]));
+    }
+
+    #[test]
+    fn else_the_one_that_counted_most() {
+        let reads = [1, 2].map(|n| Counts {
+            tcp: Some((n, 100 * n)),
+            interface: Some((50 * n, 3000 * n)),
+            ..Counts::default()
+        });
+        let (count, _) = choose(&reads, &[1.0], "", "v2 rx_packets");
+        let count = count.unwrap();
+        assert_eq!((count.packets, count.bytes), (50, Some(3000)));
+        assert_eq!(count.counter, "v2 rx_packets");
+    }
+
+    #[test]
+    fn counters_that_go_backwards_or_are_not_there_say_nothing() {
+        let backwards = [3, 2].map(|n| Counts { udp: Some(n), ..Counts::default() });
+        assert_eq!(choose(&backwards, &[1.0], "", ""), (None, vec![]));
+        assert_eq!(choose(&[], &[], "", ""), (None, vec![]));
+        let idle = [Counts { tcp: Some((5, 5)), ..Counts::default() }; 2];
+        assert_eq!(choose(&idle, &[1.0], "", ""), (None, vec![]));
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! /proc/{stat,softirqs,interrupts} and /proc/net/softnet_stat.
+
+use super::number;
+use std::collections::BTreeMap;
+
+/// What a CPU did since the machine was started, in ticks of USER_HZ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuTicks {
+    /// In user mode, `nice` included; guests are part of it.
+    pub(crate) user: u64,
+    pub(crate) system: u64,
+    /// Waiting for a disk included.
+    pub(crate) idle: u64,
+    /// Interrupts and softirqs.
+    pub(crate) interrupts: u64,
+    pub(crate) stolen: u64,
+}
+
+impl CpuTicks {
+    /// All of it.
+    pub(crate) fn total(&self) -> u64 {
+        [self.user, self.system, self.idle, self.interrupts, self.stolen].iter().sum()
+    }
+
+    /// What came since `before`. A count that went backwards, as `idle` may, is 0.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+            idle: self.idle.saturating_sub(before.idle),
+            interrupts: self.interrupts.saturating_sub(before.interrupts),
+            stolen: self.stolen.saturating_sub(before.stolen),
+        }
+    }
+}
+
+/// The lines `cpu0`, `cpu1`, ... of /proc/stat: the CPUs that are online.
+pub(crate) fn parse_stat(text: &str) -> BTreeMap<u32, CpuTicks> {
+    let line = |line: &str| {
+        let mut columns = line.split_ascii_whitespace();
+        let cpu = columns.next()?.strip_prefix("cpu")?.parse().ok()?;
+        let mut next = || number(&mut columns);
+        let [user, nice, system, idle] = [next()?, next()?, next()?, next()?];
+        let [disk, hard, soft, stolen] = [(); 4].map(|()| next().unwrap_or(0));
+        let ticks = CpuTicks {
+            user: user + nice,
+            system,
+            idle: idle + disk,
+            interrupts: hard + soft,
+            stolen,
+        };
+        Some((cpu, ticks))
+    };
+    text.lines().take_while(|line| line.starts_with("cpu")).filter_map(line).collect()
+}
+
+/// A line of softnet_stat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Softnet {
+    pub(crate) processed: u64,
+    pub(crate) dropped: u64,
+    pub(crate) squeezed: u64,
+}
+
+/// The lines of softnet_stat by CPU. The CPU is column 13 since Linux 5.10; before, lines are those
+/// of the CPUs online, `online` in order. Counters have 32 bits.
+pub(crate) fn parse_softnet(text: &str, online: &[u32]) -> BTreeMap<u32, Softnet> {
+    let line = |(index, line): (usize, &str)| {
+        let columns: Vec<u64> = line
+            .split_ascii_whitespace()
+            .map_while(|column| u64::from_str_radix(column, 16).ok())
+            .collect();
+        let cpu = match columns.get(12) {
+            Some(cpu) => u32::try_from(*cpu).ok()?,
+            None => *online.get(index)?,
+        };
+        let column = |index: usize| columns.get(index).copied();
+        Some((cpu, Softnet { processed: column(0)?, dropped: column(1)?, squeezed: column(2)? }))
+    };
+    text.lines().enumerate().filter_map(line).collect()
+}
+
+/// The CPUs in the first line of /proc/softirqs and /proc/interrupts.
+fn header(text: &str) -> Vec<u32> {
+    let line = text.lines().next().unwrap_or_default();
+    let cpu = |column: &str| column.strip_prefix("CPU")?.parse().ok();
+    line.split_ascii_whitespace().filter_map(cpu).collect()
+}
+
+/// Counts of a softirq by CPU: of /proc/softirqs, the row `name`.
+pub(crate) fn parse_softirqs(text: &str, name: &str) -> BTreeMap<u32, u64> {
+    let row = text.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+    let counts = row.unwrap_or_default().split_ascii_whitespace().map_while(|n| n.parse().ok());
+    header(text).into_iter().zip(counts).collect()
+}
+
+/// Counts of interrupts by CPU and source, of /proc/interrupts. The source is the last word of the
+/// row, the device's name; of the processor's own interrupts the abbreviation in front. Sources
+/// that share a name are added up.
+pub(crate) fn parse_interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64>> {
+    let cpus = header(text);
+    let mut counts: BTreeMap<u32, BTreeMap<String, u64>> = BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let Some((label, rest)) = line.split_once(':') else { continue };
+        let columns: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let numbers: Vec<u64> =
+            columns.iter().take(cpus.len()).map_while(|n| n.parse().ok()).collect();
+        // ERR and MIS have one number for all CPUs.
+        if numbers.len() < cpus.len() {
+            continue;
+        }
+        let is_device = label.trim().bytes().all(|byte| byte.is_ascii_digit());
+        let source = match columns.get(cpus.len()..).and_then(<[&str]>::last) {
+            Some(name) if is_device => name,
+            _ => label.trim(),
+        };
+        for (cpu, number) in cpus.iter().zip(numbers) {
+            *counts.entry(*cpu).or_default().entry(source.to_owned()).or_default() += number;
+        }
+    }
+    counts
+}

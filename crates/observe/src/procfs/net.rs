@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! /proc/PID/net/{dev,snmp,netstat,snmp6}.
+
+use super::number;
+use linerate_linux::network::Link;
+use std::collections::BTreeMap;
+
+/// The interfaces of /proc/PID/net/dev: the counts that are there, for where netlink does not
+/// answer. `drop` includes what the card had no room for.
+pub(crate) fn parse_dev(text: &str) -> Vec<Link> {
+    let line = |line: &str| {
+        // A name may contain a colon; the counts do not.
+        let (name, counts) = line.rsplit_once(':')?;
+        let mut columns = counts.split_ascii_whitespace();
+        let mut next = || number(&mut columns);
+        let counts: [Option<u64>; 12] = std::array::from_fn(|_| next());
+        Some(Link {
+            name: name.trim().to_owned(),
+            rx_bytes: counts[0]?,
+            rx_packets: counts[1]?,
+            rx_errors: counts[2]?,
+            rx_dropped: counts[3]?,
+            tx_bytes: counts[8]?,
+            tx_packets: counts[9]?,
+            tx_errors: counts[10]?,
+            tx_dropped: counts[11]?,
+            ..Link::default()
+        })
+    };
+    text.lines().skip(2).filter_map(line).collect()
+}
+
+/// The counters of /proc/PID/net/snmp and netstat by name: `Udp.RcvbufErrors`. Two lines belong
+/// together, names and values. What is negative is not a count.
+pub(crate) fn parse_snmp(text: &str) -> BTreeMap<String, u64> {
+    let mut counters = BTreeMap::new();
+    let lines: Vec<&str> = text.lines().collect();
+    for pair in lines.windows(2) {
+        let (Some((group, names)), Some((same, values))) =
+            (pair[0].split_once(": "), pair[1].split_once(": "))
+        else {
+            continue;
+        };
+        if group != same || names.starts_with(|c: char| c.is_ascii_digit()) {
+            continue;
+        }
+        let values = values.split_ascii_whitespace().map(|value| value.parse().ok());
+        for (name, value) in names.split_ascii_whitespace().zip(values) {
+            if let Some(value) = value {
+                counters.insert(format!("{group}.{name}"), value);
+            }
+        }
+    }
+    counters
+}
+
+/// The counters of /proc/PID/net/snmp6, `Udp6RcvbufErrors 0`, named as those of [`parse_snmp`]:
+/// `Udp6.RcvbufErrors`.
+pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
+    let line = |line: &str| {
+        let mut columns = line.split_ascii_whitespace();
+        let name = columns.next()?;
+        let (group, rest) = name.split_once('6')?;
+        Some((format!("{group}6.{rest}"), number(&mut columns)?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Those of `after` that grew since `before`. What went backwards is a gauge.
+pub(crate) fn grown(
+    before: &BTreeMap<String, u64>,
+    after: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    let difference = |(name, after): (&String, &u64)| {
+        let more = after.checked_sub(*before.get(name)?)?;
+        (more > 0).then(|| (name.clone(), more))
+    };
+    after.iter().filter_map(difference).collect()
+}

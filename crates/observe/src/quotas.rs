@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CPU quotas of the control groups that watched processes are in, versions 1 and 2.
+
+use linerate_machine::{Root, groups};
+use linerate_record::why::Quota;
+use std::collections::BTreeMap;
+
+/// What a group counts, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    periods: u64,
+    throttled_periods: u64,
+    throttled_ns: u64,
+}
+
+/// The counts in `cpu.stat`: version 2 counts microseconds, version 1 nanoseconds.
+fn parse_counts(text: &str) -> Counts {
+    let mut counts = Counts::default();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(' ') else { continue };
+        let Ok(value) = value.trim().parse::<u64>() else { continue };
+        match key {
+            "nr_periods" => counts.periods = value,
+            "nr_throttled" => counts.throttled_periods = value,
+            "throttled_usec" => counts.throttled_ns = value.saturating_mul(1000),
+            "throttled_time" => counts.throttled_ns = value,
+            _ => {}
+        }
+    }
+    counts
+}
+
+/// CPUs that `cpu.max` allows, `20000 100000`; `None` for `max`.
+fn parse_max(text: &str) -> Option<f64> {
+    let (quota, period) = text.split_once(' ')?;
+    allowed(quota.parse().ok()?, period.trim().parse().ok()?)
+}
+
+fn allowed(quota: f64, period: f64) -> Option<f64> {
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// The CPUs that a group may use, if it has a quota.
+fn quota_of(root: &Root, folder: &str) -> Option<f64> {
+    if let Some(text) = root.text(&format!("{folder}/cpu.max")) {
+        return parse_max(&text);
+    }
+    let number = |name: &str| root.number::<f64>(&format!("{folder}/{name}"));
+    allowed(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
+}
+
+#[derive(Debug)]
+struct Group {
+    pids: Vec<u32>,
+    cpus: f64,
+    first: Counts,
+    last: Counts,
+    /// Nanoseconds for which it was stopped, by number of the slice.
+    throttled_ns: BTreeMap<u32, u64>,
+}
+
+/// The groups with a quota.
+#[derive(Debug, Default)]
+pub(crate) struct Quotas {
+    groups: BTreeMap<String, Group>,
+}
+
+impl Quotas {
+    /// Finds the quotas that hold for a process.
+    pub(crate) fn add(&mut self, root: &Root, pid: u32) {
+        for folder in groups::folders_of(root, &pid.to_string(), "cpu").unwrap_or_default() {
+            let Some(cpus) = quota_of(root, &folder) else { continue };
+            let first = counts_of(root, &folder);
+            let group = self.groups.entry(folder).or_insert_with(|| Group {
+                pids: Vec::new(),
+                cpus,
+                first,
+                last: first,
+                throttled_ns: BTreeMap::new(),
+            });
+            group.pids.push(pid);
+        }
+    }
+
+    /// Reads the groups at the end of a slice.
+    pub(crate) fn read(&mut self, root: &Root, number: u32) {
+        for (folder, group) in &mut self.groups {
+            let now = counts_of(root, folder);
+            let more = now.throttled_ns.saturating_sub(group.last.throttled_ns);
+            group.throttled_ns.insert(number, more);
+            group.last = now;
+        }
+    }
+
+    /// For how long a quota stopped a process in a slice, all CPUs together: the strictest group,
+    /// since a group that stops stops those within it.
+    pub(crate) fn throttled_ns(&self, pid: u32, number: u32) -> u64 {
+        let groups = self.groups.values().filter(|group| group.pids.contains(&pid));
+        groups.filter_map(|group| group.throttled_ns.get(&number)).copied().max().unwrap_or(0)
+    }
+
+    /// The quotas, as differences over the window.
+    pub(crate) fn finish(self) -> Vec<Quota> {
+        let quota = |(group, read): (String, Group)| Quota {
+            group,
+            pids: read.pids,
+            cpus: read.cpus,
+            periods: read.last.periods.saturating_sub(read.first.periods),
+            throttled_periods: read
+                .last
+                .throttled_periods
+                .saturating_sub(read.first.throttled_periods),
+            throttled_s: read.throttled_ns.values().sum::<u64>() as f64 / 1e9,
+        };
+        self.groups.into_iter().map(quota).collect()
+    }
+}
+
+fn counts_of(root: &Root, folder: &str) -> Counts {
+    root.text(&format!("{folder}/cpu.stat")).map(|text| parse_counts(&text)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn put(root: &Root, path: &str, text: &str) {
+        let path = root.path(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    #[test]
+    fn version_2_with_a_limit_on_an_outer_level() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        put(&root, "proc/7/cgroup", "0::/a/b\n");
+        put(&root, "sys/fs/cgroup/a/cpu.max", "20000 100000\n");
+        put(&root, "sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+        let stat = "usage_usec 9\nnr_periods 10\nnr_throttled 4\nthrottled_usec 1000\n";
+        put(&root, "sys/fs/cgroup/a/cpu.stat", stat);
+        let mut quotas = Quotas::default();
+        quotas.add(&root, 7);
+        let stat = "usage_usec 9\nnr_periods 28\nnr_throttled 19\nthrottled_usec 81000\n";
+        put(&root, "sys/fs/cgroup/a/cpu.stat", stat);
+        quotas.read(&root, 0);
+        assert_eq!(quotas.throttled_ns(7, 0), 80_000_000);
+        assert_eq!((quotas.throttled_ns(8, 0), quotas.throttled_ns(7, 1)), (0, 0));
+        let found = quotas.finish();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].group.as_str(), found[0].cpus), ("sys/fs/cgroup/a", 0.2));
+        assert_eq!((found[0].periods, found[0].throttled_periods), (18, 15));
+    }
+
+    #[test]
+    fn version_1_and_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        put(&root, "proc/7/cgroup", "3:cpuset:/x\n1:cpu,cpuacct:/q\n0::/\n");
+        put(&root, "sys/fs/cgroup/cpu/q/cpu.cfs_quota_us", "50000\n");
+        put(&root, "sys/fs/cgroup/cpu/q/cpu.cfs_period_us", "100000\n");
+        put(&root, "sys/fs/cgroup/cpu/q/cpu.stat", "nr_periods 1\nthrottled_time 5000\n");
+        put(&root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+        put(&root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+        let mut quotas = Quotas::default();
+        quotas.add(&root, 7);
+        quotas.add(&root, 8);
+        let found = quotas.finish();
+        assert_eq!((found.len(), found[0].cpus, found[0].throttled_s), (1, 0.5, 0.0));
+    }
+
+    #[test]
+    fn damaged_texts_are_survived() {
+        assert_eq!(parse_max("max 100000"), None);
+        assert_eq!(parse_max("5 0"), None);
+        assert_eq!(
+            parse_counts("nr_periods x\nthrottled_usec 18446744073709551615\n\n"),
+            Counts { throttled_ns: u64::MAX, ..Counts::default() }
+        );
+    }
+}

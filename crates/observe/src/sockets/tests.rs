@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+
+fn memory(drops: u32) -> Option<SocketMemory> {
+    Some(SocketMemory { receive_buffer: 212_992, send_buffer: 212_992, drops })
+}
+
+fn packet(drops: u32, receive_ring: bool) -> PacketSocket {
+    let ring = linerate_linux::network::PacketRing {
+        blocks: 2,
+        block_bytes: 4096,
+        frames: 4,
+        frame_bytes: 2048,
+    };
+    PacketSocket {
+        inode: 9,
+        interface: 3,
+        receive_ring: receive_ring.then_some(ring),
+        transmit_ring: None,
+        memory: memory(drops),
+    }
+}
+
+fn watching() -> Sockets {
+    let mut sockets = Sockets::new(false, None);
+    sockets.owners.insert(9, 7);
+    sockets.names.insert(3, "v2".to_owned());
+    sockets
+}
+
+#[test]
+fn drops_are_differences_of_a_counter_that_wraps() {
+    let mut sockets = watching();
+    sockets.take_packet(vec![packet(u32::MAX, false)], true);
+    sockets.take_packet(vec![packet(4, false)], false);
+    let folder = tempfile::tempdir().expect("a folder");
+    let found = sockets.finish(&Root::new(folder.path()), None);
+    assert_eq!((found[0].local.as_str(), found[0].pid, found[0].drops), ("v2", 7, Some(5)));
+    assert_eq!(found[0].receive_buffer, Some(212_992));
+}
+
+#[test]
+fn what_a_ring_drops_is_not_known() {
+    let mut sockets = watching();
+    sockets.take_packet(vec![packet(0, true)], true);
+    assert_eq!(sockets.packet_interfaces(), BTreeSet::from([3]));
+    assert_eq!(sockets.describe(9).as_deref(), Some("packet v2"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let found = sockets.finish(&Root::new(folder.path()), None);
+    assert_eq!((found[0].drops, found[0].receive_buffer), (None, Some(8192)));
+}
+
+#[test]
+fn sockets_of_others_are_left_out() {
+    let mut sockets = Sockets::new(false, None);
+    sockets.take_packet(vec![packet(0, true)], true);
+    assert!(sockets.watched.is_empty());
+}
+
+#[test]
+fn addresses_of_both_families_are_the_same() {
+    let mapped: SocketAddr = "[::ffff:10.0.0.1]:80".parse().expect("an address");
+    assert_eq!(canonical(mapped).to_string(), "10.0.0.1:80");
+}
+
+#[test]
+fn owners_are_found_by_their_descriptors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path().join("proc/7/fd");
+    std::fs::create_dir_all(&at).expect("a folder");
+    std::os::unix::fs::symlink("socket:[55]", at.join("3")).expect("a link");
+    std::os::unix::fs::symlink("/dev/null", at.join("0")).expect("a link");
+    let root = Root::new(folder.path());
+    assert_eq!(socket_inodes(&root, 7).collect::<Vec<_>>(), [55]);
+    assert_eq!(owners_of(&root, &BTreeSet::from([55, 56]), 100), BTreeMap::from([(55, 7)]));
+}

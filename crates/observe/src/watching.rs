@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is read when: at the start of the window, at the end of each slice, at its end.
+
+use crate::ObserveError;
+use crate::command::Running;
+use crate::cpus::Cpus;
+use crate::interfaces::{Interfaces, links, protocols};
+use crate::namespace::Namespace;
+use crate::packets::Counts;
+use crate::procfs::task::describe_status;
+use crate::quotas::Quotas;
+use crate::sleep::Sleepers;
+use crate::sockets::Sockets;
+use crate::target::{Family, stat_of};
+use crate::threads::Threads;
+use linerate_linux::monotonic_ns;
+use linerate_machine::Root;
+use linerate_record::why::{SocketKind, Unread};
+
+/// New sockets are looked for at every tenth slice: the kernel's whole table is read for it.
+const SOCKETS_EVERY: u32 = 10;
+
+/// Everything that is watched, and what was read of it.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    pub(crate) name: String,
+    pub(crate) interface: Option<String>,
+    pub(crate) family: Family,
+    pub(crate) namespace: Namespace,
+    pub(crate) threads: Threads,
+    pub(crate) sleepers: Sleepers,
+    pub(crate) cpus: Cpus,
+    pub(crate) quotas: Quotas,
+    pub(crate) sockets: Sockets,
+    pub(crate) interfaces: Interfaces,
+    /// Packets at the start and at the end of each slice.
+    pub(crate) counts: Vec<Counts>,
+    /// Length of each slice, seconds.
+    pub(crate) wall_s: Vec<f64>,
+    pub(crate) ended: Option<String>,
+    pub(crate) unread: Vec<Unread>,
+    last_ns: u64,
+}
+
+impl Watching {
+    pub(crate) fn start(
+        root: &Root,
+        pids: &[u32],
+        name: String,
+        interface: Option<String>,
+    ) -> Result<Self, ObserveError> {
+        let mut unread = Vec::new();
+        let family = Family::new(root, pids);
+        let namespace = Namespace::of(root, pids.first().copied(), &mut unread);
+        if let Some(wanted) = &interface {
+            let known: Vec<String> =
+                links(root, &namespace).into_iter().map(|link| link.name).collect();
+            if !known.contains(wanted) {
+                return Err(ObserveError::NoSuchInterface { name: wanted.clone(), known });
+            }
+        }
+        let mut quotas = Quotas::default();
+        for &pid in &family.pids {
+            quotas.add(root, pid);
+        }
+        let mut sockets = Sockets::new(interface.is_some(), namespace.network.as_ref());
+        if let Some(network) = &namespace.network {
+            sockets.look(root, network, &family.pids, true);
+        }
+        let mut watching = Self {
+            name: if let Some(interface) = &interface { interface.clone() } else { name },
+            threads: Threads::default(),
+            sleepers: Sleepers::default(),
+            cpus: Cpus::start(root, &family.softirq_threads),
+            quotas,
+            sockets,
+            interfaces: Interfaces::start(root, &namespace, interface.as_deref()),
+            interface,
+            family,
+            namespace,
+            counts: Vec::new(),
+            wall_s: Vec::new(),
+            ended: None,
+            unread,
+            last_ns: 0,
+        };
+        watching.last_ns = monotonic_ns();
+        let pids = watching.family.pids.clone();
+        watching.threads.look(root, &pids, 0, watching.last_ns);
+        watching.counts.push(watching.count(root));
+        Ok(watching)
+    }
+
+    /// Reads the end of a slice.
+    pub(crate) fn read(&mut self, root: &Root, slice: u32) {
+        let now_ns = monotonic_ns();
+        let wall_ns = now_ns - self.last_ns;
+        self.last_ns = now_ns;
+        self.wall_s.push(wall_ns as f64 / 1e9);
+        self.threads.read(root, slice, now_ns);
+        self.cpus.read(root, wall_ns);
+        self.quotas.read(root, slice);
+        if slice == 0 {
+            self.threads.choose(root, slice, now_ns);
+        }
+        for pid in self.family.look(root) {
+            self.quotas.add(root, pid);
+        }
+        self.threads.look(root, &self.family.pids, slice, now_ns);
+        if let Some(network) = &self.namespace.network {
+            self.sockets.read(network);
+            if slice % SOCKETS_EVERY == SOCKETS_EVERY / 2 {
+                self.sockets.look(root, network, &self.family.pids, false);
+            }
+        }
+        self.counts.push(self.count(root));
+    }
+
+    pub(crate) fn finish(&mut self, root: &Root) {
+        let slice = (self.wall_s.len() as u32).saturating_sub(1);
+        self.threads.finish(root, slice, self.last_ns);
+        if let Some(network) = &self.namespace.network {
+            self.sockets.look(root, network, &self.family.pids, false);
+        }
+    }
+
+    /// The packet counters as they are now.
+    fn count(&self, root: &Root) -> Counts {
+        let mut counts = Counts::default();
+        if self.interface.is_some() {
+            return counts;
+        }
+        counts.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
+        let bound = self.sockets.packet_interfaces();
+        if !bound.is_empty() {
+            let links = links(root, &self.namespace);
+            let links = || links.iter().filter(|link| bound.contains(&link.index));
+            let received = links().map(|link| link.rx_packets).sum();
+            counts.interface = Some((received, links().map(|link| link.rx_bytes).sum()));
+        }
+        // At the start, for sockets that are opened later.
+        if self.counts.is_empty() || self.sockets.has(SocketKind::Udp) {
+            let protocols = protocols(root, &self.namespace);
+            let names =
+                ["Udp.InDatagrams", "Udp.OutDatagrams", "Udp6.InDatagrams", "Udp6.OutDatagrams"];
+            counts.udp = Some(names.iter().filter_map(|name| protocols.get(*name)).sum());
+        }
+        counts
+    }
+
+    /// Whether there is nothing left to watch; then `ended` says how that came.
+    pub(crate) fn has_ended(&mut self, root: &Root, running: Option<&mut Running>) -> bool {
+        if self.interface.is_some() || !self.threads.are_gone() {
+            return false;
+        }
+        let status = |pid: &u32| stat_of(root, *pid).filter(|stat| stat.has_ended())?.wait_status;
+        self.ended = match running {
+            Some(running) => running.wait_a_moment(),
+            None => self.family.pids.first().and_then(status).map(describe_status),
+        };
+        self.ended.get_or_insert_with(|| "ended; only its parent was told how".to_owned());
+        true
+    }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people see of a program that was observed. Golden files: see `common`.
+
+mod common;
+
+use common::{PLAIN, assert_golden};
+use linerate_record::answers::Evidence;
+use linerate_record::stats::Estimate;
+use linerate_record::why::ThreadState::{Asleep, Kernel, Unaccounted, User, Waiting};
+use linerate_record::why::{
+    Cause, CpuCounts, FunctionTime, Gain, InterfaceCounts, Observation, PacketCount, ProgramCounts,
+    RanInstead, SleepTime, SocketCounts, SocketKind, ThreadActivity, ThreadState, ThreadTime,
+    Unread, WhyFinding, WhyReport,
+};
+use linerate_record::{Figure, Tier, fixtures};
+use linerate_report::{Detail, Markup, Style, why, why_line};
+use std::collections::BTreeMap;
+
+fn figure(unit: &str, value: f64, low: f64, high: f64, tier: Tier) -> Figure {
+    Figure::number(unit, Estimate { value, low, high, confidence: 0.95, n: 50 }, tier, "by hand")
+}
+
+fn share(value: f64) -> Figure {
+    figure("ratio", value, value - 0.01, value + 0.01, Tier::Sw)
+}
+
+fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity {
+    let time = shares.iter().map(|(state, x)| ThreadTime { state: *state, share: share(*x) });
+    ThreadActivity {
+        pid: 1234,
+        tid,
+        name: name.to_owned(),
+        ran_on: vec![1],
+        allowed: vec![0, 1],
+        elapsed_s: 2.0,
+        time: time.collect(),
+        asleep_on: Vec::new(),
+        ran_instead: Vec::new(),
+        waits_us_log2: Vec::new(),
+        voluntary_switches: 3,
+        involuntary_switches: 512,
+        minor_faults: 0,
+        major_faults: 0,
+        system_calls: Some(401_208),
+        functions: Vec::new(),
+        samples: 1998,
+        busy: share(0.4),
+        cost_ns: figure("ns", 2040.0, 1900.0, 2180.0, Tier::Sw),
+    }
+}
+
+/// A polling thread that lost its CPU to others for half of the time.
+fn example() -> WhyReport {
+    let stored = fixtures::why().observation;
+    let mut poller = thread(
+        "dpdk-worker1",
+        1236,
+        &[(User, 0.34), (Kernel, 0.17), (Waiting, 0.49), (Unaccounted, 0.0)],
+    );
+    poller.ran_instead = vec![RanInstead {
+        name: "dpkg".to_owned(),
+        tid: Some(4711),
+        seconds: 0.92,
+        times: 40,
+        longest_s: 0.252,
+    }];
+    poller.functions = vec![FunctionTime {
+        name: "dpdk-testpmd+0x7cd00".to_owned(),
+        file: "/usr/bin/dpdk-testpmd".to_owned(),
+        share: 0.66,
+        is_polling: Some(true),
+    }];
+    let mut main = thread("dpdk-testpmd", 1234, &[(User, 0.0), (Waiting, 0.0), (Asleep, 1.0)]);
+    main.asleep_on =
+        vec![SleepTime { on: "read".to_owned(), share: 1.0, object: Some("/dev/null".to_owned()) }];
+    main.cost_ns = Figure::absent("ns", Tier::Sw, "by hand", "it sleeps");
+    let mut watched = stored.watched.clone();
+    watched.name = "dpdk-testpmd".to_owned();
+    watched.pids = vec![1234];
+    watched.line_bits_per_s = Some(1e9);
+    watched.is_command = false;
+    watched.ended = None;
+    let interface = InterfaceCounts {
+        name: "v2".to_owned(),
+        driver: Some("veth".to_owned()),
+        rx_packets: 195_008,
+        rx_bytes: 195_008 * 60,
+        tx_packets: 100_302,
+        tx_bytes: 100_302 * 60,
+        features: BTreeMap::from([("rx-gro".to_owned(), false)]),
+        ..InterfaceCounts::default()
+    };
+    let packet = SocketCounts {
+        kind: SocketKind::Packet,
+        inode: 99,
+        pid: 1234,
+        local: "v2".to_owned(),
+        remote: None,
+        peer_pid: None,
+        receive_queue_mean: 0.0,
+        receive_queue_max: 0,
+        receive_buffer: None,
+        send_queue_mean: 0.0,
+        send_buffer: None,
+        drops: None,
+        tcp: None,
+    };
+    let cpu = |cpu, user, idle| CpuCounts { cpu, user, idle, ..CpuCounts::default() };
+    let observation = Observation {
+        watched,
+        elapsed_s: 2.0,
+        slices: 20,
+        threads: vec![poller, main],
+        threads_left_out: 0,
+        quotas: Vec::new(),
+        cpus: vec![cpu(0, 0.3, 0.7), cpu(1, 1.0, 0.0)],
+        interfaces: vec![interface],
+        protocols: BTreeMap::new(),
+        sockets: vec![packet],
+        program: Some(ProgramCounts {
+            adapter: "dpdk".to_owned(),
+            program: Some("DPDK 22.11.11".to_owned()),
+            unit: "packets".to_owned(),
+            received: Some(100_302),
+            sent: Some(100_302),
+            missed: None,
+            bytes: Some(100_302 * 60),
+            others: BTreeMap::new(),
+        }),
+        events: Vec::new(),
+        packets: Some(PacketCount {
+            packets: 100_302,
+            bytes: Some(100_302 * 60),
+            counter: "DPDK telemetry /ethdev/stats".to_owned(),
+        }),
+        packets_per_s: vec![50_151.0; 20],
+        observer: share(0.004),
+        unread: vec![Unread {
+            what: "kernel_samples".to_owned(),
+            reason: "kernel.perf_event_paranoid is 2".to_owned(),
+            fix: Some("sysctl kernel.perf_event_paranoid=1".to_owned()),
+        }],
+        ..stored
+    };
+    let contention = WhyFinding {
+        cause: Cause::CpuContention,
+        sentence:
+            "Thread dpdk-worker1 (1236) waited 49 % of the time for CPU 1, 1.9 ms at a time; \
+                   there ran dpkg 920 ms, 252 ms at once at most. Meanwhile 94706 packets (49 %) \
+                   overflowed its ring."
+                .to_owned(),
+        evidence: vec![Evidence {
+            name: "time waiting for a CPU".to_owned(),
+            value: 0.49,
+            unit: "ratio".to_owned(),
+            source: "tier sw; at least 0.05: twice the error of accounts".to_owned(),
+        }],
+        gain: Gain {
+            percent: figure("percent", 94.0, 47.0, 104.0, Tier::Model),
+            then_limited_by: Some("what is offered".to_owned()),
+        },
+        fix: Some("Keep others off CPU 1: a cpuset or isolcpus=1".to_owned()),
+        workaround: Some("a larger ring bridges 252 ms, adding latency".to_owned()),
+        wrong_if: "with CPU 1 to itself, the thread still waits more than 5 % of the time"
+            .to_owned(),
+    };
+    let squeeze = WhyFinding {
+        cause: Cause::NapiBudget,
+        sentence: "NAPI on CPU 1 stopped polling with packets left.".to_owned(),
+        evidence: Vec::new(),
+        gain: Gain {
+            percent: figure("percent", 5.0, 0.0, 50.0, Tier::Model),
+            then_limited_by: None,
+        },
+        fix: Some("sysctl net.core.netdev_budget=600".to_owned()),
+        workaround: None,
+        wrong_if: "with twice the budget, column 3 grows as before".to_owned(),
+    };
+    WhyReport { observation, findings: vec![contention, squeeze] }
+}
+
+#[test]
+fn the_answer_fits_on_a_screen() {
+    let text = why(&example(), Detail::Brief, &PLAIN);
+    assert!(text.lines().count() <= 40, "{text}");
+    assert_golden("why.txt", &PLAIN, &text);
+    let narrow = Style::plain(80);
+    let text = why(&example(), Detail::Brief, &narrow);
+    assert!(text.lines().count() <= 60, "{text}");
+    assert_golden("why-80.txt", &narrow, &text);
+}
+
+#[test]
+fn details_have_everything_that_was_read() {
+    let text = why(&example(), Detail::Full, &PLAIN);
+    assert_golden("why-details.txt", &PLAIN, &text);
+    for word in ["perf_event_paranoid=1", "dpdk-testpmd+0x7cd00", "4711", "napi_budget"] {
+        assert!(text.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn markdown_has_tables() {
+    let style = Style { markup: Markup::Markdown, ..PLAIN };
+    let text = why(&example(), Detail::Brief, &style);
+    assert!(text.contains("- **watched** dpdk-testpmd") && text.contains("| packets |"), "{text}");
+}
+
+#[test]
+fn names_of_other_programs_do_not_reach_the_terminal_as_they_are() {
+    let mut report = example();
+    let bad = "a\x1b[2J\nQ\u{9b}31m";
+    report.observation.watched.name = bad.to_owned();
+    report.observation.threads[0].name = bad.to_owned();
+    report.observation.threads[0].functions[0].name = bad.to_owned();
+    report.observation.threads[0].ran_instead[0].name = bad.to_owned();
+    report.observation.threads[1].asleep_on[0].object = Some(bad.to_owned());
+    report.observation.interfaces[0].name = bad.to_owned();
+    report.observation.sockets[0].local = bad.to_owned();
+    report.observation.unread[0].reason = bad.to_owned();
+    report.findings[0].sentence = bad.to_owned();
+    report.findings[0].fix = Some(bad.to_owned());
+    for detail in [Detail::Brief, Detail::Full] {
+        let text = why(&report, detail, &PLAIN) + &why_line(&report, &PLAIN);
+        let is_control = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(is_control), "{text:?}");
+        assert!(!text.contains("\nQ"), "{text}");
+    }
+}
+
+#[test]
+fn a_window_of_many_is_a_line() {
+    let text = why_line(&example(), &Style::plain(400));
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("cpu_contention") && text.contains("50,151 packets/s"), "{text}");
+}
