@@ -125,8 +125,8 @@ fn poll(shared: &Shared, kind: Kind) {
     black_box(x);
 }
 
-/// Offers packets at a rate that changes every 0.15 s, up to 0.9 of what the thread can do when each
-/// takes `cost_ns` of wall time.
+/// Offers packets at a rate that changes every 0.15 s, up to 0.9 of what the thread can do when
+/// each takes `cost_ns` of wall time.
 fn offer(shared: &Shared, cost_ns: f64, seed: u64) {
     let mut random = Random::new(seed);
     let (mut changed, mut last, mut owed, mut rate) = (0, monotonic_ns(), 0.0, 0.0);

@@ -17,6 +17,7 @@ mod interfaces;
 mod namespace;
 mod packets;
 mod procfs;
+mod profiling;
 mod quotas;
 mod refusal;
 pub mod sampler;

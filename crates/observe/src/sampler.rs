@@ -47,6 +47,7 @@ const SAMPLE_BYTES: u64 = 40;
 const MAX_SLICE_S: u64 = 1;
 
 /// Samples threads until [`Sampler::finish`].
+#[derive(Debug)]
 pub struct Sampler {
     threads: Vec<Sampled>,
     spots: Spots,
@@ -58,6 +59,7 @@ pub struct Sampler {
 }
 
 /// A thread that is sampled.
+#[derive(Debug)]
 struct Sampled {
     id: ThreadId,
     event: Event,

@@ -72,6 +72,7 @@ pub struct Traced {
 }
 
 /// Traces threads and CPUs until [`Tracing::finish`].
+#[derive(Debug)]
 pub struct Tracing {
     folder: Option<PathBuf>,
     scheduler: Option<Scheduler>,

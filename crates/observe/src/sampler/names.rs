@@ -41,7 +41,7 @@ enum Region {
 }
 
 /// What is known of the code of all processes while they are sampled.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Spots {
     /// Region and position in it, by number.
     spots: Vec<(Region, u64)>,
@@ -53,7 +53,7 @@ pub(super) struct Spots {
     names: Vec<FunctionName>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Process {
     mappings: Vec<Mapping>,
     /// Whether the mappings were read in this slice.

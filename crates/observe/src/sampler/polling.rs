@@ -158,8 +158,8 @@ const MAX_BEND: f64 = 0.05;
 const MAX_APART: f64 = 1.35;
 /// The upper end of the cost's interval, over the lower one.
 const MAX_WIDTH: f64 = 2.0;
-/// And, where the upper end is larger than that, the width of the busy share's interval: of a thread
-/// that has little to do, little is known about a packet and enough about the room.
+/// And, where the upper end is larger than that, the width of the busy share's interval: of a
+/// thread that has little to do, little is known about a packet and enough about the room.
 const MAX_BUSY_WIDTH: f64 = 0.2;
 /// Standard errors that make a slope, a bend or an excess significant: 1 in 80 by chance.
 const SIGNIFICANT: f64 = 2.5;

@@ -121,7 +121,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "(?s)(field:|ID:|print fmt:|[ -~\t\n;]){0,60}", record: Vec<u8>) {
+        fn any_text_is_read(
+            text in "(?s)(field:|ID:|print fmt:|[ -~\t\n;]){0,60}",
+            record: Vec<u8>,
+        ) {
             let format = Format::parse(&text);
             for field in format.fields.values() {
                 let _ = (field.number(&record), field.text(&record));

@@ -10,6 +10,7 @@ use linerate_linux::sample::{self, Record, Ring, Sample, Sampling};
 use linerate_record::why::{RanInstead, Unread};
 
 /// Reads the scheduler's events.
+#[derive(Debug)]
 pub(super) struct Scheduler {
     /// Switches and wakings of a CPU, and the ring of both.
     cpus: Vec<(Event, Event, Ring)>,
@@ -20,6 +21,7 @@ pub(super) struct Scheduler {
 }
 
 /// Where the fields of both events are.
+#[derive(Debug)]
 struct Layout {
     switch_id: u64,
     from: Field,

@@ -22,6 +22,7 @@ pub(super) struct Wanted {
 }
 
 /// A tracepoint that is counted.
+#[derive(Debug)]
 pub(super) struct Tally {
     pub wanted: Wanted,
     format: Format,
@@ -32,6 +33,7 @@ pub(super) struct Tally {
     duty: Duty,
 }
 
+#[derive(Debug)]
 struct Counted {
     tid: Option<u32>,
     event: Event,

@@ -215,7 +215,10 @@ mod tests {
     proptest! {
         #[test]
         fn nobody_runs_longer_than_the_time_there_is(
-            events in prop::collection::vec((0u64..1000, 0u32..3, 0u32..9, any::<bool>(), 0u32..9), 0..80),
+            events in prop::collection::vec(
+                (0u64..1000, 0u32..3, 0u32..9, any::<bool>(), 0u32..9),
+                0..80,
+            ),
         ) {
             let mut events = events;
             events.sort_unstable();

@@ -148,8 +148,8 @@ impl<'a> Folds<'a> {
         chosen.iter().copied().filter(|&slice| self.loads[slice].rate <= self.limit).collect()
     }
 
-    /// Share that `counts` have without packets, by the lines, and the share that they have over all
-    /// of `chosen`: the means of both halves.
+    /// Share that `counts` have without packets, by the lines, and the share that they have over
+    /// all of `chosen`: the means of both halves.
     fn without_and_with(&self, counts: &[f64], chosen: &[usize]) -> (f64, f64) {
         let lines = self.lines(counts, chosen);
         let (mut without, mut with) = (0.0, 0.0);

@@ -7,7 +7,7 @@ use linerate_record::random::Random;
 use linerate_record::stats::coverage::least_hits;
 
 const SAMPLES_PER_S: f64 = 999.0;
-const TRIALS: u64 = 120;
+const TRIALS: u64 = 80;
 
 /// A thread that polls.
 #[derive(Clone)]
@@ -189,14 +189,6 @@ fn packets_that_get_cheaper_with_load_are_fitted_below_the_bend_or_refused() {
         let program = Program { saved, ..Program::default() };
         assert_not_confidently_wrong(&format!("{saved} cheaper"), &program);
     }
-}
-
-#[test]
-fn a_bend_at_all_loads_is_refused() {
-    let program = Program { saved: 0.9, slice_s: 0.4, ..Program::default() };
-    let answers = program.answers();
-    let refused = answers.iter().filter(|(answer, _)| *answer == Err(CannotTell::NotLinear));
-    assert!(refused.count() as u64 > TRIALS / 2);
 }
 
 #[test]
