@@ -54,9 +54,13 @@ pub(crate) fn assemble(
     let program = watching.program.take().map(|program| program.finish(&mut unread));
     let counts = packet_counts(&watching, &mut unread);
     let (packets, packets_per_s) = choose(&counts, &own, &bound);
-    if let Some(probes) = watching.probes.take() {
-        let per_slice = packets_of_slices(&packets_per_s, &watching.wall_s);
-        probes.finish(&per_slice, &mut threads, &mut unread);
+    let mut events = Vec::new();
+    if let Some(profiling) = watching.profiling.take() {
+        let of_slices: Vec<f64> =
+            packets_per_s.iter().zip(&watching.wall_s).map(|(rate, s)| rate * s).collect();
+        let (found, refused) = profiling.finish(&mut threads, &of_slices);
+        events = found;
+        unread.extend(refused);
     }
     Observation {
         watched: Watched {
@@ -78,7 +82,7 @@ pub(crate) fn assemble(
         protocols: found.protocols,
         sockets: watching.sockets.finish(root, watching.namespace.network.as_ref()),
         program,
-        events: Vec::new(),
+        events,
         packets,
         packets_per_s,
         observer: Figure::exact(
@@ -113,14 +117,6 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
         ..*counts
     };
     watching.counts.iter().enumerate().map(count).collect()
-}
-
-/// Packets of each slice; none where no counter says.
-fn packets_of_slices(packets_per_s: &[f64], wall_s: &[f64]) -> Vec<Option<u64>> {
-    let packets = |(slice, wall_s): (usize, &f64)| {
-        packets_per_s.get(slice).map(|rate| (rate * wall_s).round() as u64)
-    };
-    wall_s.iter().enumerate().map(packets).collect()
 }
 
 /// The counter of the interfaces of packet sockets, by name.

@@ -17,14 +17,16 @@ mod error;
 mod interfaces;
 mod namespace;
 mod packets;
-mod probes;
 mod procfs;
+mod profiling;
 mod quotas;
+mod refusal;
 pub mod sampler;
 mod sleep;
 mod sockets;
 mod target;
 mod threads;
+pub mod tracing;
 mod watching;
 mod window;
 

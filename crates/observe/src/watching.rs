@@ -8,8 +8,8 @@ use crate::cpus::Cpus;
 use crate::interfaces::{Interfaces, links, protocols};
 use crate::namespace::Namespace;
 use crate::packets::Counts;
-use crate::probes::Probes;
 use crate::procfs::task::describe_status;
+use crate::profiling::Profiling;
 use crate::quotas::Quotas;
 use crate::sleep::Sleepers;
 use crate::sockets::Sockets;
@@ -30,6 +30,8 @@ pub(crate) struct Watching {
     pub(crate) namespace: Namespace,
     pub(crate) threads: Threads,
     pub(crate) sleepers: Sleepers,
+    /// `None` before the threads are known.
+    pub(crate) profiling: Option<Profiling>,
     pub(crate) cpus: Cpus,
     pub(crate) quotas: Quotas,
     pub(crate) sockets: Sockets,
@@ -42,8 +44,6 @@ pub(crate) struct Watching {
     /// The program, where it says what it counts.
     pub(crate) program: Option<Program>,
     pub(crate) unread: Vec<Unread>,
-    /// None without threads.
-    pub(crate) probes: Option<Probes>,
     last_ns: u64,
     was_refused: bool,
 }
@@ -77,6 +77,7 @@ impl Watching {
             name: if let Some(interface) = &interface { interface.clone() } else { name },
             threads: Threads::default(),
             sleepers: Sleepers::default(),
+            profiling: None,
             cpus: Cpus::start(root, &family.softirq_threads),
             quotas,
             sockets,
@@ -88,7 +89,6 @@ impl Watching {
             wall_s: Vec::new(),
             ended: None,
             unread,
-            probes: None,
             program: None,
             last_ns: 0,
             was_refused: false,
@@ -96,9 +96,7 @@ impl Watching {
         watching.last_ns = monotonic_ns();
         let pids = watching.family.pids.clone();
         watching.threads.look(root, &pids, 0, watching.last_ns);
-        if !watching.threads.all.is_empty() {
-            watching.probes = Some(Probes::start(&watching.threads, &mut watching.unread));
-        }
+        watching.profiling = Some(Profiling::start(root, &watching.threads));
         watching.find_program(root);
         let counts = watching.count(root);
         watching.counts.push(counts);
@@ -128,10 +126,12 @@ impl Watching {
                 self.find_program(root);
             }
         }
+        // Packets and samples of the same moment: work is told from polling by both.
+        let counted_ns = monotonic_ns();
         let counts = self.count(root);
         self.counts.push(counts);
-        if let Some(probes) = &mut self.probes {
-            probes.end_slice(&self.threads);
+        if let Some(profiling) = &mut self.profiling {
+            profiling.end_slice(&self.threads, counted_ns);
         }
     }
 
