@@ -10,7 +10,6 @@ mod attack;
 mod ci;
 mod command;
 mod counts;
-mod examples;
 mod fetch;
 mod fixtures;
 mod isa;

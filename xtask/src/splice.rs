@@ -18,9 +18,10 @@
 //! Commands are lines for `sh`, run in the root of the repository with `linerate` and the example
 //! `figures` on the path.
 //!
-//! CI checks two kinds of pages: those whose blocks are the same on every machine, and the
-//! tutorials, of which it compares what does not depend on the machine: simulated counts of
-//! memory, on which compilers hardly differ, and that the rows which every machine has are there.
+//! CI checks three kinds of pages: those whose blocks are the same on every machine; the tutorials,
+//! of which it compares what does not depend on the machine: simulated counts of memory, on which
+//! compilers hardly differ, and that the rows which every machine has are there; README and the
+//! pages of commands, whose commands have to end well and to begin as they did.
 
 use crate::command::{cargo, output, program, root};
 use crate::outcome::Outcome;
@@ -29,6 +30,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const TUTORIALS: &str = "docs/tutorials";
+const COMMANDS: &str = "docs/commands";
 
 /// Pages whose blocks are the same on every machine, and take seconds.
 const SAME_EVERYWHERE: [&str; 4] = [
@@ -125,6 +127,42 @@ fn check_tutorials() -> Result<(), String> {
         })?;
     }
     Ok(())
+}
+
+/// The commands of README and of the pages of commands: each ends well, and its output begins with
+/// the word with which it began.
+pub(crate) fn check_commands() -> Outcome {
+    let check = || {
+        let mut files = pages(COMMANDS)?;
+        files.push(root().join("README.md"));
+        for path in files {
+            let text = read(&path)?;
+            let (then, now) = (beginnings(&text), beginnings(&again(&text, LIMIT)?));
+            if then != now {
+                let file = path.strip_prefix(root()).unwrap_or(&path).display();
+                return Err(format!("{file}: outputs began with {then:?}, now with {now:?}"));
+            }
+        }
+        Ok(())
+    };
+    check().into()
+}
+
+/// The first word of what each command of a page printed; empty where it printed nothing.
+fn beginnings(text: &str) -> Vec<String> {
+    let mut beginnings = Vec::new();
+    let mut lines = text.lines().skip_while(|line| *line != "```console");
+    while let Some(line) = lines.next() {
+        if line.starts_with("$ ") {
+            let mut line = Some(line);
+            while line.is_some_and(|line| line.ends_with('\\')) {
+                line = lines.next();
+            }
+            let first = lines.next().and_then(|line| line.split_whitespace().next());
+            beginnings.push(first.unwrap_or_default().to_owned());
+        }
+    }
+    beginnings
 }
 
 /// The Markdown files of a folder, in order.

@@ -45,38 +45,42 @@ Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answ
 pub(crate) enum Command {
     /// Explain why a running program is not at line rate: time, packets, cause, gain, fix
     Why(WhyArgs),
-    /// Measure a packet path, name its bottleneck, try better mappings, keep the best
+    /// Find the bottleneck of a packet path, try better mappings, keep the best
     Tune(TuneArgs),
-    /// Run a packet path with its mapping as given, and profile every worker
+    /// Profile every worker and stage of a packet path
     Run(RunArgs),
-    /// Predict a mapping before it runs, and say what to change: merge, replicate, split, ...
+    /// Predict a mapping before it runs, and rank what to change
     Plan(PlanArgs),
-    /// What a packet may cost at line rate: time, cycles, instructions, by size of frame
+    /// Per-packet budget at line rate: time, cycles, instructions by frame size
     Budget(BudgetArgs),
-    /// Read what another profiler printed: PROFILE_DUMP of Netra DPS, perf stat, VPP
+    /// Read the output of other profilers: Netra DPS PROFILE_DUMP, perf stat, VPP
     Import(ImportArgs),
-    /// Show a record again: what the command printed that made it, or Markdown
+    /// Print a record as the command did that made it, or as Markdown
     Report(ReportArgs),
-    /// Write a record for other programs: PROFILE_DUMP, CSV, folded stacks, Prometheus text
+    /// Write a record as CSV, Prometheus text, folded stacks or PROFILE_DUMP
     Export(ExportArgs),
-    /// Answer what people ask when line rate is missed, from the figures of a record
+    /// Answer the questions asked when line rate is missed, from a record
     Explain(ExplainArgs),
-    /// Measure checksum and copy: every variant beside its bound, warm, cold and mixed
+    /// Measure checksum and copy variants against their bounds, warm and cold
     Kernels(KernelsArgs),
-    /// Find the levels of the memory, what a miss costs, what translation and noise add
+    /// Find cache levels, TLB reach, the cost of a miss, bandwidth and noise
     Memory(MemoryArgs),
-    /// Count events of a command, a process or processors: instructions, misses, switches, ...
+    /// Count events of a command, a process or CPUs, like perf stat
     Stat(StatArgs),
-    /// Measure TCP stacks under five patterns of traffic: every set of routines beside its bound
+    /// Measure the share of checksum and copy in TCP stacks, under five patterns
     Tcp(TcpArgs),
-    /// Find out what this machine can measure and run, and which commands unlock the rest
+    /// Show what this machine can measure, and the commands that unlock the rest
     Doctor(DoctorArgs),
-    /// Show what a program recorded about its own regions
+    /// Print what a program recorded about its own regions
     Regions(RegionsArgs),
-    /// List the stages a path can use, their parameters, and what they forbid
+    /// List the stages a path can use, with their parameters
     Stages(StagesArgs),
-    /// Print the JSON schema of a format
+    /// Print the JSON schema of records or of path files
     Schema(SchemaArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Write manual pages to a folder
+    Man(ManArgs),
 }
 
 impl Command {
@@ -142,7 +146,7 @@ pub(crate) struct TuneArgs {
     /// What `tune` and `run` share.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Write the path with its best mapping to this file
+    /// Write the path with its best mapping to this file; - is stdout, the report goes to stderr
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -235,6 +239,23 @@ pub(crate) struct SchemaArgs {
     /// Which format
     #[arg(value_enum)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "For example: linerate completions bash > \
+~/.local/share/bash-completion/completions/linerate")]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "For example: linerate man ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// The folder; it is made if it is not there
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 /// A format with a published schema.

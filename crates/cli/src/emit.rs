@@ -8,6 +8,7 @@ use clap::Args;
 use linerate_record::Record;
 use linerate_record::run::DeadEnd;
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -153,7 +154,7 @@ pub(crate) struct Output {
     /// Print the record as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the record to this file as well
+    /// Write the record to this file as well; - prints it in the place of the report
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
@@ -177,8 +178,15 @@ impl Output {
 
 impl<'a> From<&'a Output> for Forms<'a> {
     fn from(output: &'a Output) -> Self {
-        let detail = Detail::Brief;
-        Self { json: output.json, record: output.record.as_ref(), quiet: output.quiet(), detail }
+        let record = output.record.as_ref();
+        let to_stdout = record.is_some_and(|file| files::is_stdout(file));
+        Self {
+            json: output.json || to_stdout,
+            record: record.filter(|_| !to_stdout),
+            quiet: output.quiet(),
+            detail: Detail::Brief,
+            is_aside: false,
+        }
     }
 }
 
@@ -189,9 +197,16 @@ pub(crate) struct Forms<'a> {
     quiet: bool,
     /// How much of it is shown.
     detail: Detail,
+    /// Whether another result takes stdout.
+    is_aside: bool,
 }
 
 impl Forms<'_> {
+    /// The same on stderr, if another result takes stdout.
+    pub(crate) fn aside(self, is_aside: bool) -> Self {
+        Self { is_aside, ..self }
+    }
+
     /// The same with everything there is to see.
     pub(crate) fn in_full(self) -> Self {
         Self { detail: Detail::Full, ..self }
@@ -206,10 +221,11 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
     if !forms.quiet {
         warn(record);
     }
-    let printed = match forms.json {
-        true => print(&json),
-        false => print(&linerate_report::text(record, &options(forms.detail))),
+    let text = match forms.json {
+        true => Cow::Borrowed(&json),
+        false => Cow::Owned(linerate_report::text(record, &options(forms.detail))),
     };
+    let printed = if forms.is_aside { print_to_stderr(&text) } else { print(&text) };
     also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
 }
 

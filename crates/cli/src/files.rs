@@ -8,13 +8,14 @@
 //! one.
 //!
 //! Devices, pipes and sockets are written as they are, and may be named twice: `/dev/null` keeps
-//! nothing.
+//! nothing. `-` is standard output, for one of the results.
 
 use crate::failure::Failure;
 use crate::input::{PATIENCE, STEP};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -94,9 +95,16 @@ impl Named {
     }
 }
 
+/// Whether a name stands for standard output.
+pub(crate) fn is_stdout(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
 /// What makes two names one file.
 #[derive(Debug, PartialEq, Eq)]
 enum Identity {
+    /// Standard output, `-`.
+    Stdout,
     /// A regular file, by device and inode.
     There(u64, u64),
     /// A file yet to be made, by its folder and its name there.
@@ -106,6 +114,9 @@ enum Identity {
 impl Identity {
     /// `None` for what keeps nothing (a device, a pipe, a socket), and for what cannot be found.
     fn of(file: &Path) -> Option<Self> {
+        if is_stdout(file) {
+            return Some(Self::Stdout);
+        }
         let target = target(file).ok()?;
         match fs::metadata(&target) {
             Ok(found) if found.is_file() => Some(Self::There(found.dev(), found.ino())),
@@ -141,6 +152,9 @@ fn folder(file: &Path) -> &Path {
 /// Whether a file can be written, asked before anything is measured for it. Leaves no trace, so a
 /// pipe, whose reader would take this for its end, is left alone.
 fn check_writable(file: &Path) -> Result<(), Failure> {
+    if is_stdout(file) {
+        return Ok(());
+    }
     if fs::metadata(file).is_ok_and(|found| found.file_type().is_fifo()) {
         return Ok(());
     }
@@ -163,6 +177,9 @@ pub(crate) fn write_with(
     file: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
+    if is_stdout(file) {
+        return fill(&mut File::from(io::stdout().as_fd().try_clone_to_owned()?));
+    }
     let target = target(file)?;
     let found = fs::metadata(&target);
     let mode = match &found {
@@ -273,6 +290,14 @@ mod tests {
         assert!(check(&[], &[&dangling, &new]).is_err());
         assert_eq!(check(&[], &[&new, &at("newer")]), Ok(()));
         assert!(fs::symlink_metadata(&dangling).is_ok(), "the link stays");
+    }
+
+    #[test]
+    fn standard_output_takes_one_result() {
+        let dash = Path::new("-");
+        assert_eq!(check(&[], &[dash]), Ok(()));
+        assert!(check(&[], &[dash, dash]).expect_err("two results").contains("the same file"));
+        assert!(!dash.exists());
     }
 
     #[test]

@@ -45,7 +45,11 @@ impl Loaded {
 
 /// The file that the path in `path` names `file`.
 fn next_to(path: &FilePath, file: &str) -> PathBuf {
-    path.parent().unwrap_or(FilePath::new("")).join(file)
+    match file {
+        // Standard input.
+        "-" => PathBuf::from(file),
+        _ => path.parent().unwrap_or(FilePath::new("")).join(file),
+    }
 }
 
 /// Reads and checks the path in `file`, its capture, and everything `common` names.

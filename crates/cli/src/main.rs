@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod failure;
 mod files;
+mod help;
 mod import;
 mod input;
 mod interrupt;
@@ -39,7 +40,7 @@ mod why;
 use crate::args::{Cli, Command};
 use crate::emit::Answer;
 use crate::failure::Failure;
-use clap::Parser;
+use clap::FromArgMatches;
 use linerate_linux::heap::{self, Heap};
 use linerate_machine::{Root, free_memory};
 use linerate_record::units::memory_size;
@@ -52,7 +53,8 @@ use std::process::ExitCode;
 static HEAP: Heap = Heap;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let matches = help::command().try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
@@ -129,5 +131,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Report(args) => report::report(args),
         Command::Stages(args) => emit::print(&stages::stages(args)?),
         Command::Schema(args) => emit::print(&schema::schema(args)?),
+        Command::Completions(args) => emit::print(&help::completions(args)),
+        Command::Man(args) => emit::print(&help::man(args)?),
     }
 }

@@ -2,7 +2,7 @@
 //! `linerate run`: one mapping as given.
 
 use crate::args::{Common, RunArgs};
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Forms};
 use crate::failure::{Failure, also};
 use crate::files;
 use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
@@ -21,7 +21,7 @@ use linerate_plan::footprint::packets_home;
 use linerate_plan::kernels::advise;
 use linerate_record::input::{InputReport, UnreadTail, remedy};
 use linerate_record::run::RunReport;
-use linerate_record::units::memory_size;
+use linerate_record::units::{counted, memory_size};
 use linerate_record::{Body, Provenance, Record};
 use linerate_tune::{assign, home};
 use serde_json::json;
@@ -74,7 +74,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let end = outcome.report.dead_end();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
     let kpps = record.figures()["processed_kpps"].as_number();
-    let printed = emit::emit(&common.output, &record);
+    let is_aside = matches!(&path.sink, Sink::Capture { file, .. } if file == "-");
+    let printed = emit::emit(Forms::from(&common.output).aside(is_aside), &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
     if interrupted {
         return Err(Failure::new(INTERRUPTED));
@@ -117,12 +118,12 @@ fn failed(
 fn checked(loaded: &Loaded) -> String {
     let (path, traffic) = (&loaded.path, &loaded.traffic);
     let text = format!(
-        "{}: {} stages, {} workers: {}\n{} packets of {:.1} bytes on average\n",
+        "{}: {}, {}: {}\n{} of {:.1} bytes on average\n",
         path.name,
-        path.stages.len(),
-        path.mapping.workers(),
+        counted(path.stages.len() as u64, "stage"),
+        counted(path.mapping.workers() as u64, "worker"),
         describe(&path.mapping, &path.stages),
-        traffic.len(),
+        counted(traffic.len() as u64, "packet"),
         traffic.mean_bytes(),
     );
     text + &left_out(traffic.input())

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A text without control characters but line ends, tabs and, where it `has_colors`, those: other
-/// ones are spelled out as JSON does, `\u001b`, so that JSON stays the same. So are those that turn
-/// the direction of writing.
+/// A text without control characters but line ends (those of CSV, too), tabs and, where it
+/// `has_colors`, those: other ones are spelled out as JSON does, `\u001b`, so that JSON stays the
+/// same. So are those that turn the direction of writing.
 pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -16,9 +16,13 @@ pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     while let Some(at) = rest.find(steers) {
         let (before, from) = rest.split_at(at);
         safe += before;
-        let length = if has_colors { color_bytes(from) } else { 0 };
-        let (color, behind) = from.split_at(length);
-        safe += color;
+        let length = match has_colors {
+            _ if from.starts_with("\r\n") => 2,
+            true => color_bytes(from),
+            false => 0,
+        };
+        let (kept, behind) = from.split_at(length);
+        safe += kept;
         rest = behind;
         if length == 0 {
             let mut chars = from.chars();
@@ -64,6 +68,7 @@ mod tests {
         assert!(matches!(safe("a µ\tb\n", false), Cow::Borrowed("a µ\tb\n")));
         let steering = "\u{1b}[2Jx\r\u{9b}1m\u{202e}";
         assert_eq!(safe(steering, false), "\\u001b[2Jx\\u000d\\u009b1m\\u202e");
+        assert_eq!(safe("a,b\r\nc\rd\r\n", false), "a,b\r\nc\\u000dd\r\n");
         assert_eq!(safe("\u{1b}[1;31mx\u{1b}[0m", true), "\u{1b}[1;31mx\u{1b}[0m");
         assert_eq!(safe("\u{1b}[2J\u{1b}[1mx\u{1b}", true), "\\u001b[2J\u{1b}[1mx\\u001b");
     }

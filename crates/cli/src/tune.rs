@@ -2,7 +2,7 @@
 //! `linerate tune`: measure, explain, predict, try, keep the best.
 
 use crate::args::TuneArgs;
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Forms};
 use crate::export;
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
@@ -76,7 +76,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let end = report.tuned.dead_end();
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let kpps = record.figures()["tuned_kpps"].as_number();
-    let printed = emit::emit(&common.output, &record);
+    let is_aside = args.out.as_deref().is_some_and(files::is_stdout);
+    let printed = emit::emit(Forms::from(&common.output).aside(is_aside), &record);
     also(printed, kept.map_or(Ok(()), |kept| write_out(args, file, &loaded, &kept)))?;
     if let Some(error) = cannot_tell {
         return Err(Failure::new(error));

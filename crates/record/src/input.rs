@@ -2,6 +2,7 @@
 //! What became of a capture before it was replayed: what was left out and why, what was repaired.
 
 use crate::tally::Tally;
+use crate::units::counted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -105,21 +106,23 @@ impl InputReport {
     pub fn repairs(&self) -> Vec<String> {
         let cut = self.cut_segments.map(|cut| {
             format!(
-                "{} frames of joined TCP segments were cut into {} for an MTU of {} bytes",
-                cut.frames, cut.segments, cut.mtu
+                "{} of joined TCP segments cut into {} for an MTU of {} bytes",
+                counted(cut.frames, "frame"),
+                cut.segments,
+                cut.mtu
             )
         });
         let padded = (self.padded_frames > 0).then(|| {
-            format!("{} frames cut by the capture were padded with zeros", self.padded_frames)
+            format!("{} cut by the capture padded with zeros", counted(self.padded_frames, "frame"))
         });
         let framed = (self.framed_packets > 0).then(|| {
             format!(
-                "{} packets recorded without an Ethernet header were given one",
-                self.framed_packets
+                "{} recorded without an Ethernet header given one",
+                counted(self.framed_packets, "packet")
             )
         });
         let selected = (self.unselected_packets > 0).then(|| {
-            format!("{} packets were passed over (skip, sample)", self.unselected_packets)
+            format!("{} passed over (skip, sample)", counted(self.unselected_packets, "packet"))
         });
         cut.into_iter().chain(padded).chain(framed).chain(selected).collect()
     }

@@ -416,11 +416,15 @@ pub struct DeadEnd {
 impl fmt::Display for DeadEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { stage, packets, causes } = self;
+        let all = match packets {
+            1 => "the 1 packet".to_owned(),
+            _ => format!("all {packets} packets"),
+        };
         match causes.as_slice() {
-            [] => write!(f, "`{stage}` used up all {packets} packets that came to it"),
+            [] => write!(f, "`{stage}` used up {all} that came to it"),
             _ => {
                 let causes = causes.join(", ");
-                write!(f, "`{stage}` dropped all {packets} packets that came to it ({causes})")
+                write!(f, "`{stage}` dropped {all} that came to it ({causes})")
             }
         }
     }

@@ -60,6 +60,15 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     format!("{} {unit}", three_digits(rounded / size))
 }
 
+/// A number of things by their name in the singular: `1 packet`, `2 packets`.
+pub fn counted(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ if noun.ends_with("ss") => format!("{number} {noun}es"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 /// `value` to three significant digits, or to the unit where it has more; at most three decimals;
 /// trailing zeros cut.
 pub fn three_digits(value: f64) -> String {
@@ -375,6 +384,13 @@ mod tests {
         assert!(matches!(parse_duration("9e9s"), Err(UnitError::UnknownUnit { .. })));
         let huge = format!("{}h", "9".repeat(30));
         assert_eq!(parse_duration(&huge), Err(UnitError::OutOfRange { text: huge.clone() }));
+    }
+
+    #[test]
+    fn one_of_a_thing_is_singular() {
+        let all = [0, 1, 2].map(|number| counted(number, "packet"));
+        assert_eq!(all, ["0 packets", "1 packet", "2 packets"]);
+        assert_eq!(counted(2, "process"), "2 processes");
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 
 use crate::input::remedy;
 use crate::run::DeadEnd;
-use crate::units::{memory_size, three_digits};
+use crate::units::{counted, memory_size, three_digits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -192,13 +192,17 @@ impl Warning {
                 write!(f, "{} % of the windows were lost to preemption", percent(*share))
             }
             Self::FewWindows { kept } => {
-                write!(f, "only {kept} windows were clean, too few for a narrow interval")
+                let were = if *kept == 1 { "was" } else { "were" };
+                let kept = counted(*kept, "window");
+                write!(f, "only {kept} {were} clean, too few for a narrow interval")
             }
             Self::FewCpus { wanted, available } => {
-                write!(f, "the mapping wants {wanted} processors and {available} may be used")
+                let wanted = counted((*wanted).into(), "processor");
+                write!(f, "the mapping wants {wanted} and {available} may be used")
             }
             Self::Oversubscribed { workers, cpus } => {
-                write!(f, "{workers} workers shared {cpus} processors")
+                let cpus = counted((*cpus).into(), "processor");
+                write!(f, "{workers} workers shared {cpus}")
             }
             Self::SharedCore { cpus } => {
                 write!(f, "workers ran side by side on one core (processors {})", list(cpus))
@@ -254,7 +258,7 @@ impl Warning {
     fn write_matter_of_packets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RejectedPackets { rejected, of } => {
-                write!(f, "{rejected} of {of} packets of the input were left out")
+                write!(f, "{rejected} of {} of the input were left out", counted(*of, "packet"))
             }
             Self::LeftOut { share, cause, packets, bytes, unread_from } => {
                 let (share, bytes) = (three_digits(share * 100.0), memory_size(*bytes as f64));
@@ -266,11 +270,12 @@ impl Warning {
                     Some(offset) if cause.ends_with("_tail") => {
                         write!(f, "{bytes} from byte {offset} on)")
                     }
-                    _ => write!(f, "{packets} packets, {bytes})"),
+                    _ => write!(f, "{}, {bytes})", counted(*packets, "packet")),
                 }
             }
             Self::IdleStage { stage, packets, reason } => {
-                write!(f, "`{stage}` found nothing to do in {packets} packets ({reason})")
+                let packets = counted(*packets, "packet");
+                write!(f, "`{stage}` found nothing to do in {packets} ({reason})")
             }
             _ => Ok(()),
         }
@@ -284,17 +289,19 @@ impl Warning {
             }
             Self::UnfinishedProcesses { processes } => write!(
                 f,
-                "what {processes} process(es) that had not ended did after they last forked is not \
-                 counted"
+                "work of {} still running since the last fork is not counted",
+                counted(*processes, "process")
             ),
             Self::UncountedProcesses { processes } => write!(
                 f,
-                "{processes} forked process(es) are not counted, for want of the program's symbols"
+                "{} not counted, for lack of the program's symbols",
+                counted(*processes, "forked process")
             ),
             Self::OverwrittenCounts { processes } => write!(
                 f,
-                "{processes} process(es) became another program (execve) more than once; part of \
-                 what they did before is not counted"
+                "{} became another program (execve) more than once; part of the work before is not \
+                 counted",
+                counted(*processes, "process")
             ),
             Self::UnfollowedProgram { program } => write!(
                 f,

@@ -8,7 +8,7 @@ use crate::tune::ruled_out;
 use crate::value::{ABSENT, clean, interval, percent, quoted, ranged, significant};
 use linerate_record::Figure;
 use linerate_record::plan::{Model, Origin, PlanReport, Recommendation, WorkersBeside};
-use linerate_record::units::{Kpps, three_digits};
+use linerate_record::units::{Kpps, counted, three_digits};
 
 /// The report of a plan.
 pub fn plan(report: &PlanReport, style: &Style) -> String {
@@ -24,8 +24,8 @@ fn line(label: &str, text: &str, style: &Style) -> String {
 }
 
 fn head(report: &PlanReport, style: &Style) -> String {
-    let machine =
-        format!("{}, {} strands ({})", report.machine, report.cpus, report.machine_source);
+    let strands = counted(report.cpus.into(), "strand");
+    let machine = format!("{}, {strands} ({})", report.machine, report.machine_source);
     let model = match report.model {
         Model::Formula => "model, by formula: nothing here was measured",
         Model::Simulation => "model, by simulation: nothing here was measured",

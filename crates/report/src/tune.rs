@@ -11,7 +11,7 @@ use crate::shares;
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
 use linerate_record::Figure;
 use linerate_record::tune::{Candidate, RuledOut, TuneReport};
-use linerate_record::units::{Kpps, three_digits};
+use linerate_record::units::{Kpps, counted, three_digits};
 
 /// The report of a tune: the baseline, what limits it, what was tried, what came of it, where the
 /// workers of the mapping to keep stand, and what part of their work is checksum and copy.
@@ -134,7 +134,8 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
         notes += &note(&format!("in brackets: {} % intervals", three_digits(confidence * 100.0)));
     }
     if report.rounds > 0 {
-        notes += &note(&format!("measured in {} rounds, interleaved", report.rounds));
+        notes +=
+            &note(&format!("measured in {}, interleaved", counted(report.rounds.into(), "round")));
     }
     if all.clone().any(|candidate| range(candidate).is_some()) {
         notes += &note("* waits for memory: a range, no point");

@@ -4,6 +4,7 @@
 use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path};
 use linerate_plan::candidates::nearest_feasible;
+use linerate_record::units::counted;
 use std::fmt;
 
 /// Why the workers of a mapping cannot have the CPUs at hand.
@@ -37,9 +38,10 @@ impl fmt::Display for AssignError {
             ),
             Self::TooFew { wanted, allowed, nearest } => write!(
                 f,
-                "the mapping has {wanted} workers for {} processors ({}): map it as {nearest}, \
-                 let 'linerate tune' find a mapping, or allow sharing with --oversubscribe",
-                allowed.len(),
+                "the mapping has {} for {} ({}): map it as {nearest}, let 'linerate tune' find a \
+                 mapping, or allow sharing with --oversubscribe",
+                counted(*wanted as u64, "worker"),
+                counted(allowed.len() as u64, "processor"),
                 listed(allowed),
             ),
         }

@@ -13,7 +13,7 @@ const AFTER: &str = "\
 Any user may watch processes of their own; root sees more: who ran instead, samples of the kernel,
 reasons of dropped packets. Nothing is changed on the system, and the program is neither stopped nor
 attached to. What could not be read is listed by --details with the command that changes it.
-docs/why.md lists the causes that are found, their thresholds and their limits.
+docs/commands/why.md lists the causes that are found, their thresholds and their limits.
 Examples:
 
   linerate why $(pidof dpdk-testpmd)

@@ -118,7 +118,7 @@ fn more_workers_than_processors_need_leave() {
     let common = ["run", &file, "--cpus", &cpu];
     let said = refused(&common);
     for word in
-        ["3 workers for 1 processors", "parse+verify+count", "linerate tune", "--oversubscribe"]
+        ["3 workers for 1 processor ", "parse+verify+count", "linerate tune", "--oversubscribe"]
     {
         assert!(said.contains(word), "{word} not in {said}");
     }

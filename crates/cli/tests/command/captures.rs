@@ -49,7 +49,7 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     let out = folder.file("out.pcap");
     let file = folder.write("path.toml", path(&capture, "", 12, &out));
     let checked = answered(0, &["run", &file, "--check"]);
-    assert!(checked.contains("1 frames of joined TCP segments were cut into 11"), "{checked}");
+    assert!(checked.contains("1 frame of joined TCP segments cut into 11"), "{checked}");
     let report = report(&["run", &file, "--json", "--audit"]);
     assert_conserved(&report);
     let input = report.input.expect("a capture was read");
@@ -72,7 +72,7 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     let file = folder.write("rest.toml", path(&capture, &rest, 1, &out));
     let done = linerate(&["run", &file]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    assert!(done.stderr.contains("most for `joined_segments` (1 packets"), "{}", done.stderr);
+    assert!(done.stderr.contains("most for `joined_segments` (1 packet"), "{}", done.stderr);
     assert!(done.stdout.contains("\nleft out    99."), "{}", done.stdout);
     let whole = format!("{keep}\nbuffer_bytes = 65407");
     let file = folder.write("whole.toml", path(&capture, &whole, 2, &out));

@@ -2,6 +2,7 @@
 //! Files that commands read and write: none is lost, whatever is named twice or cannot be written.
 
 use crate::rig::{Done, EDGE_CAPTURE, Folder, linerate};
+use linerate_record::Record;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -152,4 +153,42 @@ fn options_that_were_replaced_name_the_new_one() {
     let path = folder.file("path.toml");
     refused(&folder, &["plan", &path, "--plot", "plan.svg"], "write --svg DIR");
     refused(&folder, &["budget", "--ceilings", "ceilings.svg"], "write --svg DIR");
+}
+
+/// `-` is standard input or output wherever a file is named.
+#[test]
+fn a_dash_is_standard_input_and_output() {
+    let folder = folder();
+    let path = folder.file("path.toml");
+    let piped = |line: &str| {
+        let program = env!("CARGO_BIN_EXE_linerate");
+        let done = std::process::Command::new("sh")
+            .args(["-c", line, program, &path])
+            .current_dir(folder.file(""))
+            .env("XDG_STATE_HOME", "/dev/null/state")
+            .output()
+            .expect("there is a shell");
+        assert_eq!(done.status.code(), Some(0), "{line}: {done:?}");
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    assert!(piped("\"$0\" run --check - < \"$1\"").contains("1 stage, 1 worker"));
+    let record = piped("\"$0\" run -q --time 60ms --record - \"$1\"");
+    assert!(Record::from_json(&record).is_ok(), "{record}");
+    let shown = piped("\"$0\" run -q --time 60ms --record - \"$1\" | \"$0\" report -");
+    assert!(shown.contains("parse"), "{shown}");
+    let from = "\"$0\" run -q --time 60ms --json \"$1\" | \"$0\" budget --clock 2 --from -";
+    assert!(piped(from).contains("packet"));
+    let sink = "[sink]\nkind = \"capture\"\nfile = \"-\"\npackets = 3\n[run]\npackets = 9\n";
+    folder.write("sink.toml", format!("{PATH}{sink}"));
+    assert!(
+        piped("\"$0\" run -q sink.toml 2> report | wc -c")
+            .trim()
+            .parse::<u64>()
+            .is_ok_and(|n| n > 24)
+    );
+    let report = fs::read_to_string(folder.file("report")).expect("the report is on stderr");
+    assert!(report.contains("parse"), "{report}");
+    let names: Vec<String> = contents(&folder).into_iter().map(|(name, _)| name).collect();
+    assert!(!names.iter().any(|name| name == "-"), "{names:?}");
+    refused(&folder, &["tune", "--record", "-", "--out", "-", &path], SAME);
 }

@@ -48,7 +48,7 @@ fn no_two_causes_explain_each_other() {
 }
 
 /// The page of the causes.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/why.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands/why.md");
 
 /// Where its table of rules begins and ends.
 const MARKS: (&str, &str) = ("<!-- rules -->\n", "<!-- end -->");
@@ -81,7 +81,7 @@ fn the_page_lists_every_rule_with_its_thresholds() {
     let head = "\n| finding | evidence, thresholds and where they are from | explained by | do |\n\
                 |---|---|---|---|\n";
     let table = head.to_owned() + &rules().map(row).collect::<String>() + "\n";
-    let page = std::fs::read_to_string(PAGE).expect("docs/why.md");
+    let page = std::fs::read_to_string(PAGE).expect("docs/commands/why.md");
     let (before, rest) = page.split_once(MARKS.0).expect("a mark where the table begins");
     let (listed, after) = rest.split_once(MARKS.1).expect("a mark where it ends");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -89,7 +89,7 @@ fn the_page_lists_every_rule_with_its_thresholds() {
         std::fs::write(PAGE, page).expect("the page can be written");
         return;
     }
-    assert_eq!(listed, table, "docs/why.md is old: UPDATE_GOLDEN=1");
+    assert_eq!(listed, table, "docs/commands/why.md is old: UPDATE_GOLDEN=1");
     for cause in Cause::ALL {
         assert!(page.contains(&format!("`{}`", cause.name())), "{}", cause.name());
     }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line as a whole: its help by question, completions for shells, manual pages.
+
+use crate::args::{Cli, CompletionsArgs, ManArgs};
+use crate::failure::Failure;
+use clap::{Command, CommandFactory};
+use std::fmt::Write;
+use std::fs;
+
+/// The commands by the question they answer.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Measure", &["why", "run", "stat", "memory", "kernels", "tcp", "regions"]),
+    ("Explain", &["explain", "report", "import", "export"]),
+    ("Fix", &["tune", "plan", "budget"]),
+    ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
+];
+
+const FIRST: &str = "\
+Try first:
+  linerate doctor                    what this machine can measure
+  linerate why PID                   why a running program is not faster
+  linerate tune examples/edge.toml   a bottleneck found and removed, on the example
+  linerate stat -- COMMAND           what a command did";
+
+/// The command line, its commands grouped in the help. Commands themselves are built when asked
+/// for.
+pub(crate) fn command() -> Command {
+    let command = Cli::command();
+    let groups = groups(&command);
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{FIRST}\n\n{groups}Options:\n\
+         {{options}}{{after-help}}\n"
+    );
+    command.help_template(template)
+}
+
+fn groups(command: &Command) -> String {
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(text, "{heading}:");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {name:<11}  {about}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The completions of a shell.
+pub(crate) fn completions(args: &CompletionsArgs) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command(), "linerate", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Writes a page of the manual for the program and for each command; returns their files, a line
+/// each.
+///
+/// # Errors
+/// A file cannot be written.
+pub(crate) fn man(args: &ManArgs) -> Result<String, Failure> {
+    let cannot = |error: std::io::Error| Failure::new(format!("{}: {error}", args.dir.display()));
+    fs::create_dir_all(&args.dir).map_err(cannot)?;
+    let whole = Cli::command().disable_help_subcommand(true);
+    clap_mangen::generate_to(whole, &args.dir).map_err(cannot)?;
+    let pages = fs::read_dir(&args.dir).map_err(cannot)?;
+    let pages: std::io::Result<Vec<_>> = pages.map(|page| Ok(page?.path())).collect();
+    let mut pages = pages.map_err(cannot)?;
+    pages.retain(|page| page.file_name().is_some_and(is_ours));
+    pages.sort_unstable();
+    Ok(pages.iter().map(|page| format!("{}\n", page.display())).collect())
+}
+
+fn is_ours(name: &std::ffi::OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("linerate") && name.ends_with(".1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = Cli::command();
+        let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter()).collect();
+        let mut all: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert!(all.iter().eq(grouped.into_iter()), "{all:?}");
+    }
+
+    #[test]
+    fn the_help_fits_a_screen() {
+        let help = command().render_help().to_string();
+        assert!(help.lines().count() <= 45, "{help}");
+        assert!(help.lines().all(|line| line.len() <= 100), "{help}");
+        for word in ["Measure:", "Fix:", "Try first:", "--version", "Exit status"] {
+            assert!(help.contains(word), "{word}: {help}");
+        }
+    }
+
+    #[test]
+    fn completions_know_the_options_of_commands() {
+        for shell in [clap_complete::Shell::Bash, clap_complete::Shell::Zsh] {
+            let script = completions(&CompletionsArgs { shell });
+            assert!(script.contains("--oversubscribe"), "{shell}");
+        }
+    }
+
+    #[test]
+    fn a_page_for_each_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = man(&ManArgs { dir: dir.path().join("man1") }).unwrap();
+        assert_eq!(files.lines().count(), Cli::command().get_subcommands().count() + 1);
+        let page = fs::read_to_string(dir.path().join("man1/linerate-run.1")).unwrap();
+        assert!(page.contains("\\-\\-oversubscribe"), "{page}");
+    }
+}
