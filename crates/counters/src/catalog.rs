@@ -21,7 +21,7 @@
 //! Left out: opening events, and why the kernel refuses some (`refusal`).
 
 mod table;
-mod tracepoint;
+pub mod tracepoint;
 mod unit;
 
 use crate::event::{Class, Event};

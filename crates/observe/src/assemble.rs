@@ -45,12 +45,20 @@ pub(crate) fn assemble(
             budget(&thread.slices, &around, thread.never_slept(), accounting, rank < INTERVALS_MAX);
         activity(thread, time, &watching.sleepers, &watching.sockets)
     };
-    let threads = all.iter().enumerate().map(activity).collect();
+    let mut threads: Vec<ThreadActivity> = all.iter().enumerate().map(activity).collect();
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted);
     let bound = bound_interfaces(&watching.sockets);
     let counts = packet_counts(&watching, &mut unread);
     let (packets, packets_per_s) = choose(&counts, &watching.wall_s, "", &bound);
+    let mut events = Vec::new();
+    if let Some(profiling) = watching.profiling.take() {
+        let of_slices: Vec<f64> =
+            packets_per_s.iter().zip(&watching.wall_s).map(|(rate, s)| rate * s).collect();
+        let (found, refused) = profiling.finish(&mut threads, &of_slices);
+        events = found;
+        unread.extend(refused);
+    }
     Observation {
         watched: Watched {
             name: watching.name,
@@ -71,7 +79,7 @@ pub(crate) fn assemble(
         protocols: found.protocols,
         sockets: watching.sockets.finish(root, watching.namespace.network.as_ref()),
         program: None,
-        events: Vec::new(),
+        events,
         packets,
         packets_per_s,
         observer: Figure::exact(

@@ -17,12 +17,15 @@ mod interfaces;
 mod namespace;
 mod packets;
 mod procfs;
+mod profiling;
 mod quotas;
+mod refusal;
 pub mod sampler;
 mod sleep;
 mod sockets;
 mod target;
 mod threads;
+pub mod tracing;
 mod watching;
 mod window;
 

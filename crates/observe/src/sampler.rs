@@ -15,14 +15,11 @@ mod profile;
 
 pub use profile::ThreadProfile;
 
-use linerate_counters::event::{Class, Event as Named};
-use linerate_counters::refusal::{Attempt, Refusal};
-use linerate_doctor::refusal::Explainer;
-use linerate_doctor::surroundings::Surroundings;
+use crate::refusal::explain;
 use linerate_linux::perf::{Event, OpenError, Request, SOFTWARE, Selector, Target};
 use linerate_linux::sample::{self, Record, Ring, Sampling};
 use linerate_record::why::Unread;
-use names::{KERNEL, Names};
+use names::{KERNEL, Spots};
 use polling::Slice;
 use std::collections::HashMap;
 
@@ -35,6 +32,7 @@ pub struct ThreadId {
     pub tid: u32,
 }
 
+const CPU_CLOCK_NAME: &str = "cpu-clock";
 /// `PERF_COUNT_SW_CPU_CLOCK`.
 const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
 /// Samples per second of a thread that runs: no multiple of the rates of timers.
@@ -49,9 +47,10 @@ const SAMPLE_BYTES: u64 = 40;
 const MAX_SLICE_S: u64 = 1;
 
 /// Samples threads until [`Sampler::finish`].
+#[derive(Debug)]
 pub struct Sampler {
     threads: Vec<Sampled>,
-    names: Names,
+    spots: Spots,
     /// Nanoseconds of a thread's time between two samples.
     period_ns: u64,
     has_kernel: bool,
@@ -60,6 +59,7 @@ pub struct Sampler {
 }
 
 /// A thread that is sampled.
+#[derive(Debug)]
 struct Sampled {
     id: ThreadId,
     event: Event,
@@ -84,7 +84,7 @@ impl Sampler {
         let rate = RATE.min(MAX_RATE / at_once).max(1);
         let mut sampler = Self {
             threads: Vec::new(),
-            names: Names::default(),
+            spots: Spots::default(),
             period_ns: 1_000_000_000 / rate,
             has_kernel: true,
             slices: 0,
@@ -128,14 +128,15 @@ impl Sampler {
         if self.has_kernel {
             opened = sample::open(&request(false), &sampling, target);
             if let Err(error) = opened.as_ref() {
-                refused = Some(explain("kernel_samples", request(false), target, *error));
+                refused =
+                    Some(explain("kernel_samples", CPU_CLOCK_NAME, request(false), target, *error));
             }
         }
         let has_kernel = opened.is_ok();
         let opened = opened.or_else(|_| sample::open(&request(true), &sampling, target));
         let event = opened.map_err(|error| {
             let has_ended = error.errno == linerate_linux::errno::ESRCH;
-            (!has_ended).then(|| explain("samples", request(true), target, error))
+            (!has_ended).then(|| explain("samples", CPU_CLOCK_NAME, request(true), target, error))
         })?;
         let pages = MAX_SLICE_S * 1_000_000_000 / self.period_ns * SAMPLE_BYTES;
         let pages = pages.div_ceil(linerate_linux::page_bytes() as u64).max(1);
@@ -150,7 +151,7 @@ impl Sampler {
             })
         })?;
         self.has_kernel &= has_kernel;
-        self.names.learn(id.pid);
+        self.spots.learn(id.pid);
         self.threads.push(Sampled {
             id,
             event,
@@ -167,9 +168,9 @@ impl Sampler {
 
     /// Ends a slice: takes the samples of all threads. At least once per second.
     pub fn end_slice(&mut self) {
-        self.names.begin_slice();
+        self.spots.begin_slice();
         for thread in &mut self.threads {
-            let slice = thread.end_slice(&mut self.names, self.has_kernel, self.period_ns);
+            let slice = thread.end_slice(&mut self.spots, self.has_kernel, self.period_ns);
             thread.slices.push(slice);
         }
         self.slices += 1;
@@ -198,10 +199,11 @@ impl Sampler {
         packets: &[Option<u64>],
         asleep: impl Fn(ThreadId) -> f64,
     ) -> Vec<ThreadProfile> {
-        let names = &self.names;
+        let names = &self.spots.resolve();
         let profile = |thread: Sampled| {
             let mut slices = thread.slices;
             for (number, slice) in slices.iter_mut().enumerate() {
+                slice.counts = by_place(&slice.counts, &names.of_spots);
                 slice.packets = packets.get(thread.first + number).copied().flatten();
             }
             profile::profile(thread.id, thread.samples, &slices, names, asleep(thread.id))
@@ -211,7 +213,7 @@ impl Sampler {
 }
 
 impl Sampled {
-    fn end_slice(&mut self, names: &mut Names, has_kernel: bool, period_ns: u64) -> Slice {
+    fn end_slice(&mut self, spots: &mut Spots, has_kernel: bool, period_ns: u64) -> Slice {
         let run_ns = self.event.read().map_or(self.run_ns, |reading| reading.values()[0]);
         let mut counts = HashMap::<u32, u32>::new();
         let (mut samples, mut lost) = (0, 0);
@@ -219,7 +221,7 @@ impl Sampled {
         self.ring.drain(|record| match record {
             Record::Sample(sample) => {
                 samples += 1;
-                *counts.entry(names.place(pid, sample.ip, sample.is_kernel)).or_default() += 1;
+                *counts.entry(spots.spot(pid, sample.ip, sample.is_kernel)).or_default() += 1;
             }
             Record::Lost(records) => lost += records,
             Record::Throttled | Record::Other(_) => {}
@@ -231,7 +233,7 @@ impl Sampled {
             let missing = due.saturating_sub(self.samples + self.lost + self.unsampled);
             self.unsampled += missing;
             if missing > 0 {
-                counts.insert(names.place_of("[not in user mode]", KERNEL, true), missing as u32);
+                counts.insert(spots.named("[not in user mode]", KERNEL), missing as u32);
             }
         }
         let slice = Slice {
@@ -244,24 +246,17 @@ impl Sampled {
     }
 }
 
+/// Counts of spots as counts of places.
+fn by_place(counts: &[(u32, u32)], of_spots: &[u32]) -> Vec<(u32, u32)> {
+    let mut places = HashMap::<u32, u32>::new();
+    for &(spot, count) in counts {
+        *places.entry(of_spots[spot as usize]).or_default() += count;
+    }
+    sorted(places)
+}
+
 fn sorted(counts: HashMap<u32, u32>) -> Vec<(u32, u32)> {
     let mut counts: Vec<(u32, u32)> = counts.into_iter().collect();
     counts.sort_unstable();
     counts
-}
-
-/// Why an event was refused, and what would change that.
-pub(crate) fn explain(what: &str, request: Request, target: Target, error: OpenError) -> Unread {
-    let event = Named {
-        name: "cpu-clock".to_owned(),
-        native: None,
-        unit: "ns",
-        class: Class::Software,
-        selector: request.selector,
-        is_user_only: request.exclude_kernel,
-    };
-    let refusal = Refusal::NotOpened(Attempt { error, request, target, group_len: 0 });
-    let around = Surroundings::gather();
-    let explanation = Explainer::new(&around, true).explain(&refusal, &event);
-    Unread { what: what.to_owned(), reason: explanation.sentence, fix: explanation.fix }
 }

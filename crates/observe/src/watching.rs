@@ -8,6 +8,7 @@ use crate::interfaces::{Interfaces, links, protocols};
 use crate::namespace::Namespace;
 use crate::packets::Counts;
 use crate::procfs::task::describe_status;
+use crate::profiling::Profiling;
 use crate::quotas::Quotas;
 use crate::sleep::Sleepers;
 use crate::sockets::Sockets;
@@ -29,6 +30,8 @@ pub(crate) struct Watching {
     pub(crate) namespace: Namespace,
     pub(crate) threads: Threads,
     pub(crate) sleepers: Sleepers,
+    /// `None` before the threads are known.
+    pub(crate) profiling: Option<Profiling>,
     pub(crate) cpus: Cpus,
     pub(crate) quotas: Quotas,
     pub(crate) sockets: Sockets,
@@ -71,6 +74,7 @@ impl Watching {
             name: if let Some(interface) = &interface { interface.clone() } else { name },
             threads: Threads::default(),
             sleepers: Sleepers::default(),
+            profiling: None,
             cpus: Cpus::start(root, &family.softirq_threads),
             quotas,
             sockets,
@@ -87,6 +91,7 @@ impl Watching {
         watching.last_ns = monotonic_ns();
         let pids = watching.family.pids.clone();
         watching.threads.look(root, &pids, 0, watching.last_ns);
+        watching.profiling = Some(Profiling::start(root, &watching.threads));
         watching.counts.push(watching.count(root));
         Ok(watching)
     }
@@ -113,7 +118,12 @@ impl Watching {
                 self.sockets.look(root, network, &self.family.pids, false);
             }
         }
+        // Packets and samples of the same moment: work is told from polling by both.
+        let counted_ns = monotonic_ns();
         self.counts.push(self.count(root));
+        if let Some(profiling) = &mut self.profiling {
+            profiling.end_slice(&self.threads, counted_ns);
+        }
     }
 
     pub(crate) fn finish(&mut self, root: &Root) {

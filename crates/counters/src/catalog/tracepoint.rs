@@ -49,9 +49,11 @@ fn no_tracefs(name: &str, reason: String, fix: &'static str) -> NameError {
     NameError::NoTracefs { name: name.to_owned(), reason, fix }
 }
 
-/// The folder of all tracepoints, in tracefs or where older kernels have it; or why there is none,
-/// and what would change that.
-fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
+/// The folder of all tracepoints, in tracefs or where older kernels have it.
+///
+/// # Errors
+/// Why there is none, and the command that would change it.
+pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     let places = ["kernel/tracing/events", "kernel/debug/tracing/events"];
     for folder in places.map(|place| sysfs.join(place)) {
         match std::fs::read_dir(&folder) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the address of a sample to its function and its place, by numbers: which process has what
 //! mapped there, and which function of that file it is.
+//!
+//! While the window lasts, an address becomes a spot: a few bytes of a file or of the kernel. Files
+//! are opened then, because their process may end, and read when the window is over, because tables
+//! of functions take longer than samples.
 
 use super::functions::Functions;
 use super::kernel::KernelSymbols;
@@ -17,6 +21,8 @@ pub(super) struct FunctionName {
     pub file: String,
 }
 
+/// Bytes of code that are a spot: functions begin at multiples of it.
+const SPOT_BYTES: u64 = 16;
 /// Bytes of code that are a place of their own.
 const PLACE_BYTES: u64 = 64;
 /// Files whose functions are read; those beyond are named by their addresses.
@@ -24,32 +30,39 @@ const MAX_FILES: usize = 256;
 /// The file of kernel functions.
 pub(super) const KERNEL: &str = "kernel";
 
-/// What is known of the code of all processes.
-#[derive(Default)]
-pub(super) struct Names {
-    /// By number.
-    pub functions: Vec<FunctionName>,
-    numbers: HashMap<FunctionName, u32>,
-    /// By number.
-    pub places: Vec<Place>,
-    place_numbers: HashMap<(u32, u64), u32>,
-    processes: HashMap<u32, Process>,
-    /// By device and inode.
-    files: HashMap<(String, u64), Option<Functions>>,
-    kernel: Option<KernelSymbols>,
-    kernel_places: HashMap<u64, u32>,
+/// Where a spot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Region {
+    Kernel,
+    /// Of the files that were met, by number.
+    File(u32),
+    /// Something without functions, by number: `[vdso]`.
+    Named(u32),
 }
 
-#[derive(Default)]
+/// What is known of the code of all processes while they are sampled.
+#[derive(Debug, Default)]
+pub(super) struct Spots {
+    /// Region and position in it, by number.
+    spots: Vec<(Region, u64)>,
+    numbers: HashMap<(Region, u64), u32>,
+    processes: HashMap<u32, Process>,
+    files: Vec<(String, Option<File>)>,
+    /// By device and inode.
+    file_numbers: HashMap<(String, u64), u32>,
+    names: Vec<FunctionName>,
+}
+
+#[derive(Debug, Default)]
 struct Process {
     mappings: Vec<Mapping>,
     /// Whether the mappings were read in this slice.
     is_fresh: bool,
-    /// Places of addresses that were met.
-    places: HashMap<u64, u32>,
+    /// Spots of addresses that were met.
+    spots: HashMap<u64, u32>,
 }
 
-impl Names {
+impl Spots {
     /// Lets mappings be read again where an address is in none of those known.
     pub(super) fn begin_slice(&mut self) {
         self.processes.values_mut().for_each(|process| process.is_fresh = false);
@@ -60,105 +73,138 @@ impl Names {
         self.processes.entry(pid).or_insert_with(|| Process::read(pid));
     }
 
-    /// The number of the place at an address of a process.
-    pub(super) fn place(&mut self, pid: u32, address: u64, is_kernel: bool) -> u32 {
+    /// The number of the spot at an address of a process.
+    pub(super) fn spot(&mut self, pid: u32, address: u64, is_kernel: bool) -> u32 {
         if is_kernel {
-            return self.kernel_place(address);
+            return self.number(Region::Kernel, address);
         }
-        self.learn(pid);
-        let process = self.processes.entry(pid).or_default();
-        if let Some(&place) = process.places.get(&address) {
-            return place;
+        let process = self.processes.entry(pid).or_insert_with(|| Process::read(pid));
+        if let Some(&spot) = process.spots.get(&address) {
+            return spot;
         }
         if maps::find(&process.mappings, address).is_none() && !process.is_fresh {
             *process = Process::read(pid);
         }
-        let mapping = maps::find(&process.mappings, address).cloned();
-        let (start, name) = self.user_function(pid, address, mapping);
-        let place = self.number_place(name, start, address, false);
-        self.processes.entry(pid).or_default().places.insert(address, place);
-        place
-    }
-
-    /// A place for what was not sampled.
-    pub(super) fn place_of(&mut self, name: &str, file: &str, is_kernel: bool) -> u32 {
-        let name = FunctionName { name: name.to_owned(), file: file.to_owned() };
-        self.number_place(name, 0, 0, is_kernel)
-    }
-
-    fn kernel_place(&mut self, address: u64) -> u32 {
-        if let Some(&place) = self.kernel_places.get(&address) {
-            return place;
-        }
-        let symbols = self.kernel.get_or_insert_with(|| {
-            KernelSymbols::parse(std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
-        });
-        let (start, name) = symbols.find(address).unwrap_or((0, "[kernel]"));
-        let name = FunctionName { name: name.to_owned(), file: KERNEL.to_owned() };
-        let place = self.number_place(name, start, address, true);
-        self.kernel_places.insert(address, place);
-        place
-    }
-
-    /// The first address and the name of a function of a process.
-    fn user_function(
-        &mut self,
-        pid: u32,
-        address: u64,
-        mapping: Option<Mapping>,
-    ) -> (u64, FunctionName) {
-        let Some(mapping) = mapping else {
-            let unknown = "[unknown]".to_owned();
-            return (0, FunctionName { name: unknown.clone(), file: unknown });
+        let spot = match maps::find(&process.mappings, address).cloned() {
+            None => self.named("[unknown]", "[unknown]"),
+            Some(mapping) if mapping.name().starts_with('[') => {
+                self.named(mapping.name(), mapping.name())
+            }
+            Some(mapping) => {
+                let file = self.file(pid, &mapping);
+                self.number(Region::File(file), address - mapping.start + mapping.offset)
+            }
         };
-        let file = mapping.name().to_owned();
-        if file.starts_with('[') {
-            return (0, FunctionName { name: file.clone(), file });
-        }
-        let offset = address - mapping.start + mapping.offset;
-        let may_read = self.files.len() < MAX_FILES;
-        let key = (mapping.device.clone(), mapping.inode);
-        let read = || open(pid, &mapping).filter(|_| may_read).and_then(Functions::read);
-        let functions = self.files.entry(key).or_insert_with(read).as_ref();
-        let in_file = functions.and_then(|functions| functions.address_of(offset));
-        let found = functions.and_then(|functions| functions.find(in_file?));
-        let start = found.as_ref().map_or(in_file.unwrap_or(offset), |function| function.start);
-        let name = found.and_then(|function| function.name);
-        let name = name.unwrap_or_else(|| format!("{file}+{start:#x}"));
-        (
-            address.wrapping_sub(in_file.unwrap_or(offset).wrapping_sub(start)),
-            FunctionName { name, file },
-        )
+        self.processes.entry(pid).or_default().spots.insert(address, spot);
+        spot
     }
 
-    /// The number of the place at `address` of the function that begins at `start`.
-    fn number_place(
-        &mut self,
-        name: FunctionName,
-        start: u64,
-        address: u64,
-        is_kernel: bool,
-    ) -> u32 {
-        let next = self.functions.len() as u32;
-        let function = *self.numbers.entry(name.clone()).or_insert(next);
-        if function == next {
-            self.functions.push(name);
-        }
-        let next = self.places.len() as u32;
-        let block = address.wrapping_sub(start) / PLACE_BYTES;
-        let place = *self.place_numbers.entry((function, block)).or_insert(next);
-        if place == next {
-            self.places.push(Place { function, is_kernel });
-        }
-        place
+    /// The spot of something without an address.
+    pub(super) fn named(&mut self, name: &str, file: &str) -> u32 {
+        let name = FunctionName { name: name.to_owned(), file: file.to_owned() };
+        let known = self.names.iter().position(|known| *known == name);
+        let number = known.unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        });
+        self.number(Region::Named(number as u32), 0)
     }
+
+    fn file(&mut self, pid: u32, mapping: &Mapping) -> u32 {
+        let next = self.files.len() as u32;
+        let key = (mapping.device.clone(), mapping.inode);
+        let number = *self.file_numbers.entry(key).or_insert(next);
+        if number == next {
+            let file = open(pid, mapping).filter(|_| self.files.len() < MAX_FILES);
+            self.files.push((mapping.name().to_owned(), file));
+        }
+        number
+    }
+
+    fn number(&mut self, region: Region, position: u64) -> u32 {
+        let spot = (region, position / SPOT_BYTES * SPOT_BYTES);
+        let next = self.spots.len() as u32;
+        let number = *self.numbers.entry(spot).or_insert(next);
+        if number == next {
+            self.spots.push(spot);
+        }
+        number
+    }
+
+    /// The functions and places of all spots, once the window is over.
+    pub(super) fn resolve(self) -> Names {
+        let is_kernel = |&(region, _): &(Region, u64)| region == Region::Kernel;
+        let kernel = match self.spots.iter().any(is_kernel) {
+            true => std::fs::read_to_string("/proc/kallsyms").unwrap_or_default(),
+            false => String::new(),
+        };
+        let kernel = KernelSymbols::parse(kernel);
+        let mut files: Vec<(String, Option<Functions>)> = Vec::new();
+        for (name, file) in self.files {
+            files.push((name, file.and_then(Functions::read)));
+        }
+        let mut names = Names::default();
+        let mut place_numbers = HashMap::new();
+        let mut function_numbers = HashMap::new();
+        for (region, position) in self.spots {
+            let (name, offset) = match region {
+                Region::Kernel => kernel_function(&kernel, position),
+                Region::File(number) => user_function(&files[number as usize], position),
+                Region::Named(number) => (self.names[number as usize].clone(), 0),
+            };
+            let is_kernel = name.file == KERNEL;
+            let next = names.functions.len() as u32;
+            let function = *function_numbers.entry(name.clone()).or_insert(next);
+            if function == next {
+                names.functions.push(name);
+            }
+            let next = names.places.len() as u32;
+            let place = *place_numbers.entry((function, offset / PLACE_BYTES)).or_insert(next);
+            if place == next {
+                names.places.push(Place { function, is_kernel });
+            }
+            names.of_spots.push(place);
+        }
+        names
+    }
+}
+
+/// Functions and places by number.
+#[derive(Default)]
+pub(super) struct Names {
+    pub functions: Vec<FunctionName>,
+    pub places: Vec<Place>,
+    /// The place of each spot.
+    pub of_spots: Vec<u32>,
+}
+
+/// The name of a function of the kernel, and how far into it `address` is.
+fn kernel_function(kernel: &KernelSymbols, address: u64) -> (FunctionName, u64) {
+    // The function that has most of the spot: its last byte's.
+    let found = kernel.find(address + (SPOT_BYTES - 1));
+    let (start, name) = found.unwrap_or((address, "[kernel]"));
+    let name = FunctionName { name: name.to_owned(), file: KERNEL.to_owned() };
+    (name, address.saturating_sub(start))
+}
+
+/// The name of a function of a file, and how far into it `offset` is. A function without a name is
+/// called by its first address; where not even that is known, by that of the spot.
+fn user_function(file: &(String, Option<Functions>), offset: u64) -> (FunctionName, u64) {
+    let (file, functions) = file;
+    let address = functions.as_ref().and_then(|functions| functions.address_of(offset));
+    let at = |address: u64| functions.as_ref()?.find(address);
+    let found = address.and_then(|address| at(address).or_else(|| at(address + SPOT_BYTES - 1)));
+    let start = found.as_ref().map_or(address.unwrap_or(offset), |function| function.start);
+    let name = found.and_then(|function| function.name);
+    let name = name.unwrap_or_else(|| format!("{file}+{start:#x}"));
+    (FunctionName { name, file: file.clone() }, address.unwrap_or(offset).saturating_sub(start))
 }
 
 impl Process {
     fn read(pid: u32) -> Self {
         let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
         let mappings = maps::parse(&String::from_utf8_lossy(&text));
-        Self { mappings, is_fresh: true, places: HashMap::new() }
+        Self { mappings, is_fresh: true, spots: HashMap::new() }
     }
 }
 
@@ -171,5 +217,6 @@ fn open(pid: u32, mapping: &Mapping) -> Option<File> {
         return Some(file);
     }
     let file = File::open(format!("/proc/{pid}/root{}", mapping.path)).ok()?;
-    file.metadata().is_ok_and(|meta| meta.ino() == mapping.inode && meta.is_file()).then_some(file)
+    let is_it = |meta: std::fs::Metadata| meta.ino() == mapping.inode && meta.is_file();
+    file.metadata().is_ok_and(is_it).then_some(file)
 }

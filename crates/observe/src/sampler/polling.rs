@@ -38,6 +38,10 @@
 //! cost  = between both, ends by a bootstrap over slices;  busy = cost * packets / CPU time
 //! ```
 //!
+//! Where the line bends, as it does when packets get cheaper in bursts, the lower half of the loads
+//! alone has to say what the shares are without packets; what is lost from there to the mean of all
+//! slices is the mean time of a packet all the same.
+//!
 //! What counts as polling: everything the loop does in every iteration, also in one that finds
 //! packets. What can mislead it: a thread that never polls and works on two kinds of packets, one
 //! more than 20 times as expensive as the other, looks as if it polled in the functions of the
@@ -65,7 +69,7 @@ pub struct Place {
 pub struct Slice {
     /// Time on a CPU, nanoseconds.
     pub run_ns: u64,
-    /// Packets that it handled; `None` where no counter says.
+    /// Packets that it handled; `None` where no counter says, or not of this slice alone.
     pub packets: Option<u64>,
     /// Samples by place, as an index into the list of places.
     pub counts: Vec<(u32, u32)>,
@@ -154,6 +158,9 @@ const MAX_BEND: f64 = 0.05;
 const MAX_APART: f64 = 1.35;
 /// The upper end of the cost's interval, over the lower one.
 const MAX_WIDTH: f64 = 2.0;
+/// And, where the upper end is larger than that, the width of the busy share's interval: of a
+/// thread that has little to do, little is known about a packet and enough about the room.
+const MAX_BUSY_WIDTH: f64 = 0.2;
 /// Standard errors that make a slope, a bend or an excess significant: 1 in 80 by chance.
 const SIGNIFICANT: f64 = 2.5;
 
@@ -171,18 +178,21 @@ pub fn separate(
     if asleep > MAX_ASLEEP {
         return Err(CannotTell::Sleeps(asleep));
     }
-    let useful: Vec<&Slice> = slices.iter().filter(|slice| slice.samples() > 0).collect();
+    if slices.iter().all(|slice| slice.packets.is_none()) && !slices.is_empty() {
+        return Err(CannotTell::NoPacketCounter);
+    }
+    let is_useful = |slice: &&Slice| slice.samples() > 0 && slice.packets.is_some();
+    let useful: Vec<&Slice> = slices.iter().filter(is_useful).collect();
     let samples = useful.iter().map(|slice| slice.samples()).sum();
     if samples < MIN_SAMPLES || useful.len() < MIN_SLICES {
         return Err(CannotTell::TooFewSamples(samples));
     }
     let loads = loads(&useful)?;
     let grouped = places::group(&useful, places);
-    let folds = Folds::new(&loads, &useful, &grouped);
     let all: Vec<usize> = (0..useful.len()).collect();
-    check_shape(&folds, &all)?;
-    let cost = cost(&folds, &all, seed)?;
+    let folds = straight(Folds::new(&loads, &useful, &grouped), &all)?;
     let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / samples as f64;
+    let cost = cost(&folds, &all, mean, seed)?;
     Ok(Separated {
         busy: within_one(cost.scale(mean)),
         cost_ns: cost.scale(1e9),
@@ -203,10 +213,10 @@ struct Load {
 fn loads(slices: &[&Slice]) -> Result<Vec<Load>, CannotTell> {
     let load = |slice: &&Slice| {
         let seconds = slice.run_ns.max(1) as f64 / 1e9;
-        let packets = slice.packets.ok_or(CannotTell::NoPacketCounter)?;
-        Ok(Load { rate: packets as f64 / seconds, weight: slice.samples() as f64 })
+        let packets = slice.packets.unwrap_or(0);
+        Load { rate: packets as f64 / seconds, weight: slice.samples() as f64 }
     };
-    let loads = slices.iter().map(load).collect::<Result<Vec<Load>, _>>()?;
+    let loads: Vec<Load> = slices.iter().map(load).collect();
     let weight: f64 = loads.iter().map(|load| load.weight).sum();
     let mean = loads.iter().map(|load| load.weight * load.rate).sum::<f64>() / weight;
     if mean <= 0.0 {
@@ -217,11 +227,16 @@ fn loads(slices: &[&Slice]) -> Result<Vec<Load>, CannotTell> {
     if deviation < MIN_SPREAD * mean { Err(CannotTell::LoadDoesNotVary) } else { Ok(loads) }
 }
 
-/// Refuses what is not a line: a bend, or an intercept that no share can have. The latter is how
-/// two kinds of packets look to which a thread without pauses gives its time in turns.
-fn check_shape(folds: &Folds, all: &[usize]) -> Result<(), CannotTell> {
-    let bend = folds.bend(all);
-    if bend.size > MAX_BEND && bend.size > SIGNIFICANT * bend.error {
+/// Refuses what is not a line: a bend also of the lower half of the loads, or an intercept that no
+/// share can have. The latter is how two kinds of packets look to which a thread without pauses
+/// gives its time in turns.
+fn straight<'a>(folds: Folds<'a>, all: &[usize]) -> Result<Folds<'a>, CannotTell> {
+    let is_bent = |folds: &Folds| {
+        let bend = folds.bend(all);
+        bend.size > MAX_BEND && bend.size > SIGNIFICANT * bend.error
+    };
+    let folds = if is_bent(&folds) { folds.below_the_median() } else { folds };
+    if is_bent(&folds) {
         return Err(CannotTell::NotLinear);
     }
     let share = folds.falling_share(all);
@@ -229,11 +244,11 @@ fn check_shape(folds: &Folds, all: &[usize]) -> Result<(), CannotTell> {
     if excess > MAX_BEND && excess > SIGNIFICANT * share.intercept_error {
         return Err(CannotTell::NotLinear);
     }
-    Ok(())
+    Ok(folds)
 }
 
-/// Seconds of CPU time of a packet.
-fn cost(folds: &Folds, all: &[usize], seed: u64) -> Result<Estimate, CannotTell> {
+/// Seconds of CPU time of a packet, where `mean` of them come per second of CPU time.
+fn cost(folds: &Folds, all: &[usize], mean: f64, seed: u64) -> Result<Estimate, CannotTell> {
     let residuals = folds.residuals(all);
     let summed = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| folds.summed(chosen));
     let anchored = block_bootstrap(&residuals, CONFIDENCE, seed, |chosen| folds.anchored(chosen));
@@ -245,7 +260,8 @@ fn cost(folds: &Folds, all: &[usize], seed: u64) -> Result<Estimate, CannotTell>
     }
     let low = summed.low.min(anchored.low);
     let high = anchored.high.max(summed.high);
-    if !high.is_finite() || high > MAX_WIDTH * low {
+    let is_wide = high > MAX_WIDTH * low && (high - low) * mean > MAX_BUSY_WIDTH;
+    if !high.is_finite() || is_wide {
         return Err(CannotTell::LoadDoesNotVary);
     }
     Ok(Estimate { value: (summed.value + anchored.value) / 2.0, low, high, ..anchored })

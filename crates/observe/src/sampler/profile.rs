@@ -27,7 +27,7 @@ pub struct ThreadProfile {
 }
 
 const MAX_FUNCTIONS: usize = 32;
-const METHOD: &str = "samples fitted over packets";
+const METHOD: &str = "samples fitted over the packets of the program";
 const SEED: u64 = 0x6c69_6e65;
 
 pub(super) fn profile(
@@ -43,7 +43,7 @@ pub(super) fn profile(
         samples,
         functions: functions(slices, names, separated.as_ref().ok()),
         busy: figure("ratio", &separated, |separated| separated.busy),
-        cost_ns: figure("ns", &separated, |separated| separated.cost_ns),
+        cost_ns: figure("ns/packet", &separated, |separated| separated.cost_ns),
         polling_in_kernel: separated.as_ref().ok().map(|separated| separated.kernel_share),
     }
 }

@@ -84,6 +84,8 @@ pub(super) struct Folds<'a> {
     anchors: Vec<f64>,
     /// Samples in falling places of the kernel, by slice.
     falling_kernel: Vec<f64>,
+    /// Lines go through slices of this load at most.
+    limit: f64,
 }
 
 /// Neighbours stay together: what they have in common must not cross over.
@@ -97,7 +99,13 @@ impl<'a> Folds<'a> {
     pub(super) fn new(loads: &'a [Load], slices: &[&Slice], groups: &[Group]) -> Self {
         let n = slices.len();
         let empty = || vec![0.0; n];
-        let mut folds = Self { loads, falling: empty(), anchors: empty(), falling_kernel: empty() };
+        let mut folds = Self {
+            loads,
+            falling: empty(),
+            anchors: empty(),
+            falling_kernel: empty(),
+            limit: f64::INFINITY,
+        };
         for half in 0..2 {
             let (these, others): (Vec<usize>, Vec<usize>) =
                 (0..n).partition(|&slice| half_of(slice) == half);
@@ -118,23 +126,63 @@ impl<'a> Folds<'a> {
 
     /// The lines of both halves of `chosen`, through `counts`.
     fn lines(&self, counts: &[f64], chosen: &[usize]) -> [Line; 2] {
+        let within = self.within(chosen);
         [0, 1].map(|half| {
             let of_half: Vec<usize> =
-                chosen.iter().copied().filter(|&slice| half_of(slice) == half).collect();
+                within.iter().copied().filter(|&slice| half_of(slice) == half).collect();
             Line::fit(self.loads, counts, &of_half)
         })
     }
 
+    /// Draws lines through the lower half of the loads alone: where they bend above, only they say
+    /// what happens without packets.
+    pub(super) fn below_the_median(mut self) -> Self {
+        let mut rates: Vec<f64> = self.loads.iter().map(|load| load.rate).collect();
+        rates.sort_by(f64::total_cmp);
+        self.limit = rates[rates.len() / 2];
+        self
+    }
+
+    /// The slices of `chosen` that lines go through.
+    fn within(&self, chosen: &[usize]) -> Vec<usize> {
+        chosen.iter().copied().filter(|&slice| self.loads[slice].rate <= self.limit).collect()
+    }
+
+    /// Share that `counts` have without packets, by the lines, and the share that they have over
+    /// all of `chosen`: the means of both halves.
+    fn without_and_with(&self, counts: &[f64], chosen: &[usize]) -> (f64, f64) {
+        let lines = self.lines(counts, chosen);
+        let (mut without, mut with) = (0.0, 0.0);
+        for (half, line) in lines.iter().enumerate() {
+            let of_half = || chosen.iter().filter(move |&&slice| half_of(slice) == half);
+            let weight: f64 = of_half().map(|&slice| self.loads[slice].weight).sum();
+            without += line.intercept / 2.0;
+            with += of_half().map(|&slice| counts[slice]).sum::<f64>() / weight / 2.0;
+        }
+        (without, with)
+    }
+
+    /// Mean load of `chosen`, the mean of both halves.
+    fn mean_rate(&self, chosen: &[usize]) -> f64 {
+        let of_half = |half| {
+            let of_half = || chosen.iter().filter(move |&&slice| half_of(slice) == half);
+            let packets = |&slice: &usize| self.loads[slice].weight * self.loads[slice].rate;
+            let weight: f64 = of_half().map(|&slice| self.loads[slice].weight).sum();
+            of_half().map(packets).sum::<f64>() / weight
+        };
+        (of_half(0) + of_half(1)) / 2.0
+    }
+
     /// Seconds per packet: what falling places lose.
     pub(super) fn summed(&self, chosen: &[usize]) -> f64 {
-        let [a, b] = self.lines(&self.falling, chosen);
-        -(a.slope + b.slope) / 2.0
+        let (without, with) = self.without_and_with(&self.falling, chosen);
+        (without - with) / self.mean_rate(chosen)
     }
 
     /// Seconds per packet: what anchors lose, over what they have without packets.
     pub(super) fn anchored(&self, chosen: &[usize]) -> f64 {
-        let [a, b] = self.lines(&self.anchors, chosen);
-        -(a.slope + b.slope) / (a.intercept + b.intercept)
+        let (without, with) = self.without_and_with(&self.anchors, chosen);
+        (without - with) / without / self.mean_rate(chosen)
     }
 
     /// The share of falling places as a line, the mean of both halves.
@@ -160,6 +208,7 @@ impl<'a> Folds<'a> {
     /// Least squares of the residuals with the part of a parabola that no line has: `q = z^2 - m2 -
     /// z m3/m2`, where `z` is the load about its mean and `m` its moments.
     pub(super) fn bend(&self, chosen: &[usize]) -> Bend {
+        let chosen = &self.within(chosen)[..];
         let residuals = self.residuals(chosen);
         let weight: f64 = chosen.iter().map(|&slice| self.loads[slice].weight).sum();
         let moment = |about: f64, power: i32| {

@@ -7,7 +7,7 @@ use linerate_record::random::Random;
 use linerate_record::stats::coverage::least_hits;
 
 const SAMPLES_PER_S: f64 = 999.0;
-const TRIALS: u64 = 120;
+const TRIALS: u64 = 80;
 
 /// A thread that polls.
 #[derive(Clone)]
@@ -184,12 +184,11 @@ fn a_further_job_of_the_thread_widens_the_interval() {
 }
 
 #[test]
-fn packets_that_get_cheaper_with_load_are_not_fitted_by_a_line() {
-    let program = Program { saved: 0.6, ..Program::default() };
-    assert_not_confidently_wrong("60 % cheaper", &program);
-    let answers = program.answers();
-    let refused = answers.iter().filter(|(answer, _)| *answer == Err(CannotTell::NotLinear));
-    assert!(refused.count() as u64 > TRIALS / 2);
+fn packets_that_get_cheaper_with_load_are_fitted_below_the_bend_or_refused() {
+    for saved in [0.3, 0.6, 0.9] {
+        let program = Program { saved, ..Program::default() };
+        assert_not_confidently_wrong(&format!("{saved} cheaper"), &program);
+    }
 }
 
 #[test]

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Samples and tracepoints of the watched threads, slice by slice, and what they add to the
+//! threads.
+
+use crate::sampler::{Sampler, ThreadId, ThreadProfile};
+use crate::threads::{Thread, Threads};
+use crate::tracing::{Traced, TracedThread, Tracing};
+use linerate_linux::{monotonic_ns, system_call};
+use linerate_machine::Root;
+use linerate_record::stats::{CONFIDENCE, Estimate};
+use linerate_record::why::{KernelEvent, ThreadActivity, ThreadState, ThreadTime, Unread};
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeMap;
+
+/// Samples and traces of the watched threads.
+#[derive(Debug)]
+pub(crate) struct Profiling {
+    sampler: Sampler,
+    tracing: Tracing,
+    /// Threads that were handed to both.
+    handed: usize,
+    /// Whether the counters at the start, and at the end of each slice, were read too late to be of
+    /// the moment of its samples.
+    is_late: Vec<bool>,
+    unread: Vec<Unread>,
+}
+
+/// Threads from which on those that ran most in the first slice are chosen, not all at the start.
+const CROWD: usize = 64;
+/// Longest time between the counters of a slice and its samples, ns.
+const LATE_NS: u64 = 3_000_000;
+
+impl Profiling {
+    pub(crate) fn start(root: &Root, threads: &Threads) -> Self {
+        let ids = if threads.all.len() > CROWD { Vec::new() } else { ids(&threads.all) };
+        let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_default();
+        let (sampler, mut unread) = Sampler::start(&ids);
+        let (tracing, refused) = Tracing::start(&ids, &cpus);
+        unread.extend(refused);
+        Self { sampler, tracing, handed: ids.len(), is_late: vec![false], unread }
+    }
+
+    /// Ends a slice whose packets were counted from `counted_ns` on; `threads` may have become
+    /// more.
+    pub(crate) fn end_slice(&mut self, threads: &Threads, counted_ns: u64) {
+        self.sampler.end_slice();
+        self.is_late.push(monotonic_ns().saturating_sub(counted_ns) > LATE_NS);
+        self.tracing.end_slice();
+        if threads.all.len() > self.handed {
+            let mut new: Vec<&Thread> = threads.all[self.handed..].iter().collect();
+            new.sort_by_key(|thread| std::cmp::Reverse(thread.wanted_ns()));
+            let ids: Vec<ThreadId> = new.into_iter().map(id).collect();
+            self.handed = threads.all.len();
+            self.unread.extend(self.sampler.watch(&ids));
+            self.unread.extend(self.tracing.watch(&ids));
+        }
+    }
+
+    /// Adds what was sampled and traced to the threads, and returns the kernel's events and what
+    /// could not be read. `packets` are those of each slice; empty where no counter says.
+    pub(crate) fn finish(
+        self,
+        activities: &mut [ThreadActivity],
+        packets: &[f64],
+    ) -> (Vec<KernelEvent>, Vec<Unread>) {
+        let mut unread = self.unread;
+        unread.sort();
+        unread.dedup();
+        let late = &self.is_late;
+        let is_good =
+            |slice: usize| late.get(slice..slice + 2).is_some_and(|ends| ends == [false; 2]);
+        let packets: Vec<Option<u64>> = packets
+            .iter()
+            .enumerate()
+            .map(|(slice, packets)| is_good(slice).then_some(packets.round() as u64))
+            .collect();
+        let traced = self.tracing.finish(call_name);
+        let lost = self.sampler.lost() + traced.lost;
+        if lost > 0 {
+            unread.push(lost_records(lost));
+        }
+        if self.sampler.left_out() > 0 {
+            unread.push(too_many(self.sampler.left_out()));
+        }
+        let asleep: BTreeMap<u32, f64> = activities
+            .iter()
+            .map(|thread| (thread.tid, share(thread, ThreadState::Asleep)))
+            .collect();
+        let asleep_of = |id: ThreadId| asleep.get(&id.tid).copied().unwrap_or(0.0);
+        for profile in self.sampler.finish(&packets, asleep_of) {
+            let is_it = |thread: &&mut ThreadActivity| thread.tid == profile.id.tid;
+            if let Some(thread) = activities.iter_mut().find(is_it) {
+                add_profile(thread, profile);
+            }
+        }
+        (add_traces(activities, traced), unread)
+    }
+}
+
+fn id(thread: &Thread) -> ThreadId {
+    ThreadId { pid: thread.pid, tid: thread.tid }
+}
+
+fn ids(threads: &[Thread]) -> Vec<ThreadId> {
+    threads.iter().map(id).collect()
+}
+
+fn call_name(number: i64) -> String {
+    let known = u64::try_from(number).ok().and_then(system_call);
+    known.map_or_else(|| number.to_string(), |(name, _)| name.to_owned())
+}
+
+fn lost_records(lost: u64) -> Unread {
+    Unread {
+        what: "samples_lost".to_owned(),
+        reason: format!("{lost} samples or events were lost: this tool was not run in time"),
+        fix: None,
+    }
+}
+
+fn too_many(left_out: usize) -> Unread {
+    Unread {
+        what: "samples".to_owned(),
+        reason: format!("{left_out} threads were not sampled: there are more than {CROWD}"),
+        fix: None,
+    }
+}
+
+fn share(thread: &ThreadActivity, state: ThreadState) -> f64 {
+    let time = thread.time.iter().find(|time| time.state == state);
+    time.and_then(|time| time.share.as_number()).unwrap_or(0.0)
+}
+
+fn add_traces(activities: &mut [ThreadActivity], mut traced: Traced) -> Vec<KernelEvent> {
+    for thread in activities {
+        let found = traced.threads.remove(&thread.tid).unwrap_or_default();
+        let TracedThread { ran_instead, waits_us_log2, system_calls } = found;
+        thread.ran_instead = ran_instead;
+        thread.waits_us_log2 = waits_us_log2;
+        thread.system_calls = system_calls;
+    }
+    traced.events
+}
+
+fn add_profile(thread: &mut ThreadActivity, profile: ThreadProfile) {
+    thread.samples = profile.samples;
+    thread.functions = profile.functions;
+    thread.busy = profile.busy;
+    thread.cost_ns = profile.cost_ns;
+    if let Some(in_kernel) = profile.polling_in_kernel {
+        divide_user(thread, in_kernel);
+    }
+}
+
+/// Divides the time in its own code into work and polling: of its time on a CPU on its own behalf,
+/// what is not busy is polling, and of that the part `in_kernel` is in the kernel.
+fn divide_user(thread: &mut ThreadActivity, in_kernel: f64) {
+    let Some(busy) = thread.busy.estimate() else { return };
+    let own = share(thread, ThreadState::User) + share(thread, ThreadState::Kernel);
+    let Some(at) = thread.time.iter().position(|time| time.state == ThreadState::User) else {
+        return;
+    };
+    let user = share(thread, ThreadState::User);
+    let polling_at = |busy: f64| ((1.0 - busy) * own * (1.0 - in_kernel)).clamp(0.0, user);
+    let ends = [busy.value, busy.high, busy.low].map(polling_at);
+    let part = |state, [value, low, high]: [f64; 3]| {
+        let estimate = Estimate { value, low, high, confidence: CONFIDENCE, n: busy.n };
+        let method = "time in its own code (schedstat, utime) divided by its busy share";
+        ThreadTime { state, share: Figure::number("ratio", estimate, Tier::Sw, method) }
+    };
+    let [value, low, high] = ends;
+    let work = part(ThreadState::Work, [user - value, user - high, user - low]);
+    thread.time.splice(at..=at, [work, part(ThreadState::Polling, ends)]);
+}
+
+#[cfg(test)]
+mod tests;

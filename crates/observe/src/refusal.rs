@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why an event is refused, as an entry of what could not be read.
+
+use linerate_counters::event::{Class, Event};
+use linerate_counters::refusal::{Attempt, Refusal};
+use linerate_doctor::refusal::Explainer;
+use linerate_doctor::surroundings::Surroundings;
+use linerate_linux::perf::{OpenError, Request, TRACEPOINT, Target};
+use linerate_record::why::Unread;
+
+/// Why the event `name` was refused, and what would change that; `what` is missing without it.
+pub(crate) fn explain(
+    what: &str,
+    name: &str,
+    request: Request,
+    target: Target,
+    error: OpenError,
+) -> Unread {
+    let is_tracepoint = request.selector.kind == TRACEPOINT;
+    let event = Event {
+        name: name.to_owned(),
+        native: None,
+        unit: if is_tracepoint { "events" } else { "ns" },
+        class: if is_tracepoint { Class::Tracepoint } else { Class::Software },
+        selector: request.selector,
+        is_user_only: request.exclude_kernel,
+    };
+    let refusal = Refusal::NotOpened(Attempt { error, request, target, group_len: 0 });
+    let around = Surroundings::gather();
+    let explanation = Explainer::new(&around, true).explain(&refusal, &event);
+    Unread { what: what.to_owned(), reason: explanation.sentence, fix: explanation.fix }
+}

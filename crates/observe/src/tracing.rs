@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What only the kernel's tracepoints say: who ran while a thread waited for a CPU, which system
+//! calls it made, why packets were dropped, how often locks were contended. For root, or with
+//! CAP_PERFMON and a tracefs that may be read; nothing is mounted.
+//!
+//! Tracepoints are counted all the time while they are rare. From some thousand per slice on they
+//! are on in some slices only, and counts are scaled: what they cost has a bound.
+
+mod duty;
+mod format;
+mod scheduler;
+mod tally;
+mod waits;
+
+use crate::refusal::explain;
+use crate::sampler::ThreadId;
+use format::Format;
+use linerate_counters::catalog::tracepoint;
+use linerate_linux::monotonic_ns;
+use linerate_linux::perf::Target;
+use linerate_record::why::{KernelEvent, RanInstead, Unread};
+use scheduler::Scheduler;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tally::{Tally, Wanted};
+
+/// What is counted.
+const WANTED: [Wanted; 5] = [
+    Wanted {
+        name: "skb:kfree_skb",
+        field: Some(("reason", "reason")),
+        period: 1,
+        is_of_watched: false,
+    },
+    Wanted { name: "lock:contention_begin", field: None, period: 1, is_of_watched: false },
+    Wanted { name: "lock:contention_begin", field: None, period: 1, is_of_watched: true },
+    Wanted {
+        name: "napi:napi_poll",
+        field: Some(("work", "packets")),
+        period: 16,
+        is_of_watched: false,
+    },
+    Wanted { name: SYSTEM_CALLS, field: Some(("id", "call")), period: 16, is_of_watched: true },
+];
+const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
+/// CPUs on which events are counted, and threads of which they are, at most.
+const MAX_CPUS: usize = 64;
+const MAX_THREADS: usize = 64;
+
+/// What was traced of a thread.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TracedThread {
+    /// Who ran on its CPU while it waited for one, the longest first.
+    pub ran_instead: Vec<RanInstead>,
+    /// How often it waited for a CPU, by length, as `ThreadActivity` has it.
+    pub waits_us_log2: Vec<u64>,
+    /// System calls; `None` where they may not be counted.
+    pub system_calls: Option<u64>,
+}
+
+/// What was traced.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Traced {
+    /// By number of the thread.
+    pub threads: BTreeMap<u32, TracedThread>,
+    /// Events of the kernel.
+    pub events: Vec<KernelEvent>,
+    /// Whether the scheduler's events were read.
+    pub has_scheduler: bool,
+    /// Records of events that were lost because nothing read them in time.
+    pub lost: u64,
+}
+
+/// Traces threads and CPUs until [`Tracing::finish`].
+#[derive(Debug)]
+pub struct Tracing {
+    folder: Option<PathBuf>,
+    scheduler: Option<Scheduler>,
+    tallies: Vec<Tally>,
+    threads: Vec<ThreadId>,
+}
+
+impl Tracing {
+    /// Begins to trace threads, and events on `cpus`. What cannot be traced is said in the second
+    /// value.
+    pub fn start(threads: &[ThreadId], cpus: &[u32]) -> (Self, Vec<Unread>) {
+        let mut tracing =
+            Self { folder: None, scheduler: None, tallies: Vec::new(), threads: Vec::new() };
+        let folder = match tracepoint::events(Path::new("/sys")) {
+            Ok(folder) => folder,
+            Err((reason, fix)) => {
+                let what = "tracepoints".to_owned();
+                let fix = Some(format!("sudo {fix}"));
+                return (tracing, vec![Unread { what, reason, fix }]);
+            }
+        };
+        tracing.folder = Some(folder);
+        let cpus = &cpus[..cpus.len().min(MAX_CPUS)];
+        let unread = match tracing.open(cpus) {
+            Ok(()) => tracing.watch(threads),
+            Err(refused) => vec![refused],
+        };
+        (tracing, unread)
+    }
+
+    fn open(&mut self, cpus: &[u32]) -> Result<(), Unread> {
+        let now_ns = monotonic_ns();
+        let formats = ["sched:sched_switch", "sched:sched_wakeup"].map(|name| self.format(name));
+        if let [Some(switch), Some(wakeup)] = formats {
+            self.scheduler = Some(Scheduler::open(switch, wakeup, cpus, now_ns)?);
+        }
+        for wanted in WANTED {
+            // A tracepoint that this kernel does not have is not counted.
+            let Some(format) = self.format(wanted.name) else { continue };
+            let mut tally = Tally::new(wanted, format, now_ns);
+            for &cpu in cpus.iter().filter(|_| !wanted.is_of_watched) {
+                let target = Target::Cpu(cpu);
+                if let Err(error) = tally.open(target) {
+                    let request = tally.request();
+                    return Err(explain("tracepoints", wanted.name, request, target, error));
+                }
+            }
+            self.tallies.push(tally);
+        }
+        Ok(())
+    }
+
+    fn format(&self, name: &str) -> Option<Format> {
+        let path = self.folder.as_ref()?.join(name.replace(':', "/")).join("format");
+        let format = Format::parse(&std::fs::read_to_string(path).ok()?);
+        (format.id != 0).then_some(format)
+    }
+
+    /// Traces further threads from now on.
+    pub fn watch(&mut self, threads: &[ThreadId]) -> Vec<Unread> {
+        let mut unread = Vec::new();
+        for &id in threads {
+            if self.threads.contains(&id) || self.threads.len() >= MAX_THREADS {
+                continue;
+            }
+            self.threads.push(id);
+            if let Some(scheduler) = &mut self.scheduler {
+                scheduler.watch(id.tid);
+            }
+            for tally in self.tallies.iter_mut().filter(|tally| tally.wanted.is_of_watched) {
+                let target = Target::Thread(id.tid);
+                match tally.open(target) {
+                    // It has ended meanwhile.
+                    Err(error) if error.errno == linerate_linux::errno::ESRCH => {}
+                    Err(error) => {
+                        let (name, request) = (tally.wanted.name, tally.request());
+                        unread.push(explain("tracepoints", name, request, target, error));
+                    }
+                    Ok(()) => {}
+                }
+            }
+        }
+        unread.sort();
+        unread.dedup();
+        unread
+    }
+
+    /// Ends a slice: takes what was written of all events. At least once per second.
+    pub fn end_slice(&mut self) {
+        let now_ns = monotonic_ns();
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.end_slice(now_ns);
+        }
+        self.tallies.iter_mut().for_each(|tally| tally.end_slice(now_ns));
+    }
+
+    /// Ends tracing. `call_name` names a system call.
+    pub fn finish(self, call_name: impl Fn(i64) -> String) -> Traced {
+        let now_ns = monotonic_ns();
+        let mut traced = Traced { has_scheduler: self.scheduler.is_some(), ..Traced::default() };
+        for id in &self.threads {
+            let thread = traced.threads.entry(id.tid).or_default();
+            if let Some(scheduler) = &self.scheduler {
+                thread.ran_instead = scheduler.instead_of(id.tid, now_ns);
+                thread.waits_us_log2 = scheduler.waits(id.tid, now_ns);
+            }
+        }
+        for tally in &self.tallies {
+            traced.events.extend(tally.events(now_ns, &call_name));
+            traced.lost += tally.lost;
+            if tally.wanted.name == SYSTEM_CALLS {
+                for (tid, calls) in tally.by_thread(now_ns) {
+                    traced.threads.entry(tid).or_default().system_calls = Some(calls);
+                }
+            }
+        }
+        traced.lost += self.scheduler.as_ref().map_or(0, |scheduler| scheduler.lost);
+        traced
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When events are on: in every slice while they are rare, and in the fewer of them the more there
+//! are, so that what they cost has a bound. Pure.
+
+/// The slices in which events are on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Duty {
+    /// Events of a slice that may be had in every slice.
+    limit: u64,
+    /// Slices that remain without.
+    off_for: u64,
+    began_ns: u64,
+    on_since_ns: u64,
+    /// Time for which events were on, up to the end of the last such slice.
+    covered_ns: u64,
+}
+
+/// Slices without events, at most: some of the window is seen.
+const MAX_OFF: u64 = 15;
+
+impl Duty {
+    pub(super) fn new(limit: u64, now_ns: u64) -> Self {
+        Self { limit, off_for: 0, began_ns: now_ns, on_since_ns: now_ns, covered_ns: 0 }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.off_for == 0
+    }
+
+    /// Ends a slice with so many events. Whether events are to be on in the next follows from
+    /// [`Duty::is_on`].
+    pub(super) fn end_slice(&mut self, events: u64, now_ns: u64) {
+        if self.is_on() {
+            self.covered_ns += now_ns.saturating_sub(self.on_since_ns);
+            self.off_for = (events / self.limit.max(1)).min(MAX_OFF);
+        } else {
+            self.off_for -= 1;
+        }
+        self.on_since_ns = now_ns;
+    }
+
+    /// The time since the beginning, over that in which events were on.
+    pub(super) fn scale(&self, now_ns: u64) -> f64 {
+        let elapsed = now_ns.saturating_sub(self.began_ns) as f64;
+        if self.covered_ns == 0 { 1.0 } else { (elapsed / self.covered_ns as f64).max(1.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_events_are_on_all_the_time() {
+        let mut duty = Duty::new(1000, 0);
+        for slice in 1..=50 {
+            assert!(duty.is_on());
+            duty.end_slice(999, slice * 100);
+        }
+        assert_eq!(duty.scale(5_000), 1.0);
+    }
+
+    #[test]
+    fn frequent_events_are_on_in_some_slices_and_scaled() {
+        let mut duty = Duty::new(1000, 0);
+        let mut on = 0;
+        for slice in 1..=48 {
+            on += u64::from(duty.is_on());
+            duty.end_slice(3000, slice * 100);
+        }
+        // One of four.
+        assert_eq!((on, duty.scale(4_800)), (12, 4.0));
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a tracepoint records: its file `format` in tracefs.
+
+use std::collections::BTreeMap;
+
+/// Where a field is in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    offset: usize,
+    bytes: usize,
+}
+
+impl Field {
+    /// The field as a number, sign and all; 0 where the record is too short.
+    pub(super) fn number(self, record: &[u8]) -> i64 {
+        let Some(bytes) = record.get(self.offset..self.offset + self.bytes) else {
+            return 0;
+        };
+        match *bytes {
+            [a] => i64::from(a),
+            [a, b] => i64::from(u16::from_ne_bytes([a, b])),
+            [a, b, c, d] => i64::from(i32::from_ne_bytes([a, b, c, d])),
+            [a, b, c, d, e, f, g, h] => i64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+            _ => 0,
+        }
+    }
+
+    /// The field as a text that ends at its first zero.
+    pub(super) fn text(self, record: &[u8]) -> String {
+        let bytes = record.get(self.offset..self.offset + self.bytes).unwrap_or_default();
+        let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(text).into_owned()
+    }
+}
+
+/// The format of a tracepoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Format {
+    /// Its number, which its records begin with.
+    pub id: u64,
+    fields: BTreeMap<String, Field>,
+    /// Names of values, where its text has a list of them: `{ 3, "NO_SOCKET" }`.
+    pub names: BTreeMap<i64, String>,
+}
+
+/// A field longer than this is a damaged line.
+const MAX_BYTES: usize = 4096;
+
+impl Format {
+    pub(super) fn parse(text: &str) -> Self {
+        let mut format = Self::default();
+        for line in text.lines().map(str::trim) {
+            if let Some(id) = line.strip_prefix("ID:") {
+                format.id = id.trim().parse().unwrap_or(0);
+            } else if let Some((name, field)) = line.strip_prefix("field:").and_then(field) {
+                format.fields.insert(name, field);
+            } else if let Some(text) = line.strip_prefix("print fmt:") {
+                format.names = names(text);
+            }
+        }
+        format
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<Field> {
+        self.fields.get(name).copied()
+    }
+}
+
+/// `char prev_comm[16];	offset:8;	size:16;	signed:0;`
+fn field(line: &str) -> Option<(String, Field)> {
+    let mut parts = line.split(';').map(str::trim);
+    let name = parts.next()?.split('[').next()?.rsplit(' ').next()?.to_owned();
+    let (mut offset, mut bytes) = (None, None);
+    for part in parts {
+        match part.split_once(':') {
+            Some(("offset", number)) => offset = number.parse().ok(),
+            Some(("size", number)) => bytes = number.parse().ok(),
+            _ => {}
+        }
+    }
+    let (offset, bytes): (usize, usize) = (offset?, bytes?);
+    (offset <= MAX_BYTES && bytes <= MAX_BYTES).then_some((name, Field { offset, bytes }))
+}
+
+/// The pairs `{ number, "name" }` of a text.
+fn names(text: &str) -> BTreeMap<i64, String> {
+    let pair = |part: &str| {
+        let (number, rest) = part.split_once(',')?;
+        let name = rest.trim().strip_prefix('"')?.split('"').next()?;
+        Some((number.trim().parse().ok()?, name.to_owned()))
+    };
+    text.split('{').filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KFREE_SKB: &str = "name: kfree_skb\nID: 2310\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+        \tfield:void * skbaddr;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:char comm[4];\toffset:16;\tsize:4;\tsigned:0;\n\
+        \tfield:enum skb_drop_reason reason;\toffset:36;\tsize:4;\tsigned:0;\n\n\
+        print fmt: \"reason: %s\", __print_symbolic(REC->reason, { 3, \"NO_SOCKET\" }, \
+        { 6, \"SOCKET_RCVBUFF\" })\n";
+
+    #[test]
+    fn fields_and_names_are_read() {
+        let format = Format::parse(KFREE_SKB);
+        assert_eq!(format.id, 2310);
+        let mut record = vec![0; 40];
+        record[36..40].copy_from_slice(&6u32.to_ne_bytes());
+        record[16..20].copy_from_slice(b"ab\0x");
+        assert_eq!(format.field("reason").unwrap().number(&record), 6);
+        assert_eq!(format.field("comm").unwrap().text(&record), "ab");
+        assert_eq!(format.field("reason").unwrap().number(&record[..38]), 0);
+        assert_eq!(format.names[&6], "SOCKET_RCVBUFF");
+        assert_eq!(format.field("nothing"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(
+            text in "(?s)(field:|ID:|print fmt:|[ -~\t\n;]){0,60}",
+            record: Vec<u8>,
+        ) {
+            let format = Format::parse(&text);
+            for field in format.fields.values() {
+                let _ = (field.number(&record), field.text(&record));
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scheduler's events of all CPUs.
+
+use super::duty::Duty;
+use super::format::{Field, Format};
+use super::waits::{Scheduled, Waits, What};
+use crate::refusal::explain;
+use linerate_linux::perf::{Event, Request, Selector, TRACEPOINT, Target};
+use linerate_linux::sample::{self, Record, Ring, Sample, Sampling};
+use linerate_record::why::{RanInstead, Unread};
+
+/// Reads the scheduler's events.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    /// Switches and wakings of a CPU, and the ring of both.
+    cpus: Vec<(Event, Event, Ring)>,
+    layout: Layout,
+    waits: Waits,
+    duty: Duty,
+    pub lost: u64,
+}
+
+/// Where the fields of both events are.
+#[derive(Debug)]
+struct Layout {
+    switch_id: u64,
+    from: Field,
+    from_name: Field,
+    from_state: Field,
+    to: Field,
+    wakeup_id: u64,
+    woken: Field,
+    woken_to: Field,
+}
+
+/// Events of a slice that may be read in every slice, per CPU: at 1 us each, 1 % of it.
+const LIMIT: u64 = 1000;
+/// Holds 2,000 events.
+const RING_PAGES: usize = 64;
+/// `TASK_REPORT_MAX`: set in the state of a thread that was switched from although it could run.
+const PREEMPTED: i64 = 0x100;
+
+impl Layout {
+    fn new(switch: &Format, wakeup: &Format) -> Option<Self> {
+        Some(Self {
+            switch_id: switch.id,
+            from: switch.field("prev_pid")?,
+            from_name: switch.field("prev_comm")?,
+            from_state: switch.field("prev_state")?,
+            to: switch.field("next_pid")?,
+            wakeup_id: wakeup.id,
+            woken: wakeup.field("pid")?,
+            woken_to: wakeup.field("target_cpu")?,
+        })
+    }
+
+    /// The event of a sample; `None` for others.
+    fn read(&self, sample: &Sample<'_>) -> Option<Scheduled> {
+        let raw = sample.raw;
+        let id = u64::from(u16::from_ne_bytes(raw.get(..2)?.try_into().ok()?));
+        let time_ns = sample.time_ns;
+        if id == self.switch_id {
+            let state = self.from_state.number(raw);
+            let what = What::Switched {
+                from: self.from.number(raw) as u32,
+                from_name: self.from_name.text(raw),
+                can_run: state & (PREEMPTED - 1) == 0,
+                to: self.to.number(raw) as u32,
+            };
+            return Some(Scheduled { time_ns, cpu: sample.cpu, what });
+        }
+        (id == self.wakeup_id).then(|| Scheduled {
+            time_ns,
+            cpu: self.woken_to.number(raw) as u32,
+            what: What::Woke { tid: self.woken.number(raw) as u32 },
+        })
+    }
+}
+
+impl Scheduler {
+    /// Opens both events on `cpus`.
+    pub(super) fn open(
+        switch: Format,
+        wakeup: Format,
+        cpus: &[u32],
+        now_ns: u64,
+    ) -> Result<Self, Unread> {
+        let unread = |reason: String| Unread { what: "scheduler".to_owned(), reason, fix: None };
+        let layout = Layout::new(&switch, &wakeup);
+        let layout = layout.ok_or_else(|| unread("its tracepoints lack fields".to_owned()))?;
+        let mut opened = Vec::new();
+        for &cpu in cpus {
+            let open = |name: &str, id| {
+                let request =
+                    Request { disabled: false, ..Request::new(Selector::new(TRACEPOINT, id)) };
+                let sampling = Sampling { period: 1, is_raw: true };
+                let target = Target::Cpu(cpu);
+                sample::open(&request, &sampling, target)
+                    .map_err(|error| explain("tracepoints", name, request, target, error))
+            };
+            let switches = open("sched:sched_switch", switch.id)?;
+            let ring = Ring::map(&switches, RING_PAGES, true);
+            let ring =
+                ring.map_err(|error| unread(format!("no memory for its events: {error}")))?;
+            let wakings = open("sched:sched_wakeup", wakeup.id)?;
+            let shared = wakings.write_to(&switches);
+            shared.map_err(|error| unread(format!("its events share no ring: {error}")))?;
+            opened.push((switches, wakings, ring));
+        }
+        let duty = Duty::new(LIMIT * cpus.len() as u64, now_ns);
+        Ok(Self { cpus: opened, layout, waits: Waits::default(), duty, lost: 0 })
+    }
+
+    pub(super) fn watch(&mut self, tid: u32) {
+        self.waits.watch(tid);
+    }
+
+    pub(super) fn end_slice(&mut self, now_ns: u64) {
+        let mut events = Vec::new();
+        let mut lost = 0;
+        for (_, _, ring) in &mut self.cpus {
+            ring.drain(|record| match record {
+                Record::Sample(sample) => events.extend(self.layout.read(&sample)),
+                Record::Lost(records) => lost += records,
+                Record::Throttled | Record::Other(_) => {}
+            });
+        }
+        events.sort_by_key(|event| event.time_ns);
+        events.iter().for_each(|event| self.waits.take(event));
+        self.lost += lost;
+        let was_on = self.duty.is_on();
+        self.duty.end_slice(events.len() as u64 + lost, now_ns);
+        if lost > 0 || !self.duty.is_on() {
+            self.waits.take(&Scheduled { time_ns: now_ns, cpu: 0, what: What::Gap });
+        }
+        if was_on != self.duty.is_on() {
+            for event in self.cpus.iter().flat_map(|(a, b, _)| [a, b]) {
+                // Of a CPU that went offline there is nothing to switch.
+                let _ = if was_on { event.disable() } else { event.enable() };
+            }
+        }
+    }
+
+    pub(super) fn instead_of(&self, tid: u32, now_ns: u64) -> Vec<RanInstead> {
+        self.waits.instead_of(tid, self.duty.scale(now_ns))
+    }
+
+    pub(super) fn waits(&self, tid: u32, now_ns: u64) -> Vec<u64> {
+        self.waits.lengths(tid, self.duty.scale(now_ns))
+    }
+}

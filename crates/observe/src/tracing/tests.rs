@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+
+/// The own thread makes system calls, and wakes from sleep.
+#[test]
+fn the_own_thread_is_traced_where_that_is_permitted() {
+    let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
+    let cpus: Vec<u32> = linerate_linux::allowed_cpus().unwrap_or_default();
+    let (mut tracing, unread) = Tracing::start(&[id], &cpus);
+    if let Some(refused) = unread.first() {
+        assert!(!refused.reason.is_empty());
+        println!("SKIP: {}: {}", refused.what, refused.reason);
+        return;
+    }
+    for _ in 0..40 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    tracing.end_slice();
+    let traced = tracing.finish(|number| number.to_string());
+    let own = &traced.threads[&id.tid];
+    assert!(own.system_calls >= Some(40), "{own:?}");
+    assert!(own.waits_us_log2.iter().sum::<u64>() > 10, "{own:?}");
+    let calls = traced.events.iter().find(|event| event.event == SYSTEM_CALLS);
+    assert_eq!(calls.map(|event| event.count), own.system_calls);
+}

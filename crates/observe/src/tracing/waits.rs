@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long watched threads waited for a CPU, and who ran there meanwhile, from the scheduler's
+//! events. Pure.
+//!
+//! ```text
+//! woken, or switched away from although it could run:   it waits for that CPU from now on
+//! each switch on that CPU:   who ran until now, ran instead, from when both began
+//! switched to:               the wait is over
+//! ```
+
+use linerate_record::why::RanInstead;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An event of the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scheduled {
+    pub time_ns: u64,
+    pub cpu: u32,
+    pub what: What,
+}
+
+/// What the scheduler did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Woke a thread, to run on this CPU.
+    Woke { tid: u32 },
+    /// Switched from one thread to another.
+    Switched { from: u32, from_name: String, can_run: bool, to: u32 },
+    /// Events may be missing: what was going on is unknown.
+    Gap,
+}
+
+/// A thread that waits.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    cpu: u32,
+    since_ns: u64,
+}
+
+/// Sums of the time that a thread ran instead.
+#[derive(Clone, Debug, Default)]
+struct Instead {
+    name: String,
+    ns: u64,
+    times: u64,
+    longest_ns: u64,
+}
+
+/// The waits of the watched threads so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waits {
+    watched: BTreeSet<u32>,
+    waiting: BTreeMap<u32, Wait>,
+    /// When the last switch on a CPU was.
+    switched: BTreeMap<u32, u64>,
+    /// By watched thread and the one that ran instead.
+    instead: BTreeMap<(u32, u32), Instead>,
+    /// By watched thread.
+    lengths: BTreeMap<u32, Vec<u64>>,
+}
+
+/// Threads that ran instead, listed for each watched one.
+const MAX_NAMED: usize = 8;
+
+impl Waits {
+    pub(super) fn watch(&mut self, tid: u32) {
+        self.watched.insert(tid);
+    }
+
+    /// Takes events, in the order of time.
+    pub(super) fn take(&mut self, event: &Scheduled) {
+        let &Scheduled { time_ns, cpu, ref what } = event;
+        match what {
+            What::Woke { tid } if self.watched.contains(tid) => {
+                self.waiting.entry(*tid).or_insert(Wait { cpu, since_ns: time_ns });
+            }
+            What::Woke { .. } => {}
+            What::Switched { from, from_name, can_run, to } => {
+                self.ran(cpu, *from, from_name, time_ns);
+                self.switched.insert(cpu, time_ns);
+                if *can_run && self.watched.contains(from) {
+                    self.waiting.insert(*from, Wait { cpu, since_ns: time_ns });
+                }
+                if let Some(wait) = self.waiting.remove(to) {
+                    self.waited(*to, time_ns.saturating_sub(wait.since_ns));
+                }
+            }
+            What::Gap => {
+                self.waiting.clear();
+                self.switched.clear();
+            }
+        }
+    }
+
+    /// `who` ran on `cpu` until `now`.
+    fn ran(&mut self, cpu: u32, who: u32, name: &str, now: u64) {
+        let Some(&began) = self.switched.get(&cpu) else {
+            return;
+        };
+        for (&tid, wait) in self.waiting.iter().filter(|(_, wait)| wait.cpu == cpu) {
+            let ns = now.saturating_sub(began.max(wait.since_ns));
+            if who == 0 || who == tid || ns == 0 {
+                continue;
+            }
+            let instead = self.instead.entry((tid, who)).or_default();
+            name.clone_into(&mut instead.name);
+            instead.ns += ns;
+            instead.times += 1;
+            instead.longest_ns = instead.longest_ns.max(ns);
+        }
+    }
+
+    fn waited(&mut self, tid: u32, ns: u64) {
+        let class = (ns / 1000).checked_ilog2().unwrap_or(0) as usize;
+        let lengths = self.lengths.entry(tid).or_default();
+        if lengths.len() <= class {
+            lengths.resize(class + 1, 0);
+        }
+        lengths[class] += 1;
+    }
+
+    /// Numbers of waits of a thread by length, as `ThreadActivity` has them; `scale` is the window
+    /// over the part of it in which events were read.
+    pub(super) fn lengths(&self, tid: u32, scale: f64) -> Vec<u64> {
+        let lengths = self.lengths.get(&tid).map(Vec::as_slice).unwrap_or_default();
+        lengths.iter().map(|&count| scaled(count, scale)).collect()
+    }
+
+    /// Who ran instead of a thread, the longest first.
+    pub(super) fn instead_of(&self, tid: u32, scale: f64) -> Vec<RanInstead> {
+        let of_tid = self.instead.range((tid, 0)..=(tid, u32::MAX));
+        let mut found: Vec<RanInstead> = of_tid
+            .map(|(&(_, who), instead)| RanInstead {
+                name: instead.name.clone(),
+                tid: Some(who),
+                seconds: instead.ns as f64 / 1e9 * scale,
+                times: scaled(instead.times, scale),
+                longest_s: instead.longest_ns as f64 / 1e9,
+            })
+            .collect();
+        found.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        found.truncate(MAX_NAMED);
+        found
+    }
+}
+
+fn scaled(count: u64, scale: f64) -> u64 {
+    (count as f64 * scale).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn switch(us: u64, cpu: u32, from: u32, can_run: bool, to: u32) -> Scheduled {
+        let from_name = format!("t{from}");
+        let what = What::Switched { from, from_name, can_run, to };
+        Scheduled { time_ns: us * 1000, cpu, what }
+    }
+
+    fn woke(us: u64, cpu: u32, tid: u32) -> Scheduled {
+        Scheduled { time_ns: us * 1000, cpu, what: What::Woke { tid } }
+    }
+
+    fn waits(events: &[Scheduled]) -> Waits {
+        let mut waits = Waits::default();
+        waits.watch(7);
+        events.iter().for_each(|event| waits.take(event));
+        waits
+    }
+
+    #[test]
+    fn who_ran_while_a_preempted_thread_waited_is_named() {
+        let waits = waits(&[
+            switch(0, 1, 0, true, 7),
+            switch(100, 1, 7, true, 8),
+            switch(400, 1, 8, true, 9),
+            switch(400, 0, 5, true, 6),
+            switch(1_100, 1, 9, false, 7),
+        ]);
+        let instead = waits.instead_of(7, 1.0);
+        let found: Vec<(&str, u64)> =
+            instead.iter().map(|i| (i.name.as_str(), (i.seconds * 1e6).round() as u64)).collect();
+        assert_eq!(found, [("t9", 700), ("t8", 300)]);
+        // 1000 us: 2^9 to 2^10.
+        assert_eq!(waits.lengths(7, 1.0), [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(waits.lengths(7, 3.0)[9], 3);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_does_not_wait_until_it_is_woken() {
+        let waits = waits(&[
+            switch(0, 1, 0, true, 7),
+            switch(100, 1, 7, false, 8),
+            woke(900, 1, 7),
+            switch(1_000, 1, 8, true, 7),
+        ]);
+        let instead = waits.instead_of(7, 1.0);
+        assert_eq!((instead.len(), (instead[0].seconds * 1e6).round() as u64), (1, 100));
+    }
+
+    #[test]
+    fn nothing_is_summed_over_a_gap() {
+        let gap = Scheduled { time_ns: 500_000, cpu: 0, what: What::Gap };
+        let waits = waits(&[
+            switch(0, 1, 0, true, 7),
+            switch(100, 1, 7, true, 8),
+            gap,
+            switch(9_000, 1, 8, true, 7),
+        ]);
+        assert!(waits.instead_of(7, 1.0).is_empty() && waits.lengths(7, 1.0).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_runs_longer_than_the_time_there_is(
+            events in prop::collection::vec(
+                (0u64..1000, 0u32..3, 0u32..9, any::<bool>(), 0u32..9),
+                0..80,
+            ),
+        ) {
+            let mut events = events;
+            events.sort_unstable();
+            let events: Vec<Scheduled> = events
+                .into_iter()
+                .map(|(us, cpu, from, can_run, to)| switch(us, cpu, from, can_run, to))
+                .collect();
+            for instead in waits(&events).instead_of(7, 1.0) {
+                prop_assert!(instead.seconds <= 1e-3 && instead.longest_s <= instead.seconds);
+            }
+        }
+    }
+}
