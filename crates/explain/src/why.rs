@@ -53,7 +53,9 @@ pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
         findings.insert(0, rest::rest(&facts, &suspects));
     }
     if let Some(observer) = rest::observer(&facts) {
-        findings.insert(0, observer);
+        // What removing a cause brings is more than what watching takes.
+        let at = if held.iter().any(is_worth) { findings.len() } else { 0 };
+        findings.insert(at, observer);
     }
     findings
 }

@@ -74,7 +74,7 @@ body!(
     budget, Budget, BudgetReport
 );
 body!(
-    /// A shell that counts, watched for a second.
+    /// A command that sleeps, watched for a second.
     why, Why, WhyReport
 );
 

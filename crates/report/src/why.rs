@@ -99,7 +99,10 @@ fn answer(finding: &WhyFinding, style: &Style) -> String {
         Cause::NothingWrong => Paint::Good,
         _ => Paint::Warning,
     };
-    let claim = format!("{}: {}", finding.cause.name(), finding.sentence);
+    let claim = match finding.cause.is_removable() {
+        true => format!("{}: {}", finding.cause.name(), finding.sentence),
+        false => finding.sentence.clone(),
+    };
     let mut text = labelled("finding", paint, &clean(&claim), style);
     if finding.cause.is_removable() {
         text += &line("gain", &gain(finding), style);

@@ -152,12 +152,12 @@ impl<'a> Facts<'a> {
         }
         let sleeps = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
         let kernel = state(ThreadState::Kernel).map_or(0.0, |kernel| kernel.value);
-        let by_calls = kernel >= CALLS * on_cpu.value && self.is_socket_program();
+        let by_calls = kernel >= CALLS * on_cpu.value && self.uses_stack();
         (sleeps || by_calls).then_some(on_cpu)
     }
 
     /// Whether it takes its packets by sockets of the stack alone.
-    fn is_socket_program(&self) -> bool {
+    pub fn uses_stack(&self) -> bool {
         let sockets = &self.observation.sockets;
         let of_stack = |kind| matches!(kind, SocketKind::Tcp | SocketKind::Udp | SocketKind::Raw);
         let past_it = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
@@ -206,10 +206,14 @@ impl<'a> Facts<'a> {
         (self.elapsed() > 0.0).then(|| packets as f64 / self.elapsed())
     }
 
-    /// Packets that the program received or handled.
+    /// Packets that the program received; of one that says nothing itself and takes UDP alone, the
+    /// datagrams of its network namespace; else those it handled.
     pub fn packets(&self) -> Option<u64> {
         let program = self.observation.program.as_ref();
-        let received = program.and_then(|program| program.received);
+        let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
+        let is_udp = takes(SocketKind::Udp) && self.connections().next().is_none();
+        let datagrams = self.protocol("Udp.InDatagrams").filter(|count| is_udp && *count > 0);
+        let received = program.and_then(|program| program.received).or(datagrams);
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }
 

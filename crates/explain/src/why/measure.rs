@@ -13,6 +13,10 @@ pub enum Measure {
     Demand,
     /// Time of the thread working: polling taken out.
     Busy,
+    /// Time of the thread working, or waiting for a CPU to work on.
+    Saturation,
+    /// 1 where it takes its packets by sockets of the stack alone, else 0.
+    UsesStack,
     /// Time waiting for a CPU.
     Waiting,
     /// That, over the share of packets lost before the program.
@@ -136,6 +140,11 @@ impl Measure {
                         .contains(&state)
             }),
             Self::Busy => facts.busy(thread),
+            Self::Saturation => {
+                let waiting = state(ThreadState::Waiting).unwrap_or(Estimate::exactly(0.0));
+                Some(facts.busy(thread)?.plus(waiting))
+            }
+            Self::UsesStack => Some(Estimate::exactly(f64::from(facts.uses_stack()))),
             Self::Waiting => state(ThreadState::Waiting),
             Self::WaitingPerLoss => {
                 let lost = facts.receive_loss()?;
@@ -231,8 +240,7 @@ impl Measure {
             }
             (Self::SocketLoss, Subject::Socket(socket)) => {
                 let drops = socket.drops?;
-                let received = facts.protocol("Udp.InDatagrams").max(facts.packets());
-                counted(drops, (drops + received?).max(1) as f64)
+                counted(drops, (drops + facts.packets()?).max(1) as f64)
             }
             (Self::CardLoss, Subject::Interface(of)) => {
                 counted(of.rx_missed, (of.rx_missed + of.rx_packets).max(1) as f64)

@@ -74,7 +74,10 @@ fn room(facts: &Facts<'_>) -> Room {
     const LOST: f64 = 0.001;
     let lost = facts.ledger.lost();
     let is_lossy = match (lost, facts.packets()) {
-        (Some(lost), Some(packets)) => lost as f64 > LOST * (lost + packets) as f64,
+        (Some(lost), Some(packets)) => {
+            let of_all = facts.protocol("Tcp.InSegs").unwrap_or(0).max(packets);
+            lost as f64 > LOST * (lost + of_all) as f64
+        }
         (Some(lost), None) => lost > 0,
         (None, _) => false,
     };
@@ -153,12 +156,10 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
     let left = match (&room, facts.busiest()) {
         (Some(room), Some(thread)) => {
             let busy = facts.busy(thread).map_or(0.0, |busy| busy.value);
-            let times = |percent: f64| (1.0 + percent / 100.0).min(100.0);
             format!(
-                " Its busiest thread, {}, works {} % of the time: room for {:.1} to {:.1} times as \
-                 much.",
+                " Its busiest thread, {}, works {} of the time: room for {} to {} times as much.",
                 label(thread),
-                percent(busy),
+                if busy < 0.01 { "under 1 %".to_owned() } else { format!("{} %", percent(busy)) },
                 times(room.low),
                 times(room.high)
             )
@@ -198,6 +199,15 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         fix: None,
         workaround: None,
         wrong_if: next.to_owned(),
+    }
+}
+
+/// How many times as much a gain in percent makes.
+fn times(percent: f64) -> String {
+    match 1.0 + percent / 100.0 {
+        times if times >= 100.0 => "100".to_owned(),
+        times if times >= 10.0 => format!("{times:.0}"),
+        times => format!("{times:.1}"),
     }
 }
 
@@ -262,7 +272,7 @@ fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
         gain: not_predicted("the cause is not known"),
         fix: Some(next.to_owned()),
         workaround: None,
-        wrong_if: "the measurement above finds none of these causes".to_owned(),
+        wrong_if: "that measurement does not single out a cause, either".to_owned(),
     }
 }
 
@@ -279,7 +289,7 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
         "Cannot tell {} apart: what separates them could not be read.{thread}",
         names.join(", ")
     );
-    cannot_tell(facts, sentence, &format!("Measure next: {}", next.join("; ")))
+    cannot_tell(facts, sentence, &format!("Measure {}", next.join("; ")))
 }
 
 /// What a thread does, in a few words.
@@ -309,7 +319,7 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
         label(thread),
         doing(facts, thread)
     );
-    let next = "Measure next: linerate stat --pid PID -m cache (hardware counters), perf c2c for \
+    let next = "Measure linerate stat --pid PID -m cache (hardware counters), perf c2c for \
                 lines that threads share, or the rate with fewer buffers and with one thread";
     cannot_tell(facts, sentence, next)
 }
@@ -329,20 +339,20 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
     let (why, next) = match (always, facts.packets()) {
         (true, None) => (
             "whether it works or polls: no counter has its packets",
-            "Measure next: how many packets it handles, by its own statistics, at two rates of \
+            "Find out how many packets it handles, by its own statistics, at two rates of \
              load",
         ),
         (true, Some(_)) => (
             "whether it works or polls: the load did not vary, or there were too few samples",
-            "Measure next: a longer window (-t 30s), while the load changes",
+            "Watch for longer (-t 30s), while the load changes",
         ),
         (false, _) if !lost.is_empty() => (
             "why packets were lost",
-            "Measure next: linerate why for longer (-t 30s), and as root for the reasons of drops",
+            "Watch for longer (-t 30s), and as root for the reasons of drops",
         ),
         (false, _) => (
             "what limits it: it is neither busy all the time nor clearly idle",
-            "Measure next: a longer window (-t 30s), at a higher load",
+            "Watch for longer (-t 30s), at a higher load",
         ),
     };
     let sentence =

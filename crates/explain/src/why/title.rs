@@ -14,6 +14,8 @@ impl Measure {
         Some(match self {
             Self::Demand => ("time on a CPU or wanting one", "ratio"),
             Self::Busy => ("time working, polling taken out", "ratio"),
+            Self::Saturation => ("time working or waiting for a CPU", "ratio"),
+            Self::UsesStack => ("uses sockets of the stack", "1 is yes"),
             Self::Waiting => ("time waiting for a CPU", "ratio"),
             Self::WaitingPerLoss => ("time waiting over packets lost", "ratio"),
             Self::MeanWait => ("mean wait for a CPU", "us"),

@@ -131,7 +131,7 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
         let own: Vec<&str> =
             own.filter(|other| other.demand() > 0.1).map(|o| o.name.as_str()).take(2).collect();
         return match own.as_slice() {
-            [] => "who ran there instead takes root to see".to_owned(),
+            [] => "who ran there instead could not be read".to_owned(),
             names => format!("threads of its own want the same CPU ({})", names.join(", ")),
         };
     }

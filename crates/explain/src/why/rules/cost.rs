@@ -40,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
-            at_least(M::Busy, 0.85, FULL),
+            at_least(M::Saturation, 0.85, FULL),
             at_least(M::PacketRate, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
             at_most(M::BytesPerPacket, 9000.0, "larger ones are copying"),
             at_least(M::CallsPerPacket, 0.8, "a batch of one"),
@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
-            at_least(M::Busy, 0.6, "the time has to matter"),
+            at_least(M::Saturation, 0.6, "the time has to matter"),
             at_least(M::Functions(Group::KernelCopy), 0.2, "a fifth of the samples"),
         ],
         symptoms: 2,
@@ -113,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
-            at_least(M::Busy, 0.5, "the time has to matter"),
+            at_least(M::Saturation, 0.5, "the time has to matter"),
             at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
             at_least(
                 M::LockContention,
@@ -259,7 +259,7 @@ pub(super) const RULES: &[Rule] = &[
         cause: Cause::ProcessingCost,
         scope: Scope::Threads,
         conditions: &[
-            at_least(M::Busy, 0.85, FULL),
+            at_least(M::Saturation, 0.85, FULL),
             at_most(M::Waiting, 0.15, "more is contention"),
             at_least(M::PacketRate, 1.0, "packets have to pass"),
             at_most(M::KernelShare, 0.4, "more is the kernel's work"),

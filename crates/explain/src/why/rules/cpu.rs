@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Demand, 0.3, "a thread that wants a CPU for less has room"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::CpuQuota],
+        explained_by: &[Cause::CpuQuota, Cause::SocketBuffer],
         gain: GainModel::TimeBack(ThreadState::Waiting),
         then_limited_by: Some("what is offered, or the thread's own work"),
         sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
@@ -48,6 +48,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::MeanWait, SHORT_US, "slices of the fair scheduler are 0.75 ms or longer"),
             at_least(M::Waiting, 0.01, "1000 interruptions of 10 us"),
             at_most(M::SleepsPerSecond, 100.0, "a thread that sleeps is woken, not interrupted"),
+            at_most(M::UsesStack, 0.0, "whom its own packets wake interrupts it, too"),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
         ],
         symptoms: 0,

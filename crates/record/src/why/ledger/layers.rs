@@ -66,6 +66,8 @@ pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
     })
 }
 
+const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
+
 /// Counters of the protocols that name packets which ended there.
 const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
@@ -75,7 +77,7 @@ const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
     ("Udp.NoPorts", "no socket at the port", Whose::Nobody),
     ("Udp.InCsumErrors", "wrong checksum", Whose::Shared),
     ("Udp.MemErrors", "no memory left for UDP", Whose::Shared),
-    ("TcpExt.ListenDrops", "no room for a connection", Whose::Shared),
+    (LISTEN_DROPS, "no room for a connection", Whose::Shared),
     ("TcpExt.TCPBacklogDrop", "no room behind a locked socket", Whose::Shared),
 ];
 
@@ -83,9 +85,16 @@ pub(super) fn protocol(observation: &Observation) -> Option<LedgerRow> {
     let count = |name: &str| observation.protocols.get(name).copied();
     let received = [count("Udp.InDatagrams"), count("Tcp.InSegs")];
     let packets = received.iter().flatten().copied().reduce(|a, b| a + b);
+    // The program's own listening sockets count what they drop.
+    let is_listening =
+        |socket: &SocketCounts| socket.kind == SocketKind::TcpListen && socket.drops.is_some();
+    let listens = observation.sockets.iter().any(is_listening);
     let mut losses: Vec<Loss> = PROTOCOL_LOSSES
         .iter()
-        .filter_map(|(name, reason, whose)| loss(count(name)?, reason, name, *whose))
+        .filter_map(|(name, reason, whose)| {
+            let is_known = *name == LISTEN_DROPS && listens;
+            loss(count(name)?, reason, name, if is_known { Whose::Nobody } else { *whose })
+        })
         .collect();
     losses.extend(drop_reasons(observation));
     let counter = "Udp.InDatagrams + Tcp.InSegs of the network namespace";
