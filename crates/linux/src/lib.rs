@@ -22,6 +22,7 @@ mod output;
 pub mod perf;
 pub mod sample;
 mod scheduler;
+pub mod seqpacket;
 pub mod signal;
 mod system;
 

@@ -49,8 +49,11 @@ pub(crate) fn assemble(
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted);
     let bound = bound_interfaces(&watching.sockets);
+    let own =
+        watching.program.as_ref().map_or(String::new(), |program| program.counter().to_owned());
+    let program = watching.program.take().map(|program| program.finish(&mut unread));
     let counts = packet_counts(&watching, &mut unread);
-    let (packets, packets_per_s) = choose(&counts, &watching.wall_s, "", &bound);
+    let (packets, packets_per_s) = choose(&counts, &own, &bound);
     let mut events = Vec::new();
     if let Some(profiling) = watching.profiling.take() {
         let of_slices: Vec<f64> =
@@ -78,7 +81,7 @@ pub(crate) fn assemble(
         interfaces: found.interfaces,
         protocols: found.protocols,
         sockets: watching.sockets.finish(root, watching.namespace.network.as_ref()),
-        program: None,
+        program,
         events,
         packets,
         packets_per_s,
@@ -106,8 +109,14 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
         });
     }
     let is_counted = has_udp && watching.sockets.has_all_udp;
-    let count = |counts: &Counts| Counts { udp: counts.udp.filter(|_| is_counted), ..*counts };
-    watching.counts.iter().map(count).collect()
+    // Before its socket was found a program had counted nothing: it was starting.
+    let found = watching.counts.iter().position(|counts| counts.program.is_some());
+    let count = |(slice, counts): (usize, &Counts)| Counts {
+        udp: counts.udp.filter(|_| is_counted),
+        program: counts.program.or(found.filter(|found| slice < *found).map(|_| (0, Some(0)))),
+        ..*counts
+    };
+    watching.counts.iter().enumerate().map(count).collect()
 }
 
 /// The counter of the interfaces of packet sockets, by name.

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adapters;
 mod assemble;
 mod budget;
 mod command;

@@ -4,8 +4,10 @@
 use linerate_record::why::PacketCount;
 
 /// Counters since some moment, at the end of a slice; those that there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
+    /// When they were read, seconds: a program that waits for a CPU answers late.
+    pub(crate) at_s: f64,
     /// Packets that the program says it received, or sent if that is more; and bytes.
     pub(crate) program: Option<(u64, Option<u64>)>,
     /// Segments of its TCP connections, and their bytes.
@@ -22,7 +24,6 @@ type Reading = (u64, Option<u64>);
 /// The best counter: the program's own; else, of those that are possible, that which counted most.
 pub(crate) fn choose(
     reads: &[Counts],
-    wall_s: &[f64],
     program: &str,
     interface: &str,
 ) -> (Option<PacketCount>, Vec<f64>) {
@@ -44,7 +45,7 @@ pub(crate) fn choose(
     let own = count(reads, &of_program, program)
         .map(|count| (count, &of_program as &dyn Fn(&Counts) -> Option<Reading>));
     match own.or_else(best) {
-        Some((count, of)) => (Some(count), rates(reads, wall_s, of)),
+        Some((count, of)) => (Some(count), rates(reads, of)),
         None => (None, Vec::new()),
     }
 }
@@ -61,13 +62,14 @@ fn count(
     Some(PacketCount { packets, bytes, counter: name.to_owned() })
 }
 
-/// Packets per second, slice by slice; a slice without a reading continues the one before.
-fn rates(reads: &[Counts], wall_s: &[f64], of: &dyn Fn(&Counts) -> Option<Reading>) -> Vec<f64> {
-    let rate = |(pair, wall_s): (&[Counts], &f64)| {
+/// Packets per second, slice by slice; 0 in a slice without a reading.
+fn rates(reads: &[Counts], of: &dyn Fn(&Counts) -> Option<Reading>) -> Vec<f64> {
+    let rate = |pair: &[Counts]| {
         let more = of(&pair[1])?.0.checked_sub(of(&pair[0])?.0)?;
-        (*wall_s > 0.0).then(|| more as f64 / wall_s)
+        let seconds = pair[1].at_s - pair[0].at_s;
+        (seconds > 0.0).then(|| more as f64 / seconds)
     };
-    reads.windows(2).zip(wall_s).map(|slice| rate(slice).unwrap_or(0.0)).collect()
+    reads.windows(2).map(|pair| rate(pair).unwrap_or(0.0)).collect()
 }
 
 #[cfg(test)]
@@ -77,11 +79,12 @@ mod tests {
     #[test]
     fn the_programs_own_counter_is_the_best() {
         let reads = [10, 30].map(|n| Counts {
+            at_s: n as f64 / 40.0,
             program: Some((n, None)),
             udp: Some(1000 * n),
             ..Counts::default()
         });
-        let (count, rates) = choose(&reads, &[0.5], "telemetry", "v2");
+        let (count, rates) = choose(&reads, "telemetry", "v2");
         let count = count.unwrap();
         assert_eq!((count.packets, count.counter.as_str(), rates), (20, "telemetry", vec![40.0]));
     }
@@ -93,7 +96,7 @@ mod tests {
             interface: Some((50 * n, 3000 * n)),
             ..Counts::default()
         });
-        let (count, _) = choose(&reads, &[1.0], "", "v2 rx_packets");
+        let (count, _) = choose(&reads, "", "v2 rx_packets");
         let count = count.unwrap();
         assert_eq!((count.packets, count.bytes), (50, Some(3000)));
         assert_eq!(count.counter, "v2 rx_packets");
@@ -102,9 +105,9 @@ mod tests {
     #[test]
     fn counters_that_go_backwards_or_are_not_there_say_nothing() {
         let backwards = [3, 2].map(|n| Counts { udp: Some(n), ..Counts::default() });
-        assert_eq!(choose(&backwards, &[1.0], "", ""), (None, vec![]));
-        assert_eq!(choose(&[], &[], "", ""), (None, vec![]));
+        assert_eq!(choose(&backwards, "", ""), (None, vec![]));
+        assert_eq!(choose(&[], "", ""), (None, vec![]));
         let idle = [Counts { tcp: Some((5, 5)), ..Counts::default() }; 2];
-        assert_eq!(choose(&idle, &[1.0], "", ""), (None, vec![]));
+        assert_eq!(choose(&idle, "", ""), (None, vec![]));
     }
 }

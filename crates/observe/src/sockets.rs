@@ -105,6 +105,11 @@ impl Sockets {
         }
     }
 
+    /// Who has a socket open, by inode.
+    pub(crate) fn owners(&self) -> &BTreeMap<u64, u32> {
+        &self.owners
+    }
+
     /// Whether one of this kind is watched.
     pub(crate) fn has(&self, kind: SocketKind) -> bool {
         self.watched.values().any(|watched| watched.kind == kind)

@@ -2,6 +2,7 @@
 //! What is read when: at the start of the window, at the end of each slice, at its end.
 
 use crate::ObserveError;
+use crate::adapters::{self, Program};
 use crate::command::Running;
 use crate::cpus::Cpus;
 use crate::interfaces::{Interfaces, links, protocols};
@@ -22,7 +23,6 @@ use linerate_record::why::{SocketKind, Unread};
 const SOCKETS_EVERY: u32 = 10;
 
 /// Everything that is watched, and what was read of it.
-#[derive(Debug)]
 pub(crate) struct Watching {
     pub(crate) name: String,
     pub(crate) interface: Option<String>,
@@ -41,8 +41,11 @@ pub(crate) struct Watching {
     /// Length of each slice, seconds.
     pub(crate) wall_s: Vec<f64>,
     pub(crate) ended: Option<String>,
+    /// The program, where it says what it counts.
+    pub(crate) program: Option<Program>,
     pub(crate) unread: Vec<Unread>,
     last_ns: u64,
+    was_refused: bool,
 }
 
 impl Watching {
@@ -86,13 +89,17 @@ impl Watching {
             wall_s: Vec::new(),
             ended: None,
             unread,
+            program: None,
             last_ns: 0,
+            was_refused: false,
         };
         watching.last_ns = monotonic_ns();
         let pids = watching.family.pids.clone();
         watching.threads.look(root, &pids, 0, watching.last_ns);
         watching.profiling = Some(Profiling::start(root, &watching.threads));
-        watching.counts.push(watching.count(root));
+        watching.find_program(root);
+        let counts = watching.count(root);
+        watching.counts.push(counts);
         Ok(watching)
     }
 
@@ -116,11 +123,13 @@ impl Watching {
             self.sockets.read(network);
             if slice % SOCKETS_EVERY == SOCKETS_EVERY / 2 {
                 self.sockets.look(root, network, &self.family.pids, false);
+                self.find_program(root);
             }
         }
         // Packets and samples of the same moment: work is told from polling by both.
         let counted_ns = monotonic_ns();
-        self.counts.push(self.count(root));
+        let counts = self.count(root);
+        self.counts.push(counts);
         if let Some(profiling) = &mut self.profiling {
             profiling.end_slice(&self.threads, counted_ns);
         }
@@ -134,12 +143,25 @@ impl Watching {
         }
     }
 
+    /// Finds the socket of a program that says what it counts; one that is starting opens it late.
+    fn find_program(&mut self, root: &Root) {
+        if self.program.is_none() && !self.was_refused {
+            let unix = root.text(&self.namespace.file("unix")).unwrap_or_default();
+            let before = self.unread.len();
+            let owners = self.sockets.owners();
+            self.program = adapters::find(root, &unix, owners, &mut self.unread);
+            self.was_refused = self.unread.len() > before;
+        }
+    }
+
     /// The packet counters as they are now.
-    fn count(&self, root: &Root) -> Counts {
+    fn count(&mut self, root: &Root) -> Counts {
         let mut counts = Counts::default();
         if self.interface.is_some() {
             return counts;
         }
+        counts.program = self.program.as_mut().and_then(Program::read);
+        counts.at_s = monotonic_ns() as f64 / 1e9;
         counts.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
         let bound = self.sockets.packet_interfaces();
         if !bound.is_empty() {

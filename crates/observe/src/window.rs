@@ -12,8 +12,9 @@ use linerate_record::why::Observation;
 use linerate_trial::Watch;
 use std::time::Duration;
 
-/// Slices of a window; fewer where one would be shorter than [`SLICE_MIN`].
-const SLICES: u32 = 50;
+/// Slices of a window; fewer where one would be shorter than [`SLICE_MIN`], more where one would be
+/// longer than a second, for which samples have room.
+const SLICES: u128 = 50;
 
 /// Times of /proc/stat are in hundredths of a second, those of a running thread are brought up to
 /// date at each timer interrupt, some milliseconds apart.
@@ -37,10 +38,9 @@ pub(crate) fn observe(
     };
     let (pids, name) = processes(root, &request.target, running.as_mut())?;
     let interface = interface_of(&request.target);
-    let cpu_ns = thread_cpu_time_ns();
     let mut watching = Watching::start(root, &pids, name, interface)?;
-    let began_ns = monotonic_ns();
-    let slices = (request.window.as_nanos() / SLICE_MIN.as_nanos()).clamp(1, SLICES.into()) as u32;
+    let (began_ns, cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());
+    let slices = slices(request.window);
     for slice in 0..slices {
         let ends_ns = began_ns + (request.window * (slice + 1) / slices).as_nanos() as u64;
         while !watch.is_stopped() && monotonic_ns() < ends_ns {
@@ -66,6 +66,11 @@ pub(crate) fn observe(
     let elapsed_s = (monotonic_ns() - began_ns) as f64 / 1e9;
     let own_s = (thread_cpu_time_ns() - cpu_ns) as f64 / 1e9;
     Ok(assemble(root, request, watching, elapsed_s, own_s, watch.is_stopped()))
+}
+
+fn slices(window: Duration) -> u32 {
+    let most = SLICES.max(window.as_millis().div_ceil(1000));
+    (window.as_nanos() / SLICE_MIN.as_nanos()).clamp(1, most) as u32
 }
 
 fn ended_at_once(command: &[std::ffi::OsString], how: &str) -> ObserveError {

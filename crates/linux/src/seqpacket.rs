@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Asking a program on its UNIX socket of whole messages (SOCK_SEQPACKET), with a deadline.
+
+use crate::Error;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// A connection to a program.
+#[derive(Debug)]
+pub struct Seqpacket {
+    socket: OwnedFd,
+    path: String,
+}
+
+const ADVICE: &str = "ask the program's owner why it does not answer";
+
+impl Seqpacket {
+    /// Connects. Connecting, sending and receiving take `deadline` at most, each.
+    ///
+    /// # Errors
+    /// There is no such socket, it may not be used, or the program does not take the connection.
+    pub fn connect(path: &Path, deadline: Duration) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        let failed = |call| Error::last(call, name.clone(), ADVICE);
+        // SAFETY: all fields are numbers, and zero is one.
+        let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        let bytes = path.as_os_str().as_bytes();
+        if bytes.len() >= address.sun_path.len() {
+            let advice = "give the program a shorter folder for its socket";
+            return Err(Error::Call { call: "connect", value: name, errno: libc::EINVAL, advice });
+        }
+        for (place, byte) in address.sun_path.iter_mut().zip(bytes) {
+            *place = *byte as libc::c_char;
+        }
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+        // SAFETY: numbers only.
+        let number = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+        if number < 0 {
+            return Err(failed("socket"));
+        }
+        // SAFETY: the kernel has just opened it, and nobody else knows it.
+        let socket = unsafe { OwnedFd::from_raw_fd(number) };
+        let timeout = libc::timeval {
+            tv_sec: deadline.as_secs() as libc::time_t,
+            tv_usec: deadline.subsec_micros() as libc::suseconds_t,
+        };
+        for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+            // SAFETY: the option's value is a `timeval` that is valid during the call.
+            let status = unsafe {
+                libc::setsockopt(
+                    number,
+                    libc::SOL_SOCKET,
+                    option,
+                    (&raw const timeout).cast(),
+                    size_of::<libc::timeval>() as libc::socklen_t,
+                )
+            };
+            if status < 0 {
+                return Err(failed("setsockopt"));
+            }
+        }
+        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        // SAFETY: `address` is valid during the call and as long as is said.
+        if unsafe { libc::connect(number, (&raw const address).cast(), length) } < 0 {
+            return Err(failed("connect"));
+        }
+        Ok(Self { socket, path: name })
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// The program has gone, or takes nothing in time.
+    pub fn send(&self, message: &[u8]) -> Result<(), Error> {
+        // SAFETY: `message` is valid for reading during the call.
+        let sent = unsafe {
+            libc::send(
+                self.socket.as_raw_fd(),
+                message.as_ptr().cast(),
+                message.len(),
+                libc::MSG_NOSIGNAL,
+            )
+        };
+        match sent < 0 {
+            true => Err(Error::last("send", self.path.clone(), ADVICE)),
+            false => Ok(()),
+        }
+    }
+
+    /// Receives a message of `most` bytes at most.
+    ///
+    /// # Errors
+    /// None comes in time, the program has gone, or the message is longer.
+    pub fn receive(&self, most: usize) -> Result<Vec<u8>, Error> {
+        let mut message = vec![0u8; most];
+        // SAFETY: `message` is valid for writing during the call.
+        let got = unsafe {
+            libc::recv(
+                self.socket.as_raw_fd(),
+                message.as_mut_ptr().cast(),
+                message.len(),
+                libc::MSG_TRUNC,
+            )
+        };
+        let refused =
+            |errno| Error::Call { call: "recv", value: self.path.clone(), errno, advice: ADVICE };
+        match usize::try_from(got) {
+            Err(_) => Err(Error::last("recv", self.path.clone(), ADVICE)),
+            Ok(0) => Err(refused(libc::ECONNRESET)),
+            Ok(got) if got > most => Err(refused(libc::EMSGSIZE)),
+            Ok(got) => {
+                message.truncate(got);
+                Ok(message)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket that listens, and what it is bound to.
+    fn listener(path: &Path) -> OwnedFd {
+        // SAFETY: all fields are numbers, and zero is one.
+        let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        for (place, byte) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
+            *place = *byte as libc::c_char;
+        }
+        // SAFETY: numbers only.
+        let number = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0) };
+        assert!(number >= 0);
+        // SAFETY: the kernel has just opened it, and nobody else knows it.
+        let socket = unsafe { OwnedFd::from_raw_fd(number) };
+        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        // SAFETY: `address` is valid during the call and as long as is said.
+        assert_eq!(unsafe { libc::bind(number, (&raw const address).cast(), length) }, 0);
+        // SAFETY: numbers only.
+        assert_eq!(unsafe { libc::listen(number, 1) }, 0);
+        socket
+    }
+
+    #[test]
+    fn messages_are_whole_and_a_silent_program_is_given_up() {
+        let folder = std::env::temp_dir().join(format!("linerate-seq-{}", std::process::id()));
+        let deadline = Duration::from_millis(30);
+        let absent = Seqpacket::connect(&folder, deadline).unwrap_err().to_string();
+        assert!(absent.starts_with("connect("), "{absent}");
+        let server = listener(&folder);
+        let client = Seqpacket::connect(&folder, deadline).unwrap();
+        std::fs::remove_file(&folder).unwrap();
+        assert!(client.receive(100).is_err(), "nobody has said anything");
+        // SAFETY: numbers and no place for the address.
+        let number =
+            unsafe { libc::accept(server.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()) };
+        // SAFETY: the kernel has just opened it, and nobody else knows it.
+        let accepted = unsafe { OwnedFd::from_raw_fd(number) };
+        for text in [&b"one"[..], b"and two"] {
+            // SAFETY: `text` is valid for reading during the call.
+            unsafe { libc::send(accepted.as_raw_fd(), text.as_ptr().cast(), text.len(), 0) };
+        }
+        assert_eq!(client.receive(100).unwrap(), b"one");
+        let long = client.receive(3).unwrap_err().to_string();
+        assert!(long.contains("Message too long"), "{long}");
+        client.send(b"?").unwrap();
+        drop(accepted);
+        assert!(client.receive(100).is_err());
+        assert!(client.send(b"?").is_err());
+    }
+}

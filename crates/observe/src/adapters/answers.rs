@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Answers of programs, which may be anything.
+
+use super::description::Description;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What is counted, of a port or of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    pub(super) received: u64,
+    pub(super) sent: u64,
+    pub(super) missed: u64,
+    pub(super) bytes: u64,
+    pub(super) others: BTreeMap<String, u64>,
+}
+
+/// The sum over the ports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) counters: Counters,
+    /// Whether the drivers of all ports count what was missed.
+    pub(super) is_missed_known: bool,
+}
+
+impl Totals {
+    /// Adds a port.
+    pub(super) fn add(&mut self, port: Counters, is_missed_counted: bool) {
+        let sum = &mut self.counters;
+        sum.received = sum.received.saturating_add(port.received);
+        sum.sent = sum.sent.saturating_add(port.sent);
+        sum.missed = sum.missed.saturating_add(port.missed);
+        sum.bytes = sum.bytes.saturating_add(port.bytes);
+        for (name, count) in port.others {
+            let other = sum.others.entry(name).or_default();
+            *other = other.saturating_add(count);
+        }
+        self.is_missed_known &= is_missed_counted;
+    }
+}
+
+impl Counters {
+    /// Whether one of the main counters is less than it was.
+    pub(super) fn is_behind(&self, before: &Self) -> bool {
+        self.received < before.received
+            || self.sent < before.sent
+            || self.missed < before.missed
+            || self.bytes < before.bytes
+    }
+}
+
+/// What an answer holds: its value below the question without its parameter.
+fn value(answer: &str, question: &str) -> Option<Value> {
+    let key = question.split(',').next()?;
+    serde_json::from_str::<Value>(answer).ok()?.get_mut(key).map(Value::take)
+}
+
+/// The numbers in the answer to `question`.
+pub(super) fn parse_list(answer: &str, question: &str) -> Option<Vec<u64>> {
+    value(answer, question)?.as_array()?.iter().map(Value::as_u64).collect()
+}
+
+/// A text in the answer to `question`, or in an answer that is the object itself.
+pub(super) fn parse_field(answer: &str, question: Option<&str>, field: &str) -> Option<String> {
+    let object = match question {
+        Some(question) => value(answer, question)?,
+        None => serde_json::from_str(answer).ok()?,
+    };
+    let text = object.get(field)?.as_str()?;
+    // A name is short; what is longer is something else.
+    let is_name = text.len() <= 200 && !text.chars().any(char::is_control);
+    is_name.then(|| text.to_owned())
+}
+
+/// The counters of a port.
+pub(super) fn parse_counters(answer: &str, description: &Description) -> Option<Counters> {
+    let object = value(answer, &description.counters)?;
+    let count = |field: &str| object.get(field).and_then(Value::as_u64);
+    let others = description.others.iter().filter_map(|name| Some((name.clone(), count(name)?)));
+    Some(Counters {
+        received: count(&description.received)?,
+        sent: count(&description.sent)?,
+        missed: count(&description.missed).unwrap_or(0),
+        bytes: count(&description.bytes).unwrap_or(0),
+        others: others.collect(),
+    })
+}
+
+/// Flag of a listening socket in /proc/net/unix, and the type of those of whole messages.
+const LISTENS: u64 = 0x1_0000;
+const SEQPACKET: &str = "0005";
+
+/// A line of /proc/net/unix: inode and path of a listening socket of whole messages whose path has
+/// `part` in it.
+pub(super) fn parse_unix(line: &str, part: &str) -> Option<(u64, String)> {
+    let mut columns = line.split_ascii_whitespace().skip(3);
+    let flags = u64::from_str_radix(columns.next()?, 16).ok()?;
+    let kind = columns.next()?;
+    let inode = columns.nth(1)?.parse().ok()?;
+    let path = columns.next()?;
+    let is_meant = flags & LISTENS != 0
+        && kind == SEQPACKET
+        && path.starts_with('/')
+        && path.contains(part)
+        && !path.split('/').any(|name| name == "..");
+    is_meant.then(|| (inode, path.to_owned()))
+}

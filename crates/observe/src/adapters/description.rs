@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file of `adapters`: how a kind of program is asked.
+
+use linerate_machine::Root;
+use serde::Deserialize;
+
+/// How a kind of program is asked; the files say what each field is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Description {
+    pub(super) adapter: String,
+    pub(super) unit: String,
+    pub(super) counter: String,
+    pub(super) socket: String,
+    pub(super) program: String,
+    pub(super) list: String,
+    pub(super) counters: String,
+    pub(super) about: String,
+    pub(super) name: String,
+    pub(super) received: String,
+    pub(super) sent: String,
+    pub(super) missed: String,
+    pub(super) bytes: String,
+    pub(super) others: Vec<String>,
+    counts_missed: Vec<Known>,
+}
+
+/// Ports whose driver counts what it had no room for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    /// The kernel's driver of a card that DPDK shares with it.
+    driver: Option<String>,
+    /// What the name of a virtual port begins with.
+    name: Option<String>,
+    /// Where that is known from.
+    #[serde(rename = "source")]
+    _source: String,
+}
+
+/// The adapter of DPDK.
+pub(super) fn dpdk() -> Description {
+    toml::from_str(include_str!("../../adapters/dpdk.toml")).expect("the file is tested")
+}
+
+impl Description {
+    /// Whether the driver of the port of this name counts packets that it had no room for.
+    pub(super) fn is_missed_counted(&self, root: &Root, name: &str) -> bool {
+        // A name comes from the program; only one without separators is a place on a bus.
+        let is_place = !name.contains('/') && !name.starts_with('.');
+        let link = std::fs::read_link(root.path(&format!("sys/bus/pci/devices/{name}/driver")));
+        let driver = link.ok().filter(|_| is_place);
+        let driver = driver.as_ref().and_then(|link| link.file_name()?.to_str());
+        self.counts_missed.iter().any(|known| {
+            let is_driver = known.driver.as_deref().is_some_and(|known| Some(known) == driver);
+            is_driver || known.name.as_deref().is_some_and(|start| name.starts_with(start))
+        })
+    }
+}
