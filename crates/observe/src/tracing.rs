@@ -34,12 +34,7 @@ const WANTED: [Wanted; 5] = [
     },
     Wanted { name: "lock:contention_begin", field: None, period: 1, is_of_watched: false },
     Wanted { name: "lock:contention_begin", field: None, period: 1, is_of_watched: true },
-    Wanted {
-        name: "napi:napi_poll",
-        field: Some(("work", "packets")),
-        period: 16,
-        is_of_watched: false,
-    },
+    Wanted { name: "napi:napi_poll", field: None, period: 1, is_of_watched: false },
     Wanted { name: SYSTEM_CALLS, field: Some(("id", "call")), period: 16, is_of_watched: true },
 ];
 const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
@@ -181,9 +176,10 @@ impl Tracing {
             }
         }
         for tally in &self.tallies {
-            traced.events.extend(tally.events(now_ns, &call_name));
-            traced.lost += tally.lost;
-            if tally.wanted.name == SYSTEM_CALLS {
+            let is_call = tally.wanted.name == SYSTEM_CALLS;
+            let name_of = |value: i64| if is_call { call_name(value) } else { value.to_string() };
+            traced.events.extend(tally.events(now_ns, name_of));
+            if is_call {
                 for (tid, calls) in tally.by_thread(now_ns) {
                     traced.threads.entry(tid).or_default().system_calls = Some(calls);
                 }

@@ -33,8 +33,9 @@ struct Layout {
     woken_to: Field,
 }
 
-/// Events of a slice that may be read in every slice, per CPU: at 1 us each, 1 % of it.
-const LIMIT: u64 = 1000;
+/// Events of a slice that may be read in every slice, per CPU: at 1 us each here and in the kernel,
+/// in slices of 0.1 s, 0.3 % of it.
+const LIMIT: u64 = 300;
 /// Holds 2,000 events.
 const RING_PAGES: usize = 64;
 /// `TASK_REPORT_MAX`: set in the state of a thread that was switched from although it could run.
