@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 
 /// Threads that are sampled, at most, and those per tick: a sample costs some microseconds.
 const SAMPLED_MAX: usize = 64;
-const PER_TICK: usize = 16;
+const PER_TICK: usize = 4;
 
 /// What a thread was found in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
