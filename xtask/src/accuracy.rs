@@ -22,7 +22,7 @@ struct Program {
     full: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [Program; 7] = [
     Program {
         name: "levels",
         package: "linerate-hierarchy",
@@ -64,6 +64,13 @@ const PROGRAMS: [Program; 6] = [
         example: "polling_accuracy",
         arguments: &["4"],
         full: &["24"],
+    },
+    Program {
+        name: "observe",
+        package: "linerate-observe",
+        example: "observe_accuracy",
+        arguments: &[],
+        full: &["21"],
     },
 ];
 

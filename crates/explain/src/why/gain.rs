@@ -152,7 +152,13 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
     }
     let asleep = Facts::time(thread, |one| one == ThreadState::Asleep);
     let sleeps = asleep.is_some_and(|asleep| asleep.value > 0.05);
-    Some(if sleeps { Estimate { low: 0.0, ..gain } } else { gain })
+    // Others can go elsewhere as far as CPUs are idle; beyond that they, the program's own peers
+    // among them, would have to do less.
+    let idle = facts.idle_cpus().filter(|_| state == ThreadState::Waiting);
+    let free = idle.map_or(f64::INFINITY, |idle| ratio(idle, on_cpu.value));
+    let value = gain.value.min(free);
+    let low = if sleeps { 0.0 } else { gain.low.min(value) };
+    Some(Estimate { value, low, ..gain })
 }
 
 /// CPUs that the threads of a group want over those they get.
