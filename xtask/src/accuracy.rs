@@ -22,7 +22,7 @@ struct Program {
     full: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 6] = [
     Program {
         name: "levels",
         package: "linerate-hierarchy",
@@ -57,6 +57,13 @@ const PROGRAMS: [Program; 5] = [
         example: "scaling_accuracy",
         arguments: &[],
         full: &["101"],
+    },
+    Program {
+        name: "observe",
+        package: "linerate-observe",
+        example: "observe_accuracy",
+        arguments: &[],
+        full: &["21"],
     },
 ];
 
