@@ -14,7 +14,7 @@ mod cause;
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
 use crate::outcome::{Outcome, judge};
-use crate::{accuracy, attack, counts, isa, lab, lwip, native, pmu, ports, splice};
+use crate::{accuracy, attack, counts, isa, lab, lwip, native, pmu, ports, splice, why};
 use cause::cause;
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -104,6 +104,7 @@ const STEPS: &[Step] = &[
     slow("accuracy", accuracy::check),
     slow("tests of kernels and seeds, optimised", optimised_tests),
     slow("command pages", splice::check_commands),
+    slow("why, on known bottlenecks", why::check),
     slow("tutorials and pages of results", splice::check),
     beside(NATIVE, "kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
     beside(LAB, "schemes for vector registers", lab::check_vector_context),

@@ -74,7 +74,7 @@ fn sleeps(windows: u64) -> Check {
         let on = found.threads.first()?.asleep_on.first()?.clone();
         Some(if on.on.contains("nanosleep") { on.share } else { 0.0 })
     };
-    let judge = |value, n| Check::at_least(name, value, n, 0.95, "it does nothing else");
+    let judge = |value, n| Check::at_least(name, value, n, 0.97, "it does nothing else");
     check(name, windows, asleep, judge)
 }
 

@@ -6,7 +6,7 @@
 //! own, and is ended with the scene.
 
 use super::seeds::{QUOTA, SETTINGS, Seed};
-use crate::command::root;
+use crate::command::{output, program, root};
 use linerate_record::Record;
 use linerate_record::figure::{Figure, Scalar};
 use std::collections::BTreeMap;
@@ -96,6 +96,7 @@ pub(super) fn run(
         true => Some(Group::new(&seed.variables(is_seeded, random), rights)?),
         false => None,
     };
+    let _setting = Setting::change(seed, is_seeded)?;
     let me = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new("timeout");
     command.args(["-k", "2", "60"]);
@@ -131,12 +132,39 @@ fn read(record: &Record) -> Ran {
         _ => String::new(),
     };
     let gain = figures.get("gain_percent").and_then(Figure::estimate);
+    let gain = gain.filter(|gain| gain.low.is_finite() && gain.high.is_finite());
     Ran {
         finding: text("finding"),
         sentence: text("sentence"),
         gain: gain.map(|gain| (gain.value, gain.low, gain.high)),
         overhead_percent: number("overhead_percent"),
         ..Ran::default()
+    }
+}
+
+/// A setting of the whole system, put back when dropped.
+struct Setting<'a>(&'a str);
+
+impl<'a> Setting<'a> {
+    fn change(seed: &'a Seed, is_seeded: bool) -> Result<Option<Self>, String> {
+        let (Some(setting), Some(put_back)) = (&seed.setting, &seed.put_back) else {
+            return Ok(None);
+        };
+        if !is_seeded {
+            return Ok(None);
+        }
+        // What was changed in part is put back as well.
+        let setting_to_drop = Self(put_back);
+        output(program("sh", &["-c", setting]))?;
+        Ok(Some(setting_to_drop))
+    }
+}
+
+impl Drop for Setting<'_> {
+    fn drop(&mut self) {
+        if let Err(why) = output(program("sh", &["-c", self.0])) {
+            eprintln!("{why}");
+        }
     }
 }
 
@@ -215,7 +243,7 @@ pub(super) fn inside(
     let mut stage = Stage { folder, variables, children: Vec::new() };
     stage.networks()?;
     let done = stage.play(seed, is_seeded, linerate);
-    stage.clear(seed);
+    stage.clear();
     let (rate, record) = done?;
     println!("{}", rate.map(|rate| rate.to_string()).unwrap_or_default());
     print!("{record}");
@@ -353,12 +381,11 @@ impl Stage {
         Ok(session)
     }
 
-    /// Ends every program, and puts back what `prepare` changed.
-    fn clear(&mut self, seed: &Seed) {
+    /// Ends every program.
+    fn clear(&mut self) {
         let in_namespaces = "for n in u1 u2; do ip netns pids $n | xargs -r kill -KILL; done";
         let sessions = self.children.iter().map(|child| format!("pkill -KILL -s {}", child.id()));
-        let ends: Vec<String> =
-            sessions.chain([in_namespaces.to_owned()]).chain(seed.after.clone()).collect();
+        let ends: Vec<String> = sessions.chain([in_namespaces.to_owned()]).collect();
         for end in ends {
             // A session that has ended already is no failure.
             let _ = self.shell(&end);
