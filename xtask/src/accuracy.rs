@@ -22,7 +22,7 @@ struct Program {
     full: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [Program; 7] = [
     Program {
         name: "levels",
         package: "linerate-hierarchy",
@@ -57,6 +57,13 @@ const PROGRAMS: [Program; 6] = [
         example: "scaling_accuracy",
         arguments: &[],
         full: &["101"],
+    },
+    Program {
+        name: "polling",
+        package: "linerate-observe",
+        example: "polling_accuracy",
+        arguments: &["4"],
+        full: &["24"],
     },
     Program {
         name: "observe",

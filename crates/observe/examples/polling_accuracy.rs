@@ -235,7 +235,8 @@ fn sample(shared: &Shared) -> Result<Window, String> {
 }
 
 fn main() {
-    let windows: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(6);
+    let windows: usize =
+        std::env::args().skip(1).next_back().and_then(|n| n.parse().ok()).unwrap_or(6);
     let mut found = Vec::new();
     for number in 0..windows {
         let kind = KINDS[number % KINDS.len()];

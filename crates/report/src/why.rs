@@ -49,7 +49,9 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
         gain_value(&first.gain.percent),
         first.sentence
     );
-    labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), style)
+    // A line whatever the width: one per window, for grep and tail.
+    let unbroken = Style { width: usize::MAX, ..*style };
+    labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
 fn line(label: &str, text: &str, style: &Style) -> String {

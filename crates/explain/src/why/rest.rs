@@ -85,7 +85,8 @@ fn room(facts: &Facts<'_>) -> Room {
         return Room::Unknown;
     }
     let Some(thread) = facts.busiest() else {
-        return if facts.ledger.rows.is_empty() { Room::Unknown } else { Room::Left };
+        let is_read = !facts.ledger.rows.is_empty() || !facts.observation.cpus.is_empty();
+        return if is_read { Room::Left } else { Room::Unknown };
     };
     match facts.busy(thread) {
         Some(busy) if busy.high < FULL => Room::Left,
