@@ -22,6 +22,9 @@ use linerate_record::why::{SocketKind, Unread};
 /// New sockets are looked for at every tenth slice: the kernel's whole table is read for it.
 const SOCKETS_EVERY: u32 = 10;
 
+/// New processes are looked for at every fifth slice: every process of the system is read for it.
+const FAMILY_EVERY: u32 = 5;
+
 /// Everything that is watched, and what was read of it.
 pub(crate) struct Watching {
     pub(crate) name: String,
@@ -115,8 +118,10 @@ impl Watching {
         if slice == 0 {
             self.threads.choose(root, slice, now_ns);
         }
-        for pid in self.family.look(root) {
-            self.quotas.add(root, pid);
+        if slice % FAMILY_EVERY == 0 {
+            for pid in self.family.look(root) {
+                self.quotas.add(root, pid);
+            }
         }
         self.threads.look(root, &self.family.pids, slice, now_ns);
         if let Some(network) = &self.namespace.network {

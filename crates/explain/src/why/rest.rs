@@ -46,9 +46,10 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
         return nothing_wrong(facts);
     }
     match room(facts) {
-        Room::Left if suspects.is_empty() => match generator(facts) {
-            Some(cpu) => generator_limit(facts, cpu),
-            None => nothing_wrong(facts),
+        Room::Left if suspects.is_empty() => match (generator(facts), receiving(facts)) {
+            (Some(cpu), _) => generator_limit(facts, cpu),
+            (None, Some((cpu, share))) => busy_receiving(facts, cpu, share),
+            (None, None) => nothing_wrong(facts),
         },
         Room::Left | Room::Full | Room::Unknown if !suspects.is_empty() => {
             suspected(facts, suspects)
@@ -275,6 +276,32 @@ fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
         workaround: None,
         wrong_if: "that measurement does not single out a cause, either".to_owned(),
     }
+}
+
+/// The CPU that spends most of its time in interrupts and softirqs while packets pass, and that
+/// share: the rate may be limited there, before the program, by work that its time does not show.
+fn receiving(facts: &Facts<'_>) -> Option<(u32, f64)> {
+    /// More than half, within the error of the kernel's accounts.
+    const MOST: f64 = 0.5;
+    /// Fewer packets do not fill a CPU.
+    const PACKETS_PER_S: f64 = 1000.0;
+    let received = facts.observation.interfaces.iter().map(|one| one.rx_packets).max();
+    let of_interface = received.map(|packets| packets as f64 / facts.elapsed());
+    facts.packet_rate().or(of_interface).filter(|rate| *rate >= PACKETS_PER_S)?;
+    let busy = facts.observation.cpus.iter().filter(|cpu| share(cpu.interrupts).low >= MOST);
+    let busiest = busy.max_by(|a, b| a.interrupts.total_cmp(&b.interrupts))?;
+    Some((busiest.cpu, busiest.interrupts))
+}
+
+fn busy_receiving(facts: &Facts<'_>, cpu: u32, share: f64) -> WhyFinding {
+    let sentence = format!(
+        "Cannot tell firewall_rules, napi_budget, one_receive_cpu and nothing_wrong apart: CPU \
+         {cpu} spends {} % of its time in softirqs, before the packets reach {}.",
+        percent(share),
+        facts.observation.watched.name
+    );
+    let next = format!("Measure what CPU {cpu} does there, as root: perf record -a -C {cpu}");
+    cannot_tell(facts, sentence, &next)
 }
 
 /// Causes whose symptoms hold.

@@ -109,3 +109,14 @@ fn nothing_read_is_not_nothing_wrong() {
     seen.watched.ended = Some("exit status 1".to_owned());
     assert!(explain(&seen)[0].sentence.contains("exit status 1"));
 }
+
+/// Packets that are sent on this machine are received in the time of the sender: a long list of
+/// rules there shows in the softirqs of a CPU, not in the time of the receiver.
+#[test]
+fn a_cpu_full_of_softirqs_is_not_nothing_wrong() {
+    let mut seen = web_server();
+    seen.cpus = vec![cpu(0, 0.1, 0.1, 0.7), cpu(1, 0.1, 0.1, 0.0)];
+    let finding = &explain(&seen)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("CPU 0 spends 70 %"), "{}", finding.sentence);
+}

@@ -102,8 +102,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A socket with a ring of 4096 frames on interface 3, as Linux 6.18 answered.
-    fn recorded() -> Vec<u8> {
+    /// A socket with a ring of 4096 frames on interface 3, in the layout of `packet_diag.h`.
+    fn answer() -> Vec<u8> {
         let mut body = vec![17, 3, 0, 3];
         body.extend([4711u32, 1, 0].iter().flat_map(|n| n.to_ne_bytes()));
         let mut attribute = |kind: u16, numbers: &[u32]| {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_socket_with_a_ring_is_decoded() {
-        let socket = PacketSocket::decode(&recorded()).unwrap();
+        let socket = PacketSocket::decode(&answer()).unwrap();
         assert_eq!((socket.inode, socket.interface), (4711, 3));
         assert_eq!(
             socket.receive_ring.map(|ring| (ring.frames, ring.bytes())),
@@ -140,7 +140,7 @@ mod tests {
         fn damaged_answers_are_left_out(
             cut in 0usize..140, at in 0usize..140, byte: u8,
         ) {
-            let mut body = recorded();
+            let mut body = answer();
             let at = at % body.len();
             body[at] = byte;
             body.truncate(cut);
