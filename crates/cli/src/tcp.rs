@@ -192,12 +192,11 @@ fn list(is_json: bool) -> Result<String, Failure> {
 
 /// The same as JSON.
 fn as_json(present: &[Box<dyn Stack>], skipped: &[Skipped]) -> String {
-    let stack =
-        |stack: &Box<dyn Stack>| json!({ "name": stack.name(), "version": stack.version() });
+    let stack = |stack: &dyn Stack| json!({ "name": stack.name(), "version": stack.version() });
     let mix = |mix: Mix| json!({ "name": mix.name(), "source": mix.source() });
     let left_out = |one: &Skipped| json!({ "what": one.what, "reason": one.reason });
     let all = json!({
-        "stacks": present.iter().map(stack).collect::<Vec<_>>(),
+        "stacks": present.iter().map(|one| stack(one.as_ref())).collect::<Vec<_>>(),
         "patterns": Pattern::ALL.iter().map(|pattern| pattern.name()).collect::<Vec<_>>(),
         "sets": Set::all().iter().map(|set| Value::from(set.name())).collect::<Vec<_>>(),
         "mixes": Mix::presets().map(mix).collect::<Vec<_>>(),

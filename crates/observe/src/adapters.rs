@@ -14,7 +14,7 @@ use linerate_linux::seqpacket::Seqpacket;
 use linerate_machine::Root;
 use linerate_record::why::{ProgramCounts, Unread};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a program may take to connect, and to answer a question.
@@ -78,7 +78,7 @@ fn refusal(socket: &str, reason: &str) -> Unread {
 }
 
 impl Program {
-    fn start(root: &Root, description: Description, socket: &PathBuf) -> Result<Self, String> {
+    fn start(root: &Root, description: Description, socket: &Path) -> Result<Self, String> {
         let path = root.path(&socket.display().to_string());
         let connection = Seqpacket::connect(&path, DEADLINE).map_err(|error| error.to_string())?;
         let greeting = receive(&connection)?;

@@ -21,6 +21,9 @@ pub(crate) struct Counts {
 /// Packets and bytes by one counter.
 type Reading = (u64, Option<u64>);
 
+/// What a counter says in a read.
+type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
+
 /// The best counter: the program's own; else, of those that are possible, that which counted most.
 pub(crate) fn choose(
     reads: &[Counts],
@@ -32,7 +35,7 @@ pub(crate) fn choose(
     let of_interface =
         |counts: &Counts| counts.interface.map(|(packets, bytes)| (packets, Some(bytes)));
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
-    let others: [(&dyn Fn(&Counts) -> Option<Reading>, String); 3] = [
+    let others: [(Counter<'_>, String); 3] = [
         (&of_tcp, "segments of its TCP connections".to_owned()),
         (&of_interface, interface.to_owned()),
         (&of_udp, "UDP datagrams of its network namespace".to_owned()),
@@ -42,8 +45,7 @@ pub(crate) fn choose(
             others.iter().filter_map(|(of, name)| count(reads, of, name).map(|c| (c, *of)));
         counted.filter(|(count, _)| count.packets > 0).max_by_key(|(count, _)| count.packets)
     };
-    let own = count(reads, &of_program, program)
-        .map(|count| (count, &of_program as &dyn Fn(&Counts) -> Option<Reading>));
+    let own = count(reads, &of_program, program).map(|count| (count, &of_program as Counter<'_>));
     match own.or_else(best) {
         Some((count, of)) => (Some(count), rates(reads, of)),
         None => (None, Vec::new()),

@@ -180,7 +180,7 @@ impl Threads {
     /// Finds the threads of `pids` that are new; at most a tenth of the slices do so when there are
     /// very many.
     pub(crate) fn look(&mut self, root: &Root, pids: &[u32], number: u32, at_ns: u64) {
-        if self.places.len() > CROWD && number % 10 != 0 {
+        if self.places.len() > CROWD && !number.is_multiple_of(10) {
             return;
         }
         for &pid in pids {

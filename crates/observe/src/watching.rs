@@ -118,7 +118,7 @@ impl Watching {
         if slice == 0 {
             self.threads.choose(root, slice, now_ns);
         }
-        if slice % FAMILY_EVERY == 0 {
+        if slice.is_multiple_of(FAMILY_EVERY) {
             for pid in self.family.look(root) {
                 self.quotas.add(root, pid);
             }

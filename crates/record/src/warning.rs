@@ -243,14 +243,24 @@ impl Warning {
                 )
             }
             Self::Emulated => write!(f, "the processor is emulated"),
+            Self::CostlyObserver { .. } | Self::ShortWindow { .. } | Self::NotRead { .. } => {
+                self.write_matter_of_watching(f)
+            }
+            Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+        }
+    }
+
+    /// What was read of a running program, and how.
+    fn write_matter_of_watching(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::CostlyObserver { share } => {
-                write!(f, "watching took {} % of a CPU", percent(*share))
+                write!(f, "watching took {} % of a CPU", three_digits(share * 100.0))
             }
             Self::ShortWindow { seconds } => {
                 write!(f, "the program was watched for {} s only", three_digits(*seconds))
             }
             Self::NotRead { names } => write!(f, "not read: {}", names.join(", ")),
-            Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+            _ => Ok(()),
         }
     }
 

@@ -49,9 +49,8 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
     }
 }
 
-/// A polling thread that lost its CPU to others for half of the time.
-fn example() -> WhyReport {
-    let stored = fixtures::why().observation;
+/// A polling thread that waits for its CPU, and one that sleeps.
+fn threads() -> Vec<ThreadActivity> {
     let mut poller = thread(
         "dpdk-worker1",
         1236,
@@ -74,13 +73,11 @@ fn example() -> WhyReport {
     main.asleep_on =
         vec![SleepTime { on: "read".to_owned(), share: 1.0, object: Some("/dev/null".to_owned()) }];
     main.cost_ns = Figure::absent("ns", Tier::Sw, "by hand", "it sleeps");
-    let mut watched = stored.watched.clone();
-    watched.name = "dpdk-testpmd".to_owned();
-    watched.pids = vec![1234];
-    watched.line_bits_per_s = Some(1e9);
-    watched.is_command = false;
-    watched.ended = None;
-    let interface = InterfaceCounts {
+    vec![poller, main]
+}
+
+fn interface() -> InterfaceCounts {
+    InterfaceCounts {
         name: "v2".to_owned(),
         driver: Some("veth".to_owned()),
         rx_packets: 195_008,
@@ -89,8 +86,11 @@ fn example() -> WhyReport {
         tx_bytes: 100_302 * 60,
         features: BTreeMap::from([("rx-gro".to_owned(), false)]),
         ..InterfaceCounts::default()
-    };
-    let packet = SocketCounts {
+    }
+}
+
+fn packet_socket() -> SocketCounts {
+    SocketCounts {
         kind: SocketKind::Packet,
         inode: 99,
         pid: 1234,
@@ -104,44 +104,10 @@ fn example() -> WhyReport {
         send_buffer: None,
         drops: None,
         tcp: None,
-    };
-    let cpu = |cpu, user, idle| CpuCounts { cpu, user, idle, ..CpuCounts::default() };
-    let observation = Observation {
-        watched,
-        elapsed_s: 2.0,
-        slices: 20,
-        threads: vec![poller, main],
-        threads_left_out: 0,
-        quotas: Vec::new(),
-        cpus: vec![cpu(0, 0.3, 0.7), cpu(1, 1.0, 0.0)],
-        interfaces: vec![interface],
-        protocols: BTreeMap::new(),
-        sockets: vec![packet],
-        program: Some(ProgramCounts {
-            adapter: "dpdk".to_owned(),
-            program: Some("DPDK 22.11.11".to_owned()),
-            unit: "packets".to_owned(),
-            received: Some(100_302),
-            sent: Some(100_302),
-            missed: None,
-            bytes: Some(100_302 * 60),
-            others: BTreeMap::new(),
-        }),
-        events: Vec::new(),
-        packets: Some(PacketCount {
-            packets: 100_302,
-            bytes: Some(100_302 * 60),
-            counter: "DPDK telemetry /ethdev/stats".to_owned(),
-        }),
-        packets_per_s: vec![50_151.0; 20],
-        observer: share(0.004),
-        unread: vec![Unread {
-            what: "kernel_samples".to_owned(),
-            reason: "kernel.perf_event_paranoid is 2".to_owned(),
-            fix: Some("sysctl kernel.perf_event_paranoid=1".to_owned()),
-        }],
-        ..stored
-    };
+    }
+}
+
+fn findings() -> Vec<WhyFinding> {
     let contention = WhyFinding {
         cause: Cause::CpuContention,
         sentence:
@@ -176,7 +142,54 @@ fn example() -> WhyReport {
         workaround: None,
         wrong_if: "with twice the budget, column 3 grows as before".to_owned(),
     };
-    WhyReport { observation, findings: vec![contention, squeeze] }
+    vec![contention, squeeze]
+}
+
+/// A polling thread that lost its CPU to others for half of the time.
+fn example() -> WhyReport {
+    let mut watched = fixtures::why().observation.watched;
+    watched.name = "dpdk-testpmd".to_owned();
+    watched.pids = vec![1234];
+    watched.line_bits_per_s = Some(1e9);
+    watched.is_command = false;
+    watched.ended = None;
+    let cpu = |cpu, user, idle| CpuCounts { cpu, user, idle, ..CpuCounts::default() };
+    let observation = Observation {
+        watched,
+        elapsed_s: 2.0,
+        slices: 20,
+        threads: threads(),
+        threads_left_out: 0,
+        quotas: Vec::new(),
+        cpus: vec![cpu(0, 0.3, 0.7), cpu(1, 1.0, 0.0)],
+        interfaces: vec![interface()],
+        protocols: BTreeMap::new(),
+        sockets: vec![packet_socket()],
+        program: Some(ProgramCounts {
+            adapter: "dpdk".to_owned(),
+            program: Some("DPDK 22.11.11".to_owned()),
+            unit: "packets".to_owned(),
+            received: Some(100_302),
+            sent: Some(100_302),
+            missed: None,
+            bytes: Some(100_302 * 60),
+            others: BTreeMap::new(),
+        }),
+        events: Vec::new(),
+        packets: Some(PacketCount {
+            packets: 100_302,
+            bytes: Some(100_302 * 60),
+            counter: "DPDK telemetry /ethdev/stats".to_owned(),
+        }),
+        packets_per_s: vec![50_151.0; 20],
+        observer: share(0.004),
+        unread: vec![Unread {
+            what: "kernel_samples".to_owned(),
+            reason: "kernel.perf_event_paranoid is 2".to_owned(),
+            fix: Some("sysctl kernel.perf_event_paranoid=1".to_owned()),
+        }],
+    };
+    WhyReport { observation, findings: findings() }
 }
 
 #[test]

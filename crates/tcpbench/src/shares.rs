@@ -323,7 +323,7 @@ mod tests {
             |_: usize, _: usize| true,
             |contestant: usize, _: usize| contestant == PLAIN,
             |contestant: usize, _: usize| contestant == 2,
-            |contestant: usize, round: usize| (contestant == PLAIN) == (round % 2 == 0),
+            |contestant: usize, round: usize| (contestant == PLAIN) == round.is_multiple_of(2),
         ] {
             let share = share(of_each);
             assert_eq!((share.as_number(), share.reason.as_deref()), (None, Some(PREEMPTED)));

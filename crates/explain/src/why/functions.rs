@@ -29,6 +29,22 @@ pub enum Group {
     SoftwareCrypto,
 }
 
+/// Ciphers that do without instructions made for them: of OpenSSL, BoringSSL and Go.
+const SOFTWARE_CIPHERS: &[&str] = &[
+    "AES_encrypt",
+    "AES_decrypt",
+    "_x86_64_AES_",
+    "gcm_ghash_4bit",
+    "gcm_gmult_4bit",
+    "vpaes_",
+    "bsaes_",
+    "aes_nohw_",
+    "gcm_ghash_nohw",
+    "crypto/aes.encryptBlockGeneric",
+    "golang.org/x/crypto/chacha20.(*Cipher).xorKeyStreamBlocksGeneric",
+    "golang.org/x/crypto/poly1305.updateGeneric",
+];
+
 impl Group {
     /// Whether its functions are the kernel's, so that it takes samples of the kernel.
     pub fn is_kernel(self) -> bool {
@@ -97,20 +113,7 @@ impl Group {
                 "rte_spinlock_lock",
             ],
             Self::Firewall => &["nft_", "__nft_", "ipt_do_table", "ip6t_do_table"],
-            Self::SoftwareCrypto => &[
-                "AES_encrypt",
-                "AES_decrypt",
-                "_x86_64_AES_",
-                "gcm_ghash_4bit",
-                "gcm_gmult_4bit",
-                "vpaes_",
-                "bsaes_",
-                "aes_nohw_",
-                "gcm_ghash_nohw",
-                "crypto/aes.encryptBlockGeneric",
-                "golang.org/x/crypto/chacha20.(*Cipher).xorKeyStreamBlocksGeneric",
-                "golang.org/x/crypto/poly1305.updateGeneric",
-            ],
+            Self::SoftwareCrypto => SOFTWARE_CIPHERS,
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::example::{
     cpu, interface, observation, packets, poller, qdisc, sender, share, socket, testpmd, thread,
 };
-use crate::seeds::rate_limiter;
+use crate::seeds::{Case, rate_limiter};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
@@ -60,7 +60,7 @@ fn web_server() -> Observation {
     }
 }
 
-pub(crate) const CONTROLS: &[(&str, fn() -> Observation, Cause)] = &[
+pub(crate) const CONTROLS: &[Case] = &[
     ("n1 idle", idle, NothingWrong),
     ("n2 little load", little_load, NothingWrong),
     ("n3 at the line that was asked for", at_the_line, NothingWrong),

@@ -381,7 +381,10 @@ pub(crate) fn firewall_rules() -> Observation {
 
 /// Each seed, what was observed of it, and what is to be found. `CannotTell` where the evidence
 /// takes more than an ordinary user may read, or than this machine has.
-pub(crate) const SEEDS: &[(&str, fn() -> Observation, Cause)] = &[
+/// What it is, the observation, and the cause to be found.
+pub(crate) type Case = (&'static str, fn() -> Observation, Cause);
+
+pub(crate) const SEEDS: &[Case] = &[
     ("1 another thread on the polling core", cpu_contention, CpuContention),
     ("2 ring too small for bursts", ring_overflow, RingOverflow),
     ("3 CPU quota", cpu_quota, CpuQuota),

@@ -172,7 +172,9 @@ fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
     // SAFETY: arithmetic on a number.
     let expected = unsafe { libc::CMSG_LEN(size_of::<[RawFd; 3]>() as u32) } as usize;
     let header = header.filter(|header| {
-        header.cmsg_type == libc::SCM_RIGHTS && header.cmsg_len as usize == expected
+        // Its type differs between C libraries.
+        let length = u64::try_from(header.cmsg_len).ok();
+        header.cmsg_type == libc::SCM_RIGHTS && length == Some(expected as u64)
     });
     let header = header.ok_or_else(|| refused(libc::EMFILE))?;
     // SAFETY: the length of the message says that three numbers follow the header.

@@ -15,7 +15,7 @@ impl KernelSymbols {
         let mut symbols = Vec::new();
         let mut at = 0;
         for line in text.split_inclusive('\n') {
-            let name_at = line.get(..19).and_then(|head| symbol(head));
+            let name_at = line.get(..19).and_then(symbol);
             if let (Some(address), Ok(name_at)) = (name_at, u32::try_from(at + 19)) {
                 symbols.push((address, name_at));
             }
