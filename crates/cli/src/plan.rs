@@ -251,7 +251,7 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn read(file: &Path, path: &Path) -> Result<Self, Failure> {
+    fn read(file: &std::path::Path, path: &Path) -> Result<Self, Failure> {
         let fail = |why: String| Failure::new(format!("--from {}: {why}", file.display()));
         let text = input::text(file, input::RECORD).map_err(&fail)?;
         let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
