@@ -98,13 +98,8 @@ pub(super) fn run(
     };
     let _setting = Setting::change(seed, is_seeded)?;
     let me = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new("timeout");
-    command.args(["-k", "2", "60"]);
-    if rights == Rights::User && is_root() {
-        command.args(["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
-    }
-    command.args(["unshare", if rights == Rights::Root { "-nm" } else { "-Urnm" }]).arg(me);
-    command.args(["why", "--scene", &seed.id, if is_seeded { "with" } else { "without" }]);
+    let mut command = in_namespaces(rights, "60");
+    command.arg(me).args(["why", "--scene", &seed.id, if is_seeded { "with" } else { "without" }]);
     command.arg(random.to_string()).arg(linerate);
     if let Some(group) = &group {
         command.env("GROUP", &group.folder);
@@ -122,6 +117,25 @@ pub(super) fn run(
     ran.rate = head.parse().ok();
     ran.variables = seed.variables(is_seeded, random);
     Ok(ran)
+}
+
+/// A command in namespaces of its own, to be completed.
+fn in_namespaces(rights: Rights, limit_s: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "2", limit_s]);
+    if rights == Rights::User && is_root() {
+        command.args(["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+    }
+    command.args(["unshare", if rights == Rights::Root { "-nm" } else { "-Urnm" }]);
+    command
+}
+
+/// Whether there may be namespaces with these rights, and this program is reached with them.
+pub(super) fn try_namespaces(rights: Rights) -> Result<(), String> {
+    let me = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = in_namespaces(rights, "10");
+    command.arg("test").arg("-x").arg(me).stdin(Stdio::null());
+    output(command).map(drop)
 }
 
 fn read(record: &Record) -> Ran {
@@ -325,8 +339,7 @@ impl Stage {
             true => command.arg("nsenter").arg(format!("--net=/run/netns/{}", seed.from)),
             false => command.args(["ip", "netns", "exec", &seed.from]),
         };
-        // Nothing of tracefs where it is not mounted, or mounting is not permitted: in the mounts of
-        // this program alone.
+        // In the mounts of this program alone; nothing where mounting is not permitted.
         const TRACE: &str = "mount -t tracefs none /sys/kernel/tracing 2> /dev/null; exec \"$@\"";
         command.args(["sh", "-c", TRACE, "sh"]).arg(linerate);
         command.args(["why", "-t", WINDOW, "--json", "--quiet"]).args(pids);
