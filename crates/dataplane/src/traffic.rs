@@ -239,9 +239,10 @@ impl Traffic {
     /// buffer holds; `rules` say what to do with frames that are not as they were on the wire;
     /// `steers` are asked for the bucket in turn, and where none answers the addresses decide.
     ///
-    /// Left out, and counted in [`Traffic::input`] under the causes of [`mod@cause`]: what is too
-    /// long for a buffer; what the capture cut, whose length and checksums would be wrong, and
-    /// `rules` do not pad, or cut within its headers; what the file does not give.
+    /// Left out, and counted in [`Traffic::input`] under the causes of
+    /// [`linerate_record::input::cause`]: what is too long for a buffer; what the capture cut,
+    /// whose length and checksums would be wrong, and `rules` do not pad, or cut within its
+    /// headers; what the file does not give.
     /// Whatever else is odd (ARP, headers that lie) is offered: to refuse it is the path's work.
     ///
     /// # Errors
