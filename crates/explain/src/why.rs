@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a program is, or is not, at line rate: what follows from an observation of it.
 //!
-//! Rules are data ([`mod@rules`]): each names the evidence it takes, with thresholds and their source,
-//! and holds only where the whole interval of each is on the right side. A rule whose evidence was
-//! not read does not hold; where its symptoms do, it is a suspect, and suspects end in
-//! `cannot_tell` with the measurement that separates them. Being wrong with confidence is worse
+//! Rules are data ([`mod@rules`]): each names the evidence it takes, with thresholds and their
+//! source, and holds only where the whole interval of each is on the right side. A rule whose
+//! evidence was not read does not hold; where its symptoms do, it is a suspect, and suspects end
+//! in `cannot_tell` with the measurement that separates them. Being wrong with confidence is worse
 //! than not to tell.
 //!
 //! Left out: reading anything (`linerate-observe`), printing.
