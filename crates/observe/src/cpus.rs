@@ -155,6 +155,8 @@ fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts 
         net_rx: softirqs(|whole| &whole.receive),
         net_tx: softirqs(|whole| &whole.transmit),
         hardware_interrupts: sources.filter_map(more).collect(),
+        functions: Vec::new(),
+        samples: 0,
     }
 }
 

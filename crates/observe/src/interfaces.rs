@@ -69,16 +69,22 @@ impl Interfaces {
         Self { links, qdiscs: qdiscs(namespace), drivers, protocols: protocols(root, namespace) }
     }
 
-    /// The differences since the start.
-    pub(crate) fn finish(&self, root: &Root, namespace: &Namespace, wanted: Option<&str>) -> Found {
+    /// The differences since the start, of `links`: as they were read last.
+    pub(crate) fn finish(
+        &self,
+        root: &Root,
+        namespace: &Namespace,
+        wanted: Option<&str>,
+        links: &[Link],
+    ) -> Found {
         let qdiscs = qdiscs(namespace);
         let mut interfaces = Vec::new();
-        for link in links(root, namespace) {
+        for link in links {
             // One that is new counts from 0.
             let none = Link::default();
             let before = self.links.get(&link.name).filter(|before| before.index == link.index);
-            let mut counts = difference(before.unwrap_or(&none), &link);
-            counts.qdiscs = self.qdiscs_of(namespace, &link, &qdiscs);
+            let mut counts = difference(before.unwrap_or(&none), link);
+            counts.qdiscs = self.qdiscs_of(namespace, link, &qdiscs);
             let is_quiet = [counts.rx_packets, counts.tx_packets, counts.rx_dropped]
                 .into_iter()
                 .chain([counts.tx_dropped, counts.rx_errors, counts.tx_errors, counts.rx_missed])

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
+mod arrivals;
 mod assemble;
 mod budget;
 mod command;

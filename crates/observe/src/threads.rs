@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel counts of threads, read slice by slice.
 
-use crate::procfs::task::{SchedStat, Stat, Status};
+use crate::procfs::task::{SchedStat, Stat, Status, parse_io_calls};
 use linerate_machine::Root;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -53,6 +53,8 @@ pub(crate) struct Thread {
     pub(crate) major_faults: u64,
     first_status: Status,
     last_status: Status,
+    /// Calls of read(2), write(2) and their kin until it was first and last seen.
+    io_calls: [Option<u64>; 2],
     last: Read,
     files: Option<(File, File)>,
     is_followed: bool,
@@ -68,6 +70,11 @@ impl Thread {
     /// Time on a CPU or waiting for one, ns.
     pub(crate) fn wanted_ns(&self) -> u64 {
         self.slices.iter().map(|slice| slice.run_ns + slice.delay_ns).sum()
+    }
+
+    /// Time on a CPU since it began, ns.
+    pub(crate) fn ran_ns(&self) -> u64 {
+        self.last.sched.run_ns
     }
 
     /// The CPUs it was seen on, the most frequent first.
@@ -91,6 +98,12 @@ impl Thread {
         let (first, last) = (&self.first_status, &self.last_status);
         let voluntary = last.voluntary_switches.saturating_sub(first.voluntary_switches);
         (voluntary, last.involuntary_switches.saturating_sub(first.involuntary_switches))
+    }
+
+    /// Calls of read(2), write(2) and their kin; `None` where they may not be read.
+    pub(crate) fn io_calls(&self) -> Option<u64> {
+        let [first, last] = self.io_calls;
+        last?.checked_sub(first?)
     }
 
     /// Whether it was never asleep: it was ready at the start and gave up no CPU by itself.
@@ -141,11 +154,12 @@ impl Thread {
         self.last = now;
     }
 
-    /// Reads its status, for the switches and the CPUs allowed.
+    /// Reads its status, for the switches and the CPUs allowed, and its calls of read and write.
     fn read_status(&mut self, root: &Root) {
         if let Some(text) = root.text(&self.file("status")) {
             self.last_status = Status::parse(&text);
         }
+        self.io_calls[1] = root.text(&self.file("io")).and_then(|text| parse_io_calls(&text));
     }
 }
 
@@ -204,6 +218,7 @@ impl Threads {
             major_faults: 0,
             first_status: Status::default(),
             last_status: Status::default(),
+            io_calls: [None; 2],
             last: Read::default(),
             files: None,
             is_followed: self.places.len() < FOLLOWED_MAX,
@@ -220,6 +235,7 @@ impl Threads {
         thread.last = first;
         thread.read_status(root);
         thread.first_status = thread.last_status.clone();
+        thread.io_calls[0] = thread.io_calls[1];
         self.places.insert((pid, tid), self.all.len());
         self.all.push(thread);
     }

@@ -3,6 +3,7 @@
 
 use crate::ObserveError;
 use crate::adapters::{self, Program};
+use crate::arrivals::Arrivals;
 use crate::command::Running;
 use crate::cpus::Cpus;
 use crate::interfaces::{Interfaces, links, protocols};
@@ -16,6 +17,7 @@ use crate::sockets::Sockets;
 use crate::target::{Family, stat_of};
 use crate::threads::Threads;
 use linerate_linux::monotonic_ns;
+use linerate_linux::network::Link;
 use linerate_machine::Root;
 use linerate_record::why::{SocketKind, Unread};
 
@@ -39,6 +41,9 @@ pub(crate) struct Watching {
     pub(crate) quotas: Quotas,
     pub(crate) sockets: Sockets,
     pub(crate) interfaces: Interfaces,
+    /// The interfaces, as they were read last.
+    pub(crate) links: Vec<Link>,
+    pub(crate) arrivals: Arrivals,
     /// Packets at the start and at the end of each slice.
     pub(crate) counts: Vec<Counts>,
     /// Length of each slice, seconds.
@@ -84,7 +89,9 @@ impl Watching {
             cpus: Cpus::start(root, &family.softirq_threads),
             quotas,
             sockets,
-            interfaces: Interfaces::start(root, &namespace, interface.as_deref()),
+            interfaces: Interfaces::default(),
+            links: Vec::new(),
+            arrivals: Arrivals::default(),
             interface,
             family,
             namespace,
@@ -101,6 +108,9 @@ impl Watching {
         watching.threads.look(root, &pids, 0, watching.last_ns);
         watching.profiling = Some(Profiling::start(root, &watching.threads));
         watching.find_program(root);
+        // What the program and its interfaces counted is compared: it is read at the same moment.
+        let wanted = watching.interface.clone();
+        watching.interfaces = Interfaces::start(root, &watching.namespace, wanted.as_deref());
         let counts = watching.count(root);
         watching.counts.push(counts);
         Ok(watching)
@@ -135,8 +145,23 @@ impl Watching {
         let counted_ns = monotonic_ns();
         let counts = self.count(root);
         self.counts.push(counts);
+        self.links = links(root, &self.namespace);
         if let Some(profiling) = &mut self.profiling {
             profiling.end_slice(&self.threads, counted_ns);
+        }
+    }
+
+    /// Between the ends of slices: looks what sleeping threads wait for, and how packets arrive.
+    pub(crate) fn tick(&mut self, root: &Root) {
+        self.sleepers.tick(root, &self.threads);
+        let bound = self.sockets.packet_interfaces();
+        if !bound.is_empty() {
+            let namespace = &self.namespace;
+            self.arrivals.tick(|| {
+                let links = links(root, namespace);
+                let of_socket = links.iter().filter(|link| bound.contains(&link.index));
+                of_socket.map(|link| link.rx_packets).sum()
+            });
         }
     }
 
@@ -171,9 +196,11 @@ impl Watching {
         let bound = self.sockets.packet_interfaces();
         if !bound.is_empty() {
             let links = links(root, &self.namespace);
-            let links = || links.iter().filter(|link| bound.contains(&link.index));
-            let received = links().map(|link| link.rx_packets).sum();
-            counts.interface = Some((received, links().map(|link| link.rx_bytes).sum()));
+            let sum = |of: fn(&Link) -> u64| {
+                links.iter().filter(|link| bound.contains(&link.index)).map(of).sum::<u64>()
+            };
+            counts.interface = Some((sum(|link| link.rx_packets), sum(|link| link.rx_bytes)));
+            counts.interface_tx = Some((sum(|link| link.tx_packets), sum(|link| link.tx_bytes)));
         }
         // At the start, for sockets that are opened later.
         if self.counts.is_empty() || self.sockets.has(SocketKind::Udp) {

@@ -47,7 +47,7 @@ pub(crate) fn observe(
         while !watch.is_stopped() && monotonic_ns() < ends_ns {
             let left = Duration::from_nanos(ends_ns.saturating_sub(monotonic_ns()));
             linerate_linux::child::sleep(left.min(TICK));
-            watching.sleepers.tick(root, &watching.threads);
+            watching.tick(root);
         }
         watching.read(root, slice);
         watch.progress("watching", f64::from(slice + 1) / f64::from(slices));

@@ -135,7 +135,8 @@ impl<'a> Facts<'a> {
     }
 
     /// The share of its time that a thread works. Where it polls, what the samples say; where it
-    /// sleeps when there is nothing to do, its time on a CPU; unknown for one that always runs.
+    /// sleeps when there is nothing to do, or is in calls that send, its time on a CPU; of another
+    /// one that always runs at most what silence between packets leaves.
     pub fn busy(&self, thread: &ThreadActivity) -> Option<Estimate> {
         /// The share asleep from which on a thread is known to sleep when there is nothing to do.
         const SLEEPS: f64 = 0.02;
@@ -152,8 +153,61 @@ impl<'a> Facts<'a> {
         }
         let sleeps = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
         let kernel = state(ThreadState::Kernel).map_or(0.0, |kernel| kernel.value);
-        let by_calls = kernel >= CALLS * on_cpu.value && self.uses_stack();
-        (sleeps || by_calls).then_some(on_cpu)
+        let by_calls = kernel >= CALLS * on_cpu.value && (self.uses_stack() || self.sends(thread));
+        if sleeps || by_calls {
+            return Some(on_cpu);
+        }
+        self.busy_at_most(thread)
+    }
+
+    /// Whether the time of a thread that always runs is that of sending: packets leave, hardly any
+    /// come, and the time for each is what one costs.
+    fn sends(&self, thread: &ThreadActivity) -> bool {
+        /// What is received per packet sent, at most.
+        const RECEIVED: f64 = 0.1;
+        /// CPU time of a packet sent through the stack, what receives it on this machine included:
+        /// 1 to 5 us were measured.
+        const MOST_S: f64 = 10e-6;
+        let interfaces = &self.observation.interfaces;
+        let sum = |of: fn(&InterfaceCounts) -> u64| interfaces.iter().map(of).sum::<u64>() as f64;
+        let sent = sum(|interface| interface.tx_packets);
+        let threads = self.working().count().max(1) as f64;
+        let seconds = thread.share_of(ThreadState::is_on_cpu) * self.elapsed() * threads;
+        sent > 0.0
+            && sum(|interface| interface.rx_packets) <= RECEIVED * sent
+            && seconds / sent <= MOST_S
+    }
+
+    /// Of a thread that polls a ring: in the milliseconds in which no packet arrives, it has
+    /// nothing to do once the ring is empty. A ring is emptied in the time of so many packets as it
+    /// holds; a packet takes at most the time on a CPU over the packets.
+    fn busy_at_most(&self, thread: &ThreadActivity) -> Option<Estimate> {
+        /// The smallest frame of a ring of AF_PACKET that holds a packet of 1500 bytes, bytes.
+        const FRAME: f64 = 2048.0;
+        /// A ring that holds more than this many windows is not emptied within them.
+        const WINDOWS: f64 = 2.0;
+        /// Fewer windows say nothing.
+        const WINDOWS_MIN: u64 = 10;
+        let arrivals = self.observation.arrivals.as_ref()?;
+        let sockets = self.observation.sockets.iter();
+        let rings = sockets.filter(|socket| socket.kind == SocketKind::Packet);
+        let frames = rings.filter_map(|ring| ring.receive_buffer).max()? as f64 / FRAME;
+        let ran = thread.share_of(ThreadState::is_on_cpu);
+        let per_packet = ran / self.packet_rate().filter(|rate| *rate > 0.0)?;
+        let empties = frames * per_packet <= WINDOWS * arrivals.window_s;
+        if arrivals.windows < WINDOWS_MIN || !empties {
+            return None;
+        }
+        let silent = sampled(arrivals.silent as f64 / arrivals.windows as f64, arrivals.windows);
+        let busy = ran * (1.0 - silent.value);
+        let high = ran * (1.0 - silent.low).min(1.0);
+        Some(Estimate { value: busy, low: 0.0, high, ..silent })
+    }
+
+    /// Threads that want a CPU for much of their time.
+    pub fn working(&self) -> impl Iterator<Item = &'a ThreadActivity> {
+        const WORKS: f64 = 0.3;
+        self.observation.threads.iter().filter(|thread| thread.demand() >= WORKS)
     }
 
     /// Whether it takes its packets by sockets of the stack alone.
@@ -174,6 +228,35 @@ impl<'a> Facts<'a> {
         }
         let of_group = thread.functions.iter().filter(|function| group.holds(function));
         Some(sampled(of_group.map(|function| function.share).sum(), thread.samples))
+    }
+
+    /// The share of its time that a CPU spends in a group of functions of the kernel.
+    pub fn cpu_functions(&self, cpu: &CpuCounts, group: Group) -> Option<Estimate> {
+        if cpu.samples < SAMPLES_MIN {
+            return None;
+        }
+        let of_group = cpu.functions.iter().filter(|function| group.holds(function));
+        let share: f64 = of_group.map(|function| function.share).sum();
+        let all: f64 = cpu.functions.iter().map(|function| function.share).sum();
+        // Samples were taken while the kernel ran: as many as there would be of the whole time.
+        let samples = cpu.samples as f64 / all.clamp(0.01, 1.0);
+        Some(sampled(share.min(1.0), samples as u64))
+    }
+
+    /// The share of a thread's samples that access lines which other threads use, too, and that one
+    /// writes; the same bytes of them, or others only.
+    pub fn shared_lines(
+        &self,
+        thread: &ThreadActivity,
+        has_common_bytes: bool,
+    ) -> Option<Estimate> {
+        if thread.samples < SAMPLES_MIN || thread.memory.is_none() {
+            return None;
+        }
+        let lines = self.observation.shared_lines.iter();
+        let lines = lines.filter(|line| line.has_common_bytes == has_common_bytes);
+        let uses = lines.flat_map(|line| &line.threads).filter(|used| used.tid == thread.tid);
+        Some(sampled(uses.map(|used| used.share).sum::<f64>().min(1.0), thread.samples))
     }
 
     /// Whether samples of the kernel were permitted.

@@ -27,6 +27,9 @@ pub enum GainModel {
     StallRemoved(Measure),
     /// Idle CPUs do the same work, with the loss that splitting has.
     MoreCpus,
+    /// As many requests on the way as there are clients, as far as the thread and the servers have
+    /// time (Little's law).
+    MoreOnTheWay,
     /// What removing it brought elsewhere: percent, low, likely, high; and where that was.
     AsMeasured([f64; 3], &'static str),
     /// Not predicted, and why not.
@@ -59,6 +62,7 @@ impl GainModel {
             }
             Self::StallRemoved(_) => "time stalled over time not stalled",
             Self::MoreCpus => "idle CPUs over CPUs used, none to all of them of use",
+            Self::MoreOnTheWay => "clients over connections to servers (Little's law)",
             Self::AsMeasured(_, source) => source,
             Self::Unknown(_) => "not predicted",
         }
@@ -99,6 +103,15 @@ impl GainModel {
                 let high = 100.0 * idle / used.max(0.01);
                 let value = 0.7 * high;
                 Some(Estimate { value, low: 0.1 * high, high, ..Estimate::exactly(0.0) })
+            }
+            Self::MoreOnTheWay => {
+                /// The servers behind may be the next limit.
+                const OF_CLIENTS: f64 = 0.2;
+                let more = Measure::ClientsPerServer.of(facts, subject)?.value - 1.0;
+                let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
+                let value = (100.0 * more).min(room);
+                let low = OF_CLIENTS * value;
+                Some(Estimate { value, low, high: 1.2 * value, ..Estimate::exactly(value) })
             }
             Self::AsMeasured([low, value, high], _) => {
                 Some(Estimate { value, low, high, ..Estimate::exactly(value) })

@@ -168,3 +168,12 @@ impl InCall {
         }
     }
 }
+
+/// The calls of read(2), write(2) and their kin in the text of /proc/PID/task/TID/io.
+pub(crate) fn parse_io_calls(text: &str) -> Option<u64> {
+    let value = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    value("syscr:")?.checked_add(value("syscw:")?)
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::cpus::{CpuTicks, Softnet, parse_interrupts, parse_softirqs, parse_softnet, parse_stat};
 use super::net::{grown, parse_dev, parse_snmp, parse_snmp6};
-use super::task::{InCall, SchedStat, Stat, Status, describe_status};
+use super::task::{InCall, SchedStat, Stat, Status, describe_status, parse_io_calls};
 use proptest::prelude::*;
 
 /// Linux 6.18.
@@ -131,4 +131,12 @@ proptest! {
         parse_snmp(&text);
         parse_snmp6(&text);
     }
+}
+
+#[test]
+fn calls_of_read_and_write_are_summed() {
+    let text = "rchar: 6976\nwchar: 0\nsyscr: 10\nsyscw: 4\nread_bytes: 0\n";
+    assert_eq!(parse_io_calls(text), Some(14));
+    assert_eq!(parse_io_calls("syscr: 10\nsyscw: x\n"), None);
+    assert_eq!(parse_io_calls(""), None);
 }

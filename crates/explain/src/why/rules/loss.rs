@@ -101,6 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::SqueezedPerSecond, 10.0, "rarer ones cost under a millisecond per second"),
             at_least(M::Squeezed, 0.1, "one receive softirq in ten stops with work left"),
+            at_most(M::PacketsPerSqueeze, 150.0, "the usual budget is of 300 packets"),
         ],
         symptoms: 0,
         explained_by: &[],
