@@ -51,7 +51,7 @@ pub(crate) struct WhyArgs {
     /// Watch an interface and the CPUs that receive for it, no program
     #[arg(long = "iface", value_name = "IF")]
     pub(super) interface: Option<String>,
-    /// Build a veth pair in a user namespace, without root, lose packets for a known reason, explain it
+    /// Lose packets for a known reason, in namespaces of its own, and explain it (no root needed)
     #[arg(long, conflicts_with = "every")]
     pub(super) demo: bool,
     // What the children of a demo do.
