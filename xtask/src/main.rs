@@ -30,8 +30,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
   ci [--fast] [--again] [NAME...]
                 everything CI checks, or the steps whose names have one of those in them; --fast
-                leaves out what takes minutes; --again runs steps whose inputs have not changed since
-                they passed; --list only names the steps
+                leaves out what takes minutes; --again runs steps even if their inputs have not
+                changed since they passed; --list only names the steps
   accuracy [--full] [NAME...]
                 run the accuracy suite, or the programs named, at the size of CI; --full at the size
                 of the published figures
