@@ -16,12 +16,14 @@ mod measure;
 mod rest;
 pub mod rules;
 mod title;
+mod waits;
 mod words;
 
 pub use facts::{Facts, Subject};
 pub use functions::Group;
 pub use gain::GainModel;
 pub use measure::Measure;
+pub use waits::{Wait, wait_of};
 
 use self::rules::{Rule, Verdict, rules, subjects};
 use linerate_record::stats::Estimate;
