@@ -64,10 +64,13 @@ usage: cargo xtask COMMAND
   splice [--check] [--limit MINUTES] FILE...
                 run the commands of pages and put what they print in the place of their blocks;
                 --check compares instead; a command may take 60 minutes, or the limit
-  why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [SEED...]
+  why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [--keep FOLDER]
+      [SEED...]
                 try `linerate why` on bottlenecks of known cause in real programs, and print how
                 often it was right; --settings also changes settings of the whole system, and puts
-                them back
+                them back; --keep keeps the runs
+  why --kept FOLDER
+                print how often it was right in runs that were kept
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";

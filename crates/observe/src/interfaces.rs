@@ -249,7 +249,7 @@ mod tests {
         put("sys/class/net/eth0/speed", "10000\n");
         put("sys/class/net/eth0/queues/rx-0/rps_cpus", "00,00000003\n");
         put("sys/class/net/eth0/queues/rx-1/rps_cpus", "00,00000000\n");
-        let found = start.finish(&root, &namespace, None);
+        let found = start.finish(&root, &namespace, None, &links(&root, &namespace));
         assert_eq!(found.interfaces.len(), 1);
         let eth0 = &found.interfaces[0];
         assert_eq!((eth0.rx_packets, eth0.link_bits_per_s), (20, Some(1e10)));

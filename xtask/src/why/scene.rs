@@ -5,6 +5,7 @@
 //! root or as a user without any rights outside. Every program has a time limit, a session of its
 //! own, and is ended with the scene.
 
+use super::kept;
 use super::seeds::{QUOTA, SETTINGS, Seed};
 use crate::command::{output, program, root};
 use linerate_record::Record;
@@ -120,16 +121,17 @@ pub(super) fn run(
         return Err(format!("{}: {last}", done.status));
     }
     if let Some(folder) = with.keep {
-        let name = if is_seeded { "with" } else { "without" };
-        let file = folder.join(format!("{}-{}-{name}-{random:016x}", seed.id, rights.word()));
-        fs::write(&file, &*text).map_err(|error| format!("{}: {error}", file.display()))?;
+        kept::write(folder, (seed, rights), is_seeded, random, &text)?;
     }
-    let (head, record) = text.split_once('\n').unwrap_or((&text, ""));
+    let ran = parse(&text)?;
+    Ok(Ran { variables: seed.variables(is_seeded, random), ..ran })
+}
+
+/// A run as it is printed: the rate on a line, or nothing on it, then the record.
+pub(super) fn parse(text: &str) -> Result<Ran, String> {
+    let (head, record) = text.split_once('\n').unwrap_or((text, ""));
     let record = Record::from_json(record).map_err(|error| error.to_string())?;
-    let mut ran = read(&record);
-    ran.rate = head.parse().ok();
-    ran.variables = seed.variables(is_seeded, random);
-    Ok(ran)
+    Ok(Ran { rate: head.parse().ok(), ..read(&record) })
 }
 
 /// A command in namespaces of its own, to be completed.

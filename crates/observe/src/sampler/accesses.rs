@@ -109,12 +109,16 @@ fn operands(ip: u64, before: &[u8], code: &[u8]) -> Vec<Operand> {
     if previous.is_empty() { operands_of(ip, code, false) } else { previous }
 }
 
+/// Bytes from one beginning to the next: eleven ways are enough to agree.
+#[cfg(target_arch = "x86_64")]
+const STEP: usize = 3;
+
 /// Where the instruction begins that ends at `ip`. Instructions have no marks: decoding begins at
-/// each byte, and falls into step after a few of them; most of the ways that lead to `ip` agree.
+/// some bytes, and falls into step after a few of them; most of the ways that lead to `ip` agree.
 #[cfg(target_arch = "x86_64")]
 fn previous(ip: u64, before: &[u8]) -> Option<u64> {
     let mut votes = HashMap::<u64, u32>::new();
-    for at in 0..before.len().saturating_sub(INSTRUCTION_BYTES) {
+    for at in (0..before.len().saturating_sub(INSTRUCTION_BYTES)).step_by(STEP) {
         let start = ip - (before.len() - at) as u64;
         let options = iced_x86::DecoderOptions::NONE;
         let mut decoder = iced_x86::Decoder::with_ip(64, &before[at..], start, options);
@@ -159,12 +163,9 @@ fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
     };
     let operand = |used: &iced_x86::UsedMemory| {
         let is_own = matches!(used.segment(), Register::FS | Register::GS);
-        let is_access = matches!(
-            used.access(),
-            OpAccess::Read | OpAccess::Write | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-        );
+        let (reads, writes) = directions(used.access());
         let is_unknown = is_changed(used.base()) || is_changed(used.index());
-        if is_own || !is_access || is_unknown || used.base() == Register::RSP {
+        if is_own || !(reads || writes) || is_unknown || used.base() == Register::RSP {
             return None;
         }
         Some(Operand {
@@ -173,7 +174,7 @@ fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
             scale: used.scale() as u8,
             displacement: used.displacement(),
             bytes: used.memory_size().size().clamp(1, 64) as u8,
-            is_write: used.access() != OpAccess::Read,
+            is_write: writes,
         })
     };
     info.used_memory().iter().filter_map(operand).collect()
@@ -182,6 +183,16 @@ fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
 #[cfg(not(target_arch = "x86_64"))]
 fn operands_of(_: u64, _: &[u8], _: bool) -> Vec<Operand> {
     Vec::new()
+}
+
+/// Whether memory is read, and whether it is written, conditions met.
+#[cfg(target_arch = "x86_64")]
+fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
+    use iced_x86::OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
+    (
+        matches!(access, Read | CondRead | ReadWrite | ReadCondWrite),
+        matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite),
+    )
 }
 
 /// The number of a register in a sample; `None` for one that a sample does not carry.

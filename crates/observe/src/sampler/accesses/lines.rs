@@ -60,7 +60,9 @@ fn met(accesses: &[Access], bytes: u64) -> BTreeMap<Line, u64> {
 /// is what varies most by chance.
 fn in_use(met: f64, once: f64, twice: f64, n: u64) -> Estimate {
     let unmet = |twice: f64| once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0));
-    let spread = NORMAL_QUANTILE * (twice + 1.0).sqrt();
+    // The relative variance is that of both counts, once squared: 1/twice + 4/once.
+    let variance = 1.0 / (twice + 1.0) + 4.0 / (once + 1.0);
+    let spread = NORMAL_QUANTILE * (twice + 1.0) * variance.sqrt();
     Estimate {
         value: met + unmet(twice),
         low: met + unmet(twice + spread),
