@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+use crate::appearance::Color;
 use crate::budget::BudgetArgs;
 use crate::doctor::DoctorArgs;
 use crate::emit::{Destination, Output};
@@ -26,6 +27,9 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, arg_required_else_help = true, after_help = AFTER)]
 pub(crate) struct Cli {
+    /// Colour the output: auto, always or never
+    #[arg(long, global = true, value_enum, value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) color: Option<Color>,
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -33,7 +37,8 @@ pub(crate) struct Cli {
 
 const AFTER: &str = "\
 Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answer is no
-(--goal missed), 2 could not do it. Commands that start another one have its status.";
+(--goal missed), 2 could not do it. Commands that start another one have its status.
+LINERATE_COLOR, LINERATE_FORMAT and LINERATE_DETAILS=1 are defaults of --color, --format, --details.";
 
 /// What to do.
 ///
@@ -218,7 +223,7 @@ pub(crate) struct KernelsArgs {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) plots: Plots,
-    /// Draw the order of routines, the bytes and the mixes by this number
+    /// Random seed, of the order of routines, the bytes and the mixes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]

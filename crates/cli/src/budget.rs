@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate budget`: what a packet may cost at line rate.
+//! `linerate budget`: the per-packet budget at line rate.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
@@ -133,7 +133,7 @@ fn sizes(asked: &[u32]) -> Vec<u32> {
     asked.iter().copied().filter(|size| seen.insert(*size)).collect()
 }
 
-/// Prints what a packet may cost.
+/// Prints the per-packet budget.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let files = Files::default().may_read("the record of --from", args.from.as_ref());
     files
@@ -167,7 +167,7 @@ fn drawn(report: &BudgetReport) -> Vec<Drawn> {
                     with [bandwidth] or --instructions";
     vec![
         linerate_report::svg::budget(report).ok_or("no plot: it takes two sizes or more"),
-        linerate_report::svg::ceilings(report).ok_or(roofline),
+        linerate_report::svg::roofline(report).ok_or(roofline),
     ]
 }
 

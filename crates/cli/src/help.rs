@@ -15,12 +15,22 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
 ];
 
-const FIRST: &str = "\
-Try first:
-  linerate doctor                    what this machine can measure
+/// What is printed without a command.
+pub(crate) const FIRST: &str = "\
+linerate finds out why packet software misses line rate, and fixes it. Try first:
+
   linerate why PID                   why a running program is not faster
-  linerate tune examples/edge.toml   a bottleneck found and removed, on the example
-  linerate stat -- COMMAND           what a command did";
+  linerate tune examples/edge.toml   find and remove a bottleneck, on the example
+  linerate doctor                    what this machine can measure, and what would change it
+
+linerate --help lists all commands, linerate COMMAND --help explains one.
+";
+
+const TRY: &str = "\
+Try first:
+  linerate why PID                   why a running program is not faster
+  linerate tune examples/edge.toml   find and remove a bottleneck, on the example
+  linerate doctor                    what this machine can measure, and what would change it";
 
 /// The command line, its commands grouped in the help. Commands themselves are built when asked
 /// for.
@@ -28,7 +38,7 @@ pub(crate) fn command() -> Command {
     let command = Cli::command();
     let groups = groups(&command);
     let template = format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{FIRST}\n\n{groups}Options:\n\
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{TRY}\n\n{groups}Options:\n\
          {{options}}{{after-help}}\n"
     );
     command.help_template(template)

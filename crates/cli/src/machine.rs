@@ -30,7 +30,7 @@ fn from_file(name: &str) -> Result<Processor, Failure> {
         Failure::new(format!("--machine {name}: not this, {names}, nor a file to read: {error}"))
     })?;
     Processor::from_toml(&text)
-        .map_err(|error| Failure::new(format!("{name} is no processor: {error}")))
+        .map_err(|error| Failure::new(format!("invalid processor file {name}: {error}")))
 }
 
 /// The events of a processor by code: as its file names them, or by the portable names of those

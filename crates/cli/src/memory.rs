@@ -37,7 +37,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
         progress.step(part);
         progress.at(share);
     };
-    // All of them: whoever uses another processor uses the same memory, and often the last cache.
+    // All of them: a program on another CPU uses the same memory, and often the last cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let outcome = measure(&request, &Watch::new(stop, &show));

@@ -92,7 +92,7 @@ const WHY_NONE: &str = "nothing to plot, no file was written";
 /// Measures the stacks and prints the report.
 pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     if args.list {
-        return emit::print(&list(args.output.json)?);
+        return emit::print(&list(args.output.json())?);
     }
     let request = request(args)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;

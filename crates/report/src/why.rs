@@ -26,7 +26,7 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
         per_packet(observation, style),
     ];
     match detail {
-        Detail::Brief => blocks.push(unread(observation, style)),
+        Detail::Screen | Detail::Brief => blocks.push(unread(observation, style)),
         Detail::Full => {
             blocks.extend(report.findings.iter().skip(1).map(|one| answer(one, style)));
             blocks.push(details::details(report, style));

@@ -12,14 +12,14 @@ use linerate_record::units::{memory_size, parse_memory_size};
 const AFTER: &str = "\
 Chains of loads, each of which needs the one before, through more and more memory, in windows of
 2 ms or less; windows in which something else ran are dropped, so that a busy machine makes
-intervals wider and costs no truth. What cannot be told is left out, with the reason.
+intervals wider, not wrong. What cannot be determined is left out, with the reason.
 
 A level's size is what this program gets of it now, and its latency that of a load that waits for
 the one before: an upper bound where loads overlap. Memory is taken only as far as neither the
 machine nor a group of processes would have to swap.
 
 The record is kept in $XDG_STATE_HOME/linerate (~/.local/state/linerate) as the profile of this
-machine, unless a private cache cannot be told or passes were too few: stat --tier sim then
+machine, unless a private cache was not found or passes were too few: stat --tier sim then
 simulates the caches as they were found, and run and tune tell what it costs that packets do not fit
 them. Examples:
 

@@ -7,7 +7,6 @@ use clap::{ArgGroup, Args};
 use linerate_counters::event::{self, NameMissing};
 use linerate_record::Tier;
 use linerate_record::units::parse_duration;
-use linerate_report::Layout;
 use linerate_stat::{DEFAULT_THRESHOLD, Per};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -31,7 +30,7 @@ ultrasparc_t1, ultrasparc_t2, or any, as size/ways/bytes of a line:
 i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
 Where there are more events than counters, they take turns in random order. What the whole time
-would have counted then stands in [brackets], with the error that it has.
+would have counted is then in [brackets], with the error that it has.
 
   linerate stat -- ./router --packets 1000000
   linerate stat -m cache,branch --per 1000000 -- ./router --packets 1000000
@@ -53,7 +52,7 @@ from a silent command.
 
   linerate stat --json -o counts.json -- ./router --packets 1000000
 
-When the time of --time is up, counting stops and a command is told to end by SIGTERM; what it does
+When the time of --time is up, counting stops and a command gets SIGTERM; what it does
 until it has ended is not counted, but with --tier sim.
 
 Exit status: the command's own (with --repeat the first that is not 0), or 128 + n when signal n
@@ -128,21 +127,15 @@ pub(crate) struct StatArgs {
     /// Compare with this earlier record: status 1 if a cost grew, 125 if none could be judged
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
-    /// How many per cent more are too much
+    /// Regression threshold in percent
     #[arg(
         long, value_name = "PERCENT", requires = "baseline", value_parser = percent,
         allow_negative_numbers = true
     )]
     pub(crate) threshold: Option<Percent>,
-    /// Say of every metric what it tells and what it does not
+    /// Explain each metric and its limits
     #[arg(long)]
     pub(crate) explain: bool,
-    /// How to print the result: table, or rpistat, the report of that program on its nine events
-    #[arg(
-        long, value_name = "LAYOUT", default_value = "table", conflicts_with = "json",
-        value_parser = layout
-    )]
-    pub(crate) format: Layout,
     /// Write the result to this file, or to stdout with -; without: stderr after a command, else
     /// stdout
     #[arg(long = "output", short = 'o', value_name = "FILE")]
@@ -155,7 +148,7 @@ pub(crate) struct StatArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventList(pub(crate) Vec<String>);
 
-/// A share that was given in per cent: 0.001 is 0.1 %.
+/// A share that was given in percent: 0.001 is 0.1 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
 
@@ -190,14 +183,6 @@ fn tier(text: &str) -> Result<Tier, String> {
     }
 }
 
-fn layout(text: &str) -> Result<Layout, String> {
-    match text {
-        "table" => Ok(Layout::Table),
-        "rpistat" => Ok(Layout::Rpistat),
-        _ => Err("choose from table, rpistat".to_owned()),
-    }
-}
-
 fn duration(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
     match time {
@@ -226,7 +211,7 @@ fn percent(text: &str) -> Result<Percent, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
     match number {
         Ok(percent) if percent >= 0.0 && percent.is_finite() => Ok(Percent(percent / 100.0)),
-        _ => Err("write a number of per cent from 0 on, e.g. 0.1".to_owned()),
+        _ => Err("expected a percentage of at least 0, e.g. 0.1".to_owned()),
     }
 }
 
@@ -255,11 +240,11 @@ mod tests {
         let wanted: Vec<OsString> = ["ls", "-l", "--json", "-e"].map(OsString::from).to_vec();
         for words in [&["--", "ls", "-l", "--json", "-e"][..], &["ls", "-l", "--json", "-e"]] {
             let args = args(words);
-            assert_eq!((&args.command, args.output.json), (&wanted, false));
+            assert_eq!((&args.command, args.output.json()), (&wanted, false));
         }
         let args = args(&["-e", "cycles", "--json", "ls", "--", "-l"]);
         assert_eq!(args.command, ["ls", "--", "-l"].map(OsString::from));
-        assert!(args.output.json);
+        assert!(args.output.json());
         assert!(parsed(&["--jsno", "ls"]).is_err_and(|error| error.contains("--json")));
     }
 

@@ -102,9 +102,9 @@ fn a_run_is_held_against_the_line() {
 
 /// Figures 10-3 and 10-5: what bounds forwarding, over the sizes.
 #[test]
-fn ceilings_are_drawn_where_there_are_any() {
+fn the_roofline_is_drawn_where_limits_are_known() {
     let folder = Folder::new();
-    let (plots, plot) = (folder.file("plots"), folder.file("plots/ceilings.svg"));
+    let (plots, plot) = (folder.file("plots"), folder.file("plots/roofline.svg"));
     let args = ["budget", "--svg", &plots, "--machine"];
     let done = linerate(&[&args[..], &["t1", "--instructions", "488"]].concat());
     assert_eq!(done.status, Some(0), "{done:?}");

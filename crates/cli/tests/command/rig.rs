@@ -40,11 +40,13 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
-/// The program with its arguments, without standard input, and without what it was told of this
-/// machine before: nothing is kept in a folder that cannot be made.
+/// The program with its arguments, without standard input, and without an earlier profile of this
+/// machine: nothing is kept in a folder that cannot be made. It prints every table, for most tests
+/// look for one.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", "/dev/null/state");
+    command.args(arguments).stdin(Stdio::null());
+    command.env("XDG_STATE_HOME", "/dev/null/state").env("LINERATE_DETAILS", "1");
     command
 }
 
