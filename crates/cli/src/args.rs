@@ -113,7 +113,7 @@ pub(crate) struct Common {
     /// Measure this long, e.g. 500ms or 2s (default: the file's)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<f64>,
-    /// Processors to use, e.g. 0,2-3 (default: all this process may use, one per core first)
+    /// CPUs to use, e.g. 0,2-3 (default: all this process may use, one per core first)
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpus: Option<CpuList>,
     /// Offer packets at this rate: max, line, capture, 1.5Mpps, 5Gb/s (default: the file's)
@@ -167,7 +167,7 @@ pub(crate) struct RunArgs {
     /// Only check the file and its capture; what was found as JSON with --json
     #[arg(long, conflicts_with_all = ["record", "time", "audit"])]
     pub(crate) check: bool,
-    /// Allow more workers than processors: they take turns, so times mean little
+    /// Allow more workers than processors: they share CPUs, so times mean little
     #[arg(long)]
     pub(crate) oversubscribe: bool,
     /// Recount the bytes after every stage
@@ -210,7 +210,7 @@ pub(crate) struct KernelsArgs {
     /// Only these states, separated by commas: warm, cold, just_written
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = state)]
     pub(crate) state: Vec<State>,
-    /// Measure on this logical processor (default: the first that `run` would take)
+    /// Measure on this CPU (default: the first that `run` would take)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
     /// Only list the variants and the peers, and what is selected, as JSON with --json
@@ -258,7 +258,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "For example: linerate man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// The folder; it is made if it is not there
+    /// The folder; created if missing
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 }

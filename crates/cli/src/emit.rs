@@ -164,7 +164,7 @@ pub(crate) struct Output {
     /// Print every table instead of one screen
     #[arg(long)]
     details: bool,
-    /// Write the record to this file as well; - prints it in the place of the report
+    /// Write the record to this file as well; - prints it instead of the report
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]

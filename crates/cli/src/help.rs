@@ -15,22 +15,20 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
 ];
 
-/// What is printed without a command.
-pub(crate) const FIRST: &str = "\
-linerate finds out why packet software misses line rate, and fixes it. Try first:
-
-  linerate why PID                   why a running program is not faster
-  linerate tune examples/edge.toml   find and remove a bottleneck, on the example
-  linerate doctor                    what this machine can measure, and what would change it
-
-linerate --help lists all commands, linerate COMMAND --help explains one.
-";
-
+/// What to do with a program that one has just installed.
 const TRY: &str = "\
 Try first:
-  linerate why PID                   why a running program is not faster
-  linerate tune examples/edge.toml   find and remove a bottleneck, on the example
-  linerate doctor                    what this machine can measure, and what would change it";
+  linerate why --demo                a program that loses packets, explained; no root needed
+  linerate why PID                   why a running program of yours is not faster
+  linerate tune examples/edge.toml   find and remove a bottleneck of a packet path";
+
+/// What is printed without a command.
+pub(crate) fn first() -> String {
+    format!(
+        "linerate finds out why packet software misses line rate, and fixes it.\n\n{TRY}\n\n\
+         linerate --help lists all commands, linerate COMMAND --help explains one.\n"
+    )
+}
 
 /// The command line, its commands grouped in the help. Commands themselves are built when asked
 /// for.

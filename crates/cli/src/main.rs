@@ -85,11 +85,11 @@ fn no_room(bytes: usize, held: usize) -> Option<String> {
 
 /// Prints help, or what is wrong with the command line.
 fn refused(error: &clap::Error) -> ExitCode {
-    let printed = print_error(error);
     if std::env::args_os().len() < 2 {
-        emit::say(help::FIRST);
+        emit::say(&help::first());
         return ExitCode::from(failure::STATUS_OF_FAILURE);
     }
+    let printed = print_error(error);
     if !error.use_stderr() {
         match emit::check_stdout().and_then(|()| emit::ended(printed)) {
             Ok(answer) => return status(answer),

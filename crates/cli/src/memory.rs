@@ -68,7 +68,7 @@ fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
     if args.no_store {
         return;
     }
-    let cut_short = args.max.map(|_| "--max cut it short".to_owned());
+    let cut_short = args.max.map(|_| "--max limits it".to_owned());
     let not_kept = "not kept as the profile of this machine";
     let said = match cut_short.or_else(|| unfit(report)) {
         Some(reason) => format!("{not_kept}, since {reason}"),

@@ -314,9 +314,9 @@ mod tests {
 
     #[test]
     fn a_command_is_quoted_as_a_shell_reads_it_back() {
-        let told = |word: &str| command_line(&[word.to_owned()]);
-        assert_eq!(in_sentence("a'b c"), r"'a'\''b c'");
-        assert_eq!(in_sentence("a\nb\t'\\\x1b[\u{85}"), r"$'a\nb\t\'\\\x1b[\xc2\x85'");
+        let shown = |word: &str| command_line(&[word.to_owned()]);
+        assert_eq!(shown("a'b c"), r"'a'\''b c'");
+        assert_eq!(shown("a\nb\t'\\\x1b[\u{85}"), r"$'a\nb\t\'\\\x1b[\xc2\x85'");
     }
 
     #[test]

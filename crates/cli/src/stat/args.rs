@@ -21,7 +21,7 @@ with the reason, and the others are counted all the same.
 
 Tiers: hw (hardware counters, kernel and user), user (user mode only), sw (events of the kernel and
 clocks), sim (Valgrind: instructions, cache and branch misses of simulated caches; 50 to 100 times
-slower). Without --tier, the best of the first three that works here; linerate doctor tells why the
+slower). Without --tier, the best of the first three that works here; linerate doctor says why the
 others do not.
 
 Caches of --tier sim: os (this machine's, as the system states them), profile (the same with the
@@ -29,7 +29,7 @@ sizes that linerate memory measured), arm1176, cortex_a7, cortex_a53, cortex_a72
 ultrasparc_t1, ultrasparc_t2, or any, as size/ways/bytes of a line:
 i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
-Where there are more events than counters, they take turns in random order. What the whole time
+Where there are more events than counters, sets of them have time slices in random order. What the whole time
 would have counted is then in [brackets], with the error that it has.
 
   linerate stat -- ./router --packets 1000000
@@ -72,7 +72,7 @@ pub(crate) struct StatArgs {
     /// Count a process that runs already, and what it starts from now on
     #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
-    /// Count everything on these processors, e.g. 0,2-3
+    /// Count everything on these CPUs, e.g. 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpu: Option<CpuList>,
     /// List the events and the sets of metrics that there are here, as JSON with --json
@@ -90,20 +90,20 @@ pub(crate) struct StatArgs {
     /// Count what these sets of metrics need, and compute them; separated by commas
     #[arg(long, short, value_name = "SETS", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
-    /// What hardware events shall rest on: hw, user, sw, sim (default: the best that works)
+    /// Evidence tier of hardware events: hw, user, sw, sim (default: the best that works)
     #[arg(long, value_parser = tier)]
     pub(crate) tier: Option<Tier>,
     /// Which caches are simulated with --tier sim (default: this machine's, those of the baseline
     /// or as measured, else as stated); names are below
     #[arg(long, value_name = "NAME")]
     pub(crate) caches: Option<String>,
-    /// Give every count per this event, or divided by this number of units of work
+    /// Also print counts per this event, or per this number of units of work
     #[arg(long, value_name = "EVENT|N")]
     pub(crate) per: Option<Per>,
-    /// Give the counts of each thread, too
+    /// Also print the counts of each thread
     #[arg(long)]
     pub(crate) threads: bool,
-    /// Give the counts of every interval of this length, too, e.g. 1s or 100ms
+    /// Also print the counts of every interval of this length, e.g. 1s or 100ms
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<Duration>,
     /// Run the command this often; counts are medians with intervals
@@ -112,13 +112,13 @@ pub(crate) struct StatArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub(crate) repeat: u32,
-    /// Stop counting after this time, and tell a command to end (SIGTERM)
+    /// Stop counting after this time, and send a command SIGTERM
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) time: Option<Duration>,
-    /// How long events keep the counters before others take their turn (default: 2ms)
+    /// Time slice of an event set (default: 2ms)
     #[arg(long, value_name = "TIME", value_parser = slice)]
     pub(crate) slice: Option<Duration>,
-    /// Draw the order of turns by this number
+    /// Random seed, of the order of slices
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Fail when an event cannot be counted

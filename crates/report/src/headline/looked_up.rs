@@ -166,5 +166,9 @@ pub(super) fn of_answers(report: &AnswersReport) -> Vec<String> {
     let answered = || report.answers.iter().filter(|one| one.verdict == AnswerVerdict::Answered);
     let first = answered().next().map(|answer| claim(&answer.sentence).to_owned());
     let (known, all) = (answered().count(), report.answers.len());
-    vec![first.unwrap_or_default(), format!("{known} of {all} questions answered")]
+    let count = match (all, first.is_some()) {
+        (1, true) => String::new(),
+        _ => format!("{known} of {all} questions answered"),
+    };
+    vec![first.unwrap_or_default(), count]
 }
