@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The edge router of `examples/edge.toml` on one worker, in memory: ticks per packet beside the
+//! The edge router of `examples/edge.toml` on one worker, in memory: ticks per packet compared with the
 //! bound, and what the profile costs.
 //!
 //! In each round three things run in random order on the same processor: the path with its profile,

@@ -54,7 +54,7 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
     labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
-/// What is known to have happened, beside the answer.
+/// What is known to have happened, next to the answer.
 pub fn why_truth(sentence: &str, style: &Style) -> String {
     format!("\n{}", line("truth", sentence, style))
 }

@@ -217,7 +217,7 @@ const HEADERS: [&str; 9] = [
 ];
 
 #[test]
-fn a_folder_without_plots_is_told() {
+fn a_folder_without_plots_is_reported() {
     let folder = Folder::new();
     let plots = folder.file("plots");
     let done = linerate(&[&HEADERS[..], &[&plots]].concat());

@@ -50,7 +50,7 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether whoever started these tests had the signal ignored, as nohup(1) and `&` of a shell do:
+/// Whether the parent of these tests had the signal ignored, as nohup(1) and `&` of a shell do:
 /// then commands ignore it, too, and die of none.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("the kernel tells");
@@ -150,7 +150,7 @@ impl Folder {
     }
 }
 
-/// The edge router with these changes, each of a text that stands there once.
+/// The edge router with these changes, each of a text that it has once.
 pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     let capture = format!("\"{EDGE_CAPTURE}\"");
     [("\"edge.pcapng\"", capture.as_str())].iter().chain(changes).fold(
@@ -167,7 +167,7 @@ pub(crate) const EDGE_WORKERS: &str = "{ stages = [\"parse\", \"verify\", \"filt
                                        \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
 
-/// The entries of `workers` for segments of so many stages and replicas.
+/// The entries of `workers` for segments with these numbers of stages and replicas.
 pub(crate) fn workers(stages: &[&str], segments: &[(usize, u32)]) -> String {
     let mut rest = stages;
     let mut text = String::new();

@@ -14,7 +14,7 @@ fn words(report: &KernelsReport) -> String {
 }
 
 #[test]
-fn kernels_beside_their_bounds() {
+fn kernels_and_their_bounds() {
     assert_golden("kernels.txt", &PLAIN, &kernels(&report(), Sizes::Distinct, &PLAIN));
 }
 
@@ -56,7 +56,7 @@ fn kernels_that_could_not_be_timed() {
     assert!(!text.contains("in short"), "{text}");
 }
 
-/// Sizes that somebody named all have their column, down to 40 columns of text.
+/// Sizes that the user named all have their column, down to 40 columns of text.
 #[test]
 fn all_sizes_are_shown_where_all_are_wanted() {
     let mut report = report();
