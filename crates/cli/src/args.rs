@@ -38,7 +38,7 @@ pub(crate) struct Cli {
 const AFTER: &str = "\
 Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answer is no
 (--goal missed), 2 could not do it. Commands that start another one have its status.
-LINERATE_COLOR, LINERATE_FORMAT and LINERATE_DETAILS=1 are defaults of --color, --format, --details.";
+LINERATE_COLOR, LINERATE_FORMAT and LINERATE_DETAILS=1 set defaults of these options.";
 
 /// What to do.
 ///

@@ -29,8 +29,8 @@ sizes that linerate memory measured), arm1176, cortex_a7, cortex_a53, cortex_a72
 ultrasparc_t1, ultrasparc_t2, or any, as size/ways/bytes of a line:
 i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
-Where there are more events than counters, sets of them have time slices in random order. What the whole time
-would have counted is then in [brackets], with the error that it has.
+Where there are more events than counters, sets of them have time slices in random order.
+What the whole time would have counted is then in [brackets], with the error that it has.
 
   linerate stat -- ./router --packets 1000000
   linerate stat -m cache,branch --per 1000000 -- ./router --packets 1000000

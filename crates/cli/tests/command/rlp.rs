@@ -40,7 +40,7 @@ fn every_path_runs_on_any_machine_and_tells_the_rate_of_a_flow() {
             number(name).is_some_and(|number| (number - wanted).abs() <= 1e-9 * wanted)
         };
         assert!(is("line_rate_kpps", 4.0 * line_kpps), "{name}");
-        // Next to other programs, a worker may not have run in the measured part: no rate, or none but 0.
+        // Next to other programs, a worker may not have run in the measured part: no rate, or 0.
         match number("flow_kpps") {
             Some(kpps) => assert!(is("flow_line_share", kpps / line_kpps), "{name}: {kpps} kpps"),
             None => assert!(value["figures"]["flow_line_share"]["reason"].is_string(), "{name}"),

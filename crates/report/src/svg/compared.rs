@@ -29,8 +29,8 @@ pub struct Compared {
     pub modelled: f64,
 }
 
-/// Bars of what was observed next to bars of what a model says, with the error of the model; `label`
-/// is what their axis is.
+/// Bars of what was observed next to bars of what a model says, with the error of the model;
+/// `label` is what their axis is.
 pub fn compared(title: &Title, label: &str, all: &[Compared]) -> Plot {
     let group = |one: &Compared| Group {
         head: one.name.clone(),

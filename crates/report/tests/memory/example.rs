@@ -297,7 +297,8 @@ fn os_view() -> Vec<OsView> {
             Some(32 * MIB),
             found(2),
             OsVerdict::Smaller,
-            "only 7.3 of 32 MiB is available now: shared with other tenants, or partitioned by the hypervisor",
+            "only 7.3 of 32 MiB is available now: shared with other tenants, or partitioned by the \
+             hypervisor",
         ),
         view("line", Some(64), exact("bytes", 64.0), OsVerdict::Agrees, "found as stated"),
     ]
