@@ -215,7 +215,8 @@ impl Measure {
             Self::LockWait => Some(share(thread.lock_wait?)),
             Self::LockWaitOfRun => {
                 let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
-                Some(share(thread.lock_wait?).scale(1.0 / on_cpu.value)).map(costs::at_most_all)
+                let waits = share(thread.lock_wait?).scale(1.0 / on_cpu.value);
+                Some(costs::at_most_all(waits))
             }
             Self::FalselyShared => facts.shared_lines(thread, false),
             Self::CommonBytes => facts.shared_lines(thread, true),
@@ -413,7 +414,8 @@ impl Measure {
             }
             (Self::SegmentTime, _) => costs::segments(facts),
             (Self::ChecksumTime, _) => {
-                Some(costs::segments(facts)?.plus(costs::checksums(facts)?)).map(costs::at_most_all)
+                let parts = costs::segments(facts)?.plus(costs::checksums(facts)?);
+                Some(costs::at_most_all(parts))
             }
             (Self::ConnectionTime, _) => costs::connections(facts),
             (Self::Flows, _) => flows(facts).map(|flows| Estimate::exactly(flows as f64)),
