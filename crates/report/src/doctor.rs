@@ -28,11 +28,12 @@ pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     stacked(&blocks)
 }
 
-const SECTIONS: [(Section, &str); 4] = [
+const SECTIONS: [(Section, &str); 5] = [
     (Section::Processor, "processor"),
     (Section::Topology, "topology"),
     (Section::Counters, "counters"),
     (Section::DataPlane, "data plane"),
+    (Section::Programs, "programs watched"),
 ];
 
 const COMMANDS: &str = "what would change it (not run)";
