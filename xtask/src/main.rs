@@ -10,6 +10,7 @@ mod attack;
 mod ci;
 mod command;
 mod counts;
+mod dist;
 mod fetch;
 mod fixtures;
 mod isa;
@@ -29,15 +30,18 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
-  ci [--fast] [NAME...]
+  ci [--fast] [--again] [NAME...]
                 everything CI checks, or the steps whose names have one of those in them; --fast
-                leaves out what takes minutes; --list only names the steps
+                leaves out what takes minutes; --again runs steps even if their inputs have not
+                changed since they passed; --list only names the steps
   accuracy [--full] [NAME...]
                 run the accuracy suite, or the programs named, at the size of CI; --full at the size
                 of the published figures
   attack [--full] [--seed N] [CLASS...]
                 call the program in hostile ways, a few of each class or of those named; --full all
                 and many more
+  dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
+                pages and a Debian package into target/dist, and try them in a bare root directory
   schema        write docs/schema from the program
   fixtures      measure the stored records of the tests again, one of each kind
   events        write native/pmu/events from the event tables
@@ -106,6 +110,7 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let choice = attack::choose(rest)?;
             Box::new(move || attack::run(&choice))
         }
+        ["dist"] => Box::new(dist::run),
         ["schema"] => Box::new(schema::write),
         ["fixtures"] => Box::new(fixtures::write),
         ["events"] => Box::new(pmu::events::write),

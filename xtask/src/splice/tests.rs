@@ -210,5 +210,6 @@ fn finds_how_each_output_begins() {
     assert_eq!(beginnings(text, None), ["path", "best", "```"]);
     let demo = "```console\n$ why --demo\nfinding x\n$ b\nc\n```\n";
     assert_eq!(beginnings(demo, Some("--demo")), ["c"]);
+    assert_eq!(["2.05x", "L1", "0.215", "a-1.5.b"].map(masked), ["0x", "L0", "0", "a-0b"]);
     assert_eq!(beginnings("no block\n$ a\nb\n", None), Vec::<String>::new());
 }
