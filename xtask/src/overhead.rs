@@ -49,7 +49,8 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     };
     let linerate = linerate.display().to_string();
     println!(
-        "| program watched | by | CPU of the tool, % of one | throughput lost, % |\n|---|---|---|---|"
+        "| program watched | by | CPU of the tool, % of one | throughput lost, % |\n\
+         |---|---|---|---|"
     );
     for program in PROGRAMS {
         match Watched::start(program, SECONDS) {

@@ -149,7 +149,8 @@ fn nginx() -> Result<(Child, Folder), String> {
     let path = folder.display().to_string();
     let text = format!(
         "daemon off; worker_processes 1; pid {path}/pid; error_log /dev/null; events {{}}\n\
-         http {{ access_log off; server {{ listen {ADDRESS}; location / {{ return 200 ok; }} }} }}\n"
+         http {{ access_log off; server {{ listen {ADDRESS};\n\
+         location / {{ return 200 ok; }} }} }}\n"
     );
     let file = format!("{path}/nginx.conf");
     std::fs::write(&file, text).map_err(|error| format!("{file}: {error}"))?;

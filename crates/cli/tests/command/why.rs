@@ -307,7 +307,7 @@ while True:
     count += 10
     if question.startswith('/ethdev/stats') and not isinstance(answer, bytes):
         n = count if kind != 'lies' else 2**64 - 1
-        answer = '{"/ethdev/stats":{"ipackets":%d,"opackets":%d,"imissed":0,"ibytes":%d}}' % (n, n, n)
+        answer = '{"/ethdev/stats":{"ipackets":%d,"opackets":%d,"imissed":0}}' % (n, n)
     peer.send(answer if isinstance(answer, bytes) else answer.encode())
     answer = ''
 "#;
@@ -361,8 +361,8 @@ fn nginx_is_asked_where_its_configuration_says() {
     }
     let (folder, port) = (Folder::new(), free_port());
     let text = format!(
-        "daemon off; master_process off; pid {0}; error_log {1}; events {{}}\nhttp {{ access_log off; \
-         server {{ listen 127.0.0.1:{port};\n location = /counts {{\n stub_status;\n }} }} }}\n",
+        "daemon off; master_process off; pid {0}; error_log {1}; events {{}}\n\
+         http {{ access_log off; server {{ listen 127.0.0.1:{port};\n location = /counts {{\n stub_status;\n }} }} }}\n",
         folder.file("pid"),
         folder.file("log")
     );

@@ -38,7 +38,12 @@ pub(super) fn listening(root: &Root, unix: &str, owners: &BTreeMap<u64, u32>) ->
 
 /// Where to find a socket: its path may be in another mount namespace.
 pub(super) fn below_root(socket: &Listening) -> PathBuf {
-    PathBuf::from(format!("proc/{}/root", socket.pid)).join(socket.path.trim_start_matches('/'))
+    seen_by(socket.pid, &socket.path)
+}
+
+/// Where to find a file by the path that a process has for it.
+pub(super) fn seen_by(pid: u32, path: &str) -> PathBuf {
+    PathBuf::from(format!("proc/{pid}/root")).join(path.trim_start_matches('/'))
 }
 
 /// Flag of a listening socket in /proc/net/unix, and the types of sockets.

@@ -2,6 +2,7 @@
 //! Asking a program: a question, and its whole answer, within a time and a size.
 
 use super::description::Transport;
+use crate::adapters::listening::seen_by;
 use linerate_linux::monotonic_ns;
 use linerate_linux::seqpacket::connect_stream;
 use linerate_machine::Root;
@@ -118,7 +119,7 @@ fn location(root: &Root, pid: u32, configuration: &str, directive: &str) -> Opti
     let line = root.text(&format!("proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = line.split(['\0', ' ']).skip_while(|word| *word != "-c");
     let main = words.nth(1).unwrap_or(configuration);
-    let below = |path: &str| format!("proc/{pid}/root/{}", path.trim_start_matches('/'));
+    let below = |path: &str| seen_by(pid, path).display().to_string();
     let text = short(root, &below(main))?;
     let folder = Path::new(main).parent().unwrap_or(Path::new("/"));
     let included = text.lines().filter_map(|line| line.trim().strip_prefix("include "));

@@ -83,10 +83,16 @@ fn the_page_is_where_the_configuration_says() {
 
 fn texts(first: Option<u64>, last: Option<u64>) -> Texts {
     let counters = |received| Counters { received, ..Counters::default() };
+    let socket = Listening {
+        pid: 7,
+        program: "nginx".to_owned(),
+        kind: Kind::Stream,
+        path: "/run/x".to_owned(),
+    };
     Texts {
         description: adapter("nginx"),
         root: Root::new(Path::new("/nowhere")),
-        place: Place::Unix("proc/7/root/run/x".into()),
+        place: Place::Unix(below_root(&socket)),
         asked: 3,
         first: counters(first),
         last: counters(last),
