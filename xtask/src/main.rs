@@ -67,7 +67,7 @@ usage: cargo xtask COMMAND
                 docs/results/vector-context.md; --brief checks and prints none
   overhead [--rounds N] [--seed S] [--linerate FILE]
                 measure what `linerate why`, perf and bpftrace cost a program that they watch, and
-                print the table of docs/results/why-overhead.md
+                print a table of it
   splice [--check] [--limit MINUTES] FILE...
                 run the commands of pages and put what they print in the place of their blocks;
                 --check compares instead; a command may take 60 minutes, or the limit

@@ -362,7 +362,8 @@ fn nginx_is_asked_where_its_configuration_says() {
     let (folder, port) = (Folder::new(), free_port());
     let text = format!(
         "daemon off; master_process off; pid {0}; error_log {1}; events {{}}\n\
-         http {{ access_log off; server {{ listen 127.0.0.1:{port};\n location = /counts {{\n stub_status;\n }} }} }}\n",
+         http {{ access_log off; server {{ listen 127.0.0.1:{port};\n \
+         location = /counts {{\n stub_status;\n }} }} }}\n",
         folder.file("pid"),
         folder.file("log")
     );
