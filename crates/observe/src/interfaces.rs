@@ -127,7 +127,7 @@ impl Interfaces {
             if let Some(network) = &namespace.network {
                 self.ask_driver(network, &mut counts);
             }
-            if namespace.is_own && is_in_sysfs(root, &link) {
+            if namespace.is_own && is_in_sysfs(root, link) {
                 read_sysfs(root, &mut counts);
             }
             interfaces.push(counts);
