@@ -9,19 +9,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Keeps what a run printed.
-pub(super) fn write(
-    folder: &Path,
-    (seed, rights): (&Seed, Rights),
-    is_seeded: bool,
-    random: u64,
-    text: &str,
-) -> Result<(), String> {
-    let with = if is_seeded { "with" } else { "without" };
-    let file = folder.join(format!("{}-{}-{with}-{random:016x}", seed.id, rights.word()));
-    fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
-}
-
 /// The runs of a folder, in the order of the seeds. Those whose other half is missing failed.
 pub(super) fn read<'a>(folder: &Path, seeds: &'a [Seed]) -> Result<Vec<Tried<'a>>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());

@@ -5,7 +5,6 @@
 //! root or as a user without any rights outside. Every program has a time limit, a session of its
 //! own, and is ended with the scene.
 
-use super::kept;
 use super::seeds::{QUOTA, SETTINGS, Seed};
 use crate::command::{output, program, root};
 use linerate_record::Record;
@@ -121,10 +120,23 @@ pub(super) fn run(
         return Err(format!("{}: {last}", done.status));
     }
     if let Some(folder) = with.keep {
-        kept::write(folder, (seed, rights), is_seeded, random, &text)?;
+        keep(folder, (seed, rights), is_seeded, random, &text)?;
     }
     let ran = parse(&text)?;
     Ok(Ran { variables: seed.variables(is_seeded, random), ..ran })
+}
+
+/// Keeps what a run printed.
+fn keep(
+    folder: &Path,
+    (seed, rights): (&Seed, Rights),
+    is_seeded: bool,
+    random: u64,
+    text: &str,
+) -> Result<(), String> {
+    let with = if is_seeded { "with" } else { "without" };
+    let file = folder.join(format!("{}-{}-{with}-{random:016x}", seed.id, rights.word()));
+    fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// A run as it is printed: the rate on a line, or nothing on it, then the record.

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which memory threads were accessing when they were sampled: the instruction before the sample, or
-//! at it, is decoded, and its address follows from the registers that the sample carries.
+//! Which memory threads were accessing when they were sampled: the instruction before the sample,
+//! or at it, is decoded, and its address follows from the registers that the sample carries.
 //!
 //! A processor takes an interrupt when its oldest instruction retires, so that a thread is found
 //! most often right behind the instruction that it waited for: lines which are slow to get are met
 //! more often than others. Where the instruction before has no operand in memory, or has changed
-//! the registers of its address, the one at the sample counts. The stack is left out: it belongs to one thread, and is
-//! in its cache. Left out as well are addresses relative to `fs` and `gs`, whose base a sample does
-//! not carry: memory of one thread's own.
+//! the registers of its address, the one at the sample counts. The stack is left out: it belongs to
+//! one thread, and is in its cache. Left out as well are addresses relative to `fs` and `gs`, whose
+//! base a sample does not carry: memory of one thread's own.
 
 mod lines;
 
 pub(super) use lines::{Sampled, memory_use, shared_lines};
 
+use super::maps::INSTRUCTION_BYTES;
+pub(super) use super::maps::Memory;
 use super::names::Spots;
 use linerate_linux::sample::Registers;
 use std::collections::HashMap;
@@ -21,20 +23,6 @@ use std::collections::HashMap;
 pub(super) const IS_POSSIBLE: bool = cfg!(target_arch = "x86_64");
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: u64 = 64;
-/// The longest instruction of x86.
-pub(super) const INSTRUCTION_BYTES: usize = 15;
-/// Bytes before a sample from which decoding falls into step.
-pub(super) const BYTES_BEFORE: usize = 48;
-
-/// Whose memory it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Memory {
-    /// Of this process alone; several threads may use it.
-    Process(u32),
-    /// A mapping that processes share, by number.
-    Shared(u32),
-}
-
 /// An access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {

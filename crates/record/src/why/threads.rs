@@ -56,8 +56,8 @@ pub struct ThreadActivity {
     /// calls. `null` where they may not be read.
     #[serde(default)]
     pub io_calls: Option<u64>,
-    /// Share of its time for which it waited for locks of the kernel, spinning or asleep, in its own
-    /// calls or in interrupts in its time; `null` where that may not be traced.
+    /// Share of its time for which it waited for locks of the kernel, spinning or asleep, in its
+    /// own calls or in interrupts in its time; `null` where that may not be traced.
     #[serde(default)]
     pub lock_wait: Option<f64>,
     /// What it uses of memory, by the operands of sampled instructions; `null` where too few of its
