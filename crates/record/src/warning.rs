@@ -46,6 +46,14 @@ pub enum Warning {
         /// Processors they shared.
         cpus: u32,
     },
+    /// A CPU quota stopped the workers for part of the time.
+    CpuQuota {
+        /// CPUs' worth of time that it grants.
+        #[serde(serialize_with = "crate::finite")]
+        cpus: f64,
+        /// Workers that ran, none of which ever sleeps.
+        workers: u32,
+    },
     /// Workers ran on hardware threads of one core.
     SharedCore {
         /// The logical processors of that core.
@@ -204,6 +212,12 @@ impl Warning {
                 let cpus = counted((*cpus).into(), "processor");
                 write!(f, "{workers} workers shared {cpus}")
             }
+            Self::CpuQuota { cpus, workers } => write!(
+                f,
+                "a CPU quota of {} CPUs stopped {}",
+                three_digits(*cpus),
+                counted((*workers).into(), "worker")
+            ),
             Self::SharedCore { cpus } => {
                 write!(f, "workers ran side by side on one core (processors {})", list(cpus))
             }
@@ -338,6 +352,10 @@ impl Warning {
             Self::Oversubscribed { .. } => {
                 "rates and latencies are those of the scheduler; leave out --oversubscribe to have \
                  this refused"
+            }
+            Self::CpuQuota { .. } => {
+                "rates, but for the delivered one, are those of the moments in which they ran; \
+                 `linerate doctor` names the group and the command that lifts it"
             }
             Self::SharedCore { .. } => {
                 "each is slower than alone; choose processors of different cores with --cpus"

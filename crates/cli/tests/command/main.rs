@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod bounds;
+mod bridge;
 mod budget;
 mod captures;
 mod dissector;
