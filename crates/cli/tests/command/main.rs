@@ -33,3 +33,4 @@ mod tcp;
 #[path = "../../../record/tests/json/validator.rs"]
 mod validator;
 mod variants;
+mod why;
