@@ -204,23 +204,10 @@ impl Warning {
                 let kept = counted(*kept, "window");
                 write!(f, "only {kept} {were} clean, too few for a narrow interval")
             }
-            Self::FewCpus { wanted, available } => {
-                let wanted = counted((*wanted).into(), "processor");
-                write!(f, "the mapping wants {wanted} and {available} may be used")
-            }
-            Self::Oversubscribed { workers, cpus } => {
-                let cpus = counted((*cpus).into(), "processor");
-                write!(f, "{workers} workers shared {cpus}")
-            }
-            Self::CpuQuota { cpus, workers } => write!(
-                f,
-                "a CPU quota of {} CPUs stopped {}",
-                three_digits(*cpus),
-                counted((*workers).into(), "worker")
-            ),
-            Self::SharedCore { cpus } => {
-                write!(f, "workers ran side by side on one core (processors {})", list(cpus))
-            }
+            Self::FewCpus { .. }
+            | Self::Oversubscribed { .. }
+            | Self::CpuQuota { .. }
+            | Self::SharedCore { .. } => self.write_matter_of_cpus(f),
             Self::UnknownCoreClock { reason } => write!(f, "the core clock is unknown ({reason})"),
             Self::RejectedPackets { .. } | Self::LeftOut { .. } | Self::IdleStage { .. } => {
                 self.write_matter_of_packets(f)
@@ -261,6 +248,30 @@ impl Warning {
                 self.write_matter_of_watching(f)
             }
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+        }
+    }
+
+    /// What the workers ran on.
+    fn write_matter_of_cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FewCpus { wanted, available } => {
+                let wanted = counted((*wanted).into(), "processor");
+                write!(f, "the mapping wants {wanted} and {available} may be used")
+            }
+            Self::Oversubscribed { workers, cpus } => {
+                let cpus = counted((*cpus).into(), "processor");
+                write!(f, "{workers} workers shared {cpus}")
+            }
+            Self::CpuQuota { cpus, workers } => write!(
+                f,
+                "a CPU quota of {} CPUs stopped {}",
+                three_digits(*cpus),
+                counted((*workers).into(), "worker")
+            ),
+            Self::SharedCore { cpus } => {
+                write!(f, "workers ran side by side on one core (processors {})", list(cpus))
+            }
+            _ => Ok(()),
         }
     }
 
