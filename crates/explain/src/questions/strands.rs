@@ -59,7 +59,7 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
 fn of_observed(why: &WhyReport, file: &str) -> Reply {
     match why.findings.first() {
         Some(finding) => {
-            Reply::answered(finding.sentence.clone()).then(&format!("linerate report {file}"))
+            Reply::answered(finding.sentence.clone()).then(format!("linerate report {file}"))
         }
         None => Reply::cannot_tell("the record has no finding", "linerate why PROGRAM"),
     }
