@@ -108,8 +108,8 @@ impl fmt::Display for InputsError {
             Self::TooFewWorkers { wanted, beside, available } => write!(
                 f,
                 "the mapping takes {wanted} workers, {beside} run beside it \
-                 ([[costs.neighbours]]), and {available} may be used: allow more with --workers N or \
-                 another --machine, or change either"
+                 ([[costs.neighbours]]), and {available} may be used: allow more with \
+                 --workers N or another --machine, or change either"
             ),
         }
     }

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Threads that ran the same are replicas, and what ran on several keeps no state for all packets.
-//! What no record says is assumed, and a note of the sketch says so: [`text()`] writes both into a file
-//! that `plan` reads.
+//! What no record says is assumed, and a note of the sketch says so: [`text()`] writes both into a
+//! file that `plan` reads.
 //!
 //! Left out: which stage follows which, where the record has no order; losses; the cost of rings.
 

@@ -21,8 +21,8 @@ pub struct Predicted {
     pub ruled_out: Vec<RuledOut>,
 }
 
-/// Predicts every mapping worth a trial next to the baseline; where latency has a limit, the best of
-/// them and the baseline with smaller bursts as well.
+/// Predicts every mapping worth a trial next to the baseline; where latency has a limit, the best
+/// of them and the baseline with smaller bursts as well.
 ///
 /// # Panics
 /// When `shape` and `calibration` are not of the same path.

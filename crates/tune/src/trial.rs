@@ -118,8 +118,8 @@ pub(crate) fn trial(
     }))
 }
 
-/// What the baseline (first) and, on the bench `trial`, the contenders did, by round; `None` where a
-/// run was left out.
+/// What the baseline (first) and, on the bench `trial`, the contenders did, by round; `None` where
+/// a run was left out.
 fn all_rounds(
     contenders: &[Tried<'_>],
     bench: &Bench<'_>,
