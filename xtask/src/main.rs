@@ -19,6 +19,7 @@ mod lwip;
 mod machines;
 mod native;
 mod outcome;
+mod overhead;
 mod pmu;
 mod ports;
 mod schema;
@@ -64,6 +65,9 @@ usage: cargo xtask COMMAND
   lab vector-context [--brief]
                 compare schemes for vector registers on a bare MPC7455, and print the tables of
                 docs/results/vector-context.md; --brief checks and prints none
+  overhead [--rounds N] [--seed S] [--linerate FILE]
+                measure what `linerate why`, perf and bpftrace cost a program that they watch, and
+                print a table of it
   splice [--check] [--limit MINUTES] FILE...
                 run the commands of pages and put what they print in the place of their blocks;
                 --check compares instead; a command may take 60 minutes, or the limit
@@ -133,6 +137,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["why", rest @ ..] => {
             let choice = why::choose(rest)?;
             Box::new(move || why::run(&choice))
+        }
+        ["overhead", rest @ ..] => {
+            let choice = overhead::choose(rest)?;
+            Box::new(move || overhead::run(&choice))
         }
         ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
         ["help"] => Box::new(help),

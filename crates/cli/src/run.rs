@@ -14,6 +14,7 @@ use crate::progress::Progress;
 use crate::provenance;
 use linerate_dataplane::capture::PcapWriter;
 use linerate_dataplane::{Counting, Job, Kept, RunError, Watch};
+use linerate_explain::why::explain_run;
 use linerate_path::mapping::describe;
 use linerate_path::model::Sink;
 use linerate_plan::diagnose::diagnose;
@@ -95,8 +96,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
 fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usize) -> Record {
     let path = &loaded.path;
     let home = home(path, &loaded.traffic, &path.mapping, &machine::memory());
+    let finding = diagnose(&report);
     let report = RunReport {
-        finding: Some(diagnose(&report)),
+        causes: explain_run(&report, &finding),
+        finding: Some(finding),
         kernel_advice: advise(&report),
         cpus_available: Some(cpus as u32),
         packets_home: Some(packets_home(&home)),

@@ -13,6 +13,7 @@ use crate::machine;
 use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
+use linerate_explain::why::explain_run;
 use linerate_machine::provenance::command_line;
 use linerate_path::model::{Path, Sink};
 use linerate_record::{Body, Provenance, Record};
@@ -73,7 +74,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let provenance = Provenance { others: provenance::others(&cpus), ..provenance };
     let tuned = linerate_tune::tune(&request, &Watch::new(stop, &show));
     progress.clear();
-    let Tuned { report, kept, cannot_tell } = tuned.map_err(Failure::new)?;
+    let Tuned { mut report, kept, cannot_tell } = tuned.map_err(Failure::new)?;
+    report.baseline.causes = explain_run(&report.baseline, &report.finding);
     let end = report.tuned.dead_end();
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let figures = record.figures();

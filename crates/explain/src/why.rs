@@ -17,11 +17,13 @@ mod rest;
 pub mod rules;
 mod title;
 mod words;
+mod workers;
 
 pub use facts::{Facts, Subject};
 pub use functions::Group;
 pub use gain::GainModel;
 pub use measure::Measure;
+pub use workers::explain_run;
 
 use self::rules::{Rule, Verdict, rules, subjects};
 use linerate_record::stats::Estimate;

@@ -12,6 +12,8 @@ pub(crate) struct Counts {
     pub(crate) program: Option<(u64, Option<u64>)>,
     /// Segments of its TCP connections, and their bytes.
     pub(crate) tcp: Option<(u64, u64)>,
+    /// TCP segments of the namespace, where they are those of the watched processes.
+    pub(crate) tcp_of_namespace: Option<u64>,
     /// Packets and bytes of the interfaces that its packet sockets are bound to.
     pub(crate) interface: Option<(u64, u64)>,
     /// UDP datagrams of the namespace, where all sockets are watched ones.
@@ -35,7 +37,9 @@ pub(crate) fn choose(
     let of_interface =
         |counts: &Counts| counts.interface.map(|(packets, bytes)| (packets, Some(bytes)));
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
-    let others: [(Counter<'_>, String); 3] = [
+    let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
+    let others: [(Counter<'_>, String); 4] = [
+        (&of_namespace, "TCP segments of its network namespace".to_owned()),
         (&of_tcp, "segments of its TCP connections".to_owned()),
         (&of_interface, interface.to_owned()),
         (&of_udp, "UDP datagrams of its network namespace".to_owned()),

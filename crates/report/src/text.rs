@@ -12,6 +12,7 @@ use linerate_record::run::{PacketsHome, RunReport};
 use linerate_record::tcp::TcpReport;
 use linerate_record::tune::TuneReport;
 use linerate_record::units::{BitsPerSecond, Kpps, counted, three_digits};
+use linerate_record::why::{Cause, WhyFinding};
 use linerate_record::{Body, Record};
 
 /// The narrowest lines for tables that are broken into several: a name and two numbers.
@@ -108,15 +109,29 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
     let kernels = report.kernel_advice.as_ref().map_or("", |advice| &advice.sentence);
     let flows = report.flows().map_or(String::new(), |flows| of_flows(&flows));
     let home = sentence_of(report.packets_home.as_ref());
-    let sentences = [finding, kernels, &flows, home].map(|text| sentences(text, narrow));
+    let taken = taken_by_others(&report.causes);
+    let sentences = [finding, &taken, kernels, &flows, home].map(|text| sentences(text, narrow));
     format!("{}\n{}", crate::run(report, whole), sentences.concat())
 }
 
 fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
     let waits = report.waits.iter().map(String::as_str);
-    let texts = [sentence_of(report.packets_home.as_ref())].into_iter().chain(waits);
+    let taken = taken_by_others(&report.baseline.causes);
+    let home = sentence_of(report.packets_home.as_ref());
+    let texts = [taken.as_str(), home].into_iter().chain(waits);
     let sentences: String = texts.map(|text| sentences(text, narrow)).collect();
     crate::tune(report, whole) + &sentences
+}
+
+/// Causes that the stages have no part in, as `linerate why` words them, with what removes them.
+fn taken_by_others(causes: &[WhyFinding]) -> String {
+    let is_of_others =
+        |one: &&WhyFinding| one.cause.is_removable() && one.cause != Cause::ProcessingCost;
+    let line = |one: &WhyFinding| {
+        let fix = one.fix.as_deref().unwrap_or_default();
+        format!("{}: {} {fix}\n", one.cause.name(), one.sentence)
+    };
+    causes.iter().filter(is_of_others).map(line).collect()
 }
 
 fn of_tcp(report: &TcpReport, detail: Detail, style: &Style) -> String {

@@ -7,8 +7,8 @@ use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
 use linerate_record::why::ledger::{Layer, PacketLedger, Whose, ledger};
 use linerate_record::why::{
-    CpuCounts, InterfaceCounts, Observation, QdiscCounts, Quota, SocketCounts, SocketKind,
-    ThreadActivity, ThreadState,
+    CpuCounts, InterfaceCounts, Observation, ProgramCounts, QdiscCounts, Quota, SocketCounts,
+    SocketKind, ThreadActivity, ThreadState,
 };
 
 /// An observation with what is computed from it once.
@@ -213,6 +213,7 @@ impl<'a> Facts<'a> {
         let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
         let is_udp = takes(SocketKind::Udp) && self.connections().next().is_none();
         let datagrams = self.protocol("Udp.InDatagrams").filter(|count| is_udp && *count > 0);
+        let program = program.and_then(ProgramCounts::of_packets);
         let received = program.and_then(|program| program.received).or(datagrams);
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }

@@ -8,6 +8,7 @@ use crate::provenance::Provenance;
 use crate::run::{LineReport, PacketsHome, RunReport, Tally};
 use crate::tune::{Finding, KernelAdvice};
 use crate::warning::Warning;
+use crate::why::WhyFinding;
 use std::collections::BTreeSet;
 
 impl Derive for RunReport {
@@ -24,6 +25,7 @@ impl Derive for RunReport {
         ]);
         figures.extend(costs(self));
         figures.extend(self.finding.iter().flat_map(of_finding));
+        figures.extend(of_causes(&self.causes));
         figures.extend(of_kernels(self.kernel_advice.as_ref()));
         figures.extend(self.packets_home.iter().flat_map(of_home));
         figures.extend(self.flows().iter().flat_map(Flows::figures));
@@ -54,6 +56,13 @@ pub(super) fn of_finding(finding: &Finding) -> Figures {
     };
     let sentence = Figure::text(&finding.sentence, Tier::Sw, METHOD);
     named([("bottleneck", bottleneck), ("finding", sentence)])
+}
+
+/// What limits it in the word of `linerate why`; nothing in records that do not have it.
+fn of_causes(causes: &[WhyFinding]) -> Figures {
+    let first = causes.first().map(|first| first.cause.name());
+    let figure = |word| Figure::text(word, Tier::Sw, "rules on the time of the workers");
+    Figures::from_iter(first.map(|word| ("cause".to_owned(), figure(word))))
 }
 
 /// Which kernels suit the calls of the path, by name.

@@ -144,7 +144,7 @@ pub struct FunctionTime {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quota {
-    /// The control group, as a path below the mount.
+    /// The control group: its folder, `/sys/fs/cgroup/a`.
     pub group: String,
     /// Processes of the watched ones that it holds for.
     pub pids: Vec<u32>,

@@ -124,6 +124,7 @@ pub(crate) fn run_report() -> RunReport {
         cpus_available: Some(2),
         line: Some(LineReport { bits_per_s: 1e9, ports: 2, mean_frame_bytes: 338.0 }),
         finding: Some(finding()),
+        causes: Vec::new(),
         kernel_advice: Some(advice()),
         packets_home: Some(PacketsHome {
             bytes: Figure::exact("B", 1e6, Tier::Model, "frames and buffers"),
