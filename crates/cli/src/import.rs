@@ -133,7 +133,8 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
         Format::Vpp => Ok(ForeignFormat::Vpp),
         Format::Auto => detect::format(text).ok_or_else(|| {
             Failure::new(format!(
-                "{}: neither PROFILE_DUMP, `perf stat` nor VPP's `show runtime`; name it with --format if it is damaged",
+                "{}: neither PROFILE_DUMP, `perf stat` nor VPP's `show runtime`; \
+                 name it with --format if it is damaged",
                 args.file.display()
             ))
         }),

@@ -34,8 +34,9 @@ mod sketched;
 const AFTER: &str = "\
 Costs come from the record of a run or tune of this path, or from [costs] in its file. The record of
 another program needs no file: regions, why, and imports of VPP and perf stat say what its parts
-cost, and --out writes them as a path to edit. On this machine workers have a processor each. Machines whose strands share pipes (t1, t2, or a
-TOML file like those in crates/cmt/data/processors) are simulated, with costs in instructions.
+cost, and --out writes them as a path to edit. On this machine workers have a CPU each.
+Machines whose strands share pipes (t1, t2, or a TOML file like those in crates/cmt/data/processors)
+are simulated, with costs in instructions.
 Examples:
 
   linerate run --record run.json edge.toml

@@ -345,8 +345,8 @@ fn shortened(field: &str) -> String {
     short
 }
 
-/// Writes the readings of strands. Read again, they are the same; ID and PC are 0 where the readings
-/// are of no dump.
+/// Writes the readings of strands. Read again, they are the same; ID and PC are 0 where the
+/// readings are of no dump.
 pub fn write(strands: &[Written]) -> String {
     let mut text = String::new();
     for strand in strands {

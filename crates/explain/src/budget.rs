@@ -96,8 +96,8 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
     }
 }
 
-/// A packet that is forwarded crosses the way to interfaces on cards twice, and memory twice: written
-/// when it comes, read when it goes. What the program itself reads of it comes on top, so the rates
+/// A packet that is forwarded crosses the way to interfaces on cards twice, and memory twice:
+/// written when it comes, read when it goes. What the program itself reads of it comes on top, so the rates
 /// are upper bounds; and no more packets are handled than all pipes, never stalled, issue the
 /// instructions of.
 fn ceilings(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
@@ -243,7 +243,8 @@ mod tests {
     }
 
     /// 9.6 thousand million instructions per second, says table 10-1.
-    /// Its interfaces are on the chip: the way to cards, which figure 10-5 draws, bounds none of them.
+    /// Its interfaces are on the chip: the way to cards, which figure 10-5 draws, bounds none of
+    /// them.
     #[test]
     fn pci_express_is_no_bound_of_interfaces_on_the_chip() {
         let t2 = Processor::named("t2").expect("it is built in");

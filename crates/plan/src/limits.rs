@@ -8,7 +8,7 @@
 //!     quota   x alone          seen to take, and no ring is in between
 //! ```
 //!
-//! The upper end of an interval is where costs were drawn low and the machine fast. It may lie above
+//! The upper end of an interval is where costs were drawn low and the machine fast. It may be above
 //! everything that was seen, and then it says nothing of this machine.
 
 use crate::costs::{Costs, StageCost};

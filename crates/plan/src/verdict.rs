@@ -40,8 +40,8 @@ pub struct Contender<'a> {
 pub struct Baseline<'a> {
     /// As for [`Contender`].
     pub kpps: &'a [Option<f64>],
-    /// As for [`Contender`]. A baseline that is not prompt gives way to the fastest that is, whether
-    /// that gains or not.
+    /// As for [`Contender`]. A baseline that is not prompt gives way to the fastest that is,
+    /// whether that gains or not.
     pub is_prompt: bool,
 }
 

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! In front of the count may be a moment (`-I`), a processor, core or thread, and how many
-//! processors a core stands for (`-A`, `--per-core`, `--per-thread`). Digits are in groups where the
-//! locale groups them.
+//! processors a core stands for (`-A`, `--per-core`, `--per-thread`). Digits are in groups where
+//! the locale groups them.
 
 use super::{Row, count, is_event};
 
@@ -128,7 +128,7 @@ mod tests {
         \x20Performance counter stats for './program':\n\n\
         \x20           765.43 msec task-clock          #    0.999 CPUs utilized\n\
         \x20                3      context-switches    #    3.919 /sec\n\
-        \x20    2,345,678,901      cycles              #    3.06 GHz        ( +-  0.1% )  (83.32%)\n\
+        \x20    2,345,678,901      cycles              #    3.06 GHz       ( +-  0.1% )  (83.32%)\n\
         \x20    1,000,000,000      instructions:u      #    0.43  insn per cycle\n\
         \x20  <not supported>      cache-misses\n\n\
         \x20      0.800000000 seconds time elapsed\n\n\

@@ -14,8 +14,8 @@ const KIND: &str = "foreign";
 /// Bytes of the frame check sequence, which frames of a path leave out.
 const FCS_BYTES: u32 = 4;
 
-/// The file of the path of a sketch. `state` is what its stages keep, where that was said; `line` the
-/// bits per second of the line; `frame` the bytes of a frame, FCS included.
+/// The file of the path of a sketch. `state` is what its stages keep, where that was said; `line`
+/// the bits per second of the line; `frame` the bytes of a frame, FCS included.
 pub fn text(
     sketch: &Sketch,
     name: &str,

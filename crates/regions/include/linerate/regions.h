@@ -91,8 +91,8 @@ int lr_sampler_update(lr_sampler *sampler, uint64_t packets);
 /* Adds what was found to the record, and starts again with the next update. */
 void lr_sampler_dump(lr_sampler *sampler);
 
-/* From any thread: has the sampler dump in its own thread, at the end of its turn. Nobody may free it
- * meanwhile. */
+/* From any thread: has the sampler dump in its own thread, at the end of its turn. It must not be
+ * freed meanwhile. */
 void lr_sampler_request_dump(lr_sampler *sampler);
 
 /* Ends a sampler. What was not dumped is lost. */
