@@ -97,9 +97,9 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
 }
 
 /// A packet that is forwarded crosses the way to interfaces on cards twice, and memory twice:
-/// written when it comes, read when it goes. What the program itself reads of it comes on top, so the rates
-/// are upper bounds; and no more packets are handled than all pipes, never stalled, issue the
-/// instructions of.
+/// written when it comes, read when it goes. What the program itself reads of it comes on top, so
+/// the rates are upper bounds; and no more packets are handled than all pipes, never stalled, issue
+/// the instructions of.
 fn ceilings(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
     let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * bytes));
     let pipes = f64::from(processor.cores) * f64::from(processor.pipes_per_core);
