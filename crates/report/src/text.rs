@@ -4,14 +4,14 @@
 mod screen;
 
 use crate::layout::{Paint, fenced, labelled};
-use crate::value::clean;
+use crate::value::{clean, quoted};
 use crate::{Detail, Layout, Markup, Options, Sizes, Style, paragraph};
 use linerate_record::derive::Flows;
 use linerate_record::kernels::KernelsReport;
 use linerate_record::run::{PacketsHome, RunReport};
 use linerate_record::tcp::TcpReport;
 use linerate_record::tune::TuneReport;
-use linerate_record::units::{BitsPerSecond, Kpps};
+use linerate_record::units::{BitsPerSecond, Kpps, counted, three_digits};
 use linerate_record::why::{Cause, WhyFinding};
 use linerate_record::{Body, Record};
 
@@ -30,8 +30,10 @@ pub fn text(record: &Record, options: &Options) -> String {
         return screen::screen(record, narrow, whole, options.glyphs);
     }
     match &record.body {
-        Body::Run(report) => of_run(report, whole, narrow),
-        Body::Tune(report) => of_tune(report, whole, narrow),
+        Body::Run(report) => of_quota(report, record, whole) + &of_run(report, whole, narrow),
+        Body::Tune(report) => {
+            of_quota(&report.tuned, record, whole) + &of_tune(report, whole, narrow)
+        }
         Body::Kernels(report) => crate::kernels(report, sizes(report, options), narrow),
         Body::Stat(report) => match options.layout {
             Layout::Table => crate::stat(report, options.detail, whole),
@@ -87,6 +89,19 @@ fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
         true => Sizes::All,
         false => Sizes::Distinct,
     }
+}
+
+/// That a CPU quota held the workers of a run, and what it let through.
+fn of_quota(run: &RunReport, record: &Record, style: &Style) -> String {
+    let Some(cpus) = run.held(&record.provenance) else { return String::new() };
+    let delivered = quoted(&run.delivered_kpps(), |kpps| Kpps(kpps).to_string());
+    let text = format!(
+        "{} CPUs for {}: {delivered} delivered; the rates below are those of the moments in which \
+         they ran",
+        three_digits(cpus),
+        counted(run.workers.len() as u64, "worker"),
+    );
+    labelled("CPU quota", Paint::Warning, &text, style)
 }
 
 fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
