@@ -92,7 +92,7 @@ fn a_run_is_planned_from() {
     std::fs::write(&other, PATH).expect("the folder can be written");
     refused(&["--from", &run, &other], &["--from", "it is of another path"]);
     refused(&["--from", &plan, EDGE], &["not a record that says what packets cost"]);
-    refused(&["--from", &plot, EDGE], &["--from", "not JSON"]);
+    refused(&["--from", &plot, EDGE], &["plan.svg", "not JSON"]);
 }
 
 #[test]
