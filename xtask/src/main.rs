@@ -10,6 +10,7 @@ mod attack;
 mod ci;
 mod command;
 mod counts;
+mod dist;
 mod fetch;
 mod fixtures;
 mod isa;
@@ -18,6 +19,7 @@ mod lwip;
 mod machines;
 mod native;
 mod outcome;
+mod overhead;
 mod pmu;
 mod ports;
 mod schema;
@@ -38,6 +40,8 @@ usage: cargo xtask COMMAND
   attack [--full] [--seed N] [CLASS...]
                 call the program in hostile ways, a few of each class or of those named; --full all
                 and many more
+  dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
+                pages and a Debian package into target/dist, and try them in a bare root directory
   schema        write docs/schema from the program
   fixtures      measure the stored records of the tests again, one of each kind
   events        write native/pmu/events from the event tables
@@ -61,13 +65,19 @@ usage: cargo xtask COMMAND
   lab vector-context [--brief]
                 compare schemes for vector registers on a bare MPC7455, and print the tables of
                 docs/results/vector-context.md; --brief checks and prints none
+  overhead [--rounds N] [--seed S] [--linerate FILE]
+                measure what `linerate why`, perf and bpftrace cost a program that they watch, and
+                print a table of it
   splice [--check] [--limit MINUTES] FILE...
                 run the commands of pages and put what they print in the place of their blocks;
                 --check compares instead; a command may take 60 minutes, or the limit
-  why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [SEED...]
+  why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [--keep FOLDER]
+      [SEED...]
                 try `linerate why` on bottlenecks of known cause in real programs, and print how
                 often it was right; --settings also changes settings of the whole system, and puts
-                them back
+                them back; --keep keeps the runs
+  why --kept FOLDER
+                print how often it was right in runs that were kept
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";
@@ -103,6 +113,7 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let choice = attack::choose(rest)?;
             Box::new(move || attack::run(&choice))
         }
+        ["dist"] => Box::new(dist::run),
         ["schema"] => Box::new(schema::write),
         ["fixtures"] => Box::new(fixtures::write),
         ["events"] => Box::new(pmu::events::write),
@@ -129,6 +140,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["why", rest @ ..] => {
             let choice = why::choose(rest)?;
             Box::new(move || why::run(&choice))
+        }
+        ["overhead", rest @ ..] => {
+            let choice = overhead::choose(rest)?;
+            Box::new(move || overhead::run(&choice))
         }
         ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
         ["help"] => Box::new(help),

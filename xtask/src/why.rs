@@ -5,6 +5,7 @@
 //! random, and is scored: does the finding name the seed, is it silent in the control, does the
 //! predicted gain hold the one that was measured.
 
+mod kept;
 mod scene;
 mod score;
 mod seeds;
@@ -34,6 +35,8 @@ pub(crate) struct Choice {
     linerate: Option<PathBuf>,
     /// Where the rate and the record of each run are kept.
     keep: Option<PathBuf>,
+    /// Runs that were kept before, in place of new ones.
+    kept: Option<PathBuf>,
 }
 
 /// What the words behind `why` ask for.
@@ -46,6 +49,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         ids: Vec::new(),
         linerate: None,
         keep: None,
+        kept: None,
     };
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
@@ -59,6 +63,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
             "--user" => choice.rights = vec![Rights::User],
             "--linerate" => choice.linerate = Some(value()?.into()),
             "--keep" => choice.keep = Some(value()?.into()),
+            "--kept" => choice.kept = Some(value()?.into()),
             option if option.starts_with('-') => return Err(format!("why: no option `{option}`")),
             id => choice.ids.push(id.to_owned()),
         }
@@ -89,6 +94,12 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
 
 /// As [`run`]; how many answers were confidently wrong. A run that failed is an error.
 fn run_and_count(choice: &Choice) -> Result<u32, String> {
+    if let Some(folder) = &choice.kept {
+        let seeds = seeds::all()?;
+        let tried = kept::read(folder, &seeds)?;
+        println!("{}", page(&tried));
+        return Ok(0);
+    }
     let linerate = match &choice.linerate {
         Some(file) => file.clone(),
         None => build()?,
@@ -146,6 +157,7 @@ pub(crate) fn check() -> Outcome {
         ids: there.iter().map(|seed| seed.id.clone()).collect(),
         linerate: None,
         keep: None,
+        kept: None,
     };
     let skipped = lacking.iter().filter_map(|seed| Some(format!("{}: {}", seed.id, lacks(seed)?)));
     match run_and_count(&choice) {

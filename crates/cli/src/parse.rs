@@ -24,6 +24,16 @@ pub(crate) fn duration(text: &str) -> Result<f64, String> {
     if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
 }
 
+/// A latency that must be kept, in nanoseconds.
+pub(crate) fn latency(text: &str) -> Result<f64, String> {
+    let seconds =
+        linerate_path::parse::seconds(text).map_err(|why| match why.contains("50us") {
+            true => why,
+            false => format!("{why}; a latency is like 50us"),
+        })?;
+    if seconds > 0.0 { Ok(seconds * 1e9) } else { Err("must be above 0, like 50us".to_owned()) }
+}
+
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     linerate_path::parse::rate(text)
 }
@@ -32,7 +42,7 @@ pub(crate) fn goal(text: &str) -> Result<Goal, String> {
     match rate(text)? {
         Rate::Line => Ok(Goal::Line),
         Rate::PacketsPerSecond(packets) => Ok(Goal::PacketsPerSecond(packets)),
-        _ => Err("a goal is 'line' or packets per second, like 1.5Mpps".to_owned()),
+        _ => Err("expected 'line' or a packet rate, e.g. 1.5Mpps".to_owned()),
     }
 }
 
@@ -47,7 +57,7 @@ fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<
 
 pub(crate) fn size(text: &str) -> Result<u32, String> {
     let size = text.parse().ok().filter(|size| (1..=SIZE_MAX).contains(size));
-    size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} bytes"))
+    size.ok_or_else(|| format!("expected a size of 1 to {SIZE_MAX} bytes"))
 }
 
 pub(crate) fn cpu(text: &str) -> Result<u32, String> {

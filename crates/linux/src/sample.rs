@@ -129,8 +129,8 @@ pub struct Sample<'a> {
     pub cpu: u32,
     /// Record of the tracepoint; empty where it was not asked for.
     pub raw: &'a [u8],
-    /// Registers of user mode, where asked for and the thread has some of 64 bits. Those of a sample
-    /// in the kernel are from its entry.
+    /// Registers of user mode, where asked for and the thread has some of 64 bits. Those of a
+    /// sample in the kernel are from its entry.
     pub registers: Option<Registers>,
 }
 

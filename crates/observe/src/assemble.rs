@@ -9,7 +9,7 @@ use crate::profiling::Profiled;
 use crate::quotas::Quotas;
 use crate::sampler::CpuProfile;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
-use crate::sockets::Sockets;
+use crate::sockets::{Share, Sockets};
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::Watching;
 use linerate_machine::Root;
@@ -51,6 +51,7 @@ pub(crate) fn assemble(
     let mut threads: Vec<ThreadActivity> = all.iter().enumerate().map(activity).collect();
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
+    note_vanished(&mut unread, &found.vanished);
     let bound = bound_interfaces(&watching.sockets);
     let own =
         watching.program.as_ref().map_or(String::new(), |program| program.counter().to_owned());
@@ -116,10 +117,14 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
         });
     }
     let is_counted = has_udp && watching.sockets.has_all_udp;
+    let ends_per_segment = ends_per_segment(watching);
     // Before its socket was found a program had counted nothing: it was starting.
     let found = watching.counts.iter().position(|counts| counts.program.is_some());
     let count = |(slice, counts): (usize, &Counts)| Counts {
         udp: counts.udp.filter(|_| is_counted),
+        tcp_of_namespace: counts
+            .tcp_of_namespace
+            .and_then(|segments| Some(segments / ends_per_segment?)),
         program: counts.program.or(found.filter(|found| slice < *found).map(|_| (0, Some(0)))),
         ..*counts
     };
@@ -141,6 +146,23 @@ fn last_level_cache(root: &Root) -> Option<u64> {
         Some(text.trim().strip_suffix('K')?.parse::<u64>().ok()? << 10)
     };
     (0..8).filter_map(size).max()
+}
+
+/// Where the program's connections come and go between two reads, and only the namespace counts
+/// their segments: at how many ends it counts each. `None` where the connections themselves say
+/// more, or others' segments are among those of the namespace.
+fn ends_per_segment(watching: &Watching) -> Option<u64> {
+    let (first, last) = (watching.counts.first()?, watching.counts.last()?);
+    let more = |of: fn(&Counts) -> Option<u64>| of(last)?.checked_sub(of(first)?);
+    let segments = more(|counts| counts.tcp_of_namespace)?;
+    let ends = match watching.sockets.tcp_share(segments) {
+        Share::All => 1,
+        Share::Half => 2,
+        Share::Unknown => return None,
+    };
+    let seen = more(|counts| counts.tcp.map(|(segments, _)| segments))?;
+    // A tenth may be on its way between the two counters.
+    (segments / ends > seen + seen / 10).then_some(ends)
 }
 
 /// The interfaces of packet sockets, by name.
@@ -230,6 +252,19 @@ fn asleep_on(
         };
         inode.and_then(|inode| sockets.describe(inode)).unwrap_or_else(|| describe(object))
     })
+}
+
+fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
+    if !names.is_empty() {
+        unread.push(Unread {
+            what: "interface_counters".to_owned(),
+            reason: format!(
+                "{} vanished within the window, and what was counted there with it",
+                names.join(", ")
+            ),
+            fix: None,
+        });
+    }
 }
 
 fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]) {

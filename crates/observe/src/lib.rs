@@ -21,6 +21,7 @@ mod packets;
 mod procfs;
 mod profiling;
 mod quotas;
+mod reader;
 mod refusal;
 pub mod sampler;
 mod sleep;

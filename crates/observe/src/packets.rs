@@ -12,6 +12,8 @@ pub(crate) struct Counts {
     pub(crate) program: Option<(u64, Option<u64>)>,
     /// Segments of its TCP connections, and their bytes.
     pub(crate) tcp: Option<(u64, u64)>,
+    /// TCP segments of the namespace, where they are those of the watched processes.
+    pub(crate) tcp_of_namespace: Option<u64>,
     /// Packets and bytes that the interfaces received which its packet sockets are bound to.
     pub(crate) interface: Option<(u64, u64)>,
     /// Those that they sent.
@@ -39,7 +41,9 @@ pub(crate) fn choose(
     let of_sent =
         |counts: &Counts| counts.interface_tx.map(|(packets, bytes)| (packets, Some(bytes)));
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
-    let others: [(Counter<'_>, String); 4] = [
+    let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
+    let others: [(Counter<'_>, String); 5] = [
+        (&of_namespace, "TCP segments of its network namespace".to_owned()),
         (&of_tcp, "segments of its TCP connections".to_owned()),
         (&of_interface, format!("{interface} rx_packets")),
         (&of_sent, format!("{interface} tx_packets")),

@@ -58,7 +58,8 @@ impl Profiling {
         }
     }
 
-    /// Adds what was sampled and traced to the threads, and returns the rest. `packets` are those of each slice; empty where no counter says.
+    /// Adds what was sampled and traced to the threads, and returns the rest. `packets` are those
+    /// of each slice; empty where no counter says.
     pub(crate) fn finish(self, activities: &mut [ThreadActivity], packets: &[f64]) -> Profiled {
         let mut unread = self.unread;
         unread.sort();

@@ -17,6 +17,10 @@ const OPEN_MAX: usize = 128;
 /// slice no more, but at every tenth.
 const CROWD: usize = 1024;
 
+/// Every so many slices the folder is read even if the number of threads is the same: some may have
+/// taken the place of others.
+const LOOK_EVERY: u32 = 5;
+
 /// What happened to a thread in one slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Slice {
@@ -198,6 +202,10 @@ impl Threads {
             return;
         }
         for &pid in pids {
+            // Thread for thread the same number, most of the time: then there is none to find.
+            if !number.is_multiple_of(LOOK_EVERY) && self.are_all_known(pid) {
+                continue;
+            }
             for name in root.names(&format!("proc/{pid}/task")) {
                 let Ok(tid) = name.parse() else { continue };
                 if !self.places.contains_key(&(pid, tid)) {
@@ -205,6 +213,14 @@ impl Threads {
                 }
             }
         }
+    }
+
+    /// Whether as many threads of a process are known as its first one says there are.
+    fn are_all_known(&self, pid: u32) -> bool {
+        let Some(&place) = self.places.get(&(pid, pid)) else { return false };
+        let first = &self.all[place];
+        let known = self.places.range((pid, 0)..=(pid, u32::MAX)).count();
+        first.is_followed() && first.last.stat.threads == known as u64
     }
 
     fn add(&mut self, root: &Root, pid: u32, tid: u32, at_ns: u64) {
@@ -229,7 +245,12 @@ impl Threads {
             thread.files = open("stat").zip(open("schedstat"));
             self.open += usize::from(thread.files.is_some());
         }
-        let Some(first) = read(root, &thread, at_ns) else { return };
+        let first = read(root, &thread, at_ns);
+        // One that has ended stays in its folder until its parent has waited for it.
+        let Some(first) = first.filter(|first| !first.stat.has_ended()) else {
+            self.open -= usize::from(thread.files.is_some());
+            return;
+        };
         thread.name.clone_from(&first.stat.name);
         thread.began = first.stat.state;
         thread.last = first;

@@ -69,6 +69,8 @@ fn simulated() -> PlanReport {
         flows: 4,
         predicted_kpps: within("kpps", 229.6, 208.9, 250.8),
         line_rate_kpps: Some(345.3),
+        line_hold: None,
+        limits: Vec::new(),
         bottleneck: Bottleneck {
             stage: Some("TX".to_owned()),
             worker: Some("2.0".to_owned()),
@@ -77,7 +79,7 @@ fn simulated() -> PlanReport {
         workers: vec![
             worker("0.0", "RX", Some(0), 0.734, Some(8.43)),
             worker("2.0", "TX", Some(1), 1.0, Some(12.07)),
-            worker("idle", "beside the path, on 20 processors", None, 0.0, None),
+            worker("idle", "next to the path, on 20 processors", None, 0.0, None),
         ],
         recommendations: vec![
             recommendation("replicate `TX`, x8", Change::Replicate, 306.0, [0.333, 0.21, 0.468]),

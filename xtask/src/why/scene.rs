@@ -120,16 +120,30 @@ pub(super) fn run(
         return Err(format!("{}: {last}", done.status));
     }
     if let Some(folder) = with.keep {
-        let name = if is_seeded { "with" } else { "without" };
-        let file = folder.join(format!("{}-{}-{name}-{random:016x}", seed.id, rights.word()));
-        fs::write(&file, &*text).map_err(|error| format!("{}: {error}", file.display()))?;
+        keep(folder, (seed, rights), is_seeded, random, &text)?;
     }
-    let (head, record) = text.split_once('\n').unwrap_or((&text, ""));
+    let ran = parse(&text)?;
+    Ok(Ran { variables: seed.variables(is_seeded, random), ..ran })
+}
+
+/// Keeps what a run printed.
+fn keep(
+    folder: &Path,
+    (seed, rights): (&Seed, Rights),
+    is_seeded: bool,
+    random: u64,
+    text: &str,
+) -> Result<(), String> {
+    let with = if is_seeded { "with" } else { "without" };
+    let file = folder.join(format!("{}-{}-{with}-{random:016x}", seed.id, rights.word()));
+    fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// A run as it is printed: the rate on a line, or nothing on it, then the record.
+pub(super) fn parse(text: &str) -> Result<Ran, String> {
+    let (head, record) = text.split_once('\n').unwrap_or((text, ""));
     let record = Record::from_json(record).map_err(|error| error.to_string())?;
-    let mut ran = read(&record);
-    ran.rate = head.parse().ok();
-    ran.variables = seed.variables(is_seeded, random);
-    Ok(ran)
+    Ok(Ran { rate: head.parse().ok(), ..read(&record) })
 }
 
 /// A command in namespaces of its own, to be completed.

@@ -4,8 +4,10 @@
 //! on any machine; no test asserts a time.
 #![forbid(unsafe_code)]
 
+mod appearance;
 mod bad_input;
 mod bounds;
+mod bridge;
 mod budget;
 mod captures;
 mod dissector;

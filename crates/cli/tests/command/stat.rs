@@ -342,7 +342,7 @@ fn a_simulation_says_so_and_what_it_does_not_know() {
 }
 
 #[test]
-fn a_baseline_finds_a_tenth_of_a_per_cent() {
+fn a_baseline_finds_a_tenth_of_a_percent() {
     if !simulates() {
         return;
     }
@@ -402,7 +402,7 @@ fn a_baseline_that_judges_nothing_is_no_clean_bill() {
 }
 
 #[test]
-fn the_end_of_the_time_is_told() {
+fn the_end_of_the_time_is_reported() {
     let text = answered(128 + 15, &["--time", "50ms", "--", "sleep", "60"]);
     let ended = "\nended       killed by signal 15 (SIGTERM); the time given by --time was up: ";
     assert!(text.contains(ended), "{text}");

@@ -8,8 +8,8 @@ use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
 use linerate_record::why::ledger::{Layer, PacketLedger, Whose, ledger};
 use linerate_record::why::{
-    CpuCounts, InterfaceCounts, Observation, QdiscCounts, Quota, SocketCounts, SocketKind,
-    ThreadActivity, ThreadState,
+    CpuCounts, InterfaceCounts, Observation, ProgramCounts, QdiscCounts, Quota, SocketCounts,
+    SocketKind, ThreadActivity, ThreadState,
 };
 
 /// An observation with what is computed from it once.
@@ -124,10 +124,23 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The sum of a thread's states for which `of` holds; absent if none of them was read.
+    /// The sum of a thread's states for which `of` holds; absent if none of them was read. What one
+    /// state has too much another has too little: of a budget that is whole, the rest bounds the
+    /// sum, too.
     pub fn time(thread: &ThreadActivity, of: impl Fn(ThreadState) -> bool) -> Option<Estimate> {
-        let states = thread.time.iter().filter(|time| of(time.state));
-        states.filter_map(|time| share_of(&time.share)).reduce(Estimate::plus)
+        /// A budget that is off by more than this is not whole.
+        const WHOLE: f64 = 0.02;
+        let sum = |is_in: bool| {
+            let states = thread.time.iter().filter(|time| of(time.state) == is_in);
+            states.filter_map(|time| share_of(&time.share)).reduce(Estimate::plus)
+        };
+        let own = sum(true)?;
+        let rest = sum(false).filter(|rest| (own.value + rest.value - 1.0).abs() <= WHOLE);
+        Some(rest.map_or(own, |rest| Estimate {
+            low: own.low.max(1.0 - rest.high).min(own.value),
+            high: own.high.min(1.0 - rest.low).max(own.value),
+            ..own
+        }))
     }
 
     /// Time on a CPU.
@@ -158,10 +171,24 @@ impl<'a> Facts<'a> {
         let sleeps = asleep || waits;
         let kernel = state(ThreadState::Kernel).map_or(0.0, |kernel| kernel.value);
         let by_calls = kernel >= CALLS * on_cpu.value && (self.uses_stack() || self.sends(thread));
-        if sleeps || by_calls {
+        if sleeps || by_calls || self.seldom_asks(thread, kernel / on_cpu.value.max(0.01)) {
             return Some(on_cpu);
         }
         self.busy_at_most(thread)
+    }
+
+    /// Whether a thread asks its sockets for packets too seldom to be polling them: each time is a
+    /// system call, of which a thread that polls makes many for a packet, and which take much of
+    /// its time. `kernel` is the kernel's share of it.
+    fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
+        /// A loop of calls without result spends half of its time and more in the kernel.
+        const KERNEL: f64 = 0.2;
+        /// Calls for a packet, of which most would be without result.
+        const CALLS: f64 = 20.0;
+        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let calls = thread.system_calls.zip(packets).map(|(calls, n)| calls as f64 / n);
+        let is_seldom = calls.is_none_or(|calls| calls <= CALLS);
+        self.uses_stack() && packets.is_some() && kernel <= KERNEL && is_seldom
     }
 
     /// Whether the time of a thread that always runs is that of sending: packets leave, hardly any
@@ -300,6 +327,7 @@ impl<'a> Facts<'a> {
         let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
         let is_udp = takes(SocketKind::Udp) && self.connections().next().is_none();
         let datagrams = self.protocol("Udp.InDatagrams").filter(|count| is_udp && *count > 0);
+        let program = program.and_then(ProgramCounts::of_packets);
         let received = program.and_then(|program| program.received).or(datagrams);
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }
@@ -354,6 +382,20 @@ impl<'a> Facts<'a> {
             .sum();
         let received = self.packets()?;
         counted(lost, (lost + received).max(1) as f64)
+    }
+
+    /// Whether packets of the program are lost, more than counters differ by that are read a moment
+    /// apart.
+    pub fn is_lossy(&self) -> bool {
+        const LOST: f64 = 0.001;
+        match (self.ledger.lost(), self.packets()) {
+            (Some(lost), Some(packets)) => {
+                let of_all = self.protocol("Tcp.InSegs").unwrap_or(0).max(packets);
+                lost as f64 > LOST * (lost + of_all) as f64
+            }
+            (Some(lost), None) => lost > 0,
+            (None, _) => false,
+        }
     }
 
     /// CPUs that a thread may use.

@@ -87,7 +87,9 @@ impl GainModel {
             Self::LossRecovered(loss) => {
                 let lost = mapped(loss.of(facts, subject)?, returned);
                 let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
-                Some(Estimate { low: 0.5 * lost.low, ..lost }).map(|g| mapped(g, |p| p.min(room)))
+                // Rates of two runs differ by a tenth.
+                let (low, high) = (0.5 * lost.low, 1.2 * lost.high + 0.5);
+                Some(Estimate { low, high, ..lost }).map(|gain| mapped(gain, |p| p.min(room)))
             }
             Self::CostRemoved(cost, [low, likely, high]) => {
                 let cost = cost.of(facts, subject)?;
@@ -100,15 +102,19 @@ impl GainModel {
                 let stall = stall.of(facts, subject)?;
                 let gain = mapped(stall, returned);
                 let room = room(facts, subject).map_or(CEILING_PERCENT, |room| room.high);
-                Some(Estimate { low: 0.3 * gain.low, high: room.max(gain.value), ..gain })
+                let high = 100.0 * ((1.0 + room / 100.0) * larger_segments(facts) - 1.0);
+                Some(Estimate { low: 0.3 * gain.low, high: high.max(gain.value), ..gain })
             }
             Self::WaitRemoved(wait) => wait_removed(facts, subject, wait),
             Self::MoreCpus => {
-                let used = facts.used_cpus();
-                let idle = facts.idle_cpus()?;
-                let high = 100.0 * idle / used.max(0.01);
+                // Of a CPU that receives: what it does, whoever does it.
+                let (used, least) = match subject {
+                    Subject::Cpu(cpu) => (1.0 - cpu.idle, 0.0),
+                    _ => (facts.used_cpus(), 0.1),
+                };
+                let high = 100.0 * facts.idle_cpus()? / used.max(0.01);
                 let value = 0.7 * high;
-                Some(Estimate { value, low: 0.1 * high, high, ..Estimate::exactly(0.0) })
+                Some(Estimate { value, low: least * high, high, ..Estimate::exactly(0.0) })
             }
             Self::MoreOnTheWay => {
                 /// The servers behind may be the next limit.
@@ -150,6 +156,15 @@ fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Opti
     // Other requests may be written together with one that waits.
     let low = if is_limit { 0.3 * gain.low } else { 0.0 };
     Some(Estimate { low, ..gain })
+}
+
+/// How many times more bytes a packet may carry where TCP may send what it likes: a byte costs as
+/// many times less.
+fn larger_segments(facts: &Facts<'_>) -> f64 {
+    /// The largest that segmentation offload takes.
+    const LARGEST: f64 = 65_536.0;
+    let present = Measure::BytesPerTransmit.of(facts, Subject::Program);
+    present.map_or(1.0, |bytes| (LARGEST / bytes.value.max(1.0)).clamp(1.0, 32.0))
 }
 
 /// Percent more until the line that was asked for is full.
@@ -195,7 +210,7 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
 /// CPUs that the threads of a group want over those they get.
 fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     /// Threads that were stopped wait for each other, too: part of what they want is not work.
-    const OF_WANTED: [f64; 2] = [0.2, 1.2];
+    const OF_WANTED: [f64; 2] = [0.1, 1.2];
     let Subject::Quota(quota) = subject else { return None };
     let threads = facts.observation.threads.iter().filter(|t| quota.pids.contains(&t.pid));
     let (mut used, mut wanted, mut cpus) = (0.0, 0.0, 1);

@@ -47,7 +47,7 @@ pub enum Measure {
     ForeignInterrupts,
     /// The same of the thread's time on a CPU.
     ForeignOfRun,
-    /// Time in the kernel of the time on a CPU.
+    /// Time in the kernel, softirqs included, of the time on a CPU.
     KernelShare,
     /// Time asleep.
     Asleep,
@@ -211,7 +211,8 @@ impl Measure {
             Self::Interrupts => state(ThreadState::Interrupts),
             Self::KernelShare => {
                 let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
-                Some(state(ThreadState::Kernel)?.scale(1.0 / on_cpu.value))
+                let of_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
+                Some(Facts::time(thread, of_kernel)?.scale(1.0 / on_cpu.value))
             }
             Self::Asleep => state(ThreadState::Asleep),
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
@@ -221,7 +222,8 @@ impl Measure {
             Self::LockWait => Some(share(thread.lock_wait?)),
             Self::LockWaitOfRun => {
                 let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
-                Some(share(thread.lock_wait?).scale(1.0 / on_cpu.value)).map(costs::at_most_all)
+                let waits = share(thread.lock_wait?).scale(1.0 / on_cpu.value);
+                Some(costs::at_most_all(waits))
             }
             Self::FalselyShared => facts.shared_lines(thread, false),
             Self::CommonBytes => facts.shared_lines(thread, true),
@@ -287,13 +289,15 @@ impl Measure {
             Self::CallsPerPacket => {
                 let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
                 let calls: Option<u64> = threads.iter().map(|thread| thread.system_calls).sum();
-                if let Some(calls) = calls {
-                    return counted(calls, packets);
-                }
                 // Those that any user may count are some of them.
                 let some: Option<u64> = threads.iter().map(|thread| thread.io_calls).sum();
-                let some = counted(some?, packets)?;
-                Some(Estimate { high: f64::INFINITY, ..some })
+                match (calls, some) {
+                    (Some(calls), some) => counted(calls.max(some.unwrap_or(0)), packets),
+                    (None, some) => {
+                        let some = counted(some?, packets)?;
+                        Some(Estimate { high: f64::INFINITY, ..some })
+                    }
+                }
             }
             Self::CryptoPerByte => {
                 let thread = facts.busiest()?;
@@ -429,7 +433,8 @@ impl Measure {
             }
             (Self::SegmentTime, _) => costs::segments(facts),
             (Self::ChecksumTime, _) => {
-                Some(costs::segments(facts)?.plus(costs::checksums(facts)?)).map(costs::at_most_all)
+                let parts = costs::segments(facts)?.plus(costs::checksums(facts)?);
+                Some(costs::at_most_all(parts))
             }
             (Self::ConnectionTime, _) => costs::connections(facts),
             (Self::Flows, _) => flows(facts).map(|flows| Estimate::exactly(flows as f64)),

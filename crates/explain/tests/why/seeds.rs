@@ -15,7 +15,7 @@ use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, Throttled, User, Waiting};
 use linerate_record::why::{
     CpuCounts, InterfaceCounts, Observation, Quota, RanInstead, SleepTime, SocketCounts,
-    SocketKind, TcpCounts, ThreadActivity,
+    SocketKind, TcpCounts,
 };
 use std::collections::BTreeMap;
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which memory threads were accessing when they were sampled: the instruction before the sample, or
-//! at it, is decoded, and its address follows from the registers that the sample carries.
+//! Which memory threads were accessing when they were sampled: the instruction before the sample,
+//! or at it, is decoded, and its address follows from the registers that the sample carries.
 //!
 //! A processor takes an interrupt when its oldest instruction retires, so that a thread is found
 //! most often right behind the instruction that it waited for: lines which are slow to get are met
 //! more often than others. Where the instruction before has no operand in memory, or has changed
-//! the registers of its address, the one at the sample counts. The stack is left out: it belongs to one thread, and is
-//! in its cache. Left out as well are addresses relative to `fs` and `gs`, whose base a sample does
-//! not carry: memory of one thread's own.
+//! the registers of its address, the one at the sample counts. The stack is left out: it belongs to
+//! one thread, and is in its cache. Left out as well are addresses relative to `fs` and `gs`, whose
+//! base a sample does not carry: memory of one thread's own.
 
 mod lines;
 
 pub(super) use lines::{Sampled, memory_use, shared_lines};
 
+use super::maps::INSTRUCTION_BYTES;
+pub(super) use super::maps::Memory;
 use super::names::Spots;
 use linerate_linux::sample::Registers;
 use std::collections::HashMap;
@@ -21,20 +23,6 @@ use std::collections::HashMap;
 pub(super) const IS_POSSIBLE: bool = cfg!(target_arch = "x86_64");
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: u64 = 64;
-/// The longest instruction of x86.
-pub(super) const INSTRUCTION_BYTES: usize = 15;
-/// Bytes before a sample from which decoding falls into step.
-pub(super) const BYTES_BEFORE: usize = 48;
-
-/// Whose memory it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Memory {
-    /// Of this process alone; several threads may use it.
-    Process(u32),
-    /// A mapping that processes share, by number.
-    Shared(u32),
-}
-
 /// An access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
@@ -109,12 +97,16 @@ fn operands(ip: u64, before: &[u8], code: &[u8]) -> Vec<Operand> {
     if previous.is_empty() { operands_of(ip, code, false) } else { previous }
 }
 
+/// Bytes from one beginning to the next: eleven ways are enough to agree.
+#[cfg(target_arch = "x86_64")]
+const STEP: usize = 3;
+
 /// Where the instruction begins that ends at `ip`. Instructions have no marks: decoding begins at
-/// each byte, and falls into step after a few of them; most of the ways that lead to `ip` agree.
+/// some bytes, and falls into step after a few of them; most of the ways that lead to `ip` agree.
 #[cfg(target_arch = "x86_64")]
 fn previous(ip: u64, before: &[u8]) -> Option<u64> {
     let mut votes = HashMap::<u64, u32>::new();
-    for at in 0..before.len().saturating_sub(INSTRUCTION_BYTES) {
+    for at in (0..before.len().saturating_sub(INSTRUCTION_BYTES)).step_by(STEP) {
         let start = ip - (before.len() - at) as u64;
         let options = iced_x86::DecoderOptions::NONE;
         let mut decoder = iced_x86::Decoder::with_ip(64, &before[at..], start, options);
@@ -159,12 +151,9 @@ fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
     };
     let operand = |used: &iced_x86::UsedMemory| {
         let is_own = matches!(used.segment(), Register::FS | Register::GS);
-        let is_access = matches!(
-            used.access(),
-            OpAccess::Read | OpAccess::Write | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-        );
+        let (reads, writes) = directions(used.access());
         let is_unknown = is_changed(used.base()) || is_changed(used.index());
-        if is_own || !is_access || is_unknown || used.base() == Register::RSP {
+        if is_own || !(reads || writes) || is_unknown || used.base() == Register::RSP {
             return None;
         }
         Some(Operand {
@@ -173,7 +162,7 @@ fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
             scale: used.scale() as u8,
             displacement: used.displacement(),
             bytes: used.memory_size().size().clamp(1, 64) as u8,
-            is_write: used.access() != OpAccess::Read,
+            is_write: writes,
         })
     };
     info.used_memory().iter().filter_map(operand).collect()
@@ -182,6 +171,16 @@ fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
 #[cfg(not(target_arch = "x86_64"))]
 fn operands_of(_: u64, _: &[u8], _: bool) -> Vec<Operand> {
     Vec::new()
+}
+
+/// Whether memory is read, and whether it is written, conditions met.
+#[cfg(target_arch = "x86_64")]
+fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
+    use iced_x86::OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
+    (
+        matches!(access, Read | CondRead | ReadWrite | ReadCondWrite),
+        matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite),
+    )
 }
 
 /// The number of a register in a sample; `None` for one that a sample does not carry.

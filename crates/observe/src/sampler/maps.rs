@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is mapped where in a process: /proc/PID/maps.
 
+/// The longest instruction of x86.
+pub(super) const INSTRUCTION_BYTES: usize = 15;
+/// Bytes before a sample from which decoding falls into step.
+pub(super) const BYTES_BEFORE: usize = 48;
+
+/// Whose memory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Memory {
+    /// Of this process alone; several threads may use it.
+    Process(u32),
+    /// A mapping that processes share, by number.
+    Shared(u32),
+}
+
 /// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {

@@ -6,10 +6,9 @@
 //! are opened then, because their process may end, and read when the window is over, because tables
 //! of functions take longer than samples.
 
-use super::accesses::{BYTES_BEFORE, INSTRUCTION_BYTES, Memory};
 use super::functions::Functions;
 use super::kernel::KernelSymbols;
-use super::maps::{self, Mapping, Mappings};
+use super::maps::{self, BYTES_BEFORE, INSTRUCTION_BYTES, Mapping, Mappings, Memory};
 use super::polling::Place;
 use std::collections::HashMap;
 use std::fs::File;
@@ -102,8 +101,8 @@ impl Spots {
         spot
     }
 
-    /// Bytes of code before an address of a process, and those from there on: an instruction's; fewer
-    /// at the ends of its file. `None` for code that is in no file.
+    /// Bytes of code before an address of a process, and those of the instruction there; fewer at
+    /// the ends of its file. `None` for code that is in no file.
     pub(super) fn code(&mut self, pid: u32, address: u64) -> Option<(Vec<u8>, Vec<u8>)> {
         let mapping = maps::find(&self.processes.get(&pid)?.mappings.code, address)?.clone();
         if mapping.name().starts_with('[') {

@@ -238,6 +238,14 @@ pub struct ProgramCounts {
     pub others: BTreeMap<String, u64>,
 }
 
+impl ProgramCounts {
+    /// Itself, where it counts packets: requests and the like are not compared with the packets of
+    /// other layers.
+    pub fn of_packets(&self) -> Option<&Self> {
+        (self.unit == "packets").then_some(self)
+    }
+}
+
 /// An event in the kernel, counted by a tracepoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -56,8 +56,8 @@ pub struct ThreadActivity {
     /// calls. `null` where they may not be read.
     #[serde(default)]
     pub io_calls: Option<u64>,
-    /// Share of its time for which it waited for locks of the kernel, spinning or asleep, in its own
-    /// calls or in interrupts in its time; `null` where that may not be traced.
+    /// Share of its time for which it waited for locks of the kernel, spinning or asleep, in its
+    /// own calls or in interrupts in its time; `null` where that may not be traced.
     #[serde(default)]
     pub lock_wait: Option<f64>,
     /// What it uses of memory, by the operands of sampled instructions; `null` where too few of its
@@ -205,7 +205,7 @@ pub struct FunctionTime {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quota {
-    /// The control group, as a path below the mount.
+    /// The control group: its folder, `/sys/fs/cgroup/a`.
     pub group: String,
     /// Processes of the watched ones that it holds for.
     pub pids: Vec<u32>,

@@ -29,9 +29,9 @@ const SEGMENT_S: Cost = (0.2e-6, 1.0e-6, 2.0e-6);
 /// be left to sendfile any more.
 const CHECKSUM_S: Cost = (0.05e-9, 0.2e-9, 0.5e-9);
 
-/// Setting up and ending a connection: 30 to 100 us of CPU time (nginx, 26 to 42 k requests/s with
-/// keepalive, 9 to 11 k without).
-const CONNECTION_S: Cost = (25e-6, 60e-6, 100e-6);
+/// Setting up and ending a connection: 30 to 90 us of CPU time (nginx, 26 to 42 k requests/s with
+/// keepalive, 9 to 20 k without), part of it the client's.
+const CONNECTION_S: Cost = (12e-6, 40e-6, 90e-6);
 
 /// The most of a thread's time that an estimate claims: something is left to do.
 const MOST: f64 = 0.85;

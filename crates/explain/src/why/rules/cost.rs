@@ -124,8 +124,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::UserLock],
         gain: GainModel::CostRemoved(M::LockWaitOfRun, [0.3, 1.0, 2.0]),
         then_limited_by: Some("the work under the lock"),
-        sentence: "Thread {thread} waits {lock_wait} of its time for locks of the kernel that other \
-                   threads hold: more threads do not bring more packets.",
+        sentence: "Thread {thread} waits {lock_wait} of its time for locks of the kernel that \
+                   other threads hold: more threads do not bring more packets.",
         fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
               XPS",
         workaround: Some("fewer threads, which then contend less"),

@@ -131,6 +131,7 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[
             Cause::CpuQuota,
             Cause::CpuContention,
+            Cause::InterruptLoad,
             Cause::SoftwareCrypto,
             Cause::PageFaults,
             Cause::ConnectionSetup,

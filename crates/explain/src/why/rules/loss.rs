@@ -128,7 +128,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Demand, 0.9, "a thread that is full limits by itself"),
         ],
         symptoms: 0,
-        explained_by: &[],
+        explained_by: &[Cause::FirewallRules],
         gain: GainModel::MoreCpus,
         then_limited_by: Some("the next CPU, or a single flow"),
         sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} \
