@@ -11,6 +11,7 @@
 //! | what decides here whether events can be counted? | [`surroundings`] |
 //! | why is an event not counted, and which command changes that? | [`refusal`] |
 //! | what disturbs or slows a data plane, and which command changes that? | [`host`] |
+//! | what can be read of programs that run, and which command changes that? | `watching` |
 //! | may a program have namespaces of its own? | [`namespaces`] |
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod refusal;
 mod settings;
 pub mod surroundings;
 mod tiers;
+mod watching;
 
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::Opener;
@@ -41,6 +43,7 @@ pub fn examine(opener: &dyn Opener, around: &Surroundings) -> DoctorReport {
     let tiers = trial.tiers();
     let best_tier = tiers.iter().find(|state| state.works).map_or(Tier::Model, |state| state.tier);
     observations.extend(settings::observe(&trial, around, &catalog));
+    observations.extend(watching::observe(&trial, around));
     observations.sort_by_key(|observation| observation.section);
     DoctorReport { tiers, best_tier, observations }
 }

@@ -148,6 +148,17 @@ pub trait Planner: Predictor {
     /// What would prove a prediction wrong.
     fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof;
 
+    /// Settings for the question which one holds the line with the fewest processors: the best for
+    /// each number of them. None where the changes have them.
+    fn for_line(&self) -> Vec<Self::Setting> {
+        Vec::new()
+    }
+
+    /// What no prediction exceeds, where that bounds the mapping as written or one of these.
+    fn limits(&self, _predicted: &[&PredictedBy<Self>]) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What limits the mapping as written.
     fn bottleneck(&self) -> Bottleneck;
 

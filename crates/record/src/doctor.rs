@@ -51,6 +51,8 @@ pub enum Section {
     Counters,
     /// What a data plane needs of the system.
     DataPlane,
+    /// What can be read of programs that run.
+    Programs,
 }
 
 /// How much an observation matters.

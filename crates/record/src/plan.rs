@@ -146,6 +146,22 @@ pub struct Recommendation {
     pub proof: Proof,
 }
 
+/// The fewest processors that hold the line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LineHold {
+    /// How many; `null` where no mapping is predicted to hold it with its whole interval.
+    pub cpus: Option<u32>,
+    /// The mapping, in short; without one that holds it, the one that comes nearest.
+    pub mapping: String,
+    /// Its packets per burst.
+    pub burst: u32,
+    /// Its rate, of a flow, thousand packets per second.
+    pub predicted_kpps: Figure,
+    /// That in a sentence.
+    pub sentence: String,
+}
+
 /// What was searched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -188,6 +204,14 @@ pub struct PlanReport {
     pub predicted_kpps: Figure,
     /// What its line carries; `null` without a line or a known size of packets.
     pub line_rate_kpps: Option<f64>,
+    /// The fewest processors that hold the line; `null` where no line is known, and in records
+    /// before version 2.0.
+    #[serde(default)]
+    pub line_hold: Option<LineHold>,
+    /// What no prediction exceeds, and why: the line, a CPU quota, the best rate seen. Those that
+    /// bound one of the predictions.
+    #[serde(default)]
+    pub limits: Vec<String>,
     /// What limits it.
     pub bottleneck: Bottleneck,
     /// The workers of the mapping as written, and those beside it.

@@ -39,6 +39,9 @@ pub struct RegionReport {
     /// What can be said of it; or why nothing can, which is so for regions of less than ten times
     /// the cost of measuring them and what is inside them, and where the thread was away.
     pub verdict: String,
+    /// Whether a sampler counted it: all that its thread did, its other regions included.
+    #[serde(default)]
+    pub is_sampled: bool,
 }
 
 /// A region in all threads of a program together; follows from the report, and is not stored.

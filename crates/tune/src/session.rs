@@ -33,6 +33,8 @@ pub struct Request<'a> {
     pub kinds: &'a [StageKind],
     /// What is known of the memory of this machine.
     pub memory: &'a Result<KnownMemory, Unknown>,
+    /// Nanoseconds that the 99th percentile of the latency may reach; `None` without a limit.
+    pub p99_limit_ns: Option<f64>,
 }
 
 /// A tuning under way: what was asked for, and who follows it.
@@ -97,7 +99,7 @@ impl<'a> Session<'a> {
         measured: &Measured,
         predicted: &Predicted,
     ) -> Result<Option<Trial>, TuneError> {
-        trial(&self.bench(), measured, predicted)
+        trial(&self.bench(), measured, predicted, self.request.p99_limit_ns)
     }
 }
 
