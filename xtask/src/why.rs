@@ -21,8 +21,9 @@ use std::path::{Path, PathBuf};
 
 /// The compiled programs of the lab, below the root.
 const PROGRAMS: &str = "target/why";
-/// What they are compiled from: the sender, and threads that share a cache line.
-const SOURCES: [&str; 2] = ["send", "share"];
+/// What they are compiled from: a sender, a client that leaves what it receives unread, and threads
+/// that share a cache line.
+const SOURCES: [&str; 3] = ["drain", "send", "share"];
 
 /// What is to be tried.
 pub(crate) struct Choice {

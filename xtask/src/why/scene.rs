@@ -314,13 +314,14 @@ impl Stage {
         let w = self.folder.to_string_lossy().into_owned();
         let compiled =
             |name: &str| root().join(super::PROGRAMS).join(name).to_string_lossy().into_owned();
-        let (send, share) = (compiled("send"), compiled("share"));
+        let (drain, send, share) = (compiled("drain"), compiled("send"), compiled("share"));
         let more = [
             ("A", "ip netns exec u1"),
             ("B", "ip netns exec u2"),
             ("MAC", mac.trim()),
             ("W", &w),
             ("SEND", &send),
+            ("DRAIN", &drain),
             ("SHARE", &share),
             ("XDG_RUNTIME_DIR", "/run"),
         ];

@@ -3,7 +3,7 @@
 //! read: a rule whose evidence is absent does not hold.
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
-use super::waits::{self, Wait};
+use super::waits;
 use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
 use linerate_record::why::ledger::{Layer, PacketLedger, Whose, ledger};
@@ -156,6 +156,9 @@ impl<'a> Facts<'a> {
         const SLEEPS: f64 = 0.02;
         /// Share of its time on a CPU from which on a thread with sockets is one of system calls.
         const CALLS: f64 = 0.3;
+        /// Share of its time on a CPU up to which one that hardly leaves the kernel is in user
+        /// space.
+        const IN_KERNEL: f64 = 0.1;
         let on_cpu = Self::on_cpu(thread)?;
         if let Some(busy) = share_of(&thread.busy) {
             let ran = on_cpu.value.clamp(0.0, 1.0);
@@ -166,7 +169,7 @@ impl<'a> Facts<'a> {
             return Some(on_cpu.minus(polling));
         }
         // One that was ever found asleep in a call for input sleeps whenever there is none.
-        let waits = waits::time_in(thread, Wait::Input).is_some_and(|share| share > 0.0);
+        let waits = waits::time_for_work(thread).is_some_and(|share| share > 0.0);
         let asleep = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
         let sleeps = asleep || waits;
         let kernel = state(ThreadState::Kernel).map_or(0.0, |kernel| kernel.value);
@@ -174,7 +177,9 @@ impl<'a> Facts<'a> {
         if sleeps || by_calls || self.seldom_asks(thread, kernel / on_cpu.value.max(0.01)) {
             return Some(on_cpu);
         }
-        self.busy_at_most(thread)
+        // A ring is looked at in user space.
+        let user = state(ThreadState::User).map_or(1.0, |user| user.value);
+        (user > IN_KERNEL * on_cpu.value).then(|| self.busy_at_most(thread))?
     }
 
     /// Whether a thread asks its sockets for packets too seldom to be polling them: each time is a

@@ -152,7 +152,7 @@ fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Opti
     let thread = facts.thread(subject)?;
     let asleep = Measure::AsleepIn(wait).of(facts, subject)?;
     let gain = mapped(asleep, returned);
-    let is_limit = waits::time_in(thread, Wait::Input)? <= HARDLY;
+    let is_limit = waits::time_for_work(thread)? <= HARDLY;
     // Other requests may be written together with one that waits.
     let low = if is_limit { 0.3 * gain.low } else { 0.0 };
     Some(Estimate { low, ..gain })
@@ -214,13 +214,17 @@ fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> 
     let Subject::Quota(quota) = subject else { return None };
     let threads = facts.observation.threads.iter().filter(|t| quota.pids.contains(&t.pid));
     let (mut used, mut wanted, mut cpus) = (0.0, 0.0, 1);
+    let mut has_times = false;
     for thread in threads {
+        has_times |= thread.share(ThreadState::Throttled).and_then(Figure::estimate).is_some();
         used += thread.share_of(ThreadState::is_on_cpu);
         wanted += thread.demand();
         cpus = cpus.max(Facts::allowed(thread));
     }
+    // How long it was stopped, or else how often: at most all of each such period.
     let stopped = quota.throttled_periods as f64 / quota.periods.max(1) as f64;
-    let wanted = wanted.max(used / (1.0 - stopped).max(0.05)).min(cpus as f64);
+    let at_most = if has_times { wanted } else { used / (1.0 - stopped).max(0.05) };
+    let wanted = wanted.max(at_most).min(cpus as f64);
     let value = (100.0 * (wanted / used.max(0.005) - 1.0)).max(0.0);
     let [low, high] = OF_WANTED.map(|share| share * value);
     Some(Estimate { value, low, high, ..Estimate::exactly(value) })

@@ -53,6 +53,8 @@ pub enum Measure {
     Asleep,
     /// Time asleep on futexes, the mean of the threads that work.
     AsleepOnFutex,
+    /// Time asleep until packets arrive; asleep at all, where the calls were not read.
+    AsleepForPackets,
     /// Time asleep in a call that waits for this.
     AsleepIn(Wait),
     /// Sleeps of the thread per packet of the program.
@@ -238,6 +240,10 @@ impl Measure {
                 Some(state(ThreadState::Interrupts)?.scale(foreign.value.clamp(0.0, 1.0)))
             }
             Self::AsleepOnServer => asleep_on_server(facts, thread),
+            Self::AsleepForPackets => match waits::time_in(thread, Wait::Input) {
+                Some(input) => Some(share(input)),
+                None => state(ThreadState::Asleep),
+            },
             Self::AsleepIn(wait) => waits::time_in(thread, wait).map(share),
             Self::SleepsPerPacket => {
                 let packets = facts.packets().filter(|packets| *packets > 0)?;

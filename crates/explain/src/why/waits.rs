@@ -9,8 +9,10 @@ use linerate_record::why::{SleepTime, ThreadActivity};
 /// What a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Packets, requests, or another thread that hands work over.
+    /// Packets or requests.
     Input,
+    /// Another thread, that hands work over or holds a lock, or another process.
+    Thread,
     /// A time that the program chose.
     Timer,
     /// A disk, or the file system.
@@ -27,7 +29,6 @@ const INPUT: &[&str] = &[
     "epoll_pwait",
     "epoll_pwait2",
     "epoll_wait",
-    "futex",
     "io_getevents",
     "io_uring_enter",
     "poll",
@@ -39,9 +40,9 @@ const INPUT: &[&str] = &[
     "rt_sigsuspend",
     "rt_sigtimedwait",
     "select",
-    "wait4",
-    "waitid",
 ];
+
+const THREAD: &[&str] = &["futex", "futex_wait", "futex_waitv", "wait4", "waitid"];
 
 const TIMER: &[&str] = &[
     "clock_nanosleep",
@@ -75,6 +76,8 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
     let is_device = sleep.object.as_deref().is_some_and(|object| object.starts_with("/dev/"));
     if is_in(TIMER) {
         Wait::Timer
+    } else if is_in(THREAD) {
+        Wait::Thread
     } else if is_in(STORAGE) || is_in(OF_FILES) && is_file && !is_device {
         Wait::Storage
     } else if is_in(INPUT) || ["read", "readv"].contains(&sleep.on.as_str()) {
@@ -88,6 +91,12 @@ pub fn wait_of(sleep: &SleepTime) -> Wait {
 pub(super) fn time_in(thread: &ThreadActivity, wait: Wait) -> Option<f64> {
     let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
     (!thread.asleep_on.is_empty()).then(|| sleeps.map(|sleep| sleep.share).sum())
+}
+
+/// The share of its time that a thread sleeps until there is something to do: input, or work that
+/// another thread hands over.
+pub(super) fn time_for_work(thread: &ThreadActivity) -> Option<f64> {
+    Some(time_in(thread, Wait::Input)? + time_in(thread, Wait::Thread)?)
 }
 
 /// Where a thread waits longest for this: `fsync (/var/log/requests)`.
@@ -115,6 +124,7 @@ mod tests {
         assert_eq!(wait("read", Some("pipe")), Wait::Input);
         assert_eq!(wait("read", Some("/dev/pts/0")), Wait::Input);
         assert_eq!(wait("read", Some("/var/lib/zones")), Wait::Storage);
+        assert_eq!(wait("futex", Some("futex 0x7f00")), Wait::Thread);
         assert_eq!(wait("fsync", Some("/var/log/requests")), Wait::Storage);
         assert_eq!(wait("clock_nanosleep", None), Wait::Timer);
         assert_eq!(wait("write", Some("tcp 10.0.0.1:80")), Wait::Other);

@@ -216,6 +216,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "busy" => (M::Busy, Percent),
         "demand" => (M::Demand, Percent),
         "asleep" => (M::Asleep, Percent),
+        "asleep_for_packets" => (M::AsleepForPackets, Percent),
         "idle_cpus" => (M::IdleCpus, Number),
         "idle_elsewhere" => (M::IdleElsewhere, Percent),
         "lost_share" => (M::RingLoss, Percent),

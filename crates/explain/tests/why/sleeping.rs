@@ -98,3 +98,26 @@ fn a_thread_that_blocks_for_input_works_while_it_runs() {
     let finding = &explain(&seen)[0];
     assert!(!finding.sentence.contains("works or polls"), "{}", finding.sentence);
 }
+
+/// A receiver that lost packets and is asleep 0.2 of its time, in this call.
+fn lossy_receiver(on: &str, object: &str) -> Observation {
+    let mut receiver = thread("receiver", 100, &[(User, 0.6), (Kernel, 0.2), (Asleep, 0.2)]);
+    let object = Some(object.to_owned());
+    receiver.asleep_on = vec![SleepTime { on: on.to_owned(), share: 0.2, object }];
+    let lossy =
+        SocketCounts { drops: Some(100_000), ..socket(SocketKind::Udp, "10.0.0.1:53", None) };
+    Observation {
+        sockets: vec![lossy],
+        packets: packets(400_000, 40_000_000),
+        ..observation(vec![receiver])
+    }
+}
+
+#[test]
+fn a_larger_buffer_is_advised_to_who_waits_for_packets_only() {
+    let waits = explain(&lossy_receiver("recvfrom", "udp 10.0.0.1:53"));
+    assert_eq!(waits[0].cause, SocketBuffer, "{}", waits[0].sentence);
+    // One that waits for another thread empties no buffer meanwhile, however large.
+    let locked = explain(&lossy_receiver("futex", "futex 0x7f00"));
+    assert!(locked.iter().all(|finding| finding.cause != SocketBuffer), "{}", locked[0].sentence);
+}

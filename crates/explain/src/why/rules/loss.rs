@@ -64,14 +64,15 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::SocketLoss, LOST, LOST_SOURCE),
             at_most(M::Demand, 0.9, FULL),
-            at_least(M::Asleep, 0.05, "a thread that sleeps has time to receive"),
+            at_least(M::AsleepForPackets, 0.05, "a thread that waits for packets has time left"),
         ],
         symptoms: 1,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Some("what is offered, or the thread that receives"),
         sentence: "{socket} dropped {drops} packets for lack of room in its receive buffer \
-                   ({buffer}), although its thread {thread} sleeps {asleep} of the time.",
+                   ({buffer}), although its thread {thread} waits for packets \
+                   {asleep_for_packets} of the time.",
         fix: "Raise SO_RCVBUF of the socket, and net.core.rmem_max if that caps it",
         workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
         wrong_if: "with a buffer four times as large, as many packets are dropped",
