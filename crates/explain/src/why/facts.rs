@@ -156,13 +156,15 @@ impl<'a> Facts<'a> {
         const SLEEPS: f64 = 0.02;
         /// Share of its time on a CPU from which on a thread with sockets is one of system calls.
         const CALLS: f64 = 0.3;
-        /// Share of its time on a CPU up to which one that hardly leaves the kernel is in user
-        /// space.
-        const IN_KERNEL: f64 = 0.1;
         let on_cpu = Self::on_cpu(thread)?;
+        let is_in_kernel = Self::is_in_kernel(thread);
         if let Some(busy) = share_of(&thread.busy) {
-            let ran = on_cpu.value.clamp(0.0, 1.0);
-            return Some(busy.scale(ran));
+            let busy = busy.scale(on_cpu.value.clamp(0.0, 1.0));
+            return Some(if is_in_kernel {
+                self.busy_in_calls(thread, busy, on_cpu)
+            } else {
+                busy
+            });
         }
         let state = |wanted| thread.share(wanted).and_then(share_of);
         if let Some(polling) = state(ThreadState::Polling) {
@@ -178,8 +180,28 @@ impl<'a> Facts<'a> {
             return Some(on_cpu);
         }
         // A ring is looked at in user space.
-        let user = state(ThreadState::User).map_or(1.0, |user| user.value);
-        (user > IN_KERNEL * on_cpu.value).then(|| self.busy_at_most(thread))?
+        if is_in_kernel { None } else { self.busy_at_most(thread) }
+    }
+
+    /// Whether a thread hardly leaves the kernel while it runs.
+    fn is_in_kernel(thread: &ThreadActivity) -> bool {
+        const MOST: f64 = 0.9;
+        let kernel = |state| matches!(state, ThreadState::Kernel | ThreadState::Interrupts);
+        let on_cpu = thread.share_of(ThreadState::is_on_cpu);
+        on_cpu > 0.0 && thread.share_of(kernel) >= MOST * on_cpu
+    }
+
+    /// Of a thread that polls, if at all, by system calls, which samples do not tell from work: one
+    /// that makes few of them for a packet does not poll, and without their number it may not.
+    fn busy_in_calls(&self, thread: &ThreadActivity, fit: Estimate, on_cpu: Estimate) -> Estimate {
+        /// Half of the calls of one that makes more are without result.
+        const CALLS: f64 = 2.0;
+        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        match thread.system_calls.zip(packets).map(|(calls, packets)| calls as f64 / packets) {
+            Some(calls) if calls <= CALLS => on_cpu,
+            Some(_) => fit,
+            None => Estimate { high: on_cpu.high.max(fit.high), ..fit },
+        }
     }
 
     /// Whether a thread asks its sockets for packets too seldom to be polling them: each time is a

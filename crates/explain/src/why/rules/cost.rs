@@ -141,7 +141,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::UserLock],
-        gain: GainModel::CostRemoved(M::Functions(Group::KernelLock), [0.0, 0.7, 1.5]),
+        gain: GainModel::CostRemoved(M::Functions(Group::KernelLock), [0.3, 1.0, 2.0]),
         then_limited_by: Some("the work under the lock"),
         sentence: "Waiting for a lock of the kernel takes {kernel_lock} of the time of thread \
                    {thread}.",
