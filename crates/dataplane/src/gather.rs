@@ -115,7 +115,7 @@ fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
         }
         None => {
             let reason =
-                "the source has no rate of its own: packets come as fast as they are taken";
+                "the source has no fixed rate: packets come as fast as they are taken";
             Figure::absent("kpps", Tier::Model, METHOD, reason)
         }
     }

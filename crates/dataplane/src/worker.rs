@@ -54,7 +54,7 @@ pub(crate) struct Inlet<'p> {
     pub(crate) occupancy: [u64; OCCUPANCY_STEPS],
 }
 
-/// Where a worker's packets come from.
+/// Input of a worker.
 pub(crate) enum Head<'a, 'p> {
     Source(Box<SourceQueue<'a, 'p>>),
     Rings { inlets: Vec<Inlet<'p>>, turn: usize },
@@ -67,13 +67,13 @@ pub(crate) struct Outlet<'p> {
     pub(crate) full_pushes: u64,
 }
 
-/// Where a worker's packets go.
+/// Output of a worker.
 pub(crate) enum Tail<'p> {
     Sink(Sink),
     Rings { outlets: Vec<Outlet<'p>>, replica_of: [u8; BUCKETS], full: FullRing },
 }
 
-/// A stage with what it is handed beside its packets.
+/// A stage with its context.
 pub(crate) struct Part {
     pub(crate) name: String,
     /// The causes its drops are counted under, by index.
@@ -83,7 +83,7 @@ pub(crate) struct Part {
     pub(crate) input_packets: u64,
     /// `input_packets` when measuring began and ended.
     pub(crate) measured: [u64; 2],
-    /// What really left, where audited.
+    /// Bytes that actually left, if audited.
     pub(crate) audited_output: Tally,
 }
 
@@ -303,7 +303,7 @@ impl<'p> Worker<'_, 'p> {
             (_, homes) => {
                 for packet in released.drain(..) {
                     let fits = homes[packet.home()].push(packet).is_ok();
-                    debug_assert!(fits, "a way home has room for all buffers of its home");
+                    debug_assert!(fits, "a return ring has room for all buffers of its pool");
                 }
             }
         }

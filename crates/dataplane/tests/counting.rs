@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events around the stages against what is known: how many pages a stage touches per packet. What
-//! the kernel counts itself stands in for hardware events, which few test machines have; everything
-//! but the numbers of the events is the same.
+//! Events around the stages compared with known values: the pages a stage touches per packet.
+//! Software events stand in for hardware events, which few test machines have; everything but the
+//! numbers of the events is the same.
 
 mod common;
 

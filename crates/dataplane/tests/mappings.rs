@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a path does to packets does not depend on where its stages run.
+//! The effect of a path on packets does not depend on where its stages run.
 
 mod common;
 #[path = "common/conserved.rs"]

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 /// IP packet of Ethernet, in bytes.
 pub const ETHERNET_MTU: usize = 1500;
 
-/// MTUs that an announced segment size is believed for: the least of IPv4, and jumbo frames. Over
-/// a loopback interface 65536 is announced, which no wire carries.
+/// Range of plausible MTUs for an announced segment size: from the IPv4 minimum to jumbo frames.
+/// Loopback interfaces announce 65536, which no wire carries.
 const MTUS: std::ops::RangeInclusive<usize> = 576..=9216;
 
 /// Longest frame that padding makes: an IP packet of 64 KiB behind Ethernet and two VLAN tags.
@@ -108,7 +108,7 @@ impl<'f> Joined<'f> {
         (self.end - self.payload).div_ceil(self.step) as u64
     }
 
-    /// Calls `each` with every segment in a frame of its own, in order, in `scratch`.
+    /// Calls `each` with every segment in a separate frame, in order, in `scratch`.
     pub fn cut(&self, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
         for (index, chunk) in self.frame[self.payload..self.end].chunks(self.step).enumerate() {
             scratch.clear();

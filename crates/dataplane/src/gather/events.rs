@@ -9,8 +9,8 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Which events were counted, and how; `None` where none were asked for. All workers of a run open
-/// the same events on the same machine: what the first one that got any got stands for all.
+/// The events that were counted, and the method; `None` if none were requested. All workers of a
+/// run open the same events on the same machine: the first worker that got any represents all.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
@@ -57,7 +57,7 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
         let reason = match turns.broken {
             0 => format!("only {} turns were counted; run longer", under.len()),
             lost => format!(
-                "only {} turns were counted: in {lost} somebody else had the counters",
+                "only {} samples are valid: in {lost} another user held the counters",
                 under.len()
             ),
         };
@@ -72,8 +72,9 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     Figure::number(unit, never_negative(ratio, base), tier, &method)
 }
 
-/// Counts less what reads add may be below 0 by chance. Of what was never seen there may be some
-/// all the same: not to see any has a probability of 2.5 % if there are 3.7 in as many packets.
+/// Counts minus the read overhead may be below 0 by chance. An event that was never seen may still
+/// occur: with 3.7 expected occurrences in this number of packets, the probability of seeing none
+/// is 2.5 %.
 fn never_negative(ratio: Estimate, base: f64) -> Estimate {
     // Not `f64::max`, which would make 0 of what is not a number.
     let cut = |end: f64| if end < 0.0 { 0.0 } else { end };

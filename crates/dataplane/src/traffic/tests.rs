@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which packets are offered, in which order and bucket, and which are left out.
+//! Tests which packets are offered, in which order and bucket, and which are left out.
 
 use super::*;
 use crate::capture::{LinkType, PcapWriter};

@@ -6,7 +6,7 @@ use crate::rig::{Rig, text, texts};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-/// What a stage says after `idle`, and after `busy` as well.
+/// Warning of a stage after `idle`, and after `busy` as well.
 fn said(
     kind: &'static str,
     given: &[(&'static str, Value)],

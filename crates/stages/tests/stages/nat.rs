@@ -73,7 +73,7 @@ fn mapping_and_filtering_do_not_depend_on_the_peer() {
         assert_eq!(first, other_peer);
         let stranger = udp([9, 9, 9, 9], 7, first.0, first.1, b"in");
         assert_eq!(ends(&rig.offer_one(&stranger).out()).1, (A, 1000));
-        // TCP and UDP are mapped apart.
+        // TCP and UDP are mapped separately.
         let stranger = tcp([9, 9, 9, 9], 7, first.0, first.1, b"in");
         assert_eq!(rig.offer_one(&stranger), Fate::Dropped("no_mapping"));
     });
@@ -151,7 +151,7 @@ fn fragments_leave_in_any_order_and_do_not_enter() {
         pieces.rotate_left(2);
         let mut out: Vec<_> = pieces.iter().map(|piece| rig.offer_one(piece).out()).collect();
         out.rotate_right(2);
-        // Together they are the whole packet as it is translated: checksum included.
+        // Together they are the complete translated packet, checksum included.
         let payload: Vec<u8> = out.iter().flat_map(|piece| piece[34..].to_vec()).collect();
         assert_eq!(payload, mapped[34..]);
         for piece in &out {
@@ -177,7 +177,8 @@ fn errors_about_packets_that_left() {
                     let error = icmp_error(router, POOL, icmp_type, &out, bytes);
                     let back = rig.offer_one(&error).out();
                     assert_sound(&back);
-                    // What the inside host would have got had it sent the packet untranslated.
+                    // The packet the inside host would have received, had it been sent
+                    // untranslated.
                     assert_eq!(back, icmp_error(router, A, icmp_type, &frame, bytes));
                 }
             }
@@ -222,7 +223,7 @@ fn errors_about_packets_that_came_in() {
     });
 }
 
-/// Who has a port, and when the owner last used it.
+/// The owner of a port, and the time of its last use.
 type Owner = ((V4, u16), u64);
 
 /// The NAT as a list of owners per group, searched from the front.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `verify`: sound frames pass, and every flipped bit that a checksum covers is found.
+//! `verify`: valid frames pass, and every flipped bit covered by a checksum is found.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig};

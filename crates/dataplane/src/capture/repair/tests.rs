@@ -88,7 +88,7 @@ impl Segment {
         frame
     }
 
-    /// What an interface makes of it, `step` bytes at a time.
+    /// The segments an interface would send, `step` bytes each.
     fn cut(&self, step: usize) -> Vec<Vec<u8>> {
         let count = self.payload.len().div_ceil(step);
         let piece = |(index, chunk): (usize, &[u8])| {
