@@ -11,10 +11,10 @@ use linerate_record::kernels::{
     self as record, Kernel, PeerReport, Skipped, Timing, VariantReport,
 };
 
-/// What callers get who name no variant.
+/// The default for callers that do not name a variant.
 pub(crate) const SELECTED: &str = "selected";
 
-/// What C callers and the free functions call: it looks up what is selected.
+/// Entry point of C callers and the free functions: it looks up the selected variant.
 const DISPATCH: &str = "dispatch";
 
 /// The inline sums of headers, in Rust and in C.
@@ -40,7 +40,7 @@ impl Filter {
     /// The filter for the names given; everything if there are none.
     ///
     /// # Errors
-    /// There is no such variant, or it cannot run here.
+    /// The variant does not exist or cannot run here.
     pub fn of(names: &[String]) -> Result<Self, Error> {
         let is_entry = |name: &str| [SELECTED, DISPATCH, HEADER, HEADER_C].contains(&name);
         for name in names.iter().filter(|name| !is_entry(name)) {
@@ -148,7 +148,7 @@ pub fn peer_reports() -> Vec<PeerReport> {
     reports
 }
 
-/// Bounds that cannot run here, and why. Of variants and peers the record says so itself.
+/// Bounds that cannot run here, with the reason. Variants and peers have theirs in the record.
 pub(crate) fn absent_bounds() -> Vec<Skipped> {
     let missing = bounds().filter(|bound| !bound.is_supported());
     let skipped = missing.map(|bound| Skipped {
@@ -191,7 +191,7 @@ mod tests {
         }
         assert!(names(Kernel::Copy, &filter).contains(&"portable"));
         assert_eq!(Filter::of(&[]), Ok(Filter::All));
-        let unknown = Filter::of(&["fast".to_owned()]).expect_err("there is no such variant");
+        let unknown = Filter::of(&["fast".to_owned()]).expect_err("no such variant");
         assert!(unknown.to_string().contains("portable"), "{unknown}");
     }
 

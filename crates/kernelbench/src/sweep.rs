@@ -28,13 +28,13 @@ const WINDOW_SECONDS: f64 = 25e-6;
 const ROUNDS: u32 = 201;
 const ROUNDS_QUICK: u32 = 41;
 
-/// How far the core clock may move over a case for its cycles to mean anything.
+/// Maximum change of the core clock over a case for cycles to be meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.03;
 
-/// Times that a case is measured at most until the clock stood still over it.
+/// Maximum repetitions of a case until the clock is stable.
 const TRIES: u32 = 3;
 
-/// What to measure, and where.
+/// Settings of a sweep.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The cases.
@@ -87,7 +87,7 @@ pub struct Measured {
     pub additions_per_cycle: Result<[f64; 2], String>,
 }
 
-/// What came of a sweep.
+/// Result of a sweep.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// For the record.
@@ -99,7 +99,7 @@ pub struct Outcome {
 /// Measures all cases on the calling thread, which stays pinned to the processor.
 ///
 /// # Errors
-/// There is no case, or the thread cannot be pinned.
+/// There are no cases, or the thread cannot be pinned.
 pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     if request.cases.is_empty() {
         return Err(Error::NothingToDo);
@@ -122,7 +122,7 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
         watch.progress(&case.to_string(), index as f64 / request.cases.len() as f64);
         let of_kernel = lineups[case.kernel as usize].iter().copied();
         let routines: Vec<Routine> = of_kernel.filter(|r| takes_part(case, r)).collect();
-        // A seed of its own for each case: the same order in all of them would not be random.
+        // A different seed for each case: the same order in all of them would not be random.
         let seed = request.seed.wrapping_add(index as u64);
         let done = bench.measure(case, &routines, &of_case, seed);
         if watch.is_stopped() {
@@ -182,7 +182,7 @@ impl Checked {
     }
 }
 
-/// What all cases are measured on.
+/// Resources shared by all cases.
 struct Bench {
     memory: Memory,
     footprint: Footprint,
@@ -229,11 +229,11 @@ impl Bench {
     }
 }
 
-/// The core clock, looked at between the cases.
+/// The core clock, measured between the cases.
 struct Clock {
     last: Result<f64, String>,
     all: Vec<f64>,
-    /// Independent additions per cycle, or why they could not be had.
+    /// Independent additions per cycle, or the reason why they are unknown.
     widths: Result<Vec<f64>, String>,
 }
 
@@ -254,7 +254,7 @@ impl Clock {
         }
     }
 
-    /// Core cycles per tick since the last look, if the clock stood still.
+    /// Core cycles per tick since the last measurement, if the clock was stable.
     fn since_last(&mut self) -> Result<f64, String> {
         let before = self.last.clone()?;
         self.look();
@@ -269,7 +269,7 @@ impl Clock {
 
     fn last_width(&self) -> Result<f64, String> {
         let widths = self.widths.as_ref().map_err(Clone::clone)?;
-        widths.last().copied().ok_or_else(|| "nobody looked".to_owned())
+        widths.last().copied().ok_or_else(|| "not measured".to_owned())
     }
 
     fn figure(&self) -> Figure {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same seed gives the same segments: twice, with any set, and however this was compiled, for
-//! the counts stand here.
+//! The same seed gives the same segments: twice, with any set, and in any build: the expected
+//! counts are below.
 
 use linerate_record::tcp::TcpProof;
 use linerate_tcpbench::Stack;

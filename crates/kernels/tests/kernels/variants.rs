@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names, what can run here, and what is said about what cannot.
+//! Names, runnable variants, and the message for those that cannot run.
 
 use linerate_kernels::{Kernel, Kernels, Variant, VariantError, variants};
 

@@ -47,7 +47,7 @@ fn every_pattern_survives_every_impairment() {
         let carried = session.carried();
         assert!(carried.lost > 0 && carried.corrupted > 0, "{pattern} {carried:?}");
         let dropped: u64 = session.counters().iter().map(|c| c.bad_checksums).sum();
-        // What is still on its way has not been judged.
+        // Data still in flight have not been checked.
         let duplicates = carried.duplicated;
         assert!(dropped <= carried.corrupted + duplicates, "{pattern} {carried:?} {dropped}");
         assert!(dropped + 4 >= carried.corrupted, "{pattern} {carried:?} {dropped}");
