@@ -62,13 +62,13 @@ pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     curve.points.iter().map(sample).collect()
 }
 
-/// A size whose time is within this of its level's lies on the plateau.
+/// A size whose time is within this of its level's is on the plateau.
 const PLATEAU: f64 = 0.05;
 
 /// Cycles of the core per ns of a load in `level`, whose chains are from `ends[0]` to `ends[1]`
-/// bytes long. The clock may move, and a level's time is that of its fastest passes: so the median
-/// cycles of the sizes on its plateau, each in its fastest pass, over that time; where there is no
-/// such size, the median clock of those in the level.
+/// bytes long. The clock may change, and a level's time is that of its fastest passes. The figure
+/// is therefore the median cycles of the sizes on its plateau, each in its fastest pass, over that
+/// time; without such a size, the median clock of those in the level.
 fn clock(curve: &Curve, ends: &[f64], level: &steps::Level) -> Option<f64> {
     let is_within = |bytes: u64| (ends[0]..=ends[1]).contains(&(bytes as f64));
     let points = curve.points.iter().filter(|point| is_within(point.bytes));
@@ -102,7 +102,7 @@ fn record(
     };
     let note = match (level.settled, level.size, is_memory) {
         (false, ..) => Some("it took longer in some passes than in others: others use it too"),
-        (true, None, false) => Some("its end lies beyond the longest chain"),
+        (true, None, false) => Some("its end is beyond the longest chain"),
         _ => None,
     };
     MemoryLevel {
@@ -120,7 +120,7 @@ pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     match ghz {
         Some(ghz) => Figure::number("cycles", ns.scale(ghz), Tier::Sw, method),
         None => {
-            let reason = "nothing tells the core clock on this processor";
+            let reason = "the core clock of this processor cannot be measured";
             Figure::absent("cycles", Tier::Sw, method, reason)
         }
     }

@@ -13,8 +13,8 @@ fn read(text: &str) -> Vec<Sample> {
     lines.map(sample).collect()
 }
 
-/// What is sure of this machine, whatever its neighbours do: the first cache, the times of the
-/// first two, and that memory is far away.
+/// The facts that hold for this machine regardless of its neighbours: the first cache, the times of
+/// the first two, and that memory is far away.
 fn private_caches_are_found(levels: &FoundLevels) {
     assert!((3..=5).contains(&levels.levels.len()), "{levels:?}");
     let first = levels.levels[0].size.unwrap();

@@ -66,7 +66,7 @@ fn bytes(size: &str) -> Option<usize> {
 }
 
 /// # Errors
-/// No memory for the chains, or no window that was left alone for 10 s.
+/// No memory for the chains, or no undisturbed window within 10 s.
 fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Error>> {
     let stop = AtomicBool::new(false);
     let watch = Watch::new(&stop, &|_, _| {});

@@ -35,10 +35,10 @@ use std::path::Path;
 use std::time::Instant;
 use surroundings::Surroundings;
 
-/// What to measure.
+/// Settings of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// How long.
+    /// Time limit.
     pub effort: Effort,
     /// The processor to measure on; `None` for the one this runs on.
     pub cpu: Option<u32>,
@@ -46,7 +46,7 @@ pub struct Request {
     pub max_bytes: Option<u64>,
     /// The pages to measure on; `None` for huge ones where there are any.
     pub pages: Option<PageKind>,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
@@ -55,8 +55,8 @@ pub struct Request {
 /// again on a busy machine.
 ///
 /// # Errors
-/// There is too little memory, the processor is not to be had, or it was stopped before the first
-/// curve was there.
+/// There is too little memory, the processor is not available, or the measurement was stopped
+/// before the first curve.
 pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, MemoryError> {
     let budget = Budget::new(request.effort);
     let windows = Windows::new(watch, budget.total());
@@ -69,7 +69,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let mut arena = surroundings.arena(request.pages, watch)?;
     let used = arena.kind();
     let curves = curves(&bench, &mut arena, &budget);
-    // What follows has memory of its own.
+    // The following parts have their own memory.
     let arena = Some(arena).filter(|arena| translation::has_room_beside(&bench, arena));
     if curves[0].points.is_empty() {
         return Err(MemoryError::Stopped);
@@ -124,7 +124,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     })
 }
 
-/// The thread, pinned, and what was so before it began.
+/// The pinned thread, and the state before it began.
 struct Start {
     cpu: u32,
     cpus: Vec<u32>,
@@ -165,7 +165,7 @@ fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
     wanted.into_iter().map(&mut curve).collect()
 }
 
-/// What is measured of each level.
+/// Measurements of each level.
 #[derive(Default)]
 struct Parts {
     histograms: Vec<Histogram>,

@@ -100,7 +100,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
     Some(options)
 }
 
-/// The first so many, of those asked for.
+/// The first N of the requested ones.
 fn seeds(options: &Options, count: u64) -> Vec<u64> {
     let is_wanted = |seed: &u64| !options.is_huge || has_huge_pages(&Machine::random(*seed));
     (options.first..).filter(is_wanted).take(count as usize).collect()
@@ -136,7 +136,7 @@ fn wrong(verdicts: &[Verdict]) -> String {
         ("count wrong", |verdict| !verdict.is_count_right),
         ("size off by more than 10 %", |verdict| !verdict.is_size_right()),
         ("latency off by more than 1 %", |verdict| !verdict.is_latency_right()),
-        ("what moved not told", |verdict| verdict.is_move_told == Some(false)),
+        ("movement not reported", |verdict| verdict.is_move_told == Some(false)),
     ];
     for (title, is_in_group) in groups {
         let wrong: Vec<&Verdict> = verdicts.iter().filter(is_in_group).collect();
@@ -148,7 +148,7 @@ fn wrong(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// How many went right in what.
+/// Number of correct results by category.
 fn figures(verdicts: &[Verdict], way: Way) -> String {
     let all = verdicts.len().max(1) as f64;
     let share = |is_right: &dyn Fn(&&Verdict) -> bool| {
@@ -167,7 +167,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
          all of it {}\n\
          intervals that hold the truth: {covered} of {intervals} ({:.1} %); \
          latencies hidden by noise: {}; \
-         moved: {moved}, told: {}\n\
+         moved: {moved}, reported: {}\n\
          size error, median and 90th percentile: {}; latency error: {}\n\
          sizes right, by page colours: {}\n\
          machines whose pages are huge: {}\n",
@@ -186,7 +186,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     )
 }
 
-/// A few colours are filled so unevenly that passes can tell little.
+/// A few colours are filled so unevenly that passes carry little information.
 fn by_colours(verdicts: &[Verdict]) -> String {
     let groups = [("none", 1..=1), ("2 to 16", 2..=16), ("more", 17..=u64::MAX)];
     let group = |(name, colours): (&str, std::ops::RangeInclusive<u64>)| {

@@ -75,7 +75,7 @@ fn twice_what_is_stated_is_no_verdict() {
     assert_eq!(verdicts(&[48 * KIB, 2 * MIB, MIB], &[48 * KIB, 2 * MIB, 3 * MIB]), [Agrees; 3]);
 }
 
-/// What the interval touches at an end does not matter, what it reaches into does.
+/// A range that the interval only touches does not matter, one that it overlaps does.
 #[test]
 fn a_size_among_those_that_cannot_be_told_is_no_verdict() {
     let found_levels = [
@@ -121,10 +121,10 @@ fn agreement_says_how_far_it_goes() {
         assert_eq!(view.verdict, OsVerdict::Agrees);
         view.sentence
     };
-    let within = "1.01 MiB were found, and the 1 MiB stated lie in the interval";
+    let within = "1.01 MiB found; the 1 MiB stated are within the interval";
     assert_eq!(sentence(1034 * KIB), within);
     let near = sentence(1137 * KIB);
-    let wanted = "1.11 MiB were found, and the 1 MiB stated lie less than 10 % outside";
+    let wanted = "1.11 MiB found; the 1 MiB stated are less than 10 % outside";
     assert!(near.starts_with(wanted), "{near}");
 }
 
@@ -140,7 +140,7 @@ fn no_two_entries_have_one_name() {
 #[test]
 fn levels_without_a_partner_are_told() {
     use OsVerdict::{Agrees, NotStated, Unseen};
-    // The second level is missing among those found, and the third is not taken for it.
+    // The second level is missing among those found, and the third is not mistaken for it.
     let found = views(&[32 * KIB, 256 * KIB, 8 * MIB], &[32 * KIB, 8 * MIB]);
     let named = |name: &str, verdict| (name.to_owned(), verdict);
     assert_eq!(found, [named("L1", Agrees), named("L2", Unseen), named("L3", Agrees)]);
@@ -188,7 +188,7 @@ fn a_system_that_is_silent_gives_its_reason() {
     assert!(views[0].sentence.contains("no size"), "{}", views[0].sentence);
 }
 
-/// A bound is no size: what lies on its open side may or may not be it.
+/// A bound is not a size: values on its open side may or may not match.
 #[test]
 fn a_size_without_an_interval_neither_agrees_nor_contradicts() {
     let stated = Ok(vec![level(1, 48 << 10)]);
@@ -200,7 +200,7 @@ fn a_size_without_an_interval_neither_agrees_nor_contradicts() {
     assert_eq!(views[0].verdict, OsVerdict::CannotTell, "{}", views[0].sentence);
 }
 
-/// Of all ways, by trying them.
+/// Brute force over all assignments.
 #[test]
 fn the_cheapest_pairing_is_chosen() {
     let mut random = fastrand::Rng::with_seed(1);

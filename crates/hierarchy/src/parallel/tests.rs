@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// `passes` windows per point of a core with `truth` loads under way, 1 % noise and one window in
+/// `passes` windows per point of a core with `truth` outstanding loads, 1 % noise and one window in
 /// seven disturbed.
 fn points(latency: f64, truth: f64, passes: usize, random: &mut Rng) -> Vec<Point> {
     let mut window = |chains: u32| {

@@ -5,8 +5,8 @@ use super::*;
 use fastrand::Rng;
 use proptest::prelude::*;
 
-/// Differences of reads `between` units apart on average, of a clock that makes steps of `step`
-/// and rounds down to units.
+/// Differences of reads `between` units apart on average, of a clock with steps of `step` that
+/// rounds down to units.
 fn reads(step: f64, between: f64, seed: u64) -> Vec<u64> {
     let mut random = Rng::with_seed(seed);
     let mut time = 0.0;
@@ -45,7 +45,7 @@ fn a_clock_that_never_moves_has_no_step() {
     assert_eq!(step(&[0, 7]), Some(7.0));
 }
 
-/// What a clock of `step` shows of chains of `load` ns each, after `bias`; now and then
+/// Readings of a clock with steps of `step` for chains of `load` ns each, plus `bias`; occasionally
 /// interrupted.
 struct Timed {
     step: f64,

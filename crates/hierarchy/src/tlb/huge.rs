@@ -14,7 +14,7 @@ use linerate_record::memory::PagesVerdict;
 use linerate_record::stats::{Estimate, median};
 use std::ops::RangeInclusive;
 
-/// What huge pages do.
+/// Verdict on huge pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HugePages {
     /// `Work`, `Splintered` or `Unknown`; whether they were granted is for the caller to find out.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which numbers of pages are worth measuring, given what was measured.
+//! The numbers of pages to measure next, given the measured ones.
 
 use super::{Curve, Level, Sample, is_steep};
 use linerate_record::stats::Estimate;
@@ -20,12 +20,12 @@ pub fn start(most: u64) -> Vec<u64> {
     pages
 }
 
-/// Numbers of pages worth measuring next, rising; empty when more would tell nothing.
+/// Numbers of pages to measure next, in ascending order; empty if more would not help.
 ///
-/// Of a step, whatever may be the edge is divided until it is one number, with its neighbours
-/// beside it; of a climb, the onset and the half are bracketed by close neighbours. Measured once
-/// more, up to 12 passes, is what is slower than more pages are: another thread of the
-/// core, or of the system, has taken entries.
+/// For a step, the range of the edge is bisected to a single number with its neighbours; for a
+/// climb, the onset and the half are bracketed by close neighbours. Points slower than those with
+/// more pages are measured again, up to 12 passes: another thread of the core, or of the system,
+/// has taken entries.
 pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     let measured: BTreeSet<u64> = samples.iter().map(|sample| sample.pages).collect();
     let mut wanted = BTreeSet::new();
@@ -43,7 +43,7 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     wanted.into_iter().collect()
 }
 
-/// Pages from which the edge at `onset` can be told.
+/// Pages from which the edge at `onset` can be determined.
 fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
@@ -58,8 +58,8 @@ fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     near.filter(|pages| !measured.contains(pages)).collect()
 }
 
-/// Numbers of pages, rising, in which the last entry of `level` shows: all of those that may be its
-/// edge, and some beside them; about 30 of them where these are too many.
+/// Numbers of pages, in ascending order, that reveal the last entry of `level`: all candidates for
+/// its edge, and some neighbours; about 30 of them if these are too many.
 pub fn beside_edge(level: &Level) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let low = page(level.onset.low).saturating_sub(BESIDE).max(1);
@@ -70,10 +70,10 @@ pub fn beside_edge(level: &Level) -> Vec<u64> {
     (low..last).step_by(every as usize).chain(last..=high).collect()
 }
 
-/// No more than about so many are measured at a time.
+/// At most about this many are measured at a time.
 const MOST_BESIDE: u64 = 24;
 
-/// No buffer holds more; also keeps page numbers within what is a whole number as `f64`.
+/// No TLB holds more; also keeps page numbers exact as `f64`.
 const MOST_PAGES: f64 = 1e9;
 
 /// A number of pages between the neighbours of `at`, where these are far apart.

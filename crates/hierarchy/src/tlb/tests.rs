@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buffers that are simulated translation by translation, and what was measured on a machine whose
-//! buffer is known.
+//! TLBs simulated translation by translation, and measurements on a machine with a known TLB.
 
 mod contended;
 
@@ -109,7 +108,7 @@ impl Machine {
         Self { levels: levels.to_vec(), added: RefCell::default() }
     }
 
-    /// What translation adds to a load.
+    /// Time added to a load by translation.
     fn added(&self, pages: u64) -> f64 {
         let mut random = Rng::with_seed(pages);
         let simulate = || {
@@ -136,7 +135,7 @@ impl Machine {
         Sample { pages, spread: passes(spread), packed: passes(packed) }
     }
 
-    /// Measures as a caller does: a first grid, then what is asked for.
+    /// Measures like a caller: an initial grid, then the requested points.
     fn measured(&self, most: u64, noise: Noise, seed: u64) -> Vec<Sample> {
         let mut random = Rng::with_seed(seed);
         let mut samples = Vec::new();
@@ -282,7 +281,7 @@ fn a_climb_without_end_has_an_onset_and_a_lower_bound() {
     assert!((found[1].cost.value - 25.44).abs() < 1e-9 && found[1].cost.high == f64::INFINITY);
 }
 
-/// What was recorded: on small pages, and inside huge ones.
+/// Recorded data: on small pages, and inside huge ones.
 fn recorded() -> (Vec<Sample>, Vec<Sample>) {
     let text = include_str!("../../tests/data/tlb.txt");
     let times = |column: &str| column.split_whitespace().map(|t| t.parse().unwrap()).collect();
@@ -315,8 +314,8 @@ fn a_busy_machine_with_96_entries() {
     assert!(wanted.iter().any(|pages| (92..108).contains(pages)), "{wanted:?}");
 }
 
-/// What was recorded of small pages alone, while a thread that the system does not show took
-/// entries: at times, and nearly always.
+/// Recorded data on small pages alone, while a thread hidden by the host took entries: sometimes,
+/// and nearly always.
 #[test]
 fn entries_of_a_core_that_is_shared() {
     let samples = |text: &str| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting with kernels made up: no counters, and counters that count something else.
+//! Counting with scripted kernels: one without counters, and one whose counters count something
+//! else.
 
 use super::*;
 use crate::Watch;
@@ -71,13 +72,14 @@ fn each_size_has_its_loads_and_events() {
         };
         // ns of the thread: some per load, and no more than the whole took.
         assert!((0.2..1e6).contains(&per_load("cycles")), "{row:?}");
-        // Nothing faults in a chain that was touched before; a page of the stack might.
+        // A chain that was touched before causes no faults; a page of the stack might.
         assert!(per_load("instructions") < 1e-4, "{row:?}");
         assert!(row.events.iter().all(|event| event.per_load.tier == Tier::User));
     }
 }
 
-/// Page faults are no instructions: each load is one at least, and the judgement says so.
+/// Page faults are not instructions: each load is at least one instruction, and the verdict says
+/// so.
 #[test]
 fn counts_that_contradict_the_loads_are_doubted() {
     if !may_count() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has to be known of the machine before anything is measured.
+//! Facts about the machine needed before measuring.
 
 use super::{Bench, Request, Start};
 use crate::arena::Arena;
@@ -17,7 +17,7 @@ use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::memory_size;
 use std::path::Path;
 
-/// What the system says of the memory and the caches.
+/// Memory and caches as stated by the OS.
 pub(super) struct Surroundings {
     /// Bytes of a cache line.
     pub(super) line: usize,
@@ -29,14 +29,14 @@ pub(super) struct Surroundings {
     pub(super) arena_bytes: usize,
     /// Why it is not longer.
     pub(super) arena_reason: String,
-    /// How much memory may be taken at a time.
+    /// Memory limit.
     limit: Limit,
 }
 
-/// Where the system states no cache: as large as the last level of most machines.
+/// If the OS states no cache: the size of the last level of most machines.
 const USUAL_LAST_LEVEL: u64 = 32 << 20;
 
-/// Where the system states no line: that of nearly all processors of today.
+/// If the OS states no line: the line of nearly all current processors.
 const USUAL_LINE: usize = 64;
 
 impl Surroundings {
@@ -107,7 +107,7 @@ impl Surroundings {
 /// The share of huge pages from which on the rest does not show.
 const ENOUGH: f64 = 0.9;
 
-/// Bytes that would be taken if there were no limits.
+/// Bytes that would be allocated without limits.
 struct Wanted {
     arena: u64,
     /// The arena over the last cache; 0 where it is smaller.
@@ -119,8 +119,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Some times the last cache, for the plateau of memory to show; not so much that touching it
-    /// takes the time from measuring, which at 0.5 s per GiB it does from a few hundred MiB on.
+    /// A multiple of the last-level cache, so that the memory plateau shows; but limited, since
+    /// touching it at 0.5 s per GiB takes time from measuring from a few hundred MiB on.
     fn of(effort: Effort, last_level: u64) -> Self {
         let (times, least, most) = match effort {
             Effort::Quick => (2, 64 << 20, 256 << 20),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A level of `bytes`; memory without.
 pub(crate) fn level(name: &str, bytes: Option<f64>) -> MemoryLevel {
-    let method = "made up";
+    let method = "synthetic";
     let size = match bytes {
         Some(bytes) => Figure::exact("bytes", bytes, Tier::Sw, method),
         None => Figure::absent("bytes", Tier::Sw, method, "memory"),
@@ -17,7 +17,7 @@ pub(crate) fn level(name: &str, bytes: Option<f64>) -> MemoryLevel {
     MemoryLevel {
         name: name.to_owned(),
         size_bytes: size,
-        latency_ns: Figure::absent("ns/load", Tier::Sw, method, "made up"),
+        latency_ns: Figure::absent("ns/load", Tier::Sw, method, "synthetic"),
         latency_cycles: Figure::exact("cycles/load", 4.0, Tier::Sw, method),
         settled: true,
         note: None,
@@ -170,7 +170,7 @@ fn each_level_gets_a_time_for_each_number_of_chains() {
     }
 }
 
-/// Times that another level served are no times of this one.
+/// Times served by another level do not count for this one.
 #[test]
 fn the_latency_of_the_level_stands_in_for_one_chain() {
     let points: Vec<Point> =
@@ -178,7 +178,7 @@ fn the_latency_of_the_level_stands_in_for_one_chain() {
     let record = |alone_ns| record("L3", Some(1 << 20), &points, alone_ns, (1, ""));
     let found = record(Some(12.0));
     assert_eq!(found.outstanding.map(|outstanding| outstanding.value), Some(8.0));
-    assert_eq!(found.record.points.len(), 3, "what was not measured is no point");
+    assert_eq!(found.record.points.len(), 3, "unmeasured points are left out");
     let figure = found.record.outstanding;
     assert!(figure.method.starts_with("latency of the level"), "{figure:?}");
     assert_eq!((figure.low, figure.high), (None, None), "one pass has no interval");

@@ -63,7 +63,7 @@ fn entries_are_exact_where_others_rest_at_times() {
     assert!(holds == 10 && given >= 6, "{holds} of 10, {given} given");
 }
 
-/// They never rest, and always have some: nothing tells the buffer from a smaller one.
+/// They never rest, and always hold some entries: indistinguishable from a smaller TLB.
 #[test]
 fn entries_that_are_always_taken_are_not_told() {
     let at_random = |random: &mut Rng| 96 - random.u64(1..40);
