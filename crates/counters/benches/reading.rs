@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reading counters costs: a group of events by one read(2), beside a read of one event; and a
-//! turn of a session, in which one set is stopped and read and another started.
+//! Cost of reading counters: a group of events by one read(2), compared with a read of one event;
+//! and a change of event sets, in which one set is stopped and read and another started.
 //!
 //! Rounds of many calls in random order; printed are the minimum over all rounds in ns, and the
 //! median of the ratios of the same round with its 95 % interval. Page faults, which the kernel

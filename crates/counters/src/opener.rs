@@ -33,10 +33,10 @@ impl Opener for Kernel {
     }
 }
 
-/// Opens in the best manner that is granted, and tells in which.
+/// Opens with the best modes granted, and returns them.
 ///
-/// Both modes, else user mode alone where that may be; each without the hypervisor, else with it:
-/// some processors (ARM1176) cannot tell modes apart and refuse to leave any out.
+/// Both modes, otherwise user mode alone if acceptable; each without the hypervisor, otherwise with
+/// it: some processors (ARM1176) cannot distinguish modes and refuse to exclude any.
 ///
 /// # Errors
 /// The answer to `request` itself, if nothing is granted.

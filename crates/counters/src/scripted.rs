@@ -8,8 +8,8 @@ use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target}
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// What counts in place of hardware events unless [`Scripted::counting`] says otherwise: page
-/// faults, which a test can cause one by one.
+/// Replacement for hardware events unless [`Scripted::counting`] sets another: page faults, which a
+/// test can cause one by one.
 pub const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
 
 /// Nanoseconds of processor time.

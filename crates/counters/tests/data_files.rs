@@ -57,7 +57,7 @@ fn wrong_tables_are_named_with_the_key() {
     events("arm1176", "code = 0x07", "code = \"7\"", &["line"]);
     events("arm1176", "code = 0x07", "", &["INSTR_EXEC", "one of code"]);
     events("arm1176", "code = 0x07", "code = 7\nhardware = 1", &["INSTR_EXEC", "one of code"]);
-    events("arm1176", "code = 0x07", "code = 7\numask = 1", &["INSTR_EXEC", "umask goes with"]);
+    events("arm1176", "code = 0x07", "code = 7\numask = 1", &["INSTR_EXEC", "umask requires"]);
     events("arm1176", "\"instructions\"", "\"instrs\"", &["instrs", "names.toml"]);
     events("arm1176", "\"instructions\"", "\"cycles\"", &["`cycles`", "several events"]);
     events("arm1176", "names = [\"instructions\"]", "", &["`instructions` has no event"]);

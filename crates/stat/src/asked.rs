@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a request asks for, by name, turned into events and metrics.
+//! Resolves the names of a request to events and metrics.
 
 use crate::{Per, Request, StatError};
 use linerate_counters::catalog::{Catalog, NameError};
@@ -8,31 +8,31 @@ use linerate_counters::metrics::{self, Formula, Metric, MetricSet};
 use linerate_doctor::refusal::{self, Cause, Explanation};
 use linerate_record::Tier;
 
-/// An event that was asked for.
+/// A requested event.
 #[derive(Clone, Debug)]
 pub(crate) struct AskedEvent {
     /// Its name in the report.
     pub(crate) name: String,
     /// The processor's own name and code.
     pub(crate) native: Option<String>,
-    /// What one count is.
+    /// Unit of one count.
     pub(crate) unit: &'static str,
     /// The event, or why there is none to open.
     pub(crate) event: Result<Event, Explanation>,
 }
 
-/// A metric that was asked for.
+/// A requested metric.
 #[derive(Clone, Debug)]
 pub(crate) struct AskedMetric {
     /// Its set's name.
     pub(crate) set: &'static str,
-    /// What it is.
+    /// The metric.
     pub(crate) metric: &'static Metric,
-    /// How it is computed.
+    /// Its formula.
     pub(crate) formula: Formula,
 }
 
-/// Everything that was asked for.
+/// All requested events and metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     /// Each event once.
@@ -144,10 +144,10 @@ fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<Aske
     }
 }
 
-/// The event, unless the tier that was asked for leaves it out.
+/// The event, unless the requested tier excludes it.
 fn of_tier(event: Event, tier: Option<Tier>) -> Result<Event, Explanation> {
     if tier == Some(Tier::Sw) && event.class == Class::Hardware {
-        let sentence = "the tier `sw`, which was asked for, has no hardware events".to_owned();
+        let sentence = "the requested tier `sw` has no hardware events".to_owned();
         let fix = Some("leave out --tier sw".to_owned());
         return Err(Explanation { cause: Cause::Other, sentence, fix });
     }

@@ -18,8 +18,8 @@ pub(crate) fn check(request: &Request, around: &Surroundings) -> Result<(), Stat
 fn numbers(request: &Request) -> Option<&'static str> {
     let Request { what, per, threshold, .. } = request;
     match what {
-        What::Command { argv } if argv.is_empty() => return Some("there is no command to count"),
-        What::Cpus(cpus) if cpus.is_empty() => return Some("there is no processor to count"),
+        What::Command { argv } if argv.is_empty() => return Some("the command is missing"),
+        What::Cpus(cpus) if cpus.is_empty() => return Some("the list of CPUs is empty"),
         _ => {}
     }
     match per {
@@ -75,7 +75,7 @@ fn simulated(request: &Request) -> Option<&'static str> {
         .then_some("the simulator counts neither per interval nor per thread")
 }
 
-/// Whether the processors are there. A kernel that does not tell is taken at its silence.
+/// Whether the CPUs exist. If the kernel does not report them, they are assumed to exist.
 fn processors(request: &Request, around: &Surroundings) -> Result<(), StatError> {
     let What::Cpus(cpus) = &request.what else { return Ok(()) };
     let file = around.root().join("sys/devices/system/cpu/online");
@@ -84,7 +84,7 @@ fn processors(request: &Request, around: &Surroundings) -> Result<(), StatError>
     match cpus.iter().find(|cpu| !online.contains(cpu)) {
         None => Ok(()),
         Some(cpu) => Err(StatError::NoTarget {
-            reason: format!("there is no processor {cpu}; those online are {}", text.trim()),
+            reason: format!("no CPU {cpu}; online: {}", text.trim()),
         }),
     }
 }

@@ -70,7 +70,7 @@ fn options(
     events: &[Event],
     number: u32,
 ) -> Options {
-    // Scaling goes by the unit of work where that is always counted, else by time.
+    // Scaling is by the unit of work if that is always counted, otherwise by time.
     let unit = runner.asked.unit.and_then(|unit| places[unit]);
     Options {
         user_only: match runner.request.tier {
@@ -85,7 +85,7 @@ fn options(
     }
 }
 
-/// Opens what can be opened.
+/// Opens all events possible.
 fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<'a>, StatError> {
     let events: Vec<Event> =
         runner.asked.events.iter().filter_map(|asked| asked.event.clone().ok()).collect();
@@ -112,7 +112,7 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
     Ok(counting)
 }
 
-/// A run on its way.
+/// A run in progress.
 struct Counting<'a> {
     runner: Runner<'a>,
     /// For each event asked for, its place in the session.
@@ -125,11 +125,11 @@ struct Counting<'a> {
     interval_began_ns: u64,
     intervals: Vec<IntervalCounts>,
     interrupted: bool,
-    /// What was counted when the time of the request was up.
+    /// Counts when the time limit was reached.
     at_time: Option<Counted>,
 }
 
-/// What was counted until counting stopped.
+/// Counts until counting stopped.
 struct Counted {
     elapsed_ns: u64,
     tallies: Tallies,
@@ -297,7 +297,7 @@ impl Counting<'_> {
         }
     }
 
-    /// What is counted no longer is told to end if it is a command, and waited for.
+    /// If counting stops first, a command is told to end and waited for.
     fn end_late(&mut self, waited: &mut Waited) -> Option<Ended> {
         if waited.tell_to_end(TERMINATE) {
             return None;

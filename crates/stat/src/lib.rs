@@ -42,7 +42,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What to count, and how.
+/// What to count, with options.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// A command, a process or processors.
@@ -51,22 +51,23 @@ pub struct Request {
     pub events: Vec<String>,
     /// Names of metric sets, whose events are added.
     pub sets: Vec<String>,
-    /// What hardware events shall rest on; `None`: the best of `hw`, `user` and `sw` that works.
+    /// Requested evidence tier of hardware events; `None`: the best of `hw`, `user` and `sw` that
+    /// works.
     pub tier: Option<Tier>,
     /// Counts are also kept per interval of this length.
     pub interval: Option<Duration>,
-    /// How often a command is run, at least once; its figures are medians over the runs.
+    /// Number of runs of a command, at least one; its figures are medians over the runs.
     pub repeat: u32,
     /// Counts are also given per unit of work.
     pub per: Option<Per>,
     /// Counts are also given per thread.
     pub threads: bool,
-    /// Counting ends after so long. A command is then told to end by SIGTERM and waited for; what
-    /// it does meanwhile is counted by the simulator alone.
+    /// Time limit of counting. A command then gets SIGTERM and is waited for; its work after that
+    /// is counted by the simulator only.
     pub at_most: Option<Duration>,
     /// The nominal length of a slice where event sets take turns.
     pub slice: Duration,
-    /// Of the order in which they do.
+    /// Seed of the order of the slices.
     pub seed: u64,
     /// Whether an event that cannot be counted is a failure.
     pub strict: bool,
@@ -149,7 +150,7 @@ impl Request {
     }
 }
 
-/// What is counted.
+/// The target of counting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A command with its arguments, found along PATH, from its start to its end, with all threads
@@ -165,7 +166,7 @@ pub enum What {
     Cpus(Vec<u32>),
 }
 
-/// What a unit of work is.
+/// The unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Per {
     /// One count of this event, which is counted too.
@@ -193,7 +194,7 @@ impl FromStr for Per {
 pub enum PerError {
     /// A number that is not finite and above 0.
     NotAboveZero,
-    /// Nothing at all.
+    /// No unit.
     Empty,
 }
 
@@ -213,21 +214,21 @@ pub struct Watch<'a> {
     /// Signals for this program. A command gets them passed on, unless it had them from the
     /// terminal already, and is waited for; counting of a process or of processors ends.
     pub signals: &'a Pending,
-    /// Is told what is worth knowing before the end.
+    /// Receives messages before the end.
     pub tell: &'a dyn Fn(Progress<'_>),
 }
 
-/// What is worth knowing before the end.
+/// Messages before the end.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// Before the start: which sets of events will take turns. Not told when none have to.
+    /// Before the start: the event sets that will be multiplexed. Not sent without multiplexing.
     Budget {
         /// The names of the events of each set.
         sets: &'a [Vec<String>],
         /// The nominal length of a slice.
         slice: Duration,
-        /// How long a run must be for counts to get an interval.
+        /// Minimum duration of a run for intervals.
         least: Duration,
     },
     /// An interval has ended; the last one of the report so far.
@@ -239,44 +240,43 @@ pub enum Progress<'a> {
     },
     /// A run of a command has ended.
     Run {
-        /// How many have.
+        /// Runs done.
         done: u32,
-        /// Of so many.
+        /// Total runs.
         of: u32,
     },
 }
 
-/// What was counted.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// In full.
     pub report: StatReport,
-    /// What to exit with: the command's own status (of several runs, the first that is not 0), or
-    /// 128 + n if signal n killed it; 126 if it could not be executed, 127 if it was not found;
-    /// else 125 if something else went wrong, no event of a process or CPU was counted, or nothing
-    /// could be judged against the baseline, else
-    /// 1 if there is a regression, else 0.
+    /// Exit status: that of the command (of several runs, the first that is not 0), or 128 + n if
+    /// signal n killed it; 126 if it could not be executed, 127 if it was not found; else 125 if
+    /// something else went wrong, no event of a process or CPU was counted, or nothing could be
+    /// compared with the baseline, else 1 if there is a regression, else 0.
     pub status: i32,
-    /// What went wrong, in a sentence: the command that could not be started, what `strict` does
-    /// not accept, that nothing was counted, or a baseline against which nothing could be judged.
+    /// Error message: the command that could not be started, a violation of `strict`, no counts at
+    /// all, or a baseline that nothing could be compared with.
     pub failure: Option<String>,
 }
 
-/// Nothing was counted.
+/// A request that cannot be counted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StatError {
     /// A part of the request makes no sense, or not with another part.
     BadRequest {
-        /// Which, and what would.
+        /// The value, and valid ones.
         reason: String,
     },
-    /// No event or metric set has this name.
+    /// Unknown event or metric set.
     UnknownName {
-        /// What is wrong, and which names are near.
+        /// The error, with similar names.
         reason: String,
     },
-    /// An event cannot be counted, and [`Request::strict`] was asked for.
+    /// An event cannot be counted, and [`Request::strict`] was set.
     Refused {
         /// The events with reason and fix, one per line.
         reason: String,
@@ -286,7 +286,7 @@ pub enum StatError {
         /// Which, and why not.
         reason: String,
     },
-    /// The simulator was asked for and is not there.
+    /// The simulator was requested but is not installed.
     NoSimulator {
         /// Why, and the command that brings it.
         reason: String,
@@ -296,7 +296,7 @@ pub enum StatError {
 }
 
 impl StatError {
-    /// What to exit with: 125, as env(1) does when it fails itself.
+    /// Exit status: 125, as env(1) returns for its own failures.
     pub fn status(&self) -> i32 {
         125
     }
@@ -317,7 +317,7 @@ impl fmt::Display for StatError {
 
 impl std::error::Error for StatError {}
 
-/// An event with why it is not counted and what would change that.
+/// An event with the reason why it is not counted, and the fix.
 fn line(name: &str, refusal: &Explanation) -> String {
     match &refusal.fix {
         Some(fix) => format!("{name}: {}; try: {fix}", refusal.sentence),

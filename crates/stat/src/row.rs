@@ -8,10 +8,10 @@ use linerate_counters::rotation::EventTally;
 use linerate_doctor::refusal::Explanation;
 use linerate_record::{Figure, Tier};
 
-/// How a count was obtained that was not scaled.
+/// Method of a count that was not scaled.
 pub(crate) const COUNTED: &str = "counted";
 
-/// What a count rests on.
+/// Evidence tier of a count.
 pub(crate) fn tier(asked: &AskedEvent, is_user_only: bool) -> Tier {
     match &asked.event {
         Ok(event) if event.class != Class::Hardware => Tier::Sw,

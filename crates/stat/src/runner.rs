@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all runs of a request have in common: what is asked, who opens events, which signals came.
+//! Shared by all runs of a request: the request, the opener of events, and the signals received.
 
 use crate::asked::Asked;
 use crate::run::Run;
@@ -11,7 +11,7 @@ use linerate_linux::monotonic_ns;
 use linerate_linux::signal::{Caught, TERMINATE};
 use std::time::Duration;
 
-/// What all runs of a request have in common.
+/// State shared by all runs of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Runner<'a> {
     pub(crate) request: &'a Request,
@@ -29,12 +29,13 @@ impl Runner<'_> {
         Some(!waited.has_got(signal) && waited.tell_to_end(signal.number))
     }
 
-    /// As [`Runner::heed`] for what came before a command was let go and so has not reached it.
+    /// Like [`Runner::heed`], for signals received before a command was started, which it has not
+    /// seen.
     pub(crate) fn heed_early(&self, early: Option<Caught>, waited: &Waited) -> bool {
         early.is_some_and(|signal| waited.tell_to_end(signal.number))
     }
 
-    /// Waits for the end of a command, and does nothing else but tell it to end at `end_ns`.
+    /// Waits for the end of a command; only terminates it at `end_ns`.
     pub(crate) fn wait_for(&self, waited: &mut Waited, end_ns: u64) -> End {
         let mut end = End::default();
         loop {
@@ -56,8 +57,8 @@ impl Runner<'_> {
     }
 }
 
-/// Runs as often as asked for, until a signal comes or the command cannot be started. What a signal
-/// cut short stands apart if others were not: it is no run like them.
+/// Repeats the runs as requested, until a signal arrives or the command cannot be started. An
+/// interrupted run is kept separate if others completed: it is not comparable.
 pub(crate) fn repeat(
     runner: &Runner<'_>,
     mut one: impl FnMut(u32) -> Result<Run, StatError>,

@@ -60,7 +60,7 @@ impl<'a> Simulator<'a> {
         Ok(Self { sim, around, geometry })
     }
 
-    /// What was asked for, with the simulator's names.
+    /// The request, with the simulator's names.
     fn asked(&self, asked: &Asked) -> Asked {
         let mut asked = asked.clone();
         for event in &mut asked.events {
@@ -147,7 +147,7 @@ impl<'a> Simulator<'a> {
 /// Bytes that Valgrind takes for the smallest of commands.
 const VALGRIND_BYTES: u64 = 48 << 20;
 
-/// Where there is too little memory, the kernel would kill the simulator, or this program.
+/// Too little memory: the kernel would kill the simulator, or this program.
 fn check_room() -> Result<(), StatError> {
     let free = free_memory::free(&Root::new(Path::new("/")));
     match free.filter(|free| free.bytes < VALGRIND_BYTES) {
@@ -163,13 +163,13 @@ fn check_room() -> Result<(), StatError> {
     }
 }
 
-/// Why there is no count though the command ran.
+/// Why there are no counts although the command ran.
 fn killed() -> Explanation {
     let sentence = "the simulator was killed before it wrote what it had counted".to_owned();
     Explanation { cause: Cause::TargetGone, sentence, fix: None }
 }
 
-/// What the simulator has to say about its counts.
+/// Notes of the simulator on its counts.
 fn warning(remark: Remark) -> Warning {
     match remark {
         Remark::UnknownInstruction { bytes } => Warning::UnknownInstruction { bytes },

@@ -19,7 +19,7 @@ struct Known {
 }
 
 impl Known {
-    /// `None`, and why on standard output, where there is nothing to test with.
+    /// `None`, with the reason on standard output, if there is no simulator to test with.
     fn new(options: &[&str]) -> Option<Self> {
         let sim = match Sim::find(&Surroundings::gather()) {
             Ok(sim) => sim,
@@ -61,7 +61,7 @@ fn skip<T>(reason: &str) -> Option<T> {
     None
 }
 
-/// How many more of an event there are in `more` than in `less`.
+/// Difference of an event between `more` and `less`.
 fn difference(name: &str, more: &SimCounts, less: &SimCounts) -> i64 {
     let count = |counts: &SimCounts| i64::try_from(counts.get(name).unwrap()).unwrap();
     count(more) - count(less)
@@ -76,7 +76,7 @@ fn counts_are_exact_and_three_runs_agree() {
     for _ in 0..2 {
         assert_eq!(known.counts("l1000 s1000 w1000 p1000"), base);
     }
-    // Arguments of the same length, so that the stack lies the same.
+    // Arguments of the same length, so that the stack has the same layout.
     let more = known.counts("l4000 s3000 w2000 p2000");
     assert_eq!(difference("loads", &more, &base), 3000 + 1000);
     assert_eq!(difference("stores", &more, &base), 2000);
@@ -103,7 +103,7 @@ fn misses_are_those_of_the_caches_given() {
     assert_eq!(difference(&known, "ll_misses", "p2000", "p1000"), 1000);
 }
 
-/// How far the cost of making processes may go: not as far as a loop that is counted twice.
+/// Maximum cost of creating processes: less than a loop that is counted twice.
 const PROCESS: i64 = 50_000;
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables against numbers known from elsewhere, and every notation against files made up here.
+//! The tables compared with published numbers, and every notation on synthetic files.
 
 mod notations;
 
@@ -70,7 +70,7 @@ fn processors_find_their_table_and_others_say_so() {
         (x86("AuthenticAMD", 0x19, 0x61), "amd_zen4", true),
         (x86("AuthenticAMD", 0x19, 0x21), "amd_zen3", true),
         (x86("HygonGenuine", 0x18, 0x00), "amd_zen1", true),
-        // Between the models of Zen 2 lie those of an older one, and of Zen 6 those of Zen 5.
+        // Between the models of Zen 2 are those of an older one, and between Zen 6 those of Zen 5.
         (x86("AuthenticAMD", 0x17, 0x50), "amd_zen1", true),
         (x86("AuthenticAMD", 0x17, 0x60), "amd_zen2", true),
         (x86("AuthenticAMD", 0x17, 0xb0), "generic", false),
@@ -216,15 +216,15 @@ fn architectural_events_are_left_to_the_kernel() {
     }
 }
 
-/// What a table lists can be asked for by that name, and what it says is missing is refused with
-/// the reason; names stand there once.
+/// Every listed name is accepted, every missing one is refused with the reason, and names are
+/// unique.
 #[test]
 fn lists_and_names_agree_for_every_processor() {
     for (table, identity) in one_of_each() {
         let catalog = catalog(&identity);
         let list = catalog.list();
         let names: BTreeSet<_> = list.iter().map(|info| info.name).collect();
-        assert_eq!(names.len(), list.len(), "{table}: a name stands there twice");
+        assert_eq!(names.len(), list.len(), "{table}: duplicate name");
         assert!(list.len() > 35, "{table}");
         for info in &list {
             assert!(!info.prose.is_empty(), "{table}: {}", info.name);
@@ -253,7 +253,7 @@ fn native_names_and_other_tools_names_are_understood() {
     assert_eq!(name("cs"), "context_switches");
     assert_eq!(name("faults"), "page_faults");
     assert_eq!(name("cpu-migrations"), "migrations");
-    // Events that the kernel picks keep a name of their own beside those of the table.
+    // Events picked by the kernel keep a separate name next to those of the table.
     let loads = zen.resolve("L1-dcache-loads").unwrap();
     assert_eq!(
         (loads.name.as_str(), loads.selector),
@@ -385,6 +385,6 @@ fn events_that_an_emulator_leaves_at_0_are_refused() {
         }
         assert!(power.resolve("l1d_misses").is_err() && power.resolve("branches").is_err());
     }
-    // Other tables' emulators are believed, or the kernel tells.
+    // Emulators of other tables are trusted, or the kernel lists the events.
     assert!(catalog(&arm(&[0xd08])).on_emulator().resolve("l1d_misses").is_ok());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formulas against trees that are computed as they stand.
+//! Formulas compared with expression trees that are evaluated directly.
 
 use super::*;
 use proptest::prelude::*;

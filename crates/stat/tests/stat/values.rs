@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is a number, what is absent and why, and how figures follow from one another.
+//! Values, absent values with reasons, and the derivation of figures from each other.
 
 use crate::rig::{
     command, error, event, events, figure, grant, number, pretending, run, run_watched, run_with,
@@ -15,7 +15,7 @@ use linerate_stat::{Outcome, Per, Progress, Request, StatError, Watch};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// No missing count is a 0 or a text, and every one says why.
+/// A missing count is never 0 or a text, and always has a reason.
 fn check_absent(figure: &Figure) {
     assert_eq!(figure.value, Scalar::Absent, "{figure:?}");
     assert!(figure.reason.as_ref().is_some_and(|reason| !reason.is_empty()), "{figure:?}");
@@ -240,7 +240,7 @@ fn counts_are_given_per_unit_of_work() {
         (unit.name.as_str(), &unit.count),
         ("minor_faults", figure(&outcome, "minor_faults"))
     );
-    // Nothing comes from a disk the sixth time.
+    // By the sixth time nothing is read from disk.
     let ratio = figure(&outcome, "page_faults_per_minor_faults");
     assert_eq!(number(ratio), 1.0);
 

@@ -99,7 +99,7 @@ fn units_refuse_what_they_do_not_have() {
     }
 }
 
-/// A counted 0 would say that there were none; there is nobody who counts.
+/// A count of 0 would mean that there were none, but nothing counts them.
 #[test]
 fn faults_that_x86_never_has_are_absent_there() {
     let intel = Catalog::of(&x86("GenuineIntel", 6, 0x8f), Path::new("/nowhere"));
@@ -165,7 +165,7 @@ fn tracepoints_are_numbers_in_tracefs() {
     {
         assert!(matches!(catalog.resolve(bad), Err(NameError::Malformed { .. })), "{bad}");
     }
-    // Where older kernels have it.
+    // The path of older kernels.
     let root = sysfs(&[("kernel/debug/tracing/events/net/netif_rx/id", "7\n")]);
     let catalog = Catalog::of(&identity, root.path());
     assert_eq!(catalog.resolve("net:netif_rx").unwrap().selector.config, 7);

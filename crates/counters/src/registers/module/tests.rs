@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts of the module: whole, cut, altered; and what follows from them.
+//! Texts of the module: complete, truncated, altered; and the resulting state.
 
 use super::*;
 use crate::event::Class;

@@ -9,7 +9,7 @@ const fn of(bytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
     CacheShape { bytes, ways, line_bytes }
 }
 
-/// What Valgrind demands of a cache, as it words its refusals.
+/// Valgrind's requirements for a cache, as worded in its errors.
 fn is_accepted(shape: CacheShape) -> bool {
     let sets = shape.bytes / u64::from(shape.ways) / u64::from(shape.line_bytes);
     sets.is_power_of_two()
