@@ -114,8 +114,7 @@ fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
             Figure::exact("kpps", kpps, Tier::Model, METHOD)
         }
         None => {
-            let reason =
-                "the source has no fixed rate: packets come as fast as they are taken";
+            let reason = "the source has no fixed rate: packets come as fast as they are taken";
             Figure::absent("kpps", Tier::Model, METHOD, reason)
         }
     }

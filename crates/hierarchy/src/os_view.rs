@@ -243,7 +243,10 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         );
         (OsVerdict::Agrees, sentence)
     } else if found.value < bytes as f64 {
-        (OsVerdict::Smaller, format!("only {is} of the {of} stated are available now{}", why(level)))
+        (
+            OsVerdict::Smaller,
+            format!("only {is} of the {of} stated are available now{}", why(level)),
+        )
     } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
             "{is} were found, more than the {of} stated: others hid the step, which measuring \

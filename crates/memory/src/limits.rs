@@ -42,7 +42,10 @@ mod tests {
     fn as_much_as_is_wanted_where_there_is_room() {
         for available in [None, free(4 * GIB)] {
             let limit = limit(GIB, None, available).unwrap();
-            assert_eq!(limit, Limit { bytes: GIB, reason: "more would not improve the result".to_owned() });
+            assert_eq!(
+                limit,
+                Limit { bytes: GIB, reason: "more would not improve the result".to_owned() }
+            );
         }
     }
 

@@ -14,7 +14,7 @@
 use linerate_path::model::Mapping;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 
-/// What a change must gain to be made. Two runs of the same mapping differ by 1-2 % in code and
+/// Minimum gain for accepting a change. Two runs of the same mapping differ by 1-2 % in code and
 /// buffer placement alone; less than that is not a property of the mapping.
 pub const MIN_GAIN: f64 = 0.02;
 
@@ -31,7 +31,7 @@ pub struct Contender<'a> {
     pub kpps: &'a [Option<f64>],
 }
 
-/// What came of the rounds.
+/// Result of the rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Index of the candidate to keep; `None` keeps the baseline.

@@ -83,8 +83,8 @@ fn processors(request: &Request, around: &Surroundings) -> Result<(), StatError>
     let Ok(online) = parse_cpu_list(text.trim()) else { return Ok(()) };
     match cpus.iter().find(|cpu| !online.contains(cpu)) {
         None => Ok(()),
-        Some(cpu) => Err(StatError::NoTarget {
-            reason: format!("no CPU {cpu}; online: {}", text.trim()),
-        }),
+        Some(cpu) => {
+            Err(StatError::NoTarget { reason: format!("no CPU {cpu}; online: {}", text.trim()) })
+        }
     }
 }

@@ -298,7 +298,7 @@ fn doctor_tells_what_a_profile_is_worth() {
     assert!(good.value.is_some_and(|age| age.ends_with(" old")) && good.fix.is_none());
     let unseen = Home::with_profile(last(OsVerdict::Unseen)).told();
     assert_eq!(unseen.verdict, Verdict::Advice, "{unseen:?}");
-    assert!(unseen.sentence.contains("tells no size of L"), "{unseen:?}");
+    assert!(unseen.sentence.contains("without a size of L"), "{unseen:?}");
     let home = Home::with_profile(|_| ());
     std::fs::write(home.profile().expect("it is there"), "no record").expect("it can be written");
     assert_eq!(home.told().value.as_deref(), Some("unreadable"));
@@ -413,7 +413,7 @@ fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
             vec![Unresolved { from_bytes: 4096, to_bytes: 1 << 40, cause, sentence }];
     });
     let done = moved.run(&["run", &file, "-q"]);
-    let wanted = "which cache the packets lie in cannot be told: the profile cannot tell what ";
+    let wanted = "the cache level of the packets is unknown: the profile does not show the level of ";
     assert!(done.stdout.contains(wanted), "{}", done.stdout);
 
     let without = linerate(&["run", &file, "-q", "--json"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A mapping with its processors, and what runs beside it, as a system to simulate.
+//! A mapping with its processors and the other threads on them, as a system to simulate.
 //!
 //! ```text
 //! strand of a segment   for each input a task: poll of the first stage, work of all its stages
@@ -47,18 +47,18 @@ pub(super) struct Beside {
     pub(super) slow_cycles: f64,
 }
 
-/// What runs where.
+/// Placement of the work.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Setup {
     pub(super) segments: Vec<Placed>,
     pub(super) beside: Vec<Beside>,
-    /// Stages whose second input other strands poll.
+    /// Stages whose second input is polled by other strands.
     pub(super) relieved: Vec<usize>,
-    /// Cycles that strands of the path let pass after a poll that found nothing.
+    /// Cycles that strands of the path skip after an empty poll.
     pub(super) slow_cycles: f64,
 }
 
-/// What of the path a simulation needs.
+/// The properties of the path that a simulation needs.
 #[derive(Clone, Debug)]
 pub(super) struct World<'a> {
     pub(super) path: &'a Path,
@@ -93,7 +93,7 @@ impl Setup {
         self.segments.iter().map(|segment| segment.cpus.len()).sum()
     }
 
-    /// Strands beside it.
+    /// Strands outside of it.
     pub(super) fn strands_beside(&self) -> usize {
         self.beside.iter().map(|beside| beside.cpus.len()).sum()
     }
@@ -122,7 +122,7 @@ impl World<'_> {
         sum
     }
 
-    /// Cycles of a packet on a strand that has its pipe to itself.
+    /// Cycles of a packet on a strand alone on its pipe.
     pub(super) fn alone_cycles(&self, work: &GivenWork) -> f64 {
         work.instructions * (1.0 + work.bubble_cycles)
             + work.l1_misses * f64::from(self.chip.l2_cycles)
@@ -150,7 +150,7 @@ impl World<'_> {
         };
         let first = setup.segments.first().map_or(1, |segment| segment.cpus.len());
         let per_line = self.offered_per_s.map(|all| all / first as f64);
-        // A strand takes no packet faster than it issues the packet's instructions.
+        // A strand needs at least a cycle per instruction of a packet.
         let most = self.work(setup.segments[0].stages.clone(), factor).instructions;
         let packets_per_s = per_line.unwrap_or(self.chip.clock_hz / most.max(1.0));
         system.sources = vec![Source { packets_per_s, ring: LINE_RING }; first];
@@ -171,7 +171,7 @@ impl World<'_> {
             }
             inputs = next;
         }
-        // Cores that no strand of the path is on share nothing with it.
+        // Cores without a strand of the path share nothing with it.
         let core = |cpu: u32| cpu / self.chip.strands_per_core();
         let with_path: Vec<u32> = system.strands.iter().map(|strand| core(strand.cpu)).collect();
         let beside = setup.beside.iter().flat_map(|one| self.beside(one));
@@ -179,8 +179,8 @@ impl World<'_> {
         system
     }
 
-    /// Queues behind strands that have so many tasks each: for each strand and task those it
-    /// writes, and the inputs of each reader.
+    /// Queues behind strands with this many tasks each: for each strand and task those it writes,
+    /// and the inputs of each reader.
     fn rings(
         &self,
         tasks: &[usize],
@@ -262,7 +262,7 @@ impl World<'_> {
         has_one.then(|| looks_in_vain(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
     }
 
-    /// What a strand beside the path does.
+    /// Work of a strand outside the path.
     pub(super) fn idles(&self, beside: &Beside) -> Runs {
         match beside.does {
             Idling::Spins => Runs::Busy,

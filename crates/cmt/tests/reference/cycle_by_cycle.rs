@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A simulator of strands that does nothing but go from cycle to cycle: slow, and without a
-//! shortcut.
+//! A simulator of strands that simply advances cycle by cycle: slow, without shortcuts.
 
 use linerate_cmt::{
     Input, Queue, Runs, Scope, SourceOutcome, Strand, StrandOutcome, System, Task, TaskOutcome,
@@ -25,7 +24,7 @@ fn fixed(value: f64) -> u128 {
     (value * 4_294_967_296.0).round() as u128
 }
 
-/// The whole numbers whose sums are the whole parts of the multiples of a mean.
+/// Integers whose sums are the integer parts of the multiples of a mean.
 struct Multiples {
     mean: u128,
     sum: u128,
@@ -115,7 +114,7 @@ struct Slow {
     left: u64,
     mix: Mix,
     last_issue: Option<u64>,
-    /// What each of the next cycles is lost to.
+    /// Cause of each of the next stall cycles.
     stalls: VecDeque<Cause>,
 }
 
@@ -131,7 +130,7 @@ struct World<'s> {
     strands: Vec<Slow>,
     queues: Vec<SlowQueue>,
     waiting: Vec<u32>,
-    /// Of each unit and each place that has one: free from.
+    /// For each unit and each place that has one: the cycle from which it is free.
     units: Vec<Vec<u64>>,
     counts: Vec<StrandOutcome>,
     sources: Vec<SourceOutcome>,

@@ -257,11 +257,9 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
                 "no window in which the chase had its processor: the time was too short, or the \
                  machine too busy; {more}"
             ),
-            (_, 0) => {
-                "no window without a reader: the machine is too busy; measure again when \
+            (_, 0) => "no window without a reader: the machine is too busy; measure again when \
                        it is not"
-                    .to_owned()
-            }
+                .to_owned(),
             _ => "no window in which the readers had their processors: the machine is too busy; \
                   measure again when it is not"
                 .to_owned(),
@@ -338,7 +336,9 @@ mod tests {
         assert_eq!((point.latency_ns.n, point.latency_ns.as_number()), (9, Some(5.0)));
         assert_eq!(point.gb_per_s.as_number(), Some(0.0));
         let all_late = record(&Load { threads: 0, duty: 0 }, &[sample(50.0, 0.1)], "");
-        assert!(all_late.latency_ns.reason.is_some_and(|reason| reason.contains("without a reader")));
+        assert!(
+            all_late.latency_ns.reason.is_some_and(|reason| reason.contains("without a reader"))
+        );
         let none = record(&Load { threads: 0, duty: 0 }, &[], "");
         assert!(none.latency_ns.reason.is_some() && none.gb_per_s.reason.is_some());
     }

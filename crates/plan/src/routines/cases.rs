@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows of a `kernels` record, sorted into what may be compared.
+//! The rows of a `kernels` record, sorted into comparable groups.
 //!
 //! A [`Block`] holds the routines of one kernel that met in the same rounds: sizes or mixes across,
 //! routines down. Tables and plots are made from blocks too.
@@ -7,12 +7,12 @@
 use linerate_record::kernels::{Kernel, Mix, Role, Row, State, Timing};
 use std::collections::BTreeMap;
 
-/// What a call took, in the better of the two units the record has.
+/// Time of a call, in the better of the two units of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Of the core.
+    /// Core cycles.
     Cycles,
-    /// Of the timestamp counter.
+    /// Ticks of the timestamp counter.
     Ticks,
 }
 
@@ -31,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// The time of a call; `None` also for what no call can take.
+    /// The time of a call; `None` also for impossible values.
     pub fn time(self, row: &Row) -> Option<f64> {
         let time = match self {
             Self::Cycles => row.cycles,
@@ -49,7 +49,7 @@ impl Unit {
     }
 }
 
-/// What a call was given: one column of a table.
+/// Input of a call: one column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
     /// So many bytes in each call.
@@ -83,7 +83,7 @@ impl Load {
     }
 }
 
-/// Where the buffers began. Ordered so that aligned ones come first.
+/// Alignment of the buffers. Ordered so that aligned ones come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
     /// Both at the same place of a page.
@@ -103,7 +103,7 @@ impl Placement {
         }
     }
 
-    /// Whether both buffers began at a multiple of 64, apart in their pages.
+    /// Whether both buffers began at a multiple of 64, at different page offsets.
     pub fn is_aligned(&self) -> bool {
         !self.same_place && self.mean_of.is_empty() && self.source == 0 && self.destination == 0
     }
@@ -124,12 +124,12 @@ impl Placement {
     }
 }
 
-/// What is shown together, in the order in which it is shown.
+/// Rows shown together, in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     /// Warm and aligned.
     Aligned,
-    /// Warm, and not aligned or not apart from the place of the source.
+    /// Warm, and unaligned or at the page offset of the source.
     Displaced,
     /// Warm, sizes drawn from a mix.
     Mixes,
@@ -168,13 +168,13 @@ pub struct Series<'a> {
 /// The routines of one kernel in one section at one placement.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
-    /// What all of them do.
+    /// Their kernel.
     pub kernel: Kernel,
     /// Where the block is shown.
     pub section: Section,
-    /// What the times are.
+    /// Unit of the times.
     pub timing: Timing,
-    /// Where the buffers began.
+    /// Alignment of the buffers.
     pub placement: Placement,
     /// In the order of roles, then of the record.
     pub series: Vec<Series<'a>>,
@@ -239,14 +239,14 @@ impl<'a> Block<'a> {
         rows.filter_map(timed).min_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
-    /// What its calls have in common: `warm, aligned`, `cold, src+14 dst+2`, `warm, aligned,
+    /// Common properties of its calls: `warm, aligned`, `cold, src+14 dst+2`, `warm, aligned,
     /// latency`.
     pub fn case_text(&self) -> String {
         let (state, timing) = (self.state_text(), self.timing_text());
         format!("{state}, {}{timing}", self.placement.text())
     }
 
-    /// Where the bytes were.
+    /// State of the caches.
     pub fn state_text(&self) -> &'static str {
         match self.section {
             Section::Aligned | Section::Displaced | Section::Latency => "warm",
@@ -256,7 +256,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// `, latency` where that is what was timed.
+    /// `, latency` if latency was timed.
     pub fn timing_text(&self) -> &'static str {
         match self.timing {
             Timing::Throughput => "",
@@ -264,7 +264,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// What the bound is: one routine, or the fastest of several in each column.
+    /// The bound: one routine, or the fastest of several in each column.
     pub fn bound_text(&self) -> Option<String> {
         let names: Vec<&str> = self.of_role(Role::Bound).map(|series| series.name).collect();
         match names.as_slice() {

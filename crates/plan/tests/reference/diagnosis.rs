@@ -69,7 +69,7 @@ fn names_the_true_bottleneck_or_refuses() {
         let report = run(&world, &mapping, 0.01, case);
         let finding = diagnose(&report);
         let at = truth.bottleneck();
-        // Of the stages: what fills and empties a worker is no stage.
+        // Of the stages: the ends of a worker are not stages.
         let own = &truth.parts[at][1..truth.parts[at].len() - 1];
         let stage = part_name(&mapping, at, 1 + largest(own));
         let context = format!("case {case}: {mapping:?} {:?}: {}", truth.loads, finding.sentence);
@@ -109,7 +109,7 @@ fn a_slow_source_is_told_from_a_slow_path() {
 #[test]
 fn a_source_without_a_rate_of_its_own_is_never_named() {
     let world = World::random(&mut Dice::new(8), 2);
-    let unpaced = Figure::absent("kpps", Tier::Sim, "simulated", "no rate of its own");
+    let unpaced = Figure::absent("kpps", Tier::Sim, "simulated", "no fixed rate");
     let mut replicated = run(&world, &mapping(&[(2, 2)]), 0.0, 0);
     let silent = diagnose(&replicated);
     replicated.offered_kpps = Some(unpaced.clone());
@@ -222,7 +222,7 @@ fn one_worker_needs_no_quiet_neighbours() {
     assert_eq!(diagnose(&report).limit, Limit::Processing);
 }
 
-/// A source that takes most of the time is no bottleneck that anyone could mend.
+/// A source that takes most of the time is not a bottleneck that the user could fix.
 #[test]
 fn the_bottleneck_is_a_stage_of_the_path() {
     let mut world = World::random(&mut Dice::new(6), 2);

@@ -106,9 +106,7 @@ struct Words<'t> {
 impl<'t> Words<'t> {
     /// The next word, or what is missing.
     fn take(&mut self, wanted: &str) -> Result<&'t str, String> {
-        self.rest
-            .next()
-            .ok_or_else(|| format!("\"{}\" ends, expected {wanted}", self.rule))
+        self.rest.next().ok_or_else(|| format!("\"{}\" ends, expected {wanted}", self.rule))
     }
 
     fn wrong(&self, wanted: &str, word: &str) -> String {

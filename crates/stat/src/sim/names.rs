@@ -53,10 +53,9 @@ fn refusal(name: &str, last_level: LastLevel) -> Explanation {
             Some("linerate stat --tier sim -e instructions -- COMMAND".to_owned()),
         ),
         _ if of("tlb") => ("the simulator translates no addresses and has no TLB", by_hardware),
-        _ if of("cycles") || of("stall") => (
-            "the simulator has no clock: it counts what is executed, not the time",
-            by_hardware,
-        ),
+        _ if of("cycles") || of("stall") => {
+            ("the simulator has no clock: it counts what is executed, not the time", by_hardware)
+        }
         _ => ("the simulator has no such event", by_hardware),
     };
     Explanation { cause: Cause::NotSimulated, sentence: why.to_owned(), fix }
