@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the counts of a strand: the metrics of table 10-5 of "Netra Data Plane
-//! Software Suite 2.0".
+//! Metrics derived from the counts of a strand: those of table 10-5 of "Netra Data Plane Software
+//! Suite 2.0".
 //!
 //! ```text
 //! packet rate              = packets / ticks * clock         between consecutive readings
@@ -9,11 +9,11 @@
 //! events per 1000          = count / instructions * 1000     of the slices that counted the event
 //! ```
 //!
-//! Sums over slices come first and are divided then, so that a short slice counts for little. Where
-//! five slices or more were counted, the interval is that of the median slice. A tick is taken for
-//! a cycle, which it is where the processor's own cycle counter is read.
+//! Slices are summed first and divided afterwards, so that a short slice has little weight. With
+//! five slices or more, the interval is that of the median slice. A tick counts as a cycle, which
+//! is right if the processor's own cycle counter is read.
 //!
-//! A slice whose overflow indicator is set tells time and packets, and no counts: nothing says
+//! A slice whose overflow indicator is set provides time and packets, but no counts: it is unknown
 //! which counter overflowed, or how often.
 
 use crate::{CYCLES, INSTRUCTIONS, Processor};
@@ -33,7 +33,7 @@ pub(crate) mod unit {
     pub(crate) const PTI: &str = "events/1000 instructions";
 }
 
-/// A strand from its slices, and what makes no sense among them.
+/// A strand from its slices, and the inconsistencies among them.
 pub fn from_slices(
     cpu: u32,
     slices: Vec<Slice>,
@@ -89,11 +89,11 @@ fn between_readings(slices: &[Slice]) -> (Option<u64>, Option<u64>) {
     (sum(|(_, packets)| *packets), sum(|(ticks, _)| *ticks))
 }
 
-/// What was counted in one slice, where its counts can be used.
+/// Counts of one slice, where usable.
 struct Counted {
     ticks: f64,
     instructions: Option<f64>,
-    /// `None` where the reading before is missing.
+    /// `None` if the previous reading is missing.
     packets: Option<f64>,
     /// Name, native name and count of what is not instructions.
     events: Vec<(String, String, f64)>,
@@ -160,7 +160,7 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
     Figure::number(unit, estimate, Tier::Hw, METHOD)
 }
 
-const NO_PACKETS: &str = "no two readings in a row: nothing tells how many packets there were";
+const NO_PACKETS: &str = "no two consecutive readings: the number of packets is unknown";
 const NO_INSTRUCTIONS: &str = "no slice counts instructions by a code that is known of the \
                                machine: give --machine another, or a TOML file with its codes \
                                as [[event]]";
@@ -242,7 +242,7 @@ pub(crate) struct Sum {
     pub(crate) native: String,
     /// The count; or why there is none.
     pub(crate) count: Result<f64, String>,
-    /// What of it was counted rather than scaled: the count is no less.
+    /// The part that was counted rather than scaled: the count is at least this.
     pub(crate) least: f64,
     pub(crate) tier: Tier,
     pub(crate) method: String,
@@ -255,7 +255,7 @@ impl Sum {
     }
 }
 
-/// A strand of which the input has sums, and no packets.
+/// A strand whose input has sums, but no packets.
 pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) -> StrandCounts {
     const NONE: &str = "the input counts no packets";
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
@@ -303,18 +303,18 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
     }
 }
 
-/// What a count rests on.
+/// Evidence tier of a count.
 struct Told {
     tier: Tier,
     /// The count, or why there is none.
     count: Result<f64, String>,
     is_scaled: bool,
-    /// What was counted for certain.
+    /// Certain lower bound of a count.
     least: f64,
 }
 
-/// One count over another. Where one of them was scaled, the quotient has the one end that what was
-/// counted for certain gives; where both were, none.
+/// One count over another. If one of them was scaled, the quotient has only the bound that the
+/// certain count gives; if both were, none.
 fn quotient(unit: &str, scale: f64, above: &Told, below: &Told) -> Figure {
     const METHOD: &str = "counts of the input";
     // The weaker evidence of the two is that of the quotient.

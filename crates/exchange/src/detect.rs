@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which format a text has, by what no other format contains.
+//! Detects the format of a text by content unique to each format.
 
 use crate::{perf_stat, profile_dump, vpp};
 use linerate_record::strands::ForeignFormat;

@@ -2,9 +2,9 @@
 //! Folded stacks: a line per place in a program, `outer;inner COUNT`, as programs that draw flame
 //! graphs read them.
 //!
-//! The count is ticks, to the nearest whole: of a run those that each stage worked and those that
-//! its worker waited, by their shares of the measured time; of regions those in the region itself;
-//! of VPP those of each node. Left out: places that were never timed.
+//! The count is ticks, rounded: for a run the working ticks of each stage and the waiting ticks of
+//! its worker, by their shares of the measured time; for regions those in the region itself; for
+//! VPP those of each node. Places that were never timed are omitted.
 
 use crate::CannotWrite;
 use linerate_record::run::RunReport;

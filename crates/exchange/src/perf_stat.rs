@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `perf stat -j` and `perf stat -x SEPARATOR` print: an event a line.
+//! Output of `perf stat -j` and `perf stat -x SEPARATOR`: one event per line.
 //!
-//! A strand is what perf counted apart: a processor (`-A`), a core, a thread, or all together.
-//! Intervals (`-I`) are added up. Of the fields of a line, these are read:
+//! A strand is a unit that perf counted separately: a processor (`-A`), a core, a thread, or all
+//! together. Intervals (`-I`) are added up. Of the fields of a line, these are read:
 //!
 //! ```text
 //! [moment] [processor, core, thread [processors of it]] count unit event [variance] time share ...
 //! ```
 //!
-//! With `-x`, which of the first three is there is not said; they are told apart by the columns
-//! behind them, since only a count is followed by a unit that is no number, an event, and the time
-//! and share that it was counted.
+//! With `-x`, the output does not say which of the first three is present; they are distinguished
+//! by the following columns, since only a count is followed by a non-numeric unit, an event, and
+//! the time and share that it was counted.
 //!
-//! Counts that perf scaled, because the event was on a counter for a part of the time, are taken as
-//! they are and say so. How far off scaling is, perf does not tell, and its one sum does not show;
-//! what is certain is what was counted, a lower end:
+//! Counts that perf scaled, because the event was on a counter for a part of the time, are used as
+//! they are and marked. perf does not report the error of scaling, and a single sum does not show
+//! it; only the raw count is certain, a lower bound:
 //!
 //! ```text
 //! counted = count * share of the time that it was counted
 //! ```
 //!
-//! Metrics are left out: they are computed here, from the counts.
+//! Metrics are ignored: they are computed here, from the counts.
 
 use crate::derive::{Sum, from_sums};
 use crate::{CYCLES, INSTRUCTIONS, NothingRead, numbered};
@@ -28,7 +28,7 @@ use linerate_record::Tier;
 use linerate_record::strands::{ForeignFormat, InputFault, StrandsReport};
 use serde_json::Value;
 
-/// What separates fields, the likeliest first.
+/// Field separators, the likeliest first.
 const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
 
 /// Events of the kernel, whatever the processor counts.
@@ -63,11 +63,11 @@ struct Row {
     share: Option<f64>,
 }
 
-/// Reads what perf printed. Every other line is a fault, those of the command too: `perf stat -o`
-/// keeps the two apart.
+/// Reads the output of perf. Every other line is a fault, including the command's: `perf stat -o`
+/// separates the two.
 ///
 /// # Errors
-/// No line of it could be used.
+/// No line was usable.
 pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
     let mut strands: Vec<(String, Vec<Sum>)> = Vec::new();
     let (mut faults, mut lines) = (Vec::new(), 0);
@@ -85,7 +85,7 @@ pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
             None if is_metric(text, separator) => lines -= 1,
             None => faults.push(InputFault {
                 line,
-                sentence: "no event of `perf stat -j` or `-x`; the line is left out".to_owned(),
+                sentence: "not an event of `perf stat -j` or `-x`; the line is left out".to_owned(),
             }),
         }
     }
@@ -142,7 +142,7 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
 
 fn sum_of(row: Row) -> Sum {
     let (plain, modifier) = match row.event.rsplit_once(':') {
-        // `tracepoint:name` and `cpu/event/` have colons and slashes that are no modifiers.
+        // `tracepoint:name` and `cpu/event/` have colons and slashes that are not modifiers.
         Some((plain, modifier)) if modifier.chars().all(|c| "ukhHGpPSDIW".contains(c)) => {
             (plain, modifier)
         }
@@ -177,7 +177,7 @@ fn sum_of(row: Row) -> Sum {
     Sum { name, native: row.event, count, least, tier, method: "perf stat".to_owned() }
 }
 
-/// Says of what was scaled how much of it was counted.
+/// Reports the counted share of scaled counts.
 fn note_scaling(sum: &mut Sum) {
     if let (true, Ok(count)) = (sum.is_scaled(), &sum.count) {
         let percent = 100.0 * sum.least / count;
@@ -227,7 +227,7 @@ fn json(line: &str) -> Option<Row> {
 
 fn fields(line: &str, separator: char) -> Option<Row> {
     let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
-    // In front of the count at most a moment, whose it is, and of how many processors.
+    // At most a timestamp, the owner, and the number of processors precede the count.
     (0..=3).find_map(|at| row_at(&fields, at))
 }
 
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(value(&read(text).expect("an event").strands[0], "task_clock_ns"), Some(56e4));
     }
 
-    /// Two intervals, one counted whole and one for a tenth of the time.
+    /// Two intervals, one counted completely and one for a tenth of the time.
     #[test]
     fn what_was_counted_of_intervals_adds_up() {
         let text = "0.1,100,,cycles,1000,100.00,,\n0.2,300,,cycles,1000,10.00,,\n\

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A start sets the counters to a pair of events; the next update of the same strand reads them.
-//! The program walks through the events, so that each is counted in its turn. The user's number is
-//! packets so far. A dump stands between `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there
-//! may be several, and other output between them.
+//! The program cycles through the events, one after another. The user's number is the packets so
+//! far. A dump is enclosed by `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there may be
+//! several, with other output between them.
 //!
 //! ```text
 //! for each line inside a dump
@@ -22,8 +22,8 @@
 //!                           where nothing stands between the two
 //! ```
 //!
-//! The first update of a dump ends a slice that began before it: of which events is not said, so
-//! its counts are not used, and it serves as the reading that the next slice begins with.
+//! The first update of a dump ends a slice that began before it: its events are unknown, so its
+//! counts are not used, only the time and packets as the start of the next slice.
 //!
 //! Counters have 32 bits. Left out: what ID and PC say of the program.
 
@@ -38,7 +38,7 @@ const END: &str = "PROFILE_DUMP_END";
 const VERSION: &str = "2.0";
 const COLUMNS: &str = "CPUID,ID,Type,Cycles,PC,Grp,Evt_Hi,Evt_Lo,Overflow,User Data";
 
-/// The group of counters whose codes the processor's table has: those of a strand.
+/// The group of counters whose codes are in the processor's table: those of a strand.
 const GROUP: u64 = 1;
 
 /// Whether a line is from such a dump and nothing else.
@@ -49,7 +49,7 @@ pub(crate) fn is_its_own(line: &str) -> bool {
 /// Reads a text with dumps in it.
 ///
 /// # Errors
-/// No line of it could be used.
+/// No line was usable.
 pub fn read(text: &str, processor: &Processor) -> Result<StrandsReport, NothingRead> {
     let mut reader = Reader { is_cut: !text.ends_with('\n'), ..Reader::default() };
     let last = text.lines().count() as u64;
@@ -85,14 +85,13 @@ pub fn read(text: &str, processor: &Processor) -> Result<StrandsReport, NothingR
 fn nothing(fault: Option<&InputFault>) -> NothingRead {
     match fault {
         Some(fault) => NothingRead { line: Some(fault.line), sentence: fault.sentence.clone() },
-        None => NothingRead {
-            line: None,
-            sentence: format!("there is no reading between {START} and {END}"),
-        },
+        None => {
+            NothingRead { line: None, sentence: format!("no reading between {START} and {END}") }
+        }
     }
 }
 
-/// Where the reader is among the dumps.
+/// Position of the reader among the dumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     /// In front of, between or behind them.
@@ -104,7 +103,7 @@ enum Place {
     Refused,
 }
 
-/// What is remembered of a strand.
+/// State of a strand.
 #[derive(Debug, Default)]
 struct Strand {
     slices: Vec<Slice>,
@@ -118,7 +117,7 @@ struct Strand {
 struct Reader {
     place: Place,
     strands: BTreeMap<u32, Strand>,
-    /// The strands as they were met.
+    /// The strands in order of appearance.
     order: Vec<u32>,
     faults: Vec<InputFault>,
     lines: u64,
@@ -168,7 +167,7 @@ impl Reader {
 
     fn finish(&mut self, line: u64) {
         if self.place == Place::Outside {
-            self.fault(line, format!("no {START} for it: what stands before it was not read"));
+            self.fault(line, format!("no {START} for it: the lines before it were not read"));
         }
         self.place = Place::Outside;
     }
@@ -210,7 +209,7 @@ impl Reader {
                     (strand.started, strand.last) = (None, None);
                 }
             }
-            // Whose reading is missing is not known, so it may be anybody's.
+            // The reading that is missing is unknown, so any strand may be affected.
             (None, read) => {
                 let sentence =
                     read.err().unwrap_or_else(|| format!("no CPUID: `{}`", shortened(fields[0])));
@@ -242,7 +241,7 @@ impl Strand {
         let lost = self.started.replace((line, ticks, codes));
         if self.last.is_some_and(|(last, _)| ticks < last) {
             (self.started, self.last) = (None, None);
-            return Some("ticks run backwards: what stands before is kept apart".to_owned());
+            return Some("ticks run backwards: earlier readings are kept separate".to_owned());
         }
         let (line, _, _) = lost?;
         self.last = None;
@@ -275,12 +274,13 @@ impl Strand {
             is_first: backwards || self.last.is_none(),
         });
         self.last = Some((ticks, user));
-        backwards
-            .then(|| "ticks or packets run backwards: what stands before is kept apart".to_owned())
+        backwards.then(|| {
+            "ticks or packets run backwards: earlier readings are kept separate".to_owned()
+        })
     }
 }
 
-/// A line that is sound.
+/// A valid line.
 enum Entry {
     Start { ticks: u64, codes: [u64; 2] },
     Update { ticks: u64, counts: [u64; 2], overflow: u64, user: u64 },
@@ -296,14 +296,14 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
     for (at, field) in (1..).zip(fields.iter().take(10)) {
         let number = is_number(field).then(|| u64::from_str_radix(field, 16).ok()).flatten();
         numbers.push(number.ok_or_else(|| {
-            format!("field {at} is no hexadecimal number of 64 bits: `{}`", shortened(field))
+            format!("field {at} is not a 64-bit hexadecimal number: `{}`", shortened(field))
         })?);
     }
     let wanted = match numbers.get(2) {
         Some(1) => 8,
         Some(2) => 10,
         Some(other) => return Err(format!("records are of type 1 or 2, not {other:x}")),
-        None => return Err(format!("{} fields are no record", fields.len())),
+        None => return Err(format!("a record cannot have {} fields", fields.len())),
     };
     if fields.len() != wanted {
         return Err(format!("{} fields in place of {wanted}", fields.len()));
@@ -332,14 +332,14 @@ fn shortened(field: &str) -> String {
     short
 }
 
-/// Writes the readings of strands. Read again, they are the same; ID and PC, of which a record
-/// knows nothing, are 0.
+/// Writes the readings of strands. Reading them back gives the same; ID and PC, which a record does
+/// not have, are 0.
 pub fn write(strands: &[Written]) -> String {
     let mut text = String::new();
     for strand in strands {
         open(&mut text);
         for (at, slice) in strand.slices.iter().enumerate() {
-            // Only at the beginning of a dump is it forgotten what stands before.
+            // The previous state is reset only at the beginning of a dump.
             if slice.is_first && at > 0 {
                 close(&mut text);
                 open(&mut text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with a file, and how it is shown.
+//! An error in a file, and its display.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -11,9 +11,9 @@ pub struct Problem {
     pub line: usize,
     /// Column in characters, from 1. At most one past the end of the line.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do about it.
+    /// The fix.
     pub help: Option<String>,
     /// The line of the file, control characters replaced.
     source_line: String,
@@ -22,8 +22,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The problem that lies at the bytes `at` of `text`. Offsets outside the text count as its
-    /// end, offsets within a character as the character.
+    /// The problem at the bytes `at` of `text`. Offsets outside the text count as its end, offsets
+    /// within a character as the character.
     pub(crate) fn at(text: &str, at: &Range<usize>, message: String, help: Option<String>) -> Self {
         let start = char_boundary(text, at.start.max(byte_order_mark(text)));
         let line_start = line_start(text, start);
@@ -71,13 +71,13 @@ impl fmt::Display for Shown<'_> {
         let Problem { line, column, source_line, width, .. } = self.problem;
         writeln!(f, "{}:{}", self.file, self.problem)?;
         writeln!(f, "{line:>5} | {source_line}")?;
-        // Tabs stay, so that the mark stands beneath whatever the width of a tab.
+        // Tabs stay, so that the mark is aligned whatever the width of a tab.
         let indent = source_line.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' });
         writeln!(f, "      | {}{}", indent.collect::<String>(), "^".repeat(*width))
     }
 }
 
-/// Mistakes that are shown at most: who has more mends these first.
+/// Maximum number of errors shown: with more, these should be fixed first.
 pub const SHOWN: usize = 20;
 
 /// The mistakes of a file, by position. Never empty.
@@ -189,7 +189,7 @@ fn char_boundary(text: &str, offset: usize) -> usize {
     (0..=within).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
-/// What a terminal may be sent in place of `c`.
+/// Safe replacement for the character `c` on a terminal.
 fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }
 }

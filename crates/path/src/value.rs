@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One value of the file against what its key must hold.
 //!
-//! Sections are not values; they are walked where the whole file is checked.
+//! Sections are not values; they are processed with the whole file.
 
 use crate::fields::{Field, Read};
 use crate::keys::{IMIX_BYTES, Key, Kind, MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
@@ -44,15 +44,15 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
     Ok(Field { read, at: Some(given.span()), items: items(given) })
 }
 
-/// What a kind of value is called in messages and help.
+/// Name of a kind of value in messages and help.
 pub(crate) fn expected(kind: &Kind) -> String {
     match kind {
         Kind::Param(ParamKind::Bool) => "true or false".to_owned(),
         Kind::Param(ParamKind::Integer { min, max: i64::MAX }) => {
-            format!("a whole number of at least {min}")
+            format!("an integer of at least {min}")
         }
         Kind::Param(ParamKind::Integer { min, max }) => {
-            format!("a whole number from {min} to {max}")
+            format!("an integer from {min} to {max}")
         }
         Kind::Param(ParamKind::Text) | Kind::Label => "a text".to_owned(),
         Kind::Param(ParamKind::Word(words)) => {
@@ -77,11 +77,11 @@ pub(crate) fn expected(kind: &Kind) -> String {
     }
 }
 
-/// What was found where something else belongs.
+/// Description of a value of the wrong kind.
 fn found(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number",
+        DeValue::Integer(_) => "an integer",
         DeValue::Float(_) => "a number with a fraction",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date or time of day",
@@ -222,7 +222,7 @@ fn filled<T>(key: &Key, list: Vec<T>, given: &Given<'_>) -> Result<Vec<T>, Vec<M
 fn integers(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<Vec<i64>, Vec<Mistake>> {
     list(key, given, |entry| match entry.get_ref() {
         DeValue::Integer(_) => in_range(key, "an entry of ", entry, min, max),
-        _ => Err(wrong_entry(key, "a whole number", entry)),
+        _ => Err(wrong_entry(key, "an integer", entry)),
     })
 }
 
@@ -233,8 +233,7 @@ fn ranged(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Vec<M
     }
 }
 
-/// A whole number between `min` and `max`, both included. `part` says which part of the value it
-/// is.
+/// An integer from `min` to `max`, inclusive. `part` names the part of the value.
 fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Mistake> {
     let DeValue::Integer(integer) = given.get_ref() else {
         return Err(wrong_type(key, given));
@@ -299,7 +298,7 @@ fn quantity<T>(
     parse(&text).map_err(|why| vec![Mistake::new(&given.span(), format!("{}: {why}", key.shown()))])
 }
 
-/// Frame sizes; whether they fit the buffers is checked with the whole.
+/// Frame sizes; the whole-file check verifies that they fit the buffers.
 fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
     let (min, max) = (i64::from(MIN_FRAME_BYTES), i64::from(MAX_BUFFER_BYTES));
     let explained = |mistake: Mistake| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How well the engine finds on this machine what is known: races of loops whose work is exact.
+//! Accuracy of the engine on this machine for known values: races of loops with exact work.
 //!
 //! Prints a line per check for `cargo xtask accuracy`: a share of intervals that hold the truth may
 //! miss their confidence by its own sampling error. What the engine costs is printed alongside.
@@ -18,7 +18,7 @@ use std::hint::black_box;
 const STEPS: [u64; 4] = [4000, 5000, 8000, 4000];
 const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 
-/// What a call and the start of a chain add, as a share of it.
+/// Relative overhead of a call and the start of a chain.
 const START: f64 = 0.01;
 
 /// The share of races whose order is found: the interval of a ratio misses the truth on the side of
@@ -64,7 +64,7 @@ fn race(clock: &Machine, seed: u64) -> Samples<f64> {
     samples
 }
 
-/// What is no check.
+/// Entries that are not a check.
 fn put(name: &str, value: f64, n: usize) {
     println!("{name} {value:.4} n={n}");
 }

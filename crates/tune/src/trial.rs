@@ -28,20 +28,19 @@ const ROUND_SECONDS: f64 = 0.15;
 /// All rounds, in seconds.
 pub(crate) const SECONDS: f64 = ROUNDS as f64 * (1 + CONTENDERS) as f64 * ROUND_SECONDS;
 
-/// What came of the rounds.
+/// Result of the rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     /// The rate of the baseline.
     pub baseline_kpps: Figure,
-    /// Of each contender: which of the proposals it is, its rate, and its speed-up over the
-    /// baseline.
+    /// For each contender: the index of the proposal, its rate, and its speedup over the baseline.
     pub contenders: Vec<(usize, Figure, Figure)>,
     /// Which of the proposals to keep; `None` keeps the baseline.
     pub chosen: Option<usize>,
 }
 
 impl Trial {
-    /// Adds what was measured to the candidates.
+    /// Adds the measurements to the candidates.
     pub fn add_to(&self, candidates: &mut [Candidate]) {
         for (index, rate, speedup) in &self.contenders {
             candidates[*index].measured_kpps = Some(rate.clone());
@@ -94,7 +93,7 @@ fn all_rounds(
         length: Length::Rounds(ROUNDS),
         seed: ticks(),
     };
-    // Of progress the runs report themselves.
+    // Part of the progress that the runs report themselves.
     let watch = bench.watch().with_progress(&|_, _| {});
     let rates = rounds(&rules, &Machine::kernel(), &watch, |window| {
         let ((on, mapping, burst), name) = (all[window.contestant], &names[window.contestant]);

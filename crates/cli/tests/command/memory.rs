@@ -413,7 +413,8 @@ fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
             vec![Unresolved { from_bytes: 4096, to_bytes: 1 << 40, cause, sentence }];
     });
     let done = moved.run(&["run", &file, "-q"]);
-    let wanted = "the cache level of the packets is unknown: the profile does not show the level of ";
+    let wanted =
+        "the cache level of the packets is unknown: the profile does not show the level of ";
     assert!(done.stdout.contains(wanted), "{}", done.stdout);
 
     let without = linerate(&["run", &file, "-q", "--json"]);

@@ -61,6 +61,7 @@ pub struct Contents {
     pub other_link_types: Tally,
     /// Blocks whose content contradicts their length, skipped; their bytes in the file.
     pub damaged_blocks: Tally,
+    /// State of the file at its end.
     pub tail: Tail,
     /// Unreadable rest of the file; `None` if it is complete.
     pub unread: Option<UnreadTail>,

@@ -7,11 +7,12 @@ use linerate_path::check::{read, read_to_plan};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// Reads the text, and checks that each problem lies within it and can be shown.
+/// Reads the text, and checks that each problem is within it and can be displayed.
 fn answers(text: &str) -> Result<(), TestCaseError> {
     let to_run = read(text, STEM, KINDS);
     let to_plan = read_to_plan(text, STEM, KINDS);
-    // What may run may be planned; what may only be planned has costs and a foreign stage.
+    // A path that can run can be planned; one that can only be planned has costs and a foreign
+    // stage.
     if let Ok(planned) = &to_plan {
         prop_assert_eq!(planned.specs.len(), planned.path.stages.len());
         let foreign = planned.specs.iter().filter(|spec| spec.kind == "foreign").count();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file means.
+//! Meaning of a file.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};

@@ -94,7 +94,7 @@ fn names_the_capture_as_the_path_does() {
     let written = with_mapping(text, &path, &path.mapping, 32).expect("it is TOML");
     assert_eq!(read(&written, STEM, KINDS).expect("it is valid").path, path);
     assert!(
-        written.contains("file = \"captures/edge.pcapng\" } # beside this file\n"),
+        written.contains("file = \"captures/edge.pcapng\" } # next to this file\n"),
         "{written}"
     );
 }

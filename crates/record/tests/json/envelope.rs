@@ -117,13 +117,13 @@ fn what_is_not_a_record_is_refused() {
         other => panic!("{json}: {other:?}"),
     };
     assert_eq!(found("[1]"), "it is not an object");
-    assert_eq!(found("{}"), "there is no `schema`");
+    assert_eq!(found("{}"), "`schema` is missing");
     assert_eq!(found(r#"{"schema": "criterion"}"#), "`schema` is `criterion`");
     assert_eq!(found(&changed(|v| v["version"] = json!("latest"))), "`version` is `latest`");
     assert_eq!(found(&changed(|v| v["version"] = json!(1.0))), "`version` is not a text");
     assert_eq!(
         found(&changed(|v| drop(v.as_object_mut().unwrap().remove("kind")))),
-        "there is no `kind`"
+        "`kind` is missing"
     );
 }
 
@@ -178,8 +178,7 @@ fn a_field_of_another_type_is_named() {
     assert_eq!(field(|v| drop(v.as_object_mut().unwrap().remove("summary"))), ".");
 }
 
-/// What follows from the measurement is not stored: a record in which something else is written was
-/// changed by hand.
+/// Derived values are not trusted: a record in which they differ was edited.
 #[test]
 fn what_does_not_follow_is_refused_by_name() {
     let name = |change: fn(&mut Value)| match refused(change) {

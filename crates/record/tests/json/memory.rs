@@ -167,7 +167,7 @@ fn os_view() -> Vec<OsView> {
         stated_bytes: (verdict != NotStated).then_some(32 << 20),
         found_bytes: figure("B", 7.5e6),
         verdict,
-        sentence: "7.15 MiB to be had now".to_owned(),
+        sentence: "only 7.15 MiB available now".to_owned(),
     };
     [Agrees, Smaller, Larger, Unseen, NotStated, CannotTell].map(view).to_vec()
 }
