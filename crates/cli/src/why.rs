@@ -3,6 +3,7 @@
 
 mod args;
 mod bundle;
+mod demo;
 
 pub(crate) use self::args::WhyArgs;
 use crate::emit::{self, Answer, Destination};
@@ -27,31 +28,40 @@ pub(crate) fn why(args: &WhyArgs) -> Result<Answer, Failure> {
         .writes("--bundle", args.bundle.as_ref())
         .writes("--output", args.file())
         .check()?;
+    if let Some(part) = args.demo_part {
+        return demo::play(part, args.window());
+    }
     let stop = stop_on_interrupt()?;
     match args.every {
+        _ if args.demo => demo::demo(args, stop),
         Some(every) => repeat(args, Duration::from_secs_f64(every), stop),
-        None => once(args, stop),
+        None => show(args, &watch(args, &target(args), args.window(), stop)?),
     }
 }
 
-fn request(args: &WhyArgs, window: Duration) -> Request {
-    let target = match (&args.name, &args.interface) {
+fn target(args: &WhyArgs) -> Target {
+    match (&args.name, &args.interface) {
         (Some(name), _) => Target::Name(name.clone()),
         (None, Some(name)) => Target::Interface(name.clone()),
         (None, None) if !args.command.is_empty() => Target::Command(args.command.clone()),
         (None, None) => Target::Pids(args.pids.clone()),
-    };
-    Request { target, window, line_bits_per_s: args.line }
+    }
 }
 
 /// One window, explained.
-fn watch(args: &WhyArgs, window: Duration, stop: &AtomicBool) -> Result<Record, Failure> {
+fn watch(
+    args: &WhyArgs,
+    target: &Target,
+    window: Duration,
+    stop: &AtomicBool,
+) -> Result<Record, Failure> {
     let progress = Progress::new(args.output.quiet());
     let follow = |step: &str, share: f64| {
         progress.step(step);
         progress.at(share);
     };
-    let observed = observe(&request(args, window), &Watch::new(stop, &follow));
+    let request = Request { target: target.clone(), window, line_bits_per_s: args.line };
+    let observed = observe(&request, &Watch::new(stop, &follow));
     progress.clear();
     let observation = observed.map_err(Failure::new)?;
     let findings = linerate_explain::why::explain(&observation);
@@ -59,22 +69,23 @@ fn watch(args: &WhyArgs, window: Duration, stop: &AtomicBool) -> Result<Record, 
     Ok(Record { provenance: provenance::without_ticks(), body })
 }
 
-fn once(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure> {
-    let record = watch(args, args.window(), stop)?;
+/// Prints a record in the forms that were asked for.
+fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
     let json = record.to_json_pretty().map_err(Failure::new)?;
     let text = match args.output.json {
         true => json.clone(),
-        false => linerate_report::text(&record, &options(args)),
+        false => linerate_report::text(record, &options(args)),
     };
     let is_json_on_stderr = args.output.json && args.destination() == Destination::Stderr;
     if !args.output.quiet() && !is_json_on_stderr {
-        emit::warn(&record);
+        emit::warn(record);
     }
     let printed = emit::put(args.destination(), &text);
     let written = args.output.record.as_ref().map_or(Ok(()), |file| files::write(file, &json));
-    let bundled = args.bundle.as_ref().map_or(Ok(()), |file| {
-        files::write(file, bundle::bundle(&record, args.with_command_line)?)
-    });
+    let bundled = args
+        .bundle
+        .as_ref()
+        .map_or(Ok(()), |file| files::write(file, bundle::bundle(record, args.with_command_line)?));
     also(also(printed, written), bundled)
 }
 
@@ -84,7 +95,7 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
     let mut is_first = true;
     loop {
         let began = Instant::now();
-        let record = match watch(args, window, stop) {
+        let record = match watch(args, &target(args), window, stop) {
             Ok(record) => record,
             // What it watched has ended: the windows so far are printed.
             Err(_) if !is_first => return Ok(Answer::Done),

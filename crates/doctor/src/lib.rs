@@ -11,10 +11,12 @@
 //! | what decides here whether events can be counted? | [`surroundings`] |
 //! | why is an event not counted, and which command changes that? | [`refusal`] |
 //! | what disturbs or slows a data plane, and which command changes that? | [`host`] |
+//! | may a program have namespaces of its own? | [`namespaces`] |
 
 #![forbid(unsafe_code)]
 
 pub mod host;
+pub mod namespaces;
 pub mod refusal;
 mod settings;
 pub mod surroundings;

@@ -36,14 +36,24 @@ impl Error {
     }
 }
 
+impl Error {
+    /// What failed and why, without what to do next: for callers that know better.
+    pub fn without_advice(&self) -> String {
+        match self {
+            Self::Call { call, value, errno, .. } => {
+                format!("{call}({value}): {}", std::io::Error::from_raw_os_error(*errno))
+            }
+            Self::File { path, reason, .. } => format!("{path}: {reason}"),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Call { call, value, errno, advice } => {
-                let text = std::io::Error::from_raw_os_error(*errno);
-                write!(f, "{call}({value}): {text}; {advice}")
+            Self::Call { advice, .. } | Self::File { advice, .. } => {
+                write!(f, "{}; {advice}", self.without_advice())
             }
-            Self::File { path, reason, advice } => write!(f, "{path}: {reason}; {advice}"),
         }
     }
 }

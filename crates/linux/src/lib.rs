@@ -2,8 +2,9 @@
 //! The system calls linerate makes, each behind a safe function.
 //!
 //! Calls that concern the calling thread alone say so. Every function may be called from any
-//! number of threads at once. Left out: anything that changes a setting of the system, and what the
-//! standard library already offers, [`yield_now`] excepted.
+//! number of threads at once. Left out: anything that changes a setting of the system (interfaces
+//! are made in namespaces of a process's own only), and what the standard library already offers,
+//! [`yield_now`] excepted.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("linerate-linux speaks to the Linux kernel; build it for a *-linux-* target");
@@ -20,6 +21,7 @@ mod memory;
 pub mod network;
 mod output;
 pub mod perf;
+mod private;
 pub mod sample;
 mod scheduler;
 pub mod seqpacket;
@@ -39,6 +41,7 @@ pub use memory::{
     page_bytes,
 };
 pub use output::{stdout_was_open, write_to_stdout};
+pub use private::{enter_new_network, enter_private_network};
 pub use scheduler::{
     involuntary_switches, run_delay_ns, run_only_when_idle, switches, thread_id, yield_now,
 };

@@ -7,14 +7,17 @@
 //! Answers of the kernel are decoded by pure functions that take any bytes: what is truncated, or
 //! says a length that it does not have, is left out.
 
+mod buffer;
 mod ethtool;
 mod inet;
 mod links;
 mod namespace;
 mod netlink;
 mod packet;
+mod pair;
 mod qdisc;
 
+pub use buffer::set_receive_buffer;
 pub use ethtool::Driver;
 pub use inet::{InetProtocol, InetSocket, SocketMemory, TcpInfo};
 pub use links::Link;

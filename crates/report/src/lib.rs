@@ -49,7 +49,7 @@ pub use strands::strands;
 pub use tcp::{histograms as tcp_histograms, tcp};
 pub use text::{markdown, text};
 pub use tune::tune;
-pub use why::{why, why_line};
+pub use why::{why, why_line, why_truth};
 
 /// What a text is written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -54,6 +54,11 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
     labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
+/// What is known to have happened, beside the answer.
+pub fn why_truth(sentence: &str, style: &Style) -> String {
+    format!("\n{}", line("truth", sentence, style))
+}
+
 fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }

@@ -9,6 +9,8 @@ mod decisions;
 mod homes;
 mod links;
 mod package;
+mod prose;
+mod style;
 mod suites;
 mod tidy;
 mod tree;

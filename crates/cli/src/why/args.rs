@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of `linerate why`.
 
+use super::demo::Part;
 use crate::budget::line;
 use crate::emit::{Destination, Output};
 use crate::parse::duration;
@@ -16,6 +17,7 @@ attached to. What could not be read is listed by --details with the command that
 docs/commands/why.md lists the causes that are found, their thresholds and their limits.
 Examples:
 
+  linerate why --demo
   linerate why $(pidof dpdk-testpmd)
   linerate why --name nginx --line 10Gb/s
   linerate why -t 10s -- iperf3 -c 192.0.2.1 -t 10
@@ -26,12 +28,15 @@ A command keeps its standard output; the report goes to stderr then, or where -o
 with the window (SIGTERM). A bundle holds the record and that of `linerate doctor`: addresses and
 names of processes, no packets, no environment, no command line unless asked for.
 
-Exit status: 0 with a finding, 2 when there is nothing to watch.";
+Exit status: 0 with a finding, 1 when that of --demo is not the truth, 2 when there is nothing to
+watch.";
 
 #[derive(Debug, Args)]
 #[command(
     after_help = AFTER,
-    group(ArgGroup::new("what").required(true).args(["pids", "command", "name", "interface"]))
+    group(ArgGroup::new("what").required(true).args([
+        "pids", "command", "name", "interface", "demo", "demo_part",
+    ]))
 )]
 pub(crate) struct WhyArgs {
     /// Watch these processes and their descendants
@@ -46,6 +51,12 @@ pub(crate) struct WhyArgs {
     /// Watch an interface and the CPUs that receive for it, no program
     #[arg(long = "iface", value_name = "IF")]
     pub(super) interface: Option<String>,
+    /// Lose packets for a known reason, in namespaces of its own, and explain it (no root needed)
+    #[arg(long, conflicts_with = "every")]
+    pub(super) demo: bool,
+    // What the children of a demo do.
+    #[arg(long, hide = true, value_enum, value_name = "PART")]
+    pub(super) demo_part: Option<Part>,
     /// Watch this long, e.g. 500ms or 10s (default: 5s)
     #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
     pub(super) time: Option<f64>,
@@ -114,6 +125,7 @@ mod tests {
             &["--iface", "eth0", "--every", "60s", "--json"],
             &["-t", "1s", "--", "sh", "-c", "exit 1"],
             &["1", "--bundle", "b.json", "--with-command-line"],
+            &["--demo", "-t", "2s"],
         ] {
             assert_eq!(parsed(good), Ok(()), "{good:?}");
         }
@@ -127,6 +139,8 @@ mod tests {
             &["1", "--line", "10"],
             &["1", "--with-command-line"],
             &["1", "--every", "1s", "--details"],
+            &["1", "--demo"],
+            &["--demo", "--every", "1s"],
         ] {
             assert!(parsed(bad).is_err(), "{bad:?}");
         }

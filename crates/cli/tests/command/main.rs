@@ -32,3 +32,4 @@ mod tcp;
 #[path = "../../../record/tests/json/validator.rs"]
 mod validator;
 mod variants;
+mod why;

@@ -102,15 +102,9 @@ impl Network {
 
 #[cfg(test)]
 mod tests {
+    use super::super::netlink::put;
     use super::*;
     use proptest::prelude::*;
-
-    fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
-        body.extend((4 + bytes.len() as u16).to_ne_bytes());
-        body.extend(kind.to_ne_bytes());
-        body.extend(bytes);
-        body.resize(body.len().next_multiple_of(4), 0);
-    }
 
     /// A veth with counters 0, 1, 2, ... and as many of them as asked for.
     fn answer(counters: u64) -> Vec<u8> {

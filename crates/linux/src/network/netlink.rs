@@ -9,6 +9,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 const HEADER: usize = 16;
 const REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
+const ACKNOWLEDGE: u16 = 4;
+/// The thing asked for is made, and must not be there.
+pub(super) const CREATE: u16 = 0x600;
 const MULTI: u16 = 2;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -65,6 +68,14 @@ fn aligned(length: usize) -> Option<usize> {
     Some(length.checked_add(3)? & !3)
 }
 
+/// Appends an attribute of a type.
+pub(super) fn put(body: &mut Vec<u8>, kind: u16, bytes: &[u8]) {
+    body.extend((4 + bytes.len() as u16).to_ne_bytes());
+    body.extend(kind.to_ne_bytes());
+    body.extend(bytes);
+    body.resize(body.len().next_multiple_of(4), 0);
+}
+
 /// Gives a socket its timeouts.
 pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
     for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
@@ -104,6 +115,18 @@ pub(super) fn get(
     mut each: impl FnMut(u16, &[u8]),
 ) -> Result<(), Error> {
     ask(socket, kind, REQUEST, body, &mut each)
+}
+
+/// Changes something of the namespace that the socket belongs to.
+pub(super) fn change(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> Result<(), Error> {
+    let changed = ask(socket, kind, REQUEST | ACKNOWLEDGE | flags, body, &mut |_, _| {});
+    changed.map_err(|error| match error {
+        Error::Call { call, value, errno, .. } => {
+            let advice = "load the kernel's module (modprobe veth), and be root in the namespace";
+            Error::Call { call, value, errno, advice }
+        }
+        other => other,
+    })
 }
 
 const ADVICE: &str = "load the kernel's module for it (inet_diag, udp_diag, af_packet_diag)";

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate why --demo`: a program that loses packets for a known reason, explained as any other.
+//!
+//! Two children of this program play the scene, in user and network namespaces of their own, which
+//! takes no root and changes nothing outside of them:
+//!
+//! ```text
+//! this program --starts--> sender: enters a user and a network namespace, starts
+//!                          receiver: enters a network namespace of its own
+//!              <--PID----- sender: joins both by a veth pair, sends 20,000 datagrams per second
+//!   observes the receiver, as it would observe anything
+//!              --closes--> the sender's standard input, who closes the receiver's
+//!              <--counts-- what both counted themselves: the truth
+//! ```
+//!
+//! Each child ends when its standard input does, or after its own time limit.
+
+mod parts;
+mod scene;
+
+pub(super) use parts::play;
+
+use super::{WhyArgs, show, watch};
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use linerate_observe::Target;
+use linerate_record::why::ledger::ledger;
+use linerate_record::why::{Cause, WhyReport};
+use linerate_record::{Body, Record};
+use scene::{Scene, Truth};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The interfaces at both ends of the pair.
+const NEAR: &str = "demo0";
+const FAR: &str = "demo1";
+
+/// Datagrams that the sender sends per second.
+const PER_SECOND: f64 = 20_000.0;
+
+/// How long the receiver does something else before it reads again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The receive buffer that the receiver asks for: the kernel grants twice as much, which holds some
+/// 85 short datagrams of 768 bytes each with their bookkeeping, where 200 arrive in a pause.
+const BUFFER_BYTES: u32 = 32 << 10;
+
+/// Shares of lost packets that differ by less agree: the window of the observer begins and ends
+/// within the time in which both counted.
+const TOLERANCE: f64 = 0.05;
+
+/// A part of the scene, played by a child of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Part {
+    Sender,
+    Receiver,
+}
+
+impl Part {
+    /// The word for it on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+}
+
+/// Plays the scene, explains it, and says whether the answer is true. The answer is `No` where it
+/// is not.
+pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure> {
+    let scene = Scene::start(args.window())?;
+    let record = watch(args, &Target::Pids(vec![scene.receiver()]), args.window(), stop)?;
+    let truth = scene.finish()?;
+    let shown = show(args, &record)?;
+    let (agrees, sentence) = compare(&record, truth);
+    let text = linerate_report::why_truth(&sentence, &super::style(args));
+    // The record alone is what a script reads.
+    if args.output.json {
+        emit::say(&text);
+    } else {
+        emit::put(args.destination(), &text)?;
+    }
+    Ok(if agrees { shown } else { Answer::No })
+}
+
+/// Whether the answer is what happened, and the sentence that compares both.
+fn compare(record: &Record, truth: Truth) -> (bool, String) {
+    let share = truth.lost_share();
+    let happened = format!(
+        "of {} packets sent, the receiver ({} KiB buffer, read every {} ms) got {}: {:.1} % lost",
+        truth.sent,
+        BUFFER_BYTES >> 10,
+        PAUSE.as_millis(),
+        truth.received,
+        100.0 * share
+    );
+    let Body::Why(report) = &record.body else { return (false, happened) };
+    let cause = report.findings.first().map_or(Cause::CannotTell, |first| first.cause);
+    let found = lost_share(report);
+    let is_near = found.is_some_and(|found| (found - share).abs() <= TOLERANCE);
+    let found = found.map_or("an unknown share".to_owned(), |f| format!("{:.1} %", 100.0 * f));
+    let said = format!("{}, {found} lost", cause.name());
+    match cause == Cause::SocketBuffer && is_near {
+        true => (true, format!("{happened}. The answer agrees: {said}.")),
+        false => (
+            false,
+            format!(
+                "{happened}. The answer does not agree: {said}. Please report it, with the file \
+                 that --bundle writes."
+            ),
+        ),
+    }
+}
+
+/// Of the packets that reached the receiver's interface, the share that the ledger has as lost.
+fn lost_share(report: &WhyReport) -> Option<f64> {
+    let interface = report.observation.interfaces.iter().find(|found| found.name == FAR)?;
+    let lost = ledger(&report.observation).lost()? as f64;
+    (interface.rx_packets > 0).then(|| lost / interface.rx_packets as f64)
+}

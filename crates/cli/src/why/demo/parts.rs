@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the children of the demo do: one sends, one receives too slowly.
+
+use super::scene::child;
+use super::{BUFFER_BYTES, FAR, NEAR, PAUSE, PER_SECOND, Part};
+use crate::emit::Answer;
+use crate::failure::Failure;
+use linerate_doctor::namespaces;
+use linerate_linux::network::{Network, set_receive_buffer};
+use linerate_linux::{Error, enter_new_network, enter_private_network, wait_to_read};
+use linerate_machine::Root;
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, ChildStdout};
+use std::time::{Duration, Instant};
+
+/// Addresses for documentation (RFC 5737), and the port that discards.
+const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const PREFIX: u8 = 24;
+const PORT: u16 = 9;
+
+/// How much longer than the window a child may live: a machine that is busy starts things late.
+const MORE: Duration = Duration::from_secs(20);
+
+/// The payload of a datagram: with its headers, a short frame.
+const PAYLOAD: [u8; 64] = [0; 64];
+
+/// The pause of the sender between bursts, so that it leaves the CPU.
+const STEP: Duration = Duration::from_millis(1);
+
+/// Plays a part, until standard input ends or the time of the child is over.
+pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failure> {
+    let until = Instant::now() + window + MORE;
+    match part {
+        Part::Sender => send(window, until)?,
+        Part::Receiver => receive(until)?,
+    }
+    Ok(Answer::Done)
+}
+
+/// Sets the scene, then sends until it ends; says what both counted.
+fn send(window: Duration, until: Instant) -> Result<(), Failure> {
+    enter_private_network().map_err(|error| no_namespace(&error))?;
+    let mut receiver = Receiver::start(window)?;
+    let pid = receiver.child.id();
+    let network = Network::own().map_err(Failure::new)?;
+    network.add_pair(NEAR, FAR, pid).map_err(Failure::new)?;
+    network.bring_up(NEAR, SENDER, PREFIX).map_err(Failure::new)?;
+    receiver.expect("ready")?;
+    let socket = UdpSocket::bind((SENDER, 0)).map_err(Failure::new)?;
+    socket.connect((RECEIVER, PORT)).map_err(Failure::new)?;
+    say(&format!("watch {pid}"))?;
+    let mut stdin = Input::of_this_process()?;
+    let began = Instant::now();
+    let mut sent = 0;
+    while Instant::now() < until && !stdin.has_ended() {
+        let due = (began.elapsed().as_secs_f64() * PER_SECOND) as u64;
+        // What the interface had no room for was not sent.
+        sent += (sent..due).filter(|_| socket.send(&PAYLOAD).is_ok()).count() as u64;
+        std::thread::sleep(STEP);
+    }
+    let received = receiver.end()?;
+    say(&format!("sent {sent} received {received}"))
+}
+
+/// Reads every [`PAUSE`] what its small buffer holds; says how many datagrams came.
+fn receive(until: Instant) -> Result<(), Failure> {
+    enter_new_network().map_err(|error| no_namespace(&error))?;
+    // A name of its own in the report; without it, it is this program's.
+    let _ = std::fs::write("/proc/self/comm", "demo-receiver");
+    say("entered")?;
+    let mut stdin = Input::of_this_process()?;
+    stdin.expect("joined")?;
+    let network = Network::own().map_err(Failure::new)?;
+    network.bring_up(FAR, RECEIVER, PREFIX).map_err(Failure::new)?;
+    let socket = UdpSocket::bind((RECEIVER, PORT)).map_err(Failure::new)?;
+    set_receive_buffer(&socket, BUFFER_BYTES).map_err(Failure::new)?;
+    socket.set_nonblocking(true).map_err(Failure::new)?;
+    say("ready")?;
+    let mut received = 0;
+    while Instant::now() < until && !stdin.has_ended() {
+        std::thread::sleep(PAUSE);
+        received += waiting(&socket);
+    }
+    say(&format!("received {received}"))
+}
+
+/// Takes the datagrams that wait; how many there were.
+fn waiting(socket: &UdpSocket) -> u64 {
+    let mut datagram = [0; PAYLOAD.len()];
+    let mut count = 0;
+    loop {
+        match socket.recv(&mut datagram) {
+            Ok(_) => count += 1,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return count,
+        }
+    }
+}
+
+/// Why the scene cannot be set, and what would allow it.
+fn no_namespace(error: &Error) -> Failure {
+    let obstacle = namespaces::obstacle(&Root::new(Path::new("/")));
+    Failure::new(format!(
+        "the demo takes a user and a network namespace of its own, and this system refuses them: \
+         {}; {}\n  {}",
+        obstacle.sentence,
+        error.without_advice(),
+        obstacle.fix
+    ))
+}
+
+fn say(line: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::new)
+}
+
+/// The receiver, as the sender holds it.
+struct Receiver {
+    child: Child,
+    says: BufReader<ChildStdout>,
+}
+
+impl Receiver {
+    /// Starts it; returns when it is in its network namespace.
+    fn start(window: Duration) -> Result<Self, Failure> {
+        let mut child = child(Part::Receiver, window)?.spawn().map_err(Failure::new)?;
+        let says = child.stdout.take().map(BufReader::new).expect("its output is a pipe");
+        let mut receiver = Self { child, says };
+        receiver.expect("entered")?;
+        Ok(receiver)
+    }
+
+    /// Reads a line that has to be this one. Before `ready`, tells it that it may go on.
+    fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
+        if wanted == "ready" {
+            let stdin = self.child.stdin.as_mut().expect("its input is a pipe");
+            stdin.write_all(b"joined\n").map_err(Failure::new)?;
+        }
+        let line = self.line()?;
+        if line == wanted { Ok(()) } else { Err(self.failure()) }
+    }
+
+    fn line(&mut self) -> Result<String, Failure> {
+        let mut line = String::new();
+        self.says.read_line(&mut line).map_err(Failure::new)?;
+        Ok(line.trim().to_owned())
+    }
+
+    /// Ends it; how many datagrams it received.
+    fn end(&mut self) -> Result<u64, Failure> {
+        drop(self.child.stdin.take());
+        let line = self.line()?;
+        let count = line.strip_prefix("received ").and_then(|count| count.parse().ok());
+        count.ok_or_else(|| self.failure())
+    }
+
+    fn failure(&mut self) -> Failure {
+        drop(self.child.stdin.take());
+        let mut words = String::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            // What cannot be read is not said.
+            let _ = stderr.read_to_string(&mut words);
+        }
+        Failure::new(words.trim().strip_prefix("linerate: ").unwrap_or("the receiver ended early"))
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Standard input, whose end is the end of the scene.
+struct Input(File);
+
+impl Input {
+    fn of_this_process() -> Result<Self, Failure> {
+        let owned = std::io::stdin().as_fd().try_clone_to_owned().map_err(Failure::new)?;
+        Ok(Self(File::from(owned)))
+    }
+
+    /// Whether the other end is closed; nothing is sent once the scene is set.
+    fn has_ended(&mut self) -> bool {
+        wait_to_read(&self.0, Duration::ZERO).unwrap_or(true)
+    }
+
+    /// Reads a line that has to be this one.
+    fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
+        let mut line = vec![0; wanted.len() + 1];
+        self.0.read_exact(&mut line).map_err(Failure::new)?;
+        match line.strip_suffix(b"\n") == Some(wanted.as_bytes()) {
+            true => Ok(()),
+            false => Err(Failure::new("the sender of the demo said something else")),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a program may have namespaces of its own, in which it can build interfaces without root.
+
+use linerate_machine::Root;
+
+/// Why namespaces are refused, and the command that allows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The setting that forbids them, with its value, in a sentence without its full stop.
+    pub sentence: String,
+    /// The command that would change it; what is done elsewhere is a comment of a shell.
+    pub fix: String,
+}
+
+/// A setting that refuses user namespaces: its file, the value that refuses, the name and the value
+/// that permits, as sysctl(8) takes them.
+const SETTINGS: [(&str, &str, &str); 3] = [
+    ("proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+    ("proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
+    (
+        "proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+];
+
+/// The setting of this machine that refuses user namespaces; `None` where none does.
+pub fn setting(root: &Root) -> Option<Obstacle> {
+    SETTINGS.iter().find_map(|(file, refusing, permitting)| {
+        let value = root.text(file)?;
+        let (name, _) = permitting.split_once('=')?;
+        (value.trim() == *refusing).then(|| Obstacle {
+            sentence: format!("{name} is {refusing}"),
+            fix: format!("sudo sysctl {permitting}"),
+        })
+    })
+}
+
+/// What refuses user namespaces here: a setting, or, where none does, what is left.
+pub fn obstacle(root: &Root) -> Obstacle {
+    setting(root).unwrap_or_else(|| Obstacle {
+        sentence: "no setting of this kernel forbids them, so the container or sandbox that this \
+                   runs in does"
+            .to_owned(),
+        fix: "# outside of the container; or docker run --security-opt seccomp=unconfined"
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_setting_that_refuses_is_named_with_the_command_that_permits() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        assert!(obstacle(&root).sentence.contains("container"));
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        };
+        put("proc/sys/kernel/unprivileged_userns_clone", "1\n");
+        put("proc/sys/user/max_user_namespaces", "31000\n");
+        assert_eq!(setting(&root), None);
+        put("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
+        let found = obstacle(&root);
+        assert_eq!(found.sentence, "kernel.apparmor_restrict_unprivileged_userns is 1");
+        put("proc/sys/user/max_user_namespaces", "0\n");
+        assert_eq!(obstacle(&root).fix, "sudo sysctl user.max_user_namespaces=15000");
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The receive buffer of a socket of this program.
+
+use crate::Error;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Asks for a receive buffer of this many bytes (SO_RCVBUF); the kernel doubles it for its own
+/// bookkeeping, and caps it by net.core.rmem_max.
+///
+/// # Errors
+/// It is not a socket.
+pub fn set_receive_buffer(socket: &impl AsFd, bytes: u32) -> Result<(), Error> {
+    // SAFETY: the option's value is a number that is valid during the call.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUF,
+            (&raw const bytes).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    };
+    match status {
+        0 => Ok(()),
+        _ => Err(Error::last("setsockopt", format!("SO_RCVBUF {bytes}"), "give it a socket")),
+    }
+}

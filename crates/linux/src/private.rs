@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Namespaces of this process's own: what is set up in them, the rest of the system does not see,
+//! and it is gone with the last process in them.
+
+use crate::Error;
+use std::fs;
+
+const ADVICE: &str = "run as root, or allow user namespaces on this system";
+
+/// Moves the calling process into a user namespace of its own, in which its user is root, and into
+/// a network namespace that belongs to it. Takes no privilege where the system permits it; the
+/// process must have one thread.
+///
+/// # Errors
+/// The system refuses user namespaces, or has too many of them.
+pub fn enter_private_network() -> Result<(), Error> {
+    // SAFETY: numbers only.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET, "user and network namespace")?;
+    // Without root one may map one's own numbers only, and groups after giving up setgroups(2).
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/uid_map", &format!("0 {user} 1"))?;
+    write("/proc/self/gid_map", &format!("0 {group} 1"))
+}
+
+/// Moves the calling thread into a network namespace that belongs to its user namespace.
+///
+/// # Errors
+/// The thread is not root in its user namespace, or there are too many of them.
+pub fn enter_new_network() -> Result<(), Error> {
+    unshare(libc::CLONE_NEWNET, "network namespace")
+}
+
+fn unshare(flags: libc::c_int, what: &str) -> Result<(), Error> {
+    // SAFETY: numbers only.
+    match unsafe { libc::unshare(flags) } {
+        0 => Ok(()),
+        _ => Err(Error::last("unshare", what.to_owned(), ADVICE)),
+    }
+}
+
+fn write(path: &str, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(|error| Error::Call {
+        call: "write",
+        value: path.to_owned(),
+        errno: error.raw_os_error().unwrap_or(0),
+        advice: ADVICE,
+    })
+}
