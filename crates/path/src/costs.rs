@@ -321,7 +321,7 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         }
         for (index, cpu) in cpus.iter().enumerate() {
             if !taken.insert(*cpu) {
-                let message = format!("processor {cpu} is named twice");
+                let message = format!("CPU {cpu} is used twice");
                 let at = entry.item_place("cpus", index);
                 mistakes.push(Mistake::new(&at, message).help("a neighbour needs a separate one"));
             }

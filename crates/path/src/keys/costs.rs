@@ -95,7 +95,7 @@ static NEIGHBOUR: Section = Section {
     help: "Threads outside the path that take none of its packets.",
     variants: Variants::None,
     keys: &[
-        key("name", Kind::Name, REQUIRED, "What reports call it.", "\"idle-poll\""),
+        key("name", Kind::Name, REQUIRED, "Its name in reports.", "\"idle-poll\""),
         key(
             "does",
             Kind::Param(ParamKind::Word(&["poll", "spin"])),
