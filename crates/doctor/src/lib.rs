@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine can measure, found out by trying, and what unlocks the rest.
+//! Determines by trial what this machine can measure, and what unlocks the rest.
 //!
 //! Every tier is tried on work of known size: events that open and then count too little are
 //! refused like those that do not open. Takes some 30 ms, most of it asleep to learn the rate of

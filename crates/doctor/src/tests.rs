@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines made up by what their kernel answers, with software events in the place of hardware
-//! ones.
+//! Synthetic machines defined by the results of their kernel, with software events in place of
+//! hardware ones.
 
 use super::*;
 use crate::surroundings::{CoreUnit, Facts, UserAccess};
@@ -25,7 +25,7 @@ fn synthetic(counters: usize, refuses: fn(&Request) -> Option<i32>) -> impl Open
     Scripted::new(refuse).counting(|_| TASK_CLOCK)
 }
 
-/// What is found; `None`, said so, where this kernel refuses even software events.
+/// The findings; `None`, with a message, if this kernel refuses even software events.
 fn found(opener: &dyn Opener, facts: Facts) -> Option<DoctorReport> {
     if perf::open(&Request::new(TASK_CLOCK), Target::CurrentThread, None).is_err() {
         println!("SKIP: software events are refused");
@@ -218,8 +218,8 @@ fn a_valgrind_that_does_not_run_is_no_simulator() {
     assert!(!sim.works && sim.sentence.contains("/bin/false does not say its version"), "{sim:?}");
 }
 
-/// Whatever this machine is: what works has no cause, what does not has one, a fix unless that
-/// would be another processor, and a figure that is null with the same reason.
+/// On any machine: a working tier has no cause; a failing one has a cause, a fix unless that would
+/// be another processor, and a null figure with the same reason.
 #[test]
 fn this_machine_contradicts_itself_nowhere() {
     let report = examine(&Kernel, &Surroundings::gather());

@@ -32,7 +32,7 @@ pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
 /// and that a container left to the process. Threads it starts later inherit that.
 ///
 /// # Errors
-/// None of them exists, is online and may be used.
+/// None of them exists, is online and is allowed.
 pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
     let advice = "choose one of Cpus_allowed_list in /proc/self/status";
     let value = || match cpus {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs below the kernel: hardware, a hypervisor, or an emulator.
+//! The platform below the kernel: hardware, a hypervisor, or an emulator.
 //!
 //! Left out: which version of it, and whose computer that is.
 
@@ -9,17 +9,17 @@ use crate::cpuinfo::{self, arm_cores};
 use crate::files::read;
 use std::path::Path;
 
-/// What runs below the kernel.
+/// The platform below the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Platform {
-    /// The hypervisor or the machine it pretends to be; `None` on hardware, or where nothing tells.
+    /// The hypervisor or the emulated machine; `None` on hardware, or if unknown.
     pub hypervisor: Option<String>,
-    /// Whether instructions are emulated; `None` when it cannot be told.
+    /// Whether instructions are emulated; `None` if unknown.
     pub emulated: Option<bool>,
 }
 
-/// What runs below the kernel whose /proc and /sys are under `root`: `/` for that of this machine,
-/// which may also ask the processor.
+/// The platform below the kernel whose /proc and /sys are under `root`: `/` for this machine, where
+/// CPUID is used too.
 pub fn platform(root: &Path) -> Platform {
     let cpuinfo = read(&root.join("proc/cpuinfo")).unwrap_or_default();
     Platform::told_by(root, &cpuinfo)
@@ -36,7 +36,7 @@ impl Platform {
     }
 }
 
-/// Everything from which the platform is told.
+/// Inputs for determining the platform.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
     /// /proc/cpuinfo; empty where it cannot be read.
@@ -51,7 +51,7 @@ struct Evidence {
     tree_hypervisor: Option<String>,
     /// `compatible` of the device tree's root.
     tree_root: Option<String>,
-    /// The maker of the machine, as its firmware tells (DMI).
+    /// The maker of the machine, according to its firmware (DMI).
     vendor: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What measuring costs: measured in each thread before its first region, and subtracted.
+//! The measuring overhead: calibrated in each thread before its first region, and subtracted.
 //!
-//! An empty region shows `inside`: what lies between its two reads. Seen from the region around it,
-//! it costs `pair`: all of entering and leaving. So, with `v` visits of a region and `d` visits of
+//! An empty region shows `inside`: the time between its two reads. Its cost to the enclosing region
+//! is `pair`: all of entering and leaving. Therefore, with `v` visits of a region and `d` visits of
 //! regions inside it, at any depth:
 //!
 //! ```text

@@ -54,7 +54,7 @@ impl Machine {
     }
 }
 
-/// What cores do when idle, and their flaws.
+/// Idle states of cores, and mitigations.
 const SLEEP_AND_FLAWS: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0"),
@@ -247,7 +247,7 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
     );
 }
 
-/// What was advised is praised once it is done.
+/// Advice that was followed is reported as good.
 #[test]
 fn a_server_that_was_prepared_gets_none() {
     let prepared = server().with(&[
@@ -333,7 +333,7 @@ fn cards_past_the_kernel_need_an_iommu() {
     guest().is_silent_about("user_space_drivers");
 }
 
-/// Pages on one node only, as they lie after DPDK on the other has taken its own.
+/// Pages on one node only, as after DPDK on the other has taken its own.
 #[test]
 fn a_node_without_free_pages_is_named() {
     let pages = |node: u32, file: &str| {
@@ -366,7 +366,7 @@ fn the_kernel_is_told_the_way_of_the_system() {
     assert!(fedora.starts_with(&format!("sudo grubby --update-kernel=ALL --args='{words}'  #")));
     let suse = asked(&[("etc/default/grub", ""), ("boot/grub2/grub.cfg", "")]);
     assert!(suse.contains("&& sudo grub2-mkconfig -o /boot/grub2/grub.cfg  #"), "{suse}");
-    assert_eq!(asked(&[]), format!("cat /proc/cmdline  # to boot with, besides: {words}"));
+    assert_eq!(asked(&[]), format!("cat /proc/cmdline  # boot with, in addition: {words}"));
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn a_balancer_that_is_gone_moves_nothing() {
     left.is_silent_about("irqbalance");
 }
 
-/// Commands are lines that a shell takes: what is for people stands behind `#`.
+/// Commands are lines for a shell: text for people follows `#`.
 #[test]
 fn every_command_is_one_for_a_shell() {
     let half = server().with(&[("sys/devices/system/cpu/isolated", "2-3")]);

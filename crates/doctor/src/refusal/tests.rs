@@ -58,7 +58,7 @@ fn guest(hypervisor: &str) -> Facts {
     Facts { platform, ..without_counters() }
 }
 
-/// Rights would not help where there are no counters.
+/// Privileges would not help without counters.
 fn unprivileged(facts: Facts) -> Facts {
     Facts { capabilities: Some(0), has_seccomp_filter: Some(true), ..facts }
 }
@@ -73,7 +73,7 @@ fn hybrid() -> Facts {
     Facts { core_units, ..root() }
 }
 
-/// What was asked for, with the parts that most cases share.
+/// The request, with the parts that most cases share.
 struct Case {
     event: Event,
     request: Request,
@@ -96,7 +96,7 @@ impl Case {
         Self { request: Request { exclude_kernel: true, ..self.request }, ..self }
     }
 
-    /// What is said when the kernel answers `errno`.
+    /// The message for the kernel's error `errno`.
     fn refused(&self, errno: i32, facts: Facts) -> Explanation {
         self.refused_in(errno, &Surroundings::of(facts))
     }
@@ -109,8 +109,8 @@ impl Case {
     }
 }
 
-/// A machine with counters, at the usual level, where this process is of user `own` and process 7
-/// of user `theirs`, told by files.
+/// A machine with counters, at the usual level, where this process belongs to user `own` and
+/// process 7 to user `theirs`, according to files.
 fn beside_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     let status = |id: &str| format!("Uid:\t{id}\t{id}\t{id}\t{id}\nGid:\t5\t5\t5\t5\n");
     let own = format!("{}CapEff:\t{capabilities}\nSeccomp:\t0\n", status(own));
@@ -129,7 +129,7 @@ fn beside_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     root
 }
 
-/// What is said of the CPU time of process 7.
+/// The message about the CPU time of process 7.
 fn process_7(own: &str, theirs: &str, capabilities: &str) -> Explanation {
     let root = beside_process_7(own, theirs, capabilities);
     let case = Case::of(task_clock()).on(Target::Thread(7));
@@ -145,7 +145,7 @@ fn no_node() -> DeviceTree {
     DeviceTree::NoNode { wanted: "arm,cortex-a76-pmu".to_owned() }
 }
 
-/// Refusals of the machine: why there is no unit.
+/// Refusals by the machine: why there is no PMU.
 fn of_machines() -> Vec<(Cause, Explanation)> {
     let refused = |facts: Facts| Case::of(cycles()).refused(ENOENT, facts);
     let tree = |device_tree, facts| Facts { device_tree, ..facts };
@@ -161,7 +161,7 @@ fn of_machines() -> Vec<(Cause, Explanation)> {
     ]
 }
 
-/// Refusals for want of rights.
+/// Refusals for lack of privileges.
 fn of_rights() -> Vec<(Cause, Explanation)> {
     let cycles = || Case::of(cycles());
     let filtered = || Facts { has_seccomp_filter: Some(true), ..root() };
@@ -174,7 +174,7 @@ fn of_rights() -> Vec<(Cause, Explanation)> {
         (Cause::Paranoid, cycles().user_only().on(Target::Cpu(1)).refused(EACCES, usual())),
         (Cause::Paranoid, cycles().refused(EACCES, namespace())),
         (Cause::Seccomp, cycles().refused(EPERM, filtered())),
-        // Another level would not help: Docker's filter comes before the kernel looks at it.
+        // Another level would not help: Docker's filter is applied before the kernel's check.
         (Cause::Seccomp, cycles().refused(EPERM, Facts { capabilities: Some(0), ..filtered() })),
         (Cause::Seccomp, cycles().refused(ENOSYS, filtered())),
         (Cause::MissingCapability, cycles().on(Target::Thread(77)).refused(EACCES, open())),
@@ -273,7 +273,7 @@ fn every_cause_has_its_own_sentence_and_a_fix() {
     assert_eq!(seen, Cause::ALL.iter().map(|cause| cause.word()).collect());
 }
 
-/// What begins a command here.
+/// Command prefixes used here.
 const PROGRAMS: [&str; 12] = [
     "linerate",
     "sudo",
@@ -289,7 +289,7 @@ const PROGRAMS: [&str; 12] = [
     "make",
 ];
 
-/// A fix can be pasted: a shell takes it, and what is no command stands behind `#`.
+/// A fix can be pasted: it is valid shell, and text that is not a command follows `#`.
 #[test]
 fn every_fix_is_a_line_for_a_shell() {
     for (_, refusal) in all() {
@@ -357,7 +357,7 @@ fn counters_that_are_not_here_are_looked_for_elsewhere() {
     assert_eq!(not_simulated(root()).fix.unwrap(), command);
     let there = not_simulated(guest("KVM")).fix.unwrap();
     assert_eq!(there, format!("# on a machine with counters: {command}"));
-    // What the simulator itself does instead, it does here.
+    // The simulator itself works here, too.
     let fetches = simulator_lacks("linerate stat --tier sim -e instructions -- COMMAND");
     assert_eq!(fetches.clone().elsewhere(&guest("KVM")), fetches);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines made up in folders.
+//! Synthetic machines in folders.
 
 use super::facts::UNITS;
 use super::*;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::fs;
 use tempfile::TempDir;
 
-/// A machine made up in a folder.
+/// A synthetic machine in a folder.
 struct Root(TempDir);
 
 impl Root {
@@ -69,7 +69,7 @@ fn cores_of_two_kinds_have_a_unit_each() {
     assert_eq!(facts.core_units[0].cpus, None);
     assert_eq!(facts.hybrid_unit(9).unwrap().cpus, Some(vec![4, 5]));
     assert_eq!(facts.hybrid_unit(1), None);
-    // Which of them takes a generalised event, nobody says.
+    // It is unknown which of them takes a generalised event.
     assert_eq!(facts.hybrid_unit(HARDWARE), None);
     let setting = "kernel.perf_user_access".to_owned();
     assert_eq!(facts.user_access, Some(UserAccess { is_on: false, setting }));
@@ -191,7 +191,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever stands in the files, reading them ends, and says nothing that is not there.
+    /// Whatever the files contain, reading them terminates and reports nothing that is not there.
     #[test]
     fn files_may_hold_anything(
         paranoid in ".{0,20}",

@@ -96,7 +96,7 @@ pub(super) fn anywhere(text: &str) -> Result<(), String> {
 
 /// No counts, for perf closed the registers, which the module says.
 pub(super) fn closed(text: &str) -> Result<(), String> {
-    nothing(text, "somebody closed the counters of CPU 0")
+    nothing(text, "another program disabled the counters of CPU 0")
 }
 
 /// No counts, for the kernel has no driver, and no module is loaded.

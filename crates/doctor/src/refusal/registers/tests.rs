@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines with the module and without, made up in folders.
+//! Synthetic machines in folders, with and without the module.
 
 use super::*;
 use linerate_counters::event::Class;
@@ -40,7 +40,7 @@ fn around(text: Option<&str>) -> (TempDir, Surroundings) {
     (root, around)
 }
 
-/// What is said of an event where the module says `text`.
+/// The refusal of an event if the module reports `text`.
 fn said(text: &str, why: &RegisterRefusal, event: &Event) -> Explanation {
     let (_root, around) = around(Some(text));
     explain(why, event, &around)
@@ -157,7 +157,7 @@ pub(in crate::refusal) fn explanations() -> Vec<(Cause, Explanation)> {
         (Cause::RegistersClosed, said(RegisterRefusal::Closed { cpu: 1, was_opened: true })),
         (Cause::RegistersClosed, only_installed()),
         (Cause::RegistersClosed, not_built("6.1.0")),
-        (Cause::RegistersClosed, unreadable("somebody closed them just now")),
+        (Cause::RegistersClosed, unreadable("access was disabled meanwhile")),
         (Cause::RegistersClosed, said(RegisterRefusal::Stopped { cpu: 0 })),
         (Cause::NotSelected, said(RegisterRefusal::NotSelected { user_only: true })),
         (Cause::NotSelected, said(RegisterRefusal::CountsKernelMode)),
