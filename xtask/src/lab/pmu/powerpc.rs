@@ -69,7 +69,7 @@ const LOADS: [Load; 13] = [
     Load {
         parameters: "events=pm_br_mpred,user_only=1",
         works: false,
-        says: &["there is no event `user_only=1`"],
+        says: &["no event `user_only=1`"],
     },
     // The list that follows is whole: it ends with the table's last.
     Load {
