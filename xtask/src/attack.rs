@@ -32,10 +32,10 @@ use std::time::{Duration, Instant};
 /// Calls at the same time: some wait for what never comes.
 const LANES: usize = 4;
 
-/// Drawn where nobody gives another one.
+/// Default seed.
 const SEED: u64 = 1;
 
-/// How many calls of each class.
+/// Number of calls of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// A few, for CI.
@@ -138,7 +138,7 @@ fn attack(choice: &Choice) -> Result<Vec<String>, String> {
     judge_status(status(cargo(&["build", "--locked", "-q", "-p", "linerate"])))?;
     let program = program();
     let folder = root().join("target/attack");
-    // What an earlier attack left.
+    // Files left by an earlier attack.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut skipped = Vec::new();

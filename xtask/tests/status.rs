@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the program ends: 2 where it was asked for what there is not.
+//! Exit status of the program: 2 for unknown commands.
 #![forbid(unsafe_code)]
 
 use std::process::Command;

@@ -42,11 +42,10 @@ const ROTATED: usize = 8;
 
 /// More of them than may have an interval that misses.
 ///
-/// What the sets of a run counted adds up to the truth, so their errors add up to nothing, and
-/// where one misses, another is likely to. Runs know nothing of each other. An interval of 95 %
-/// misses in one of twenty cases, so one of three sets in at most 15 % of the runs, and then six of
-/// eight runs miss with a probability below 0.03 %. With intervals of half the width, seven runs of
-/// ten miss.
+/// The counts of all sets of a run add up to the true value, so their errors cancel, and if one
+/// interval misses, another is likely to. Runs are independent. An interval of 95 % misses in one
+/// of twenty cases, so one of three sets in at most 15 % of the runs, and then six of eight runs
+/// miss with a probability below 0.03 %. With intervals of half the width, seven runs of ten miss.
 const TOO_MANY: usize = 6;
 
 /// By how much two runs of one program may differ: a few instructions in 10^8, where a counter that
@@ -139,8 +138,8 @@ fn counted(report: &StatReport, name: &str) -> Result<u64, String> {
     }
 }
 
-/// What one run counted: no less than the program has instructions, and at most one more for each
-/// time it was switched away from.
+/// Counts of one run: at least the instructions of the program, and at most one more per context
+/// switch.
 ///
 /// An instruction that is interrupted before it ends starts again, and the emulator counts both
 /// starts. Of eleven runs of the short loop one counted one more, with the same page faults as the
@@ -165,8 +164,8 @@ impl Counted {
     }
 }
 
-/// What the loop adds to a program is exact; the rest of the program, from its first instruction to
-/// its last, is the same each time.
+/// The instructions that the loop adds are exact; the rest of the program, from first to last
+/// instruction, is the same each time.
 fn known_loop(
     short: &Result<StatReport, String>,
     again: &Result<StatReport, String>,
@@ -267,8 +266,8 @@ impl Rotated {
     }
 }
 
-/// Of the estimates of a set: half the width of the widest interval, and the largest error, as
-/// shares of the truth; where an interval is not symmetric, on the side of the truth.
+/// For the estimates of a set: half the width of the widest interval, and the largest error,
+/// relative to the true value; for an asymmetric interval, on the side of the true value.
 fn estimates(report: &StatReport, set: &[String], truth: f64) -> Result<(f64, f64), String> {
     let (mut widest, mut worst) = (0.0f64, 0.0f64);
     for name in set {
@@ -278,7 +277,7 @@ fn estimates(report: &StatReport, set: &[String], truth: f64) -> Result<(f64, f6
             return Err(format!("{name}: no estimate with an interval: {:?}", count.reason));
         };
         if duty.is_none_or(|duty| duty >= 1.0) {
-            return Err(format!("{name}: nobody else had its counter: duty {duty:?}"));
+            return Err(format!("{name}: no other user had its counter: duty {duty:?}"));
         }
         let reach = if truth > value { high - value } else { value - low };
         widest = widest.max(reach / truth);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The note's own comparison beside ours: table 1 and figure 4 of AN2581.
+//! The note's own comparison next to ours: table 1 and figure 4 of AN2581.
 
 use super::plan::{BUSY, TRAFFIC};
 use super::run::{Settings, percent};
 use super::{Results, find};
 use std::fmt::Write;
 
-/// What table 1 says of a scheme: vectors in the kernel, a system needed, lower overhead with few
-/// interrupts, higher with many, low with large blocks.
+/// Entries of table 1 for a scheme: vectors in the kernel, operating system needed, lower overhead
+/// with few interrupts, higher with many, low with large blocks.
 struct Said {
     scheme: &'static str,
     row: &'static str,
@@ -54,7 +54,7 @@ const TABLE_1: [Said; 5] = [
     },
 ];
 
-/// What stands for the three kinds of applications.
+/// Settings that represent the three kinds of applications.
 const KINDS: [(&str, Settings); 3] = [
     ("few interrupts: traffic, 1,000/s", Settings { interrupts_per_s: 1_000, ..TRAFFIC }),
     ("many: traffic, 20,000/s", MANY),

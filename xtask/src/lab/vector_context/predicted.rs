@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the models of `lab/vector-models` say of a run, and whether the machine agrees. Leaves out
-//! the schemes of a system, which need no proof and have no model.
+//! Compares a run with the predictions of `lab/vector-models`. Without the operating system's
+//! schemes, which need no proof and have no model.
 
 use super::plan::{MOST_PER_COMPARISON, RIGHT};
 use super::run::{Mode, Ran, Run};
@@ -29,7 +29,7 @@ fn preemption(mode: Mode) -> &'static str {
     }
 }
 
-/// What the models say; none for the schemes of a system.
+/// Predictions of the models; none for the operating system's schemes.
 pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     let (name, kind) = (model(run.scheme)?, preemption(run.settings.mode));
     let scheme = schemes().into_iter().find(|scheme| scheme.name == name);
@@ -39,7 +39,7 @@ pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     Some(Verdict { found: explore(&scheme, preemption), preemption, scheme })
 }
 
-/// What is not as it must be, if anything is.
+/// The first violation, if any.
 pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
     let [corrupt, wrong, stalled] = ["corrupt", "wrong", "stalled"].map(|n| ran.number(n));
     let found = verdict(run).map(|verdict| verdict.found.wrong).unwrap_or_default();
