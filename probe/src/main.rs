@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 const PROGRAM: &str = concat!("linerate-probe ", env!("CARGO_PKG_VERSION"));
 
-/// What env(1) and `linerate stat` exit with when they fail themselves.
+/// Exit status of env(1) and `linerate stat` for their own failures.
 const STAT_FAILED: u8 = 125;
 
 fn main() -> ExitCode {
@@ -127,12 +127,12 @@ fn put(destination: &Destination, text: Result<String, String>) -> Result<(), St
     }
 }
 
-/// Puts a line on standard error. That it is closed ends nothing: what was counted is still there.
+/// Writes a line to standard error. A closed one is ignored: the counts are still valid.
 fn say(what: &dyn Display) {
     let _ = io::stderr().write_all(format!("linerate-probe: {what}\n").as_bytes());
 }
 
-/// Prints to standard output; a reader that left early is no failure.
+/// Prints to standard output; a reader that left early is not an error.
 fn print(text: &str) -> Result<(), Fault> {
     match linerate_linux::write_to_stdout(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -80,7 +80,7 @@ impl Set {
     }
 }
 
-/// The share of hits when `lines` lines of a set with so many `ways` are loaded in turn, for ever.
+/// The hit ratio when `lines` lines of a set with this many `ways` are loaded cyclically.
 ///
 /// They all stay if there is a way for each. Else:
 ///

@@ -12,7 +12,7 @@ pub struct Verdict {
     pub scheme: Scheme,
     /// The kind of preemption.
     pub preemption: &'static Preemption,
-    /// What was found.
+    /// The result.
     pub found: Found,
 }
 

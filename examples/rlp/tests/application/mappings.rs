@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// More than twice all packets of the capture, so that the numbers run on.
 const PACKETS: u64 = 20_000;
 
-/// What the sinks kept, by session, in order.
+/// Packets kept by the sinks, by session, in order.
 fn by_session(kept: &Kept) -> BTreeMap<u32, Vec<Vec<u8>>> {
     let mut sessions: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
     for (_, _, bytes) in kept.iter() {
@@ -54,7 +54,7 @@ fn sessions_are_sent_what_the_packets_held_in_order_and_again_what_was_asked_for
     let path = example("rlp-config2");
     let offered = traffic(&path);
     let outcome = ran(&path, &offered, PACKETS);
-    assert_eq!(drops(&outcome), BTreeMap::new(), "everything offered is sound");
+    assert_eq!(drops(&outcome), BTreeMap::new(), "everything offered is valid");
     let streams = streams(&offered, PACKETS);
     let mut again = 0;
     for (session, packets) in by_session(&outcome.kept) {

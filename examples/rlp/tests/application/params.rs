@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the stages say of parameters that make no sense.
+//! Errors of the stages for invalid parameters.
 
 use crate::rig::defaults;
 use linerate_rlp::app::KINDS;
 use linerate_stage_api::BuildContext;
 use linerate_stage_api::params::Value;
 
-/// What a kind says of its defaults but for one parameter; empty when it takes it.
+/// Error of a kind for its defaults with one parameter changed; empty if it is accepted.
 fn said(kind: &str, name: &str, value: Value) -> String {
     let mut params = defaults(kind);
     let kind = KINDS.iter().find(|known| known.spec.kind == kind).expect("a kind");

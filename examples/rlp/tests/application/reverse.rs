@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 fn delivered(kept: &Kept) -> BTreeMap<u32, Vec<u8>> {
     let mut streams: BTreeMap<u32, (u32, Vec<u8>)> = BTreeMap::new();
     for (_, _, bytes) in kept.iter().filter(|(_, _, bytes)| !frame::is_access(bytes)) {
-        let packet = envelope::parse(bytes).expect("a sound envelope");
+        let packet = envelope::parse(bytes).expect("a valid envelope");
         let (number, stream) = streams.entry(packet.key).or_default();
         assert_eq!(packet.sequence, *number, "session {}", packet.key);
         *number += 1;
@@ -25,7 +25,7 @@ fn delivered(kept: &Kept) -> BTreeMap<u32, Vec<u8>> {
 fn asked(kept: &Kept) -> Vec<(u32, Vec<(u32, u32)>)> {
     let lists = kept.iter().filter(|(_, _, bytes)| frame::is_access(bytes));
     let read = |bytes: &[u8]| {
-        let list = frame::parse(bytes).expect("a sound packet");
+        let list = frame::parse(bytes).expect("a valid packet");
         let mut all = list.frames();
         let Some(Ok(Frame::Nak(ranges))) = all.next() else { panic!("it asks for something") };
         assert!(all.next().is_none());
@@ -91,7 +91,7 @@ fn a_hole_is_asked_for_at_once_and_filled() {
 
 #[test]
 fn rounds_run_on_packets_and_the_last_one_gives_up() {
-    // The second hundred never comes. Two rounds of one list each, four packets apart.
+    // The second hundred never arrives. Two rounds of one list each, four packets apart.
     let mut given: Vec<_> = [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map(hundred).to_vec();
     given.push(hundred(1));
     let outcome = reverse("nak_rounds = '1,1'\nround_packets = 4", &given);

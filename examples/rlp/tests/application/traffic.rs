@@ -26,7 +26,7 @@ fn streams(traffic: &Traffic) -> BTreeMap<u32, Vec<u8>> {
         }
         let packet = frame::parse(bytes).expect("a packet of the access side");
         for one in packet.frames() {
-            if let Frame::Data { sequence, bytes, .. } = one.expect("a sound frame") {
+            if let Frame::Data { sequence, bytes, .. } = one.expect("a valid frame") {
                 let stream = streams.entry(packet.session).or_default();
                 assert_eq!(stream.len(), sequence as usize);
                 stream.extend(bytes);
@@ -148,7 +148,7 @@ fn the_seed_alone_says_where_lists_stand() {
     assert!(all(1) != all(2));
 }
 
-/// What is wrong with a source of these keys: the first sentence, without the place.
+/// Error of a source with these keys: the first sentence, without the position.
 fn refusal(keys: &str) -> String {
     let text =
         format!("source = {{ kind = 'a10', file = 'a', {keys} }}\n[[stage]]\nkind = 'RLP'\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The link: what goes in comes out as often, as late and as whole as its weather says.
+//! The link: loss, delay and duplication match its parameters.
 
 use linerate_rlp::channel::{Burst, Channel, Loss, Weather};
 use linerate_rlp::frame::{ByteRange, Frame, NakList, Writer, parse};
@@ -39,8 +39,7 @@ fn passed(weather: Weather) -> (Vec<(u32, u64)>, Channel) {
     (out, channel)
 }
 
-/// Whether a count of independent events lies within 4 standard deviations: 1 run of 16,000 does
-/// not.
+/// Whether a count of independent events is within 4 standard deviations: 1 run of 16,000 is not.
 fn expect_share(count: u64, share: f64) {
     let (n, count) = (f64::from(FRAMES), count as f64);
     let reach = 4.0 * (n * share * (1.0 - share)).sqrt();
