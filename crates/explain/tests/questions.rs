@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions on runs and strands whose answers are known.
+//! Questions on runs and strands with known answers.
 
 #[path = "../../plan/tests/reference/sim.rs"]
 #[expect(dead_code, reason = "a few of its worlds are enough here")]
@@ -41,7 +41,7 @@ fn value(answer: &Answer, name: &str) -> f64 {
 }
 
 fn hw(unit: &str, value: f64) -> Figure {
-    Figure::exact(unit, value, Tier::Hw, "made up")
+    Figure::exact(unit, value, Tier::Hw, "synthetic")
 }
 
 /// A strand of the T1 with these figures of the document.
@@ -134,7 +134,7 @@ fn the_strand_of_most_cycles_per_instruction_is_the_one_to_split() {
     assert_eq!(found.verdict, AnswerVerdict::Answered);
     assert!(found.sentence.starts_with("PDSN_RX first"), "{found:?}");
     assert_eq!(value(&found, "PDSN_RX"), 8.53);
-    // That it limits the application cannot be seen from counters: all may be polling.
+    // Counters do not show that it limits the application: all may be polling.
     assert_eq!(answer(&asked(&record), "bottleneck").verdict, AnswerVerdict::CannotTell);
 }
 
@@ -218,7 +218,7 @@ fn placing_threads_matters_where_the_pipe_is_full() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = configuration_2();
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&record) }, "placement");
-    // 0.117 + 0.256 + 0.355 of 1, and the strand that polls beside them was not counted.
+    // 0.117 + 0.256 + 0.355 of 1, and the strand that polls next to them was not counted.
     assert!((value(&found, "core 0, 3 of 4") - 0.728).abs() < 0.001, "{found:?}");
     assert_eq!(found.verdict, AnswerVerdict::CannotTell);
     let Body::Strands(mut report) = record.body else { panic!("strands") };

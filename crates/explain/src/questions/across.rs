@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about workers beside each other: scaling, placing, parking.
+//! Questions across workers: scaling, placing, parking.
 
 use super::evidence::{plain, quote, run_of, strands_of};
 use super::neighbours::{Company, NOT_SHOWN, companies};
@@ -11,15 +11,15 @@ use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A figure that grows by less than this is taken for the same: what neighbours and the system do
-/// from one run to the next is of that order (`docs/results/rotation.md`).
+/// A figure that grows by less than this counts as unchanged: the variation between runs is of that
+/// order (`docs/results/rotation.md`).
 const GROWTH: f64 = 1.1;
 
-/// Instructions of a core per cycle from which its pipe counts as full: a tenth is what a strand
-/// that stalls now and then leaves.
+/// Instructions of a core per cycle from which its pipe counts as full: a strand that stalls
+/// occasionally leaves a tenth.
 const FULL: f64 = 0.9;
 
-/// The share of its time that a strand polls, from which on parking or slowing it may matter.
+/// Share of a strand's time spent polling from which on parking or slowing it may matter.
 const POLLS: f64 = 0.05;
 
 pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
@@ -88,8 +88,8 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .then("linerate tune PATH.toml")
 }
 
-/// Packets that a strand of both records takes, then and now. Those of a run are not compared: with
-/// another mapping a stage may have another part of them.
+/// Packets of a strand in both records, before and now. Those of a run are not compared: another
+/// mapping may give a stage a different part of them.
 fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     let strands = |body| strands_of(body).map_or(&[][..], |report| &report.strands);
     let in_both = |strand: &StrandCounts| {
@@ -100,7 +100,7 @@ fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     strands(now).iter().filter_map(in_both).collect()
 }
 
-/// What a packet or an instruction costs, by stage or strand, and figure.
+/// Cost of a packet or an instruction, by stage or strand, and figure.
 fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
     let mut found = BTreeMap::new();
     let mut put = |name: String, figure: &Figure| {
@@ -144,7 +144,7 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
             None => "linerate import FILE --machine NAME --record strands.json".to_owned(),
         };
         return Reply::cannot_tell(
-            "which strands share a pipe, or what they execute in a cycle, is not known",
+            "which strands share a pipe, or their instructions per cycle, is unknown",
             &format!("{next}   # a machine whose pipes are known"),
         );
     };
@@ -164,9 +164,9 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
     if !full.is_empty() {
         return Reply::answered(format!("now: the pipe is full on {}", full.join(", ")))
             .because(evidence)
-            .advise(&["put strands with many cycles per instruction beside those with few"]);
+            .advise(&["put strands with many cycles per instruction next to those with few"]);
     }
-    // A strand that was not counted may be one that polls, and fill the pipe by itself.
+    // An uncounted strand may be polling, and fill the pipe by itself.
     if cores.values().any(|(_, strands)| strands.len() < per_core as usize) || cores.is_empty() {
         return Reply::cannot_tell(
             "not all strands of the cores were counted, and the others may fill the pipe",
@@ -181,7 +181,7 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
     .because(evidence)
 }
 
-/// Instructions per cycle of each core's strands that were counted, and their names.
+/// Instructions per cycle of each core's counted strands, and their names.
 fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<String>)> {
     let mut cores: BTreeMap<u32, (f64, Vec<String>)> = BTreeMap::new();
     let known = |s: &StrandCounts| Some((s.cpu?, s.ipc.as_number()?, s.label()));
@@ -251,7 +251,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     const MEASURE: &str = "linerate run PATH.toml --record run.json";
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
-            "counters do not tell polling from work; measure with idle strands parked, and with \
+            "counters do not separate polling from work; measure with idle strands parked, and with \
              them in a loop: the truth lies between",
             MEASURE,
         );

@@ -9,7 +9,7 @@ use super::evidence::run_of;
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::{Body, Provenance};
 
-/// Whom a worker shares with.
+/// The workers that share resources with a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Company {
     /// No other worker ran on its core.
@@ -59,6 +59,6 @@ fn cpus_available(body: &Body) -> Option<u32> {
     }
 }
 
-/// What the company of a worker takes, were it known: for answers that cannot be given.
+/// Missing data about a worker's neighbours: for answers that cannot be given.
 pub(super) const NOT_SHOWN: &str =
     "the record does not show which workers shared a CPU or a core (affinity, siblings)";
