@@ -251,7 +251,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     const MEASURE: &str = "linerate run PATH.toml --record run.json";
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
-            "counters do not separate polling from work; measure with idle strands parked, and with \
+            "counters do not separate polling from work; measure with idle strands parked and with \
              them in a loop: the truth lies between",
             MEASURE,
         );
