@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_probe_has_not_is_left_out_or_said_to_be_of_linerate() {
+    fn features_missing_in_the_probe_are_omitted_or_attributed_to_linerate() {
         let simulate = "linerate stat --tier sim -- COMMAND";
         let install = format!("sudo apt-get install valgrind && {simulate}");
         for (fix, expected) in [

@@ -421,7 +421,7 @@ mod tests {
     use std::sync::{Barrier, Mutex};
 
     #[test]
-    fn steps_that_use_the_same_run_one_after_the_other_and_others_beside_them() {
+    fn steps_with_shared_resources_run_sequentially_and_others_in_parallel() {
         const fn step(name: &'static str, uses: &'static str) -> Step {
             beside(uses, name, || unreachable!())
         }

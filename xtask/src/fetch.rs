@@ -115,7 +115,7 @@ mod tests {
     use super::pool_folder;
 
     #[test]
-    fn the_source_lies_beside_the_binary_package() {
+    fn the_source_is_next_to_the_binary_package() {
         let uris =
             "'http://a.b/c/pool/main/l/lwip/liblwip-dev_2%2bd_amd64.deb' liblwip 24 SHA256:0\n";
         assert_eq!(pool_folder(uris), Some("http://a.b/c/pool/main/l/lwip"));

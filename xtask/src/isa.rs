@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_can_be_told_apart() {
+    fn rows_are_distinguishable() {
         let names: Vec<_> = BUILDS.iter().flat_map(|b| b.rows).map(|row| row.name).collect();
         for (i, name) in names.iter().enumerate() {
             assert!(!names[..i].contains(name), "{name} twice");

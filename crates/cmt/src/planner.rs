@@ -216,7 +216,7 @@ impl Planner for Planning<'_> {
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let strands = |one: &CandidateOf<Self>| one.predicted.setting.strands();
         let parks_more = |one: &CandidateOf<Self>, other: &CandidateOf<Self>| {
-            let beside = |one: &CandidateOf<Self>| one.predicted.setting.strands_beside();
+            let beside = |one: &CandidateOf<Self>| one.predicted.setting.strands_outside();
             one.kind == Change::Park && beside(one) < beside(other)
         };
         let is_needless = |one: &CandidateOf<Self>| {

@@ -38,7 +38,7 @@ struct Host {
 impl Host {
     fn read(root: &Root) -> Self {
         let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
-        let platform = Platform::told_by(&root.path(""), &cpuinfo);
+        let platform = Platform::determined_by(&root.path(""), &cpuinfo);
         let online = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_default();
         let isolated = root.cpu_list("sys/devices/system/cpu/isolated").unwrap_or_default();
         Self { root: root.clone(), cpuinfo, platform, online, isolated }

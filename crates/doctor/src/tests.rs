@@ -117,7 +117,7 @@ fn a_counter_that_the_watchdog_holds_is_not_there() {
 
 /// The level forbids kernel mode to software events as to others.
 #[test]
-fn software_events_of_user_mode_alone_are_said_to_be_part() {
+fn software_events_of_user_mode_only_are_marked_as_partial() {
     let refuses = |request: &Request| (!request.exclude_kernel).then_some(EACCES);
     let Some(report) = found(&synthetic(4, refuses), usual()) else { return };
     let software = about(&report, "software_events");
@@ -211,7 +211,7 @@ fn settings_are_judged_by_what_they_cost() {
 }
 
 #[test]
-fn a_valgrind_that_does_not_run_is_no_simulator() {
+fn a_broken_valgrind_is_not_a_simulator() {
     let facts = Facts { valgrind: Some("/bin/false".into()), ..usual() };
     let Some(report) = found(&synthetic(4, |_| None), facts) else { return };
     let sim = tier(&report, Tier::Sim);

@@ -391,7 +391,7 @@ mod tests {
     /// Without a rule: a made-up machine whose misses cost 10 and 200 cycles, or 2 and 50 where
     /// they overlap.
     #[test]
-    fn evidence_decides_where_there_is_no_rule() {
+    fn evidence_decides_without_a_rule() {
         let cost = |event: &str, most, least| EventCost {
             event: event.to_owned(),
             most: Some(most),

@@ -37,7 +37,7 @@ use linerate_record::stats::{Estimate, median, quantile};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-pub use pages::{beside_edge, refine, start};
+pub use pages::{around_edge, refine, start};
 
 /// One number of pages.
 #[derive(Clone, Debug, PartialEq)]

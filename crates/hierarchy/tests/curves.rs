@@ -60,7 +60,7 @@ fn a_last_cache_that_passes_disagree_about_has_moved() {
 }
 
 #[test]
-fn memory_that_sizes_disagree_about_has_moved_and_no_level_lies_beyond_what_was_measured() {
+fn inconsistent_memory_has_moved_and_no_level_exceeds_the_curve() {
     let text = include_str!("data/curve-busy-once.txt");
     let (curve, levels) = (read(text), of(text));
     assert!(tells(&levels, Cause::Moved, 64 * MIB..=128 * MIB), "{levels:?}");
@@ -73,7 +73,7 @@ fn memory_that_sizes_disagree_about_has_moved_and_no_level_lies_beyond_what_was_
 }
 
 #[test]
-fn a_step_that_noise_hides_is_told() {
+fn reports_a_step_hidden_by_noise() {
     let levels = of(include_str!("data/curve-busy-hidden.txt"));
     assert!(tells(&levels, Cause::TooNoisy, 5 * MIB..=12 * MIB), "{levels:?}");
 }

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_gets_what_the_one_before_returned() {
+    fn each_call_gets_the_previous_result() {
         let calls = RefCell::new(0);
         let sum = dependent(&[1; 20], 7, |source| {
             assert_eq!(source.len(), 20);

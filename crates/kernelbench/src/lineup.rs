@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_supported_variant_takes_part_beside_its_bound() {
+    fn every_supported_variant_is_measured_with_its_bound() {
         for kernel in Kernel::ALL {
             let all = names(kernel, &Filter::All);
             assert!(all.contains(&SELECTED) && all.contains(&DISPATCH), "{kernel}");

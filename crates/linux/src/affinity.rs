@@ -108,7 +108,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_pinned_thread_runs_where_it_was_told() {
+    fn a_pinned_thread_runs_on_its_cpu() {
         for cpu in allowed_cpus().unwrap() {
             let seen = std::thread::spawn(move || {
                 pin_current_thread(cpu).unwrap();

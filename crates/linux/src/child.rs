@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_told_apart() {
+    fn distinguishes_groups() {
         let mut child = held("sleep", &["60"]).release().unwrap();
         assert!(child.is_in_own_group());
         child.signal(libc::SIGKILL);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_instruction_of_the_stretch_is_left_and_others_go_to_whom_they_went() {
+    fn survives_illegal_instructions_of_the_stretch_and_forwards_others() {
         // SAFETY: all zero is a valid value.
         let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         action.sa_sigaction = step as Handler as usize;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_is_held_back_is_told() {
+    fn reports_a_blocked_signal() {
         std::thread::spawn(|| {
             assert!(!is_held_back());
             let mut set = MaybeUninit::<libc::sigset_t>::zeroed();

@@ -64,7 +64,7 @@ mod tests {
     use std::io::{ErrorKind, Read, Write};
 
     #[test]
-    fn a_pipe_without_the_other_end_holds_nobody_up() {
+    fn a_pipe_without_a_peer_does_not_block() {
         let folder = std::env::temp_dir().join(format!("linerate-pipe-{}", std::process::id()));
         let made = std::process::Command::new("mkfifo").arg(&folder).status();
         assert!(made.expect("mkfifo is there").success());

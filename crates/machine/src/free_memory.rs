@@ -76,7 +76,7 @@ pub fn free(root: &Root) -> Option<Limit> {
 
 /// As [`free`], less what this process has of the `held` bytes of its heap and has not touched yet:
 /// the system still counts that as free.
-pub fn free_beside(root: &Root, held: u64) -> Option<Limit> {
+pub fn free_in_addition_to(root: &Root, held: u64) -> Option<Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let touched = kib(&status, "RssAnon:").or_else(|| kib(&status, "VmRSS:")).unwrap_or(held);
     let limit = free(root)?;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_is_no_limit() {
+    fn unknown_values_do_not_limit() {
         let (_folder, root) = root(&[]);
         assert_eq!(available(&root, FREE), None);
     }
@@ -215,7 +215,7 @@ mod tests {
         assert!(found.reason.contains("/sys/fs/cgroup/a)"), "{found:?}");
         let status = ("proc/self/status", "RssAnon:\t 1024 kB\n");
         let (_folder, here) = root(&[MEMINFO, status]);
-        let beside = |held| free_beside(&here, held).unwrap().bytes;
+        let beside = |held| free_in_addition_to(&here, held).unwrap().bytes;
         assert_eq!((beside(0), beside(1 << 20)), (8 * GIB, 8 * GIB));
         assert_eq!((beside(3 << 20), beside(u64::MAX)), (8 * GIB - (2 << 20), 0));
         let (_folder, here) = root(&[]);

@@ -163,7 +163,7 @@ mod tests {
         })]
 
         #[test]
-        fn an_x86_is_read_back_whatever_else_stands_there(
+        fn parses_an_x86_among_other_lines(
             family in 0u32..0x200,
             model in 0u32..0x200,
             noise in prop::collection::vec("(cpu|revision|flags|.{0,8})[\t ]{0,2}:?.{0,9}", 0..6),

@@ -40,7 +40,7 @@ pub fn provenance_without_ticks(
     command: &str,
 ) -> Provenance {
     let cpuinfo = read(Path::new("/proc/cpuinfo")).unwrap_or_default();
-    let platform = Platform::told_by(Path::new("/"), &cpuinfo);
+    let platform = Platform::determined_by(Path::new("/"), &cpuinfo);
     Provenance {
         program: program.to_owned(),
         commit: commit.map(str::to_owned),

@@ -421,7 +421,7 @@ fn walk_alone(
     chain.run_side_by_side(&mut cursors, (chain.len() / FEW) as u64);
     let (mut cursor, mut clock) = (cursors[0], Clock::default());
     chain.run(&mut cursor, chain.len() as u64);
-    let best = windows.best_beside(plan, |loads| chain.run(&mut cursor, loads), || clock.look())?;
+    let best = windows.best_with(plan, |loads| chain.run(&mut cursor, loads), || clock.look())?;
     Some((best, clock.ghz()))
 }
 
@@ -438,7 +438,7 @@ fn walk_in_turns<const N: usize>(
         let each = (loads / N as u64).min(stretch / 2);
         cursors.iter_mut().map(|cursor| chain.run(cursor, each)).sum()
     };
-    let best = windows.best_beside(plan, walk, || clock.look())?;
+    let best = windows.best_with(plan, walk, || clock.look())?;
     Some((best, clock.ghz()))
 }
 

@@ -70,7 +70,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let used = arena.kind();
     let curves = curves(&bench, &mut arena, &budget);
     // The following parts have their own memory.
-    let arena = Some(arena).filter(|arena| translation::has_room_beside(&bench, arena));
+    let arena = Some(arena).filter(|arena| translation::has_room_in_addition(&bench, arena));
     if curves[0].points.is_empty() {
         return Err(MemoryError::Stopped);
     }

@@ -101,7 +101,7 @@ const BY_SMALL: f64 = 0.5;
 const BY_ALL: f64 = 0.85;
 
 /// Whether [`measure`] would be within the limit of the bench though `arena` stays.
-pub fn has_room_beside(bench: &Bench<'_>, arena: &Arena) -> bool {
+pub fn has_room_in_addition(bench: &Bench<'_>, arena: &Arena) -> bool {
     let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
     Scale::of(bench.effort).most_bytes <= room
 }

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_profile_cannot_tell_is_not_told() {
+    fn undetermined_profile_values_are_not_reported() {
         let footprint = Footprint { frames: 3 * MIB, buffers: 0, queues: 1 };
         let part = Unresolved {
             from_bytes: 2 * MIB,
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_that_wait_are_told_in_loads() {
+    fn memory_bound_stages_are_reported_in_loads() {
         let exactly = |value| Estimate { value, low: value, high: value, confidence: 0.9, n: 9 };
         let stage = |name: &str, ticks, hot: Option<f64>| StageCost {
             name: name.to_owned(),

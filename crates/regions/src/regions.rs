@@ -193,13 +193,13 @@ impl Regions {
             // Without the thread, the record is still written at the end.
             let shared = Arc::downgrade(&self.shared);
             let _ = writer::start(move || {
-                shared.upgrade().is_some_and(|shared| Self { shared }.update_aside())
+                shared.upgrade().is_some_and(|shared| Self { shared }.update_in_background())
             });
         }
     }
 
     /// Writes the results so far, on CPUs without pinned threads; returns whether to continue.
-    fn update_aside(&self) -> bool {
+    fn update_in_background(&self) -> bool {
         writer::leave_cpus(&lock(&self.shared.pinned).clone());
         self.update().unwrap_or_else(|error| {
             eprintln!("linerate_regions: {error}");

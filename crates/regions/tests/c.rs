@@ -118,7 +118,7 @@ fn the_example_of_the_readme_works() {
 }
 
 #[test]
-fn what_is_not_there_is_said_and_the_rest_is_counted() {
+fn reports_missing_events_and_counts_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("packets");
     let source = package().join("examples/packets.c");

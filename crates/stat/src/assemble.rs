@@ -4,7 +4,7 @@
 //! A value of one run has the interval of its scaling, or none where nothing was scaled. A value of
 //! several runs is the median of theirs, with the interval of the median, which needs six runs.
 
-use crate::asked::{Asked, AskedMetric};
+use crate::asked::{Asked, RequestedMetric};
 use crate::measured::Measured;
 use crate::row::{COUNTED, counted};
 use crate::run::{Run, ns};
@@ -266,7 +266,7 @@ impl Runs<'_> {
         self.asked.metrics.iter().map(|asked| self.metric(asked)).collect()
     }
 
-    fn metric(&self, asked: &AskedMetric) -> MetricValue {
+    fn metric(&self, asked: &RequestedMetric) -> MetricValue {
         let metric = asked.metric;
         let names = asked.formula.events();
         let places: Vec<Option<usize>> = names.iter().map(|name| self.asked.place(name)).collect();

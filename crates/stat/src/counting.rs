@@ -4,7 +4,7 @@
 //! A single thread waits for whatever comes first: the end of what is counted, a signal, the end of
 //! a slice or of an interval, the time to look for new threads.
 
-use crate::asked::AskedEvent;
+use crate::asked::RequestedEvent;
 use crate::measured::{Ground, Measured};
 use crate::run::{Run, ns};
 use crate::runner::{Runner, repeat};
@@ -90,7 +90,7 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
     let events: Vec<Event> =
         runner.asked.events.iter().filter_map(|asked| asked.event.clone().ok()).collect();
     let mut opened = 0..events.len();
-    let place = |asked: &AskedEvent| asked.event.is_ok().then(|| opened.next()).flatten();
+    let place = |asked: &RequestedEvent| asked.event.is_ok().then(|| opened.next()).flatten();
     let places: Vec<Option<usize>> = runner.asked.events.iter().map(place).collect();
     let options = options(runner, &places, &events, number);
     let session = Session::open(runner.opener, runner.around.root(), &events, scope, &options);
@@ -108,7 +108,7 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
         interrupted: false,
         at_time: None,
     };
-    counting.check_and_tell(number)?;
+    counting.check_and_report(number)?;
     Ok(counting)
 }
 
@@ -137,7 +137,7 @@ struct Counted {
 }
 
 impl Counting<'_> {
-    fn check_and_tell(&mut self, number: u32) -> Result<(), StatError> {
+    fn check_and_report(&mut self, number: u32) -> Result<(), StatError> {
         let asked = &self.runner.asked.events;
         if self.runner.request.strict {
             self.explain();
@@ -217,7 +217,7 @@ impl Counting<'_> {
         let ended = match let_go() {
             Ok(mut waited) => {
                 self.interrupted = early.is_some();
-                let shall_end = self.runner.heed_early(early, &waited);
+                let shall_end = self.runner.handle_early_signal(early, &waited);
                 // Not before: to look for reasons takes longer than to open what is granted.
                 self.explain();
                 if shall_end { None } else { self.follow(&mut waited, turn) }
@@ -299,7 +299,7 @@ impl Counting<'_> {
 
     /// If counting stops first, a command is told to end and waited for.
     fn end_late(&mut self, waited: &mut Waited) -> Option<Ended> {
-        if waited.tell_to_end(TERMINATE) {
+        if waited.request_end(TERMINATE) {
             return None;
         }
         let end = self.runner.wait_for(waited, u64::MAX);

@@ -26,7 +26,7 @@ mod usage;
 mod waited;
 
 use crate::sim::Geometry;
-use asked::{Asked, AskedEvent};
+use asked::{Asked, RequestedEvent};
 use assemble::Runs;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::{Kernel, Opener};
@@ -326,7 +326,7 @@ fn line(name: &str, refusal: &Explanation) -> String {
 }
 
 /// The events that were refused; `None` if none was.
-fn refused(asked: &[AskedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
+fn refused(asked: &[RequestedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
     let pairs = asked.iter().zip(refusals);
     let lines: Vec<String> =
         pairs.filter_map(|(asked, refusal)| Some(line(&asked.name, refusal.as_ref()?))).collect();

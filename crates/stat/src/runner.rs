@@ -26,13 +26,13 @@ impl Runner<'_> {
     /// Passes a signal on, if there is one; whether counting shall end now.
     pub(crate) fn heed(&self, waited: &Waited) -> Option<bool> {
         let signal = self.watch.signals.take()?;
-        Some(!waited.has_got(signal) && waited.tell_to_end(signal.number))
+        Some(!waited.has_got(signal) && waited.request_end(signal.number))
     }
 
     /// Like [`Runner::heed`], for signals received before a command was started, which it has not
     /// seen.
-    pub(crate) fn heed_early(&self, early: Option<Caught>, waited: &Waited) -> bool {
-        early.is_some_and(|signal| waited.tell_to_end(signal.number))
+    pub(crate) fn handle_early_signal(&self, early: Option<Caught>, waited: &Waited) -> bool {
+        early.is_some_and(|signal| waited.request_end(signal.number))
     }
 
     /// Waits for the end of a command; only terminates it at `end_ns`.
@@ -42,7 +42,7 @@ impl Runner<'_> {
             let left_ns = end_ns.saturating_sub(monotonic_ns());
             if left_ns == 0 && !end.is_time_up {
                 end.is_time_up = true;
-                waited.tell_to_end(TERMINATE);
+                waited.request_end(TERMINATE);
             }
             let until_end = Duration::from_nanos(left_ns).min(GLANCE);
             if let Woken::Ended(ended) =

@@ -110,7 +110,7 @@ impl<'a> Simulator<'a> {
         let child = held.release().map_err(SimError::Command)?;
         let pid = child.pid();
         let mut waited = Waited::Child(child);
-        runner.heed_early(early, &waited);
+        runner.handle_early_signal(early, &waited);
         let at_most = runner.request.at_most.map_or(u64::MAX, ns);
         let End { ended, interrupted, is_time_up } =
             runner.wait_for(&mut waited, began_ns.saturating_add(at_most));

@@ -131,7 +131,7 @@ fn every_process_counts_once() {
 }
 
 #[test]
-fn what_cannot_be_told_is_said() {
+fn reports_what_cannot_be_determined() {
     let Some(stripped) = Known::new(&["-static", "-s"]) else { return };
     let counts = stripped.counts("w1000000 fw");
     assert_eq!(counts.remarks, [Remark::Inseparable { processes: 1 }]);
@@ -166,7 +166,7 @@ fn the_command_ends_and_speaks_as_without() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_before() {
+fn reports_an_unstartable_command_early() {
     let Ok(sim) = Sim::find(&Surroundings::gather()) else {
         println!("SKIP: no valgrind");
         return;

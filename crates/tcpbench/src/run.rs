@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lwip_the_others_run_and_it_is_said_how_to_have_it() {
+    fn without_lwip_other_stacks_run_and_the_fix_is_printed() {
         let choose = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             Stacks::choose(&names, Lwip::from_folders(vec!["/nowhere".into()]))

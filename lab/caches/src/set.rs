@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_of_bits_is_no_better_than_least_recently_used_at_taking_turns() {
+    fn tree_plru_is_not_better_than_lru_for_cyclic_access() {
         for lines in 9..40 {
             assert_eq!(simulated(Policy::TreePlru, 8, lines), 0.0);
         }

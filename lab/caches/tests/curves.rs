@@ -172,7 +172,7 @@ fn translation_misses_once_per_page() {
 /// Random machines are realizable: whole sets, increasing sizes and latencies, ways that fit the
 /// policy.
 #[test]
-fn machines_are_sound() {
+fn machines_are_valid() {
     let (mut close, mut moving) = (0, 0);
     for seed in 0..2000 {
         let machine = Machine::random(seed);

@@ -34,7 +34,7 @@ const EVERYWHERE: &[&str] = &[
 ];
 
 #[test]
-fn schemes_are_right_where_they_are_said_to_be() {
+fn schemes_are_right_where_documented() {
     for verdict in verdicts() {
         let (name, preemption) = (verdict.scheme.name, verdict.preemption.name);
         let right = RIGHT.iter().find(|row| row.0 == name).map_or(&[][..], |row| row.1);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_what_is_wrong_and_nothing_else() {
+    fn detects_exactly_the_faults() {
         let (run, stat) = (Call::new("run x"), Call::new("stat -- x"));
         for (call, done) in
             [(&run, done(0, "")), (&run, done(2, "linerate: no")), (&stat, done(127, "no"))]

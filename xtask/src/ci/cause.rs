@@ -49,7 +49,7 @@ mod tests {
     use super::telling;
 
     #[test]
-    fn what_is_telling_is_found_in_a_log() {
+    fn finds_the_cause_in_a_log() {
         let log = "test a ... ok\ntest b ... FAILED\n1\n2\n3\n4\n5\n6\nsuccesses:\npanicked at x\n\
                    failures:\n---- b stdout ----\npanicked at y\ntest result: FAILED\n7";
         let lines: Vec<&str> = log.lines().collect();

@@ -83,7 +83,7 @@ fn a_ratio_above_its_bound_is_named() {
 }
 
 #[test]
-fn goals_name_targets_that_there_are() {
+fn goals_refer_to_existing_targets() {
     for goal in GOALS {
         assert!(TARGETS.iter().any(|target| target.name == goal.target), "{goal:?}");
     }

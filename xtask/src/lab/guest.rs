@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_dies_early_is_told_by_the_first_question_without_answer() {
+    fn an_early_exit_of_a_guest_is_reported_at_the_first_unanswered_question() {
         let console = "@begin a\n@end a 0\n@begin b\nKernel panic\n";
         let error = answers(console, &plan(&["a", "b", "c"])).expect_err("b has no end");
         assert_eq!(error, "no answer to `b`");

@@ -233,7 +233,7 @@ mod tests {
         [&[(1, 48)], &[(1, 42)], &[(1, 8), (10, 24), (26, 30)], &[(1, 8), (10, 27)]];
 
     #[test]
-    fn the_tables_of_the_g4_are_whole_and_nothing_stands_in_them_twice() {
+    fn the_tables_of_the_g4_are_complete_without_duplicates() {
         for (counters, documented) in [(6, &OF_7450[..]), (4, &OF_7400[..])] {
             let table = powerpc(counters).expect("a table");
             let mut seen = BTreeMap::new();

@@ -336,7 +336,7 @@ fn architecture_prints_the_table() {
 }
 
 #[test]
-fn a_forbidden_edge_is_found_wherever_it_stands() {
+fn finds_a_forbidden_edge_in_any_section() {
     let shared: Table = "linerate-plan = { path = \"crates/plan\" }
         renamed = { path = \"crates/plan\", package = \"linerate-plan\" }"
         .parse()
@@ -361,7 +361,7 @@ fn a_forbidden_edge_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn an_arrow_that_nobody_follows_is_found() {
+fn finds_an_unused_arrow() {
     let manifest = |text: &str| text.parse::<Table>().expect("valid TOML");
     let faults = |text: &str, code: &[(bool, &str)]| {
         let code: Vec<_> = code.iter().map(|(tests, text)| (*tests, (*text).to_owned())).collect();

@@ -94,7 +94,7 @@ impl Setup {
     }
 
     /// Strands outside of it.
-    pub(super) fn strands_beside(&self) -> usize {
+    pub(super) fn strands_outside(&self) -> usize {
         self.beside.iter().map(|beside| beside.cpus.len()).sum()
     }
 }
@@ -259,7 +259,7 @@ impl World<'_> {
     /// The poll of a second input, which finds nothing.
     fn second_input(&self, work: &GivenWork) -> Option<Task> {
         let has_one = work.turn_instructions > 0.0 || work.turn_ns > 0.0;
-        has_one.then(|| looks_in_vain(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
+        has_one.then(|| empty_polls(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
     }
 
     /// Work of a strand outside the path.
@@ -268,7 +268,7 @@ impl World<'_> {
             Idling::Spins => Runs::Busy,
             Idling::Polls => Runs::Packets {
                 bubble_cycles: self.works.first().map_or(0.0, |work| work.bubble_cycles),
-                tasks: vec![looks_in_vain(
+                tasks: vec![empty_polls(
                     beside.instructions,
                     self.cycles(beside.ns),
                     beside.slow_cycles,
@@ -288,7 +288,7 @@ impl World<'_> {
     }
 }
 
-fn looks_in_vain(instructions: f64, cycles: f64, slow_cycles: f64) -> Task {
+fn empty_polls(instructions: f64, cycles: f64, slow_cycles: f64) -> Task {
     Task {
         input: Input::Nothing,
         poll: Poll {

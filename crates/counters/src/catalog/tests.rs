@@ -279,7 +279,7 @@ fn codes_in_hex_show_the_name_if_the_table_has_one() {
 }
 
 #[test]
-fn user_mode_only_is_asked_for_behind_the_name() {
+fn user_mode_only_is_a_suffix_of_the_name() {
     let intel = catalog(&x86("GenuineIntel", 6, 0x8f));
     let event = intel.resolve("instructions:u").unwrap();
     assert_eq!((event.name.as_str(), event.is_user_only), ("instructions", true));

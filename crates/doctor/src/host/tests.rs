@@ -302,7 +302,7 @@ fn isolation_without_silence_is_half_of_it() {
 }
 
 #[test]
-fn what_wakes_late_and_what_flaws_cost_is_told() {
+fn reports_idle_states_and_mitigations() {
     let server = server();
     server.says(
         "idle_states",
@@ -353,7 +353,7 @@ fn a_node_without_free_pages_is_named() {
 
 /// Each system has its own way to the command line of the kernel.
 #[test]
-fn the_kernel_is_told_the_way_of_the_system() {
+fn boot_parameters_use_the_tools_of_the_distribution() {
     let asked = |files: &[(&str, &str)]| {
         let board = Machine::new(&[("sys/devices/system/cpu/online", "0-3")]).with(files);
         board.observe().into_iter().find(|o| o.name == "isolated_cpus").unwrap().fix.unwrap()
@@ -370,7 +370,7 @@ fn the_kernel_is_told_the_way_of_the_system() {
 }
 
 #[test]
-fn few_cores_are_not_set_aside() {
+fn no_isolation_advice_for_few_cores() {
     let two = server().with(&[("sys/devices/system/cpu/online", "0-1,4-5")]);
     two.says("isolated_cpus", Verdict::Fact, "none", "");
     let built_without = Machine::new(&[
@@ -381,7 +381,7 @@ fn few_cores_are_not_set_aside() {
 }
 
 #[test]
-fn a_container_that_may_not_change_settings_is_told() {
+fn reports_a_container_without_rights_to_change_settings() {
     let mount = |options: &str| {
         let line = format!("25 30 0:22 / /sys {options} - sysfs sysfs rw");
         guest().with(&[(

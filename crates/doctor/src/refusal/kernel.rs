@@ -102,7 +102,7 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> 
     }
     // Comes before the level: the kernel checks the level first, but lowering it does not open such
     // a process.
-    if let Some(refusal) = of_somebody_else(attempt.target, around) {
+    if let Some(refusal) = of_another_user(attempt.target, around) {
         return refusal;
     }
     if let Some(limit) = paranoid_limit(attempt, facts) {
@@ -128,7 +128,7 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> 
 const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
 
 /// Why not, if the target belongs to another user and no privilege overrides that.
-fn of_somebody_else(target: Target, around: &Surroundings) -> Option<Explanation> {
+fn of_another_user(target: Target, around: &Surroundings) -> Option<Explanation> {
     let Target::Thread(id) = target else { return None };
     if around.facts().may_trace_in_namespace() {
         return None;

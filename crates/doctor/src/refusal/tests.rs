@@ -111,7 +111,7 @@ impl Case {
 
 /// A machine with counters, at the usual level, where this process belongs to user `own` and
 /// process 7 to user `theirs`, according to files.
-fn beside_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
+fn near_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     let status = |id: &str| format!("Uid:\t{id}\t{id}\t{id}\t{id}\nGid:\t5\t5\t5\t5\n");
     let own = format!("{}CapEff:\t{capabilities}\nSeccomp:\t0\n", status(own));
     let root = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn beside_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
 
 /// The message about the CPU time of process 7.
 fn process_7(own: &str, theirs: &str, capabilities: &str) -> Explanation {
-    let root = beside_process_7(own, theirs, capabilities);
+    let root = near_process_7(own, theirs, capabilities);
     let case = Case::of(task_clock()).on(Target::Thread(7));
     case.refused_in(EACCES, &Surroundings::from(root.path()))
 }
@@ -252,7 +252,7 @@ fn all() -> Vec<(Cause, Explanation)> {
 }
 
 #[test]
-fn every_cause_is_told_from_the_others() {
+fn distinguishes_all_causes() {
     for (expected, refusal) in all() {
         assert_eq!(refusal.cause, expected, "{refusal:?}");
     }
@@ -308,7 +308,7 @@ fn every_fix_is_a_line_for_a_shell() {
 
 /// The kernel says EACCES to both, and lowering the level would not open a stranger's process.
 #[test]
-fn a_process_of_somebody_else_is_no_matter_of_the_level() {
+fn another_users_process_is_not_a_matter_of_the_paranoid_level() {
     let refusal = process_7("1000", "0", "0");
     assert_eq!(refusal.cause, Cause::MissingCapability);
     assert!(refusal.sentence.starts_with("process 7 runs as user 0 and this one as 1000"));
@@ -321,7 +321,7 @@ fn a_process_of_somebody_else_is_no_matter_of_the_level() {
 }
 
 #[test]
-fn generalised_events_of_hybrid_cores_are_told_from_missing_ones() {
+fn distinguishes_events_of_hybrid_cores_from_missing_ones() {
     let l1d = event("l1d_misses", Class::Hardware, Selector::new(HW_CACHE, 0x1_0000));
     for event in [cycles(), l1d] {
         let name = event.name.clone();
@@ -363,7 +363,7 @@ fn counters_that_are_not_here_are_looked_for_elsewhere() {
 }
 
 #[test]
-fn hosts_are_asked_in_their_own_words() {
+fn host_commands_match_the_hypervisor() {
     let asked = |facts: Facts| Case::of(cycles()).refused(ENOENT, facts).fix.unwrap();
     let cloud = |maker: &str| Facts { maker: Some(maker.to_owned()), ..guest("KVM") };
     let begins = format!("{SIMULATE}  # for counters, ");

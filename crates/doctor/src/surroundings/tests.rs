@@ -176,7 +176,7 @@ fn nothing_at_all_gives_nothing() {
 }
 
 #[test]
-fn this_machine_tells_its_level() {
+fn this_machine_reports_its_paranoid_level() {
     let around = Surroundings::gather();
     let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     assert_eq!(around.facts().paranoid, text.trim().parse().ok());

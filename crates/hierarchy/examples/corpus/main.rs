@@ -136,7 +136,7 @@ fn wrong(verdicts: &[Verdict]) -> String {
         ("count wrong", |verdict| !verdict.is_count_right),
         ("size off by more than 10 %", |verdict| !verdict.is_size_right()),
         ("latency off by more than 1 %", |verdict| !verdict.is_latency_right()),
-        ("movement not reported", |verdict| verdict.is_move_told == Some(false)),
+        ("movement not reported", |verdict| verdict.is_move_reported == Some(false)),
     ];
     for (title, is_in_group) in groups {
         let wrong: Vec<&Verdict> = verdicts.iter().filter(is_in_group).collect();
@@ -157,7 +157,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     };
     let sum = |of: &dyn Fn(&Verdict) -> u32| verdicts.iter().map(of).sum::<u32>();
     let (covered, intervals) = (sum(&|v| v.covered.0), sum(&|v| v.covered.1));
-    let moved = verdicts.iter().filter(|verdict| verdict.is_move_told.is_some()).count();
+    let moved = verdicts.iter().filter(|verdict| verdict.is_move_reported.is_some()).count();
     let way = match way {
         Way::Analytic => "analytic",
         Way::Trace(_) => "trace-driven",
@@ -178,7 +178,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
         share(&|verdict| verdict.is_right()),
         f64::from(covered) / f64::from(intervals.max(1)) * 100.0,
         sum(&|verdict| verdict.hidden),
-        verdicts.iter().filter(|verdict| verdict.is_move_told == Some(true)).count(),
+        verdicts.iter().filter(|verdict| verdict.is_move_reported == Some(true)).count(),
         spread(verdicts.iter().flat_map(|verdict| &verdict.size_errors).map(|size| size.off)),
         spread(verdicts.iter().flat_map(|verdict| &verdict.latency_errors).copied()),
         by_colours(verdicts),

@@ -148,7 +148,7 @@ impl Machine {
             wanted = refine(&samples, &levels(&samples, 0.95, seed));
         }
         let found = levels(&samples, 0.95, seed);
-        let beside = found.iter().flat_map(beside_edge);
+        let beside = found.iter().flat_map(around_edge);
         samples.extend(beside.map(|pages| self.sample(pages, noise, &mut random)));
         assert!(samples.len() < 160, "{} sizes", samples.len());
         samples
@@ -186,7 +186,7 @@ fn entries_of_the_first_level_are_exact() {
 }
 
 #[test]
-fn a_step_is_told_from_a_slow_climb() {
+fn distinguishes_a_step_from_a_gradual_climb() {
     for (first, is_step) in [(FIRST[0], true), (FIRST[4], true), (RANDOM, false)] {
         let found = Machine::of(&[first, SLOW]).found(2048, QUIET, 3);
         assert_eq!(found[0].is_step, is_step, "{:?}", found[0]);
@@ -219,7 +219,7 @@ fn intervals_hold_the_truth() {
 }
 
 #[test]
-fn what_lies_between_two_measured_numbers_is_not_decided() {
+fn an_edge_between_two_points_stays_an_interval() {
     let machine = Machine::of(&[FIRST[0]]);
     let mut random = Rng::with_seed(4);
     let samples: Vec<Sample> =
@@ -363,7 +363,7 @@ fn huge_pages_that_work_are_seen_as_such() {
 }
 
 #[test]
-fn without_a_first_level_nothing_tells_of_huge_pages() {
+fn huge_pages_are_undetermined_without_a_first_level() {
     let unknown = HugePages { verdict: PagesVerdict::Unknown, share: None, time_ratio: None };
     assert_eq!(huge_pages(&[], &[], 0.95, 12), unknown);
     let (small, _) = recorded();

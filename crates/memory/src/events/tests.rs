@@ -94,7 +94,7 @@ fn counts_that_contradict_the_loads_are_doubted() {
 }
 
 #[test]
-fn whoever_stops_it_gets_what_there_is() {
+fn an_interruption_keeps_partial_results() {
     if !may_count() {
         println!("SKIP: this kernel counts no events for this process");
         return;

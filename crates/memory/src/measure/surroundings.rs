@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arena_that_time_cuts_short_is_not_said_to_be_enough() {
+    fn an_arena_limited_by_time_is_not_called_sufficient() {
         let reason = |last_mib: u64, is_stated| {
             Wanted::of(Effort::Default, last_mib << 20).reason(is_stated)
         };

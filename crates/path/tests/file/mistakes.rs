@@ -31,7 +31,7 @@ fn sources(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn all_mistakes_are_told_in_order_as_a_compiler_would() {
+fn reports_all_errors_in_order_like_a_compiler() {
     let text = "\
 [source]
 kind = \"capture\"

@@ -91,7 +91,7 @@ fn names_the_true_bottleneck_or_refuses() {
 }
 
 #[test]
-fn a_slow_source_is_told_from_a_slow_path() {
+fn distinguishes_a_slow_source_from_a_slow_path() {
     let mut dice = Dice::new(2);
     for case in 0..60 {
         let stages = 1 + dice.below(5);

@@ -264,7 +264,7 @@ fn being_away_does_not_make_a_region_large_enough() {
 
 /// One visit of 10,000 ticks in a thread with totals only.
 #[test]
-fn a_thread_that_may_have_been_away_gets_no_verdict() {
+fn no_verdict_for_a_thread_that_may_have_been_off_cpu() {
     let verdict = |stay: Stay| {
         let log = log(&[]);
         let (_, node) = log.add(Region(0), Some(0)).unwrap();

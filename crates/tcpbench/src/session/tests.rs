@@ -21,7 +21,7 @@ fn between(setup: &Setup, stack: &dyn Stack, set: &Set) -> Result<Session, Error
 }
 
 #[test]
-fn every_pattern_gets_through_with_every_kind_of_set_over_either_wire() {
+fn every_pattern_completes_with_every_set_over_both_wires() {
     for pattern in Pattern::ALL {
         for wire in [WireMode::Copy, WireMode::Reference] {
             for set in ["document", SELECTED, STACK, OFF] {
@@ -55,7 +55,7 @@ fn every_pattern_survives_every_impairment() {
 }
 
 #[test]
-fn a_server_that_has_forgotten_the_handshake_is_asked_again() {
+fn reconnects_to_a_server_that_lost_the_handshake() {
     let setup = Setup::of(Pattern::Response);
     let set = Set::find(SELECTED).expect("a set");
     let mut session = session(&setup, &set).expect("an idle session");

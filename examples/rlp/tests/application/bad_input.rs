@@ -182,7 +182,7 @@ fn absurd_nak_lists() {
 }
 
 #[test]
-fn more_asked_for_than_may_wait() {
+fn more_requests_than_the_queue_holds() {
     // 70 lists of one byte each in one packet: the queue holds 64, and the answer has the bytes
     // requested first.
     let mut list = linerate_rlp::frame::NakList::default();

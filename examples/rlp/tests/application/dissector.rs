@@ -52,7 +52,7 @@ fn judge<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Vec<[String; FIELDS.len(
 }
 
 /// Whether each frame is valid GRE of the bearer, with consecutive numbers in its session.
-fn assert_sound_gre(judged: &[[String; FIELDS.len()]]) {
+fn assert_valid_gre(judged: &[[String; FIELDS.len()]]) {
     let mut next: BTreeMap<&str, u32> = BTreeMap::new();
     for [malformed, protocol, key, number, _, ip] in judged {
         assert_eq!((malformed.as_str(), protocol.as_str()), ("", "0x8881"));
@@ -65,7 +65,7 @@ fn assert_sound_gre(judged: &[[String; FIELDS.len()]]) {
 }
 
 #[test]
-fn the_judge_sees_what_is_wrong() {
+fn the_dissector_detects_faults() {
     if !is_installed() {
         return;
     }
@@ -96,7 +96,7 @@ fn packets_in_envelopes_are_ppp_with_a_good_check_sequence() {
     let outcome = ran(&path, &traffic(&path), PACKETS);
     let judged = judge(outcome.kept.iter().map(|(_, _, bytes)| bytes));
     assert_eq!(judged.len() as u64, PACKETS);
-    assert_sound_gre(&judged);
+    assert_valid_gre(&judged);
     assert!(judged.iter().all(|fields| fields[4] == GOOD), "the check sequence of each");
     let inner = judged.iter().filter(|fields| fields[5].contains(',')).count();
     assert!(inner > 500, "{inner} packets had an inner checksum");
@@ -122,6 +122,6 @@ fn nothing_is_malformed_in_packets_of_one_size_and_in_what_the_reverse_path_send
         let outcome = ran(&path, &traffic(&path), PACKETS);
         let judged = judge(outcome.kept.iter().map(|(_, _, bytes)| bytes));
         assert_eq!(judged.len() as u64, PACKETS);
-        assert_sound_gre(&judged);
+        assert_valid_gre(&judged);
     }
 }

@@ -50,7 +50,7 @@ fn all_four_paths_give_the_same_bytes_to_each_session() {
 }
 
 #[test]
-fn sessions_are_sent_what_the_packets_held_in_order_and_again_what_was_asked_for() {
+fn sessions_receive_the_packets_in_order_and_retransmissions() {
     let path = example("rlp-config2");
     let offered = traffic(&path);
     let outcome = ran(&path, &offered, PACKETS);
@@ -92,7 +92,7 @@ fn workers_that_serve_both_sides_look_at_the_other() {
 }
 
 #[test]
-fn names_of_kinds_and_causes_are_unique_and_parameters_sound() {
+fn kind_and_cause_names_are_unique_and_parameters_valid() {
     use linerate_stage_api::spec::{Default, ParamKind};
     use std::collections::BTreeSet;
     let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.spec.kind).collect();

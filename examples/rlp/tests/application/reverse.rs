@@ -80,7 +80,7 @@ fn bytes_of(hundreds: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_hole_is_asked_for_at_once_and_filled() {
+fn a_hole_is_requested_at_once_and_filled() {
     let given = [hundred(0), hundred(2), hundred(3), hundred(1), hundred(4)];
     let outcome = reverse("", &given);
     assert_eq!(drops(&outcome), BTreeMap::new());
@@ -120,7 +120,7 @@ fn frames_far_from_all_others_are_dropped() {
 }
 
 #[test]
-fn an_idle_frame_tells_of_a_lost_end() {
+fn an_idle_frame_reveals_a_lost_end() {
     let idle = access(1, |writer| assert!(writer.idle(200)));
     let outcome = reverse("", &[hundred(0), idle, hundred(1)]);
     assert_eq!(asked(&outcome.kept), [(1, vec![(100, 100)])]);
@@ -128,7 +128,7 @@ fn an_idle_frame_tells_of_a_lost_end() {
 }
 
 #[test]
-fn a_packet_of_the_bearer_is_no_longer_than_asked_for() {
+fn bearer_packets_respect_the_maximum_size() {
     // A hole in front of 900 bytes: once it is filled, they go out 150 at a time.
     let mut given: Vec<_> = (1..10).map(hundred).collect();
     given.push(hundred(0));

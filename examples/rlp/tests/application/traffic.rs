@@ -92,7 +92,7 @@ fn the_streams_hold_the_packets_of_the_capture_either_way_and_in_any_size() {
 }
 
 #[test]
-fn frames_have_the_size_asked_for_and_naks_their_share() {
+fn frames_and_naks_match_their_parameters() {
     for (direction, naks) in [("forward", 0.0), ("forward", 0.05), ("reverse", 0.0)] {
         let keys = format!("direction = '{direction}', naks = {naks}, bytes = 338, sessions = 64");
         let offered = traffic(&with(&keys));
@@ -109,7 +109,7 @@ fn frames_have_the_size_asked_for_and_naks_their_share() {
 }
 
 #[test]
-fn a_frame_for_each_packet_when_no_size_is_asked_for() {
+fn one_frame_per_packet_without_a_fixed_size() {
     let offered = traffic(&with("sessions = 64"));
     let packets: u64 = captured().values().sum();
     assert_eq!(offered.len() as u64, packets);

@@ -54,7 +54,7 @@ fn a_still_link_delays_and_nothing_else() {
 }
 
 #[test]
-fn losses_holds_and_doubles_are_as_many_as_said() {
+fn losses_delays_and_duplicates_match_their_parameters() {
     let weather = Weather {
         hold: 0.1,
         held_ticks: 5,
@@ -73,7 +73,7 @@ fn losses_holds_and_doubles_are_as_many_as_said() {
 }
 
 #[test]
-fn bursts_are_as_long_and_as_rare_as_said() {
+fn bursts_match_their_parameters() {
     let burst = Burst { worsen: 0.02, recover: 0.25, loss: [0.0, 1.0] };
     let (out, channel) = passed(Weather::losing(Loss::GilbertElliott(burst), 1));
     let gaps = out.windows(2).filter(|pair| pair[1].0 > pair[0].0 + 1).count() as f64;

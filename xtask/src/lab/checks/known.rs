@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_counts_are_told_from_all_others() {
+    fn distinguishes_exact_counts() {
         let exact = |lines: &[&str]| exact(&lines.join("\n"), "cycles");
         let sentence = "cycles: 2 per turn and 23 around the loop, 2 times, 1 to 100 turns";
         let lines = ["turn 2", "count cycles 1 25", "count cycles 100 223"];

@@ -32,7 +32,7 @@ fn units() -> TempDir {
 }
 
 #[test]
-fn units_are_asked_by_their_files() {
+fn units_are_described_by_their_files() {
     let root = units();
     let catalog = Catalog::of(&x86("GenuineIntel", 6, 0x8f), root.path());
     for (name, kind, words) in [
@@ -123,7 +123,7 @@ fn faults_that_x86_never_has_are_absent_there() {
 
 /// It may be there on the next machine: no reason to count nothing on this one.
 #[test]
-fn a_unit_that_is_not_there_is_told_from_a_name_that_means_nothing() {
+fn distinguishes_a_missing_unit_from_an_unknown_name() {
     let root = units();
     let catalog = Catalog::of(&x86("GenuineIntel", 6, 0x8f), root.path());
     for (name, near) in [

@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn a_guest_is_told_what_its_host_does() {
+fn reports_host_settings_to_a_guest() {
     let guest = guest();
     guest.says("platform", Verdict::Fact, "unnamed", "");
     guest.says("timestamp_counter", Verdict::Advice, "no promise", "");
@@ -62,7 +62,7 @@ fn boards_of_other_makers() {
 /// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB in addition to
 /// the usual.
 #[test]
-fn what_a_kernel_half_tells_is_not_told() {
+fn ignores_partial_information_of_the_kernel() {
     let pages = |kib: u32| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB");
     let board = Machine::new(&[
         ("sys/devices/system/cpu/online", "0"),

@@ -94,7 +94,7 @@ fn an_event_that_is_not_selected_comes_with_the_line_that_selects_it() {
 }
 
 #[test]
-fn what_counts_otherwise_than_asked_comes_with_a_new_load() {
+fn a_mismatched_counter_requires_a_reload() {
     let instructions = event("instructions", Selector::new(RAW, 8));
     let text = TEXT.replace(" user", "");
     let kernel = said(&text, &RegisterRefusal::CountsKernelMode, &instructions);
@@ -126,7 +126,7 @@ fn text_that_is_not_understood_is_named_with_its_line() {
 
 /// This very processor, where it has no registers of the kind or they are closed: nothing is read.
 #[test]
-fn without_the_module_the_reason_is_told() {
+fn without_the_module_the_reason_is_reported() {
     if Path::new("/").join(FILE).exists() {
         println!("SKIP: the module is loaded here");
         return;

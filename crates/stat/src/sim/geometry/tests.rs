@@ -83,7 +83,7 @@ fn cache(level: u32, kind: CacheKind, bytes: u64, ways: u32) -> Cache {
 }
 
 #[test]
-fn caches_as_the_kernel_tells_them() {
+fn caches_from_the_kernel() {
     use CacheKind::{Data, Instruction, Unified};
     let first = [cache(1, Data, 48 << 10, 12), cache(1, Instruction, 32 << 10, 8)];
     let of = |more: &[Cache]| Geometry::from_caches("x", &[&first[..], more].concat()).unwrap();
@@ -127,7 +127,7 @@ fn measured_sizes_replace_those_stated() {
 }
 
 #[test]
-fn what_the_kernel_does_not_tell_is_not_guessed() {
+fn unreported_values_are_not_guessed() {
     let told = |caches: &[Cache]| Geometry::from_caches("x", caches).unwrap_err().to_string();
     assert!(told(&[]).contains("no Instruction cache of level 1"), "{}", told(&[]));
     let mut silent = cache(1, CacheKind::Unified, 1 << 15, 8);
