@@ -13,11 +13,11 @@
 
 mod call;
 mod damage;
+mod environment;
 mod files;
 mod judge;
 mod limits;
 mod paths;
-mod surroundings;
 
 use crate::command::{cargo, root, status};
 use crate::outcome::{Outcome, judge as judge_status};
@@ -74,12 +74,12 @@ const CLASSES: &[Class] = &[
     ("records", files::records),
     ("numbers", files::numbers),
     ("dumps", files::dumps),
-    ("options", surroundings::options),
-    ("streams", surroundings::streams),
-    ("places", surroundings::places),
-    ("overwrites", surroundings::overwrites),
-    ("environments", surroundings::environments),
-    ("signals", surroundings::signals),
+    ("options", environment::options),
+    ("streams", environment::streams),
+    ("places", environment::places),
+    ("overwrites", environment::overwrites),
+    ("environments", environment::environments),
+    ("signals", environment::signals),
     ("limits", limits::limits),
     ("threads", limits::threads),
     ("memory-groups", limits::memory_groups),

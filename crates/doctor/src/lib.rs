@@ -8,34 +8,34 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | what decides here whether events can be counted? | [`surroundings`] |
+//! | what decides here whether events can be counted? | [`host_facts`] |
 //! | why is an event not counted, and which command changes that? | [`refusal`] |
 //! | what disturbs or slows a data plane, and which command changes that? | [`host`] |
 
 #![forbid(unsafe_code)]
 
 pub mod host;
+pub mod host_facts;
 pub mod refusal;
 mod settings;
-pub mod surroundings;
 mod tiers;
 
+use host_facts::HostFacts;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::Opener;
 use linerate_machine::Root;
 use linerate_machine::identity::identity;
 use linerate_record::Tier;
 use linerate_record::doctor::DoctorReport;
-use surroundings::Surroundings;
 use tiers::{Trial, VersionQuery};
 
 /// Examines the machine of `around`, opening events with `opener`.
-pub fn examine(opener: &dyn Opener, around: &Surroundings) -> DoctorReport {
+pub fn examine(opener: &dyn Opener, around: &HostFacts) -> DoctorReport {
     let root = Root::new(around.root());
-    let valgrind = VersionQuery::of(around.facts());
+    let valgrind = VersionQuery::start(around.facts());
     let mut observations = host::observe(&root);
-    let catalog = Catalog::of(&identity(), &root.path("sys"));
-    let trial = Trial::of(opener, around, &catalog, valgrind);
+    let catalog = Catalog::for_processor(&identity(), &root.path("sys"));
+    let trial = Trial::run(opener, around, &catalog, valgrind);
     let tiers = trial.tiers();
     let best_tier = tiers.iter().find(|state| state.works).map_or(Tier::Model, |state| state.tier);
     observations.extend(settings::observe(&trial, around, &catalog));

@@ -8,7 +8,7 @@ mod kernel;
 mod pmu;
 mod registers;
 
-use crate::surroundings::{Facts, Surroundings};
+use crate::host_facts::{Facts, HostFacts};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::Refusal;
 pub(crate) use pmu::instead_of_nothing;
@@ -143,7 +143,7 @@ impl Cause {
 #[derive(Clone, Copy, Debug)]
 pub struct Explainer<'a> {
     /// The environment of this process. Its facts are read when the first refusal needs them.
-    pub surroundings: &'a Surroundings,
+    pub host_facts: &'a HostFacts,
     /// Whether the processor is one of the event tables'.
     pub is_known_processor: bool,
     /// Whether the caller could read registers, so that loading `pmu_user` would help it too.
@@ -152,8 +152,8 @@ pub struct Explainer<'a> {
 
 impl<'a> Explainer<'a> {
     /// For a caller that reads no registers.
-    pub fn new(surroundings: &'a Surroundings, is_known_processor: bool) -> Self {
-        Self { surroundings, is_known_processor, takes_registers: false }
+    pub fn new(host_facts: &'a HostFacts, is_known_processor: bool) -> Self {
+        Self { host_facts, is_known_processor, takes_registers: false }
     }
 
     /// Why `event` was refused.
@@ -169,11 +169,11 @@ impl<'a> Explainer<'a> {
                     false => explanation,
                 }
             }
-            Refusal::NeverScheduled => never_scheduled(event, self.surroundings),
+            Refusal::NeverScheduled => never_scheduled(event, self.host_facts),
             Refusal::HeldByModule => registers::held(),
             Refusal::KernelOnly => kernel_only(event),
             Refusal::NoTarget => nothing_to_count(),
-            Refusal::Register(why) => registers::explain(why, event, self.surroundings),
+            Refusal::Register(why) => registers::explain(why, event, self.host_facts),
         }
     }
 }
@@ -221,7 +221,7 @@ pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
 }
 
 /// Why an event was opened and never got a counter, although its target ran.
-fn never_scheduled(event: &Event, around: &Surroundings) -> Explanation {
+fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     if event.class == Class::Hardware && around.pmu_user().is_some() {
         return registers::held();
     }

@@ -2,8 +2,8 @@
 //! Checks of the counters, one at a time.
 
 use super::tiers::Trial;
+use crate::host_facts::{Facts, HostFacts};
 use crate::refusal;
-use crate::surroundings::{Facts, Surroundings};
 use linerate_counters::catalog::Catalog;
 use linerate_machine::{Root, name_cpus};
 use linerate_record::doctor::{COUNTERS_AT_ONCE, Observation, Section};
@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 
 const COUNTERS: Section = Section::Counters;
 
-pub(super) fn observe(trial: &Trial, around: &Surroundings, catalog: &Catalog) -> Vec<Observation> {
+pub(super) fn observe(trial: &Trial, around: &HostFacts, catalog: &Catalog) -> Vec<Observation> {
     let facts = around.facts();
     let has_units = !facts.core_units.is_empty();
     let always = [
@@ -136,7 +136,7 @@ const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 /// Every kernel with tracepoints has this one. Folders may be open while their files are not.
 const SOME_POINT: &str = "events/sched/sched_switch/id";
 
-fn tracepoints(around: &Surroundings) -> Observation {
+fn tracepoints(around: &HostFacts) -> Observation {
     const NAME: &str = "tracepoints";
     let root = Root::new(around.root());
     if TRACEFS.iter().any(|at| root.number::<u64>(&format!("{at}/{SOME_POINT}")).is_some()) {

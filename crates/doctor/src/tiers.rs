@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Trying the tiers.
 
+use crate::host_facts::{Facts, HostFacts};
 use crate::refusal::{self, Cause, Explainer, Explanation};
-use crate::surroundings::{Facts, Surroundings};
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::Opener;
@@ -36,9 +36,9 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    pub(super) fn of(
+    pub(super) fn run(
         opener: &dyn Opener,
-        around: &Surroundings,
+        around: &HostFacts,
         catalog: &Catalog,
         valgrind: VersionQuery,
     ) -> Self {
@@ -221,7 +221,7 @@ impl Probe<'_> {
                  here",
                 event.name
             ),
-            fix: Some(refusal::instead_of_nothing(self.explainer.surroundings.facts())),
+            fix: Some(refusal::instead_of_nothing(self.explainer.host_facts.facts())),
         }
     }
 
@@ -276,7 +276,7 @@ fn counted(event: &perf::Event) -> std::io::Result<Reading> {
 pub(super) struct VersionQuery(Result<(PathBuf, std::io::Result<Child>), Explanation>);
 
 impl VersionQuery {
-    pub(super) fn of(facts: &Facts) -> Self {
+    pub(super) fn start(facts: &Facts) -> Self {
         if let Some(refusal) = refusal::no_valgrind(facts) {
             return Self(Err(refusal));
         }

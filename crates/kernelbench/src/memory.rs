@@ -128,7 +128,7 @@ impl Footprint {
     const SHARE: u64 = 4;
 
     /// The footprint for a processor of this machine.
-    pub(crate) fn of(cpu: u32) -> Self {
+    pub(crate) fn for_cpu(cpu: u32) -> Self {
         let topology = Topology::read(&[cpu]);
         let caches = topology.cpus.first().and_then(|cpu| cpu.caches.as_ref().ok());
         let caches = caches.into_iter().flatten().filter(|cache| cache.level >= 2);

@@ -309,7 +309,7 @@ mod tests {
     }
 
     /// Readings over `span`, starting at a random moment, of a counter that advances by `step`.
-    fn shown(span: f64, step: f64, random: &mut TestRng) -> u64 {
+    fn counter_reading(span: f64, step: f64, random: &mut TestRng) -> u64 {
         let start = 1000.0 * uniform(random);
         ((((start + span) / step).floor() - (start / step).floor()) * step) as u64
     }
@@ -325,11 +325,11 @@ mod tests {
             let (truth, step) =
                 (0.3 + 3.0 * uniform(random), 1.0 + (40.0 * uniform(random)).floor());
             let cost = 5.0 + 60.0 * uniform(random);
-            let empty = shortest(|| shown(cost, step, random));
+            let empty = shortest(|| counter_reading(cost, step, random));
             let windows = [(); WINDOWS].map(|()| {
                 let is_disturbed = uniform(random) < 0.75;
                 let disturbance = if is_disturbed { 5000.0 * uniform(random) } else { 0.0 };
-                shown(cycles / truth + cost + disturbance, step, random) as f64
+                counter_reading(cycles / truth + cost + disturbance, step, random) as f64
             });
             let clock = from_windows(cycles, &windows, empty).unwrap();
             held += i32::from(clock.low <= truth && truth <= clock.high);

@@ -36,17 +36,17 @@ const WARM_UP: u64 = 64;
 /// Measures it; `node` is the one that `pair` visits.
 pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut()) -> Cost {
     (0..WARM_UP).for_each(|_| pair());
-    let series: Vec<(Shown, Shown)> = (0..SERIES)
+    let series: Vec<(Reading, Reading)> = (0..SERIES)
         .map(|_| {
-            let inside = Shown::from(node.totals());
-            let around = Shown::now(counters);
+            let inside = Reading::from(node.totals());
+            let around = Reading::now(counters);
             (0..PAIRS).for_each(|_| pair());
-            let around = Shown::now(counters).since(&around);
-            (Shown::from(node.totals()).since(&inside), around)
+            let around = Reading::now(counters).since(&around);
+            (Reading::from(node.totals()).since(&inside), around)
         })
         .collect();
-    let amount = |of: fn(&(Shown, Shown)) -> Shown| {
-        let each = |value: &dyn Fn(&Shown) -> u64| {
+    let amount = |of: fn(&(Reading, Reading)) -> Reading| {
+        let each = |value: &dyn Fn(&Reading) -> u64| {
             let values: Vec<f64> =
                 series.iter().map(|s| value(&of(s)) as f64 / PAIRS as f64).collect();
             median_interval(&values, CONFIDENCE)
@@ -61,18 +61,18 @@ pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut(
 
 /// Ticks and counts at a moment, or between two.
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct Reading {
     ticks: u64,
     counts: Counts,
 }
 
-impl From<Totals> for Shown {
+impl From<Totals> for Reading {
     fn from(totals: Totals) -> Self {
         Self { ticks: totals.ticks, counts: totals.counts }
     }
 }
 
-impl Shown {
+impl Reading {
     fn now(counters: &ThreadGroup) -> Self {
         let mut counts = [0; EVENTS_MAX];
         // If it fails, it failed inside the pairs as well, which noted it.

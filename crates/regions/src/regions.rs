@@ -10,8 +10,8 @@ use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Event, split_names};
 use linerate_counters::opener::Kernel;
 use linerate_counters::thread_group::{Machine, ThreadGroup};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::Explainer;
-use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::allowed_cpus;
 use linerate_machine::provenance::{command_line, provenance};
 use linerate_machine::ticks::ticks_per_s;
@@ -92,7 +92,7 @@ struct Shared {
     catalog: OnceLock<Catalog>,
     /// The events of the options.
     events: OnceLock<Vec<Result<Event, String>>>,
-    surroundings: Surroundings,
+    host_facts: HostFacts,
     names: Mutex<Vec<String>>,
     /// Number of names.
     made: Arc<AtomicU32>,
@@ -139,7 +139,7 @@ impl Regions {
             options: options.clone(),
             catalog: OnceLock::new(),
             events: OnceLock::new(),
-            surroundings: Surroundings::gather(),
+            host_facts: HostFacts::gather(),
             names: Mutex::default(),
             made: Arc::default(),
             logs: Mutex::default(),
@@ -221,7 +221,7 @@ impl Regions {
 
     /// Counters of the calling thread.
     pub(crate) fn counters(&self, events: &[Event]) -> ThreadGroup {
-        let pmu_user = self.shared.surroundings.pmu_user();
+        let pmu_user = self.shared.host_facts.pmu_user();
         let machine =
             Machine { opener: &Kernel, pmu_user: pmu_user.as_ref(), compares_marks: true };
         ThreadGroup::open(machine, events, self.shared.options.user_only)
@@ -230,7 +230,7 @@ impl Regions {
     /// Evidence tier of each of `events`, or why it is not counted.
     pub(crate) fn explained(&self, counters: &ThreadGroup, events: &[Event]) -> Vec<Outcome> {
         let explainer = Explainer {
-            surroundings: &self.shared.surroundings,
+            host_facts: &self.shared.host_facts,
             is_known_processor: self.catalog().is_known_processor(),
             takes_registers: true,
         };
@@ -267,7 +267,7 @@ impl Regions {
         let logs = lock(&self.shared.logs).clone();
         let asked = &self.shared.options.events;
         let ticks_per_ns = ticks_per_s() / 1e9;
-        let stays: Vec<_> = logs.iter().map(|log| Stay::of(log, ticks_per_ns)).collect();
+        let stays: Vec<_> = logs.iter().map(|log| Stay::from_log(log, ticks_per_ns)).collect();
         let mut report = figures::report(&logs, &stays, ticks_per_ns, &names, asked, self.events());
         report.regions.extend(lock(&self.shared.sampled).iter().cloned());
         report

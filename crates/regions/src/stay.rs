@@ -37,7 +37,7 @@ pub(crate) fn account(tid: u32) -> Option<Account> {
 
 impl Stay {
     /// For the thread of a log, until its end or now.
-    pub(crate) fn of(log: &Log, ticks_per_ns: f64) -> Option<Self> {
+    pub(crate) fn from_log(log: &Log, ticks_per_ns: f64) -> Option<Self> {
         let began = log.began.get()?;
         let ended = log.ended.get().copied().or_else(|| account(log.tid))?;
         let both = |of: fn(&Account) -> Option<u64>| Some(of(&ended)?.saturating_sub(of(began)?));
@@ -100,11 +100,11 @@ mod tests {
     #[test]
     fn a_sleeping_thread_is_away_and_not_waiting() {
         let log = Log::new(thread_id(), &[], "");
-        assert_eq!(Stay::of(&log, 1.0), None);
+        assert_eq!(Stay::from_log(&log, 1.0), None);
         log.began.get_or_init(|| account(thread_id()).unwrap());
         std::thread::sleep(Duration::from_millis(20));
         let rate = linerate_machine::ticks::ticks_per_s() / 1e9;
-        let stay = Stay::of(&log, rate).unwrap();
+        let stay = Stay::from_log(&log, rate).unwrap();
         assert!(stay.wall > 20e6 * rate && stay.on_processor < stay.wall, "{stay:?}");
         assert!(stay.on_processor + stay.waited.unwrap_or(0.0) < stay.wall, "{stay:?}");
     }

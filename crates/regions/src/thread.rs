@@ -83,7 +83,7 @@ impl Thread {
     /// `counters` was opened by the calling thread, with these outcomes; `made`: how many regions
     /// the program has made. What measuring costs is measured by the caller.
     pub(crate) fn new(counters: ThreadGroup, outcomes: &[Outcome], made: &Arc<AtomicU32>) -> Self {
-        let log = Arc::new(Log::of(thread_id(), &counters, outcomes, made));
+        let log = Arc::new(Log::for_thread(thread_id(), &counters, outcomes, made));
         let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
         let places = vec![Place { node: outside, inner: Vec::new() }];
         let frames = Vec::with_capacity(DEPTH_MAX);

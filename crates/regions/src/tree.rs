@@ -199,7 +199,7 @@ const NODES_MAX: usize = 4096;
 impl Log {
     /// For the thread of this number, which counts with `counters`; `made`: number of regions
     /// created by the program.
-    pub(crate) fn of(
+    pub(crate) fn for_thread(
         tid: u32,
         counters: &ThreadGroup,
         outcomes: &[Outcome],

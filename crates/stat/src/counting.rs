@@ -4,8 +4,8 @@
 //! A single thread waits for whatever comes first: the end of what is counted, a signal, the end of
 //! a slice or of an interval, the time to look for new threads.
 
-use crate::asked::RequestedEvent;
 use crate::measured::{Ground, Measured};
+use crate::requested::RequestedEvent;
 use crate::run::{Run, ns};
 use crate::runner::{Runner, repeat};
 use crate::tallies::Tallies;
@@ -95,7 +95,7 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
     let options = options(runner, &places, &events, number);
     let session = Session::open(runner.opener, runner.around.root(), &events, scope, &options);
     let threads =
-        (runner.request.threads).then(|| Threads::of(*runner, events, options, scope)).flatten();
+        (runner.request.threads).then(|| Threads::new(*runner, events, options, scope)).flatten();
     let mut counting = Counting {
         runner: *runner,
         places,
@@ -238,7 +238,7 @@ impl Counting<'_> {
             command: ended.map(Ok),
             threads: counted.threads,
             intervals: std::mem::take(&mut self.intervals),
-            ..Run::of(counted.tallies, self.refusals(), self.tiers())
+            ..Run::new(counted.tallies, self.refusals(), self.tiers())
         })
     }
 
@@ -288,7 +288,7 @@ impl Counting<'_> {
                 self.interrupted |= self.runner.watch.signals.take().is_some();
                 return ended;
             }
-            if let Some(shall_end) = self.runner.heed(waited) {
+            if let Some(shall_end) = self.runner.handle_signal(waited) {
                 self.interrupted = true;
                 if shall_end {
                     return None;

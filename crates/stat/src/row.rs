@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of one row of counts: of a whole run, of an interval, of a thread.
 
-use crate::asked::{Asked, RequestedEvent};
+use crate::requested::{Requested, RequestedEvent};
 use crate::tallies::Tallies;
 use linerate_counters::event::Class;
 use linerate_counters::rotation::EventTally;
@@ -22,7 +22,7 @@ pub(crate) fn tier(asked: &RequestedEvent, is_user_only: bool) -> Tier {
 
 /// The figures of the counts of an interval, or of a thread.
 pub(crate) fn row(
-    asked: &Asked,
+    asked: &Requested,
     tallies: &Tallies,
     tiers: &[Tier],
     refusals: &[Option<Explanation>],

@@ -6,7 +6,7 @@
 //! page faults more than perf events give. In containers, whose seccomp filter forbids perf events
 //! altogether, it is all there is.
 
-use crate::asked::RequestedEvent;
+use crate::requested::RequestedEvent;
 use crate::run::Run;
 use linerate_linux::child::Ended;
 

@@ -124,7 +124,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
                 buffer: request.buffer,
                 mix: request.mix.clone(),
                 seed: request.seed,
-                ..Setup::of(pattern)
+                ..Setup::for_pattern(pattern)
             };
             let seconds = request.seconds / parts;
             patterns.push(measure(&setup, stack.as_ref(), &sets, seconds, &watch, sampler_cpu)?);

@@ -6,7 +6,7 @@
 //! The emulator's clock is its count of instructions, one of which takes 1 ns: a run repeats to the
 //! last byte on any host, and says nothing about caches and pipelines.
 
-mod beside;
+mod an2581;
 mod document;
 mod linux;
 mod plan;

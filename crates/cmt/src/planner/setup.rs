@@ -37,7 +37,7 @@ pub(super) struct Placed {
 
 /// Strands that take no packets.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Beside {
+pub(super) struct Outsiders {
     pub(super) name: String,
     pub(super) does: Idling,
     pub(super) cpus: Vec<u32>,
@@ -51,7 +51,7 @@ pub(super) struct Beside {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Setup {
     pub(super) segments: Vec<Placed>,
-    pub(super) beside: Vec<Beside>,
+    pub(super) beside: Vec<Outsiders>,
     /// Stages whose second input is polled by other strands.
     pub(super) relieved: Vec<usize>,
     /// Cycles that strands of the path skip after an empty poll.
@@ -263,7 +263,7 @@ impl World<'_> {
     }
 
     /// Work of a strand outside the path.
-    pub(super) fn idles(&self, beside: &Beside) -> Runs {
+    pub(super) fn idles(&self, beside: &Outsiders) -> Runs {
         match beside.does {
             Idling::Spins => Runs::Busy,
             Idling::Polls => Runs::Packets {
@@ -277,7 +277,7 @@ impl World<'_> {
         }
     }
 
-    fn beside(&self, beside: &Beside) -> Vec<Strand> {
+    fn beside(&self, beside: &Outsiders) -> Vec<Strand> {
         let runs = self.idles(beside);
         let strand = |(index, cpu): (usize, &u32)| Strand {
             name: format!("{} {index}", beside.name),

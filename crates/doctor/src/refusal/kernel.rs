@@ -19,7 +19,7 @@
 //! ```
 
 use super::{Cause, Explainer, Explanation, lower_paranoid, pmu};
-use crate::surroundings::{CoreUnit, Facts, Stranger, Surroundings};
+use crate::host_facts::{CoreUnit, Facts, HostFacts, Stranger};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal;
 use linerate_linux::errno;
@@ -43,7 +43,7 @@ pub(super) fn explain(
     explainer: &Explainer<'_>,
 ) -> Explanation {
     let refusal::Attempt { error, ref request, target, group_len } = *refused;
-    let Explainer { surroundings: around, is_known_processor, .. } = *explainer;
+    let Explainer { host_facts: around, is_known_processor, .. } = *explainer;
     let attempt = &Attempt { event, request, target, group_len, is_known_processor };
     let facts = around.facts();
     let is_denied = matches!(error.errno, errno::ENOSYS | errno::EPERM | errno::EACCES);
@@ -92,7 +92,7 @@ fn seccomp() -> Explanation {
     )
 }
 
-fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Explanation {
+fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Explanation {
     let facts = around.facts();
     let has_filter = facts.has_seccomp_filter == Some(true);
     // The kernel's own answer to a level that is too high is EACCES (perf_allow_kernel and its like
@@ -128,7 +128,7 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> 
 const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
 
 /// Why not, if the target belongs to another user and no privilege overrides that.
-fn of_another_user(target: Target, around: &Surroundings) -> Option<Explanation> {
+fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     let Target::Thread(id) = target else { return None };
     if around.facts().may_trace_in_namespace() {
         return None;

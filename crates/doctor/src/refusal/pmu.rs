@@ -2,7 +2,7 @@
 //! Why a machine has no hardware counters at all, and who could give it some.
 
 use super::{Cause, Explanation, simulate};
-use crate::surroundings::{DeviceTree, Facts};
+use crate::host_facts::{DeviceTree, Facts};
 
 /// Why no unit counts for the cores of this machine.
 ///

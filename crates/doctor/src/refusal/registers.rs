@@ -3,7 +3,7 @@
 //! `kmod/pmu_user`, which opens them.
 
 use super::{Cause, Explanation};
-use crate::surroundings::Surroundings;
+use crate::host_facts::HostFacts;
 use linerate_counters::event::Event;
 use linerate_counters::refusal::RegisterRefusal;
 use linerate_counters::registers::{
@@ -49,7 +49,7 @@ pub(super) fn with_module(mut explanation: Explanation) -> Explanation {
 }
 
 /// Why an event is not read by its register.
-pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &Surroundings) -> Explanation {
+pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) -> Explanation {
     let name = &event.name;
     // As it is now: a load that adds to what is selected begins with that.
     let module = || around.pmu_user().and_then(Result::ok);
@@ -92,7 +92,7 @@ pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &Surrounding
     }
 }
 
-fn not_understood(line: usize, reason: &str, around: &Surroundings) -> Explanation {
+fn not_understood(line: usize, reason: &str, around: &HostFacts) -> Explanation {
     let path = around.root().join(FILE);
     Explanation::new(
         Cause::RegistersClosed,
@@ -189,7 +189,7 @@ fn counted(module: &Module) -> String {
 }
 
 /// Why the registers are not accessible if the module is not loaded.
-fn not_loaded(around: &Surroundings) -> Explanation {
+fn not_loaded(around: &HostFacts) -> Explanation {
     if !CAN_BE_OPENED {
         return other_architecture();
     }
@@ -236,7 +236,7 @@ const EVENTS: &str = "events=INST_RETIRED";
 /// Trial of the registers on an enabled CPU with work of known size, or why they give nothing;
 /// `None` if not applicable: this processor has no such registers, and no module claims to control
 /// them.
-pub(crate) fn examine(around: &Surroundings) -> Option<Result<(Tier, String), Explanation>> {
+pub(crate) fn examine(around: &HostFacts) -> Option<Result<(Tier, String), Explanation>> {
     let pmu_user = around.pmu_user();
     (CAN_BE_OPENED || pmu_user.is_some()).then(|| match pmu_user {
         None => Err(not_loaded(around)),

@@ -2,7 +2,7 @@
 //! Questions across workers: scaling, placing, parking.
 
 use super::evidence::{plain, quote, run_of, strands_of};
-use super::neighbours::{Company, NOT_SHOWN, companies};
+use super::neighbours::{CoreSharing, NOT_SHOWN, companies};
 use super::{Inquiry, Reply};
 use linerate_record::answers::Evidence;
 use linerate_record::run::WorkerReport;
@@ -198,11 +198,11 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
     if workers.len() < 2 {
         return Reply::does_not_arise("there is one worker");
     }
-    let with = |wanted: Company| -> Vec<&WorkerReport> {
+    let with = |wanted: CoreSharing| -> Vec<&WorkerReport> {
         let found = workers.iter().filter(|(_, company)| *company == wanted);
         found.map(|(worker, _)| *worker).collect()
     };
-    let (on_cpu, on_core) = (with(Company::Cpu), with(Company::Core));
+    let (on_cpu, on_core) = (with(CoreSharing::Cpu), with(CoreSharing::Core));
     if !on_cpu.is_empty() {
         return on_one_cpu(&on_cpu);
     }
@@ -216,7 +216,7 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
             ])
             .then("linerate run PATH.toml --cpus LIST   # one CPU per core");
     }
-    if !with(Company::Unknown).is_empty() {
+    if !with(CoreSharing::Unknown).is_empty() {
         return Reply::cannot_tell(NOT_SHOWN, "linerate run PATH.toml --record run.json");
     }
     Reply::does_not_arise("no two workers ran on one core")
@@ -262,8 +262,8 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     }
     let polls = |worker: &WorkerReport| worker.time_or_zero().starved >= POLLS;
     let polling: Vec<_> = workers.iter().copied().filter(|(worker, _)| polls(worker)).collect();
-    let evidence = |workers: &[(&WorkerReport, Company)]| -> Vec<Evidence> {
-        let of = |(worker, _): &(&WorkerReport, Company)| {
+    let evidence = |workers: &[(&WorkerReport, CoreSharing)]| -> Vec<Evidence> {
+        let of = |(worker, _): &(&WorkerReport, CoreSharing)| {
             let name = format!("worker {} polls", worker.name);
             plain(name, worker.time_or_zero().starved, "ratio", "tier sw")
         };
@@ -272,10 +272,10 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     if polling.is_empty() {
         return Reply::does_not_arise("no worker polls for long: all have packets to work on");
     }
-    let shares = |company: Company| matches!(company, Company::Cpu | Company::Core);
+    let shares = |company: CoreSharing| matches!(company, CoreSharing::Cpu | CoreSharing::Core);
     let sharing: Vec<_> = polling.iter().copied().filter(|(_, at)| shares(*at)).collect();
     if sharing.is_empty() {
-        if polling.iter().any(|(_, company)| *company == Company::Unknown) {
+        if polling.iter().any(|(_, company)| *company == CoreSharing::Unknown) {
             return Reply::cannot_tell(NOT_SHOWN, MEASURE).because(evidence(&polling));
         }
         return Reply::does_not_arise(
@@ -283,7 +283,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
         )
         .because(evidence(&polling));
     }
-    let what = match sharing.iter().any(|(_, company)| *company == Company::Cpu) {
+    let what = match sharing.iter().any(|(_, company)| *company == CoreSharing::Cpu) {
         true => "CPUs",
         false => "cores",
     };

@@ -193,7 +193,7 @@ fn by_colours(verdicts: &[Verdict]) -> String {
         let sizes = verdicts.iter().flat_map(|verdict| &verdict.size_errors);
         let sizes: Vec<&SizeError> = sizes.filter(|s| colours.contains(&s.colours)).collect();
         let right = sizes.iter().filter(|size| size.is_right()).count();
-        format!("{name} {}", of(right, sizes.len()))
+        format!("{name} {}", share_text(right, sizes.len()))
     };
     groups.map(group).join(", ")
 }
@@ -203,7 +203,7 @@ fn of_huge_pages(verdicts: &[Verdict]) -> String {
     let huge = |verdict: &&Verdict| has_huge_pages(&verdict.machine);
     let huge: Vec<&Verdict> = verdicts.iter().filter(huge).collect();
     let right = |is_right: fn(&Verdict) -> bool| {
-        of(huge.iter().filter(|verdict| is_right(verdict)).count(), huge.len())
+        share_text(huge.iter().filter(|verdict| is_right(verdict)).count(), huge.len())
     };
     format!(
         "count right {}, sizes {}, latencies {}, all of it {}",
@@ -214,7 +214,7 @@ fn of_huge_pages(verdicts: &[Verdict]) -> String {
     )
 }
 
-fn of(right: usize, all: usize) -> String {
+fn share_text(right: usize, all: usize) -> String {
     format!("{right} of {all} ({:.1} %)", right as f64 / all.max(1) as f64 * 100.0)
 }
 

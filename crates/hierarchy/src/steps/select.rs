@@ -52,7 +52,8 @@ pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
         let told = predicted(samples, points, &more);
         let close = too_close(&more);
         let worth = if close.is_empty() { WORTH } else { WORTH_CLOSE };
-        let ok = distinct(&more) && seen(&more, points) && better(&losses, &told, worth);
+        let ok =
+            distinct(&more) && is_within_measured(&more, points) && better(&losses, &told, worth);
         if !ok {
             continue;
         }
@@ -153,7 +154,7 @@ fn distinct(fit: &Fit) -> bool {
 }
 
 /// Whether no level is slower than the measured times allow.
-fn seen(fit: &Fit, points: &Points) -> bool {
+fn is_within_measured(fit: &Fit, points: &Points) -> bool {
     let longest = points.time.iter().copied().fold(0.0, f64::max);
     fit.times().iter().all(|time| *time <= EXTRAPOLATED * longest)
 }

@@ -39,7 +39,7 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
         }
     }
     let mut wanted: BTreeSet<u64> = wanted.difference(&measured).copied().collect();
-    wanted.extend(Curve::of(samples).disturbed());
+    wanted.extend(Curve::from_samples(samples).disturbed());
     wanted.into_iter().collect()
 }
 

@@ -150,7 +150,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(report: &Result<StatReport, String>) -> Result<Self, String> {
+    fn from_report(report: &Result<StatReport, String>) -> Result<Self, String> {
         let report = report.as_ref()?;
         Ok(Self { raw: counted(report, INSTRUCTIONS)?, switches: counted(report, SWITCHES)? })
     }
@@ -171,7 +171,8 @@ fn known_loop(
     again: &Result<StatReport, String>,
     long: &Result<StatReport, String>,
 ) -> Result<String, String> {
-    let [short, again, long] = [Counted::of(short)?, Counted::of(again)?, Counted::of(long)?];
+    let [short, again, long] =
+        [Counted::from_report(short)?, Counted::from_report(again)?, Counted::from_report(long)?];
     let holds = again.may_exceed(&short, 0) && long.may_exceed(&short, PER_TURN * (LONG - SHORT));
     let sentence = format!(
         "stat: {INSTRUCTIONS} of a program in user mode {}, once more {}; {} turns more add {}; \
@@ -205,7 +206,7 @@ fn what_is_not_counted(short: &Result<StatReport, String>) -> Result<String, Str
 /// The intervals of estimates hold what an event counts that is alone, and as much each time.
 fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result<String, String> {
     let truth = counted(alone.as_ref()?, INSTRUCTIONS)?;
-    let runs = reports.iter().map(|report| Rotated::of(report, truth));
+    let runs = reports.iter().map(|report| Rotated::from_report(report, truth));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
     let first = runs.first().ok_or("stat: nothing was rotated")?;
     let most = |of: fn(&Rotated) -> f64| runs.iter().map(of).fold(0.0, f64::max) * 100.0;
@@ -238,7 +239,7 @@ struct Rotated {
 }
 
 impl Rotated {
-    fn of(report: &StatReport, truth: u64) -> Result<Self, String> {
+    fn from_report(report: &StatReport, truth: u64) -> Result<Self, String> {
         let rotation = report.rotation.as_ref().ok_or("stat: nothing took turns")?;
         let takes_turns = |name: &&str| rotation.sets.iter().flatten().any(|n| n == name);
         let (turns, always): (Vec<&str>, Vec<&str>) = TWELVE.into_iter().partition(takes_turns);

@@ -47,7 +47,7 @@ impl Extent {
 /// Checks every guest; what held, a sentence each.
 pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     for guest in &GUESTS {
-        let files = Files::of(guest)?;
+        let files = Files::prepare(guest)?;
         for &processors in extent.processors(guest) {
             let is_exact = processors == 1 || guest.yields;
             let how = Variation { processors, is_exact, ..PLAIN };
@@ -77,7 +77,7 @@ struct Files {
 }
 
 impl Files {
-    fn of(guest: &'static Guest) -> Result<Self, Obstacle> {
+    fn prepare(guest: &'static Guest) -> Result<Self, Obstacle> {
         let (mut packages, prefix) = unpack(guest)?;
         let module = module::build_for(&mut packages, guest, &prefix, MODULE)?;
         let mut files = compiler::build(&mut packages, guest.triple, guest.busybox.architecture)?;

@@ -23,7 +23,7 @@ pub(super) fn document(
     for (name, rows) in sweeps {
         text += &load(name, rows, costs);
     }
-    text += &beside::section(costs);
+    text += &an2581::section(costs);
     text += &goals(sweeps, costs);
     text += &unflagged_task(suspended);
     text

@@ -141,11 +141,11 @@ fn count(
         return Err(Obstacle::Failed(why));
     }
     let text = fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-    Ok(taken(&text).ok_or_else(|| format!("{}: cannot read `{text}`", out.display()))?)
+    Ok(parse_counts(&text).ok_or_else(|| format!("{}: cannot read `{text}`", out.display()))?)
 }
 
 /// Values read at [`LINUX_MARKS`]: after all instructions, before the two longest stretches.
-fn taken(text: &str) -> Option<[u64; 2]> {
+fn parse_counts(text: &str) -> Option<[u64; 2]> {
     let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     let [_, traps, saves, _, _] = all?.try_into().ok()?;
     Some([traps, saves])
@@ -189,7 +189,7 @@ mod tests {
 
     fn case(linux: u64, image: u64) -> Compared {
         let taken = |traps| Taken { uses: 100, traps, saves: 100 };
-        Compared { name: "synthetic", linux: taken(linux), image: taken(image) }
+        Compared { name: "synthetic", linux: parse_counts(linux), image: parse_counts(image) }
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn traps_and_saves_stand_behind_all_instructions() {
-        assert_eq!(taken("100 7 8 0 0\n"), Some([7, 8]));
-        assert_eq!(taken("100 7 8\n"), None);
+        assert_eq!(parse_counts("100 7 8 0 0\n"), Some([7, 8]));
+        assert_eq!(parse_counts("100 7 8\n"), None);
     }
 }

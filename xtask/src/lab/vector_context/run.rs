@@ -154,7 +154,7 @@ impl Ran {
 
     /// As if an image had printed this line, with nothing counted.
     #[cfg(test)]
-    pub(super) fn of(line: &str) -> Self {
+    pub(super) fn parse(line: &str) -> Self {
         Self { line: line.to_owned(), numbers: numbers(line), counted: Counted::default() }
     }
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// Entries of table 1 for a scheme: vectors in the kernel, operating system needed, lower overhead
 /// with few interrupts, higher with many, low with large blocks.
-struct Said {
+struct Claim {
     scheme: &'static str,
     row: &'static str,
     in_kernel: &'static str,
@@ -16,36 +16,36 @@ struct Said {
     overheads: [&'static str; 3],
 }
 
-const TABLE_1: [Said; 5] = [
-    Said {
+const TABLE_1: [Claim; 5] = [
+    Claim {
         scheme: "lazy",
         row: "Linux-like",
         in_kernel: "no",
         needs_system: "yes",
         overheads: ["yes", "yes", "yes"],
     },
-    Said {
+    Claim {
         scheme: "per-task",
         row: "VxWorks-like",
         in_kernel: "yes, in flagged tasks",
         needs_system: "yes",
         overheads: ["yes", "yes", "yes"],
     },
-    Said {
+    Claim {
         scheme: "note",
         row: "independent",
         in_kernel: "yes; corrupts when interrupted",
         needs_system: "no",
         overheads: ["yes", "no", "yes"],
     },
-    Said {
+    Claim {
         scheme: "exclusive",
         row: "",
         in_kernel: "yes, and in interrupts",
         needs_system: "no",
         overheads: ["", "", ""],
     },
-    Said {
+    Claim {
         scheme: "hooked",
         row: "",
         in_kernel: "yes, and in interrupts",
@@ -86,7 +86,7 @@ fn table_1(costs: &Results) -> String {
         let _ = write!(text, " {name} |");
     }
     text += "\n|---|---|---|---:|---:|---:|\n";
-    for Said { scheme, row, in_kernel, needs_system, overheads } in TABLE_1 {
+    for Claim { scheme, row, in_kernel, needs_system, overheads } in TABLE_1 {
         let name = if row.is_empty() { String::new() } else { format!(" ({row})") };
         let _ = write!(text, "| {scheme}{name} | {in_kernel} | {needs_system} |");
         for ((_, settings), said) in KINDS.iter().zip(overheads) {

@@ -34,7 +34,7 @@ pub(crate) struct RequestedMetric {
 
 /// All requested events and metrics.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Requested {
     /// Each event once.
     pub(crate) events: Vec<RequestedEvent>,
     /// Each metric once.
@@ -43,10 +43,10 @@ pub(crate) struct Asked {
     pub(crate) unit: Option<usize>,
 }
 
-impl Asked {
+impl Requested {
     /// Looks every name up. Names that mean nothing are an error; events that cannot be counted
     /// here are among the rest, with the reason.
-    pub(crate) fn of(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
+    pub(crate) fn resolve(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
         let mut asked = Self::default();
         let mut wrong = Vec::new();
         for name in &request.events {

@@ -23,7 +23,7 @@ impl Root {
     }
 
     fn facts(&self) -> Facts {
-        Surroundings::from(self.0.path()).facts().clone()
+        HostFacts::from(self.0.path()).facts().clone()
     }
 }
 
@@ -102,7 +102,7 @@ fn a_stranger_runs_as_another_user_or_group() {
         ("proc/3/status", &status(nobody, "65534 101 101 101")),
         ("proc/4/status", &status("65534 65534", "x")),
     ]);
-    let around = Surroundings::from(root.0.path());
+    let around = HostFacts::from(root.0.path());
     let of_root = Stranger { kind: "user", theirs: 0, own: 65534 };
     assert_eq!(around.stranger(1), Some(of_root));
     assert_eq!(around.stranger(2), None);
@@ -177,7 +177,7 @@ fn nothing_at_all_gives_nothing() {
 
 #[test]
 fn this_machine_reports_its_paranoid_level() {
-    let around = Surroundings::gather();
+    let around = HostFacts::gather();
     let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     assert_eq!(around.facts().paranoid, text.trim().parse().ok());
     assert!(std::ptr::eq(around.facts(), around.facts()));

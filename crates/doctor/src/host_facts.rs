@@ -13,14 +13,14 @@ use linerate_machine::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The surroundings of this process. The facts are read lazily, once; concurrent use is allowed.
+/// The host_facts of this process. The facts are read lazily, once; concurrent use is allowed.
 #[derive(Debug)]
-pub struct Surroundings {
+pub struct HostFacts {
     root: PathBuf,
     facts: OnceLock<Facts>,
 }
 
-impl Surroundings {
+impl HostFacts {
     /// Those of this process on this machine.
     pub fn gather() -> Self {
         Self::from(Path::new("/"))
@@ -32,7 +32,7 @@ impl Surroundings {
     }
 
     /// Made-up ones, for which nothing is read.
-    pub fn of(facts: Facts) -> Self {
+    pub fn from_facts(facts: Facts) -> Self {
         Self { root: PathBuf::from("/"), facts: OnceLock::from(facts) }
     }
 
