@@ -4,7 +4,7 @@
 use super::plan::{COMPARED, RIGHT, Row, SCHEMES, TRAFFIC, checked, unflagged};
 use super::predicted::verdict;
 use super::run::{Mode, Ran, Settings, grouped, percent};
-use super::{MANY, Results, beside, find};
+use super::{MANY, Results, an2581, find};
 use std::fmt::Write;
 
 /// Context instructions of `per-task` over those of `exclusive` under the traffic load, at least.
