@@ -27,7 +27,7 @@
 
 	.text
 
-/* No instruction. */
+/* The empty program. */
 	program	program_empty
 	LEAVE
 

@@ -4,8 +4,8 @@
 //! A step whose tool is missing is skipped, printed with the reason and counted. A test that cannot
 //! do its work here prints a line starting with `SKIP`; those are collected and counted as well.
 //!
-//! What the programs of a step write goes to a file per step under `target/ci`. Of a step that
-//! failed, what looks like the cause is printed, once more at the very end.
+//! The output of a step's programs goes to a file per step under `target/ci`. The probable cause of
+//! a failed step is printed, and again at the end.
 //!
 //! Steps that measure, or whose programs take all processors, run alone; then the others, side by
 //! side.
@@ -28,7 +28,7 @@ pub(crate) struct Choice {
     steps: Vec<&'static Step>,
     /// Without the steps that take minutes.
     is_fast: bool,
-    /// Nothing is checked: the names are asked for.
+    /// Only lists the names.
     is_list: bool,
 }
 
@@ -54,7 +54,7 @@ struct Step {
     name: &'static str,
     /// Left out of a fast run.
     slow: bool,
-    /// What only one step at a time may use, if another step may run beside this one at all.
+    /// Exclusive resources of a step, if another step may run at the same time at all.
     uses: Option<&'static str>,
     run: fn() -> Outcome,
 }
@@ -67,14 +67,14 @@ const fn slow(name: &'static str, run: fn() -> Outcome) -> Step {
     Step { name, slow: true, uses: None, run }
 }
 
-/// A slow step that neither measures nor takes both processors: another runs beside it.
+/// A slow step that neither measures nor uses both processors: another may run at the same time.
 const fn beside(uses: &'static str, name: &'static str, run: fn() -> Outcome) -> Step {
     Step { name, slow: true, uses: Some(uses), run }
 }
 
-/// What native/Makefile builds for CI.
+/// Outputs of native/Makefile for CI.
 const NATIVE: &str = "native/build/ci";
-/// What the lab has fetched, and the images it builds.
+/// Downloads of the lab, and the images it builds.
 const LAB: &str = "lab/cache";
 const COUNTS: &str = "native/build/counts";
 const ISA: &str = "native/build/isa";
@@ -84,7 +84,7 @@ const TARGET: &str = "target";
 const TARGET_OLDEST: &str = "target of the oldest compiler";
 const TARGET_NIGHTLY: &str = "target of the nightly compiler";
 
-/// Those that run alone stand first.
+/// Those that run alone come first.
 const STEPS: &[Step] = &[
     quick("format", || expect_success(cargo(&["fmt", "--all", "--check"]))),
     quick("lints", lints),
@@ -133,16 +133,16 @@ const STEPS: &[Step] = &[
     beside(TARGET_NIGHTLY, "ring under ThreadSanitizer", ring_under_thread_sanitizer),
 ];
 
-/// How many run side by side. Of steps that use one processor each, as many as CI has.
+/// Number of parallel steps. Steps use one processor each; as many as CI has.
 const LANES: usize = 2;
 
-/// What is to be said of a step that has ended.
+/// Summary of a finished step.
 struct Report {
     is_failed: bool,
     is_passed: bool,
     skipped: usize,
     lines: Vec<String>,
-    /// Of a failure, if its log tells it.
+    /// Cause of a failure, if its log shows it.
     cause: Option<String>,
 }
 
@@ -183,8 +183,8 @@ impl Waiting {
     }
 }
 
-/// Runs steps in [`LANES`] threads, those that use the same one after the other; what came of them,
-/// in their order.
+/// Runs steps in [`LANES`] threads, those with shared resources one after the other; returns the
+/// results in order.
 fn side_by_side<T: Send>(
     steps: Vec<&'static Step>,
     run: impl Fn(&'static Step) -> T + Sync,
@@ -217,7 +217,7 @@ fn side_by_side<T: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs a step and says what came of it.
+/// Runs a step and reports the result.
 fn report(step: &'static Step, is_fast: bool) -> Report {
     println!("== {}", step.name);
     let log = log_of(step);
@@ -302,8 +302,8 @@ fn tests_of(selection: &[&str]) -> Outcome {
 
 /// A minute of fuzzing, from what earlier ones found.
 fn fuzz_briefly() -> Outcome {
-    // Of the whole workspace, as CI has built it: with this package's features alone it would be
-    // built once more.
+    // For the whole workspace, as built by CI: with only this package's features it would be
+    // rebuilt.
     let bench = ["bench", "--quiet", "--locked", "--workspace", "--bench", "fuzz", "--", "60s"];
     expect_success(cargo(&bench))
 }
@@ -336,7 +336,7 @@ fn oldest_compiler(version: &str, packages: &[&str]) -> Outcome {
     }
 }
 
-/// The programs of the guests, whose workspace is one of its own, on this machine.
+/// The programs of the guests, which are a separate workspace, on this machine.
 fn probe() -> Outcome {
     let manifest = ["--manifest-path", "probe/Cargo.toml"];
     let programs = ["-p", "linerate-probe", "-p", "known"];
@@ -350,7 +350,7 @@ fn probe() -> Outcome {
     failed.map_or(Ok(()), Err).into()
 }
 
-/// What programs inside guests are made of, with the compiler that builds those programs.
+/// The crates of programs for guests, with the compiler that builds those programs.
 fn oldest_compiler_of_base_crates() -> Outcome {
     let packages = [
         ["-p", "linerate-record"],
@@ -421,7 +421,7 @@ mod tests {
     use std::sync::{Barrier, Mutex};
 
     #[test]
-    fn steps_that_use_the_same_run_one_after_the_other_and_others_beside_them() {
+    fn steps_with_shared_resources_run_sequentially_and_others_in_parallel() {
         const fn step(name: &'static str, uses: &'static str) -> Step {
             beside(uses, name, || unreachable!())
         }
@@ -444,9 +444,9 @@ mod tests {
         });
         assert_eq!(results.iter().map(|(name, _)| *name).collect::<String>(), "abcde");
         for (name, others) in results {
-            assert!(others.len() <= LANES, "{name} beside {others:?}");
+            assert!(others.len() <= LANES, "{name} with {others:?}");
             let once = |what: &&str| others.iter().filter(|other| other == &what).count() == 1;
-            assert!(others.iter().all(once), "{name} beside {others:?}");
+            assert!(others.iter().all(once), "{name} with {others:?}");
         }
     }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// The compiled sender, below the root.
 const SENDER: &str = "target/why/send";
 
-/// What is to be tried.
+/// The selection.
 pub(crate) struct Choice {
     repeats: u32,
     random: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Choice {
     linerate: Option<PathBuf>,
 }
 
-/// What the words behind `why` ask for.
+/// Arguments after `why`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let mut choice = Choice {
         repeats: 1,
@@ -59,7 +59,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     }
     let known = seeds::all()?;
     match choice.ids.iter().find(|id| known.iter().all(|seed| seed.id != **id)) {
-        Some(id) => Err(format!("why: there is no seed `{id}`")),
+        Some(id) => Err(format!("why: unknown seed `{id}`")),
         None => Ok(choice),
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn choose_scene(words: &[&str]) -> Result<Task, String> {
     Ok(Box::new(move || scene::inside(&seed, is_seeded, random, &linerate)))
 }
 
-/// Tries what was chosen and prints the page of results.
+/// Runs the selection and prints the page of results.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     run_and_count(choice).map(drop)
 }

@@ -48,7 +48,7 @@ use linerate_record::tune::RuledOut;
 use linerate_record::units::three_digits;
 use rates::Rates;
 use relocate::{Relocated, relocated};
-use setup::{Beside, Setup};
+use setup::{Outsiders, Setup};
 use simulated::Simulated;
 use simulator::Simulator;
 
@@ -157,7 +157,7 @@ impl<'a> Planning<'a> {
     /// Strands outside the path that poll, and are not in their original place.
     fn moved(&self, setup: &Setup) -> Vec<WorkersBeside> {
         let written = &self.simulator.simulation.costs.neighbours;
-        let is_there = |beside: &Beside| {
+        let is_there = |beside: &Outsiders| {
             written.iter().any(|one| one.name == beside.name && one.cpus == beside.cpus)
         };
         let polls = setup.beside.iter().filter(|beside| beside.does == Idling::Polls);
@@ -216,7 +216,7 @@ impl Planner for Planning<'_> {
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let strands = |one: &CandidateOf<Self>| one.predicted.setting.strands();
         let parks_more = |one: &CandidateOf<Self>, other: &CandidateOf<Self>| {
-            let beside = |one: &CandidateOf<Self>| one.predicted.setting.strands_beside();
+            let beside = |one: &CandidateOf<Self>| one.predicted.setting.strands_outside();
             one.kind == Change::Park && beside(one) < beside(other)
         };
         let is_needless = |one: &CandidateOf<Self>| {

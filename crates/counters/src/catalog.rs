@@ -139,7 +139,7 @@ impl Catalog {
     /// The catalog of this machine. Takes a few microseconds; files are read when a name needs
     /// them.
     pub fn of_this_machine() -> Self {
-        let catalog = Self::of(&identity(), Path::new("/sys"));
+        let catalog = Self::for_processor(&identity(), Path::new("/sys"));
         let is_emulated = || platform(Path::new("/")).emulated == Some(true);
         match catalog.table.emulated.is_some() && is_emulated() {
             true => catalog.on_emulator(),
@@ -148,7 +148,7 @@ impl Catalog {
     }
 
     /// The catalog of a processor whose kernel shows its units and tracepoints under `sysfs`.
-    pub fn of(identity: &Identity, sysfs: &Path) -> Self {
+    pub fn for_processor(identity: &Identity, sysfs: &Path) -> Self {
         // x86 and Power are identified by CPUID or PVR alone: no need to read a folder.
         let names = match identity {
             Identity::X86 { .. } | Identity::Power { .. } => Vec::new(),

@@ -68,7 +68,7 @@ impl ThreadGroup {
     /// loop
     ///     open a group of all events not yet refused; what does not open is refused
     ///     start it and read it; if that works: done
-    ///     somebody else holds a counter: the last hardware event is refused
+    ///     another user holds a counter: the last hardware event is refused
     /// ```
     pub fn open(machine: Machine<'_>, events: &[Event], user_only: bool) -> Self {
         let mut opened = Self {

@@ -152,14 +152,14 @@ fn grown_work() -> Option<f64> {
 
 /// CPU time taken by another thread according to the profile, compared with the scheduler.
 fn lost_time(rate: Rate) -> Option<f64> {
-    let worker = &beside_a_rival(|| spinning(0.6, rate, 10)).workers[0];
+    let worker = &with_a_rival(|| spinning(0.6, rate, 10)).workers[0];
     let was_disturbed = worker.time?.lost >= 0.2 && worker.windows.preempted > 0;
     let delay = worker.run_delay_ns.filter(|_| was_disturbed)?;
     Some(off(worker.lost_ns as f64, delay as f64))
 }
 
 /// Runs `work` while another thread keeps processor 0 busy.
-fn beside_a_rival<T>(work: impl FnOnce() -> T) -> T {
+fn with_a_rival<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -17,8 +17,8 @@ use linerate_counters::event::Event;
 use linerate_counters::opener::{Kernel, Opener};
 use linerate_counters::reading::{Counts, EVENTS_MAX};
 use linerate_counters::thread_group::{Machine, ThreadGroup};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::Explainer;
-use linerate_doctor::surroundings::Surroundings;
 use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
@@ -26,7 +26,7 @@ use linerate_record::run::CountedEvent;
 /// Which events are counted around the stages of a run.
 pub struct Counting {
     opener: Box<dyn Opener + Sync>,
-    surroundings: Surroundings,
+    host_facts: HostFacts,
     is_known_processor: bool,
     events: Vec<Event>,
     /// Those that have no number on this processor.
@@ -61,7 +61,7 @@ impl Counting {
     pub fn new(opener: Box<dyn Opener + Sync>, events: Vec<Event>) -> Self {
         Self {
             opener,
-            surroundings: Surroundings::gather(),
+            host_facts: HostFacts::gather(),
             is_known_processor: true,
             events,
             absent: Vec::new(),
@@ -120,12 +120,12 @@ impl TurnCounter {
     /// Opens and starts the counters of the calling thread. `None` if it has none; the outcomes are
     /// returned in any case.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
-        let Counting { opener, surroundings, is_known_processor, events, absent } = counting;
-        let pmu_user = surroundings.pmu_user();
+        let Counting { opener, host_facts, is_known_processor, events, absent } = counting;
+        let pmu_user = host_facts.pmu_user();
         let pmu_user = pmu_user.as_ref();
         let machine = Machine { opener: &**opener, pmu_user, compares_marks: false };
         let group = ThreadGroup::open(machine, events, false);
-        let explainer = Explainer::new(surroundings, *is_known_processor);
+        let explainer = Explainer::new(host_facts, *is_known_processor);
         let told = events.iter().zip(group.outcomes()).map(|(event, outcome)| {
             let refusal = outcome.as_ref().err().map(|refusal| explainer.explain(refusal, event));
             CountedEvent {

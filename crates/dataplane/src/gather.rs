@@ -67,7 +67,7 @@ fn panic_error(ended: &Ended<'_>, report: RunReport) -> RunError {
 fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool) -> RunReport {
     let Pace { timetable, ticks_per_s } = pace;
     let readings: Vec<&Readings> = ended.iter().map(|e| &e.readings).collect();
-    let rates = Rates::of(&readings, ticks_per_s, !job.oversubscribe);
+    let rates = Rates::from_readings(&readings, ticks_per_s, !job.oversubscribe);
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
     let mean_bytes = job.traffic.mean_bytes();
     RunReport {

@@ -264,7 +264,8 @@ mod tests {
         const TURNS: usize = 4_000;
         const CALLS: usize = 16;
         let bytes = vec![0; TURNS * CALLS];
-        let mut kernels = StageKernels::logging(Kernels::of("portable").expect("always there"));
+        let mut kernels =
+            StageKernels::logging(Kernels::by_name("portable").expect("always there"));
         (0..TURNS).for_each(|n| turn(&mut kernels, n, CALLS, &bytes));
         let calls = kernels.calls(Kernel::Checksum);
         assert_eq!(calls.len(), LOGGED);

@@ -196,7 +196,7 @@ impl<'p> Worker<'_, 'p> {
                 for step in 0..count {
                     let inlet = &mut inlets[(*turn + step) % count];
                     if meter.is_sampling() {
-                        inlet.look();
+                        inlet.poll();
                     }
                     if inlet.ring.pop_into(&mut self.burst.packets, self.burst_size) > 0 {
                         *turn = (*turn + step + 1) % count;
@@ -332,7 +332,7 @@ impl<'p> Worker<'_, 'p> {
 }
 
 impl Inlet<'_> {
-    fn look(&mut self) {
+    fn poll(&mut self) {
         let inside = self.ring.len();
         let step = (inside * (OCCUPANCY_STEPS - 1)).div_ceil(self.capacity);
         self.occupancy[step.min(OCCUPANCY_STEPS - 1)] += 1;

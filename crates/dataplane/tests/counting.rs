@@ -88,7 +88,7 @@ fn without_counters_the_report_says_why() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_told() {
+fn unrequested_events_are_not_reported() {
     let path = path(vec![used("spin", "turns", 20)]);
     let report = run_on_one(&path, &mapping(&[(1, 1)]), OPTIONS).expect("runs").report;
     assert!(report.counted.is_none());

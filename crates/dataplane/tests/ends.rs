@@ -37,7 +37,7 @@ fn run_with(
     run(&job, &Watch::new(stop, &|_, _| {}))
 }
 
-fn taken(report: &RunReport) -> u64 {
+fn packets_taken(report: &RunReport) -> u64 {
     let first = report.workers.iter().filter(|worker| worker.segment == 0);
     first.map(|worker| worker.stages[0].packets).sum()
 }
@@ -110,7 +110,7 @@ fn a_capture_without_duration_has_no_pace() {
     let options = RunOptions { rate: Rate::Capture, length: RunLength::Packets(10_000), ..OPTIONS };
     let running = AtomicBool::new(false);
     let outcome = run_with(&path, &mapping(&[(1, 1)]), options, &traffic, &running).expect("ends");
-    assert_eq!(taken(&outcome.report), 10_000);
+    assert_eq!(packets_taken(&outcome.report), 10_000);
 }
 
 #[test]

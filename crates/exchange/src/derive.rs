@@ -43,7 +43,7 @@ pub fn from_slices(
     let counted: Vec<Counted> = slices
         .iter()
         .zip(befores(&slices))
-        .filter_map(|(slice, before)| Counted::of(slice, before, processor, &mut faults))
+        .filter_map(|(slice, before)| Counted::from_slice(slice, before, processor, &mut faults))
         .collect();
     let (packets, ticks) = between_readings(&slices);
     let strand = StrandCounts {
@@ -100,7 +100,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(
+    fn from_slice(
         slice: &Slice,
         before: Option<&Slice>,
         processor: &Processor,
@@ -261,7 +261,7 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
     let of = |name: &str| sums.iter().find(|sum| sum.name == name);
     let missing = |name: &str| Err(format!("the input has no {name}"));
-    let told = |sum: &Sum| Told {
+    let told = |sum: &Sum| CertainCount {
         tier: sum.tier,
         count: sum.count.clone(),
         is_scaled: sum.is_scaled(),
@@ -269,7 +269,7 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
     };
     let [cycles, instructions] = [CYCLES, INSTRUCTIONS].map(|name| {
         of(name).map_or_else(
-            || Told { tier: Tier::Hw, count: missing(name), is_scaled: false, least: 0.0 },
+            || CertainCount { tier: Tier::Hw, count: missing(name), is_scaled: false, least: 0.0 },
             told,
         )
     });
@@ -304,7 +304,7 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
 }
 
 /// Evidence tier of a count.
-struct Told {
+struct CertainCount {
     tier: Tier,
     /// The count, or why there is none.
     count: Result<f64, String>,
@@ -315,7 +315,7 @@ struct Told {
 
 /// One count over another. If one of them was scaled, the quotient has only the bound that the
 /// certain count gives; if both were, none.
-fn quotient(unit: &str, scale: f64, above: &Told, below: &Told) -> Figure {
+fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) -> Figure {
     const METHOD: &str = "counts of the input";
     // The weaker evidence of the two is that of the quotient.
     let tier = above.tier.max(below.tier);

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_apart() {
+    fn distinguishes_formats() {
         let cases = [
             ("noise\nPROFILE_DUMP_START,ver,2.0\n", Some(ForeignFormat::ProfileDump)),
             ("4,6043,2,30051d74250,512598,1,3a372e12,dc22fb0,0,30c1b080\n", None),

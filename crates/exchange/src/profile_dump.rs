@@ -344,7 +344,7 @@ pub fn write(strands: &[Written]) -> String {
                 close(&mut text);
                 open(&mut text);
             }
-            put(&mut text, strand.number, slice);
+            append_slice(&mut text, strand.number, slice);
         }
         close(&mut text);
     }
@@ -359,7 +359,7 @@ fn close(text: &mut String) {
     let _ = writeln!(text, "{END}");
 }
 
-fn put(text: &mut String, cpu: u32, slice: &Slice) {
+fn append_slice(text: &mut String, cpu: u32, slice: &Slice) {
     if let (Some(from), Some(hi), Some(lo)) = (slice.from_ticks, slice.code_hi, slice.code_lo) {
         let _ = writeln!(text, "{cpu:x},0,1,{from:x},0,{GROUP:x},{hi:x},{lo:x}");
     }

@@ -156,7 +156,7 @@ fn overflowed_counts_are_refused_and_their_time_is_kept() {
 }
 
 #[test]
-fn a_lost_start_or_update_is_no_guess() {
+fn a_lost_start_or_update_is_not_guessed() {
     // Without the start in line 8, the event counted by the update in line 9 is unknown.
     let report = read(&with_line(8, ""), &t1()).unwrap();
     let strand = &report.strands[0];

@@ -29,11 +29,11 @@ impl Levels {
         let options = Options { seed, replicates, ..Options::default() };
         let found = steps::detect(&samples(curve), &options);
         let longest = curve.points.last().map_or(0, |point| point.bytes);
-        Self::of(found, curve, longest, last_level)
+        Self::new(found, curve, longest, last_level)
     }
 
     /// `longest` chain, and the last cache that the system states.
-    fn of(found: FoundLevels, curve: &Curve, longest: u64, last_level: u64) -> Self {
+    fn new(found: FoundLevels, curve: &Curve, longest: u64, last_level: u64) -> Self {
         let ends =
             found.levels.iter().map(|level| level.size.map_or(f64::INFINITY, |size| size.value));
         let ends: Vec<f64> = std::iter::once(0.0).chain(ends).collect();
@@ -45,7 +45,8 @@ impl Levels {
             record(level, *ghz, place, longest, is_memory)
         };
         let levels = found.levels.iter().zip(&ghz).enumerate().map(level).collect();
-        let mut unresolved: Vec<Unresolved> = found.unresolved.iter().map(said).collect();
+        let mut unresolved: Vec<Unresolved> =
+            found.unresolved.iter().map(describe_unresolved).collect();
         if !is_memory && !found.levels.is_empty() {
             unresolved.push(beyond(longest, last_level));
         }
@@ -126,7 +127,7 @@ pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     }
 }
 
-fn said(unresolved: &steps::Unresolved) -> Unresolved {
+fn describe_unresolved(unresolved: &steps::Unresolved) -> Unresolved {
     let (cause, sentence) = match unresolved.cause {
         Cause::Moved => (
             "moved",

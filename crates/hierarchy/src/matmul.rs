@@ -332,7 +332,7 @@ mod tests {
 
     /// (elements, arithmetic of both loops, sizes and the slowdown that was measured.)
     #[test]
-    fn recorded_slowdowns_are_foretold_at_two_of_three_sizes() {
+    fn predicts_recorded_slowdowns_at_two_of_three_sizes() {
         let single = (4, [0.506, 0.081], [(500, 6.00), (1000, 6.60), (2000, 6.76)]);
         let double = (8, [0.502, 0.164], [(500, 3.01), (1000, 3.75), (2000, 4.09)]);
         for (element_bytes, [textbook_ns, interchanged_ns], measured) in [single, double] {

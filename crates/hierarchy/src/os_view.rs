@@ -157,7 +157,7 @@ fn judged(
             return view(&name, None, figure, OsVerdict::NotStated, sentence);
         }
     };
-    let found = Interval::of(&figure);
+    let found = Interval::from_figure(&figure);
     let is = memory_size(found.value);
     let doubt = unresolved
         .iter()
@@ -197,7 +197,7 @@ struct Interval {
 
 impl Interval {
     /// Bounds of a figure; unknown for one that is not a number.
-    fn of(figure: &Figure) -> Self {
+    fn from_figure(figure: &Figure) -> Self {
         let unknown = Self { value: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
         figure.estimate().map_or(unknown, |Estimate { value, low, high, .. }| Self {
             value,

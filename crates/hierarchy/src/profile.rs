@@ -37,7 +37,7 @@ impl Profile {
         let levels: Vec<_> =
             self.report.os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
         let seen = |index: Option<usize>| {
-            index.and_then(|index| levels.get(index)).map_or(Seen::No, |view| Seen::of(view))
+            index.and_then(|index| levels.get(index)).map_or(Seen::No, |view| Seen::from_view(view))
         };
         let last = levels.len().checked_sub(1).filter(|last| *last > 0);
         [seen(Some(0)), seen(last)]
@@ -46,7 +46,7 @@ impl Profile {
     /// Levels that the system states and that were not found, nearest first: `L3`.
     fn unseen(&self) -> Vec<&str> {
         let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
-        views.filter(|view| Seen::of(view) == Seen::No).map(|view| &view.name[..]).collect()
+        views.filter(|view| Seen::from_view(view) == Seen::No).map(|view| &view.name[..]).collect()
     }
 }
 
@@ -120,7 +120,7 @@ pub enum Seen {
 }
 
 impl Seen {
-    fn of(view: &OsView) -> Self {
+    fn from_view(view: &OsView) -> Self {
         let found = view.found_bytes.as_number().filter(|bytes| *bytes >= 1.0);
         match (view.verdict, found) {
             (OsVerdict::Agrees, _) => Self::AsStated,
@@ -224,7 +224,7 @@ mod tests {
             (Unseen, Seen::No),
             (CannotTell, Seen::No),
         ] {
-            assert_eq!(Seen::of(&views(&[verdict])[0]), wanted, "{verdict:?}");
+            assert_eq!(Seen::from_view(&views(&[verdict])[0]), wanted, "{verdict:?}");
         }
     }
 

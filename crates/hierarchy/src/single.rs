@@ -120,7 +120,7 @@ pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line>
     }
     let n = lengths.values().map(|times| times.len() as u64).sum();
     let means: Vec<Mean> =
-        lengths.into_iter().map(|(loads, times)| Mean::of(loads, times)).collect();
+        lengths.into_iter().map(|(loads, times)| Mean::from_times(loads, times)).collect();
     let (slope, intercept) = line(&means)?;
     let bend = bend(&means, slope, intercept);
     let mut random = fastrand::Rng::with_seed(seed);
@@ -150,7 +150,7 @@ struct Mean {
 
 impl Mean {
     /// The trimmed mean; its error from the winsorised variance (Tukey and McLaughlin, 1963).
-    fn of(loads: u32, mut times: Vec<f64>) -> Self {
+    fn from_times(loads: u32, mut times: Vec<f64>) -> Self {
         times.sort_unstable_by(f64::total_cmp);
         let n = times.len();
         let cut = (n as f64 * TRIMMED) as usize;

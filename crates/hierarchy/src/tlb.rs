@@ -37,7 +37,7 @@ use linerate_record::stats::{Estimate, median, quantile};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-pub use pages::{beside_edge, refine, start};
+pub use pages::{around_edge, refine, start};
 
 /// One number of pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +96,7 @@ fn is_steep(half: Estimate, onset: Estimate) -> bool {
 /// The levels that `samples` show, nearest first; at most three. Samples of the same number of
 /// pages are combined; those without a time are left out.
 pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
-    let curve = Curve::of(samples);
+    let curve = Curve::from_samples(samples);
     let mut random = Rng::with_seed(seed);
     let rises = curve.rises().into_iter().take(MOST_LEVELS);
     rises.filter_map(|rise| curve.level(&rise, confidence, &mut random)).collect()
@@ -143,7 +143,7 @@ const LEAST_ERROR: f64 = 0.003;
 const ENOUGH_PASSES: usize = 12;
 
 impl Curve {
-    fn of(samples: &[Sample]) -> Self {
+    fn from_samples(samples: &[Sample]) -> Self {
         let mut passes = BTreeMap::<u64, (Vec<f64>, Vec<f64>)>::new();
         for sample in samples {
             let (spread, packed) = passes.entry(sample.pages).or_default();

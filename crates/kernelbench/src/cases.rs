@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_and_nothing_else() {
+    fn only_the_requested_cases() {
         let kernels = vec![Kernel::Checksum, Kernel::Fill];
         let scope = Scope { kernels, sizes: vec![60, 777], ..Scope::full() };
         let states = vec![State::Warm];

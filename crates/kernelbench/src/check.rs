@@ -94,11 +94,11 @@ impl Bench {
             }
             Kernel::CopyChecksum => Some(routine.copy_checksum(destination, source, at.sum)),
             Kernel::Checksum | Kernel::Fill => {
-                routine.fill(destination, crate::bout::FILL);
+                routine.fill(destination, crate::contest::FILL);
                 None
             }
         };
-        let filled = vec![crate::bout::FILL; if sum.is_none() { at.bytes } else { 0 }];
+        let filled = vec![crate::contest::FILL; if sum.is_none() { at.bytes } else { 0 }];
         let expected = if routine.kernel() == Kernel::Fill { &filled } else { source };
         if let Some(index) = first_difference(destination, expected) {
             let (got, expected) = (destination[index], expected[index]);

@@ -18,9 +18,9 @@
 
 #![deny(unsafe_code)]
 
-mod bout;
 pub mod cases;
 mod check;
+mod contest;
 mod error;
 mod lineup;
 mod memory;

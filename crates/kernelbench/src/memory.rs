@@ -128,7 +128,7 @@ impl Footprint {
     const SHARE: u64 = 4;
 
     /// The footprint for a processor of this machine.
-    pub(crate) fn of(cpu: u32) -> Self {
+    pub(crate) fn for_cpu(cpu: u32) -> Self {
         let topology = Topology::read(&[cpu]);
         let caches = topology.cpus.first().and_then(|cpu| cpu.caches.as_ref().ok());
         let caches = caches.into_iter().flatten().filter(|cache| cache.level >= 2);
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_begin_where_they_say_and_hold_what_was_asked_for() {
+    fn areas_have_the_documented_offsets_and_sizes() {
         let mut memory = Memory::new(100_000, 1);
         memory.read_lines(0..100_000, true, true);
         let (destination, source) = memory.both();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_asked_for_and_what_was_given_is_said() {
+    fn requests_huge_pages_and_reports_the_granted_share() {
         let pages = Memory::new(3 << 20, 1).huge_pages();
         assert!(pages.granted.is_none_or(|share| (0.0..=1.0).contains(&share)), "{pages:?}");
         assert_eq!(pages.reason.is_none(), pages.advised && pages.granted.is_some(), "{pages:?}");

@@ -2,9 +2,9 @@
 //! The sweep: checks every routine, times every case, and makes the report.
 
 use crate::Error;
-use crate::bout::{Bout, bytes_needed, cold_stride};
 use crate::cases::{Case, Length, MEAN_OFFSETS, Scope, Source};
 use crate::check::difference;
+use crate::contest::{Contest, bytes_needed, cold_stride};
 use crate::lineup::{
     Filter, absent_bounds, is_bound, lineup, peer_reports, recorded, takes_part, variant_reports,
 };
@@ -106,8 +106,8 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     }
     pin_current_thread(request.cpu).map_err(Error::Pin)?;
     watch.progress("checking", 0.0);
-    let Checked { lineups, wrong } = Checked::of(request);
-    let footprint = Footprint::of(request.cpu);
+    let Checked { lineups, wrong } = Checked::check_all(request);
+    let footprint = Footprint::for_cpu(request.cpu);
     let bytes = request.cases.iter().map(|case| bytes_needed(case, footprint)).max();
     let mut bench = Bench {
         memory: Memory::new(bytes.unwrap_or(0), request.seed),
@@ -163,7 +163,7 @@ struct Checked {
 }
 
 impl Checked {
-    fn of(request: &Request) -> Self {
+    fn check_all(request: &Request) -> Self {
         let mut checked = Self { lineups: Default::default(), wrong: Vec::new() };
         let is_wanted = |kernel: &Kernel| request.cases.iter().any(|case| case.kernel == *kernel);
         for kernel in Kernel::ALL.into_iter().filter(is_wanted) {
@@ -199,12 +199,12 @@ impl Bench {
         watch: &Watch<'_>,
         seed: u64,
     ) -> Measured {
-        let mut bout = Bout::new(*case, routines, &mut self.memory, self.footprint, seed);
+        let mut contest = Contest::new(*case, routines, &mut self.memory, self.footprint, seed);
         let ticks = WINDOW_SECONDS * ticks_per_s();
         let mut tries = 1;
         let (times, cycles_per_tick, additions_per_cycle) = loop {
             let before = self.core_clock.last_width();
-            let times = bout.race(self.rounds, ticks, &self.clock, watch, seed);
+            let times = contest.race(self.rounds, ticks, &self.clock, watch, seed);
             let cycles_per_tick = self.core_clock.since_last();
             if cycles_per_tick.is_ok() || tries == TRIES {
                 let after = self.core_clock.last_width();
@@ -220,7 +220,7 @@ impl Bench {
         };
         Measured {
             case: *case,
-            mean_bytes: bout.mean_bytes(),
+            mean_bytes: contest.mean_bytes(),
             routines: routines.iter().map(timed).collect(),
             times,
             cycles_per_tick,
@@ -240,11 +240,11 @@ struct Clock {
 impl Clock {
     fn start() -> Self {
         let mut clock = Self { last: Err(String::new()), all: Vec::new(), widths: Ok(Vec::new()) };
-        clock.look();
+        clock.sample();
         clock
     }
 
-    fn look(&mut self) {
+    fn sample(&mut self) {
         self.last = core_cycles_per_tick().map(|clock| clock.value).map_err(|e| e.to_string());
         self.all.extend(self.last.as_ref().ok());
         match (additions_per_cycle(), &mut self.widths) {
@@ -257,7 +257,7 @@ impl Clock {
     /// Core cycles per tick since the last measurement, if the clock was stable.
     fn since_last(&mut self) -> Result<f64, String> {
         let before = self.last.clone()?;
-        self.look();
+        self.sample();
         let after = self.last.clone()?;
         if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
             return Err(format!(

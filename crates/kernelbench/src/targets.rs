@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn reports_missing_measurements() {
         let all = [measured(Case::aligned(Kernel::Checksum, 1460))];
         let absent = target("avx512", Rival::Bound, Reach::Speed(1.0)).judge(&all);
         assert!(absent.expect_err("no such routine").contains("avx512"));

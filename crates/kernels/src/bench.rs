@@ -81,8 +81,8 @@ pub struct Routine {
 /// Every routine of `kernel` that can run here: what is selected, the function that looks it up,
 /// its variants, its bounds. [`headers`] and peers are for the caller to add.
 pub fn routines(kernel: Kernel) -> Vec<Routine> {
-    let variants = variants().filter_map(|v| Routine::of(v, Role::Variant, kernel));
-    let bounds = bounds().filter_map(|v| Routine::of(v, Role::Bound, kernel));
+    let variants = variants().filter_map(|v| Routine::from_variant(v, Role::Variant, kernel));
+    let bounds = bounds().filter_map(|v| Routine::from_variant(v, Role::Bound, kernel));
     let selected = [Routine::selected(kernel), Routine::dispatch(kernel)];
     selected.into_iter().chain(variants).chain(bounds).collect()
 }
@@ -128,7 +128,7 @@ pub fn wrong_by_a_carry() -> Variant {
 
 impl Routine {
     /// A kernel of a variant or bound, if it has it and it can run here.
-    pub fn of(variant: Variant, role: Role, kernel: Kernel) -> Option<Self> {
+    pub fn from_variant(variant: Variant, role: Role, kernel: Kernel) -> Option<Self> {
         if !variant.is_supported() {
             return None;
         }

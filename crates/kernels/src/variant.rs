@@ -216,15 +216,15 @@ impl Kernels {
     /// ```
     /// use linerate_kernels::Kernels;
     ///
-    /// let kernels = Kernels::of("portable").unwrap();
+    /// let kernels = Kernels::by_name("portable").unwrap();
     /// let mut copy = [0; 4];
     /// kernels.copy(&mut copy, b"ping");
     /// assert_eq!(&copy, b"ping");
     ///
-    /// let error = Kernels::of("fast").unwrap_err().to_string();
+    /// let error = Kernels::by_name("fast").unwrap_err().to_string();
     /// assert!(error.starts_with("no variant of the kernels is called `fast`; choose one of"));
     /// ```
-    pub fn of(name: &str) -> Result<Self, VariantError<'_>> {
+    pub fn by_name(name: &str) -> Result<Self, VariantError<'_>> {
         Variant::find(name)?.kernels()
     }
 

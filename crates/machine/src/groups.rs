@@ -17,8 +17,8 @@ pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<St
     Some(lines.flat_map(|(mount, group)| levels(&mount, group)).collect())
 }
 
-/// Where a line of /proc/self/cgroup points to, `number:controllers:path`; `None` for other
-/// controllers. Version 2 has one line without controllers.
+/// Path in a line of /proc/self/cgroup, `number:controllers:path`; `None` for other controllers.
+/// Version 2 has one line without controllers.
 fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;

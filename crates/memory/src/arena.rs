@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_heeded() {
+    fn respects_a_stop() {
         let stop = AtomicBool::new(true);
         let stopped = Arena::new(8 << 20, PageKind::Base, &stop).unwrap_err();
         assert_eq!(stopped, MemoryError::Stopped);

@@ -101,7 +101,7 @@ pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> C
     let most = arena.bytes() as u64;
     let (cheap, costly): (Vec<u64>, Vec<u64>) =
         grid(most, request.per_octave).into_iter().partition(|&bytes| bytes <= SERIAL_BYTES);
-    let mut bench = Bench { windows, places: Places::of(arena), arena, request };
+    let mut bench = Bench { windows, places: Places::in_arena(arena), arena, request };
     // The expensive ones once, if there is time.
     let mut groups =
         [Group::new(&cheap, request.refine, 1), Group::new(&costly, request.refine / OFTEN, 2)];
@@ -346,7 +346,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(arena: &Arena) -> Self {
+    fn in_arena(arena: &Arena) -> Self {
         let unit = match arena.kind() {
             PageKind::Huge => HUGE_BYTES,
             PageKind::Base => BOX_BYTES,
@@ -421,7 +421,7 @@ fn walk_alone(
     chain.run_side_by_side(&mut cursors, (chain.len() / FEW) as u64);
     let (mut cursor, mut clock) = (cursors[0], Clock::default());
     chain.run(&mut cursor, chain.len() as u64);
-    let best = windows.best_beside(plan, |loads| chain.run(&mut cursor, loads), || clock.look())?;
+    let best = windows.best_with(plan, |loads| chain.run(&mut cursor, loads), || clock.look())?;
     Some((best, clock.ghz()))
 }
 
@@ -438,7 +438,7 @@ fn walk_in_turns<const N: usize>(
         let each = (loads / N as u64).min(stretch / 2);
         cursors.iter_mut().map(|cursor| chain.run(cursor, each)).sum()
     };
-    let best = windows.best_beside(plan, walk, || clock.look())?;
+    let best = windows.best_with(plan, walk, || clock.look())?;
     Some((best, clock.ghz()))
 }
 

@@ -14,8 +14,8 @@ use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};
 use linerate_counters::rotation::Counts;
 use linerate_counters::session::{Options, Scope, Session};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::{Explainer, Explanation};
-use linerate_doctor::surroundings::Surroundings;
 use linerate_hierarchy::events::{Judgement, Known, Row, judge};
 use linerate_record::memory::{EventOfChase, EventsOfSize, MemoryLevel, Order, TlbLevel};
 use linerate_record::stats::Estimate;
@@ -48,7 +48,7 @@ const LEAST_LOADS: u64 = 1 << 18;
 /// The counting session.
 struct Counters<'a> {
     opener: &'a dyn Opener,
-    around: &'a Surroundings,
+    around: &'a HostFacts,
     catalog: &'a Catalog,
 }
 
@@ -63,7 +63,7 @@ pub fn measure(
     request: &Request<'_>,
     deadline: Instant,
 ) -> Result<Vec<EventsOfSize>, String> {
-    let (around, catalog) = (Surroundings::gather(), Catalog::of_this_machine());
+    let (around, catalog) = (HostFacts::gather(), Catalog::of_this_machine());
     let counters = Counters { opener: &Kernel, around: &around, catalog: &catalog };
     measure_with(&counters, bench, arena, request, deadline)
 }

@@ -13,7 +13,7 @@
 //! left: a part that was held up shortens all of those after it a little, and none of them much.
 
 mod budget;
-mod surroundings;
+mod machine_facts;
 
 use crate::arena::Arena;
 use crate::bench::Bench;
@@ -31,9 +31,9 @@ use linerate_record::memory::{
     Bandwidth, Conditions, Curve, Effort, EventsOfSize, Histogram, LoadedLatency, MemoryReport,
     Order, PageKind,
 };
+use machine_facts::MachineFacts;
 use std::path::Path;
 use std::time::Instant;
-use surroundings::Surroundings;
 
 /// Settings of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,27 +61,27 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let budget = Budget::new(request.effort);
     let windows = Windows::new(watch, budget.total());
     let start = Start::now(request)?;
-    let surroundings = Surroundings::look(request, start.cpu)?;
+    let machine_facts = MachineFacts::gather(request, start.cpu)?;
     windows.progress("clocks");
-    let bench = surroundings.bench(windows, request, &start);
+    let bench = machine_facts.bench(windows, request, &start);
     let stopwatch = Stopwatch::new(&bench);
 
-    let mut arena = surroundings.arena(request.pages, watch)?;
+    let mut arena = machine_facts.arena(request.pages, watch)?;
     let used = arena.kind();
     let curves = curves(&bench, &mut arena, &budget);
     // The following parts have their own memory.
-    let arena = Some(arena).filter(|arena| translation::has_room_beside(&bench, arena));
+    let arena = Some(arena).filter(|arena| translation::has_room_in_addition(&bench, arena));
     if curves[0].points.is_empty() {
         return Err(MemoryError::Stopped);
     }
     bench.windows.progress("levels");
     let replicates = if request.effort == Effort::Quick { FEW } else { MANY };
-    let levels = Levels::find(&curves[0], surroundings.last_level(), request.seed, replicates);
+    let levels = Levels::find(&curves[0], machine_facts.last_level(), request.seed, replicates);
     bench.windows.progress("pages");
     let mut translation = translation::measure(&bench, used, budget.until(Part::Translation));
     let arena = match arena {
         Some(arena) => Ok(arena),
-        None => Arena::new(surroundings.arena_bytes, used, watch.stop()),
+        None => Arena::new(machine_facts.arena_bytes, used, watch.stop()),
     };
     let parts = match arena {
         Ok(arena) => Parts::measure(&bench, arena, &levels, &mut translation, &stopwatch, &budget),
@@ -101,13 +101,13 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let found = os_view::Found {
         levels: &levels.levels,
         unresolved: &levels.unresolved,
-        max_bytes: surroundings.arena_bytes as u64,
+        max_bytes: machine_facts.arena_bytes as u64,
     };
     Ok(MemoryReport {
-        conditions: conditions(&bench, &surroundings, start.load),
+        conditions: conditions(&bench, &machine_facts, start.load),
         timer: stopwatch.timer,
         pages: translation.pages,
-        os_view: os_view::compare(&surroundings.stated, &found),
+        os_view: os_view::compare(&machine_facts.stated, &found),
         curves,
         levels: levels.levels,
         unresolved: levels.unresolved,
@@ -257,7 +257,7 @@ fn count(
     events::measure(bench, arena, &request, deadline)
 }
 
-fn conditions(bench: &Bench<'_>, surroundings: &Surroundings, load: Option<f64>) -> Conditions {
+fn conditions(bench: &Bench<'_>, machine_facts: &MachineFacts, load: Option<f64>) -> Conditions {
     let (kept, dropped) = bench.windows.counts();
     Conditions {
         effort: bench.effort,
@@ -265,8 +265,8 @@ fn conditions(bench: &Bench<'_>, surroundings: &Surroundings, load: Option<f64>)
         cpu: bench.cpu,
         cpus: bench.cpus.clone(),
         line_bytes: bench.line as u64,
-        max_bytes: surroundings.arena_bytes as u64,
-        max_reason: surroundings.arena_reason.clone(),
+        max_bytes: machine_facts.arena_bytes as u64,
+        max_reason: machine_facts.arena_reason.clone(),
         load_before: load,
         load_after: load_average().ok().map(|averages| averages[0]),
         windows: kept + dropped,

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_tell_is_no_zero() {
+    fn unreported_values_are_not_zero() {
         let root = tempfile::tempdir().unwrap();
         let before = account(root.path(), "cpu0 100 0 0 100\n");
         assert!(before.stolen().unwrap_err().contains("no account of processor 0"));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_is_stopped_sees_nothing() {
+    fn a_stopped_watch_sees_nothing() {
         let mut now = 0;
         let clock = || {
             now += 10_000;
@@ -357,7 +357,7 @@ mod tests {
 
     /// A clock that is slow to read has no gaps for that.
     #[test]
-    fn a_slow_clock_is_no_gap() {
+    fn a_slow_clock_is_not_a_gap() {
         let mut reads = 0;
         let clock = || {
             reads += 1;

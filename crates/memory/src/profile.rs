@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_is_refused_with_a_reason() {
+    fn rejects_an_unsuitable_profile_with_a_reason() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("profile.json");
         assert!(read(&file).is_ok_and(|profile| profile.is_none()));

@@ -68,7 +68,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(effort: Effort) -> Self {
+    fn for_effort(effort: Effort) -> Self {
         match effort {
             Effort::Quick => Self {
                 most_pages: 4096,
@@ -101,16 +101,16 @@ const BY_SMALL: f64 = 0.5;
 const BY_ALL: f64 = 0.85;
 
 /// Whether [`measure`] would be within the limit of the bench though `arena` stays.
-pub fn has_room_beside(bench: &Bench<'_>, arena: &Arena) -> bool {
+pub fn has_room_in_addition(bench: &Bench<'_>, arena: &Arena) -> bool {
     let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
-    Scale::of(bench.effort).most_bytes <= room
+    Scale::for_effort(bench.effort).most_bytes <= room
 }
 
 /// Measures both kinds of page in separate arenas, together within the limit of the bench; `used`
 /// is the kind used by the other parts. Unavailable or undetermined values are absent with a
 /// reason.
 pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translation {
-    let scale = Scale::of(bench.effort);
+    let scale = Scale::for_effort(bench.effort);
     let room = scale.most_bytes.min(bench.limit.bytes);
     let mut random = Rng::with_seed(bench.seed);
     let now = Instant::now();
@@ -119,7 +119,7 @@ pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translat
     let (small, huge, granted) = measure_by_small_pages(bench, &scale, room, &ends, &mut random);
     let seed = bench.seed;
     let effect = tlb::huge_pages(&small, &huge, CONFIDENCE, seed);
-    let pages = pages::judge(&Offer::of(bench, used, granted), &effect);
+    let pages = pages::judge(&Offer::read(bench, used, granted), &effect);
     let small_levels = tlb::levels(&small, CONFIDENCE, seed);
     let mut tlb = records(bench, PageKind::Base, &small_levels);
     let (levels, page_bytes) = match (used, pages.verdict, bench.huge) {
@@ -169,16 +169,16 @@ impl Translation {
             Ok(mut again) => {
                 let deadline = Instant::now() + AGAIN;
                 let mut random = Rng::with_seed(bench.seed);
-                again.look_at_edge(bench, &Scale::of(bench.effort), deadline, &mut random);
+                again.look_at_edge(bench, &Scale::for_effort(bench.effort), deadline, &mut random);
                 again.into_samples()
             }
             Err(samples) => samples,
         };
-        self.tell(bench);
+        self.update_results(bench);
     }
 
     /// Updates the results for small pages.
-    fn tell(&mut self, bench: &Bench<'_>) {
+    fn update_results(&mut self, bench: &Bench<'_>) {
         let small = tlb::levels(&self.small, CONFIDENCE, bench.seed);
         let others = self.tlb.iter().filter(|level| level.pages != PageKind::Base).cloned();
         let others: Vec<TlbLevel> = others.collect();

@@ -110,12 +110,12 @@ impl<'a> Windows<'a> {
     /// The fastest window of `work` ([`best_of`]). `None` when no window was kept until the
     /// deadline, or someone asked to stop.
     pub fn best_of(&self, plan: &Plan, work: impl FnMut(u64) -> u64) -> Option<Best> {
-        self.best_beside(plan, work, || {})
+        self.best_with(plan, work, || {})
     }
 
     /// Like [`best_of`](Self::best_of), with a call of `beside` after each window: for quantities
     /// sampled at the same time.
-    pub fn best_beside(
+    pub fn best_with(
         &self,
         plan: &Plan,
         work: impl FnMut(u64) -> u64,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn both_clocks_tell_the_same_time() {
+    fn both_clocks_agree() {
         for clock in [Machine::counter(), Machine::kernel()] {
             let ns = |work: &dyn Fn()| time(&clock, work).ticks as f64 * clock.ns_per_tick();
             let slept = ns(&|| std::thread::sleep(Duration::from_millis(5)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_and_a_deadline_are_heeded() {
+    fn respects_a_stop_and_a_deadline() {
         with_windows(true, |windows| {
             assert_eq!(windows.best_of(&plan(3, Duration::from_secs(9)), wait), None);
         });

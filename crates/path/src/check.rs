@@ -47,7 +47,7 @@ impl Places {
     /// A problem at the first of `addresses` found in the file; at its start if none is.
     fn problem(&self, addresses: &[String], message: &str) -> Problem {
         let found = addresses.iter().find_map(|address| self.by_address.get(address));
-        Problem::at(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
+        Problem::locate(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
 }
 
 /// Description of a value of the wrong kind.
-fn found(value: &DeValue<'_>) -> &'static str {
+fn kind_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) => "an integer",
@@ -92,7 +92,7 @@ fn found(value: &DeValue<'_>) -> &'static str {
 
 /// The complaint about a value of the wrong type.
 pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
-    let found = found(given.get_ref());
+    let found = kind_name(given.get_ref());
     let message = format!("{} must be {}, not {found}", key.shown(), expected(&key.kind));
     with_example(key, Mistake::new(&given.span(), message))
 }
@@ -199,7 +199,7 @@ fn list<T>(
 
 /// The complaint about an entry of a list.
 fn wrong_entry(key: &Key, what: &str, given: &Given<'_>) -> Mistake {
-    let found = found(given.get_ref());
+    let found = kind_name(given.get_ref());
     let message = format!("each entry of {} must be {what}, not {found}", key.shown());
     with_example(key, Mistake::new(&given.span(), message))
 }

@@ -231,7 +231,7 @@ mod tests {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
 
-    fn at(frames: u64, buffers: u64, queues: u32) -> Home {
+    fn home_at(frames: u64, buffers: u64, queues: u32) -> Home {
         home(&Footprint { frames, buffers, queues }, &memory(), "3 hours").expect("a level")
     }
 
@@ -244,7 +244,7 @@ mod tests {
             (MIB + 1, "L3", 15.0, true),
             (8 * MIB + 1, "memory", 100.0, true),
         ] {
-            let home = at(bytes, 0, 1);
+            let home = home_at(bytes, 0, 1);
             let wait = Wait { ns, cycles: Some(4.0 * ns) };
             assert_eq!((home.level.as_str(), home.wait), (level, Ok(wait)), "{bytes}");
             assert_eq!(home.sentence.is_some(), is_told, "{bytes}: {:?}", home.sentence);
@@ -253,10 +253,10 @@ mod tests {
 
     #[test]
     fn queues_divide_what_there_is() {
-        assert_eq!(at(MIB, MIB, 1).level, "L3");
-        let divided = at(MIB, MIB, 2);
+        assert_eq!(home_at(MIB, MIB, 1).level, "L3");
+        let divided = home_at(MIB, MIB, 2);
         assert_eq!((divided.bytes, divided.level.as_str()), (MIB, "L2"));
-        assert_eq!(at(MIB, MIB, 0), at(MIB, MIB, 1));
+        assert_eq!(home_at(MIB, MIB, 0), home_at(MIB, MIB, 1));
     }
 
     #[test]
@@ -264,11 +264,11 @@ mod tests {
         let wanted = "frames (3 MiB) and buffers (up to 512 KiB) of each queue exceed L2 (1 MiB, \
                       measured 3 hours ago): a load that misses it waits at most 15 ns (60 cycles) \
                       for L3, less where loads overlap";
-        assert_eq!(at(6 * MIB, MIB, 2).sentence.as_deref(), Some(wanted));
+        assert_eq!(home_at(6 * MIB, MIB, 2).sentence.as_deref(), Some(wanted));
     }
 
     #[test]
-    fn what_the_profile_cannot_tell_is_not_told() {
+    fn undetermined_profile_values_are_not_reported() {
         let footprint = Footprint { frames: 3 * MIB, buffers: 0, queues: 1 };
         let part = Unresolved {
             from_bytes: 2 * MIB,
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_that_wait_are_told_in_loads() {
+    fn memory_bound_stages_are_reported_in_loads() {
         let exactly = |value| Estimate { value, low: value, high: value, confidence: 0.9, n: 9 };
         let stage = |name: &str, ticks, hot: Option<f64>| StageCost {
             name: name.to_owned(),
@@ -333,7 +333,7 @@ mod tests {
             workers: 1,
         };
         // 90 ticks of 1/3 ns are 30 ns, two loads of 15 ns.
-        let told = waits(&costs, &at(2 * MIB, 0, 1), 3e9);
+        let told = waits(&costs, &home_at(2 * MIB, 0, 1), 3e9);
         assert_eq!(told.len(), 1, "{told:?}");
         let wanted = "`nat44` waits for memory: 90 of its 150 ticks per packet (30 ns) are gone \
                       when few packets go round, as long as 2 loads from L3, or more, take one \

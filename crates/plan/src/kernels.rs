@@ -163,7 +163,7 @@ struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     /// `None` when no call was timed.
-    fn of(run: &'a RunReport) -> Option<Self> {
+    fn from_run(run: &'a RunReport) -> Option<Self> {
         let entering = run.workers.iter().filter(|worker| worker.segment == 0);
         let entered: f64 = entering.map(given).sum();
         let mut uses = Vec::new();
@@ -255,7 +255,7 @@ impl<'a> Calls<'a> {
 
 /// Which kernels suit the calls of `run` best; `None` when no call was timed.
 pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
-    let calls = Calls::of(run)?;
+    let calls = Calls::from_run(run)?;
     let in_use = run.kernels.as_deref().unwrap_or(SELECTED);
     let total = calls.in_use(|_| true);
     let ratio = |choice: &str| calls.ticks(choice, |_| true).over(total);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_goes_to_fewer_workers_then_fewer_rings() {
+    fn ties_prefer_fewer_workers_then_fewer_rings() {
         let (three, two) = (mapping(&[(0, 4, 3)]), mapping(&[(0, 4, 2)]));
         let split = mapping(&[(0, 2, 1), (2, 4, 1)]);
         let base = rounds(100.0);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simpler_mapping_that_gives_away_speed_is_no_tie() {
+    fn a_slower_simpler_mapping_is_not_a_tie() {
         let (three, two) = (mapping(&[(0, 4, 3)]), mapping(&[(0, 4, 2)]));
         let fast = rounds(200.0);
         let mut slow = rounds(180.0);

@@ -61,7 +61,7 @@ int main(void)
     fill_region = lr_region("fill");
     sum_region = lr_region("sum");
     if (pthread_create(&thread, NULL, work, sampled) != 0) {
-        fputs("packets: no thread to be had\n", stderr);
+        fputs("packets: cannot start a thread\n", stderr);
         return 1;
     }
     work(NULL);

@@ -189,7 +189,7 @@ pub(crate) unsafe extern "C" fn lr_sampler_dump(sampler: *mut Sampler) {
 /// See the header.
 ///
 /// # Safety
-/// As [`lr_sampler_update`]; nobody uses it afterwards.
+/// Like [`lr_sampler_update`]; the sampler must not be used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_free(sampler: *mut Sampler) {
     if !sampler.is_null() {

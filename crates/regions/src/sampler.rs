@@ -2,12 +2,12 @@
 //! Counting in a packet loop without touching every packet: the counters are read every N packets,
 //! and event sets take turns.
 //!
-//! The shape is that of the profiling interface of Netra DPS: a worker says now and then how many
-//! packets it has done; when N more are done, the counters are read and the next pair of events is
-//! started; when every pair had its turn often enough, the worker is told to dump. Two things
-//! differ. There a turn began when the number of packets was a multiple of N, which bursts step
-//! over; here it begins once N packets are done, however many came at once. There the pairs
-//! followed each other in a fixed order, which may keep step with the load; here the order of each
+//! The shape is that of the profiling interface of Netra DPS: a worker reports its number of
+//! packets from time to time; after N more, the counters are read and the next pair of events is
+//! started; when every pair was counted often enough, the worker is asked to dump. There are two
+//! differences. There a slice began when the number of packets was a multiple of N, which bursts
+//! skip over; here it begins after at least N packets, whatever the burst size. There the pairs
+//! followed each other in a fixed order, which may alias with the load; here the order of each
 //! round is random.
 //!
 //! ```text
@@ -40,7 +40,7 @@ pub struct Schedule {
     pub sets: Vec<Vec<String>>,
     /// Packets of a turn, at least.
     pub every: NonZeroU64,
-    /// How often each set has its turn before the sampler is full.
+    /// Number of slices of each set before the sampler is full.
     pub rounds: NonZeroU32,
     /// Draws the order of the sets.
     pub seed: u64,
@@ -53,7 +53,7 @@ pub struct Sample {
     pub set: usize,
     /// Packets done in this turn.
     pub packets: u64,
-    /// How long it took.
+    /// Its duration.
     pub ticks: u64,
     /// The count of each event of the set; `None` for those that are not counted.
     pub counts: Vec<Option<u64>>,
@@ -70,7 +70,7 @@ pub struct Sampler {
     round: Vec<usize>,
     random: Random,
     turn: Option<Turn>,
-    /// No turn ends before this many packets are done.
+    /// No slice ends before this many packets.
     next: u64,
     samples: Vec<Sample>,
 }
@@ -80,23 +80,23 @@ pub struct Sampler {
 struct Set {
     events: Vec<Result<Event, String>>,
     counters: ThreadGroup,
-    /// What each event that there is rests on, or why it is not counted.
+    /// Evidence tier of each available event, or why it is not counted.
     outcomes: Vec<Outcome>,
 }
 
-/// What there was when a turn began.
+/// Readings at the start of a slice.
 #[derive(Debug)]
 struct Turn {
     set: usize,
     packets: u64,
     ticks: u64,
     counts: [u64; EVENTS_MAX],
-    /// `None` where they could not be read.
+    /// `None` if they could not be read.
     mark: Option<Mark>,
 }
 
 const METHOD: &str = "read every N packets, sets in random order; per packet times all packets";
-/// Of an event that one turn counted: why it has no interval.
+/// Reason for an event without interval: it was counted in only one slice.
 const ONE_TURN_METHOD: &str = "read every N packets; one turn counted it, so it has no interval";
 const TICKS_METHOD: &str = "between readings; all turns added up, so it has no interval";
 impl Sampler {
@@ -190,7 +190,7 @@ impl Sampler {
         &self.samples
     }
 
-    /// Adds what was found to the report of the regions, and starts again with the next update.
+    /// Adds the results to the report of the regions, and starts again with the next update.
     pub fn dump(&mut self) {
         if !self.samples.is_empty() {
             self.regions.add(self.report());
@@ -203,7 +203,7 @@ impl Sampler {
         self.next = 0;
     }
 
-    /// What the turns since the last dump say, as one region whose units are packets.
+    /// Results of the slices since the last dump, as one region whose units are packets.
     fn report(&self) -> RegionReport {
         let packets: u64 = self.samples.iter().map(|sample| sample.packets).sum();
         let ticks: u64 = self.samples.iter().map(|sample| sample.ticks).sum();
@@ -278,7 +278,7 @@ impl Set {
         Self { events, counters, outcomes }
     }
 
-    /// What the event at a place rests on, or why it is not counted.
+    /// Evidence tier of the event at an index, or why it is not counted.
     fn outcome(&self, place: usize) -> Result<Tier, String> {
         if let Err(reason) = &self.events[place] {
             return Err(reason.clone());
@@ -289,7 +289,7 @@ impl Set {
         }
     }
 
-    /// Where the event stands among those that there are.
+    /// Index of the event among the available ones.
     fn known_place(&self, place: usize) -> usize {
         self.events[..place].iter().flatten().count()
     }

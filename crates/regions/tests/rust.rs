@@ -81,7 +81,7 @@ fn units_go_to_the_innermost_region() {
 }
 
 #[test]
-fn deep_recursion_is_kept_to_a_limit_and_said() {
+fn limits_and_reports_deep_recursion() {
     fn recurse(thread: &linerate_regions::Thread, region: linerate_regions::Region, depth: u32) {
         let _inside = thread.enter(region);
         if depth > 1 {
@@ -193,7 +193,7 @@ fn what_cannot_be_counted_is_absent_with_a_reason() {
 }
 
 #[test]
-fn the_record_is_written_where_it_was_asked_for() {
+fn the_record_is_written_to_the_requested_path() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("regions.json");
     let options = Options { events: Vec::new(), file: Some(file.clone()), ..Options::default() };

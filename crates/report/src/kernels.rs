@@ -30,7 +30,7 @@ pub enum Sizes {
 
 /// The report of `linerate kernels`.
 pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
-    let (unit, blocks) = (Unit::of(&report.rows), blocks(&report.rows));
+    let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes, style, left_out: Vec::new() };
     let mut parts = vec![head(report, style), wrong(report, style)];
     for kernel in Kernel::ALL {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn specifications_are_sound() {
+    fn specifications_are_valid() {
         for spec in specs() {
             assert!(spec.help.ends_with('.') && !spec.help.contains('\n'), "{}", spec.kind);
             assert!(spec.drop_causes.len() <= MAX_CAUSES, "{}", spec.kind);

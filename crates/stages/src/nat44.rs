@@ -421,7 +421,7 @@ fn is_error(icmp_type: u8) -> bool {
 }
 
 impl Transport {
-    fn of(protocol: u8) -> Option<Self> {
+    fn from_protocol(protocol: u8) -> Option<Self> {
         match protocol {
             protocol::TCP => Some(Self::Tcp),
             protocol::UDP => Some(Self::Udp),

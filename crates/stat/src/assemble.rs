@@ -4,8 +4,8 @@
 //! A value of one run has the interval of its scaling, or none where nothing was scaled. A value of
 //! several runs is the median of theirs, with the interval of the median, which needs six runs.
 
-use crate::asked::{Asked, AskedMetric};
 use crate::measured::Measured;
+use crate::requested::{Requested, RequestedMetric};
 use crate::row::{COUNTED, counted};
 use crate::run::{Run, ns};
 use crate::{Per, Request, What, usage};
@@ -41,7 +41,7 @@ fn estimated(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Figure
 /// All runs of a request.
 pub(crate) struct Runs<'a> {
     pub(crate) request: &'a Request,
-    pub(crate) asked: &'a Asked,
+    pub(crate) asked: &'a Requested,
     /// At least one.
     pub(crate) runs: &'a [Run],
     /// One that a signal ended, after these.
@@ -102,7 +102,7 @@ fn target(what: &What) -> StatTarget {
 
 impl<'a> Runs<'a> {
     /// Those of a request.
-    pub(crate) fn of(request: &'a Request, measured: &'a Measured) -> Self {
+    pub(crate) fn new(request: &'a Request, measured: &'a Measured) -> Self {
         let Measured { asked, runs, cut_short, .. } = measured;
         Self { request, asked, runs, cut_short: cut_short.as_ref() }
     }
@@ -266,7 +266,7 @@ impl Runs<'_> {
         self.asked.metrics.iter().map(|asked| self.metric(asked)).collect()
     }
 
-    fn metric(&self, asked: &AskedMetric) -> MetricValue {
+    fn metric(&self, asked: &RequestedMetric) -> MetricValue {
         let metric = asked.metric;
         let names = asked.formula.events();
         let places: Vec<Option<usize>> = names.iter().map(|name| self.asked.place(name)).collect();

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_more_work_is_no_regression() {
+    fn more_work_is_not_a_regression() {
         let figures = |time: f64| {
             [
                 ("instructions", exact(1000.0)),
@@ -313,7 +313,7 @@ mod tests {
 
     /// A gate must not pass because nothing was compared.
     #[test]
-    fn every_cost_says_whether_it_was_judged_and_none_is_no_answer() {
+    fn every_cost_has_a_verdict_and_none_fails() {
         let absent = Figure::absent("events", Tier::Hw, "counted", "no counter");
         let once = Figure::exact("events", 7.0, Tier::Sw, "counted");
         let before = record(&[("instructions", exact(1e6)), ("page_faults", once.clone())]);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn other_caches_and_another_tier_are_told_apart() {
+    fn distinguishes_other_caches_from_another_tier() {
         let before = record(&[("instructions", exact(1.0))]);
         let now = named(&[("instructions", exact(2.0))]);
         let mut report = report(&exact(2.0));

@@ -2,12 +2,12 @@
 //! Requests that make no sense are refused before anything begins.
 
 use crate::{Per, Request, StatError, What};
-use linerate_doctor::surroundings::Surroundings;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_machine::parse_cpu_list;
 use linerate_record::{Body, Tier};
 
 /// Whether everything in a request makes sense, alone and together.
-pub(crate) fn check(request: &Request, around: &Surroundings) -> Result<(), StatError> {
+pub(crate) fn check(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     let wrong = numbers(request).or_else(|| together(request)).or_else(|| simulated(request));
     match wrong {
         Some(reason) => Err(StatError::BadRequest { reason: reason.to_owned() }),
@@ -76,7 +76,7 @@ fn simulated(request: &Request) -> Option<&'static str> {
 }
 
 /// Whether the CPUs exist. If the kernel does not report them, they are assumed to exist.
-fn processors(request: &Request, around: &Surroundings) -> Result<(), StatError> {
+fn processors(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     let What::Cpus(cpus) = &request.what else { return Ok(()) };
     let file = around.root().join("sys/devices/system/cpu/online");
     let Ok(text) = std::fs::read_to_string(file) else { return Ok(()) };

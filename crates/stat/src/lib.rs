@@ -8,13 +8,13 @@
 
 #![forbid(unsafe_code)]
 
-mod asked;
 mod assemble;
 mod baseline;
 mod check;
 mod counting;
 mod measured;
 mod outcome;
+mod requested;
 mod row;
 mod run;
 mod runner;
@@ -26,16 +26,16 @@ mod usage;
 mod waited;
 
 use crate::sim::Geometry;
-use asked::{Asked, AskedEvent};
 use assemble::Runs;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::{Kernel, Opener};
 pub use linerate_counters::rotation::DEFAULT_SLICE;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::Explanation;
-use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::signal::Pending;
 use linerate_record::stat::StatReport;
 use linerate_record::{Record, Tier};
+use requested::{Requested, RequestedEvent};
 use runner::Runner;
 use std::ffi::OsString;
 use std::fmt;
@@ -122,10 +122,10 @@ impl Request {
     /// [`StatError`] when there is nothing to report. A command that could not be started, and
     /// events that could not be counted, are in the report.
     pub fn run(&self, watch: &Watch<'_>) -> Result<Outcome, StatError> {
-        self.run_with(watch, &Kernel, &Surroundings::gather(), &Catalog::of_this_machine())
+        self.run_with(watch, &Kernel, &HostFacts::gather(), &Catalog::of_this_machine())
     }
 
-    /// As [`Request::run`], with another kernel, other surroundings, another processor.
+    /// As [`Request::run`], with another kernel, other host_facts, another processor.
     ///
     /// # Errors
     /// As [`Request::run`].
@@ -133,11 +133,11 @@ impl Request {
         &self,
         watch: &Watch<'_>,
         opener: &dyn Opener,
-        around: &Surroundings,
+        around: &HostFacts,
         catalog: &Catalog,
     ) -> Result<Outcome, StatError> {
         check::check(self, around)?;
-        let asked = Asked::of(self, catalog)?;
+        let asked = Requested::resolve(self, catalog)?;
         let is_known_processor = catalog.is_known_processor();
         let runner =
             Runner { request: self, asked: &asked, opener, around, is_known_processor, watch };
@@ -145,7 +145,7 @@ impl Request {
             Some(Tier::Sim) => simulated::measure(&runner)?,
             _ => counting::measure(&runner, catalog)?,
         };
-        let runs = Runs::of(self, &measured);
+        let runs = Runs::new(self, &measured);
         Ok(outcome::judge(&runs, assemble::report(&runs, &measured)))
     }
 }
@@ -326,7 +326,7 @@ fn line(name: &str, refusal: &Explanation) -> String {
 }
 
 /// The events that were refused; `None` if none was.
-fn refused(asked: &[AskedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
+fn refused(asked: &[RequestedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
     let pairs = asked.iter().zip(refusals);
     let lines: Vec<String> =
         pairs.filter_map(|(asked, refusal)| Some(line(&asked.name, refusal.as_ref()?))).collect();

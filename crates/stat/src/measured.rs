@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All runs of a request as they were read: what the figures are made of.
 
-use crate::asked::Asked;
+use crate::requested::Requested;
 use crate::run::Run;
 use linerate_record::Warning;
 use linerate_record::stat::SimulatedCaches;
@@ -18,7 +18,7 @@ pub(crate) struct Ground {
 #[derive(Debug)]
 pub(crate) struct Measured {
     /// The request, with the simulator's names for tier `sim`.
-    pub(crate) asked: Asked,
+    pub(crate) asked: Requested,
     /// At least one.
     pub(crate) runs: Vec<Run>,
     /// One that a signal ended, after these.

@@ -46,7 +46,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Counts without circumstances.
-    pub(crate) fn of(
+    pub(crate) fn new(
         tallies: Tallies,
         refusals: Vec<Option<Explanation>>,
         tiers: Vec<Tier>,
@@ -77,7 +77,7 @@ impl Run {
         let nothing = Tallies::exact(vec![None; tiers.len()]);
         Self {
             command: Some(Err(error)),
-            ..Self::of(nothing, vec![Some(refusal); tiers.len()], tiers)
+            ..Self::new(nothing, vec![Some(refusal); tiers.len()], tiers)
         }
     }
 }

@@ -32,8 +32,8 @@ pub use collect::{Remark, SimCounts};
 pub use geometry::{Geometry, GeometryError};
 pub use names::native;
 
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::{self, Explanation};
-use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::{Ended, ExecError, fork_held};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -84,7 +84,7 @@ impl Sim {
     /// # Errors
     /// Valgrind is not installed: [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind),
     /// with the command of `around` that installs it.
-    pub fn find(around: &Surroundings) -> Result<Self, Explanation> {
+    pub fn find(around: &HostFacts) -> Result<Self, Explanation> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
         valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("none was found"))

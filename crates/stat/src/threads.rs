@@ -42,7 +42,7 @@ struct Row {
 
 impl<'a> Threads<'a> {
     /// Counts the threads of a process that are there; of a held command, the first.
-    pub(crate) fn of(
+    pub(crate) fn new(
         runner: Runner<'a>,
         events: Vec<Event>,
         options: Options,

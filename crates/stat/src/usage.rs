@@ -6,7 +6,7 @@
 //! page faults more than perf events give. In containers, whose seccomp filter forbids perf events
 //! altogether, it is all there is.
 
-use crate::asked::AskedEvent;
+use crate::requested::RequestedEvent;
 use crate::run::Run;
 use linerate_linux::child::Ended;
 
@@ -26,7 +26,7 @@ fn count(name: &str, ended: &Ended) -> Option<u64> {
 }
 
 /// Fills in what perf events did not count, or in user mode alone, and notes the places.
-pub(crate) fn fill(run: &mut Run, asked: &[AskedEvent]) {
+pub(crate) fn fill(run: &mut Run, asked: &[RequestedEvent]) {
     // Work of a command after its time limit does not belong to the counts.
     let Some(Ok(ended)) = run.command.filter(|_| !run.is_time_up) else { return };
     for (place, event) in asked.iter().enumerate() {

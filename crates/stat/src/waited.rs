@@ -56,7 +56,7 @@ impl Waited {
 
     /// Forwards a request to end to a command; returns whether there is none, and counting ends by
     /// itself.
-    pub(crate) fn tell_to_end(&self, signal: i32) -> bool {
+    pub(crate) fn request_end(&self, signal: i32) -> bool {
         match self {
             Self::Child(child) => {
                 child.signal(signal);

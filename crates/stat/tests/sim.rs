@@ -3,7 +3,7 @@
 //!
 //! Needs Valgrind and a C compiler with a static C library; without, prints `SKIP` with the reason.
 
-use linerate_doctor::surroundings::Surroundings;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_linux::child::{Ended, ExecError};
 use linerate_stat::sim::{Geometry, Remark, Sim, SimCounts, SimError};
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ struct Known {
 impl Known {
     /// `None`, with the reason on standard output, if there is no simulator to test with.
     fn new(options: &[&str]) -> Option<Self> {
-        let sim = match Sim::find(&Surroundings::gather()) {
+        let sim = match Sim::find(&HostFacts::gather()) {
             Ok(sim) => sim,
             Err(refusal) => return skip(&refusal.sentence),
         };
@@ -131,7 +131,7 @@ fn every_process_counts_once() {
 }
 
 #[test]
-fn what_cannot_be_told_is_said() {
+fn reports_what_cannot_be_determined() {
     let Some(stripped) = Known::new(&["-static", "-s"]) else { return };
     let counts = stripped.counts("w1000000 fw");
     assert_eq!(counts.remarks, [Remark::Inseparable { processes: 1 }]);
@@ -166,8 +166,8 @@ fn the_command_ends_and_speaks_as_without() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_before() {
-    let Ok(sim) = Sim::find(&Surroundings::gather()) else {
+fn reports_an_unstartable_command_early() {
+    let Ok(sim) = Sim::find(&HostFacts::gather()) else {
         println!("SKIP: no valgrind");
         return;
     };

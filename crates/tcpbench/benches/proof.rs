@@ -97,7 +97,7 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<S
         Pattern::Interactive | Pattern::Response => bytes / BYTES_PER_EXCHANGE,
         Pattern::Bulk | Pattern::Jumbo | Pattern::Mixed => bytes,
     };
-    let setup = Setup { impairments: ROUGH, ..Setup::of(pattern) };
+    let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(pattern) };
     let start = Instant::now();
     let proof = match prove(&setup, stacks, &Set::find(SELECTED)?, amount.max(1)) {
         Ok(proof) => proof,
@@ -124,7 +124,7 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<S
 
 /// Damage and no checksums: comparing must see it, or the tables above say nothing.
 fn control(stack: &dyn Stack) -> Result<Option<String>, Error> {
-    let setup = Setup { impairments: ROUGH, ..Setup::of(Pattern::Bulk) };
+    let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(Pattern::Bulk) };
     let name = stack.name();
     match prove(&setup, [stack, stack], &Set::find(OFF)?, BYTES_BRIEF) {
         Err(seen @ Error::Corrupt { .. }) => {

@@ -60,8 +60,8 @@ fn of_stack(
     sampler: Option<&Sampler>,
     measurements: usize,
 ) -> Result<[Check; 2], Error> {
-    let setup = Setup::of(pattern);
-    let set = Set::of(slowed::routines());
+    let setup = Setup::for_pattern(pattern);
+    let set = Set::from_routines(slowed::routines());
     let stream = Rc::new(Stream::new(1, setup.buffer_bytes()));
     let mut session = Session::new(&setup, [stack, stack], &set, &stream)?;
     let amount = filling(&mut session)?;

@@ -172,7 +172,7 @@ fn bytes_per_second(
         congestion: Congestion::Reno,
         ack_delay: ACK_DELAY,
         seed,
-        ..Setup::of(Pattern::Bulk)
+        ..Setup::for_pattern(Pattern::Bulk)
     };
     let stream = Rc::new(Stream::new(seed, setup.buffer_bytes()));
     let mut session = Session::new(&setup, [stack, stack], &Set::find(SELECTED)?, &stream)?;

@@ -28,9 +28,9 @@ impl Routines {
     fn of_variant(variant: Variant) -> Option<Self> {
         Some(Self {
             name: variant.name(),
-            checksum: Routine::of(variant, Role::Variant, Kernel::Checksum)?,
-            copy: Routine::of(variant, Role::Variant, Kernel::Copy)?,
-            copy_checksum: Routine::of(variant, Role::Variant, Kernel::CopyChecksum),
+            checksum: Routine::from_variant(variant, Role::Variant, Kernel::Checksum)?,
+            copy: Routine::from_variant(variant, Role::Variant, Kernel::Copy)?,
+            copy_checksum: Routine::from_variant(variant, Role::Variant, Kernel::CopyChecksum),
         })
     }
 
@@ -53,7 +53,7 @@ impl Routines {
     /// The same checksum with the copy of the C library: the white paper's "Libc".
     fn libc() -> Self {
         let memcpy = bench::bounds().find(|bound| bound.name() == "memcpy");
-        let copy = memcpy.and_then(|bound| Routine::of(bound, Role::Bound, Kernel::Copy));
+        let copy = memcpy.and_then(|bound| Routine::from_variant(bound, Role::Bound, Kernel::Copy));
         let copy = copy.expect("there is a C library");
         Self { name: LIBC, copy, ..Self::document() }
     }
@@ -106,7 +106,7 @@ pub struct Set {
 
 impl Set {
     /// Routines that sum and copy.
-    pub fn of(routines: Routines) -> Self {
+    pub fn from_routines(routines: Routines) -> Self {
         Self { name: routines.name, routines, checksums: Checksums::Routines }
     }
 
@@ -116,7 +116,7 @@ impl Set {
     pub fn all() -> Vec<Self> {
         let variants = variants().filter_map(Routines::of_variant);
         let routines = [Routines::document(), Routines::libc()].into_iter().chain(variants);
-        let sets = routines.chain([Routines::selected()]).map(Self::of);
+        let sets = routines.chain([Routines::selected()]).map(Self::from_routines);
         let selected = |name, checksums| Self { name, routines: Routines::selected(), checksums };
         sets.chain([selected(STACK, Checksums::Stack), selected(OFF, Checksums::Off)]).collect()
     }

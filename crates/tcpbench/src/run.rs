@@ -124,7 +124,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
                 buffer: request.buffer,
                 mix: request.mix.clone(),
                 seed: request.seed,
-                ..Setup::of(pattern)
+                ..Setup::for_pattern(pattern)
             };
             let seconds = request.seconds / parts;
             patterns.push(measure(&setup, stack.as_ref(), &sets, seconds, &watch, sampler_cpu)?);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lwip_the_others_run_and_it_is_said_how_to_have_it() {
+    fn without_lwip_other_stacks_run_and_the_fix_is_printed() {
         let choose = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             Stacks::choose(&names, Lwip::from_folders(vec!["/nowhere".into()]))

@@ -137,7 +137,7 @@ impl Session {
     /// No progress, the connection ended, or the received data differ.
     pub fn run(&mut self, amount: u64) -> Result<Slice, Error> {
         let before = self.totals();
-        self.tell(Activity::Stack);
+        self.report_activity(Activity::Stack);
         let clock = self.clock;
         let window = Window::open(&clock);
         let compared = self.comparing_ns;
@@ -148,7 +148,7 @@ impl Session {
             Pattern::Response => (0..amount).try_for_each(|_| self.open_and_close())?,
         }
         let window = window.close();
-        self.tell(Activity::Comparing);
+        self.report_activity(Activity::Comparing);
         let cpu_ns = window.charged.cpu_ns.saturating_sub(self.comparing_ns - compared);
         self.compare()?;
         let after = self.totals();
@@ -196,7 +196,7 @@ impl Session {
     }
 
     /// Tells a sampler, if there is one.
-    fn tell(&self, what: Activity) {
+    fn report_activity(&self, what: Activity) {
         if let Some(activity) = &self.activity {
             activity.store(what as u8, Ordering::Relaxed);
         }

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_rounds_that_had_the_processor_or_absent() {
+    fn shares_use_only_rounds_without_preemption() {
         assert_eq!(share(|contestant, round| contestant == 2 && round < 1).n, 7);
         assert_eq!(share(|contestant, round| contestant == 1 && round < 1).n, 6);
         for of_each in [

@@ -12,7 +12,7 @@ use linerate_tcpbench::session::Setup;
 use linerate_tcpbench::smol::Smoltcp;
 
 fn proof(stack: &dyn Stack, pattern: Pattern, seed: u64, set: &str) -> TcpProof {
-    let setup = Setup { impairments: ROUGH, seed, ..Setup::of(pattern) };
+    let setup = Setup { impairments: ROUGH, seed, ..Setup::for_pattern(pattern) };
     let set = Set::find(set).expect("a set");
     prove(&setup, [stack, stack], &set, little(pattern)).expect("it gets through")
 }

@@ -65,7 +65,7 @@ fn race(clock: &Machine, seed: u64) -> Samples<f64> {
 }
 
 /// Entries that are not a check.
-fn put(name: &str, value: f64, n: usize) {
+fn print_check(name: &str, value: f64, n: usize) {
     println!("{name} {value:.4} n={n}");
 }
 
@@ -82,8 +82,8 @@ fn overhead(clock: &Machine) {
         whole.push((clock.ticks() - start) as f64 * clock.ns_per_tick());
         within.push(timed.ticks as f64 * clock.ns_per_tick());
     }
-    put("trial_window_ns", median(&whole).unwrap_or(f64::NAN), whole.len());
-    put("trial_ns_within_window", median(&within).unwrap_or(f64::NAN), within.len());
+    print_check("trial_window_ns", median(&whole).unwrap_or(f64::NAN), whole.len());
+    print_check("trial_ns_within_window", median(&within).unwrap_or(f64::NAN), within.len());
 }
 
 fn main() {
@@ -115,9 +115,9 @@ fn main() {
     let error = median(&errors).unwrap_or(f64::NAN);
     let why = "what a call and the start of a chain add";
     println!("{}", Check::at_most("trial.median_error", error, errors.len() as u64, START, why));
-    put("trial_windows_kept", kept as f64 / all as f64, all as usize);
+    print_check("trial_windows_kept", kept as f64 / all as f64, all as usize);
     let spent = Account::now(&clock).since(start);
-    put("trial_cpu_share", spent.cpu_ns as f64 / spent.wall_ns as f64, races as usize);
-    put("trial_cpu_step_ns", clock.cpu_step_ns() as f64, 1);
+    print_check("trial_cpu_share", spent.cpu_ns as f64 / spent.wall_ns as f64, races as usize);
+    print_check("trial_cpu_step_ns", clock.cpu_step_ns() as f64, 1);
     overhead(&clock);
 }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_kept_is_no_number() {
+    fn nothing_kept_yields_no_number() {
         let samples = Samples::new(vec![vec![SLOWER; 9], vec![Ok(1.0); 9]], 1);
         let (median, estimate) = (samples.median(0), samples.estimate(0, 0.9));
         assert_eq!((median, estimate, samples.ratio(0, 1, 0.9)), (None, None, None));

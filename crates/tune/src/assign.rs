@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_the_cpus_asked_for_and_the_others_in_order() {
+    fn assigns_requested_cpus_then_others_in_order() {
         let path = path();
         let free = mapping(&[&[], &[], &[]]);
         assert_eq!(assign(&path, &free, &[4, 5, 6], false).expect("fits"), [4, 5, 6]);

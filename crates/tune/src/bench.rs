@@ -25,7 +25,7 @@ const PACKET_WORK: &str = "\
 /// # Errors
 /// The variant does not exist or cannot run here.
 pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
-    if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::of(name) }
+    if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::by_name(name) }
 }
 
 /// The path of packet work with the source, the buffers and the options of `like`; its rate is not

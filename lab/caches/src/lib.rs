@@ -12,8 +12,8 @@
 //! The two are checked against each other, and the second against cases counted by hand. Noise is
 //! not invented: it is replayed from [recordings](Noise) of virtual machines.
 //!
-//! Left out: prefetching, which the order of a chase defeats; stores; misses that overlap, for the
-//! loads of a chase cannot; and caches that hash a page as a whole.
+//! Not modelled: prefetching, which the order of a chase defeats; stores; overlapping misses, which
+//! dependent loads cannot have; and caches that hash a page as a whole.
 
 #![forbid(unsafe_code)]
 

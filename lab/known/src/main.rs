@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::process::{Command, ExitCode};
 
-/// What one turn of [`turns`] carries out.
+/// Instructions of one iteration of [`turns`].
 const INSTRUCTIONS_PER_TURN: u64 = 2;
 
 /// Runs a loop of exactly [`INSTRUCTIONS_PER_TURN`] instructions `count` times, one of them a
@@ -48,8 +48,7 @@ fn turns(count: usize) {
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm", target_arch = "x86_64")))]
 compile_error!("write the loop of `turns` for this architecture");
 
-/// Events of the processor and how the kernel is asked for them. The raw codes are those of ARM's
-/// common events: INST_RETIRED and CPU_CYCLES (Arm ARM, "PMU events and event numbers").
+/// Hardware events and how they are requested from the kernel.
 const EVENTS: [(&str, Selector); 4] = [
     ("instructions", Selector::new(HARDWARE, 1)),
     ("cycles", Selector::new(HARDWARE, 0)),
@@ -115,8 +114,8 @@ fn count_group() -> io::Result<()> {
     Ok(())
 }
 
-/// Prints what user mode reads around loops of several lengths, as [`count`] does; then in how many
-/// of how many cases a read by user mode lies between two reads by the kernel: `between CASES OF`.
+/// Prints user-mode reads around loops of several lengths, as [`count`] does; then the number of
+/// cases in which a user-mode read is between two reads by the kernel: `between CASES OF`.
 fn reads() -> io::Result<()> {
     const OF: usize = 1000;
     println!("turn {INSTRUCTIONS_PER_TURN}");
@@ -163,13 +162,13 @@ fn events_of_user() -> Options {
     Options { user_only: true, ..Options::default() }
 }
 
-/// Enters a region around so many turns. Its name is made and let go outside.
+/// Enters a region around this many iterations. Its name is created and freed outside.
 fn enter<'a>(regions: &Regions, thread: &'a Thread, turns: usize, repetition: usize) -> Inside<'a> {
     let region = regions.region(&format!("{turns} turns, {repetition}"));
     thread.enter(region)
 }
 
-/// Prints what regions around loops of several lengths show: how counts are had, then lines as
+/// Prints the results of regions around loops of several lengths: the read method, then lines as
 /// [`count`] prints, or `absent EVENT TURNS REASON`.
 fn regions(cpu: Option<u32>) -> io::Result<()> {
     if let Some(cpu) = cpu {

@@ -58,7 +58,7 @@ pub(crate) fn limits(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
     Ok(calls.map(|call| if call.shell.contains("-f 0") { call.mute() } else { call }).collect())
 }
 
-/// Few threads: as a user for whom the limit counts.
+/// Few threads: as a user to whom the limit applies.
 pub(crate) fn threads(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
     let tried = process::Command::new("sh").args(["-c", &format!("{NOBODY} true")]).output();
@@ -75,8 +75,8 @@ pub(crate) fn threads(random: &mut Random, size: Size) -> Result<Vec<Call>, Stri
     Ok(calls.into_iter().map(|call| call.may_end_with(&[126, 127])).collect())
 }
 
-/// Runs a call in a control group of its own, made and removed by the shell: `files` are those of
-/// the limit in version 2 and version 1, with what is written to them.
+/// Runs a call in a control group of its own, created and removed by the shell: `files` are the
+/// limit files of version 2 and version 1, with their content.
 fn grouped(controller: &str, [unified, old]: [(&str, String); 2]) -> Result<String, String> {
     let is_unified = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
     let folder = if is_unified { "" } else { controller };

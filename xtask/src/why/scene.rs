@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run of a seed: two network namespaces, the programs in them, `linerate why` next to them.
 //!
-//! The scene is set up by this program again, started inside namespaces of its own (`unshare`), as
-//! root or as a user without any rights outside. Every program has a time limit, a session of its
-//! own, and is ended with the scene.
+//! The scene is set up by this program, started again inside new namespaces (`unshare`), as root or
+//! as a user without privileges outside. Every program has a time limit and a separate session, and
+//! is ended with the scene.
 
 use super::seeds::{QUOTA, SETTINGS, Seed};
 use crate::command::{output, program, root};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// With which rights linerate and the programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rights {
-    /// A user without rights outside namespaces of its own.
+    /// An unprivileged user with its own namespaces.
     User,
     /// Root.
     Root,
@@ -34,7 +34,7 @@ impl Rights {
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ran {
     pub finding: String,
@@ -44,20 +44,20 @@ pub(super) struct Ran {
     pub overhead_percent: Option<f64>,
     /// Units of work per second over the window, by the counter of the seed.
     pub rate: Option<f64>,
-    /// What was drawn.
+    /// The random parameters.
     pub variables: BTreeMap<String, String>,
 }
 
-/// Whom a process without rights belongs to: `nobody`.
+/// Owner of an unprivileged process: `nobody`.
 const NOBODY: &str = "65534";
 /// No program of a scene lives longer.
 const LIMIT_S: &str = "40";
 /// Until the programs have started and the load is steady.
 const SETTLE: Duration = Duration::from_millis(2_500);
-/// What `why` watches.
+/// The target of `why`.
 const WINDOW: &str = "3s";
 
-/// What this machine lacks for a seed, if anything.
+/// Requirements of a seed that this machine lacks.
 pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> Option<String> {
     let is_there = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
 }
 
-/// Runs a seed, or its control, in namespaces of its own.
+/// Runs a seed, or its control, in separate namespaces.
 ///
 /// # Errors
 /// The scene could not be set up, or `linerate why` gave no record.
@@ -119,7 +119,7 @@ pub(super) fn run(
     Ok(ran)
 }
 
-/// A command in namespaces of its own, to be completed.
+/// A command in separate namespaces, to be completed.
 fn in_namespaces(rights: Rights, limit_s: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "2", limit_s]);
@@ -156,7 +156,7 @@ fn read(record: &Record) -> Ran {
     }
 }
 
-/// A setting of the whole system, put back when dropped.
+/// A system-wide setting, restored when dropped.
 struct Setting<'a>(&'a str);
 
 impl<'a> Setting<'a> {
@@ -167,7 +167,7 @@ impl<'a> Setting<'a> {
         if !is_seeded {
             return Ok(None);
         }
-        // What was changed in part is put back as well.
+        // Partial changes are restored as well.
         let setting_to_drop = Self(put_back);
         output(program("sh", &["-c", setting]))?;
         Ok(Some(setting_to_drop))
@@ -233,7 +233,7 @@ impl Drop for Group {
     }
 }
 
-/// The programs of a scene, by what runs them; ended when dropped.
+/// The programs of a scene, by interpreter; ended when dropped.
 struct Stage {
     folder: PathBuf,
     variables: BTreeMap<String, String>,
@@ -382,7 +382,7 @@ impl Stage {
         }
     }
 
-    /// Starts a snippet in a session of its own and returns the session's number.
+    /// Starts a snippet in a separate session and returns the session's ID.
     fn start(&mut self, snippet: &str) -> Result<u32, String> {
         let log = fs::File::create(self.folder.join(format!("{}.log", self.children.len())));
         let log = log.map_err(|error| error.to_string())?;
@@ -403,7 +403,7 @@ impl Stage {
         let sessions = self.children.iter().map(|child| format!("pkill -KILL -s {}", child.id()));
         let ends: Vec<String> = sessions.chain([in_namespaces.to_owned()]).collect();
         for end in ends {
-            // A session that has ended already is no failure.
+            // A session that has ended already is not an error.
             let _ = self.shell(&end);
         }
         for child in &mut self.children {

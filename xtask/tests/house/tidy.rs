@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a source file must have and must not have. Each ban says what to write instead.
+//! Required and forbidden content of source files. Each ban names the replacement.
 //!
 //! Words that are banned as text are put together with `concat!` here, so that this file passes.
 

@@ -13,7 +13,7 @@ fn place(text: &str, part: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_in_the_file_is_told_with_its_place_and_the_nearest_name() {
+fn reports_errors_with_position_and_suggestion() {
     let rule = "\"deny   tcp from any to any port 23\"";
     let table: &[(&str, &str, &str, &[&str])] = &[
         // Changed from, to; what the place points to; what is said.
@@ -42,7 +42,7 @@ fn what_is_wrong_in_the_file_is_told_with_its_place_and_the_nearest_name() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once() {
+fn reports_all_errors_in_one_pass() {
     let folder = Folder::new();
     let changes = [("burst = 32", "brust = 32"), ("mtu = 1600", "mtu = 16")];
     let said = refused(&["run", &folder.write("path.toml", edge(&changes))]);

@@ -83,7 +83,7 @@ fn people_read_the_same() {
 }
 
 #[test]
-fn the_record_is_kept_where_asked_or_not_at_all() {
+fn the_record_is_written_only_to_the_requested_path() {
     let folder = Folder::new();
     let kept = folder.file("doctor.json");
     let json = answered(0, &["doctor", "--json", "--record", &kept]);
@@ -95,7 +95,7 @@ fn the_record_is_kept_where_asked_or_not_at_all() {
 
 /// Without a PATH there is no Valgrind: the simulator is refused, the rest is as it was.
 #[test]
-fn a_missing_valgrind_is_told() {
+fn reports_missing_valgrind() {
     let output = crate::rig::command(&["doctor", "--json"]).env("PATH", "").output();
     let output = output.expect("the program starts");
     assert_eq!(output.status.code(), Some(0));

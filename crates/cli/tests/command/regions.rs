@@ -49,7 +49,7 @@ fn a_record_obeys_the_schema() {
 }
 
 #[test]
-fn what_is_no_record_of_regions_is_refused() {
+fn rejects_records_of_other_kinds() {
     let folder = Folder::new();
     let missing = refused(&["regions", "no/such/file.json"]);
     assert!(missing.contains("LINERATE_REGIONS=no/such/file.json"), "{missing}");

@@ -18,7 +18,7 @@ const PATHS: [(&str, usize); 5] = [
 ];
 
 #[test]
-fn every_path_runs_on_any_machine_and_tells_the_rate_of_a_flow() {
+fn every_path_runs_anywhere_and_reports_the_rate_per_flow() {
     for (name, workers) in PATHS {
         let file = format!("{EXAMPLES}/{name}.toml");
         let json = answered(0, &["run", "--oversubscribe", "--time", "100ms", "--json", &file]);
@@ -49,7 +49,7 @@ fn every_path_runs_on_any_machine_and_tells_the_rate_of_a_flow() {
 }
 
 #[test]
-fn people_are_told_the_rate_of_a_flow_beside_its_line() {
+fn prints_the_rate_of_a_flow_next_to_its_line() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");
     let said = answered(0, &["run", "--time", "500ms", &file]);
     let line = said.lines().find(|line| line.starts_with("per flow")).expect("it is said");
@@ -57,7 +57,7 @@ fn people_are_told_the_rate_of_a_flow_beside_its_line() {
 }
 
 #[test]
-fn what_no_session_can_be_made_of_is_refused_where_it_stands() {
+fn rejects_invalid_session_parameters_at_their_position() {
     let folder = Folder::new();
     let source =
         |file: &str| format!("[source]\nkind = 'a10'\nfile = '{file}'\n[[stage]]\nkind = 'RLP'\n");

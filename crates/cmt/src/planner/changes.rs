@@ -5,7 +5,7 @@
 //! processors that are idle or run only an endless loop, those with the least busy pipe first; if
 //! there are none, the change is not proposed.
 
-use super::setup::{Beside, Placed, Setup, World};
+use super::setup::{Outsiders, Placed, Setup, World};
 use linerate_path::costs::Idling;
 use linerate_path::spec::{StageSpec, State};
 use linerate_plan::predictor::Changed;
@@ -49,7 +49,7 @@ impl Changes<'_> {
     }
 
     fn parked(&self, setup: &Setup) -> Vec<Changed<Setup>> {
-        let park = |which: &dyn Fn(&Beside) -> bool, name: String| {
+        let park = |which: &dyn Fn(&Outsiders) -> bool, name: String| {
             let mut setup = setup.clone();
             setup.beside.retain(|beside| !which(beside));
             Changed { name, kind: Change::Park, setting: setup }
@@ -98,7 +98,7 @@ impl Changes<'_> {
             let cpus = self.free(setup, segment.cpus.len())?;
             changed.relieved.push(stage);
             let name = self.names(stage..stage + 1);
-            changed.beside.push(Beside {
+            changed.beside.push(Outsiders {
                 name: format!("{name}-second-input"),
                 does: Idling::Polls,
                 cpus,

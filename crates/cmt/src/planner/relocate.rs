@@ -7,7 +7,7 @@
 //! fill every pipe; other strands outside the path stay where they are, or move where there is
 //! room, to the pipe with the fewest strands first.
 
-use super::setup::{Beside, LINE_RING, Setup, World};
+use super::setup::{LINE_RING, Outsiders, Setup, World};
 use crate::{Alike, Best, Fault, Input, Run, Runs, Wanted, best};
 use linerate_path::costs::Idling;
 use linerate_plan::predictor::Changed;
@@ -33,10 +33,10 @@ pub(super) fn relocated(
     let per_core = world.chip.strands_per_core();
     let core = |cpu: &u32| cpu / per_core;
     let cores: Vec<u32> = setup.segments.iter().flat_map(|s| &s.cpus).map(core).collect();
-    let is_near = |beside: &&Beside| {
+    let is_near = |beside: &&Outsiders| {
         beside.does == Idling::Polls && beside.cpus.iter().any(|cpu| cores.contains(&core(cpu)))
     };
-    let near: Vec<&Beside> = setup.beside.iter().filter(is_near).collect();
+    let near: Vec<&Outsiders> = setup.beside.iter().filter(is_near).collect();
     let flows = f64::from(world.costs.flows);
     let of_path = setup.segments.iter().map(|segment| Alike {
         runs: Runs::Packets {
@@ -120,7 +120,8 @@ fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32
     let is_free = |cpu: &u32| cpu % per_pipe >= load(*cpu);
     let mut free: Vec<u32> = (0..cpus).filter(is_free).collect();
     free.sort_by_key(|cpu| (load(*cpu), *cpu));
-    let far = |beside: &&mut Beside| beside.does == Idling::Polls && !near.contains(&beside.name);
+    let far =
+        |beside: &&mut Outsiders| beside.does == Idling::Polls && !near.contains(&beside.name);
     // Those that may stay do; then the others move.
     let stays: Vec<u32> =
         moved.beside.iter_mut().filter(far).flat_map(|b| b.cpus.clone()).collect();

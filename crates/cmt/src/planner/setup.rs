@@ -37,7 +37,7 @@ pub(super) struct Placed {
 
 /// Strands that take no packets.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Beside {
+pub(super) struct Outsiders {
     pub(super) name: String,
     pub(super) does: Idling,
     pub(super) cpus: Vec<u32>,
@@ -51,7 +51,7 @@ pub(super) struct Beside {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Setup {
     pub(super) segments: Vec<Placed>,
-    pub(super) beside: Vec<Beside>,
+    pub(super) beside: Vec<Outsiders>,
     /// Stages whose second input is polled by other strands.
     pub(super) relieved: Vec<usize>,
     /// Cycles that strands of the path skip after an empty poll.
@@ -94,7 +94,7 @@ impl Setup {
     }
 
     /// Strands outside of it.
-    pub(super) fn strands_beside(&self) -> usize {
+    pub(super) fn strands_outside(&self) -> usize {
         self.beside.iter().map(|beside| beside.cpus.len()).sum()
     }
 }
@@ -259,16 +259,16 @@ impl World<'_> {
     /// The poll of a second input, which finds nothing.
     fn second_input(&self, work: &GivenWork) -> Option<Task> {
         let has_one = work.turn_instructions > 0.0 || work.turn_ns > 0.0;
-        has_one.then(|| looks_in_vain(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
+        has_one.then(|| empty_polls(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
     }
 
     /// Work of a strand outside the path.
-    pub(super) fn idles(&self, beside: &Beside) -> Runs {
+    pub(super) fn idles(&self, beside: &Outsiders) -> Runs {
         match beside.does {
             Idling::Spins => Runs::Busy,
             Idling::Polls => Runs::Packets {
                 bubble_cycles: self.works.first().map_or(0.0, |work| work.bubble_cycles),
-                tasks: vec![looks_in_vain(
+                tasks: vec![empty_polls(
                     beside.instructions,
                     self.cycles(beside.ns),
                     beside.slow_cycles,
@@ -277,7 +277,7 @@ impl World<'_> {
         }
     }
 
-    fn beside(&self, beside: &Beside) -> Vec<Strand> {
+    fn beside(&self, beside: &Outsiders) -> Vec<Strand> {
         let runs = self.idles(beside);
         let strand = |(index, cpu): (usize, &u32)| Strand {
             name: format!("{} {index}", beside.name),
@@ -288,7 +288,7 @@ impl World<'_> {
     }
 }
 
-fn looks_in_vain(instructions: f64, cycles: f64, slow_cycles: f64) -> Task {
+fn empty_polls(instructions: f64, cycles: f64, slow_cycles: f64) -> Task {
     Task {
         input: Input::Nothing,
         poll: Poll {

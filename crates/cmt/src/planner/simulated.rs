@@ -4,7 +4,7 @@
 
 use super::METHOD;
 use super::bound::LINE_REACHED;
-use super::setup::{Beside, Setup};
+use super::setup::{Outsiders, Setup};
 use super::simulator::Simulator;
 use crate::{Outcome, Stalls, StrandOutcome, TaskOutcome};
 use linerate_plan::predictor::Predicted;
@@ -152,7 +152,7 @@ impl<'a> Simulated<'a> {
     }
 
     /// The strands of a neighbour together.
-    fn beside(&self, beside: &Beside) -> PlannedWorker {
+    fn beside(&self, beside: &Outsiders) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];
         let own = simulated.iter().filter(|strand| beside.cpus.contains(&strand.cpu));

@@ -4,7 +4,7 @@
 use super::Simulation;
 use super::error::SimulationError;
 use super::rates::Rates;
-use super::setup::{Beside, Placed, Setup, World};
+use super::setup::{Outsiders, Placed, Setup, World};
 use crate::{Outcome, Run, StrandOutcome, simulate};
 use linerate_path::costs::{GivenCosts, GivenWork};
 use linerate_path::model::Segment;
@@ -45,10 +45,10 @@ impl<'a> Simulator<'a> {
     pub(super) fn given(&self) -> Result<Setup, SimulationError> {
         let Simulation { costs, chip, cpus, .. } = self.simulation;
         let path = self.subject.path;
-        let beside: Vec<Beside> = costs
+        let beside: Vec<Outsiders> = costs
             .neighbours
             .iter()
-            .map(|one| Beside {
+            .map(|one| Outsiders {
                 name: one.name.clone(),
                 does: one.does,
                 cpus: one.cpus.clone(),

@@ -31,7 +31,7 @@ struct Multiples {
 }
 
 impl Multiples {
-    fn of(mean: f64) -> Self {
+    fn new(mean: f64) -> Self {
         Self { mean: fixed(mean), sum: 0 }
     }
 
@@ -151,7 +151,7 @@ impl<'s> World<'s> {
                 index,
                 busy: jobs.is_empty(),
                 jobs,
-                bubble: Multiples::of(bubble),
+                bubble: Multiples::new(bubble),
                 at: 0,
                 doing: Doing::Polling,
                 left: u64::MAX,
@@ -360,13 +360,13 @@ fn job(task: &Task, mix: &mut Mix) -> Job {
     let beyond = if work.misses.l1 > 0.0 { work.misses.l2 / work.misses.l1 } else { 0.0 };
     Job {
         task: task.clone(),
-        poll: Multiples::of(poll.instructions),
-        packet_stall: Multiples::of(poll.packet_stall_cycles),
-        empty_stall: Multiples::of(poll.empty_stall_cycles),
-        slow: Multiples::of(poll.slow_cycles),
-        work: Multiples::of(work.instructions),
+        poll: Multiples::new(poll.instructions),
+        packet_stall: Multiples::new(poll.packet_stall_cycles),
+        empty_stall: Multiples::new(poll.empty_stall_cycles),
+        slow: Multiples::new(poll.slow_cycles),
+        work: Multiples::new(work.instructions),
         misses,
-        beyond_l2: Multiples::of(beyond),
+        beyond_l2: Multiples::new(beyond),
         units,
         output: 0,
     }

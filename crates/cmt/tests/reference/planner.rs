@@ -213,7 +213,7 @@ fn planned_as(described: &Described, cycles: u64) -> PlanReport {
 /// `while(1)` outside the path takes issue slots from it: parking it helps, once, and a placement
 /// on the same pipe, where the loop makes way, is not offered as a separate gain.
 #[test]
-fn a_loop_beside_the_path_is_parked_and_not_called_a_place() {
+fn an_endless_loop_is_parked_rather_than_avoided_by_placement() {
     let mut described = example("2");
     let costs = described.costs.as_mut().expect("costs");
     let receiver = costs.neighbours.iter_mut().find(|one| one.name == "ATIF_RX");
@@ -265,7 +265,7 @@ fn strands_that_a_change_adds_or_moves_have_processors() {
 }
 
 #[test]
-fn what_never_gets_through_is_refused_with_the_stage() {
+fn rejects_a_path_without_throughput_naming_the_stage() {
     let described = example("2");
     let mut costs = described.costs.clone().expect("costs");
     costs.stages[1].work.as_mut().expect("work").poll_instructions = 1e7;

@@ -240,17 +240,17 @@ pub(crate) enum Base {
 }
 
 /// Sums at the end of a step.
-fn at(sums: &[f64], step: usize) -> f64 {
+fn sum_at(sums: &[f64], step: usize) -> f64 {
     if step == 0 { 0.0 } else { sums[step - 1] }
 }
 
 fn between(sums: &[f64], from: usize, to: usize) -> f64 {
-    at(sums, to) - at(sums, from)
+    sum_at(sums, to) - sum_at(sums, from)
 }
 
 /// As shown by a counter: integers.
 fn counted(sums: &[f64], from: usize, to: usize) -> u64 {
-    at(sums, to).round() as u64 - at(sums, from).round() as u64
+    sum_at(sums, to).round() as u64 - sum_at(sums, from).round() as u64
 }
 
 const NS_PER_STEP: u64 = 1_000_000 / STEPS_PER_MS as u64;
@@ -262,7 +262,7 @@ impl Trace {
 
     /// The true total of an event.
     pub(crate) fn total(&self, event: usize) -> f64 {
-        at(&self.events[event], self.steps())
+        sum_at(&self.events[event], self.steps())
     }
 
     fn base(&self, base: Base, from: usize, to: usize) -> f64 {

@@ -34,7 +34,7 @@ fn sysfs(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn catalog(identity: &Identity) -> Catalog {
-    Catalog::of(identity, sysfs(&[]).path())
+    Catalog::for_processor(identity, sysfs(&[]).path())
 }
 
 /// One processor of each table.
@@ -100,7 +100,7 @@ fn processors_find_their_table_and_others_say_so() {
 fn an_unknown_arm_core_is_known_by_its_unit() {
     let root = sysfs(&[("bus/event_source/devices/armv8_pmuv3_0/type", "8\n")]);
     let cores = vec![ArmCore { implementer: 0x51, part: 0x001 }];
-    let catalog = Catalog::of(&Identity::Arm { cores }, root.path());
+    let catalog = Catalog::for_processor(&Identity::Arm { cores }, root.path());
     assert_eq!((catalog.table(), catalog.is_known_processor()), ("armv8", false));
     assert_eq!(catalog.resolve("instructions").unwrap().selector, Selector::new(RAW, 0x08));
 }
@@ -279,7 +279,7 @@ fn codes_in_hex_show_the_name_if_the_table_has_one() {
 }
 
 #[test]
-fn user_mode_only_is_asked_for_behind_the_name() {
+fn user_mode_only_is_a_suffix_of_the_name() {
     let intel = catalog(&x86("GenuineIntel", 6, 0x8f));
     let event = intel.resolve("instructions:u").unwrap();
     assert_eq!((event.name.as_str(), event.is_user_only), ("instructions", true));
@@ -336,7 +336,7 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let taken = file("pc_write_retired");
     let root =
         sysfs(&[(&cycles, "event=0x11"), (&instructions, "event=0x8"), (&taken, "event=0xc")]);
-    let catalog = Catalog::of(&arm(&[0xd07]), root.path());
+    let catalog = Catalog::for_processor(&arm(&[0xd07]), root.path());
     assert_eq!(catalog.resolve("instructions").unwrap().selector.config, 0x08);
     let branches = catalog.resolve("branches").unwrap();
     assert_eq!(branches.native.as_deref(), Some("PC_WRITE_RETIRED (0x0c)"));
@@ -357,7 +357,7 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let little = root.path().join("bus/event_source/devices/armv8_cortex_a53/events");
     std::fs::create_dir_all(&little).unwrap();
     std::fs::write(little.join("cpu_cycles"), "event=0x11").unwrap();
-    let both = Catalog::of(&arm(&[0xd03, 0xd07]), root.path());
+    let both = Catalog::for_processor(&arm(&[0xd03, 0xd07]), root.path());
     assert!(both.resolve("cycles").is_ok() && both.resolve("instructions").is_err());
 }
 

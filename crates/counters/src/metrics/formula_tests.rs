@@ -42,7 +42,7 @@ fn events_stand_once_in_the_order_of_the_text() {
 }
 
 #[test]
-fn errors_tell_the_place() {
+fn errors_have_a_position() {
     for (text, at, expected) in [
         ("", 0, "a number, a name or `(`"),
         ("  ", 2, "a number, a name or `(`"),

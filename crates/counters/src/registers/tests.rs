@@ -104,7 +104,7 @@ proptest! {
 }
 
 #[test]
-fn a_gap_before_the_first_read_of_two_is_no_fault_of_theirs() {
+fn a_gap_before_the_first_of_two_reads_does_not_invalidate_them() {
     let made = Made::default();
     let registers = Registers::new(&made, &[(0, 0), (1, CYCLE_COUNTER)]).unwrap();
     made.run(1 << 33, 1 << 34);
@@ -127,7 +127,7 @@ fn a_closed_register_has_no_count() {
 }
 
 #[test]
-fn a_register_that_stands_still_is_found() {
+fn detects_a_stuck_register() {
     /// Counts the reads, of all counters but 1.
     struct Reads(Cell<u64>);
     impl Bank for Reads {

@@ -148,7 +148,7 @@ fn nothing_seen_is_not_nothing() {
 }
 
 #[test]
-fn nothing_seen_without_a_round_is_no_bound() {
+fn no_bound_without_a_complete_round() {
     let estimate = counted(&[(0, 1.0), (9, 1.0), (7, 1.0)], 2, &[0, 1, 1]).events[0].unwrap();
     assert_eq!((estimate.estimate.low, estimate.estimate.high), (0.0, f64::INFINITY));
 }
@@ -319,7 +319,7 @@ fn a_skipped_slice_keeps_the_rounds_in_step() {
 }
 
 #[test]
-fn the_budget_is_told_beforehand() {
+fn the_multiplexing_plan_is_known_before_counting() {
     let plan = Plan { always: vec![4], ..plan(&[&[0, 1], &[2], &[3]]) };
     assert_eq!(plan.shortest_run(), 24 * MS);
     assert_eq!(plan.duty(4), Some(1.0));

@@ -102,7 +102,7 @@ impl<'a> Opening<'a> {
         self.open_software(clock);
         let packing = self.pack();
         for &event in &packing.always {
-            self.open_beside_sets(event);
+            self.open_in_addition_to_sets(event);
         }
         let plan = Plan { sets: packing.sets, ..self.plan() };
         let (_, first) = self.turns(&plan);
@@ -271,7 +271,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Opens a hardware event that is counted together with every set.
-    fn open_beside_sets(&mut self, event: usize) {
+    fn open_in_addition_to_sets(&mut self, event: usize) {
         let beside = |&(other, (group, _)): &(usize, (usize, usize))| {
             (self.events[other].class == Class::Hardware).then_some(group)
         };

@@ -123,7 +123,7 @@ fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
 }
 
 #[test]
-fn counts_with_a_hole_are_told_once() {
+fn incomplete_counts_are_reported_once() {
     let Some(group) = group(1, false, |_, _, _| None) else { return };
     let told = [0, LOST_NS, 5_000, 5_000, 5_100, 90_000].map(|ns| group.is_whole(ns));
     assert_eq!(told, [true, true, false, true, true, false]);
@@ -147,7 +147,7 @@ fn software_events_lose_kernel_mode_unless_they_happen_there_only() {
 
 /// On AArch64 perf disables user access to the registers when a hardware event is opened.
 #[test]
-fn perf_is_not_asked_for_hardware_while_the_module_holds_it() {
+fn perf_is_not_used_while_the_module_holds_the_hardware() {
     let no_hardware = Scripted::new(|request: &Request, _: &[Selector]| {
         assert_eq!(request.selector.kind, perf::SOFTWARE);
         None
@@ -178,7 +178,7 @@ fn what_does_not_fit_is_refused_and_the_rest_counts() {
 }
 
 #[test]
-fn more_events_than_a_frame_holds_are_refused_before_the_kernel_is_asked() {
+fn refuses_too_many_events_before_calling_the_kernel() {
     let Some(group) = group(10, false, |_, _, _| None) else { return };
     assert!(group.outcomes()[..EVENTS_MAX].iter().all(Result::is_ok));
     assert_eq!(words(&group)[EVENTS_MAX..], [Err((errno::EINVAL, EVENTS_MAX)); 2]);

@@ -136,7 +136,7 @@ fn an_event_with_its_own_counter_is_always_counted() {
 }
 
 #[test]
-fn what_counts_are_scaled_by_is_counted_beside_every_set() {
+fn the_base_of_scaling_is_counted_with_every_set() {
     let Some(_alone) = alone() else { return };
     let events = hardware(FAULTS, 4);
     let options = Options { scale_by: Some(2), ..Options::default() };
@@ -241,7 +241,7 @@ fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
 }
 
 #[test]
-fn a_set_whose_turn_never_came_is_not_zero() {
+fn a_set_never_counted_is_not_zero() {
     let Some(_alone) = alone() else { return };
     let mut session = open(&pmu(1), &hardware(FAULTS, 3), &Options::default());
     session.start().unwrap();

@@ -59,7 +59,7 @@ pub(super) fn put16(frame: &mut [u8], at: usize, value: u16) {
 
 impl Layers {
     /// The headers of `frame`, which begins with that of Ethernet and may be cut anywhere.
-    pub(super) fn of(frame: &[u8]) -> Result<Self, Headerless> {
+    pub(super) fn locate(frame: &[u8]) -> Result<Self, Headerless> {
         let mut l3 = ETHERNET_BYTES;
         for _ in 0..VLAN_TAGS {
             if ETHERTYPES_VLAN.contains(&be16(frame, l3 - 2).ok_or(Headerless::Cut)?) {

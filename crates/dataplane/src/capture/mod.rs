@@ -184,7 +184,7 @@ pub fn scan(
     }
     let contents = Contents::default();
     let mut scan = Scan { input, contents, other_link: None, scratch: Vec::new(), each };
-    if let Some(format) = pcap::Format::of(&first) {
+    if let Some(format) = pcap::Format::from_magic(&first) {
         pcap::scan(&mut scan, format)?;
     } else if first == pcapng::MAGIC {
         pcapng::scan(&mut scan)?;

@@ -30,7 +30,7 @@ pub(super) struct Format {
 
 impl Format {
     /// The format of a file that begins so, if it is pcap.
-    pub(super) fn of(first: &[u8]) -> Option<Self> {
+    pub(super) fn from_magic(first: &[u8]) -> Option<Self> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let (ns_per_tick, record_bytes) = match order.u32(first, 0)? {
                 MAGIC_MICROSECONDS => (1000, RECORD_BYTES),

@@ -53,7 +53,7 @@ impl MtuSeen {
 /// The MTU behind the maximum segment size that a SYN announces.
 fn announced_mtu(frame: &[u8]) -> Option<usize> {
     const MAXIMUM_SEGMENT_SIZE: u8 = 2;
-    let layers = Layers::of(frame).ok()?;
+    let layers = Layers::locate(frame).ok()?;
     if layers.protocol != TCP || layers.is_fragment || frame.get(layers.l4 + 13)? & SYN == 0 {
         return None;
     }
@@ -90,8 +90,8 @@ pub struct Joined<'f> {
 impl<'f> Joined<'f> {
     /// The segments in `frame`, if it is TCP in an IP packet longer than `mtu`. A frame with SYN,
     /// RST or urgent data is not cut, nor one whose lengths are wrong.
-    pub fn of(frame: &'f [u8], mtu: usize) -> Option<Self> {
-        let layers = Layers::of(frame).ok()?;
+    pub fn detect(frame: &'f [u8], mtu: usize) -> Option<Self> {
+        let layers = Layers::locate(frame).ok()?;
         let is_plain = layers.protocol == TCP && !layers.is_fragment && !layers.is_special;
         let end = layers.end.unwrap_or(frame.len());
         if !is_plain || end > frame.len() || end - layers.l3 <= mtu {
@@ -158,7 +158,7 @@ pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
     if original_bytes > PADDED_BYTES_MAX {
         return None;
     }
-    let layers = match Layers::of(captured) {
+    let layers = match Layers::locate(captured) {
         Ok(layers) => {
             layers.transport_bytes(captured)?;
             Some(layers)

@@ -349,7 +349,7 @@ fn the_modified_format_has_longer_records() {
 }
 
 #[test]
-fn a_scan_ends_where_it_is_told_to() {
+fn a_scan_stops_at_its_limit() {
     for file in all_files() {
         let mut seen = 0;
         let contents = scan(&file[..], |_| {

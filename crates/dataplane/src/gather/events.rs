@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_seen_is_not_nothing_and_less_than_nothing_is_not_told() {
+    fn unseen_events_have_an_upper_bound_and_negative_counts_are_hidden() {
         let none = never_negative(estimate(0.0, 0.0, 0.0), 1000.0);
         assert_eq!((none.value, none.low), (0.0, 0.0));
         // exp(-3.69) = 0.025
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_divide_by_and_lost_counters_are_told() {
+    fn reports_missing_divisors_and_lost_counters() {
         let turns = CountedTurns::made_up(vec![[1, 10]; 40], 10);
         let none = turns.counts(0, 0);
         let figure = ratio(&turns.packets(0), &none, "cycles/instruction", Tier::Hw, &turns);

@@ -37,7 +37,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    pub(super) fn of(workers: &[&Readings], ticks_per_s: f64, tells_lost: bool) -> Self {
+    pub(super) fn from_readings(workers: &[&Readings], ticks_per_s: f64, tells_lost: bool) -> Self {
         let all = tells_lost && workers.iter().all(|readings| has_caught_up(readings));
         let mut joined: BTreeMap<u64, (usize, u64, f64, f64)> = BTreeMap::new();
         for readings in workers {

@@ -132,7 +132,7 @@ impl<'s> Intake<'s> {
             return Ok(());
         };
         self.make_room(2 * frame.len())?;
-        let joined = Joined::of(&frame, self.mtu);
+        let joined = Joined::detect(&frame, self.mtu);
         if let Some(joined) = joined.filter(|_| self.selection.rules.cut_segments) {
             self.cut(&joined, packet.time_ns);
             return Ok(());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about single strands: which limits, what it waits for, what to split.
+//! Questions about single strands: which one limits, what it waits for, what to split.
 
 use super::evidence::{event, plain, quote, run_of, strands_of};
 use super::{Inquiry, Reply};
@@ -35,14 +35,14 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
     let Some(report) = strands_of(&asked.record.body) else {
         return Reply::cannot_tell("the record has no workers with packets", RUN);
     };
-    // Counters do not tell work from polling, so that even the strand that executes least in a
-    // cycle may be one that waits.
+    // Counters do not distinguish work from polling, so that even the strand with the fewest
+    // instructions per cycle may be waiting.
     let slowest = slowest(report);
     let seen = slowest.map_or(String::new(), |strand| {
         format!("; {} takes the most cycles per instruction", strand.label())
     });
     Reply::cannot_tell(
-        &format!("counters do not say which strand never waits for another{seen}"),
+        &format!("counters do not show which strand never waits for another{seen}"),
         RUN,
     )
     .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
@@ -173,13 +173,13 @@ pub(super) fn split(asked: &Inquiry<'_>) -> Reply {
     };
     if report.strands.iter().filter(|strand| strand.cpi.as_number().is_some()).count() < 2 {
         return Reply::cannot_tell(
-            "of one strand nothing says whether another is slower",
+            "with one strand it is unknown whether another is slower",
             "linerate import FILE --machine t1   # a dump of all strands",
         )
         .because(quote(format!("{} cpi", slowest.label()), &slowest.cpi));
     }
     let sentence = format!(
-        "{} first: it takes the most cycles per instruction, so that part of it beside faster \
+        "{} first: it takes the most cycles per instruction, so that part of it next to faster \
          strands would leave more of the pipe to others",
         slowest.label()
     );
@@ -232,7 +232,7 @@ fn split_of_nodes(report: &StrandsReport) -> Reply {
         })
     });
     let Some((strand, node, _)) = nodes.max_by(|a, b| a.2.total_cmp(&b.2)) else {
-        return Reply::cannot_tell("nothing says what the strands' functions cost", RUN);
+        return Reply::cannot_tell("the costs of the strands' functions are unknown", RUN);
     };
     let name = format!("{}/{}", strand.label(), node.name);
     let packets = plain(format!("{name} packets"), node.packets as f64, "packets", "tier sw");

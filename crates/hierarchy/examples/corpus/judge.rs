@@ -62,7 +62,7 @@ pub(crate) struct Verdict {
     /// Intervals that hold the true value, and all.
     pub(crate) covered: (u32, u32),
     /// Whether what moved was reported; `None` where nothing did.
-    pub(crate) is_move_told: Option<bool>,
+    pub(crate) is_move_reported: Option<bool>,
 }
 
 impl SizeError {
@@ -81,7 +81,7 @@ impl Verdict {
     }
 
     pub(crate) fn is_right(&self) -> bool {
-        let is_move_right = self.is_move_told.unwrap_or(true);
+        let is_move_right = self.is_move_reported.unwrap_or(true);
         self.is_count_right && self.is_size_right() && self.is_latency_right() && is_move_right
     }
 
@@ -165,7 +165,7 @@ impl Case {
             latency_errors: Vec::new(),
             hidden: 0,
             covered: (0, 0),
-            is_move_told: is_move_told(&self.truth, found),
+            is_move_reported: is_move_reported(&self.truth, found),
         };
         compare_levels(&mut verdict, &self.points);
         verdict
@@ -235,7 +235,7 @@ fn is_hidden_by_move(truth: &Truth, found: &FoundLevels) -> bool {
     })
 }
 
-fn is_move_told(truth: &Truth, found: &FoundLevels) -> Option<bool> {
+fn is_move_reported(truth: &Truth, found: &FoundLevels) -> Option<bool> {
     let is_told = found.unresolved.iter().any(|what| what.cause == Cause::Moved)
         || found.levels.iter().any(|level| !level.settled);
     truth.levels.iter().any(|level| level.moved).then_some(is_told)

@@ -136,7 +136,7 @@ fn wrong(verdicts: &[Verdict]) -> String {
         ("count wrong", |verdict| !verdict.is_count_right),
         ("size off by more than 10 %", |verdict| !verdict.is_size_right()),
         ("latency off by more than 1 %", |verdict| !verdict.is_latency_right()),
-        ("movement not reported", |verdict| verdict.is_move_told == Some(false)),
+        ("movement not reported", |verdict| verdict.is_move_reported == Some(false)),
     ];
     for (title, is_in_group) in groups {
         let wrong: Vec<&Verdict> = verdicts.iter().filter(is_in_group).collect();
@@ -157,7 +157,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     };
     let sum = |of: &dyn Fn(&Verdict) -> u32| verdicts.iter().map(of).sum::<u32>();
     let (covered, intervals) = (sum(&|v| v.covered.0), sum(&|v| v.covered.1));
-    let moved = verdicts.iter().filter(|verdict| verdict.is_move_told.is_some()).count();
+    let moved = verdicts.iter().filter(|verdict| verdict.is_move_reported.is_some()).count();
     let way = match way {
         Way::Analytic => "analytic",
         Way::Trace(_) => "trace-driven",
@@ -178,7 +178,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
         share(&|verdict| verdict.is_right()),
         f64::from(covered) / f64::from(intervals.max(1)) * 100.0,
         sum(&|verdict| verdict.hidden),
-        verdicts.iter().filter(|verdict| verdict.is_move_told == Some(true)).count(),
+        verdicts.iter().filter(|verdict| verdict.is_move_reported == Some(true)).count(),
         spread(verdicts.iter().flat_map(|verdict| &verdict.size_errors).map(|size| size.off)),
         spread(verdicts.iter().flat_map(|verdict| &verdict.latency_errors).copied()),
         by_colours(verdicts),
@@ -193,7 +193,7 @@ fn by_colours(verdicts: &[Verdict]) -> String {
         let sizes = verdicts.iter().flat_map(|verdict| &verdict.size_errors);
         let sizes: Vec<&SizeError> = sizes.filter(|s| colours.contains(&s.colours)).collect();
         let right = sizes.iter().filter(|size| size.is_right()).count();
-        format!("{name} {}", of(right, sizes.len()))
+        format!("{name} {}", share_text(right, sizes.len()))
     };
     groups.map(group).join(", ")
 }
@@ -203,7 +203,7 @@ fn of_huge_pages(verdicts: &[Verdict]) -> String {
     let huge = |verdict: &&Verdict| has_huge_pages(&verdict.machine);
     let huge: Vec<&Verdict> = verdicts.iter().filter(huge).collect();
     let right = |is_right: fn(&Verdict) -> bool| {
-        of(huge.iter().filter(|verdict| is_right(verdict)).count(), huge.len())
+        share_text(huge.iter().filter(|verdict| is_right(verdict)).count(), huge.len())
     };
     format!(
         "count right {}, sizes {}, latencies {}, all of it {}",
@@ -214,7 +214,7 @@ fn of_huge_pages(verdicts: &[Verdict]) -> String {
     )
 }
 
-fn of(right: usize, all: usize) -> String {
+fn share_text(right: usize, all: usize) -> String {
     format!("{right} of {all} ({:.1} %)", right as f64 / all.max(1) as f64 * 100.0)
 }
 

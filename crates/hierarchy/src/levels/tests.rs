@@ -36,7 +36,7 @@ fn levels(last_level: u64, settled: bool) -> Levels {
         levels: vec![level(Some(estimate(33_000.0)), 1.0), level(None, 10.0)],
         unresolved: vec![steps::Unresolved { from: 1, to: 2, cause: Cause::Moved }],
     };
-    Levels::of(found, &curve, 1 << 19, last_level)
+    Levels::new(found, &curve, 1 << 19, last_level)
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn what_is_found_as_stated_agrees_and_the_rest_is_judged() {
 
 /// The third level was missed, and a step between was taken for the second.
 #[test]
-fn twice_what_is_stated_is_no_verdict() {
+fn no_verdict_at_twice_the_stated_size() {
     use OsVerdict::{Agrees, CannotTell, Larger, Unseen};
     let stated = [48 * KIB, MIB, 32 * MIB];
     let found = [48 * KIB, 2990 * KIB];
@@ -77,7 +77,7 @@ fn twice_what_is_stated_is_no_verdict() {
 
 /// A range that the interval only touches does not matter, one that it overlaps does.
 #[test]
-fn a_size_among_those_that_cannot_be_told_is_no_verdict() {
+fn an_unresolved_size_gets_no_verdict() {
     let found_levels = [
         found_level("L1", Some(32 * KIB)),
         found_level("L2", Some(MIB)),
@@ -138,7 +138,7 @@ fn no_two_entries_have_one_name() {
 }
 
 #[test]
-fn levels_without_a_partner_are_told() {
+fn reports_levels_without_a_counterpart() {
     use OsVerdict::{Agrees, NotStated, Unseen};
     // The second level is missing among those found, and the third is not mistaken for it.
     let found = views(&[32 * KIB, 256 * KIB, 8 * MIB], &[32 * KIB, 8 * MIB]);
@@ -153,7 +153,7 @@ fn levels_without_a_partner_are_told() {
 }
 
 #[test]
-fn what_could_not_be_seen_is_no_verdict() {
+fn no_verdict_on_invisible_sizes() {
     let found_levels = [found_level("L1", Some(32 * KIB)), found_level("memory", None)];
     let stated = Ok(vec![level(1, 32 * KIB), level(2, MIB)]);
     let moved = Unresolved {

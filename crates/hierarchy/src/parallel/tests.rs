@@ -62,7 +62,7 @@ fn chains_that_hinder_each_other_take_nothing_off_the_knee() {
 }
 
 #[test]
-fn one_number_of_chains_tells_nothing() {
+fn one_number_of_chains_is_inconclusive() {
     let point = |chains, passes: &[f64]| Point { chains, passes: passes.to_vec() };
     assert_eq!(overlap(&[], 0.95, 0), None);
     assert_eq!(overlap(&[point(1, &[5.0])], 0.95, 0), None);

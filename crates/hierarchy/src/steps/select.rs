@@ -46,13 +46,14 @@ pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
     let fits = fits(points, |fewer, more| fewer.loss - more.loss > WORTH);
     let mut fits = fits.into_iter();
     let mut fit = fits.next().unwrap_or(Fit { steps: Vec::new(), times: Vec::new(), loss: 0.0 });
-    let mut losses = foretold(samples, points, &fit);
+    let mut losses = predicted(samples, points, &fit);
     let mut unresolved = Vec::new();
     for more in fits {
-        let told = foretold(samples, points, &more);
+        let told = predicted(samples, points, &more);
         let close = too_close(&more);
         let worth = if close.is_empty() { WORTH } else { WORTH_CLOSE };
-        let ok = distinct(&more) && seen(&more, points) && better(&losses, &told, worth);
+        let ok =
+            distinct(&more) && is_within_measured(&more, points) && better(&losses, &told, worth);
         if !ok {
             continue;
         }
@@ -117,7 +118,7 @@ fn apart(mut places: Vec<f64>, step: &Step) -> Option<(u64, u64)> {
 }
 
 /// Cross-validated loss of a fit in each held-out pass.
-fn foretold(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
+fn predicted(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
     let passes = samples.iter().map(|sample| sample.passes.len()).max().unwrap_or(0);
     let mut losses = Vec::with_capacity(passes);
     for left_out in 0..passes {
@@ -153,7 +154,7 @@ fn distinct(fit: &Fit) -> bool {
 }
 
 /// Whether no level is slower than the measured times allow.
-fn seen(fit: &Fit, points: &Points) -> bool {
+fn is_within_measured(fit: &Fit, points: &Points) -> bool {
     let longest = points.time.iter().copied().fold(0.0, f64::max);
     fit.times().iter().all(|time| *time <= EXTRAPOLATED * longest)
 }

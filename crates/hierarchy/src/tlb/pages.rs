@@ -39,7 +39,7 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
         }
     }
     let mut wanted: BTreeSet<u64> = wanted.difference(&measured).copied().collect();
-    wanted.extend(Curve::of(samples).disturbed());
+    wanted.extend(Curve::from_samples(samples).disturbed());
     wanted.into_iter().collect()
 }
 
@@ -60,7 +60,7 @@ fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
 
 /// Numbers of pages, in ascending order, that reveal the last entry of `level`: all candidates for
 /// its edge, and some neighbours; about 30 of them if these are too many.
-pub fn beside_edge(level: &Level) -> Vec<u64> {
+pub fn around_edge(level: &Level) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let low = page(level.onset.low).saturating_sub(BESIDE).max(1);
     let high = page(level.onset.high.max(level.onset.value)) + BESIDE;

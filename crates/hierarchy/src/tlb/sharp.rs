@@ -103,17 +103,17 @@ impl Curve {
         let before = before.unwrap_or(&self.points[place - 1]);
         let decline = (rate(edge) / rate(before)).min(1.0);
         let rate_next = rate(edge) * decline.powf(1.0 / (edge.pages - before.pages));
-        let foretold = rate_next * next.passes().min(edge.passes());
+        let predicted = rate_next * next.passes().min(edge.passes());
         let seen = next.hits(drawn, share);
         let is_close = near(before) && next.pages == edge.pages + 1.0;
-        let is_told = can_tell && foretold.is_finite();
-        is_told.then_some(Hits { foretold, seen, is_close, passes: edge.spread.len() as u64 })
+        let is_told = can_tell && predicted.is_finite();
+        is_told.then_some(Hits { predicted, seen, is_close, passes: edge.spread.len() as u64 })
     }
 }
 
 /// Hits at the point after one that may be at the last entry.
 struct Hits {
-    foretold: f64,
+    predicted: f64,
     seen: f64,
     /// Whether it is the next page, and the points before are close enough for a prediction.
     is_close: bool,
@@ -123,12 +123,12 @@ struct Hits {
 
 impl Hits {
     fn gone(&self) -> f64 {
-        self.foretold - self.seen
+        self.predicted - self.seen
     }
 
     /// Whether so few were seen that it was the last.
     fn end(&self) -> bool {
-        let are_gone = self.gone() >= FORETOLD + self.seen && self.seen <= JOINED * self.foretold;
+        let are_gone = self.gone() >= FORETOLD + self.seen && self.seen <= JOINED * self.predicted;
         self.is_close && are_gone
     }
 }

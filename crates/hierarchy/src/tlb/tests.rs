@@ -104,7 +104,7 @@ const QUIET: Noise = Noise { deviation: 0.001, disturbed: 0.02, passes: 6 };
 const BUSY: Noise = Noise { deviation: 0.01, disturbed: 0.15, passes: 10 };
 
 impl Machine {
-    fn of(levels: &[Buffer]) -> Self {
+    fn with_levels(levels: &[Buffer]) -> Self {
         Self { levels: levels.to_vec(), added: RefCell::default() }
     }
 
@@ -148,7 +148,7 @@ impl Machine {
             wanted = refine(&samples, &levels(&samples, 0.95, seed));
         }
         let found = levels(&samples, 0.95, seed);
-        let beside = found.iter().flat_map(beside_edge);
+        let beside = found.iter().flat_map(around_edge);
         samples.extend(beside.map(|pages| self.sample(pages, noise, &mut random)));
         assert!(samples.len() < 160, "{} sizes", samples.len());
         samples
@@ -177,7 +177,7 @@ const SLOW: Buffer = buffer(1, 512, Policy::Random, 9.0);
 #[test]
 fn entries_of_the_first_level_are_exact() {
     for (seed, first) in (1..).zip(FIRST) {
-        let found = Machine::of(&[first, SECOND]).found(2048, BUSY, seed);
+        let found = Machine::with_levels(&[first, SECOND]).found(2048, BUSY, seed);
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[0].entries.map(|e| e.value), Some(first.entries()), "{:?}", found[0]);
         let cost = found[0].cost;
@@ -186,9 +186,9 @@ fn entries_of_the_first_level_are_exact() {
 }
 
 #[test]
-fn a_step_is_told_from_a_slow_climb() {
+fn distinguishes_a_step_from_a_gradual_climb() {
     for (first, is_step) in [(FIRST[0], true), (FIRST[4], true), (RANDOM, false)] {
-        let found = Machine::of(&[first, SLOW]).found(2048, QUIET, 3);
+        let found = Machine::with_levels(&[first, SLOW]).found(2048, QUIET, 3);
         assert_eq!(found[0].is_step, is_step, "{:?}", found[0]);
         assert_eq!(found[0].entries, is_step.then_some(found[0].onset));
         let slow = &found[1];
@@ -202,7 +202,7 @@ fn a_step_is_told_from_a_slow_climb() {
 
 #[test]
 fn intervals_hold_the_truth() {
-    let machine = Machine::of(&[FIRST[0]]);
+    let machine = Machine::with_levels(&[FIRST[0]]);
     let experiments = 60;
     let (mut entries, mut costs) = (0, 0);
     for seed in 0..experiments {
@@ -219,8 +219,8 @@ fn intervals_hold_the_truth() {
 }
 
 #[test]
-fn what_lies_between_two_measured_numbers_is_not_decided() {
-    let machine = Machine::of(&[FIRST[0]]);
+fn an_edge_between_two_points_stays_an_interval() {
+    let machine = Machine::with_levels(&[FIRST[0]]);
     let mut random = Rng::with_seed(4);
     let samples: Vec<Sample> =
         start(1024).into_iter().map(|pages| machine.sample(pages, QUIET, &mut random)).collect();
@@ -234,7 +234,7 @@ fn what_lies_between_two_measured_numbers_is_not_decided() {
 
 #[test]
 fn a_disturbed_number_of_pages_is_measured_again() {
-    let machine = Machine::of(&[FIRST[0]]);
+    let machine = Machine::with_levels(&[FIRST[0]]);
     let mut random = Rng::with_seed(5);
     let mut samples = machine.measured(1024, QUIET, 5);
     let disturbed = samples.iter().position(|sample| sample.pages == 64).unwrap();
@@ -248,13 +248,13 @@ fn a_disturbed_number_of_pages_is_measured_again() {
 
 #[test]
 fn a_buffer_that_holds_everything_has_no_levels() {
-    let found = Machine::of(&[]).found(4096, BUSY, 6);
+    let found = Machine::with_levels(&[]).found(4096, BUSY, 6);
     assert_eq!(found, []);
 }
 
 #[test]
 fn a_first_level_that_is_over_before_the_first_point_is_not_named() {
-    let machine = Machine::of(&[FIRST[1]]);
+    let machine = Machine::with_levels(&[FIRST[1]]);
     let mut random = Rng::with_seed(7);
     let samples: Vec<Sample> = [8, 9, 11, 13, 16, 19, 23, 64]
         .map(|pages| machine.sample(pages, QUIET, &mut random))
@@ -353,8 +353,8 @@ fn huge_pages_that_work_are_seen_as_such() {
     let mut measure = |machine: &Machine| {
         start(4096).into_iter().map(|pages| machine.sample(pages, BUSY, &mut random)).collect()
     };
-    let small: Vec<Sample> = measure(&Machine::of(&[FIRST[2], SLOW]));
-    let huge: Vec<Sample> = measure(&Machine::of(&[]));
+    let small: Vec<Sample> = measure(&Machine::with_levels(&[FIRST[2], SLOW]));
+    let huge: Vec<Sample> = measure(&Machine::with_levels(&[]));
     let found = huge_pages(&small, &huge, 0.95, 11);
     assert_eq!(found.verdict, PagesVerdict::Work, "{found:?}");
     assert!(found.share.unwrap().value.abs() < 0.05, "{found:?}");
@@ -363,7 +363,7 @@ fn huge_pages_that_work_are_seen_as_such() {
 }
 
 #[test]
-fn without_a_first_level_nothing_tells_of_huge_pages() {
+fn huge_pages_are_undetermined_without_a_first_level() {
     let unknown = HugePages { verdict: PagesVerdict::Unknown, share: None, time_ratio: None };
     assert_eq!(huge_pages(&[], &[], 0.95, 12), unknown);
     let (small, _) = recorded();

@@ -26,7 +26,7 @@ pub struct Link {
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// What kind of virtual interface it is: `veth`; `None` of hardware.
+    /// Kind of virtual interface: `veth`; `None` for hardware.
     pub kind: Option<String>,
     /// MTU in bytes.
     pub mtu: Option<u32>,

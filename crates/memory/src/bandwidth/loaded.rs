@@ -115,7 +115,7 @@ pub fn loaded(
             orders.is_over.store(true, Ordering::Relaxed);
             samples
         },
-        |member, piece| read_as_told(&orders, member.number, piece),
+        |member, piece| read_by_orders(&orders, member.number, piece),
     );
     match samples {
         Ok((samples, _)) => {
@@ -144,7 +144,7 @@ fn evict(piece: &mut Piece<'_>) {
 }
 
 /// A reader: number 1 is the first.
-fn read_as_told(orders: &Orders, number: usize, piece: Piece<'_>) {
+fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
     let bytes = piece.bytes();
     let Some(mut sweeper) = Sweeper::new(Operation::Read, piece, bytes) else { return };
     while !orders.is_over.load(Ordering::Relaxed) {

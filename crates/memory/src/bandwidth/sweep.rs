@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_goes_on_where_it_stopped_and_around() {
+    fn a_sweep_continues_and_wraps_around() {
         let mut memory = memory(8);
         let mut sweeper = Sweeper::new(Operation::Write, Piece::new(&mut memory), 8 * LOT).unwrap();
         assert_eq!((sweeper.advance(0), sweeper.advance(3), sweeper.at), (1, 3, 4 * LOT));

@@ -95,7 +95,7 @@ fn groups_take_turns_by_time() {
 
 /// Compared with brute-force resampling: all n^n ways.
 #[test]
-fn the_interval_of_the_least_is_that_of_drawing_anew() {
+fn the_interval_of_the_minimum_matches_resampling() {
     for n in 1..=6usize {
         let passes: Vec<f64> = (0..n).rev().map(|pass| pass as f64).collect();
         let estimate = least(&passes);

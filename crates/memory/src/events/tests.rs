@@ -5,7 +5,7 @@
 use super::*;
 use crate::Watch;
 use linerate_counters::scripted::{PAGE_FAULTS, Scripted, TASK_CLOCK, refusing};
-use linerate_doctor::surroundings::Facts;
+use linerate_doctor::host_facts::Facts;
 use linerate_linux::errno;
 use linerate_linux::perf::{self, HARDWARE, Selector, Target};
 use linerate_machine::identity::Identity;
@@ -31,8 +31,9 @@ fn count(
     let stop = AtomicBool::new(is_stopped);
     let watch = Watch::new(&stop, &|_, _| {});
     let bench = Bench::small(&watch, 1 << 20);
-    let catalog = Catalog::of(&Identity::Other { architecture: "none" }, Path::new("/sys"));
-    let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });
+    let catalog =
+        Catalog::for_processor(&Identity::Other { architecture: "none" }, Path::new("/sys"));
+    let around = HostFacts::from_facts(Facts { has_units: true, ..Facts::default() });
     let counters = Counters { opener, around: &around, catalog: &catalog };
     let request = Request { order: Order::Random, sizes, levels: &[], tlb: &[] };
     let deadline = bench.windows.started() + Duration::from_millis(1500);
@@ -94,7 +95,7 @@ fn counts_that_contradict_the_loads_are_doubted() {
 }
 
 #[test]
-fn whoever_stops_it_gets_what_there_is() {
+fn an_interruption_keeps_partial_results() {
     if !may_count() {
         println!("SKIP: this kernel counts no events for this process");
         return;

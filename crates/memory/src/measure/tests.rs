@@ -64,7 +64,7 @@ fn a_stop_at_once_leaves_nothing() {
 }
 
 #[test]
-fn what_cannot_be_had_is_refused() {
+fn rejects_unavailable_resources() {
     let small = Request { max_bytes: Some(0), ..request() };
     assert!(matches!(measured(small, false), Err(MemoryError::TooLittle { .. })));
     let elsewhere = Request { cpu: Some(60_000), ..request() };

@@ -155,7 +155,7 @@ fn request(windows: &Windows<'_>, passes: u32, seconds: u64) -> Request {
 }
 
 #[test]
-fn each_level_gets_a_time_for_each_number_of_chains() {
+fn measures_every_number_of_chains_per_level() {
     let levels = [level("L1", Some(32e3)), level("memory", None)];
     let measured =
         with_windows(false, |w| measure(w, &mut arena(1 << 20), &levels, &request(w, 2, 30)));
@@ -172,7 +172,7 @@ fn each_level_gets_a_time_for_each_number_of_chains() {
 
 /// Times served by another level do not count for this one.
 #[test]
-fn the_latency_of_the_level_stands_in_for_one_chain() {
+fn the_latency_of_the_level_replaces_a_missing_single_chain() {
     let points: Vec<Point> =
         [2, 4, 8].map(|chains| Point { chains, passes: vec![12.0 / chains as f64] }).into();
     let record = |alone_ns| record("L3", Some(1 << 20), &points, alone_ns, (1, ""));

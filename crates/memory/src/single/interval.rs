@@ -212,7 +212,7 @@ mod tests {
 
     /// Each item of a ring of five leads to the next but one: after n loads it is item 2 n.
     #[test]
-    fn as_many_loads_are_made_as_asked_for() {
+    fn makes_the_requested_number_of_loads() {
         let mut ring = [std::ptr::null::<u8>(); 5];
         let start = ring.as_mut_ptr();
         for (place, item) in ring.iter_mut().enumerate() {

@@ -28,7 +28,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    pub(super) fn of(bench: &Bench<'_>, used: PageKind, granted: Option<f64>) -> Self {
+    pub(super) fn read(bench: &Bench<'_>, used: PageKind, granted: Option<f64>) -> Self {
         let setting = Root::new(Path::new("/")).text("sys/kernel/mm/transparent_hugepage/enabled");
         let mode = setting.as_deref().and_then(chosen).map(str::to_owned);
         let has_room = bench.huge.is_none_or(|bytes| bytes as u64 <= bench.limit.bytes / 2);

@@ -123,7 +123,7 @@ impl Strided {
             let levels = tlb::levels(&self.samples, CONFIDENCE, bench.seed);
             let first = levels.first().filter(|first| first.entries.is_none());
             let Some(first) = first.filter(|_| !is_over(bench, deadline)) else { return };
-            let mut pages = tlb::beside_edge(first);
+            let mut pages = tlb::around_edge(first);
             pages.retain(|&pages| pages <= most);
             let is_new = |pages: &u64| !self.samples.iter().any(|known| known.pages == *pages);
             let new: Vec<u64> = pages.iter().copied().filter(is_new).collect();

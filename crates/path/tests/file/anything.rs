@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(cases(3000))]
 
     #[test]
-    fn any_text_gets_an_answer(text in any::<String>()) {
+    fn handles_any_text(text in any::<String>()) {
         answers(&text)?;
     }
 
@@ -135,13 +135,13 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_gets_an_answer(text in mutated()) {
+    fn handles_damaged_files(text in mutated()) {
         answers(&text)?;
     }
 }
 
 #[test]
-fn deep_nesting_gets_an_answer() {
+fn handles_deep_nesting() {
     for open in ["[", "{a=", "[{a="] {
         assert!(read(&format!("x = {}", open.repeat(50_000)), STEM, KINDS).is_err(), "{open}");
     }

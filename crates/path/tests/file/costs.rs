@@ -36,7 +36,7 @@ fn costs(text: &str) -> GivenCosts {
     described(text).costs.expect("the file has costs")
 }
 
-fn said(text: &str) -> String {
+fn messages(text: &str) -> String {
     read_to_plan(text, STEM, KINDS).map_or_else(|e| e.to_string(), |_| "nothing".to_owned())
 }
 
@@ -70,8 +70,8 @@ fn a_foreign_stage_that_says_nothing_of_its_state_keeps_one_for_all() {
     assert_eq!(state(&GOOD.replace("state = 'flow'\n", "")), State::Global);
     let replicated =
         "[mapping]\nworkers = [{ stages = ['parse'] }, { stages = ['rlp'], replicas = 2 }]\n";
-    assert_eq!(said(&format!("{GOOD}{replicated}")), "nothing");
-    let refused = said(&format!("{}{replicated}", GOOD.replace("state = 'flow'\n", "")));
+    assert_eq!(messages(&format!("{GOOD}{replicated}")), "nothing");
+    let refused = messages(&format!("{}{replicated}", GOOD.replace("state = 'flow'\n", "")));
     assert!(refused.contains("keeps one state for all packets"), "{refused}");
 }
 
@@ -88,7 +88,7 @@ fn what_can_be_planned_need_not_run() {
     let without = &GOOD[..GOOD.find("[costs]").expect("it is there")];
     let to_run = read(without, STEM, KINDS).expect_err("no stage").to_string();
     let way = " (or any name, with its figures in [costs] as [[costs.stages]])";
-    assert_eq!(said(without), format!("{to_run}{way}"));
+    assert_eq!(messages(without), format!("{to_run}{way}"));
 }
 
 #[test]
@@ -216,13 +216,13 @@ const MISTAKES: &[(&str, &str, &str)] = &[
 fn every_mistake_has_its_place_and_its_words() {
     for (part, changed, expected) in MISTAKES {
         assert!(GOOD.contains(part), "{part}");
-        assert_eq!(said(&GOOD.replacen(part, changed, 1)), *expected, "{changed}");
+        assert_eq!(messages(&GOOD.replacen(part, changed, 1)), *expected, "{changed}");
     }
 }
 
 #[test]
 fn neighbours_have_processors_of_their_own() {
-    let with = |text: &str| said(&format!("{GOOD}[[costs.neighbours]]\nname = 'rx'\n{text}"));
+    let with = |text: &str| messages(&format!("{GOOD}[[costs.neighbours]]\nname = 'rx'\n{text}"));
     assert_eq!(with("does = 'spin'\ncpus = []\n"), "22:8: 'cpus' must not be empty");
     assert_eq!(with("cpus = [1]\n"), "19:1: a poll has at least 1 instruction");
     assert_eq!(

@@ -5,7 +5,7 @@ use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
 
 /// Messages of the reader about `text`: one line per problem, `line:column: message; help`.
-fn said(text: &str) -> String {
+fn messages(text: &str) -> String {
     match read(text, STEM, KINDS) {
         Ok(_) => "nothing".to_owned(),
         Err(problems) => problems.to_string(),
@@ -18,7 +18,7 @@ const GOOD: &str = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n
 /// Expects each text after [`GOOD`] to have this one problem.
 fn after_good(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
-        assert_eq!(said(&format!("{GOOD}{text}")), *expected, "{text}");
+        assert_eq!(messages(&format!("{GOOD}{text}")), *expected, "{text}");
     }
 }
 
@@ -26,12 +26,12 @@ fn after_good(cases: &[(&str, &str)]) {
 fn sources(cases: &[(&str, &str)]) {
     for (source, expected) in cases {
         let text = format!("[source]\n{source}\n[[stage]]\nkind = 'parse'\n");
-        assert_eq!(said(&text), *expected, "{source}");
+        assert_eq!(messages(&text), *expected, "{source}");
     }
 }
 
 #[test]
-fn all_mistakes_are_told_in_order_as_a_compiler_would() {
+fn reports_all_errors_in_order_like_a_compiler() {
     let text = "\
 [source]
 kind = \"capture\"
@@ -65,7 +65,7 @@ fn syntax() {
         ("[run]\n[run]\n", "2:2: 'run' is given twice"),
         ("[stage]\n[[stage]]\n", "2:3: 'stage' is given twice; write each as [[stage]]"),
     ] {
-        assert_eq!(said(text), expected);
+        assert_eq!(messages(text), expected);
     }
 }
 
@@ -139,25 +139,25 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
 #[test]
 fn sections_and_keys() {
     assert_eq!(
-        said(""),
+        messages(""),
         "1:1: [[stage]] is missing; it says what is done to packets, one section per stage, in the \
          order packets meet them\n1:1: [source] is missing; it says where packets come from"
     );
     after_good(SECTIONS_AND_KEYS);
     assert_eq!(
-        said("source = { kind = 'generator' }\nstage = []\n"),
+        messages("source = { kind = 'generator' }\nstage = []\n"),
         "2:9: [[stage]] must not be empty"
     );
     assert_eq!(
-        said("source = { kind = 'generator' }\n[stage]\nkind = 'parse'\n"),
+        messages("source = { kind = 'generator' }\n[stage]\nkind = 'parse'\n"),
         "2:1: 'stage' is a list of sections; write each as [[stage]]"
     );
     assert_eq!(
-        said("source = { kind = 'generator' }\nstage = [{ kind = 'parse' }, 7]\n"),
+        messages("source = { kind = 'generator' }\nstage = [{ kind = 'parse' }, 7]\n"),
         "2:30: each entry of [[stage]] must be a table"
     );
     assert_eq!(
-        said("stage = 7\nsource = 'x'\nname = ''\n"),
+        messages("stage = 7\nsource = 'x'\nname = ''\n"),
         "1:9: [[stage]] must be a list of tables, not an integer\n\
          2:10: [source] must be a section, not a text\n\
          3:8: 'name' must not be empty; example: name = \"edge\""
@@ -313,7 +313,7 @@ fn stages() {
         }),
     ]);
     assert_eq!(
-        said(
+        messages(
             "source = { kind = 'generator' }\n[[stage]]\nkind = 'verify'\n\
              [[stage]]\nkind = 'parse'\n"
         ),
@@ -391,7 +391,7 @@ fn mapping() {
             "9:23: 'stages' must not be empty; example: stages = [\"parse\", \"verify\"]",
         ),
     ] {
-        assert_eq!(said(&format!("{path}{workers}\n")), expected, "{workers}");
+        assert_eq!(messages(&format!("{path}{workers}\n")), expected, "{workers}");
     }
 }
 
@@ -445,7 +445,7 @@ const RUN: &[(&str, &str)] = &[
 #[test]
 fn run() {
     after_good(RUN);
-    let unit = said(&format!(
+    let unit = messages(&format!(
         "{GOOD}[run]\nrate = '5Mpp'\ntime = '2 parsecs'\n[line]\nrate = '10 gigs'\n"
     ));
     let starts: Vec<_> = unit.lines().map(|line| line.split("; ").next().unwrap_or("")).collect();

@@ -100,7 +100,7 @@ fn names_the_capture_as_the_path_does() {
 }
 
 #[test]
-fn refuses_what_is_no_path() {
+fn rejects_text_that_is_not_a_path() {
     let text = "[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n";
     let path = read(text, STEM, KINDS).expect("the file is valid").path;
     for (other, place) in [("x = ", "1:5"), ("mapping = 3\n", "1:1"), ("run = []\n", "1:1")] {

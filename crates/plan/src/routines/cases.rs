@@ -18,7 +18,7 @@ pub enum Unit {
 
 impl Unit {
     /// Core cycles, unless no row has any.
-    pub fn of(rows: &[Row]) -> Self {
+    pub fn from_rows(rows: &[Row]) -> Self {
         let calibrated = rows.iter().any(|row| row.cycles.is_some());
         if calibrated || rows.is_empty() { Self::Cycles } else { Self::Ticks }
     }
@@ -60,7 +60,7 @@ pub enum Load {
 
 impl Load {
     /// `None` for a row that names neither.
-    fn of(row: &Row) -> Option<Self> {
+    fn from_row(row: &Row) -> Option<Self> {
         row.size.map(Self::Size).or(row.mix.map(Self::Mix))
     }
 
@@ -94,7 +94,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    fn of(row: &Row) -> Self {
+    fn from_row(row: &Row) -> Self {
         Self {
             same_place: row.page_distance == Some(0),
             mean_of: row.offsets.clone().unwrap_or_default(),
@@ -142,7 +142,7 @@ pub enum Section {
 }
 
 impl Section {
-    fn of(row: &Row, placement: &Placement) -> Self {
+    fn from_row(row: &Row, placement: &Placement) -> Self {
         match (row.state, row.timing) {
             (State::JustWritten, _) => Self::JustWritten,
             (State::Cold, _) => Self::Cold,
@@ -184,9 +184,9 @@ pub struct Block<'a> {
 pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
     let mut sorted: BTreeMap<_, Vec<Series>> = BTreeMap::new();
     for row in rows {
-        let Some(load) = Load::of(row) else { continue };
-        let placement = Placement::of(row);
-        let section = Section::of(row, &placement);
+        let Some(load) = Load::from_row(row) else { continue };
+        let placement = Placement::from_row(row);
+        let section = Section::from_row(row, &placement);
         // Not even within a section do mixes and sizes share a table, nor times of two kinds.
         let key = (row.kernel, section, row.timing, row.mix.is_some(), placement);
         let series = sorted.entry(key).or_default();

@@ -15,7 +15,7 @@ struct Truth {
 }
 
 impl Truth {
-    fn of(world: &World, mapping: &Mapping) -> Self {
+    fn simulate(world: &World, mapping: &Mapping) -> Self {
         let sum = |parts: &Vec<f64>| parts.iter().sum::<f64>();
         let leader = |workers: Vec<Vec<f64>>| {
             workers.into_iter().max_by(|a, b| sum(a).total_cmp(&sum(b))).expect("a worker")
@@ -65,7 +65,7 @@ fn names_the_true_bottleneck_or_refuses() {
         let stages = 1 + dice.below(6);
         let world = World::random(&mut dice, stages);
         let mapping = random_mapping(&mut dice, stages, 4);
-        let truth = Truth::of(&world, &mapping);
+        let truth = Truth::simulate(&world, &mapping);
         let report = run(&world, &mapping, 0.01, case);
         let finding = diagnose(&report);
         let at = truth.bottleneck();
@@ -91,13 +91,13 @@ fn names_the_true_bottleneck_or_refuses() {
 }
 
 #[test]
-fn a_slow_source_is_told_from_a_slow_path() {
+fn distinguishes_a_slow_source_from_a_slow_path() {
     let mut dice = Dice::new(2);
     for case in 0..60 {
         let stages = 1 + dice.below(5);
         let mut world = World::random(&mut dice, stages);
         let mapping = random_mapping(&mut dice, stages, 4);
-        let truth = Truth::of(&world, &mapping);
+        let truth = Truth::simulate(&world, &mapping);
         let slowest = truth.loads[truth.bottleneck()] / world.capture.len() as f64;
         world.period = slowest / dice.between(0.3, 0.85);
         let finding = diagnose(&run(&world, &mapping, 0.01, case));
@@ -139,7 +139,7 @@ fn a_ring_that_drops_points_behind_it() {
         let mut world = World::random(&mut dice, 4);
         world.drop_when_full = true;
         let mapping = mapping(&[(2, 1), (2, 1)]);
-        let truth = Truth::of(&world, &mapping);
+        let truth = Truth::simulate(&world, &mapping);
         if margin(&truth.loads) < 1.10 {
             continue;
         }

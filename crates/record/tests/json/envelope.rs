@@ -36,7 +36,7 @@ fn stored_records_are_written_as_they_were_read() {
 }
 
 #[test]
-fn the_body_stands_beside_the_envelope() {
+fn body_fields_are_at_the_level_of_the_envelope() {
     let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     assert_eq!(value["schema"], "linerate-record");
     assert_eq!(value["version"], "2.0");
@@ -134,7 +134,7 @@ fn an_unknown_kind_is_refused() {
 }
 
 #[test]
-fn a_cut_text_is_told_from_a_wrong_one() {
+fn distinguishes_truncated_from_invalid_text() {
     let json = example::run().to_json_pretty().unwrap();
     let cut = &json[..json.len() / 2];
     let end = cut.lines().count();

@@ -115,7 +115,8 @@ impl Realm {
             // Multicast, class E, broadcast.
             return Err(Refusal::NotTranslatable);
         }
-        let transport = Transport::of(layers.protocol).ok_or(Refusal::NotTranslatable)?;
+        let transport =
+            Transport::from_protocol(layers.protocol).ok_or(Refusal::NotTranslatable)?;
         let way = |address, transport, port, quoted| {
             Ok(Way::Out { group: self.group(address, transport), address, port, quoted })
         };
@@ -141,7 +142,8 @@ impl Realm {
 
     #[inline]
     fn way_in(&self, frame: &[u8], layers: &Layers, destination: u32) -> Result<Way, Refusal> {
-        let transport = Transport::of(layers.protocol).ok_or(Refusal::NotTranslatable)?;
+        let transport =
+            Transport::from_protocol(layers.protocol).ok_or(Refusal::NotTranslatable)?;
         if layers.fragment != Fragment::Whole {
             return Err(Refusal::Fragment);
         }
@@ -199,7 +201,7 @@ fn quote(
     if header[0] >> 4 != 4 || header_bytes < 20 || is_later_fragment {
         return Err(Refusal::NotTranslatable);
     }
-    let transport = Transport::of(header[9]).ok_or(Refusal::NotTranslatable)?;
+    let transport = Transport::from_protocol(header[9]).ok_or(Refusal::NotTranslatable)?;
     let start: &[u8; 8] = array(quote, header_bytes).ok_or(Refusal::NotTranslatable)?;
     if transport == Transport::Icmp && !is_expected(start[0]) {
         return Err(Refusal::NotTranslatable);

@@ -131,7 +131,7 @@ impl Process {
     }
 
     /// Relevant contents of its log.
-    fn said(&self) -> Option<Remark> {
+    fn remark(&self) -> Option<Remark> {
         let after = |mark: &str| {
             let (_, rest) = self.log.as_ref()?.split_once(mark)?;
             rest.lines().next().map(|rest| rest.trim().to_owned())
@@ -165,7 +165,7 @@ pub(super) fn collect(
         counts: [0; COUNTERS.len()],
         geometry: geometry.clone(),
         processes: 0,
-        remarks: processes.values().filter_map(Process::said).collect(),
+        remarks: processes.values().filter_map(Process::remark).collect(),
     };
     let ends: BTreeSet<u64> =
         processes.values().flat_map(|process| &process.dumps).map(|dump| dump.last_block).collect();

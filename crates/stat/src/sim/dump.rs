@@ -163,7 +163,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
 
         /// A file that is being written is not there yet, at whichever byte it ends.
         #[test]
-        fn a_part_of_a_head_is_no_dump(end in 0..HEAD.len()) {
+        fn rejects_a_partial_dump_header(end in 0..HEAD.len()) {
             prop_assert_eq!(read_text(&HEAD[..end]), Ok(None));
         }
 

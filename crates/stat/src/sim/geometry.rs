@@ -48,7 +48,7 @@ pub enum GeometryError {
         reason: String,
     },
     /// The kernel does not report the caches of this machine.
-    NotTold {
+    Unreported {
         /// The missing part.
         reason: String,
     },
@@ -152,13 +152,13 @@ impl Geometry {
     /// may use. In a virtual machine these are the values set by the hypervisor.
     ///
     /// # Errors
-    /// [`GeometryError::NotTold`].
+    /// [`GeometryError::Unreported`].
     pub fn this_machine() -> Result<Self, GeometryError> {
-        let not_told = |reason: String| GeometryError::NotTold { reason };
-        let cpus = linerate_linux::allowed_cpus().map_err(|error| not_told(error.to_string()))?;
+        let unreported = |reason: String| GeometryError::Unreported { reason };
+        let cpus = linerate_linux::allowed_cpus().map_err(|error| unreported(error.to_string()))?;
         let topology = Topology::read(&cpus[..cpus.len().min(1)]);
-        let cpu = topology.cpus.first().ok_or_else(|| not_told("no processor".to_owned()))?;
-        let caches = cpu.caches.as_ref().map_err(|error| not_told(error.to_string()))?;
+        let cpu = topology.cpus.first().ok_or_else(|| unreported("no processor".to_owned()))?;
+        let caches = cpu.caches.as_ref().map_err(|error| unreported(error.to_string()))?;
         Self::from_caches(THIS_MACHINE, caches)
     }
 
@@ -166,11 +166,11 @@ impl Geometry {
     /// is the last one.
     ///
     /// # Errors
-    /// [`GeometryError::NotTold`].
+    /// [`GeometryError::Unreported`].
     pub fn from_caches(name: &str, caches: &[Cache]) -> Result<Self, GeometryError> {
         let first = |kind: CacheKind| {
             let fits = |cache: &&Cache| cache.level == 1 && holds(cache.kind, kind);
-            caches.iter().find(fits).ok_or_else(|| GeometryError::NotTold {
+            caches.iter().find(fits).ok_or_else(|| GeometryError::Unreported {
                 reason: format!("the kernel reports no {kind:?} cache of level 1"),
             })
         };
@@ -342,13 +342,13 @@ fn holds(kind: CacheKind, wanted: CacheKind) -> bool {
 }
 
 fn shape_of(cache: &Cache) -> Result<CacheShape, GeometryError> {
-    let not_told =
-        |error: &linerate_machine::Error| GeometryError::NotTold { reason: error.to_string() };
-    let line = *cache.line_bytes.as_ref().map_err(not_told)?;
+    let unreported =
+        |error: &linerate_machine::Error| GeometryError::Unreported { reason: error.to_string() };
+    let line = *cache.line_bytes.as_ref().map_err(unreported)?;
     Ok(CacheShape {
-        bytes: *cache.bytes.as_ref().map_err(not_told)?,
-        ways: *cache.ways.as_ref().map_err(not_told)?,
-        line_bytes: u32::try_from(line).map_err(|_| GeometryError::NotTold {
+        bytes: *cache.bytes.as_ref().map_err(unreported)?,
+        ways: *cache.ways.as_ref().map_err(unreported)?,
+        line_bytes: u32::try_from(line).map_err(|_| GeometryError::Unreported {
             reason: format!("a line of {line} bytes is none"),
         })?,
     })
@@ -417,7 +417,7 @@ impl fmt::Display for GeometryError {
             Self::Malformed { text, reason } => {
                 write!(f, "caches `{text}`: {reason}; as in i1=32K/8/64,d1=32K/8/64,ll=8M/16/64")
             }
-            Self::NotTold { reason } => write!(
+            Self::Unreported { reason } => write!(
                 f,
                 "cannot determine the caches of this machine: {reason}; set them with, for example, \
                  --caches cortex_a53 or --caches i1=32K/8/64,d1=32K/8/64,ll=8M/16/64"

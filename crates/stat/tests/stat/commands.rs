@@ -206,7 +206,7 @@ fn the_run_that_was_interrupted_is_left_out() {
 }
 
 #[test]
-fn a_run_that_failed_among_others_is_told() {
+fn reports_a_failed_run_among_others() {
     let folder = tempfile::tempdir().unwrap();
     let counter = folder.path().join("runs");
     let script = format!("echo >> {0}; [ $(wc -l < {0}) -ne 2 ] || exit 3", counter.display());
@@ -228,7 +228,7 @@ fn a_time_limit_ends_the_command() {
 }
 
 #[test]
-fn counting_stops_when_the_time_is_up_though_the_command_goes_on() {
+fn counting_stops_at_the_time_limit_even_if_the_command_continues() {
     let busy = "trap '' TERM; n=0; while [ $n -lt 600000 ]; do n=$((n+1)); done; sleep 0.3; exit 5";
     let whole = counted(&shell(busy), 5);
     let (at_most, interval) = (Some(Duration::from_millis(50)), Some(Duration::from_millis(20)));

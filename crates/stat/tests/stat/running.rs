@@ -27,7 +27,7 @@ impl Drop for Killed {
 }
 
 #[test]
-fn a_process_is_counted_for_a_while_and_goes_on() {
+fn counts_a_process_for_a_time_without_stopping_it() {
     let mut busy = Killed::sh("while :; do :; done");
     let at_most = Some(Duration::from_millis(100));
     let request = Request { at_most, ..Request::new(What::Process(busy.0.id())) };

@@ -95,7 +95,7 @@ fn other_caches_are_no_ground_for_a_verdict() {
 
 /// A gate must not pass because `--tier sim` was forgotten.
 #[test]
-fn another_tier_is_no_ground_for_a_verdict() {
+fn no_verdict_between_different_tiers() {
     let Some(before) = simulated(events(command(&["true"]), &["instructions"])) else { return };
     let baseline = Some(record(&before));
     let outcome = run(&Request { baseline: baseline.clone(), ..command(&["true"]) });

@@ -51,7 +51,7 @@ fn without_counters_the_rest_is_counted_and_the_report_says_why() {
 }
 
 #[test]
-fn where_perf_events_are_forbidden_the_kernel_still_tells_what_a_child_used() {
+fn without_perf_events_wait4_still_reports_usage() {
     let outcome = run_with(&shell("/bin/true; exit 3"), &refusing(EACCES)).unwrap();
     check_figures(&outcome);
     assert_eq!(outcome.status, 3);
@@ -82,7 +82,7 @@ fn strict_fails_before_the_command_begins() {
 }
 
 #[test]
-fn a_wrong_name_fails_and_tells_near_ones() {
+fn an_unknown_name_fails_with_suggestions() {
     let StatError::UnknownName { reason } = error(&events(command(&["true"]), &["instrutcions"]))
     else {
         panic!()
@@ -163,7 +163,7 @@ fn hardware_events_are_counted_with_one_counter_or_many() {
 }
 
 #[test]
-fn the_budget_is_told_before_and_once() {
+fn the_multiplexing_plan_is_reported_once_before_counting() {
     let told = RefCell::new(Vec::new());
     let tell = |progress: Progress<'_>| {
         told.borrow_mut().push(match progress {

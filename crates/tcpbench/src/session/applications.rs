@@ -142,11 +142,11 @@ impl Session {
                 Side::Server => (&mut self.server, &mut self.at_server),
             };
             if sink.is_full() {
-                self.tell(Activity::Comparing);
+                self.report_activity(Activity::Comparing);
                 let before = thread_cpu_time_ns();
                 self.compare()?;
                 self.comparing_ns += thread_cpu_time_ns() - before;
-                self.tell(Activity::Stack);
+                self.report_activity(Activity::Stack);
                 continue;
             }
             let bytes = end.receive(sink.room());

@@ -36,7 +36,7 @@ pub struct Setup {
 
 impl Setup {
     /// A pattern as it is measured: no impairments, buffers of 256 KiB, copies on the wire.
-    pub fn of(pattern: Pattern) -> Self {
+    pub fn for_pattern(pattern: Pattern) -> Self {
         Self {
             pattern,
             segment: pattern.segment(),

@@ -3,9 +3,9 @@
  * lwIP with our checksum and copies: a TCP connection between two interfaces of one process, whose
  * wire now and then flips a bit. Run for each variant that this processor has.
  *
- * It holds when every byte arrives as sent, when lwIP threw away exactly the damaged segments,
- * and when each call of a hook gave what lwIP's own lwip_standard_chksum gives. The hooks are
- * watched at link time (--wrap), so what runs is what a stack of yours would run. Nothing is timed.
+ * It passes if every byte arrives as sent, lwIP dropped exactly the corrupted segments, and each
+ * call of a hook gave the same result as lwIP's own lwip_standard_chksum. The hooks are wrapped at
+ * link time (--wrap), so the code is the same as in a real stack. Nothing is timed.
  */
 #include "lr_lwip.h"
 
@@ -91,7 +91,7 @@ u32_t sys_now(void)
 	return now_ms;
 }
 
-/* The wire: frames on their way, and the interface that each goes to. */
+/* The wire: frames in flight, and the destination interface of each. */
 #define WIRE_FRAMES 1024
 static struct {
 	struct pbuf *frame;
@@ -274,7 +274,7 @@ static int transfer(u16_t port)
 	return arrived_bytes == STREAM_BYTES && !is_damaged_stream && is_closed;
 }
 
-/* The whole experiment with one variant; whether all held. */
+/* The whole experiment with one variant; returns whether it passed. */
 static int run(const char *variant, u16_t port)
 {
 	const unsigned long damaged_before = damaged;

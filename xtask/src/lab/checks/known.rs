@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the program of known instructions printed: counts by the kernel, and reads by user mode.
+//! Output of the program of known instructions: counts by the kernel, and user-mode reads.
 //!
-//! A count is what the loop carries out, exactly, plus what stands around it in user mode, from the
-//! return of the system call that starts the event (or from the first read) to the call of the one
-//! that stops it (or to the second read). That part is the same for every length of the loop, in
-//! every repetition. A cycle of this emulator is an instruction.
+//! A count is exactly the loop's instructions plus the user-mode code around it, from the return of
+//! the system call that starts the event (or from the first read) to the call of the one that stops
+//! it (or to the second read). That part is the same for every length of the loop, in every
+//! repetition. A cycle of this emulator is an instruction.
 
 use super::{Finding, finding};
 
@@ -14,7 +14,7 @@ const COUNTED: [&str; 4] = ["instructions", "cycles", "raw_08", "raw_11"];
 /// Events that `known reads` reads.
 const READ: [&str; 2] = ["instructions_by_user", "cycles_by_user"];
 
-/// More than stands around the loop, whatever the compiler made of it.
+/// Upper bound for the code around the loop, with any compiler.
 const MOST_AROUND: i128 = 100;
 
 /// Whether the kernel's counts are exact.
@@ -39,7 +39,7 @@ pub(super) fn no_reads(text: &str) -> Finding {
     })
 }
 
-/// What one turn of the loop carries out.
+/// Instructions of one iteration of the loop.
 fn per_turn(text: &str) -> Result<u64, String> {
     let found = text.lines().find_map(|line| line.strip_prefix("turn ")?.parse().ok());
     found.ok_or_else(|| "`known` did not say what a turn is".to_owned())
@@ -113,7 +113,7 @@ fn between(text: &str, event: &str) -> Result<String, String> {
         return Err(format!("{event}: was not compared with reads by the kernel"));
     };
     let sentence =
-        format!("{event}: {cases} of {of} reads lie between the kernel's before and after");
+        format!("{event}: {cases} of {of} reads are between the kernel's before and after");
     if cases == of && *of > 0 { Ok(sentence) } else { Err(sentence) }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_counts_are_told_from_all_others() {
+    fn distinguishes_exact_counts() {
         let exact = |lines: &[&str]| exact(&lines.join("\n"), "cycles");
         let sentence = "cycles: 2 per turn and 23 around the loop, 2 times, 1 to 100 turns";
         let lines = ["turn 2", "count cycles 1 25", "count cycles 100 223"];

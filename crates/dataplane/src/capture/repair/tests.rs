@@ -109,7 +109,7 @@ impl Segment {
 }
 
 fn cut(frame: &[u8], mtu: usize) -> Option<Vec<Vec<u8>>> {
-    let joined = Joined::of(frame, mtu)?;
+    let joined = Joined::detect(frame, mtu)?;
     let (mut scratch, mut pieces) = (Vec::new(), Vec::new());
     joined.cut(&mut scratch, |piece| pieces.push(piece.to_vec()));
     assert_eq!(pieces.len() as u64, joined.segments());

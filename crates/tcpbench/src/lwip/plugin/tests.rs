@@ -32,7 +32,7 @@ fn error(folder: &Path) -> String {
 }
 
 #[test]
-fn what_is_missing_or_damaged_is_said_with_what_rebuilds_it() {
+fn reports_missing_or_damaged_objects_with_the_rebuild_command() {
     let nowhere = PathBuf::from("/nowhere");
     let missing = Plugin::load(1460, &[nowhere]).err().expect("it is not there").to_string();
     assert!(missing.contains("linerate-lwip-1460.so in /nowhere"), "{missing}");

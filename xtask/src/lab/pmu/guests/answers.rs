@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest answered, and whether that is right.
+//! Checks the answers of a guest.
 
 use super::super::super::guest::{Answer, Guest};
 use super::super::{Page, judge, regions};
 use super::MODULE;
 
-/// What a guest said.
+/// Answer of a guest.
 pub(super) struct Answers {
     pub(super) answers: Vec<Answer>,
     /// Instructions of an iteration of the program's loop.
@@ -20,7 +20,7 @@ impl Answers {
         found.ok_or_else(|| format!("no answer to `{name}`"))
     }
 
-    /// What a command that must work wrote.
+    /// Output of a command that must succeed.
     pub(super) fn done(&self, name: &str) -> Result<&str, String> {
         match self.of(name)? {
             Answer { status: 0, output, .. } => Ok(output),
@@ -82,7 +82,7 @@ impl Answers {
         judged.map_err(|why| format!("`{name}`: {why}"))
     }
 
-    /// What the programs counted, without what the reads themselves take.
+    /// Counts of the programs, without the overhead of the reads.
     pub(super) fn programs(&self, name: &str) -> Result<String, String> {
         let lines = self.done(name)?.lines().filter(|line| !line.starts_with("program reads "));
         Ok(lines.collect::<Vec<_>>().join("\n"))
@@ -102,7 +102,7 @@ impl Answers {
         }
         self.says(&name("perf beside"), "perf does not count")?;
         match guest.has_user_reads {
-            // Linux' driver decides who reads there, and closes what others opened.
+            // Linux' driver controls access there, and disables it for others.
             true => self.is_closed(&name("open beside"))?,
             false => self.counts(&name("open beside"))?,
         }
@@ -121,7 +121,7 @@ impl Answers {
         self.regions_of(name, processors, guest)
     }
 
-    /// What regions showed in a round.
+    /// Results of regions in a round.
     fn regions_of(
         &self,
         name: impl Fn(&str) -> String,

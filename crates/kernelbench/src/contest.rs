@@ -61,7 +61,7 @@ enum Calls {
 }
 
 /// A case with its routines, ready to run.
-pub(crate) struct Bout<'a> {
+pub(crate) struct Contest<'a> {
     case: Case,
     routines: &'a [Routine],
     memory: &'a mut Memory,
@@ -76,7 +76,7 @@ pub(crate) struct Bout<'a> {
     walked: Range<usize>,
 }
 
-impl<'a> Bout<'a> {
+impl<'a> Contest<'a> {
     /// The case on this memory, which must have [`bytes_needed`]. The seed draws the mix.
     pub(crate) fn new(
         case: Case,
@@ -239,7 +239,7 @@ impl<'a> Bout<'a> {
     }
 }
 
-impl Bout<'_> {
+impl Contest<'_> {
     /// Makes this many calls of a routine.
     fn run(&mut self, which: usize, calls: u32) {
         // A local copy: no callee can change the target of the next call.
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_gets_what_the_one_before_returned() {
+    fn each_call_gets_the_previous_result() {
         let calls = RefCell::new(0);
         let sum = dependent(&[1; 20], 7, |source| {
             assert_eq!(source.len(), 20);
@@ -436,7 +436,7 @@ mod tests {
         ] {
             let mut memory = Memory::new(bytes_needed(&case, footprint), 1);
             let routines = [crate::peers::copy_of(distance)];
-            Bout::new(case, &routines, &mut memory, footprint, 1).run(0, 3);
+            Contest::new(case, &routines, &mut memory, footprint, 1).run(0, 3);
             assert_eq!(Some(SEEN.load(Relaxed) as u32), case.page_distance(), "{case}");
         }
     }
@@ -449,14 +449,14 @@ mod tests {
             let case = Case::cold(Kernel::Fill, bytes);
             let mut memory = Memory::new(bytes_needed(&case, footprint), 1);
             let routines = [Routine::selected(linerate_kernels::Kernel::Fill)];
-            let mut bout = Bout::new(case, &routines, &mut memory, footprint, 1);
+            let mut contest = Contest::new(case, &routines, &mut memory, footprint, 1);
             let slots = (1 << 20) / stride;
-            assert_eq!(bout.slots, slots);
+            assert_eq!(contest.slots, slots);
             let half = slots as u32 / 2;
             for first in [0, half as usize, 0] {
-                bout.run(0, half);
-                assert_eq!(bout.walked, first * stride..(first + half as usize) * stride);
-                bout.settle();
+                contest.run(0, half);
+                assert_eq!(contest.walked, first * stride..(first + half as usize) * stride);
+                contest.settle();
             }
             let (destination, _) = memory.both();
             let filled = destination.iter().filter(|&&byte| byte == FILL).count();

@@ -10,7 +10,7 @@ use linerate_record::Tier;
 
 /// A requested event.
 #[derive(Clone, Debug)]
-pub(crate) struct AskedEvent {
+pub(crate) struct RequestedEvent {
     /// Its name in the report.
     pub(crate) name: String,
     /// The processor's own name and code.
@@ -23,7 +23,7 @@ pub(crate) struct AskedEvent {
 
 /// A requested metric.
 #[derive(Clone, Debug)]
-pub(crate) struct AskedMetric {
+pub(crate) struct RequestedMetric {
     /// Its set's name.
     pub(crate) set: &'static str,
     /// The metric.
@@ -34,19 +34,19 @@ pub(crate) struct AskedMetric {
 
 /// All requested events and metrics.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Requested {
     /// Each event once.
-    pub(crate) events: Vec<AskedEvent>,
+    pub(crate) events: Vec<RequestedEvent>,
     /// Each metric once.
-    pub(crate) metrics: Vec<AskedMetric>,
+    pub(crate) metrics: Vec<RequestedMetric>,
     /// The place of the event that is the unit of work.
     pub(crate) unit: Option<usize>,
 }
 
-impl Asked {
+impl Requested {
     /// Looks every name up. Names that mean nothing are an error; events that cannot be counted
     /// here are among the rest, with the reason.
-    pub(crate) fn of(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
+    pub(crate) fn resolve(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
         let mut asked = Self::default();
         let mut wrong = Vec::new();
         for name in &request.events {
@@ -87,7 +87,7 @@ impl Asked {
         tier: Option<Tier>,
         catalog: &Catalog,
     ) -> Result<usize, StatError> {
-        let event = asked_event(name, tier, catalog)?;
+        let event = requested_event(name, tier, catalog)?;
         Ok(self.place(&event.name).unwrap_or_else(|| {
             self.events.push(event);
             self.events.len() - 1
@@ -97,7 +97,7 @@ impl Asked {
     fn add_metric(&mut self, set: &'static str, metric: &'static Metric) {
         let is_new = self.metrics.iter().all(|asked| asked.metric.name != metric.name);
         if let (true, Ok(formula)) = (is_new, Formula::parse(metric.formula)) {
-            self.metrics.push(AskedMetric { set, metric, formula });
+            self.metrics.push(RequestedMetric { set, metric, formula });
         }
     }
 }
@@ -113,13 +113,17 @@ fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
     names.into_iter().map(|name| metrics::set(name).map_err(unknown)).collect()
 }
 
-fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<AskedEvent, StatError> {
+fn requested_event(
+    name: &str,
+    tier: Option<Tier>,
+    catalog: &Catalog,
+) -> Result<RequestedEvent, StatError> {
     let refused = |refusal: Explanation| {
         let (name, unit) = (name.to_owned(), "events");
-        Ok(AskedEvent { name, native: None, unit, event: Err(refusal) })
+        Ok(RequestedEvent { name, native: None, unit, event: Err(refusal) })
     };
     match catalog.resolve(name) {
-        Ok(event) => Ok(AskedEvent {
+        Ok(event) => Ok(RequestedEvent {
             name: event.name.clone(),
             native: event.native.clone(),
             unit: event.unit,
