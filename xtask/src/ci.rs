@@ -4,38 +4,46 @@
 //! A step whose tool is missing is skipped, printed with the reason and counted. A test that cannot
 //! do its work here prints a line starting with `SKIP`; those are collected and counted as well.
 //!
-//! The output of a step's programs goes to a file per step under `target/ci`. The probable cause of
-//! a failed step is printed, and again at the end.
+//! What the programs of a step write goes to a file per step under `target/ci`. Of a step that
+//! failed, what looks like the cause is printed, once more at the very end.
 //!
-//! Steps that measure, or whose programs take all processors, run alone; then the others, side by
-//! side.
+//! Steps that measure, or whose programs take all processors, run alone; then the others, in
+//! parallel. Of these, a step that names its inputs is not run again while they are as they were
+//! when it passed.
 
 mod cause;
+mod toolchains;
+mod unchanged;
 
-use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
+use crate::command::{cargo, log_to, root, status, status_with_lines};
 use crate::outcome::{Outcome, judge};
 use crate::{accuracy, attack, counts, isa, lab, lwip, native, pmu, ports, splice, why};
 use cause::cause;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
+use toolchains::{
+    oldest_compiler, oldest_compiler_of_base_crates, ring_under_miri, ring_under_thread_sanitizer,
+};
 
 /// What to check.
 pub(crate) struct Choice {
     steps: Vec<&'static Step>,
     /// Without the steps that take minutes.
     is_fast: bool,
-    /// Only lists the names.
+    /// Nothing is checked: the names are asked for.
     is_list: bool,
+    /// Steps run even if nothing they read has changed since they passed.
+    is_again: bool,
 }
 
 /// The steps of these words: all, or those whose names have one of the words in them.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let (options, names): (Vec<&str>, Vec<&str>) =
-        words.iter().partition(|word| ["--fast", "--list"].contains(word));
+        words.iter().partition(|word| ["--fast", "--list", "--again"].contains(word));
     let named = |name: &&str| STEPS.iter().any(|step| step.name.contains(name));
     if let Some(name) = names.iter().find(|name| !named(name)) {
         let all: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
@@ -47,6 +55,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         steps: STEPS.iter().filter(wanted).collect(),
         is_fast: options.contains(&"--fast"),
         is_list: options.contains(&"--list"),
+        is_again: options.contains(&"--again"),
     })
 }
 
@@ -54,27 +63,61 @@ struct Step {
     name: &'static str,
     /// Left out of a fast run.
     slow: bool,
-    /// Exclusive resources of a step, if another step may run at the same time at all.
+    /// What only one step at a time may use, if the step may run in parallel with others at all.
     uses: Option<&'static str>,
+    /// Files and folders, from the root, that decide what comes of the step; none if it always
+    /// runs.
+    inputs: &'static [&'static str],
     run: fn() -> Outcome,
 }
 
 const fn quick(name: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, slow: false, uses: None, run }
+    Step { name, slow: false, uses: None, inputs: &[], run }
 }
 
 const fn slow(name: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, slow: true, uses: None, run }
+    Step { name, slow: true, uses: None, inputs: &[], run }
 }
 
-/// A slow step that neither measures nor uses both processors: another may run at the same time.
-const fn beside(uses: &'static str, name: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, slow: true, uses: Some(uses), run }
+/// A slow step that neither measures nor takes both processors.
+const fn parallel(uses: &'static str, name: &'static str, run: fn() -> Outcome) -> Step {
+    Step { name, slow: true, uses: Some(uses), inputs: &[], run }
 }
 
-/// Outputs of native/Makefile for CI.
+/// As [`parallel`], and not run again while `inputs` are as they were when it passed.
+const fn cached(
+    uses: &'static str,
+    name: &'static str,
+    inputs: &'static [&'static str],
+    run: fn() -> Outcome,
+) -> Step {
+    Step { name, slow: true, uses: Some(uses), inputs, run }
+}
+
+const NATIVE_SOURCES: &[&str] = &["native", "xtask/src/native.rs"];
+const GUEST_SOURCES: &[&str] = &[
+    "lab",
+    "kmod",
+    "native",
+    "probe",
+    "crates/record",
+    "crates/linux",
+    "crates/machine",
+    "crates/trial",
+    "crates/counters",
+    "crates/doctor",
+    "crates/stat",
+    "crates/regions",
+    "crates/hierarchy",
+    "crates/memory",
+    "xtask/src/lab",
+    "xtask/src/lab.rs",
+    "xtask/src/fetch.rs",
+];
+
+/// What native/Makefile builds for CI.
 const NATIVE: &str = "native/build/ci";
-/// Downloads of the lab, and the images it builds.
+/// What the lab has fetched, and the images it builds.
 const LAB: &str = "lab/cache";
 const COUNTS: &str = "native/build/counts";
 const ISA: &str = "native/build/isa";
@@ -106,62 +149,79 @@ const STEPS: &[Step] = &[
     slow("command pages", splice::check_commands),
     slow("why, on known bottlenecks", why::check),
     slow("tutorials and pages of results", splice::check),
-    beside(NATIVE, "kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
-    beside(LAB, "schemes for vector registers", lab::check_vector_context),
-    beside(NATIVE, "kernels in C under sanitizers", || native::make(&["check-asan"])),
-    beside(NATIVE, "kernels in C under Valgrind", native::valgrind),
-    beside(NATIVE, "kernels in C with clang", || native::make(&["check-clang"])),
-    beside(NATIVE, "copies that survive faults", || {
+    cached(NATIVE, "kernels in C", NATIVE_SOURCES, || {
+        native::make(&["check", "check-huge", "check-levels"])
+    }),
+    cached(LAB, "schemes for vector registers", GUEST_SOURCES, lab::check_vector_context),
+    cached(NATIVE, "kernels in C under sanitizers", NATIVE_SOURCES, || {
+        native::make(&["check-asan"])
+    }),
+    cached(NATIVE, "kernels in C under Valgrind", NATIVE_SOURCES, native::valgrind),
+    cached(NATIVE, "kernels in C with clang", NATIVE_SOURCES, || native::make(&["check-clang"])),
+    cached(NATIVE, "copies that survive faults", NATIVE_SOURCES, || {
         native::make(&["check-fault", "examples", "check-fault-qemu"])
     }),
-    beside(NATIVE, "sharing of vector registers", || {
+    cached(NATIVE, "sharing of vector registers", NATIVE_SOURCES, || {
         native::make(&["check-vector", "check-vector-qemu"])
     }),
     // Fetches the compiler that the base crates are built with.
-    beside(LAB, "guests", lab::check_all),
-    beside(LAB, "counters without perf", lab::check_pmu),
-    beside(LAB, "oldest compiler, base crates", oldest_compiler_of_base_crates),
-    beside(COUNTS, "kernels in C, instructions", counts::check),
-    beside(ISA, "kernels in C, every architecture", isa::check),
-    beside(TARGET, "parsers fuzzed for a minute", fuzz_briefly),
-    beside(TARGET, "probe", probe),
-    beside(PORTS, "ports into lwIP and DPDK", ports::check),
-    beside(TARGET_OLDEST, "oldest compiler, workspace", || {
+    cached(LAB, "guests", GUEST_SOURCES, lab::check_all),
+    cached(LAB, "counters without perf", GUEST_SOURCES, lab::check_pmu),
+    parallel(LAB, "oldest compiler, base crates", oldest_compiler_of_base_crates),
+    cached(
+        COUNTS,
+        "kernels in C, instructions",
+        &["native", "lab/icount", "xtask/src/counts.rs", "xtask/src/counts"],
+        counts::check,
+    ),
+    cached(ISA, "kernels in C, every architecture", &["native", "xtask/src/isa.rs"], isa::check),
+    parallel(TARGET, "parsers fuzzed for a minute", fuzz_briefly),
+    parallel(TARGET, "probe", probe),
+    cached(
+        PORTS,
+        "ports into lwIP and DPDK",
+        &["native", "xtask/src/ports.rs", "xtask/src/lwip.rs"],
+        ports::check,
+    ),
+    parallel(TARGET_OLDEST, "oldest compiler, workspace", || {
         oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),
-    beside(TARGET_NIGHTLY, "ring under Miri", ring_under_miri),
-    beside(TARGET_NIGHTLY, "ring under ThreadSanitizer", ring_under_thread_sanitizer),
+    parallel(TARGET_NIGHTLY, "ring under Miri", ring_under_miri),
+    parallel(TARGET_NIGHTLY, "ring under ThreadSanitizer", ring_under_thread_sanitizer),
 ];
 
-/// Number of parallel steps. Steps use one processor each; as many as CI has.
+/// How many run side by side. Of steps that use one processor each, as many as CI has.
 const LANES: usize = 2;
 
-/// Summary of a finished step.
+/// What is to be said of a step that has ended.
 struct Report {
     is_failed: bool,
     is_passed: bool,
+    /// It passed in a run before this one, and nothing it reads has changed.
+    is_earlier: bool,
     skipped: usize,
     lines: Vec<String>,
-    /// Cause of a failure, if its log shows it.
+    /// Of a failure, if its log tells it.
     cause: Option<String>,
 }
 
 /// Runs the steps; the error says how many of them failed.
 pub(crate) fn run(choice: Choice) -> Result<(), String> {
-    let Choice { steps, is_fast, is_list } = choice;
-    if is_list {
+    let steps = &choice.steps;
+    if choice.is_list {
         steps.iter().for_each(|step| println!("{}", step.name));
         return Ok(());
     }
-    let (beside, alone): (Vec<_>, Vec<_>) = steps.into_iter().partition(|s| s.uses.is_some());
-    let mut reports: Vec<Report> = alone.into_iter().map(|step| report(step, is_fast)).collect();
-    reports.extend(side_by_side(beside, |step| report(step, is_fast)));
+    let (parallel, alone): (Vec<_>, Vec<_>) = steps.iter().partition(|s| s.uses.is_some());
+    let mut reports: Vec<Report> = alone.into_iter().map(|step| report(step, &choice)).collect();
+    reports.extend(side_by_side(parallel, |step| report(step, &choice)));
     println!();
     reports.iter().flat_map(|report| &report.lines).for_each(|line| println!("{line}"));
     let failed = reports.iter().filter(|report| report.is_failed).count();
     let passed = reports.iter().filter(|report| report.is_passed).count();
     let skipped: usize = reports.iter().map(|report| report.skipped).sum();
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    let earlier = reports.iter().filter(|report| report.is_earlier).count();
+    println!("{passed} passed ({earlier} of them before), {failed} failed, {skipped} skipped");
     reports.iter().filter_map(|report| report.cause.as_ref()).for_each(|why| println!("\n{why}"));
     if failed == 0 { Ok(()) } else { Err(format!("{failed} steps failed")) }
 }
@@ -183,8 +243,8 @@ impl Waiting {
     }
 }
 
-/// Runs steps in [`LANES`] threads, those with shared resources one after the other; returns the
-/// results in order.
+/// Runs steps in [`LANES`] threads, those that use the same one after the other; what came of them,
+/// in their order.
 fn side_by_side<T: Send>(
     steps: Vec<&'static Step>,
     run: impl Fn(&'static Step) -> T + Sync,
@@ -217,28 +277,36 @@ fn side_by_side<T: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs a step and reports the result.
-fn report(step: &'static Step, is_fast: bool) -> Report {
+/// Runs a step and says what came of it.
+fn report(step: &'static Step, choice: &Choice) -> Report {
     println!("== {}", step.name);
-    let log = log_of(step);
-    log_to(log.as_deref().and_then(|log| File::create(log).ok()));
     let start = Instant::now();
-    let outcome = if step.slow && is_fast {
-        Outcome::Skipped("left out by --fast".to_owned())
-    } else {
-        std::panic::catch_unwind(step.run)
-            .unwrap_or_else(|_| Outcome::Failed("it panicked".to_owned()))
+    let is_left_out = step.slow && choice.is_fast;
+    let is_run = is_left_out || choice.is_again;
+    let earlier = if is_run { None } else { unchanged::earlier_pass(step) };
+    let is_earlier = earlier.is_some();
+    let log = log_of(step);
+    let outcome = match earlier {
+        Some(outcome) => outcome,
+        None if is_left_out => Outcome::Skipped("left out by --fast".to_owned()),
+        None => run_logged(step, log.as_deref()),
     };
-    log_to(None);
     let seconds = start.elapsed().as_secs_f64();
     let verdict = |word: &str, why: &str| format!("{word} {:<34} {seconds:6.1} s{why}", step.name);
-    let mut report =
-        Report { is_failed: false, is_passed: false, skipped: 0, lines: Vec::new(), cause: None };
+    let mut report = Report {
+        is_failed: false,
+        is_passed: false,
+        is_earlier,
+        skipped: 0,
+        lines: Vec::new(),
+        cause: None,
+    };
     match outcome {
         Outcome::Passed(skips) => {
             report.is_passed = true;
             report.skipped = skips.len();
-            report.lines.push(verdict("pass", ""));
+            let unchanged = "  before, and nothing it reads has changed";
+            report.lines.push(verdict("pass", if is_earlier { unchanged } else { "" }));
             report.lines.extend(skips.iter().map(|skip| format!("     {skip}")));
         }
         Outcome::Failed(why) => {
@@ -256,12 +324,30 @@ fn report(step: &'static Step, is_fast: bool) -> Report {
     report
 }
 
+/// Runs a step with the output of its programs in a file, and keeps its pass.
+fn run_logged(step: &Step, log: Option<&Path>) -> Outcome {
+    log_to(log.and_then(|log| File::create(log).ok()));
+    let outcome = std::panic::catch_unwind(step.run)
+        .unwrap_or_else(|_| Outcome::Failed("it panicked".to_owned()));
+    log_to(None);
+    unchanged::keep(step, &outcome);
+    outcome
+}
+
+/// The folder of all that is kept of the steps.
+fn folder() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(target).join("ci")
+}
+
+fn file_name(step: &Step) -> String {
+    step.name.replace([' ', ','], "_")
+}
+
 /// The file for what a step's programs write; `None` where it cannot be made.
 fn log_of(step: &Step) -> Option<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let folder = root().join(target).join("ci");
-    fs::create_dir_all(&folder).ok()?;
-    Some(folder.join(step.name.replace([' ', ','], "_")).with_extension("log"))
+    fs::create_dir_all(folder()).ok()?;
+    Some(folder().join(file_name(step)).with_extension("log"))
 }
 
 fn expect_success(command: Command) -> Outcome {
@@ -302,8 +388,8 @@ fn tests_of(selection: &[&str]) -> Outcome {
 
 /// A minute of fuzzing, from what earlier ones found.
 fn fuzz_briefly() -> Outcome {
-    // For the whole workspace, as built by CI: with only this package's features it would be
-    // rebuilt.
+    // Of the whole workspace, as CI has built it: with this package's features alone it would be
+    // built once more.
     let bench = ["bench", "--quiet", "--locked", "--workspace", "--bench", "fuzz", "--", "60s"];
     expect_success(cargo(&bench))
 }
@@ -314,29 +400,7 @@ fn documentation() -> Outcome {
     expect_success(command)
 }
 
-/// The installed toolchain that `name` starts, if rustup has one; it is never downloaded here.
-fn toolchain(name: &str) -> Result<String, String> {
-    let list = output(program("rustup", &["toolchain", "list"]))?;
-    let list = String::from_utf8_lossy(&list);
-    list.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .find(|installed| installed.starts_with(name))
-        .map(str::to_owned)
-        .ok_or_else(|| format!("rustup has no {name} toolchain: rustup toolchain install {name}"))
-}
-
-fn oldest_compiler(version: &str, packages: &[&str]) -> Outcome {
-    match toolchain(version) {
-        Ok(toolchain) => {
-            // The base crates are held to an older compiler than the manifest asks for.
-            let args = [&["check", "--locked", "--ignore-rust-version"], packages].concat();
-            expect_success(cargo_of(&toolchain, &args))
-        }
-        Err(why) => Outcome::Skipped(why),
-    }
-}
-
-/// The programs of the guests, which are a separate workspace, on this machine.
+/// The programs of the guests, whose workspace is one of its own, on this machine.
 fn probe() -> Outcome {
     let manifest = ["--manifest-path", "probe/Cargo.toml"];
     let programs = ["-p", "linerate-probe", "-p", "known"];
@@ -350,128 +414,5 @@ fn probe() -> Outcome {
     failed.map_or(Ok(()), Err).into()
 }
 
-/// The crates of programs for guests, with the compiler that builds those programs.
-fn oldest_compiler_of_base_crates() -> Outcome {
-    let packages = [
-        ["-p", "linerate-record"],
-        ["-p", "linerate-linux"],
-        ["-p", "linerate-machine"],
-        ["-p", "linerate-trial"],
-        ["-p", "linerate-counters"],
-        ["-p", "linerate-doctor"],
-        ["-p", "linerate-stat"],
-        ["-p", "linerate-regions"],
-        ["-p", "linerate-hierarchy"],
-        ["-p", "linerate-memory"],
-        ["-p", "linerate-caches"],
-    ];
-    match lab::compiler::installed() {
-        Some(compiler) => {
-            let args = [&["check", "--locked"], packages.as_flattened()].concat();
-            expect_success(lab::compiler::cargo_with(&compiler, &args))
-        }
-        None => oldest_compiler("1.85", packages.as_flattened()),
-    }
-}
-
-/// The tests of the one structure that two threads share without locks.
-const RING_TESTS: &[&str] = &["-p", "linerate-dataplane", "--lib", "ring::"];
-
-/// Runs them; none at all is a failure, for the filter may have lost its module.
-fn run_ring_tests(command: Command) -> Outcome {
-    let mut ran = 0;
-    let status = status_with_lines(command, |line| {
-        ran += usize::from(line.starts_with("test ring::") && line.ends_with(" ok"));
-    });
-    match judge(status) {
-        Ok(()) if ran == 0 => Outcome::Failed("no test of the ring was run".to_owned()),
-        result => result.into(),
-    }
-}
-
-fn ring_under_miri() -> Outcome {
-    let toolchain = match toolchain("nightly") {
-        Ok(toolchain) => toolchain,
-        Err(why) => return Outcome::Skipped(why),
-    };
-    if let Err(why) = output(cargo_of(&toolchain, &["miri", "--version"])) {
-        return Outcome::Skipped(format!("{why}: rustup component add miri --toolchain nightly"));
-    }
-    expect_success(cargo_of(&toolchain, &[&["miri", "test"], RING_TESTS].concat()))
-}
-
-fn ring_under_thread_sanitizer() -> Outcome {
-    let toolchain = match toolchain("nightly") {
-        Ok(toolchain) => toolchain,
-        Err(why) => return Outcome::Skipped(why),
-    };
-    // `--target` keeps build scripts and procedural macros out of the sanitizer. The standard
-    // library comes without it; the atomics of the ring are inlined and therefore covered.
-    let args = [&["test", "--target", "host-tuple"], RING_TESTS].concat();
-    let mut command = cargo_of(&toolchain, &args);
-    command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
-    let suppressions = root().join("xtask/thread-sanitizer.supp");
-    command.env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
-    run_ring_tests(command)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::{LANES, STEPS, Step, beside, choose, side_by_side};
-    use std::sync::{Barrier, Mutex};
-
-    #[test]
-    fn steps_with_shared_resources_run_sequentially_and_others_in_parallel() {
-        const fn step(name: &'static str, uses: &'static str) -> Step {
-            beside(uses, name, || unreachable!())
-        }
-        static MADE_UP: [Step; 5] =
-            [step("a", "x"), step("b", "x"), step("c", "y"), step("d", "x"), step("e", "z")];
-        // a and c wait for each other; whatever else may begin before both have ended.
-        let both = Barrier::new(2);
-        let running = Mutex::new(Vec::new());
-        let results = side_by_side(MADE_UP.iter().collect(), |step| {
-            let others: Vec<&str> = {
-                let mut running = running.lock().expect("no step panics");
-                running.push(step.uses);
-                running.iter().flatten().copied().collect()
-            };
-            if ["a", "c"].contains(&step.name) {
-                both.wait();
-            }
-            running.lock().expect("no step panics").retain(|uses| *uses != step.uses);
-            (step.name, others)
-        });
-        assert_eq!(results.iter().map(|(name, _)| *name).collect::<String>(), "abcde");
-        for (name, others) in results {
-            assert!(others.len() <= LANES, "{name} with {others:?}");
-            let once = |what: &&str| others.iter().filter(|other| other == &what).count() == 1;
-            assert!(others.iter().all(once), "{name} with {others:?}");
-        }
-    }
-
-    #[test]
-    fn steps_are_chosen_by_a_part_of_their_names() {
-        let names = |words: &[&str]| -> Vec<&str> {
-            choose(words)
-                .map_or_else(|why| panic!("{why}"), |c| c.steps)
-                .iter()
-                .map(|s| s.name)
-                .collect()
-        };
-        assert_eq!(names(&["guests"]), ["guests"]);
-        assert_eq!(names(&["Miri", "--fast", "format"]), ["format", "ring under Miri"]);
-        assert_eq!(names(&[]).len(), STEPS.len());
-        let why = choose(&["format", "nothing"]).err().unwrap_or_default();
-        assert!(why.contains("`nothing`") && why.contains("\n  ring under Miri"), "{why}");
-    }
-
-    /// The page's order is the table's, and those side by side come last.
-    #[test]
-    fn steps_that_run_alone_stand_first_and_names_are_unique() {
-        assert!(STEPS.is_sorted_by_key(|step| step.uses.is_some()));
-        for step in STEPS {
-            assert_eq!(STEPS.iter().filter(|other| other.name == step.name).count(), 1);
-        }
-    }
-}
+mod tests;

@@ -28,9 +28,10 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
-  ci [--fast] [NAME...]
+  ci [--fast] [--again] [NAME...]
                 everything CI checks, or the steps whose names have one of those in them; --fast
-                leaves out what takes minutes; --list only names the steps
+                leaves out what takes minutes; --again runs steps even if their inputs have not
+                changed since they passed; --list only names the steps
   accuracy [--full] [NAME...]
                 run the accuracy suite, or the programs named, at the size of CI; --full at the size
                 of the published figures

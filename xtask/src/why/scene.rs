@@ -97,7 +97,7 @@ pub(super) fn run(
         false => None,
     };
     let _setting = Setting::change(seed, is_seeded)?;
-    let me = std::env::current_exe().map_err(|error| error.to_string())?;
+    let me = own_program()?;
     let mut command = in_namespaces(rights, "60");
     command.arg(me).args(["why", "--scene", &seed.id, if is_seeded { "with" } else { "without" }]);
     command.arg(random.to_string()).arg(linerate);
@@ -132,10 +132,18 @@ fn in_namespaces(rights: Rights, limit_s: &str) -> Command {
 
 /// Whether there may be namespaces with these rights, and this program is reached with them.
 pub(super) fn try_namespaces(rights: Rights) -> Result<(), String> {
-    let me = std::env::current_exe().map_err(|error| error.to_string())?;
+    let me = own_program()?;
     let mut command = in_namespaces(rights, "10");
     command.arg("test").arg("-x").arg(me).stdin(Stdio::null());
     output(command).map(drop)
+}
+
+/// The file of this program. Cargo may have replaced it since it was started, when it built the
+/// workspace with other features; the kernel then marks the name of the old file as deleted.
+fn own_program() -> Result<PathBuf, String> {
+    let path = std::env::current_exe().map_err(|error| error.to_string())?;
+    let replaced = path.to_str().and_then(|name| name.strip_suffix(" (deleted)"));
+    Ok(replaced.map_or_else(|| path.clone(), PathBuf::from))
 }
 
 fn read(record: &Record) -> Ran {

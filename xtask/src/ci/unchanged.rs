@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Steps that need not run again: nothing they read has changed since they last passed here.
+//!
+//! A step that compiles nothing but files of its own and takes minutes names those files. Their
+//! contents, the versions of the tools and the processor make a key; the key of the last pass, and
+//! what was skipped in it, is in a file under `target/ci/passed`. A failure removes the file.
+
+use super::Step;
+use crate::command::{output, program, root};
+use crate::outcome::Outcome;
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Folders below the inputs that hold results.
+const RESULTS: [&str; 3] = ["build", "cache", "target"];
+
+/// Programs whose version decides what a step does, each with what makes it print that version.
+const TOOLS: &[&[&str]] = &[
+    &["cc", "--version"],
+    &["clang", "--version"],
+    &["valgrind", "--version"],
+    &["rustc", "--version"],
+    &["qemu-x86_64", "--version"],
+    &["qemu-aarch64", "--version"],
+    &["qemu-system-aarch64", "--version"],
+    &["qemu-system-arm", "--version"],
+    &["qemu-system-ppc", "--version"],
+    &["aarch64-linux-gnu-gcc", "--version"],
+    &["arm-linux-gnueabi-gcc", "--version"],
+    &["arm-linux-gnueabihf-gcc", "--version"],
+    &["powerpc-linux-gnu-gcc", "--version"],
+    &["powerpc64-linux-gnu-gcc", "--version"],
+    &["powerpc64le-linux-gnu-gcc", "--version"],
+    &["riscv64-linux-gnu-gcc", "--version"],
+    &["s390x-linux-gnu-gcc", "--version"],
+    &["sparc64-linux-gnu-gcc", "--version"],
+    &["pkg-config", "--modversion", "libdpdk"],
+    &["uname", "-r"],
+];
+
+/// The outcome of the step's last pass, if nothing has changed since.
+pub(super) fn earlier_pass(step: &Step) -> Option<Outcome> {
+    let passed = fs::read_to_string(file(step)?).ok()?;
+    let (key, skips) = passed.split_once('\n')?;
+    let is_same = key.parse() == Ok(key_of(step.inputs).ok()?);
+    is_same.then(|| Outcome::Passed(skips.lines().map(str::to_owned).collect()))
+}
+
+/// Keeps a pass for the next run, and forgets an earlier one after anything else.
+///
+/// The files are read after the step ran: what changed meanwhile makes a key that no run passed
+/// with only if it changed between the step's own reading and this one.
+pub(super) fn keep(step: &Step, outcome: &Outcome) {
+    let Some(file) = file(step) else { return };
+    let key = match outcome {
+        Outcome::Passed(skips) => key_of(step.inputs).ok().map(|key| (key, skips)),
+        Outcome::Failed(_) | Outcome::Skipped(_) => None,
+    };
+    // Without the file the step runs again, which is always right.
+    let _ = match key {
+        Some((key, skips)) => fs::create_dir_all(file.parent().unwrap_or(root()))
+            .and_then(|()| fs::write(&file, format!("{key}\n{}\n", skips.join("\n")))),
+        None => fs::remove_file(&file),
+    };
+}
+
+/// `None` of a step that always runs.
+fn file(step: &Step) -> Option<PathBuf> {
+    let folder = super::folder().join("passed");
+    (!step.inputs.is_empty()).then(|| folder.join(super::file_name(step)))
+}
+
+/// One number for all that a step with these inputs depends on.
+fn key_of(inputs: &[&str]) -> io::Result<u64> {
+    static MACHINE: OnceLock<u64> = OnceLock::new();
+    let mut hasher = DefaultHasher::new();
+    MACHINE.get_or_init(machine).hash(&mut hasher);
+    for input in inputs {
+        add(&root().join(input), &mut hasher)?;
+    }
+    Ok(hasher.finish())
+}
+
+/// Tools, and what the processor can do. A tool that is missing has a value of its own: a step is
+/// run again once it is installed.
+fn machine() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for tool in TOOLS {
+        output(program(tool[0], &tool[1..])).ok().hash(&mut hasher);
+    }
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let fixed = |line: &&str| line.starts_with("model name") || line.starts_with("flags");
+    processor.lines().filter(fixed).take(2).for_each(|line| line.hash(&mut hasher));
+    hasher.finish()
+}
+
+/// Names and contents of the files at and below `path`, in the order of their names.
+fn add(path: &Path, hasher: &mut DefaultHasher) -> io::Result<()> {
+    if !path.is_dir() {
+        path.hash(hasher);
+        fs::read(path)?.hash(hasher);
+        return Ok(());
+    }
+    let entries: io::Result<Vec<_>> = fs::read_dir(path)?.collect();
+    let mut entries: Vec<PathBuf> = entries?.iter().map(fs::DirEntry::path).collect();
+    entries.sort();
+    let is_result = |path: &PathBuf| RESULTS.iter().any(|name| path.ends_with(name));
+    entries.iter().filter(|path| !is_result(path)).try_for_each(|path| add(path, hasher))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{add, key_of};
+    use std::fs;
+    use std::hash::{DefaultHasher, Hasher};
+    use std::path::Path;
+
+    fn key(folder: &Path) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        add(folder, &mut hasher).expect("the folder can be read");
+        hasher.finish()
+    }
+
+    #[test]
+    fn changes_with_names_and_contents_of_inputs_but_not_with_results() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        };
+        write("kernels/sum.c", "a");
+        let before = key(folder.path());
+        write("build/sum.o", "object");
+        assert_eq!(key(folder.path()), before);
+        write("kernels/sum.c", "b");
+        let changed = key(folder.path());
+        assert_ne!(changed, before);
+        write("kernels/copy.c", "");
+        assert_ne!(key(folder.path()), changed);
+        write("kernels/sum.c", "a");
+        fs::remove_file(folder.path().join("kernels/copy.c")).expect("a file");
+        assert_eq!(key(folder.path()), before);
+    }
+
+    #[test]
+    fn every_input_of_a_step_exists() {
+        for step in super::super::STEPS {
+            assert!(key_of(step.inputs).is_ok(), "{}: {:?}", step.name, step.inputs);
+        }
+    }
+}
