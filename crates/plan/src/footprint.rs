@@ -339,7 +339,7 @@ mod tests {
                       when few packets go round, as long as 2 loads from L3, or more, take one \
                       after the other";
         assert_eq!(told[0], wanted);
-        let unknown = Home { wait: Err("not measured".to_owned()), ..at(2 * MIB, 0, 1) };
+        let unknown = Home { wait: Err("not measured".to_owned()), ..home_at(2 * MIB, 0, 1) };
         let told = waits(&costs, &unknown, 3e9);
         assert!(told[0].ends_with("are gone when few packets go round"), "{told:?}");
     }

@@ -95,8 +95,8 @@ const PRESETS: &[Preset] = &[
     ),
     (
         "exchange",
-        "synthesized from the published figures of CAIDA, Ames Internet Exchange 1999-2000: mean 413, \
-         quartiles 40, 93 and 576, 95 % at 1500",
+        "synthesized from the published figures of CAIDA, Ames Internet Exchange 1999-2000: mean \
+         413, quartiles 40, 93 and 576, 95 % at 1500",
         &[(40, 48), (93, 4), (318, 6), (576, 28), (1500, 14)],
     ),
     (

@@ -204,8 +204,8 @@ fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> 
 }
 
 /// Looks for the node that makes the kernel drive the counters of ARM cores: below the root or
-/// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A power
-/// management unit is called `pmu` too, and is also a `syscon`.
+/// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A
+/// power management unit is called `pmu` too, and is also a `syscon`.
 fn read_device_tree(files: &Root) -> DeviceTree {
     let Some(core) = compatible_core(files) else {
         return DeviceTree::NotUsed;

@@ -31,7 +31,7 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     let mut wanted = BTreeSet::new();
     for level in levels {
         if is_steep(level.half, level.onset) {
-            wanted.extend(around_edge(level.onset, &measured));
+            wanted.extend(near_onset(level.onset, &measured));
         } else {
             for at in [level.onset.value, level.half.value] {
                 wanted.extend(between_neighbours(at, &measured));
@@ -44,7 +44,7 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
 }
 
 /// Pages from which the edge at `onset` can be determined.
-fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
+fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
     let parts = |of: u64| (0..=of).map(move |part| low + (high - low) * part / of);

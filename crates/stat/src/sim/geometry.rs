@@ -304,7 +304,7 @@ impl Geometry {
             Some(ll) => fit("ll", ll)?,
             // The simulator must have one.
             None => {
-                let stand_in = "there is no last level beyond the first, and the one of the simulator is \
+                let stand_in = "there is no last level beyond the first, and the simulator's is \
                                 not shown";
                 notes.push(stand_in.to_owned());
                 d1
@@ -419,7 +419,7 @@ impl fmt::Display for GeometryError {
             }
             Self::Unreported { reason } => write!(
                 f,
-                "cannot determine the caches of this machine: {reason}; set them with, for example, \
+                "cannot determine the caches of this machine: {reason}; set them with, say, \
                  --caches cortex_a53 or --caches i1=32K/8/64,d1=32K/8/64,ll=8M/16/64"
             ),
         }

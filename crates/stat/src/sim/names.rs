@@ -4,9 +4,9 @@
 use super::geometry::{Geometry, LastLevel};
 use linerate_doctor::refusal::{BY_HARDWARE, Cause, Explanation};
 
-/// Callgrind's events with caches and branches simulated. Reads (`r`) and writes (`w`) of data (`D`)
-/// and instructions (`I`), misses (`m`) of the first (`1`) and last (`L`) level; branches (`B`) that
-/// are conditional (`c`) and indirect (`i`), mispredicted (`m`).
+/// Callgrind's events with caches and branches simulated. Reads (`r`) and writes (`w`) of data
+/// (`D`) and instructions (`I`), misses (`m`) of the first (`1`) and last (`L`) level; conditional
+/// (`c`) and indirect (`i`) branches (`B`), mispredicted (`m`).
 pub(super) const COUNTERS: [&str; 13] =
     ["Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "Bc", "Bcm", "Bi", "Bim"];
 

@@ -167,8 +167,8 @@ impl FromStr for NakRounds {
         };
         copies.and_then(|copies| Rounds::new(&copies)).map(Self).ok_or_else(|| {
             format!(
-                "invalid rounds \"{text}\"; write up to {MAX_ROUNDS} numbers from 1 to 255, such as \
-                 \"1,2,3\", or \"unlimited\""
+                "invalid rounds \"{text}\"; write up to {MAX_ROUNDS} numbers from 1 to 255, such \
+                 as \"1,2,3\", or \"unlimited\""
             )
         })
     }

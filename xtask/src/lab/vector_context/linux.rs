@@ -185,11 +185,11 @@ pub(super) fn section(compared: &[Compared]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compared, Taken, judge, taken};
+    use super::{Compared, Taken, judge, parse_counts};
 
     fn case(linux: u64, image: u64) -> Compared {
         let taken = |traps| Taken { uses: 100, traps, saves: 100 };
-        Compared { name: "synthetic", linux: parse_counts(linux), image: parse_counts(image) }
+        Compared { name: "synthetic", linux: taken(linux), image: taken(image) }
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn around(text: Option<&str>) -> (TempDir, HostFacts) {
 }
 
 /// The refusal of an event if the module reports `text`.
-fn explain(text: &str, why: &RegisterRefusal, event: &Event) -> Explanation {
+fn explained(text: &str, why: &RegisterRefusal, event: &Event) -> Explanation {
     let (_root, around) = around(Some(text));
     explain(why, event, &around)
 }
@@ -59,21 +59,21 @@ fn selected_events_are_named() {
 
 #[test]
 fn a_closed_cpu_comes_with_what_opens_it() {
-    let said =
-        |cpu, was_opened| explain(TEXT, &RegisterRefusal::Closed { cpu, was_opened }, &missing());
-    let closed = explain(1, true);
+    let closed_at =
+        |cpu, was_opened| explained(TEXT, &RegisterRefusal::Closed { cpu, was_opened }, &missing());
+    let closed = closed_at(1, true);
     assert!(closed.sentence.contains("CPU 1 behind the module's back"), "{closed:?}");
     let fix = "sudo rmmod pmu_user && sudo insmod pmu_user.ko user_only=1 \
                events=INST_RETIRED,0x11f";
     assert_eq!((closed.cause, closed.fix.as_deref()), (Cause::RegistersClosed, Some(fix)));
-    let unknown = explain(7, false);
+    let unknown = closed_at(7, false);
     assert!(unknown.sentence.contains("did not open the counters of CPU 7"), "{unknown:?}");
 }
 
 #[test]
 fn an_event_that_is_not_selected_comes_with_the_line_that_selects_it() {
     let fix = |text: &str, user_only| {
-        let explanation = explain(text, &RegisterRefusal::NotSelected { user_only }, &missing());
+        let explanation = explained(text, &RegisterRefusal::NotSelected { user_only }, &missing());
         assert_eq!(explanation.cause, Cause::NotSelected);
         assert!(explanation.sentence.contains("no counter select `l1d_cache_refill`"));
         explanation.fix.unwrap()
@@ -97,9 +97,9 @@ fn an_event_that_is_not_selected_comes_with_the_line_that_selects_it() {
 fn a_mismatched_counter_requires_a_reload() {
     let instructions = event("instructions", Selector::new(RAW, 8));
     let text = TEXT.replace(" user", "");
-    let kernel = explain(&text, &RegisterRefusal::CountsKernelMode, &instructions);
+    let kernel = explained(&text, &RegisterRefusal::CountsKernelMode, &instructions);
     assert!(kernel.fix.unwrap().contains("user_only=1 events=INST_RETIRED"));
-    let stopped = explain(TEXT, &RegisterRefusal::Stopped { cpu: 0 }, &instructions);
+    let stopped = explained(TEXT, &RegisterRefusal::Stopped { cpu: 0 }, &instructions);
     assert_eq!(stopped.cause, Cause::RegistersClosed);
 }
 
@@ -107,7 +107,7 @@ fn a_mismatched_counter_requires_a_reload() {
 fn a_thread_is_sent_to_an_open_cpu() {
     let stay = |allowed: &[u32]| {
         let why = RegisterRefusal::NotOnOneCpu { allowed: allowed.to_vec() };
-        explain(TEXT, &why, &missing()).fix.unwrap()
+        explained(TEXT, &why, &missing()).fix.unwrap()
     };
     assert_eq!(stay(&[0, 1]), "taskset -c 0 COMMAND");
     assert_eq!(stay(&[1, 2]), "taskset -c 1 COMMAND");
@@ -134,8 +134,8 @@ fn without_the_module_the_reason_is_reported() {
     let (_root, around) = around(None);
     let explanation = not_loaded(&around);
     assert_eq!(explanation.cause, Cause::RegistersClosed);
-    let said = if CAN_BE_OPENED { "is neither loaded nor" } else { "that is for ARMv7" };
-    assert!(explanation.sentence.contains(said), "{explanation:?}");
+    let wanted = if CAN_BE_OPENED { "is neither loaded nor" } else { "that is for ARMv7" };
+    assert!(explanation.sentence.contains(wanted), "{explanation:?}");
     assert_eq!(explanation.fix.is_some(), CAN_BE_OPENED);
     assert_eq!(examine(&around), CAN_BE_OPENED.then_some(Err(explanation)));
 }
@@ -152,18 +152,18 @@ fn the_module_is_a_way_out_of_what_perf_alone_lacks() {
 
 /// Reasons of each kind that a command does something about.
 pub(in crate::refusal) fn explanations() -> Vec<(Cause, Explanation)> {
-    let said = |why: RegisterRefusal| explain(TEXT, &why, &missing());
+    let refused = |why: RegisterRefusal| explained(TEXT, &why, &missing());
     vec![
-        (Cause::RegistersClosed, explain(RegisterRefusal::Closed { cpu: 1, was_opened: true })),
+        (Cause::RegistersClosed, refused(RegisterRefusal::Closed { cpu: 1, was_opened: true })),
         (Cause::RegistersClosed, only_installed()),
         (Cause::RegistersClosed, not_built("6.1.0")),
         (Cause::RegistersClosed, unreadable("access was disabled meanwhile")),
-        (Cause::RegistersClosed, explain(RegisterRefusal::Stopped { cpu: 0 })),
-        (Cause::NotSelected, explain(RegisterRefusal::NotSelected { user_only: true })),
-        (Cause::NotSelected, explain(RegisterRefusal::CountsKernelMode)),
-        (Cause::NotSelected, explain(RegisterRefusal::NoNumber)),
+        (Cause::RegistersClosed, refused(RegisterRefusal::Stopped { cpu: 0 })),
+        (Cause::NotSelected, refused(RegisterRefusal::NotSelected { user_only: true })),
+        (Cause::NotSelected, refused(RegisterRefusal::CountsKernelMode)),
+        (Cause::NotSelected, refused(RegisterRefusal::NoNumber)),
         (Cause::NotOnOneCpu, stay(&[0, 1], Module::read(TEXT).ok().as_ref())),
         (Cause::CountersBusy, held()),
-        (Cause::UnsupportedEvent, explain(RegisterRefusal::StandsStill)),
+        (Cause::UnsupportedEvent, refused(RegisterRefusal::StandsStill)),
     ]
 }

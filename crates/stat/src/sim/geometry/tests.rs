@@ -92,17 +92,18 @@ fn cache(level: u32, kind: CacheKind, bytes: u64, ways: u32) -> Cache {
 fn caches_from_the_kernel() {
     use CacheKind::{Data, Instruction, Unified};
     let first = [cache(1, Data, 48 << 10, 12), cache(1, Instruction, 32 << 10, 8)];
-    let of = |more: &[Cache]| Geometry::from_caches("x", &[&first[..], more].concat()).unwrap();
-    assert_eq!(shape(&[]).last_level(), LastLevel::None);
+    let geometry_of =
+        |more: &[Cache]| Geometry::from_caches("x", &[&first[..], more].concat()).unwrap();
+    assert_eq!(geometry_of(&[]).last_level(), LastLevel::None);
     let second = cache(2, Unified, 1 << 20, 16);
     let third = cache(3, Unified, 32 << 20, 16);
-    let geometry = shape(&[third, second.clone()]);
+    let geometry = geometry_of(&[third, second.clone()]);
     assert_eq!(geometry.last_level(), LastLevel::Beyond);
     assert_eq!(
         (geometry.caches().ll, geometry.caches().d1),
         (shape(32 << 10, 16, 64), shape(48, 12, 64))
     );
-    assert_eq!(shape(&[second]).last_level(), LastLevel::Second);
+    assert_eq!(geometry_of(&[second]).last_level(), LastLevel::Second);
     let unified = Geometry::from_caches("x", &[cache(1, Unified, 8 << 10, 4)]).unwrap();
     assert_eq!((unified.caches().i1, unified.caches().d1), (shape(8, 4, 64), shape(8, 4, 64)));
 }
