@@ -3,7 +3,7 @@
  * The AltiVec variant with the loop of the white paper "Enhanced TCP/IP Performance with AltiVec" in
  * place of vmsumuhm: six instructions a vector, of which a turn of eight vectors shares two.
  *
- *	per vector: load, vaddcuw, vadduwm, vadduwm; per turn: step, branch
+ *	per vector: load, vaddcuw, vadduwm, vadduwm; per iteration: step, branch
  *
  * Words of 32 bits are added modulo 2^32; vaddcuw yields the carries of the lanes, which are added
  * up separately, each worth 1 modulo 2^32 - 1. Everything else is the file of the variant, so that

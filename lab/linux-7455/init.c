@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The first process of Linux on the 7455, where there is no shell. For each line of /loads, a
- * module, its parameters and a file of /proc to print beside /proc/MODULE, with tabs between: loads
+ * module, its parameters and a file of /proc to print next to /proc/MODULE, with tabs between: loads
  * the module, prints those files if they exist, unloads it, and prints the kernel's messages
  * meanwhile. Then shuts the machine down. Framed like the answers of lab/init, named load_1, load_2
  * and so on; an error of this program is on a line that begins with "! ".

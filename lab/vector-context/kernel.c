@@ -10,7 +10,7 @@
  *			others go first
  *	unavailable	a task used vectors where they are off: the scheme's to decide
  *
- * Whoever gets the processor back continues where schedule() left it, on its own stack.
+ * A task that gets the processor back continues where schedule() left it, on its own stack.
  */
 #include "scheme.h"
 

@@ -64,7 +64,7 @@ struct counts {
 
 extern struct counts counts;
 
-/* Whoever counts may be interrupted by others who count the same. */
+/* A task that counts may be interrupted by another that counts the same. */
 #define COUNT(what, more) __atomic_fetch_add(&counts.what, more, __ATOMIC_RELAXED)
 
 extern struct task *running;

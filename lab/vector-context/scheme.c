@@ -2,7 +2,7 @@
 /*
  * The schemes, of which the makefile builds one:
  *
- *	scalar		nobody uses vectors
+ *	scalar		no vectors are used
  *	lazy		vectors are off until a task uses them, which traps; a task that has used
  *			them since it was switched to is saved when it is switched from. As
  *			AN2581, "AltiVec Performance Enhancement in a Multiprocessing Environment",

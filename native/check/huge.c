@@ -133,7 +133,7 @@ static void judge_target(struct subject *s, const char *kernel, int value)
 	clear_target();
 }
 
-/* So many laps and a rest, by the reference; the period is even, so laps begin at even offsets. */
+/* The sum of whole laps and a rest, by the reference; the period is even, so laps begin at even offsets. */
 static uint16_t expected_sum(uint32_t seed)
 {
 	const uint64_t lap = reference(content, PERIOD, 0);

@@ -81,7 +81,7 @@ ALWAYS_INLINE word add_word(word a, word b)
 #include "powerpc.h"
 #endif
 
-/* So many bytes, shifted in one after the other, as a word that sums like them in memory. */
+/* `bytes` bytes, shifted in one after the other, as a word that sums like them in memory. */
 ALWAYS_INLINE word as_in_memory(word shifted, size_t bytes)
 {
 	const word first = shifted << 8 * (WORD - bytes);
@@ -126,7 +126,7 @@ ALWAYS_INLINE void one_by_one(struct copy *c, size_t bytes, const int csum)
 	c->side = rare.side;
 }
 
-/* So many bytes, 1, 2, 4 or 8, all in one page of dst; one by one if they fault. */
+/* 1, 2, 4 or 8 bytes, all in one page of dst; one by one if they fault. */
 ALWAYS_INLINE void at_once(struct copy *c, const size_t bytes, const int csum)
 {
 	word value;

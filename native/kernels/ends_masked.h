@@ -67,7 +67,7 @@ ALWAYS_INLINE uint32_t copy_sum_two(uint8_t *dst, const uint8_t *src, size_t byt
 }
 
 /*
- * A vector of which nothing is wanted is loaded from the first one's place, under its empty mask: the
+ * An unused vector is loaded from the address of the first, under its empty mask: the
  * line behind the message would have to come from memory, or be missing altogether.
  */
 ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)

@@ -42,7 +42,7 @@ PPC_OWN uint32_t lr_copy_csum_partial_ppc(void *dst, const void *src, size_t byt
 PPC_OWN void *lr_copy_ppc(void *dst, const void *src, size_t bytes);
 PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 
-/* Bytes in a turn of the loop: sixteen words. */
+/* Bytes per iteration of the loop: sixteen words. */
 #define PPC_TURN (16 * sizeof(uintptr_t))
 
 /* One word, the at-th from src and dst on, through the register t. */

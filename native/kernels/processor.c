@@ -9,7 +9,7 @@
  * inline system calls. Those are only made if the program contains the startup symbol of a Linux C
  * library, since in firmware or in a kernel the same instruction has other effects:
  *
- *	told?			what the caller said
+ *	given?			the caller's choice
  *	getauxval linked?	ask it
  *	a Linux C library?	read /proc/self/auxv
  * else			nothing: no vectors

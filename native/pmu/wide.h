@@ -3,7 +3,7 @@
  * Shared by all architectures: the integer types, and 64-bit counts from 32-bit registers that
  * wrap.
  *
- * Knows no register. Whoever keeps a count keeps it for one thread, or guards it.
+ * Accesses no register. A count belongs to one thread, or its owner locks it.
  */
 #ifndef LINERATE_PMU_WIDE_H
 #define LINERATE_PMU_WIDE_H

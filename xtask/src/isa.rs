@@ -81,7 +81,7 @@ const BUILDS: &[Build] = &[
         flags: "",
         rows: &[row("7455", "7455", "altivec"), refusing(row("750", "750", "ppc"), "altivec")],
     },
-    // Compiled for it: the compiler may use the vector registers, and must be told the clobbers.
+    // Compiled for it: the compiler may use the vector registers, and needs the list of clobbers.
     Build {
         machine: &machines::POWERPC,
         flags: "-mcpu=7450",

@@ -43,7 +43,7 @@ pub enum FitError {
     Application(BadApplication),
     /// The result cannot be simulated.
     System(Fault),
-    /// A configuration of which nothing was observed.
+    /// A configuration without observations.
     NotObserved(String),
     /// A role that was observed but is not assigned to a strand.
     NoStrand(String),

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The bubbles of a strand's next instruction are known before it issues, so that finding the next
-//! ready strand needs no arithmetic. In a cycle without a ready strand, [`NOBODY`] issues: an extra
+//! ready strand needs no arithmetic. In a cycle without a ready strand, [`NO_PLACE`] issues: an extra
 //! place that is not in the calendar.
 
 use super::chip::STRANDS_PER_PIPE_MAX;
@@ -35,7 +35,7 @@ const SLOTS: u64 = u64::BITS as u64 / PLACES as u64;
 const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
 
 /// The place that issues if no strand is ready.
-const NOBODY: usize = PLACES;
+const NO_PLACE: usize = PLACES;
 
 /// Bits of the places of a slot.
 const ALL: u64 = (1 << PLACES) - 1;
@@ -69,7 +69,7 @@ const fn orders() -> [[u8; PLACES]; ORDERS] {
 
 const fn next() -> [[(u8, u8); 1 << PLACES]; ORDERS] {
     let orders = orders();
-    let mut table = [[(NOBODY as u8, 0); 1 << PLACES]; ORDERS];
+    let mut table = [[(NO_PLACE as u8, 0); 1 << PLACES]; ORDERS];
     let mut order = 0;
     while order < ORDERS {
         let mut ready = 0;
@@ -89,7 +89,7 @@ const fn choice(orders: &[[u8; PLACES]; ORDERS], order: usize, ready: usize) -> 
         first += 1;
     }
     if first == PLACES {
-        return (NOBODY as u8, order as u8);
+        return (NO_PLACE as u8, order as u8);
     }
     // The chosen one goes behind those that issued after it.
     let mut moved = digits;
@@ -128,7 +128,7 @@ pub(super) struct Pipe {
     /// When the first sleep ends.
     far: u64,
     sleeping: u64,
-    /// By place, including [`NOBODY`]: the cycle from which it can issue again.
+    /// By place, including [`NO_PLACE`]: the cycle from which it can issue again.
     ready_from: [u64; PLACES + 1],
     /// Bubbles per instruction, and of all so far; 32 bits behind the point.
     bubble: [u64; PLACES + 1],
@@ -296,7 +296,7 @@ impl Pipe {
     }
 }
 
-/// The bit of a place, `away` slots ahead in the calendar; none for [`NOBODY`].
+/// The bit of a place, `away` slots ahead in the calendar; none for [`NO_PLACE`].
 fn entry(place: usize, away: u64) -> u64 {
     ((1 << place) & ALL) << (away * PLACES as u64)
 }

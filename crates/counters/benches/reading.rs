@@ -29,7 +29,7 @@ fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
     while group.len() < len {
         group.push(perf::open(&member, Target::CurrentThread, Some(&group[0]))?);
     }
-    // Nobody may mind if the kernel cannot start it: then reading shows 0, at the same cost.
+    // Ignored if the kernel cannot start it: then reads return 0, at the same cost.
     let _ = group[0].enable();
     Ok(group)
 }

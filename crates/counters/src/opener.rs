@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whoever opens events: the kernel, or in tests something that refuses as asked.
+//! Opens events: the kernel, or in tests a stand-in that refuses on request.
 
 use linerate_linux::errno;
 use linerate_linux::perf::{self, OpenError, Request, Target};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A kernel for tests: refuses as scripted, and counts software events in place of hardware ones.
-//! The only [`Opener`] besides [`Kernel`].
+//! The only [`Opener`] other than [`Kernel`].
 
 use crate::opener::{Kernel, Opener};
 use linerate_linux::errno::EINVAL;

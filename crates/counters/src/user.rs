@@ -13,8 +13,8 @@
 //! while sequence != before
 //! ```
 //!
-//! Whoever gets `None` calls [`perf::Event::read`] instead: the event is on no counter just now, or
-//! the kernel or the processor lets user mode read none.
+//! On `None`, call [`perf::Event::read`] instead: the event is not on a counter at the moment, or
+//! the kernel or the processor does not allow user-mode reads.
 //!
 //! Left out: reading in program order. A counter may be read some tens of cycles before or after
 //! its neighbours in the program, as with [`ticks`](linerate_machine::ticks).
@@ -98,7 +98,7 @@ impl UserCounter {
     }
 }
 
-/// The page as the protocol needs it; in tests, a made-up one.
+/// The page as the protocol needs it; in tests, a synthetic one.
 trait KernelPage {
     fn sequence(&self) -> u32;
     fn fields(&self) -> PageFields;

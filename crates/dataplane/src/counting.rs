@@ -106,11 +106,11 @@ pub(crate) struct TurnCounter {
 
 /// One iteration in this number is counted if a read needs no system call. As for times, a multiple
 /// of the sampling and logging intervals, so that one random number chooses between them.
-const ONE_TURN_IN_BY_USER_READ: u32 = 64;
+const ONE_IN_BY_USER_READ: u32 = 64;
 
 /// The same where each read is a system call of some 1500 ticks (2.6 GHz, group of four): at ten
-/// parts that is 15 ticks per turn, 0.2 % of a turn of 32 packets on the edge path.
-const ONE_TURN_IN_BY_CALL: u32 = 1_024;
+/// parts that is 15 ticks per iteration, 0.2 % of an iteration with 32 packets on the edge path.
+const ONE_IN_BY_CALL: u32 = 1_024;
 
 /// The random number of a counted turn, modulo `one_iteration_in`: none of those that are sampled
 /// (0) or logged (1).
@@ -144,9 +144,9 @@ impl TurnCounter {
             own,
             read_ticks,
             one_iteration_in: if is_by_call {
-                ONE_TURN_IN_BY_CALL
+                ONE_IN_BY_CALL
             } else {
-                ONE_TURN_IN_BY_USER_READ
+                ONE_IN_BY_USER_READ
             },
             marks: [[0; EVENTS_MAX]; MAX_PARTS + 1],
             parts,
@@ -211,7 +211,7 @@ impl TurnCounter {
         self.stride *= 2;
     }
 
-    /// Packets and counts of one part of one turn.
+    /// Packets and counts of one part of one iteration.
     fn width(&self) -> usize {
         1 + self.group.outcomes().len()
     }
@@ -270,7 +270,7 @@ pub(crate) struct CountedTurns {
 }
 
 impl CountedTurns {
-    /// Packets that a part was given, in each turn in which there were any.
+    /// Packets passed to a part, per iteration with any.
     pub(crate) fn packets(&self, part: usize) -> Vec<f64> {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
@@ -289,9 +289,9 @@ impl CountedTurns {
         cells.filter(|cell| cell[0] > 0)
     }
 
-    /// Turns of one part, each with its packets and the count of one event.
+    /// Iterations of one part, each with its packets and the count of one event.
     #[cfg(test)]
-    pub(crate) fn made_up(rows: Vec<[u64; 2]>, own: u64) -> Self {
+    pub(crate) fn synthetic(rows: Vec<[u64; 2]>, own: u64) -> Self {
         let mut counts = [0; EVENTS_MAX];
         counts[0] = own;
         Self {

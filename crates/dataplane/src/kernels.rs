@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_holds_turns_of_all_times_alike() {
+    fn a_full_log_samples_the_whole_run_evenly() {
         const TURNS: usize = 4_000;
         const CALLS: usize = 16;
         let bytes = vec![0; TURNS * CALLS];

@@ -92,7 +92,7 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) head: Head<'a, 'p>,
     pub(crate) parts: Vec<Part>,
     pub(crate) tail: Tail<'p>,
-    /// Ways home for buffers, by source queue; empty on workers that own one.
+    /// Buffer return rings, by source queue; empty on workers that own one.
     pub(crate) homes: Vec<Producer<Packet<'p>>>,
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
@@ -186,8 +186,8 @@ impl<'p> Worker<'_, 'p> {
                 if control.stop.load(Ordering::Relaxed) {
                     return Poll::Finished;
                 }
-                // Latency is taken in sampled turns alone: two more reads of the counter and a
-                // histogram in every turn would cost 0.6 % of the edge path.
+                // Latency is taken only in sampled iterations: two more reads of the counter and a
+                // histogram in every iteration would cost 0.6 % of the edge path.
                 let now = if meter.is_sampling() { meter.last() } else { 0 };
                 queue.poll(&mut self.burst, self.burst_size, now, meter.clock())
             }

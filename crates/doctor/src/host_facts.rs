@@ -31,7 +31,7 @@ impl HostFacts {
         Self { root: root.to_owned(), facts: OnceLock::new() }
     }
 
-    /// Made-up ones, for which nothing is read.
+    /// Synthetic facts; reads no files.
     pub fn from_facts(facts: Facts) -> Self {
         Self { root: PathBuf::from("/"), facts: OnceLock::from(facts) }
     }

@@ -29,7 +29,7 @@ pub struct Explanation {
 /// The cause that keeps an event from being counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// A virtual machine whose host passes no counters on.
+    /// A virtual machine without a virtual PMU.
     NoVirtualPmu,
     /// The processor may have counters, but the kernel found no driver or no description for them.
     NoPmuDriver,
@@ -61,7 +61,7 @@ pub enum Cause {
     NoValgrind,
     /// The kernel was built without perf events.
     NoPerfEvents,
-    /// Somebody else holds the counters alone.
+    /// Another user holds the counters exclusively.
     CountersBusy,
     /// No file descriptors are left.
     NoDescriptors,

@@ -322,7 +322,7 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
     Ok(Entry::Update { ticks, counts: counters, overflow, user })
 }
 
-/// So much of a field as an error can show, without what could drive a terminal.
+/// A field, shortened for an error message and without control characters.
 fn shortened(field: &str) -> String {
     let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut short: String = field.chars().take(20).map(shown).collect();

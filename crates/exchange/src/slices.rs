@@ -89,14 +89,14 @@ pub fn slices(
     if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
         return Err(CannotWrite(
             "an event that is so frequent compared with instructions does not \
-             fit into counters of 32 bits beside them"
+             fit into counters of 32 bits next to them"
                 .to_owned(),
         ));
     }
     Ok((slices, left_out))
 }
 
-/// A reading of which nothing but time and packets is known.
+/// A reading with only time and packets.
 pub(crate) fn reading(to_ticks: u64, user: u64) -> Slice {
     Slice {
         line: 0,

@@ -100,7 +100,7 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
 /// when it comes, read when it goes. What the program itself reads of it comes on top, so the rates
 /// are upper bounds; and no more packets are handled than all pipes, never stalled, issue the
 /// instructions of.
-fn ceilings(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
+fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
     let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * bytes));
     let pipes = f64::from(processor.cores) * f64::from(processor.pipes_per_core);
     let issued = processor.instructions_per_cycle.map(|per_cycle| {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn ceilings_are_of_bytes_moved_twice() {
+    fn limits_count_bytes_moved_twice() {
         let row = &t1(1e9, &[64], None)[0];
         assert_eq!(row.ceilings.io_packets_per_s, Some(15.625e6));
         assert_eq!(row.ceilings.measured_packets_per_s, Some(3.3e6));

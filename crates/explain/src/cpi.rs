@@ -152,7 +152,7 @@ pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Op
     Some(CpiByCause { source: costs.source.clone(), causes, unexplained, bound, sentence })
 }
 
-/// The same of a strand that was imported.
+/// The CPI stack of an imported strand.
 pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause> {
     let pti: Vec<(&str, &Figure)> =
         strand.events.iter().map(|event| (event.name.as_str(), &event.pti)).collect();
@@ -388,7 +388,7 @@ mod tests {
         assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));
     }
 
-    /// Without a rule: a made-up machine whose misses cost 10 and 200 cycles, or 2 and 50 where
+    /// Without a rule: a synthetic machine whose misses cost 10 and 200 cycles, or 2 and 50 where
     /// they overlap.
     #[test]
     fn evidence_decides_without_a_rule() {

@@ -2,8 +2,8 @@
 //! Answers from a record.
 //!
 //! [`questions`] answers what people ask when packet software misses line rate, from the record of
-//! a run, a tune or an import. Two of its parts are of use by themselves: [`budget`] says what a
-//! packet may cost at line rate, [`cpi`] where the cycles of an instruction may have gone.
+//! a run, a tune or an import. Two of its parts are of use by themselves: [`budget`] computes
+//! the per-packet budget at line rate, [`cpi`] where the cycles of an instruction may have gone.
 //! [`why`] says what limits a program that was
 //! observed from outside.
 //!

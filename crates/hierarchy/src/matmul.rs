@@ -63,7 +63,7 @@ pub struct Multiplication {
     pub element_bytes: u64,
     /// ns per multiply-add of the textbook loop.
     pub textbook_ns: f64,
-    /// The same of the interchanged one.
+    /// Latency per multiplication of the interchanged loop.
     pub interchanged_ns: f64,
 }
 

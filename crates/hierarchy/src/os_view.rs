@@ -231,8 +231,8 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         (OsVerdict::Agrees, format!("{is} found; the {of} stated are within the interval"))
     } else if found.holds(bytes, TOLERANCE) {
         let sentence = format!(
-            "{is} found; the {of} stated are less than {} % outside the interval: how \
-             lines are replaced and where pages fall makes so much",
+            "{is} found; the {of} stated are less than {} % outside the interval: \
+             replacement policy and page placement explain that",
             100.0 * TOLERANCE
         );
         (OsVerdict::Agrees, sentence)
@@ -249,8 +249,8 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         )
     } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
-            "{is} were found, more than the {of} stated: others hid the step, which measuring \
-             again tells, or a hypervisor made up what is stated"
+            "{is} were found, more than the {of} stated: either other programs hid the step \
+             (measure again), or the hypervisor states a fictitious size"
         );
         (OsVerdict::Larger, sentence)
     } else {

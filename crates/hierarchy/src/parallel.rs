@@ -17,7 +17,7 @@
 use crate::resample::{REPLICATES, is_time, redrawn_median};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// So many chains side by side.
+/// Figures for this number of parallel chains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Chains.

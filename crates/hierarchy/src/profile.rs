@@ -113,7 +113,7 @@ impl Found<'_> {
 pub enum Seen {
     /// As stated.
     AsStated,
-    /// So many bytes instead.
+    /// This number of bytes instead.
     Instead(u64),
     /// Nothing, or nothing certain.
     No,

@@ -38,7 +38,7 @@ const WRITTEN_SIZES: [u32; 3] = [20, 40, 60];
 /// Number of bytes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Length {
-    /// So many.
+    /// This number of bytes.
     Bytes(u32),
     /// Another number each time.
     Mix(Mix),

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_a_mix_lie_in_few_slots() {
+    fn packets_of_a_mix_share_few_slots() {
         let mut memory = Memory::new(MIX_SLOTS * SLOT_BYTES, 1);
         let (destination, source) = memory.both();
         let base = source.as_ptr() as usize;

@@ -31,7 +31,7 @@ pub enum Role {
     Entry,
     /// A bound for kernels that read and write the same bytes.
     Bound,
-    /// Somebody else's implementation.
+    /// Another project's implementation.
     Peer,
 }
 

@@ -53,7 +53,7 @@ impl Heap {
         if bytes < COUNTED_BYTES {
             return;
         }
-        // Relaxed: a sum, of which nothing else depends.
+        // Relaxed: a sum; nothing else depends on it.
         let counted = COUNTED.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if counted < LARGE_BYTES {
             return;

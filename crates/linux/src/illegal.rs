@@ -45,7 +45,7 @@ pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     if !KNOWS_REGISTERS {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "not on this architecture"));
     }
-    // Whoever comes second waits until the handler is there.
+    // A second caller waits until the handler is installed.
     let _alone = SETTING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = RECOVERY.get() {
         return match known.stretch == stretch {

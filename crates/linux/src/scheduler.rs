@@ -15,8 +15,8 @@ pub fn involuntary_switches() -> u64 {
 }
 
 /// Number of context switches of the calling thread since it began, voluntary or not. While it does
-/// not change, the thread stays on its processor, and only the kernel runs there besides. Costs a
-/// system call.
+/// not change, the thread stays on its processor, and only the kernel shares it. Costs a system
+/// call.
 ///
 /// # Panics
 /// As [`involuntary_switches`].

@@ -13,9 +13,9 @@ use crate::Error;
 use crate::ticks::ticks_in_order;
 use linerate_record::stats::{CONFIDENCE, Estimate, median};
 
-/// Additions in one turn of the loop. What the loop itself may cost an in-order core, two cycles,
-/// is 0.4 % of them; out of order it costs nothing. 2 KiB of code: fits any instruction cache.
-const ADDS_PER_TURN: u32 = 512;
+/// Additions in one iteration of the loop. The loop itself costs an in-order core up to two
+/// cycles, 0.4 % of them; an out-of-order core, nothing. 2 KiB of code: fits any instruction cache.
+const ADDS_PER_ITERATION: u32 = 512;
 
 /// Turns in a window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most such windows see no interrupt.
 const TURNS: u32 = 256;
@@ -49,11 +49,11 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     for window in &mut windows {
         *window = time_chain(TURNS)? as f64;
     }
-    from_windows(f64::from(TURNS * ADDS_PER_TURN), &windows, shortest(empty_window))
+    from_windows(f64::from(TURNS * ADDS_PER_ITERATION), &windows, shortest(empty_window))
 }
 
-/// Turns of the window of [`glimpse`]: 18 us at 3.7 GHz, 1,700 times a counter's step of 10 ns.
-const GLIMPSE_TURNS: u32 = 128;
+/// Iterations of the window of [`glimpse`]: 18 us at 3.7 GHz, 1,700 times a counter's step of 10 ns.
+const GLIMPSE_ITERATIONS: u32 = 128;
 
 /// Core cycles per tick of the calling thread's CPU in the next 20 to 70 us: to be taken several
 /// times around windows of similar length, using the maximum. Too low if disturbed, with an error
@@ -62,8 +62,8 @@ const GLIMPSE_TURNS: u32 = 128;
 /// # Errors
 /// There is no chain for this processor, or the counter does not advance.
 pub fn glimpse() -> Result<f64, Error> {
-    let ticks = time_chain(GLIMPSE_TURNS)?;
-    let cycles = f64::from(GLIMPSE_TURNS * ADDS_PER_TURN);
+    let ticks = time_chain(GLIMPSE_ITERATIONS)?;
+    let cycles = f64::from(GLIMPSE_ITERATIONS * ADDS_PER_ITERATION);
     Some(cycles / ticks as f64).filter(|ratio| ratio.is_finite()).ok_or_else(|| Error::CannotTell {
         what: "the core clock",
         reason: format!("{cycles} cycles took no tick"),
@@ -133,12 +133,12 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
     }
 }
 
-/// Ticks that `turns` turns of [`ADDS_PER_TURN`] dependent additions took.
+/// Ticks that `turns` iterations of [`ADDS_PER_ITERATION`] dependent additions took.
 fn time_chain(turns: u32) -> Result<u64, Error> {
     let start = ticks_in_order();
     let sum = run_chain(u64::from(turns))?;
     let ticks = ticks_in_order() - start;
-    debug_assert_eq!(sum, u64::from(turns * ADDS_PER_TURN));
+    debug_assert_eq!(sum, u64::from(turns * ADDS_PER_ITERATION));
     Ok(ticks)
 }
 
@@ -168,7 +168,7 @@ macro_rules! next_turn {
     };
 }
 
-/// Adds 1 to 0 `turns * ADDS_PER_TURN` times, one after the other; `turns` is not 0.
+/// Adds 1 to 0 `turns * ADDS_PER_ITERATION` times, one after the other; `turns` is not 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_chain(mut turns: u64) -> Result<u64, Error> {
     let mut sum = 0;
@@ -180,7 +180,7 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
             adds_one_to!("sum"),
             ".endr",
             next_turn!(),
-            adds = const ADDS_PER_TURN,
+            adds = const ADDS_PER_ITERATION,
             sum = inout(reg) sum,
             one = in(reg) 1u64,
             turns = inout(reg) turns,
@@ -191,7 +191,7 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
-/// Makes [`ADDS_PER_TURN`] additions per turn in [`SIDE_BY_SIDE`] chains; `turns` is not 0.
+/// Makes [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` is not 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
     let mut sums = [0u64; SIDE_BY_SIDE as usize];
@@ -211,7 +211,7 @@ fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
             adds_one_to!("h"),
             ".endr",
             next_turn!(),
-            adds = const ADDS_PER_TURN / SIDE_BY_SIDE,
+            adds = const ADDS_PER_ITERATION / SIDE_BY_SIDE,
             a = inout(reg) *a,
             b = inout(reg) *b,
             c = inout(reg) *c,
@@ -249,14 +249,14 @@ mod tests {
     #[test]
     fn the_chain_is_as_long_as_it_says() {
         for turns in [1, 2, 1000] {
-            assert_eq!(run_chain(turns), Ok(turns * u64::from(ADDS_PER_TURN)));
+            assert_eq!(run_chain(turns), Ok(turns * u64::from(ADDS_PER_ITERATION)));
         }
     }
 
     #[test]
     fn as_many_additions_are_made_side_by_side() {
         for turns in [1, 2, 1000] {
-            assert_eq!(run_side_by_side(turns), Ok(turns * u64::from(ADDS_PER_TURN)));
+            assert_eq!(run_side_by_side(turns), Ok(turns * u64::from(ADDS_PER_ITERATION)));
         }
     }
 
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn the_interval_holds_a_known_clock() {
         let random = &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-        let cycles = f64::from(TURNS * ADDS_PER_TURN);
+        let cycles = f64::from(TURNS * ADDS_PER_ITERATION);
         let (mut held, trials) = (0, 2000);
         for _ in 0..trials {
             let (truth, step) =

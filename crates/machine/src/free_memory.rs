@@ -10,7 +10,7 @@
 use crate::{Root, groups};
 use linerate_linux::MemoryLimits;
 
-/// So much may be taken.
+/// The amount of memory that may be allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Bytes.

@@ -125,10 +125,10 @@ impl Evidence {
     /// Processors that exist in an emulator only.
     fn by_synthetic_processor(&self) -> Option<Platform> {
         let model = cpuinfo::value(&self.cpuinfo, "model name").unwrap_or("");
-        let is_made_up = model.contains("QEMU TCG CPU")
+        let is_emulated = model.contains("QEMU TCG CPU")
             || model.contains("QEMU Virtual CPU")
             || arm_cores(&self.cpuinfo).contains(&cpuinfo::QEMU_MAX);
-        is_made_up.then(|| Platform::new("QEMU TCG", Some(true)))
+        is_emulated.then(|| Platform::new("QEMU TCG", Some(true)))
     }
 
     fn by_hypervisor_files(&self) -> Option<Platform> {

@@ -195,7 +195,7 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// Made-up enclosures around moments that are known: the bounds hold the true rate.
+        /// Synthetic enclosures around moments that are known: the bounds hold the true rate.
         #[test]
         fn bounds_hold_the_true_rate(
             ticks_per_ns in 0.001f64..10.0,

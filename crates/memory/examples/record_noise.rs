@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records what neighbours do to the time of a load: data for `lab/caches`, whose made-up machines
+//! Records what neighbours do to the time of a load: data for `lab/caches`, whose synthetic machines
 //! are as noisy as real ones.
 //!
 //! ```text

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A window counts only if no thread was preempted in it, and if all of them swept nearly all of
-//! the time. Each figure comes with its bound: the same loop over so few lines that all are in L1,
-//! or whatever was faster.
+//! the time. Each figure comes with its bound: the same loop over few enough lines for L1, or
+//! the fastest result if that was faster.
 //!
 //! Left out: stores past the caches, memory of other nodes, and mixes of reading and writing.
 
@@ -286,7 +286,7 @@ mod tests {
         look(&Windows::new(&watch, Duration::from_secs(1)))
     }
 
-    /// Made-up levels on two processors, or the same one twice: figures of all, or a reason.
+    /// Synthetic levels on two processors, or the same one twice: figures of all, or a reason.
     #[test]
     fn one_thread_and_all_are_measured() {
         let allowed = allowed_cpus().unwrap();

@@ -55,7 +55,7 @@ const MOST_CHAINS: u32 = 32;
 const PLACES: usize = 96;
 
 /// Maximum lines for which starts are found by walking: a few ms at memory latency. Longer cycles
-/// have so many boxes that the nearest box is close enough.
+/// have enough boxes for the nearest to be close.
 const WALKED_LINES: usize = 1 << 16;
 
 /// Long enough for hundreds of loads even from the slowest memory.

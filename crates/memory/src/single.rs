@@ -65,7 +65,7 @@ const QUIET_WINDOWS: usize = 128;
 /// Times that each level has its turn: neighbours on the host come and go.
 const VISITS: usize = 3;
 
-/// Chains of more bytes have one turn: building them takes longer than the turn.
+/// Longer chains are measured once per pass: building them takes longer than the measurement.
 const REVISITED: usize = 8 << 20;
 
 const WINDOW: Duration = Duration::from_micros(500);

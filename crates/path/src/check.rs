@@ -52,8 +52,8 @@ impl Places {
 }
 
 impl Described {
-    /// A problem with a parameter of a stage, or with one entry of it, both counted from 0. Stands
-    /// at the stage when the file leaves the parameter to its default.
+    /// A problem with a parameter of a stage, or with one entry of it, both counted from 0. Reported
+    /// at the stage if the file leaves the parameter at its default.
     pub fn problem_at(
         &self,
         stage: usize,
@@ -69,8 +69,8 @@ impl Described {
     }
 
     /// A problem with a key of a section that is not repeated, such as `file` of `source`, or, in
-    /// the section without a name, at the top of the file. Stands at the section when the file
-    /// leaves the key to its default.
+    /// the section without a name, at the top of the file. Reported at the section if the
+    /// file leaves the key at its default.
     pub fn problem_at_key(&self, section: &str, key: &str, message: &str) -> Problem {
         self.places.problem(&[join(section, key), section.to_owned()], message)
     }

@@ -93,7 +93,7 @@ pub struct GivenWork {
     pub poll_instructions: f64,
     /// Nanoseconds that an empty poll stalls.
     pub poll_ns: f64,
-    /// Instructions of every turn, packet or not, for something else: polling a second input.
+    /// Instructions of every iteration, packet or not, for polling a second input.
     pub turn_instructions: f64,
     /// Nanoseconds that the worker stalls for it.
     pub turn_ns: f64,

@@ -124,8 +124,8 @@ pub struct StageSpec {
     pub drop_causes: &'static [&'static str],
 }
 
-/// A kind of source that makes its packets of those of a capture. Beside its parameters it has the
-/// keys `file` and `buffer_bytes` of every such source.
+/// A kind of source that makes its packets from those of a capture. In addition to its parameters
+/// it has the keys `file` and `buffer_bytes` of every such source.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceSpec {
     /// The word for `kind = "..."`.

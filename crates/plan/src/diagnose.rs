@@ -109,7 +109,7 @@ fn held_back(run: &RunReport) -> Finding {
     ))
 }
 
-/// The replica of a segment that waits least.
+/// The busiest replica of a segment.
 struct Leader<'a> {
     segment: &'a Segment<'a>,
     worker: &'a WorkerReport,

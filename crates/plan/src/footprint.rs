@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_lie_in_the_nearest_level_that_holds_them() {
+    fn packets_are_in_the_nearest_level_that_holds_them() {
         for (bytes, level, ns, is_told) in [
             (32 * KIB, "L1", 1.0, false),
             (32 * KIB + 1, "L2", 4.0, false),

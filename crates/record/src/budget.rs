@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `budget` record: what a packet may cost at line rate. Computed, not measured.
+//! The body of a `budget` record: the per-packet budget at line rate. Computed, not measured.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,8 +53,7 @@ pub struct BudgetRow {
     /// Cycles of a pipe in that time.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_per_packet: f64,
-    /// Cycles of all pipes in that time: what a packet may cost where the packets are spread
-    /// evenly.
+    /// Cycles of all pipes in that time: the per-packet budget if packets are spread evenly.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_of_all: f64,
     /// Instructions of a strand in that time, its neighbours busy; `null` if the instructions per

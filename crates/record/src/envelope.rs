@@ -65,7 +65,7 @@ pub enum Body {
     Regions(Box<RegionsReport>),
     /// `linerate memory`: the memory hierarchy, as loads meet it.
     Memory(Box<MemoryReport>),
-    /// `linerate budget`: what a packet may cost at line rate.
+    /// `linerate budget`: the per-packet budget at line rate.
     Budget(Box<BudgetReport>),
     /// `linerate import`: strands as measured by another program.
     Strands(Box<StrandsReport>),

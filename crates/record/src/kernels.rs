@@ -58,7 +58,7 @@ pub enum Role {
     Entry,
     /// One variant, called by name.
     Variant,
-    /// Somebody else's routine.
+    /// Another project's routine.
     Peer,
 }
 
@@ -161,7 +161,7 @@ pub struct Row {
     /// Offset of the source from a multiple of 64, in bytes, 0 to 63; `null` if there is no source,
     /// or `offsets` has them.
     pub src_offset: Option<u32>,
-    /// The same of the destination; `null` where there is none.
+    /// Offset of the destination in a line; `null` if there is none.
     pub dst_offset: Option<u32>,
     /// Distance from source to destination, modulo 4096: 0 if both are at the same page offset, so
     /// that loads match earlier stores in the last 12 address bits; `null` without both.
@@ -219,7 +219,7 @@ pub struct VariantReport {
     pub selected_for: Vec<Kernel>,
 }
 
-/// Somebody else's routines.
+/// Routines of other projects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerReport {

@@ -56,7 +56,7 @@ fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-/// The same of many.
+/// [`finite`] for a list.
 fn finite_all<S: serde::Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     match values.iter().find(|value| !value.is_finite()) {
         Some(value) => finite(value, serializer),

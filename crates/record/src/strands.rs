@@ -116,7 +116,7 @@ pub struct StrandCounts {
     pub nodes: Vec<NodeCounts>,
     /// The readings of the counters as the input has them; empty where it has sums only.
     pub slices: Vec<Slice>,
-    /// Cycles per instruction by cause; `null` where nothing says what a miss costs.
+    /// CPI stack; `null` if the cost of a miss is unknown.
     pub cpi_by_cause: Option<CpiByCause>,
 }
 

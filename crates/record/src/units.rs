@@ -180,7 +180,7 @@ const DURATION: Notation = Notation {
     },
 };
 
-/// Either case: nobody means a milli-bit per second.
+/// Either case: a milli-bit per second is not a sensible unit.
 fn decimal_prefix(prefix: &str) -> Option<f64> {
     match prefix {
         "" => Some(1.0),

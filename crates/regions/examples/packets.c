@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Two threads that sum the bytes of made-up packets, with regions around what they do, and a
+/* Two threads that sum the bytes of synthetic packets, with regions around what they do, and a
  * sampler that counts in the second.
  *
  *     cc -I crates/regions/include crates/regions/examples/packets.c -L target/release \

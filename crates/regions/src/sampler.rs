@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counting in a packet loop without touching every packet: the counters are read every N packets,
-//! and event sets take turns.
+//! and event sets rotate.
 //!
 //! The shape is that of the profiling interface of Netra DPS: a worker reports its number of
 //! packets from time to time; after N more, the counters are read and the next pair of events is
@@ -18,7 +18,7 @@
 //!     next = packets + N
 //! ```
 //!
-//! Left out: the interval of an event's total when fewer than two turns counted it; there is none.
+//! Left out: the interval of an event's total if fewer than two slices counted it; there is none.
 
 use crate::regions::Regions;
 use crate::tree::Outcome;
@@ -46,7 +46,7 @@ pub struct Schedule {
     pub seed: u64,
 }
 
-/// One turn of one set.
+/// One slice of one set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Which set of the schedule.
@@ -97,8 +97,8 @@ struct Turn {
 
 const METHOD: &str = "read every N packets, sets in random order; per packet times all packets";
 /// Reason for an event without interval: it was counted in only one slice.
-const ONE_TURN_METHOD: &str = "read every N packets; one turn counted it, so it has no interval";
-const TICKS_METHOD: &str = "between readings; all turns added up, so it has no interval";
+const ONE_SLICE_METHOD: &str = "read every N packets; only one slice counted it, so it has no interval";
+const TICKS_METHOD: &str = "between readings; sum of all slices, so it has no interval";
 impl Sampler {
     /// Opens the sets on the calling thread; `name` is that of the region in the report.
     pub fn new(regions: &Regions, name: &str, schedule: Schedule) -> Self {
@@ -117,9 +117,9 @@ impl Sampler {
         }
     }
 
-    /// Says that `packets` packets are done since the program began. Between turns this is one
+    /// Says that `packets` packets are done since the program began. Between slices this is one
     /// comparison; at the end of one it reads and changes the counters, which takes some system
-    /// calls. True once every set had all its turns: then nothing more is counted until
+    /// calls. True once every set had all its slices: then nothing more is counted until
     /// [`Sampler::dump`].
     #[inline]
     pub fn update(&mut self, packets: u64) -> bool {
@@ -176,7 +176,7 @@ impl Sampler {
         Some(self.round.swap_remove(drawn))
     }
 
-    /// Whether every set had all its turns.
+    /// Whether every set had all its slices.
     pub fn is_full(&self) -> bool {
         !self.samples.is_empty() && self.samples.len() == self.room()
     }
@@ -185,7 +185,7 @@ impl Sampler {
         self.sets.len() * self.schedule.rounds.get() as usize
     }
 
-    /// The turns since the last dump.
+    /// The slices since the last dump.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
@@ -222,14 +222,14 @@ impl Sampler {
             ticks: ticks_figure,
             events: events.collect(),
             verdict: format!(
-                "sampled: {n} turns of {} packets or more, {} sets of events",
+                "sampled: {n} slices of {} packets or more, {} sets of events",
                 self.schedule.every,
                 self.sets.len()
             ),
         }
     }
 
-    /// The estimate of an event for all packets, from the turns that counted it.
+    /// The estimate of an event for all packets, from the slices that counted it.
     fn event(&self, set: usize, place: usize, packets: u64) -> RegionEvent {
         let absent = |unit: &str, reason: &str| Figure::absent(unit, Tier::Sw, METHOD, reason);
         let asked = &self.schedule.sets[set][place];
@@ -258,7 +258,7 @@ impl Sampler {
                     ..ratio
                 };
                 let method = match counts.len() {
-                    1 => ONE_TURN_METHOD,
+                    1 => ONE_SLICE_METHOD,
                     _ => METHOD,
                 };
                 Figure::number(event.unit, scaled, tier, method)

@@ -297,7 +297,7 @@ impl Counting<'_> {
         }
     }
 
-    /// If counting stops first, a command is told to end and waited for.
+    /// If counting stops first, the command is signalled to end, and waited for.
     fn end_late(&mut self, waited: &mut Waited) -> Option<Ended> {
         if waited.request_end(TERMINATE) {
             return None;

@@ -171,7 +171,7 @@ pub enum What {
 pub enum Per {
     /// One count of this event, which is counted too.
     Event(String),
-    /// So many units in all, in each run of a command; above 0.
+    /// This total number of units in each run of a command; above 0.
     Units(f64),
 }
 
@@ -209,7 +209,7 @@ impl fmt::Display for PerError {
 
 impl std::error::Error for PerError {}
 
-/// Whoever waits for the end.
+/// Waits for the end.
 pub struct Watch<'a> {
     /// Signals for this program. A command gets them passed on, unless it had them from the
     /// terminal already, and is waited for; counting of a process or of processors ends.

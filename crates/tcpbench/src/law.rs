@@ -255,7 +255,7 @@ mod tests {
     fn the_fit_finds_exponents_that_were_put_in() {
         for error in [0.0, 0.02] {
             let mut random = fastrand::Rng::with_seed(5);
-            let made_up: Vec<(Point, f64)> = points()
+            let synthetic: Vec<(Point, f64)> = points()
                 .into_iter()
                 .cycle()
                 .take(44)
@@ -265,7 +265,7 @@ mod tests {
                     (point, law * (1.0 + error * (random.f64() - 0.5)))
                 })
                 .collect();
-            let fitted = fit(&made_up);
+            let fitted = fit(&synthetic);
             let truth = [3.0_f64.ln(), -0.6, 0.8, -1.1];
             for (estimate, truth) in fitted.iter().zip(truth) {
                 let off = (estimate.value - truth).abs();
@@ -284,12 +284,12 @@ mod tests {
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let mut held = 0;
         for _ in 0..TRIALS {
-            let made_up = points().into_iter().cycle().take(44).map(|point| {
+            let synthetic = points().into_iter().cycle().take(44).map(|point| {
                 let error = (0.05 * normal()).exp();
                 let rate = point.segment as f64 / point.loss.sqrt() / point.round_trip as f64;
                 (point, rate * error)
             });
-            let fitted = fit(&made_up.collect::<Vec<_>>());
+            let fitted = fit(&synthetic.collect::<Vec<_>>());
             let truth = [0.0, -0.5, 1.0, -1.0];
             let holds = |(e, truth): &(Estimate, f64)| (e.low..=e.high).contains(truth);
             held += fitted.into_iter().zip(truth).filter(holds).count();

@@ -104,7 +104,7 @@ impl Sink {
         &mut self.storage[self.next..][..self.room]
     }
 
-    /// So many bytes were written to it.
+    /// Records that this number of bytes was written.
     pub fn fill(&mut self, bytes: usize) {
         self.filled.push((self.next, bytes));
         self.next = (self.next + bytes).next_multiple_of(ALIGNMENT).min(self.storage.len());

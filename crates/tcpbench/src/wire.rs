@@ -163,8 +163,8 @@ pub struct Carried {
     pub masked: u64,
 }
 
-/// Frames a direction hands over per turn at most: what a driver takes in at once. An endpoint that
-/// acknowledges once per turn is kept from doing so once per window.
+/// Most frames a direction delivers per iteration: a driver's burst. It keeps an endpoint that
+/// acknowledges once per iteration from acknowledging once per window.
 const BURST: usize = 16;
 
 /// Maximum additional delay of a frame.

@@ -225,7 +225,7 @@ fn main() -> ExitCode {
     }
     println!(
         "\nBytes delivered and given up are those sent, in order and equal, in {}; of {streams} \
-         shares, {inside} lie in the {sure} % of theory.",
+         shares, {inside} are within the {sure} % of theory.",
         if whole { "every row" } else { "NOT every row" },
     );
     ExitCode::from(u8::from(!whole))

@@ -116,7 +116,7 @@ pub struct Counts {
 /// Result of [`Receiver::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// So many bytes, the next of the stream.
+    /// The next bytes of the stream: their number.
     Bytes(usize),
     /// The next bytes of the stream were given up.
     Aborted {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up memory hierarchies whose sizes and latencies are known, to check detectors with.
+//! Synthetic memory hierarchies with known sizes and latencies, to check detectors with.
 //!
 //! A [`Machine`] is drawn from a seed; its [`truth`](Machine::truth) is what a detector should say.
 //! The time of a load over the size of a chain follows from it in two ways:

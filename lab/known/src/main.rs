@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program whose instructions are known, to check counters with.
 //!
-//! `known loop N` runs N turns of a loop of two instructions and ends. `known mixed N M` runs N
+//! `known loop N` runs N iterations of a loop of two instructions and ends. `known mixed N M` runs N
 //! phases of that loop and of up to M long system calls, of changing lengths, the same ones each
 //! time.
 //! `known counts` counts the loop with an event at a time, then with a group, and prints what the
@@ -19,9 +19,9 @@ use std::io::{self, Read};
 use std::process::{Command, ExitCode};
 
 /// Instructions of one iteration of [`turns`].
-const INSTRUCTIONS_PER_TURN: u64 = 2;
+const INSTRUCTIONS_PER_ITERATION: u64 = 2;
 
-/// Runs a loop of exactly [`INSTRUCTIONS_PER_TURN`] instructions `count` times, one of them a
+/// Runs a loop of exactly [`INSTRUCTIONS_PER_ITERATION`] instructions `count` times, one of them a
 /// branch. `count` must not be 0.
 #[inline(never)]
 fn turns(count: usize) {
@@ -118,7 +118,7 @@ fn count_group() -> io::Result<()> {
 /// cases in which a user-mode read is between two reads by the kernel: `between CASES OF`.
 fn reads() -> io::Result<()> {
     const OF: usize = 1000;
-    println!("turn {INSTRUCTIONS_PER_TURN}");
+    println!("turn {INSTRUCTIONS_PER_ITERATION}");
     for (name, selector) in &EVENTS[..2] {
         let name = format!("{name}_by_user");
         let request = Request { exclude_kernel: true, ..Request::new(*selector) };
@@ -154,8 +154,8 @@ fn reads() -> io::Result<()> {
     Ok(())
 }
 
-/// The longest short enough that no other process wants its turn meanwhile.
-const TURNS_OF_REGIONS: [usize; 3] = [1, 1000, 1_000_000];
+/// The longest is short enough that no other process becomes runnable meanwhile.
+const REGION_ITERATIONS: [usize; 3] = [1, 1000, 1_000_000];
 
 /// Instructions and cycles of user mode.
 fn events_of_user() -> Options {
@@ -176,7 +176,7 @@ fn regions(cpu: Option<u32>) -> io::Result<()> {
     }
     let regions = Regions::new(&events_of_user());
     let thread = regions.thread();
-    for turns_now in TURNS_OF_REGIONS {
+    for turns_now in REGION_ITERATIONS {
         for repetition in 0..REPETITIONS {
             let inside = enter(&regions, &thread, turns_now, repetition);
             turns(turns_now);
@@ -192,7 +192,7 @@ fn closing(cpu: u32, command: &[&str]) -> io::Result<()> {
     pin_current_thread(cpu).map_err(io::Error::other)?;
     let regions = Regions::new(&events_of_user());
     let thread = regions.thread();
-    let [_, turns_now, _] = TURNS_OF_REGIONS;
+    let [_, turns_now, _] = REGION_ITERATIONS;
     for repetition in 0..REPETITIONS {
         let inside = enter(&regions, &thread, turns_now, repetition);
         turns(turns_now);
@@ -208,7 +208,7 @@ fn closing(cpu: u32, command: &[&str]) -> io::Result<()> {
 
 fn print_regions(regions: &Regions) {
     let report = regions.report();
-    println!("turn {INSTRUCTIONS_PER_TURN}");
+    println!("turn {INSTRUCTIONS_PER_ITERATION}");
     println!("reading {}", report.reading);
     for region in &report.regions {
         let turns = region.name.split(' ').next().unwrap_or_default();
@@ -255,7 +255,7 @@ fn mixed(phases: u32, most_calls: u32) -> io::Result<()> {
 }
 
 fn counts() -> io::Result<()> {
-    println!("turn {INSTRUCTIONS_PER_TURN}");
+    println!("turn {INSTRUCTIONS_PER_ITERATION}");
     for (name, selector) in EVENTS {
         count(name, selector)?;
     }

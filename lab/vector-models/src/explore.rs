@@ -36,7 +36,7 @@ pub enum Wrong {
     Corrupts,
     /// Registers are written behind the stack.
     OverrunsStack,
-    /// Somebody never gets through with vectors again, whatever happens.
+    /// A context can never finish its vector code again, whatever happens.
     Stuck,
 }
 
@@ -190,7 +190,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// A line for each turn: who, and its steps.
+/// A line for each context switch: the context, and its steps.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let mut last = None;

@@ -93,7 +93,7 @@ pub struct Pair {
 /// Behaviour of a user when the note's stack is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// Nobody looks: the registers are written behind the stack.
+    /// No check: the registers are written behind the stack.
     Unseen,
     /// It uses scalar code.
     Scalar,
@@ -104,7 +104,7 @@ pub enum Full {
 /// Protection of the note's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// Nobody.
+    /// No guard.
     None,
     /// A binary semaphore; who finds it taken tries again.
     Spin,

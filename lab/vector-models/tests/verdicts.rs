@@ -149,7 +149,7 @@ fn traces_are_shortest_and_end_at_the_fault() {
     assert_eq!(*wrong, Wrong::Corrupts);
     let text = trace.to_string();
     assert!(text.ends_with("reads"), "{text}");
-    // Nobody needs more than two users to be preempted in the middle of one of them.
+    // Two users are enough for one to be preempted in the middle.
     assert!(!text.contains("task 3"), "{text}");
 }
 

@@ -41,8 +41,8 @@ int lr_fault_install(void);
 /*
  * Takes back one lr_fault_install; the last puts back what was there before the first. 0, or
  *   EINVAL  nothing is installed
- *   EBUSY   somebody installed a handler after us, and may still call ours: nothing has changed.
- *           Take that one away first, or leave ours where it is.
+ *   EBUSY   another handler was installed after ours, and may still call it: nothing has changed.
+ *           Remove that one first, or leave ours in place.
  * Threads as for lr_fault_install.
  */
 int lr_fault_uninstall(void);

@@ -8,11 +8,11 @@
  * uses vectors is enclosed by a call that acquires the registers and one that releases them. There
  * are three pairs of these, for three kinds of callers:
  *
- *	lr_vec_enter, lr_vec_leave	anybody. Answers 0 while somebody else has the registers: use
+ *	lr_vec_enter, lr_vec_leave	any context. Returns 0 while another has the registers: use
  *					scalar code then. Saves nothing, ever.
- *	lr_vec_nest, lr_vec_unnest	those who end before whom they interrupted goes on: interrupt
- *					handlers, signal handlers. Saves the registers if somebody has
- *					them, into an area of the caller's.
+ *	lr_vec_nest, lr_vec_unnest	contexts that end before the interrupted one resumes: interrupt
+ *					handlers, signal handlers. Saves the registers, if in
+ *					use, into an area of the caller's.
  *	lr_vec_task_enter, _task_leave	tasks of a scheduler that calls lr_vec_switch. Never refused;
  *					saved only if preempted between the two.
  *
@@ -30,7 +30,7 @@
  *     handler (MSR[VEC]): there lr_vec_on and lr_vec_off enclose everything else.
  *   - PowerPC: interrupts and switches end with a stwcx., so that no reservation outlives its
  *     context. Processors need not compare its address with that of the lwarx.
- *   - Nobody touches vectors outside, and compilers do: a function that they compile with vectors
+ *   - No code may touch vectors outside, but compilers do: a function that they compile with vectors
  *     may store and load some wherever it begins and ends. So the function that makes these calls is
  *     compiled without (native/kernels/no_vectors.h, -mno-altivec, -mgeneral-regs-only, or assembly),
  *     and calls another that uses vectors. So is everything else, the scheduler included.

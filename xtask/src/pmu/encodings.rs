@@ -65,7 +65,7 @@ struct Reader {
     source: &'static str,
     header: &'static str,
     accesses: [&'static str; 5],
-    /// The bits of a word that name the register beside it, which a function's table fixes.
+    /// The bits of a word that select the register next to it, which a function's table fixes.
     register: u32,
 }
 

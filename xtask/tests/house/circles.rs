@@ -119,7 +119,7 @@ fn no_files_refer_to_each_other_but_parent_and_child() {
     assert!(circles.is_empty(), "move what both need to a file:\n{}", circles.join("\n"));
 }
 
-/// The circles of a made-up crate.
+/// The circles of a synthetic crate.
 fn circles_of(texts: &[(&str, &str)]) -> Vec<String> {
     let file = |&(path, text): &(&str, &str)| File { path: path.to_owned(), text: text.to_owned() };
     let files: Vec<File> = texts.iter().map(file).collect();

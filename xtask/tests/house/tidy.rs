@@ -220,7 +220,7 @@ fn the_tree_is_tidy() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The faults of a made-up file with a proper head.
+/// The faults of a synthetic file with a proper head.
 fn faults_of(path: &str, body: &str) -> Vec<String> {
     let text = format!("// {SPDX}\n{body}");
     faults(&File { path: path.to_owned(), text })

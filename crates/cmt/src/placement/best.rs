@@ -193,7 +193,7 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Made-up capacities: the best of all multisets, gone through one by one.
+    /// Synthetic capacities: the best of all multisets, gone through one by one.
     #[test]
     fn none_of_all_placements_is_better() {
         let wanted = [3, 2, 2];

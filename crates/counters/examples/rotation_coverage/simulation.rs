@@ -272,8 +272,8 @@ impl Trace {
         }
     }
 
-    /// Counts in turns: set 0 has the instructions, all other sets the misses. Whoever turns the
-    /// sets is late by up to 0.2 ms, and sometimes by much more, mostly when there is work.
+    /// Counts in slices: set 0 has the instructions, all other sets the misses. The switch to the
+    /// next set is late by up to 0.2 ms, and sometimes by much more, mostly when there is work.
     pub(crate) fn rotate(
         &self,
         sets: usize,

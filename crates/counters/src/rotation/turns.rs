@@ -24,7 +24,7 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// The turns of the sets of `plan`, of which there must be one.
+    /// The rotation of the sets of `plan`, which has at least one.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         assert!(!plan.sets.is_empty(), "there is at least one set");
         Self {

@@ -121,7 +121,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// The turns of the sets after the first, and that.
+    /// The rotation of the sets after the first, and the slice of the first.
     fn turns(&self, plan: &Plan) -> (Option<Turns>, Turn) {
         let mut turns = plan.is_rotating().then(|| Turns::new(plan, self.options.seed));
         let alone = Turn { set: 0, length: SLICE_ALONE };

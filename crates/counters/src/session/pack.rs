@@ -35,7 +35,7 @@ struct Trial {
     leader: perf::Event,
 }
 
-/// Whoever asks.
+/// Assigns events to counters.
 pub(super) struct Packer<'a> {
     pub(super) opener: &'a dyn Opener,
     pub(super) target: Target,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events per packet, from the counted turns of a worker.
+//! Hardware events per packet, from the counted iterations of a worker.
 
 use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
@@ -52,7 +52,7 @@ pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String,
 
 /// All of `above` over all of `under`.
 fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTurns) -> Figure {
-    let method = format!("one turn in {}, {}", turns.one_iteration_in, turns.reading);
+    let method = format!("one iteration in {}, {}", turns.one_iteration_in, turns.reading);
     if under.len() < WINDOWS_MIN {
         let reason = match turns.broken {
             0 => format!("only {} turns were counted; run longer", under.len()),
@@ -110,7 +110,7 @@ mod tests {
     fn what_reads_add_is_taken_off_without_bias() {
         let rows: Vec<[u64; 2]> =
             (0..400).map(|i| [1, [9, 11][i % 2] + (i / 2 % 2) as u64]).collect();
-        let turns = CountedTurns::made_up(rows, 10);
+        let turns = CountedTurns::synthetic(rows, 10);
         let figure =
             ratio(&turns.counts(0, 0), &turns.packets(0), "events/packet", Tier::Hw, &turns);
         assert_eq!(figure.as_number(), Some(0.5));
@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn reports_missing_divisors_and_lost_counters() {
-        let turns = CountedTurns::made_up(vec![[1, 10]; 40], 10);
+        let turns = CountedTurns::synthetic(vec![[1, 10]; 40], 10);
         let none = turns.counts(0, 0);
         let figure = ratio(&turns.packets(0), &none, "cycles/instruction", Tier::Hw, &turns);
         assert_eq!(figure.value, Scalar::Absent);
-        let mut lost = CountedTurns::made_up(vec![], 10);
+        let mut lost = CountedTurns::synthetic(vec![], 10);
         lost.broken = 7;
         let figure = ratio(&[], &[], "events/packet", Tier::Hw, &lost);
         assert!(figure.reason.as_deref().is_some_and(|why| why.contains("in 7 ")), "{figure:?}");

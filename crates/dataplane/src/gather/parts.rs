@@ -38,7 +38,7 @@ pub(super) fn stage_reports(
             .filter(|part| part.packets > 0)
             .map(|part| part.ticks as f64 / part.packets as f64)
             .collect();
-        let ticks_per_packet = ticks_figure(&samples, "one turn in sixteen, clean windows");
+        let ticks_per_packet = ticks_figure(&samples, "one iteration in sixteen, clean windows");
         let share = (sampled > 0).then(|| ticks as f64 / sampled as f64);
         let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         let kernels = ended.kernels.get(index).and_then(Option::as_ref);

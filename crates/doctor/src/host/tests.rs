@@ -110,7 +110,7 @@ fn server() -> Machine {
         ("proc/irq/25/effective_affinity_list", "4"),
         ("proc/irq/24/eth0-rx-0", ""),
         ("proc/irq/25/nvme0q1", ""),
-        // Nobody handles this one, so that it never comes.
+        // No handler is registered for this one, so it never fires.
         ("proc/irq/7/smp_affinity_list", "0-7"),
         ("proc/irq/7/spurious", "count 0"),
         ("proc/irq/default_smp_affinity", "ff"),

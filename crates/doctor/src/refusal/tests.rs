@@ -385,7 +385,7 @@ fn host_commands_match_the_hypervisor() {
     assert!(refusal.sentence.contains("emulated (QEMU TCG)"), "{refusal:?}");
     let fix = refusal.fix.unwrap();
     assert!(fix.starts_with(&format!("{begins}on the host: qemu-system-")), "{fix}");
-    // Nobody emulates the counters of x86.
+    // No emulator has the counters of x86.
     assert_eq!(fix.contains("-icount"), !cfg!(target_arch = "x86_64"), "{fix}");
 }
 

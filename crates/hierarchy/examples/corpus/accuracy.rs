@@ -7,7 +7,7 @@
 //! answers than the same machines with noise.
 //!
 //! The run also judges a detector that was made worse on purpose, by 5 points in a full run, by
-//! what so few machines show with a probability of [`POWER`] in a small one. The gate must fail it.
+//! what this small number of machines shows with a probability of [`POWER`] in a small one. The gate must fail it.
 
 use crate::judge::{self, Case, Way};
 use crate::quantity::{PAGE, Quantity, Share};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up machines, what the detector says of them, and whether it is right.
+//! Synthetic machines, the detector's output for them, and whether it is correct.
 //!
 //! Right are:
 //!

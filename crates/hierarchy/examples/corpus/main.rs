@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the detector of levels over made-up machines, and prints where it is wrong, and how often.
+//! Runs the detector of levels over synthetic machines, and prints where it is wrong, and how often.
 //!
 //! ```text
 //! cargo run --release -p linerate-hierarchy --example corpus -- [--held-out] [--analytic N]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The document's table, which cannot be true, and made-up ones that can.
+//! The document's table, which cannot be true, and synthetic ones that can.
 
 use super::*;
 use proptest::prelude::*;

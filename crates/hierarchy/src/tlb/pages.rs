@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Points between which an edge is looked for at a time.
 const PARTS: u64 = 4;
 /// Pages on either side of a step that are measured one by one.
-const BESIDE: u64 = 3;
+const MARGIN: u64 = 3;
 /// A climb is known well enough where neighbours are nearer than this ratio.
 const NEIGHBOURS: f64 = 1.06;
 
@@ -49,12 +49,12 @@ fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
     let parts = |of: u64| (0..=of).map(move |part| low + (high - low) * part / of);
     let is_new = |pages: &u64| !measured.contains(pages);
-    if high - low > 2 * BESIDE + PARTS {
+    if high - low > 2 * MARGIN + PARTS {
         // The interval stays as wide where passes contradict each other: then in smaller parts.
         let fine = [PARTS, 2 * PARTS].into_iter().find(|&of| parts(of).any(|page| is_new(&page)));
         return fine.map_or_else(Vec::new, |of| parts(of).filter(is_new).collect());
     }
-    let near = low.saturating_sub(BESIDE).max(1)..=high + BESIDE;
+    let near = low.saturating_sub(MARGIN).max(1)..=high + MARGIN;
     near.filter(|pages| !measured.contains(pages)).collect()
 }
 
@@ -62,16 +62,16 @@ fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
 /// its edge, and some neighbours; about 30 of them if these are too many.
 pub fn around_edge(level: &Level) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
-    let low = page(level.onset.low).saturating_sub(BESIDE).max(1);
-    let high = page(level.onset.high.max(level.onset.value)) + BESIDE;
-    let every = (high - low).div_ceil(MOST_BESIDE).max(1);
+    let low = page(level.onset.low).saturating_sub(MARGIN).max(1);
+    let high = page(level.onset.high.max(level.onset.value)) + MARGIN;
+    let every = (high - low).div_ceil(MOST_AT_ONCE).max(1);
     // Others take more often than they give: the last entry is near the high end.
-    let last = high.saturating_sub(2 * BESIDE + 1).max(low);
+    let last = high.saturating_sub(2 * MARGIN + 1).max(low);
     (low..last).step_by(every as usize).chain(last..=high).collect()
 }
 
 /// At most about this many are measured at a time.
-const MOST_BESIDE: u64 = 24;
+const MOST_AT_ONCE: u64 = 24;
 
 /// No TLB holds more; also keeps page numbers exact as `f64`.
 const MOST_PAGES: f64 = 1e9;

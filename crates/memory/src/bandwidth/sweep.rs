@@ -41,7 +41,7 @@ impl<'a> Piece<'a> {
     /// `bytes` bytes from `start`, without the rest of a partial lot.
     ///
     /// # Safety
-    /// Nobody else uses them for as long as the piece lives.
+    /// Nothing else may use them during the lifetime of the piece.
     pub(super) unsafe fn at(start: *mut u8, bytes: usize) -> Self {
         Self { start, bytes: bytes / LOT * LOT, arena: PhantomData }
     }
@@ -138,7 +138,7 @@ impl<'a> Sweeper<'a> {
 /// times.
 ///
 /// # Safety
-/// So many bytes may be read and written at both by the caller alone. `bytes` is a multiple of
+/// The caller has exclusive access to this number of bytes at both. `bytes` is a multiple of
 /// [`LOT`] and, as the last number, not 0.
 type Routine = unsafe fn(*mut u8, *mut u8, usize, u64);
 
@@ -178,7 +178,7 @@ impl Routines {
     }
 }
 
-/// One routine: `$turn` bytes per turn, which is what `$line`, written 16 times, does.
+/// One routine: `$turn` bytes per iteration, the work of 16 copies of `$line`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routine {
     ($name:ident, $turn:expr, $first:expr, $last:literal, $($line:expr),+) => {

@@ -148,7 +148,7 @@ fn in_a_cache_heads_begin_where_they_began() {
     assert_eq!(items(&chain, &heads), start);
 }
 
-/// So many passes, within seconds of when the windows began.
+/// Requests this number of passes, within `seconds` of the start of the windows.
 fn request(windows: &Windows<'_>, passes: u32, seconds: u64) -> Request {
     let deadline = windows.started() + Duration::from_secs(seconds);
     Request { line: 64, passes, seed: 1, deadline }

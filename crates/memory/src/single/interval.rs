@@ -94,7 +94,7 @@ impl Clock {
     }
 }
 
-/// A [`Timed`] of `N` loads per turn.
+/// A [`Timed`] of `N` loads per iteration.
 ///
 /// # Safety
 /// As [`Timed`].
@@ -137,7 +137,7 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per turn.
+/// A [`Timed`] of `N` loads per iteration.
 ///
 /// # Safety
 /// As [`Timed`].
@@ -176,7 +176,7 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per turn. The calls take longer than what a processor looks ahead; a
+/// A [`Timed`] of `N` loads per iteration. The calls take longer than what a processor looks ahead; a
 /// branch on the last address keeps the second behind the loads, as far as anything does without
 /// barriers.
 ///

@@ -23,7 +23,7 @@ const LEAST_READS: usize = 1024;
 /// When to stop reading a clock that is slow to read, or does not advance.
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// Turns of a wait that take 20 to 40 ns on a fast core.
+/// Iterations of a wait that take 20 to 40 ns on a fast core.
 const LEAST_WAIT: u32 = 32;
 
 /// Bounds a wait to some microseconds.
@@ -96,7 +96,7 @@ impl Stopwatch {
     }
 }
 
-/// Turns of a nanosecond or so, each of which needs the one before.
+/// Dependent iterations of about a nanosecond each.
 #[inline(always)]
 fn pause(turns: u32) {
     let mut left = turns;

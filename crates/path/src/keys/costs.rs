@@ -71,8 +71,8 @@ static COST: Section = Section {
         amount("bubble_cycles", "0", "Stall cycles per instruction that no counter covers."),
         amount("poll_instructions", "0", "Instructions of a poll for a packet."),
         amount("poll_ns", "0", "Nanoseconds that an empty poll waits."),
-        amount("turn_instructions", "0", "Instructions of every turn for a second input."),
-        amount("turn_ns", "0", "Nanoseconds that a turn waits for a second input."),
+        amount("turn_instructions", "0", "Instructions per iteration for a second input."),
+        amount("turn_ns", "0", "Nanoseconds that an iteration waits for a second input."),
         key(
             "fitted",
             Kind::Param(ParamKind::Texts),

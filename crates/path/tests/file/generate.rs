@@ -7,7 +7,7 @@ use linerate_path::spec::{StageSpec, State};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// So many cases, the same in every run.
+/// Proptest's configuration for this number of cases, the same in every run.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(2), ..ProptestConfig::default() }
 }

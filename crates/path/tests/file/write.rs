@@ -87,7 +87,7 @@ fn kernels_are_named_where_the_path_names_them() {
 #[test]
 fn names_the_capture_as_the_path_does() {
     let text = "stage = [{ kind = \"parse\" }]\n\
-                source = { kind = 'capture', file = 'edge.pcapng' } # beside this file\n";
+                source = { kind = 'capture', file = 'edge.pcapng' } # next to this file\n";
     let mut path = read(text, STEM, KINDS).expect("the file is valid").path;
     let Source::Capture { file, .. } = &mut path.source else { panic!("it is a capture") };
     *file = "captures/edge.pcapng".to_owned();

@@ -52,7 +52,7 @@ impl Unit {
 /// Input of a call: one column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
-    /// So many bytes in each call.
+    /// This number of bytes in each call.
     Size(u64),
     /// Sizes drawn from a mix.
     Mix(Mix),

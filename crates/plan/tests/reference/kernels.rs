@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shares and advice on made-up runs whose truth is known.
+//! Shares and advice on synthetic runs whose truth is known.
 
 use crate::sim::{TICKS_PER_SECOND, World, processed_kpps, run};
 use linerate_path::model::{Mapping, Segment};

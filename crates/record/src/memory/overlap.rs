@@ -19,7 +19,7 @@ pub struct Parallelism {
     pub outstanding: Figure,
 }
 
-/// So many chains side by side.
+/// Figures for this number of parallel chains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainsPoint {

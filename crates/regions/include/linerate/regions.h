@@ -78,8 +78,8 @@ void lr_region_add_units(uint64_t units);
 int lr_regions_write(const char *file);
 
 /* A sampler called `name` in the record. `sets`: events separated by commas, sets by semicolons, as
- * "instructions,cycles;instructions,l1d_misses". A turn of a set lasts `every` packets at least;
- * after `rounds` turns of each set the sampler is full. NULL if `every` or `rounds` is 0. */
+ * "instructions,cycles;instructions,l1d_misses". A slice of a set lasts at least `every` packets;
+ * after `rounds` slices of each set the sampler is full. NULL if `every` or `rounds` is 0. */
 lr_sampler *lr_sampler_new(const char *name, const char *sets, uint64_t every, uint32_t rounds);
 
 /* Says that `packets` packets are done since the program began. 1 once the sampler is full. */

@@ -56,7 +56,7 @@ fn regions_of(log: Log, events: &[Result<Event, String>], stay: Option<Stay>) ->
     report(&[Arc::new(log)], &[stay], 2.0, &names, &asked, events)
 }
 
-/// A visit of a made-up program: its own ticks and counts, and the visits inside it.
+/// A visit of a synthetic program: its own ticks and counts, and the visits inside it.
 #[derive(Clone, Debug)]
 struct Visit {
     region: u32,

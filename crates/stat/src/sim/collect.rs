@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counts of all processes of a simulated command, each counted once.
 //!
-//! # How processes are told apart
+//! # How processes are distinguished
 //! Callgrind does not handle fork(2): a forked child continues from its parent's counts, and writes
 //! them with its own when it ends. Nor does it handle execve(2): the counts of a program are lost
 //! when the process executes another. It is therefore configured to dump and reset its counts

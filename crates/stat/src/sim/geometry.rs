@@ -271,7 +271,7 @@ impl Geometry {
         let (Some(i1), Some(d1)) = (i1, d1) else {
             return Err(malformed("i1 and d1 are needed".to_owned()));
         };
-        // What stands between the first and the last level is not told.
+        // Levels between the first and the last are not reported.
         let last_level = ll.map_or(LastLevel::None, |_| LastLevel::Beyond);
         Self::new("as given", [i1, d1], ll, last_level, "")
     }

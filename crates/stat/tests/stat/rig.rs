@@ -37,8 +37,8 @@ pub(crate) fn error(request: &Request) -> StatError {
 }
 
 pub(crate) fn watch(signals: &Pending) -> Watch<'_> {
-    fn nobody(_: Progress<'_>) {}
-    Watch { signals, tell: &nobody }
+    fn ignore(_: Progress<'_>) {}
+    Watch { signals, tell: &ignore }
 }
 
 /// Runs a request with another kernel, on a processor that no table knows.

@@ -13,8 +13,8 @@ use linerate_linux::thread_cpu_time_ns;
 /// connection in a hundred thousand if a few percent of all handshakes need another attempt.
 pub(super) const HALF_OPEN: Micros = 60_000_000;
 
-/// Messages that are given between two turns at most.
-const MESSAGES_PER_TURN: usize = 16;
+/// Most messages submitted between two iterations.
+const MESSAGES_PER_ITERATION: usize = 16;
 
 impl Session {
     /// Opens a connection.
@@ -116,7 +116,7 @@ impl Session {
     /// Gives the client messages, each of which becomes a segment before the next one.
     pub(super) fn give_messages(&mut self) -> bool {
         let mut gave = false;
-        for _ in 0..MESSAGES_PER_TURN {
+        for _ in 0..MESSAGES_PER_ITERATION {
             if self.message == 0 {
                 self.message = self.setup.mix.draw(&mut self.random);
             }

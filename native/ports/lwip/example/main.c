@@ -23,13 +23,13 @@
 #include <string.h>
 
 #define STREAM_BYTES (2u * 1024 * 1024)
-/* Every so many frames that carry data, one is damaged. Prime, so that no pattern of the stream
+/* One data frame in this number is damaged. Prime, so that no pattern of the stream
  * always meets it. */
 #define DAMAGE_EVERY 211
 /* IPv4 and TCP headers with as many options as fit: lwIP wants them in one piece. */
 #define HEADERS_BYTES (20 + 60)
-/* Turns of 1 ms without a new byte before the connection counts as dead. */
-#define PATIENCE_TURNS 60000
+/* Iterations of 1 ms without a new byte before the connection counts as dead. */
+#define PATIENCE_ITERATIONS 60000
 
 /* Calls of the hooks, and how many gave another sum than lwIP's own, or another copy. */
 struct watched {
@@ -253,7 +253,7 @@ static int transfer(u16_t port)
 	tcp_bind(client, netif_ip_addr4(&left), 0);
 	tcp_bind_netif(client, &left);
 	tcp_connect(client, netif_ip_addr4(&right), port, NULL);
-	for (unsigned idle = 0; arrived_bytes < STREAM_BYTES && idle < PATIENCE_TURNS; idle++) {
+	for (unsigned idle = 0; arrived_bytes < STREAM_BYTES && idle < PATIENCE_ITERATIONS; idle++) {
 		if (arrived_bytes != seen)
 			idle = 0;
 		seen = arrived_bytes;
@@ -265,7 +265,7 @@ static int transfer(u16_t port)
 	}
 	tcp_err(client, NULL);
 	tcp_close(client);
-	for (unsigned turn = 0; !is_closed && turn < PATIENCE_TURNS; turn++) {
+	for (unsigned turn = 0; !is_closed && turn < PATIENCE_ITERATIONS; turn++) {
 		deliver();
 		now_ms++;
 		sys_check_timeouts();

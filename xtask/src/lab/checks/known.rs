@@ -40,7 +40,7 @@ pub(super) fn no_reads(text: &str) -> Finding {
 }
 
 /// Instructions of one iteration of the loop.
-fn per_turn(text: &str) -> Result<u64, String> {
+fn per_iteration(text: &str) -> Result<u64, String> {
     let found = text.lines().find_map(|line| line.strip_prefix("turn ")?.parse().ok());
     found.ok_or_else(|| "`known` did not say what a turn is".to_owned())
 }

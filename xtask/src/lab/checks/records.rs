@@ -7,12 +7,12 @@ use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Body, Provenance, Record, Tier};
 
-/// Turns of the loop in two runs that differ in nothing else, not even in the digits to be read.
+/// Iterations of the loop in two runs that differ in nothing else, not even in the digits to parse.
 const SHORT: u64 = 1_000_000;
 const LONG: u64 = 9_000_000;
 
-/// Instructions per turn of `known loop`.
-const PER_TURN: u64 = 2;
+/// Instructions per iteration of `known loop`.
+const PER_ITERATION: u64 = 2;
 
 /// The event whose count is known, one that the emulator does not count, and two that the kernel
 /// counts. In the record the first is called [`INSTRUCTIONS`].
@@ -173,7 +173,7 @@ fn known_loop(
 ) -> Result<String, String> {
     let [short, again, long] =
         [Counted::from_report(short)?, Counted::from_report(again)?, Counted::from_report(long)?];
-    let holds = again.may_exceed(&short, 0) && long.may_exceed(&short, PER_TURN * (LONG - SHORT));
+    let holds = again.may_exceed(&short, 0) && long.may_exceed(&short, PER_ITERATION * (LONG - SHORT));
     let sentence = format!(
         "stat: {INSTRUCTIONS} of a program in user mode {}, once more {}; {} turns more add {}; \
          interrupted {}, {} and {} times, each of which may count an instruction twice",

@@ -171,7 +171,7 @@ mod tests {
         40200a54:\te59d3004 \tldr\tr3, [sp, #4]\n40200a58:\te1500003 \tcmp\tr0, r3\n\
         40200a5c:\t8afffffc \tbhi\t40200a54 <program_c_loop+0x4>\n40200a60:\te12fff1e \tbx\tlr\n\n";
 
-    /// Output of a board whose C program has 3 instructions per iteration and 7 besides.
+    /// Output of a board whose C program has 3 instructions per iteration, plus 7.
     fn console() -> String {
         let mut console = String::from("counters 4\n");
         for name in CHECKS {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// Context instructions of `per-task` over those of `exclusive` under the traffic load, at least.
 const LEAST_RATIO: f64 = 5.0;
-/// Maximum share of `exclusive` and `hooked`, if tasks do anything besides guarded calls.
+/// Maximum share of `exclusive` and `hooked`, if tasks do more than guarded calls.
 const MOST_PERCENT: f64 = 1.0;
 const OURS: [&str; 2] = ["exclusive", "hooked"];
 

@@ -56,7 +56,7 @@ impl fmt::Display for LoadError {
             Self::OtherVersion { path, found } => write!(
                 f,
                 "{} has a table of version {found}, this program reads {TABLE_VERSION}; \
-                 to build it anew, {REBUILD}",
+                 to rebuild it, {REBUILD}",
                 path.display()
             ),
         }

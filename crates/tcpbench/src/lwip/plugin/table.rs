@@ -41,7 +41,7 @@ pub(super) struct Watch {
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lwip) enum Sums {
-    /// Nobody.
+    /// Disabled.
     Off,
     /// lwIP, by the routines.
     Lwip,
