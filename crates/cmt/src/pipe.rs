@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The bubbles of a strand's next instruction are known before it issues, so that finding the next
-//! ready strand needs no arithmetic. In a cycle without a ready strand, [`NO_PLACE`] issues: an extra
-//! place that is not in the calendar.
+//! ready strand needs no arithmetic. In a cycle without a ready strand, [`NO_PLACE`] issues, an
+//! extra place that is not in the calendar.
 
 use super::chip::STRANDS_PER_PIPE_MAX;
 use super::link::Links;

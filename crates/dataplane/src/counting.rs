@@ -143,11 +143,7 @@ impl TurnCounter {
         let counter = Self {
             own,
             read_ticks,
-            one_iteration_in: if is_by_call {
-                ONE_IN_BY_CALL
-            } else {
-                ONE_IN_BY_USER_READ
-            },
+            one_iteration_in: if is_by_call { ONE_IN_BY_CALL } else { ONE_IN_BY_USER_READ },
             marks: [[0; EVENTS_MAX]; MAX_PARTS + 1],
             parts,
             turns: Vec::with_capacity(KEPT * parts * (1 + group.outcomes().len())),

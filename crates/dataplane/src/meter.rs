@@ -323,7 +323,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             // Should the work have become dearer for good, this is soon the usual.
             self.usual_x16 += self.usual_x16 / 8 + 1;
         } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
-            // Exponential mean over 16 sampled iterations: too expensive a division for every iteration.
+            // Exponential mean over 16 sampled iterations; a division in each would cost too much.
             let x16 = elapsed * 16 / packets.max(1);
             let before = if self.usual_x16 == 0 { x16 } else { self.usual_x16 };
             self.usual_x16 = (before * 15 + x16) / 16;

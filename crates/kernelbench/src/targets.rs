@@ -192,7 +192,8 @@ impl Target {
             let per_cycle = measured.mean_bytes / (bits / 8.0) / rival;
             let unit = unit.trim_end_matches('s');
             parts.push(format!("{name} does {per_cycle:.2} loads of {bits} bits per {unit}"));
-            const VECTOR_OVERHEAD: &str = "a sum by vectors needs two or three operations more for each";
+            const VECTOR_OVERHEAD: &str =
+                "a sum by vectors needs two or three operations more for each";
             parts.push(format!("{VECTOR_OVERHEAD}, and some twenty per call"));
         }
         parts.extend(self.possibility(name));

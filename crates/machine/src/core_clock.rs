@@ -52,7 +52,7 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     from_windows(f64::from(TURNS * ADDS_PER_ITERATION), &windows, shortest(empty_window))
 }
 
-/// Iterations of the window of [`glimpse`]: 18 us at 3.7 GHz, 1,700 times a counter's step of 10 ns.
+/// Iterations of the window of [`glimpse`]: 18 us at 3.7 GHz, 1,700 times a 10 ns step.
 const GLIMPSE_ITERATIONS: u32 = 128;
 
 /// Core cycles per tick of the calling thread's CPU in the next 20 to 70 us: to be taken several
@@ -191,7 +191,8 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
-/// Makes [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` is not 0.
+/// Makes [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` is not
+/// 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
     let mut sums = [0u64; SIDE_BY_SIDE as usize];

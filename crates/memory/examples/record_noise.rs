@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records what neighbours do to the time of a load: data for `lab/caches`, whose synthetic machines
-//! are as noisy as real ones.
+//! Records how neighbours change the latency of a load: data for `lab/caches`, whose synthetic
+//! machines are as noisy as real ones.
 //!
 //! ```text
 //! cargo run --release -p linerate-memory --example record_noise -- 400 16K 256K 3M 128M >FILE

@@ -52,8 +52,8 @@ impl Places {
 }
 
 impl Described {
-    /// A problem with a parameter of a stage, or with one entry of it, both counted from 0. Reported
-    /// at the stage if the file leaves the parameter at its default.
+    /// A problem with a parameter of a stage, or with one entry of it, both counted from 0.
+    /// Reported at the stage if the file leaves the parameter at its default.
     pub fn problem_at(
         &self,
         stage: usize,

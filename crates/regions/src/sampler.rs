@@ -97,8 +97,8 @@ struct Turn {
 
 const METHOD: &str = "read every N packets, sets in random order; per packet times all packets";
 /// Reason for an event without interval: it was counted in only one slice.
-const ONE_SLICE_METHOD: &str = "read every N packets; only one slice counted it, so it has no interval";
-const TICKS_METHOD: &str = "between readings; sum of all slices, so it has no interval";
+const ONE_SLICE_METHOD: &str = "read every N packets; counted in only one slice, no interval";
+const TICKS_METHOD: &str = "between readings; sum of all slices, no interval";
 impl Sampler {
     /// Opens the sets on the calling thread; `name` is that of the region in the report.
     pub fn new(regions: &Regions, name: &str, schedule: Schedule) -> Self {

@@ -79,8 +79,8 @@ fn random_frames(stretches: usize, seed: u64) -> Vec<u64> {
     (0..stretches).map(|_| rng.u64(0..1 << 32)).collect()
 }
 
-/// This number of passes over chains of up to `longest` bytes. The beginning of a pass does not depend on
-/// its length.
+/// Passes over chains of up to `longest` bytes. The beginning of a pass does not depend on its
+/// length.
 pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) -> Vec<Pass> {
     let pass = |number| {
         let seed = mix(seed, number);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program whose instructions are known, to check counters with.
 //!
-//! `known loop N` runs N iterations of a loop of two instructions and ends. `known mixed N M` runs N
-//! phases of that loop and of up to M long system calls, of changing lengths, the same ones each
-//! time.
+//! `known loop N` runs N iterations of a loop of two instructions and exits. `known mixed N M` runs
+//! N phases of that loop and of up to M long system calls, of varying lengths, identical in every
+//! run.
 //! `known counts` counts the loop with an event at a time, then with a group, and prints what the
 //! kernel says, a line each. `known reads` does so by reading the counter from user mode, between
 //! two reads by the kernel. `known regions [CPU]` does so by regions, on that CPU; `known closing

@@ -60,15 +60,17 @@ pub(crate) fn limits(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
 
 /// Few threads: as a user to whom the limit applies.
 pub(crate) fn threads(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
-    const UNPRIVILEGED: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
-    let tried = process::Command::new("sh").args(["-c", &format!("{UNPRIVILEGED} true")]).output();
+    const AS_GUEST: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let tried = process::Command::new("sh").args(["-c", &format!("{AS_GUEST} true")]).output();
     if !tried.is_ok_and(|tried| tried.status.success()) {
         return Err(
             "only root, with setpriv(1), becomes a user whose threads are limited".to_owned()
         );
     }
     let shell = |threads: u32| {
-        format!("chmod -R a+rwX .. && {UNPRIVILEGED} bash -c 'ulimit -u {threads}; exec \"$@\"' x \"$@\"")
+        format!(
+            "chmod -R a+rwX .. && {AS_GUEST} bash -c 'ulimit -u {threads}; exec \"$@\"' x \"$@\""
+        )
     };
     let shells: Vec<String> = (1..=3).map(shell).collect();
     let calls = each(&shells, 8, random, size)?;

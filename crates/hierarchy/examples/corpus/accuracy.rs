@@ -6,8 +6,9 @@
 //! loss that chance brings about in [`MISS`] of all cases. Curves without noise must not give worse
 //! answers than the same machines with noise.
 //!
-//! The run also judges a detector that was made worse on purpose, by 5 points in a full run, by
-//! what this small number of machines shows with a probability of [`POWER`] in a small one. The gate must fail it.
+//! The run also judges a detector that was made worse on purpose: by 5 points in a full run, in a
+//! small one by the amount that its few machines show with a probability of [`POWER`]. The gate
+//! must fail it.
 
 use crate::judge::{self, Case, Way};
 use crate::quantity::{PAGE, Quantity, Share};

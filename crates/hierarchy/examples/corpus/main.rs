@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the detector of levels over synthetic machines, and prints where it is wrong, and how often.
+//! Runs the level detector over synthetic machines, and prints where and how often it is wrong.
 //!
 //! ```text
 //! cargo run --release -p linerate-hierarchy --example corpus -- [--held-out] [--analytic N]

@@ -35,7 +35,7 @@ use linerate_record::stats::{Estimate, quantile};
 
 /// Minimum number of predicted hits beyond an edge for their absence to be significant; two more
 /// for each one seen.
-const EXPECTED_HITS: f64 = 5.0;
+const MIN_PREDICTED: f64 = 5.0;
 /// Maximum share of the predicted hits that may occur: coalesced pages.
 const JOINED: f64 = 0.2;
 /// The decline of hits is estimated over this many pages.
@@ -128,7 +128,8 @@ impl Hits {
 
     /// Whether the hits were too few for another entry.
     fn end(&self) -> bool {
-        let are_gone = self.gone() >= EXPECTED_HITS + self.seen && self.seen <= JOINED * self.predicted;
+        let are_gone =
+            self.gone() >= MIN_PREDICTED + self.seen && self.seen <= JOINED * self.predicted;
         self.is_close && are_gone
     }
 }

@@ -173,7 +173,8 @@ fn known_loop(
 ) -> Result<String, String> {
     let [short, again, long] =
         [Counted::from_report(short)?, Counted::from_report(again)?, Counted::from_report(long)?];
-    let holds = again.may_exceed(&short, 0) && long.may_exceed(&short, PER_ITERATION * (LONG - SHORT));
+    let holds =
+        again.may_exceed(&short, 0) && long.may_exceed(&short, PER_ITERATION * (LONG - SHORT));
     let sentence = format!(
         "stat: {INSTRUCTIONS} of a program in user mode {}, once more {}; {} turns more add {}; \
          interrupted {}, {} and {} times, each of which may count an instruction twice",
