@@ -12,7 +12,7 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
-/// Puts the unwinder into the program where the archive is there, as it is beside every gcc. Whole,
+/// Puts the unwinder into the program where the archive is there, as it is with every gcc. Whole,
 /// so that no part of it is left to the shared one.
 fn link_unwinder() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();

@@ -10,6 +10,7 @@ mod attack;
 mod ci;
 mod command;
 mod counts;
+mod dist;
 mod fetch;
 mod fixtures;
 mod isa;
@@ -38,6 +39,8 @@ usage: cargo xtask COMMAND
   attack [--full] [--seed N] [CLASS...]
                 call the program in hostile ways, a few of each class or of those named; --full all
                 and many more
+  dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
+                pages and a Debian package into target/dist, and try them in a bare root directory
   schema        write docs/schema from the program
   fixtures      measure the stored records of the tests again, one of each kind
   events        write native/pmu/events from the event tables
@@ -103,6 +106,7 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let choice = attack::choose(rest)?;
             Box::new(move || attack::run(&choice))
         }
+        ["dist"] => Box::new(dist::run),
         ["schema"] => Box::new(schema::write),
         ["fixtures"] => Box::new(fixtures::write),
         ["events"] => Box::new(pmu::events::write),

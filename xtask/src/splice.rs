@@ -130,7 +130,7 @@ fn check_tutorials() -> Result<(), String> {
 }
 
 /// The commands of README and of the pages of commands: each ends well, and its output begins with
-/// the word with which it began.
+/// the word with which it began, but for numbers.
 pub(crate) fn check_commands() -> Outcome {
     let check = || {
         let mut files = pages(COMMANDS)?;
@@ -148,7 +148,8 @@ pub(crate) fn check_commands() -> Outcome {
     check().into()
 }
 
-/// The first word of what each command of a page printed; empty where it printed nothing.
+/// The first word of what each command of a page printed, numbers masked; empty where it printed
+/// nothing.
 fn beginnings(text: &str) -> Vec<String> {
     let mut beginnings = Vec::new();
     let mut lines = text.lines().skip_while(|line| *line != "```console");
@@ -159,10 +160,23 @@ fn beginnings(text: &str) -> Vec<String> {
                 line = lines.next();
             }
             let first = lines.next().and_then(|line| line.split_whitespace().next());
-            beginnings.push(first.unwrap_or_default().to_owned());
+            beginnings.push(masked(first.unwrap_or_default()));
         }
     }
     beginnings
+}
+
+/// A word with each of its numbers as `0`.
+fn masked(word: &str) -> String {
+    let mut masked = String::new();
+    for c in word.chars() {
+        match c {
+            '0'..='9' | '.' if masked.ends_with('0') => {}
+            '0'..='9' => masked.push('0'),
+            _ => masked.push(c),
+        }
+    }
+    masked
 }
 
 /// The Markdown files of a folder, in order.

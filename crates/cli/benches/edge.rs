@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The edge router of `examples/edge.toml` on one worker, in memory: ticks per packet beside the
-//! bound, and what the profile costs.
+//! The edge router of `examples/edge.toml` on one worker, in memory: ticks per packet compared with
+//! the bound, and what the profile costs.
 //!
 //! In each round three things run in random order on the same processor: the path with its profile,
 //! the path with the profile compiled out, and the bound: the same packets copied into the same

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `linerate stat -- /bin/true` adds to starting `/bin/true`, beside `perf stat`.
+//! What `linerate stat -- /bin/true` adds to starting `/bin/true`, compared with `perf stat`.
 //!
 //! In each round every command runs once, in random order, its output thrown away. What matters is
 //! the minimum: everything else that runs on the machine only adds to it. The goal is 1 ms.

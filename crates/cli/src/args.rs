@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+use crate::appearance::Color;
 use crate::budget::BudgetArgs;
 use crate::doctor::DoctorArgs;
 use crate::emit::{Destination, Output};
@@ -26,6 +27,9 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, arg_required_else_help = true, after_help = AFTER)]
 pub(crate) struct Cli {
+    /// Colour the output: auto, always or never
+    #[arg(long, global = true, value_enum, value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) color: Option<Color>,
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -33,7 +37,8 @@ pub(crate) struct Cli {
 
 const AFTER: &str = "\
 Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answer is no
-(--goal missed), 2 could not do it. Commands that start another one have its status.";
+(--goal missed), 2 could not do it. Commands that start another one have its status.
+LINERATE_COLOR, LINERATE_FORMAT and LINERATE_DETAILS=1 set defaults of these options.";
 
 /// What to do.
 ///
@@ -108,7 +113,7 @@ pub(crate) struct Common {
     /// Measure this long, e.g. 500ms or 2s (default: the file's)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<f64>,
-    /// Processors to use, e.g. 0,2-3 (default: all this process may use, one per core first)
+    /// CPUs to use, e.g. 0,2-3 (default: all this process may use, one per core first)
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpus: Option<CpuList>,
     /// Offer packets at this rate: max, line, capture, 1.5Mpps, 5Gb/s (default: the file's)
@@ -162,7 +167,7 @@ pub(crate) struct RunArgs {
     /// Only check the file and its capture; what was found as JSON with --json
     #[arg(long, conflicts_with_all = ["record", "time", "audit"])]
     pub(crate) check: bool,
-    /// Allow more workers than processors: they take turns, so times mean little
+    /// Allow more workers than processors: they share CPUs, so times mean little
     #[arg(long)]
     pub(crate) oversubscribe: bool,
     /// Recount the bytes after every stage
@@ -205,7 +210,7 @@ pub(crate) struct KernelsArgs {
     /// Only these states, separated by commas: warm, cold, just_written
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = state)]
     pub(crate) state: Vec<State>,
-    /// Measure on this logical processor (default: the first that `run` would take)
+    /// Measure on this CPU (default: the first that `run` would take)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
     /// Only list the variants and the peers, and what is selected, as JSON with --json
@@ -218,7 +223,7 @@ pub(crate) struct KernelsArgs {
     pub(crate) list: bool,
     #[command(flatten)]
     pub(crate) plots: Plots,
-    /// Draw the order of routines, the bytes and the mixes by this number
+    /// Random seed, of the order of routines, the bytes and the mixes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -253,7 +258,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "For example: linerate man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// The folder; it is made if it is not there
+    /// The folder; created if missing
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 }

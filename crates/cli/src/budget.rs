@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate budget`: what a packet may cost at line rate.
+//! `linerate budget`: the per-packet budget at line rate.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
@@ -98,7 +98,7 @@ pub(crate) fn line(text: &str) -> Result<f64, String> {
     })?;
     match LINE_BITS_PER_S.contains(&rate) {
         true => Ok(rate),
-        false => Err(format!("a line carries 1kb/s to 1000Tb/s; write it {LIKE}")),
+        false => Err(format!("expected a bit rate of 1kb/s to 1000Tb/s, {LIKE}")),
     }
 }
 
@@ -106,24 +106,28 @@ fn instructions(text: &str) -> Result<f64, String> {
     let number = positive(text)?;
     match number <= INSTRUCTIONS_MAX {
         true => Ok(number),
-        false => Err(format!("a packet takes {INSTRUCTIONS_MAX} instructions at most")),
+        false => Err(format!("expected at most {INSTRUCTIONS_MAX} instructions")),
     }
 }
 
 fn frame(text: &str) -> Result<u32, String> {
     let frame = text.parse().ok().filter(|frame| (FRAME_MIN..=FRAME_MAX).contains(frame));
-    frame.ok_or_else(|| format!("a frame has {FRAME_MIN} to {FRAME_MAX} bytes, FCS included"))
+    frame.ok_or_else(|| {
+        format!("expected a frame of {FRAME_MIN} to {FRAME_MAX} bytes, FCS included")
+    })
 }
 
 fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0);
-    number.ok_or_else(|| "a number more than 0".to_owned())
+    number.ok_or_else(|| "expected a number greater than 0".to_owned())
 }
 
 /// GHz.
 pub(crate) fn clock(text: &str) -> Result<f64, String> {
     let ghz = text.parse().ok().filter(|ghz| CLOCK_GHZ.contains(ghz));
-    ghz.ok_or_else(|| format!("a clock is {} to {} GHz", CLOCK_GHZ.start(), CLOCK_GHZ.end()))
+    ghz.ok_or_else(|| {
+        format!("expected a clock of {} to {} GHz", CLOCK_GHZ.start(), CLOCK_GHZ.end())
+    })
 }
 
 /// The sizes to list: those that were asked for, each once, in the order asked for.
@@ -133,7 +137,7 @@ fn sizes(asked: &[u32]) -> Vec<u32> {
     asked.iter().copied().filter(|size| seen.insert(*size)).collect()
 }
 
-/// Prints what a packet may cost.
+/// Prints the per-packet budget.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let files = Files::default().may_read("the record of --from", args.from.as_ref());
     files
@@ -166,8 +170,8 @@ fn drawn(report: &BudgetReport) -> Vec<Drawn> {
     let roofline = "no plot of what bounds forwarding: it takes two sizes or more, and a machine \
                     with [bandwidth] or --instructions";
     vec![
-        linerate_report::svg::budget(report).ok_or("no plot: it takes two sizes or more"),
-        linerate_report::svg::ceilings(report).ok_or(roofline),
+        linerate_report::svg::budget(report).ok_or("no plot: two sizes or more are needed"),
+        linerate_report::svg::roofline(report).ok_or(roofline),
     ]
 }
 

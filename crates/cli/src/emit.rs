@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where results go: stdout for people or scripts, a file for the record.
 
+use crate::appearance::{self, Form};
 use crate::failure::{Failure, also};
 use crate::files;
 use crate::terminal;
 use clap::Args;
-use linerate_record::Record;
+use linerate_exchange::table;
 use linerate_record::run::DeadEnd;
+use linerate_record::{Body, Record};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
-use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub(crate) enum Answer {
     Status(u8),
 }
 
-/// Whether a result can be told at all, asked before anything is measured for it.
+/// Whether a result can be printed at all, checked before anything is measured for it.
 pub(crate) fn check_stdout() -> Result<(), Failure> {
     if linerate_linux::stdout_was_open() {
         return Ok(());
@@ -38,11 +39,11 @@ pub(crate) fn check_stdout() -> Result<(), Failure> {
 /// Prints a text to stdout.
 pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
     let text = terminal::safe(text, style().color);
-    told(linerate_linux::write_to_stdout(text.as_bytes()))
+    ended(linerate_linux::write_to_stdout(text.as_bytes()))
 }
 
-/// What came of printing to stdout. A reader that has gone away is no failure.
-pub(crate) fn told(printed: io::Result<()>) -> Result<Answer, Failure> {
+/// How printing ended to stdout. A reader that has gone away is no failure.
+pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
     match printed {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write the result: {error}")))
@@ -94,7 +95,7 @@ pub(crate) fn put(destination: Destination<'_>, text: &str) -> Result<Answer, Fa
 /// Prints a result to stderr, because stdout belongs to the command that ran.
 fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
     let text = terminal::safe(text, style_on(&io::stderr()).color);
-    told(io::stderr().write_all(text.as_bytes()))
+    ended(io::stderr().write_all(text.as_bytes()))
 }
 
 /// Puts a text on stderr. A reader that has gone away, or a terminal, ends nothing: what was
@@ -112,21 +113,18 @@ const WIDTH: usize = 100;
 /// The narrowest lines that are asked for.
 const NARROWEST: usize = 40;
 
-/// How to print for whoever reads stdout: as wide as the terminal.
+/// How to print on stdout: as wide as the terminal.
 pub(crate) fn style() -> Style {
     style_on(&io::stdout())
 }
 
 /// How to print on this stream.
 pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
-    let terminal = stream.is_terminal();
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let width = columns(stream).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST);
-    Style { color: terminal && !no_color && !dumb, ..Style::plain(width) }
+    Style { color: appearance::is_colored(stream.is_terminal()), ..Style::plain(width) }
 }
 
-/// How to show a record to whoever reads stdout.
+/// How to show a record on stdout.
 pub(crate) fn options(detail: Detail) -> Options {
     Options { style: style(), detail, glyphs: glyphs(), layout: Layout::Table }
 }
@@ -153,8 +151,20 @@ fn columns(stream: &impl AsFd) -> Option<usize> {
 pub(crate) struct Output {
     /// Print the record as JSON
     #[arg(long)]
-    pub(crate) json: bool,
-    /// Write the record to this file as well; - prints it in the place of the report
+    json: bool,
+    /// Print as text, json, markdown or csv; a record of stat as rpistat, too (default: text)
+    #[arg(
+        long = "format",
+        value_enum,
+        value_name = "FORMAT",
+        conflicts_with = "json",
+        hide_possible_values = true
+    )]
+    form: Option<Form>,
+    /// Print every table instead of one screen
+    #[arg(long)]
+    details: bool,
+    /// Write the record to this file as well; - prints it instead of the report
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
@@ -170,6 +180,24 @@ pub(crate) struct Notices {
 }
 
 impl Output {
+    /// The form of the result.
+    pub(crate) fn form(&self) -> Form {
+        match self.json {
+            true => Form::Json,
+            false => self.form.or_else(appearance::form).unwrap_or(Form::Text),
+        }
+    }
+
+    /// Whether the result is the record itself.
+    pub(crate) fn json(&self) -> bool {
+        self.form() == Form::Json
+    }
+
+    /// How much of the result is shown.
+    pub(crate) fn detail(&self) -> Detail {
+        if self.details || appearance::details() { Detail::Brief } else { Detail::Screen }
+    }
+
     /// Whether progress and warnings are left out.
     pub(crate) fn quiet(&self) -> bool {
         self.notices.quiet
@@ -181,10 +209,10 @@ impl<'a> From<&'a Output> for Forms<'a> {
         let record = output.record.as_ref();
         let to_stdout = record.is_some_and(|file| files::is_stdout(file));
         Self {
-            json: output.json || to_stdout,
+            form: if to_stdout { Form::Json } else { output.form() },
             record: record.filter(|_| !to_stdout),
             quiet: output.quiet(),
-            detail: Detail::Brief,
+            detail: output.detail(),
             is_aside: false,
         }
     }
@@ -192,7 +220,7 @@ impl<'a> From<&'a Output> for Forms<'a> {
 
 /// In which forms a command was asked for its result.
 pub(crate) struct Forms<'a> {
-    json: bool,
+    form: Form,
     record: Option<&'a PathBuf>,
     quiet: bool,
     /// How much of it is shown.
@@ -218,15 +246,33 @@ impl Forms<'_> {
 pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
-    if !forms.quiet {
+    // Markdown has them itself.
+    if !forms.quiet && forms.form != Form::Markdown {
         warn(record);
     }
-    let text = match forms.json {
-        true => Cow::Borrowed(&json),
-        false => Cow::Owned(linerate_report::text(record, &options(forms.detail))),
-    };
+    let text = rendered(forms.form, record, &options(forms.detail))?;
     let printed = if forms.is_aside { print_to_stderr(&text) } else { print(&text) };
     also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
+}
+
+/// A record in a form.
+///
+/// # Errors
+/// The record cannot be written in this form.
+pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result<String, Failure> {
+    let layout = match (form, &record.body) {
+        (Form::Text, _) => Layout::Table,
+        (Form::Rpistat, Body::Stat(_)) => Layout::Rpistat,
+        (Form::Rpistat, _) => {
+            return Err(Failure::new("--format rpistat: this is not a record of stat"));
+        }
+        (Form::Json, _) => return record.to_json_pretty().map_err(Failure::new),
+        (Form::Markdown, _) => return Ok(linerate_report::markdown(record, options)),
+        (Form::Csv, _) => {
+            return table::rows(record).map(|rows| table::csv(&rows)).map_err(Failure::new);
+        }
+    };
+    Ok(linerate_report::text(record, &Options { layout, ..*options }))
 }
 
 /// Puts the reasons to doubt a record on stderr.

@@ -56,7 +56,7 @@ pub(crate) struct ExplainArgs {
 /// Answers questions about a record.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let Some(file) = args.file.as_ref().filter(|_| !args.list) else {
-        return emit::print(&list(args.output.json));
+        return emit::print(&list(args.output.json()));
     };
     Files::default()
         .reads("the record", file)

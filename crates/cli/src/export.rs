@@ -50,7 +50,7 @@ enum Format {
 /// Prints a record in another form.
 pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
     if args.machine.is_some() && args.format != Format::ProfileDump {
-        return Err(Failure::new("--machine has the codes of --format profile-dump alone"));
+        return Err(Failure::new("--machine needs --format profile-dump"));
     }
     let record = read(&args.file)?;
     let cannot = |error: linerate_exchange::CannotWrite| {

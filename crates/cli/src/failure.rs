@@ -36,5 +36,5 @@ impl fmt::Display for Failure {
 /// The exit status of a command that could not do its work.
 pub(crate) const STATUS_OF_FAILURE: u8 = 2;
 
-/// The same of one that starts another and has its status otherwise: as env(1).
+/// The status of failure of a command that otherwise has that of a program it starts: as env(1).
 pub(crate) const STATUS_AS_ENV: u8 = 125;

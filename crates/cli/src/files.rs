@@ -213,7 +213,7 @@ pub(crate) fn write_with(
     Ok(())
 }
 
-/// Opens a pipe to write once somebody reads it, or gives up.
+/// Opens a pipe to write once a process reads it, or gives up.
 fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
     let mut left = patience;
     loop {

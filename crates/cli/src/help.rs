@@ -15,12 +15,20 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
 ];
 
-const FIRST: &str = "\
+/// What to do with a program that one has just installed.
+const TRY: &str = "\
 Try first:
-  linerate doctor                    what this machine can measure
-  linerate why PID                   why a running program is not faster
-  linerate tune examples/edge.toml   a bottleneck found and removed, on the example
-  linerate stat -- COMMAND           what a command did";
+  linerate why --demo                a program that loses packets, explained; no root needed
+  linerate why PID                   why a running program of yours is not faster
+  linerate tune examples/edge.toml   find and remove a bottleneck of a packet path";
+
+/// What is printed without a command.
+pub(crate) fn first() -> String {
+    format!(
+        "linerate finds out why packet software misses line rate, and fixes it.\n\n{TRY}\n\n\
+         linerate --help lists all commands, linerate COMMAND --help explains one.\n"
+    )
+}
 
 /// The command line, its commands grouped in the help. Commands themselves are built when asked
 /// for.
@@ -28,7 +36,7 @@ pub(crate) fn command() -> Command {
     let command = Cli::command();
     let groups = groups(&command);
     let template = format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{FIRST}\n\n{groups}Options:\n\
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{TRY}\n\n{groups}Options:\n\
          {{options}}{{after-help}}\n"
     );
     command.help_template(template)

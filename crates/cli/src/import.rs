@@ -28,12 +28,12 @@ rates, and events by their codes; a TOML file like those in crates/cmt/data/proc
 Exit status 2: nothing could be read.";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER, mut_arg("form", |form| form.long("output-format")))]
 pub(crate) struct ImportArgs {
-    /// What was printed; - reads it from stdin
+    /// The file to read; - is stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Whose output it is (default: by what is in it)
+    /// Format of the input (default: detected)
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "auto")]
     format: Format,
     /// The processor it was measured on: t1, t2, this, or a TOML file
@@ -97,7 +97,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
             strand.cpi_by_cause = of_strand(strand, costs);
         }
     }
-    if args.output.json && !args.output.quiet() {
+    if args.output.json() && !args.output.quiet() {
         warn(&report);
     }
     let provenance = provenance::provenance();
@@ -129,7 +129,7 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
 /// What is known of where the input was measured.
 struct Known {
     processor: Option<Processor>,
-    /// Whether nobody named it.
+    /// Whether it is assumed, not named by the user.
     is_assumed: bool,
     costs: Option<EventCosts>,
 }
@@ -187,7 +187,7 @@ impl Known {
                 strands_per_core: None,
             });
         };
-        let assumed = if self.is_assumed { "; assumed, for no --machine was given" } else { "" };
+        let assumed = if self.is_assumed { "; assumed: no --machine was given" } else { "" };
         Some(Machine {
             name: processor.name.clone(),
             source: format!("{}{clock}{assumed}", processor.source),

@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a pipe is tried meanwhile.
 pub(crate) const STEP: Duration = Duration::from_millis(50);
 
-/// What is wanted of a file.
+/// What a file has to be.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     /// Bytes at most.
@@ -203,7 +203,7 @@ mod tests {
     fn a_pipe_without_a_writer_is_given_up() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut open = Patient::open(&pipe(folder.path()), STEP).expect("it can be opened");
-        let error = whole(&mut open, SHORT).expect_err("nobody writes");
+        let error = whole(&mut open, SHORT).expect_err("no process writes");
         assert!(error.to_string().contains("no program has opened"), "{error}");
     }
 

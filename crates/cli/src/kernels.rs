@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate kernels`: checksum and copy, every variant beside its bound.
+//! `linerate kernels`: checksum and copy, every variant compared with its bound.
 
 use crate::args::KernelsArgs;
 use crate::emit::{self, Answer};
@@ -23,7 +23,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let refuse = |error| Failure::new(format!("--variant: {error}, or {SELECTED}"));
     let filter = Filter::parse(&args.variant).map_err(refuse)?;
     if args.list {
-        return emit::print(&list(args.output.json));
+        return emit::print(&list(args.output.json()));
     }
     let cpu = processor(args.cpu)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
@@ -41,7 +41,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
         progress.step(case);
         progress.at(share);
     };
-    // All of them: whoever uses another processor may share its core, and surely its caches.
+    // All of them: a program on another CPU may share its core, and surely its caches.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let hung = |what: &str| progress.warn(what);

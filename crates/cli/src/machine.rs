@@ -27,10 +27,12 @@ pub(crate) fn file(name: &str) -> Option<&Path> {
 fn from_file(name: &str) -> Result<Processor, Failure> {
     let names = Processor::names().collect::<Vec<_>>().join(", ");
     let text = input::text(Path::new(name), input::TOML).map_err(|error| {
-        Failure::new(format!("--machine {name}: not this, {names}, nor a file to read: {error}"))
+        Failure::new(format!(
+            "--machine {name}: expected this, {names} or a readable file: {error}"
+        ))
     })?;
     Processor::from_toml(&text)
-        .map_err(|error| Failure::new(format!("{name} is no processor: {error}")))
+        .map_err(|error| Failure::new(format!("invalid processor file {name}: {error}")))
 }
 
 /// The events of a processor by code: as its file names them, or by the portable names of those

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod appearance;
 mod args;
 mod budget;
 mod doctor;
@@ -58,6 +59,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
+    if let Err(failure) = appearance::set(cli.color) {
+        emit::say(&format!("linerate: {failure}\n"));
+        return ExitCode::from(cli.command.status_of_failure());
+    }
     heap::guard(no_room, cli.command.status_of_failure());
     // Where it cannot be, such a write ends the program, and leaves nothing half.
     let _ = linerate_linux::signal::fail_writes_beyond_the_file_limit();
@@ -70,8 +75,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why no `bytes` of memory more are free beside those that the heap holds; `None` where they are,
-/// or nothing tells.
+/// Why no `bytes` of memory more are free in addition to those of the heap; `None` where they are,
+/// or that is unknown.
 fn no_room(bytes: usize, held: usize) -> Option<String> {
     let free = free_memory::free_in_addition_to(&Root::new(Path::new("/")), held as u64)?;
     let is_more = bytes as u64 > free.bytes;
@@ -80,9 +85,13 @@ fn no_room(bytes: usize, held: usize) -> Option<String> {
 
 /// Prints help, or what is wrong with the command line.
 fn refused(error: &clap::Error) -> ExitCode {
+    if std::env::args_os().len() < 2 {
+        emit::say(&help::first());
+        return ExitCode::from(failure::STATUS_OF_FAILURE);
+    }
     let printed = print_error(error);
     if !error.use_stderr() {
-        match emit::check_stdout().and_then(|()| emit::told(printed)) {
+        match emit::check_stdout().and_then(|()| emit::ended(printed)) {
             Ok(answer) => return status(answer),
             Err(failure) => emit::say(&format!("linerate: {failure}\n")),
         }

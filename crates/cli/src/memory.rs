@@ -37,7 +37,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
         progress.step(part);
         progress.at(share);
     };
-    // All of them: whoever uses another processor uses the same memory, and often the last cache.
+    // All of them: a program on another CPU uses the same memory, and often the last cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let outcome = measure(&request, &Watch::new(stop, &show));
@@ -68,7 +68,7 @@ fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
     if args.no_store {
         return;
     }
-    let cut_short = args.max.map(|_| "--max cut it short".to_owned());
+    let cut_short = args.max.map(|_| "--max limits it".to_owned());
     let not_kept = "not kept as the profile of this machine";
     let said = match cut_short.or_else(|| unfit(report)) {
         Some(reason) => format!("{not_kept}, since {reason}"),

@@ -32,7 +32,7 @@ pub(crate) fn goal(text: &str) -> Result<Goal, String> {
     match rate(text)? {
         Rate::Line => Ok(Goal::Line),
         Rate::PacketsPerSecond(packets) => Ok(Goal::PacketsPerSecond(packets)),
-        _ => Err("a goal is 'line' or packets per second, like 1.5Mpps".to_owned()),
+        _ => Err("expected 'line' or a packet rate, e.g. 1.5Mpps".to_owned()),
     }
 }
 
@@ -47,7 +47,7 @@ fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<
 
 pub(crate) fn size(text: &str) -> Result<u32, String> {
     let size = text.parse().ok().filter(|size| (1..=SIZE_MAX).contains(size));
-    size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} bytes"))
+    size.ok_or_else(|| format!("expected a size of 1 to {SIZE_MAX} bytes"))
 }
 
 pub(crate) fn cpu(text: &str) -> Result<u32, String> {

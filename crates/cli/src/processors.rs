@@ -13,7 +13,7 @@ pub(crate) fn processors(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
         Some(list) => match list.0.iter().find(|cpu| !allowed.contains(cpu)) {
             None => Ok(list.0.clone()),
             Some(cpu) => Err(Failure::new(format!(
-                "--cpus: processor {cpu} may not be used here; these may: {}",
+                "--cpus: CPU {cpu} is not available to this process; available: {}",
                 spelled(&allowed)
             ))),
         },
@@ -27,7 +27,7 @@ pub(crate) fn processor(asked: Option<u32>) -> Result<u32, Failure> {
         None => Ok(pick_cpus(1, &allowed)[0]),
         Some(cpu) if allowed.contains(&cpu) => Ok(cpu),
         Some(cpu) => Err(Failure::new(format!(
-            "--cpu: processor {cpu} may not be used here; these may: {}",
+            "--cpu: CPU {cpu} is not available to this process; available: {}",
             spelled(&allowed)
         ))),
     }

@@ -10,7 +10,7 @@ use linerate_record::{Body, Record};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-A program that calls linerate_regions (Rust) or liblinerate_regions (C) writes the record when told
+A program that calls linerate_regions (Rust) or liblinerate_regions (C) writes the record when asked
 where:
 
   LINERATE_REGIONS=regions.json LINERATE_REGIONS_EVENTS=instructions,cycles ./program

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let files = loaded.files(&args.path).writes("--record", common.output.record.as_ref());
     files.writes("the file of [sink]", sink).check()?;
     if args.check {
-        return emit::print(&match common.output.json {
+        return emit::print(&match common.output.json() {
             true => checked_as_json(&loaded),
             false => checked(&loaded),
         });

@@ -52,7 +52,7 @@ fn text_of(spec: &StageSpec) -> String {
     let mut text = format!("{}\n{}", spec.kind, paragraph(spec.help, 4));
     let forbids = forbids(spec);
     let forbids = if forbids.is_empty() { "nothing".to_owned() } else { forbids.join(", ") };
-    let needs = if spec.needs_headers { "; stands behind parse" } else { "" };
+    let needs = if spec.needs_headers { "; comes after parse" } else { "" };
     text += &paragraph(&format!("state: {}; forbids: {forbids}{needs}", state(spec)), 4);
     for param in spec.params {
         let default = match param.default {

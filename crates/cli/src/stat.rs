@@ -10,6 +10,7 @@ mod list;
 
 use self::args::EventList;
 pub(crate) use self::args::StatArgs;
+use crate::appearance::Form;
 use crate::emit::{self, Answer, Destination};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
@@ -17,7 +18,7 @@ use crate::{input, provenance};
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Record};
-use linerate_report::{Detail, Layout, Options, Style};
+use linerate_report::{Detail, Options, Style};
 use linerate_stat::{DEFAULT_SLICE, Outcome, Progress, Request, Watch, What};
 use std::io;
 use std::path::Path;
@@ -32,7 +33,7 @@ const RPISTAT: &str = "rpistat";
 /// Counts, and prints the report.
 pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
     if args.list {
-        return emit::put(args.destination(), &list::list(args.output.json, &style(args)));
+        return emit::put(args.destination(), &list::list(args.output.json(), &style(args)));
     }
     let request = request(args)?;
     Files::default()
@@ -60,7 +61,7 @@ fn request(args: &StatArgs) -> Result<Request, Failure> {
         (None, None) => What::Command { argv: args.command.clone() },
     };
     let mut sets = args.metrics.clone();
-    if args.format == Layout::Rpistat && !sets.iter().any(|set| set == RPISTAT) {
+    if args.output.form() == Form::Rpistat && !sets.iter().any(|set| set == RPISTAT) {
         sets.push(RPISTAT.to_owned());
     }
     let baseline = args.baseline.as_deref().map(read_record).transpose()?.map(Box::new);
@@ -96,7 +97,7 @@ fn said(progress: Progress<'_>) -> String {
         Progress::Budget { sets, slice, least } => {
             let (count, ms) = (sets.len(), |time: Duration| three_digits(time.as_secs_f64() * 1e3));
             format!(
-                "linerate: {count} sets of events take turns of about {} ms, each counted {} % of \
+                "linerate: {count} sets of events have slices of about {} ms, each counted {} % of \
                  the time; counts have an error from {} ms on\n",
                 ms(slice),
                 three_digits(100.0 / count as f64),
@@ -118,20 +119,20 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let never_began = failure.is_some() && never_began(&report);
     let record =
         Record { provenance: provenance::without_ticks(), body: Body::Stat(Box::new(report)) };
-    let json = match args.output.json || args.output.record.is_some() {
+    let json = match args.output.json() || args.output.record.is_some() {
         true => Some(record.to_json_pretty().map_err(Failure::new)?),
         false => None,
     };
     let text = match &json {
-        Some(json) if args.output.json => json.clone(),
-        _ => linerate_report::text(&record, &options(args)),
+        Some(json) if args.output.json() => json.clone(),
+        _ => emit::rendered(args.output.form(), &record, &options(args))?,
     };
-    let is_json_on_stderr = args.output.json && args.destination() == Destination::Stderr;
+    let is_json_on_stderr = args.output.json() && args.destination() == Destination::Stderr;
     if !args.output.quiet() && !is_json_on_stderr {
         emit::warn(&record);
     }
     // Why there is nothing to see is said below; a table of nothing says no more.
-    let printed = match args.output.json || !never_began {
+    let printed = match args.output.json() || !never_began {
         true => emit::put(args.destination(), &text),
         false => Ok(Answer::Done),
     };
@@ -144,7 +145,7 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }
 
-/// A text of several lines for behind `linerate: `, which stands before each of them.
+/// A text of several lines, each behind `linerate: `.
 fn lines(text: &str) -> String {
     text.replace('\n', "\nlinerate: ")
 }
@@ -154,10 +155,10 @@ fn never_began(report: &StatReport) -> bool {
     matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
 }
 
-/// How to show the result to whoever reads it.
+/// How to show the result at its destination.
 fn options(args: &StatArgs) -> Options {
-    let detail = if args.explain { Detail::Full } else { Detail::Brief };
-    Options { style: style(args), layout: args.format, ..emit::options(detail) }
+    let detail = if args.explain { Detail::Full } else { args.output.detail() };
+    Options { style: style(args), ..emit::options(detail) }
 }
 
 fn style(args: &StatArgs) -> Style {

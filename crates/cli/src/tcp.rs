@@ -52,10 +52,10 @@ pub(crate) struct TcpArgs {
     /// Measure this long in all, e.g. 500ms or 20s; checks and connections come on top
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
     time: f64,
-    /// Run on this logical processor (default: the first that `run` would take)
+    /// Run on this CPU (default: the first that `run` would take)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     cpu: Option<u32>,
-    /// Draw bytes, lengths, losses and the order of sets by this number
+    /// Random seed, of bytes, lengths, losses and the order of sets
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Fit the law of throughput under loss, C * MSS / (RTT * sqrt(loss)), and nothing else
@@ -70,7 +70,7 @@ pub(crate) struct TcpArgs {
         ]
     )]
     list: bool,
-    /// Print, too, on which lengths and at which alignments the stacks call the routines
+    /// Also print the lengths and alignments of calls
     #[arg(long, conflicts_with_all = ["law", "list"])]
     histograms: bool,
     #[command(flatten)]
@@ -92,7 +92,7 @@ const WHY_NONE: &str = "nothing to plot, no file was written";
 /// Measures the stacks and prints the report.
 pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     if args.list {
-        return emit::print(&list(args.output.json)?);
+        return emit::print(&list(args.output.json())?);
     }
     let request = request(args)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;

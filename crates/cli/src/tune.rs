@@ -118,7 +118,7 @@ fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path
     {
         let capture = folder.join(&*file);
         let name = capture.to_str();
-        let cannot = || Failure::new(format!("{} is not UTF-8, so no TOML", capture.display()));
+        let cannot = || Failure::new(format!("{} is not UTF-8, so not TOML", capture.display()));
         *file = name.ok_or_else(cannot)?.to_owned();
     }
     Ok(path)

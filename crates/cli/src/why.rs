@@ -15,7 +15,7 @@ use crate::provenance;
 use linerate_observe::{Request, Target, observe};
 use linerate_record::why::WhyReport;
 use linerate_record::{Body, Record};
-use linerate_report::{Detail, Options, Style};
+use linerate_report::{Options, Style};
 use linerate_trial::Watch;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,11 +72,11 @@ fn watch(
 /// Prints a record in the forms that were asked for.
 fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
     let json = record.to_json_pretty().map_err(Failure::new)?;
-    let text = match args.output.json {
+    let text = match args.output.json() {
         true => json.clone(),
-        false => linerate_report::text(record, &options(args)),
+        false => emit::rendered(args.output.form(), record, &options(args))?,
     };
-    let is_json_on_stderr = args.output.json && args.destination() == Destination::Stderr;
+    let is_json_on_stderr = args.output.json() && args.destination() == Destination::Stderr;
     if !args.output.quiet() && !is_json_on_stderr {
         emit::warn(record);
     }
@@ -103,7 +103,7 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
         };
         is_first = false;
         let Body::Why(report) = &record.body else { return Ok(Answer::Done) };
-        let text = match args.output.json {
+        let text = match args.output.json() {
             true => record.to_json_line().map_err(Failure::new)?,
             false => linerate_report::why_line(report, &style(args)),
         };
@@ -118,8 +118,7 @@ fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, 
 }
 
 fn options(args: &WhyArgs) -> Options {
-    let detail = if args.details { Detail::Full } else { Detail::Brief };
-    Options { style: style(args), ..emit::options(detail) }
+    Options { style: style(args), ..emit::options(args.output.detail()) }
 }
 
 fn style(args: &WhyArgs) -> Style {

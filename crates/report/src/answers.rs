@@ -1,14 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of answers: question, answer, the figures behind it, what to do.
 
-use crate::Style;
-use crate::layout::{Paint, labelled, painted, stacked};
+use crate::layout::{Paint, labelled, limited, painted, stacked};
 use crate::value::{clean, significant};
+use crate::{Style, paragraph};
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport};
 
 /// Questions about a record, answered.
 pub fn answers(report: &AnswersReport, style: &Style) -> String {
     stacked(&report.answers.iter().map(|one| answer(one, style)).collect::<Vec<_>>())
+}
+
+/// A screen of it: each answer and its first advice; the questions without an answer last.
+pub(crate) fn screen(report: &AnswersReport, style: &Style) -> String {
+    let mut known = String::new();
+    let mut unknown: Vec<&str> = Vec::new();
+    for one in &report.answers {
+        match one.verdict {
+            AnswerVerdict::CannotTell => unknown.push(&one.id),
+            AnswerVerdict::DoesNotArise | AnswerVerdict::Answered => {
+                known += &paragraph(&format!("{}: {}", one.id, one.sentence), 0, style);
+            }
+        }
+        if let Some(advice) = one.advice.first() {
+            known += &paragraph(&format!("do: {advice}"), 2, style);
+        }
+    }
+    let missing = match unknown.is_empty() {
+        true => String::new(),
+        false => {
+            paragraph(&format!("cannot tell: {}; --details has why", unknown.join(", ")), 0, style)
+        }
+    };
+    stacked(&[limited(&known, 34), missing])
 }
 
 fn answer(answer: &Answer, style: &Style) -> String {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a budget: what a packet may cost, by size of frame, and what a task needs.
+//! The report of a budget: the per-packet budget by frame size, and what a task needs.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -7,13 +7,13 @@ use crate::value::{ABSENT, clean, percent, significant, whole};
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall};
 use linerate_record::units::{BitsPerSecond, Kpps};
 
-/// What a packet may cost at line rate.
+/// The per-packet budget at line rate.
 pub fn budget(report: &BudgetReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
         rows(report, style),
         tasks(report, style),
-        ceilings(report, style),
+        roofline(report, style),
         shortfall(report, style),
     ])
 }
@@ -22,7 +22,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-/// `one`, or so many of `many`.
+/// `1 core`, `2 cores`.
 fn counted(n: u32, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
@@ -114,7 +114,7 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
 
 type Ceiling = fn(&Ceilings) -> Option<f64>;
 
-const CEILINGS: [(&str, Ceiling); 4] = [
+const LIMITS: [(&str, Ceiling); 4] = [
     (">interfaces", |of| of.io_packets_per_s),
     (">memory", |of| of.memory_packets_per_s),
     (">instructions", |of| of.issue_packets_per_s),
@@ -122,9 +122,9 @@ const CEILINGS: [(&str, Ceiling); 4] = [
 ];
 
 /// What bounds forwarding whatever the line; nothing where nothing is known.
-fn ceilings(report: &BudgetReport, style: &Style) -> String {
+fn roofline(report: &BudgetReport, style: &Style) -> String {
     let is_known = |of: Ceiling| report.rows.iter().any(|row| of(&row.ceilings).is_some());
-    let known: Vec<_> = CEILINGS.into_iter().filter(|(_, of)| is_known(*of)).collect();
+    let known: Vec<_> = LIMITS.into_iter().filter(|(_, of)| is_known(*of)).collect();
     if known.is_empty() {
         return String::new();
     }
@@ -138,13 +138,13 @@ fn ceilings(report: &BudgetReport, style: &Style) -> String {
         let cells = known.iter().map(|(_, of)| cell(row, *of));
         grid.row([row.name.clone()].into_iter().chain(cells).collect());
     }
-    let twice = "forwarding by what moves bytes, all ports: each crosses it twice, so no more than";
+    let twice = "upper bounds of forwarding over all ports; each byte crosses it twice";
     let issued = report.rows.iter().any(|row| row.ceilings.issue_packets_per_s.is_some());
     let head = match issued {
-        true => format!("{twice}; and by the instructions that all pipes issue"),
+        true => format!("{twice}; instructions: as many as all pipes issue"),
         false => twice.to_owned(),
     };
-    line("ceilings", &head, style) + &grid.render(style)
+    line("roofline", &head, style) + &grid.render(style)
 }
 
 fn shortfall(report: &BudgetReport, style: &Style) -> String {

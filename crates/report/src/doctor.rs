@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of a machine: which tiers work, what was found, and at the end every command that
 //! would change something or do instead, each on a line of its own so that it can be copied. What
-//! is done by hand or elsewhere stands behind `#`.
+//! is done by hand or elsewhere follows `#`.
 
-use crate::layout::{Paint, fenced, labelled, painted, stacked};
+use crate::headline::cut;
+use crate::layout::{Paint, fenced, labelled, limited, painted, stacked};
 use crate::value::{ABSENT, clean};
 use crate::{Markup, Style};
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
@@ -28,6 +29,35 @@ pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     stacked(&blocks)
 }
 
+/// A screen of it: the tiers, what costs accuracy or speed, and the commands.
+pub(crate) fn screen(report: &DoctorReport, style: &Style) -> String {
+    let is_wrong = |one: &&Observation| matches!(one.verdict, Verdict::Advice | Verdict::Missing);
+    let wrong: Vec<&Observation> = report.observations.iter().filter(is_wrong).collect();
+    let names = wrong.iter().map(|one| clean(&one.name).chars().count());
+    let column = names.max().unwrap_or(0) + 4;
+    let sheet = Sheet { column, style };
+    let room = style.width.saturating_sub(column);
+    let short = |text: &str| cut(text, room);
+    let tiers = report
+        .tiers
+        .iter()
+        .map(|tier| sheet.tier(&TierState { sentence: short(&tier.sentence), ..tier.clone() }));
+    let tiers = tiers.collect();
+    let wrong = wrong.into_iter().map(|one| {
+        let (mark, paint) = mark(one.verdict);
+        let value = one.value.as_deref().unwrap_or(ABSENT);
+        sheet.item(mark, paint, &one.name, &short(&format!("{value}; {}", one.sentence)))
+    });
+    let wrong = wrong.collect();
+    let commands = fenced(&sheet.commands(report).concat(), style);
+    let commands = sheet.block(COMMANDS, if commands.is_empty() { vec![] } else { vec![commands] });
+    stacked(&[
+        sheet.block("tiers", tiers),
+        limited(&sheet.block("costs accuracy or speed", wrong), 14),
+        limited(&commands, 16),
+    ])
+}
+
 const SECTIONS: [(Section, &str); 4] = [
     (Section::Processor, "processor"),
     (Section::Topology, "topology"),
@@ -43,8 +73,19 @@ fn named(state: &TierState) -> String {
     state.tier.name().to_owned() + &way.unwrap_or_default()
 }
 
-/// Lines narrower than this have no room for texts beside names.
-const BESIDE: usize = 72;
+/// The mark of a verdict, and its colour.
+fn mark(verdict: Verdict) -> (&'static str, Option<Paint>) {
+    match verdict {
+        Verdict::Fact => (" ", None),
+        Verdict::Good => ("+", Some(Paint::Good)),
+        Verdict::Advice => ("!", Some(Paint::Warning)),
+        Verdict::Missing => ("x", Some(Paint::Warning)),
+        Verdict::Unknown => ("?", None),
+    }
+}
+
+/// Lines narrower than this have no room for texts next to names.
+const TWO_COLUMNS: usize = 72;
 
 /// Where texts begin, and how to render.
 struct Sheet<'a> {
@@ -67,25 +108,19 @@ impl Sheet<'_> {
     }
 
     fn observation(&self, observation: &Observation) -> String {
-        let (mark, paint) = match observation.verdict {
-            Verdict::Fact => (" ", None),
-            Verdict::Good => ("+", Some(Paint::Good)),
-            Verdict::Advice => ("!", Some(Paint::Warning)),
-            Verdict::Missing => ("x", Some(Paint::Warning)),
-            Verdict::Unknown => ("?", None),
-        };
+        let (mark, paint) = mark(observation.verdict);
         let value = observation.value.as_deref().unwrap_or(ABSENT);
         let text = format!("{value}; {}", observation.sentence);
         self.item(mark, paint, &observation.name, &text)
     }
 
-    /// A mark, a name, and a text beside or below it.
+    /// A mark, a name, and a text next to it or below it.
     fn item(&self, mark: &str, paint: Option<Paint>, name: &str, text: &str) -> String {
         let label = format!("{mark} {}", clean(name));
         if self.style.markup == Markup::Markdown {
             return labelled(label.trim(), Paint::Head, &clean(text), self.style);
         }
-        let is_beside = self.style.width >= BESIDE;
+        let is_beside = self.style.width >= TWO_COLUMNS;
         let indent = " ".repeat(if is_beside { self.column } else { 4 });
         let options = textwrap::Options::new(self.style.width)
             .initial_indent(&indent)
@@ -102,7 +137,7 @@ impl Sheet<'_> {
     }
 
     /// The commands, each once, with the names of all that it would change: tiers, or else what was
-    /// observed. What keeps a tier from working is observed besides, and told with the tier.
+    /// observed. What keeps a tier from working is an observation too, and printed with the tier.
     fn commands(&self, report: &DoctorReport) -> Vec<String> {
         let tiers = report.tiers.iter().map(|tier| (named(tier), &tier.fix));
         let observed = report.observations.iter().map(|o| (o.name.clone(), &o.fix));

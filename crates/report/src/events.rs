@@ -57,7 +57,7 @@ fn rests_on(report: &RunReport, style: &Style) -> String {
     let tier = tiers(figures(report));
     let tier = if tier.is_empty() { "hw".to_owned() } else { tier };
     let turns = counted.one_iteration_in;
-    let text = format!("tier {tier}: {reading} around each stage, in one turn of {turns}");
+    let text = format!("tier {tier}: {reading} around each stage, in one iteration of {turns}");
     labelled("counters", Paint::Head, &clean(&text), style)
 }
 

@@ -8,7 +8,7 @@ mod matrix;
 mod verdict;
 
 use crate::Style;
-use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::layout::{Grid, Paint, labelled, limited, stacked};
 use crate::value::{ABSENT, clean, count, percent, quoted, tiers};
 use linerate_plan::routines::{Block, Load, Section, Unit, blocks};
 use linerate_record::kernels::{
@@ -42,12 +42,32 @@ pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
     stacked(&parts)
 }
 
+/// A screen of it: what to call, and how far it is from the bound.
+pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
+    let (unit, blocks) = (Unit::of(&report.rows), blocks(&report.rows));
+    let mut page = Page { unit, sizes: Sizes::Distinct, style, left_out: Vec::new() };
+    let first = |kernel| blocks.iter().find(|block| block.kernel == kernel);
+    let tables = Kernel::ALL.into_iter().filter_map(first).take(1);
+    let table: String = tables.map(|block| matrix::table(block, &mut page)).collect();
+    stacked(&[
+        wrong(report, style),
+        limited(&verdict(report, &blocks, unit, style), 20),
+        limited(&table, 14),
+    ])
+}
+
+/// The answer of the record: the routine to call, and how far the selected one is from the bound.
+pub(crate) fn answer(report: &KernelsReport) -> Vec<String> {
+    let (unit, blocks) = (Unit::of(&report.rows), blocks(&report.rows));
+    verdict::answer(report, &blocks, unit)
+}
+
 fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
 fn head(report: &KernelsReport, style: &Style) -> String {
-    let processor = report.processor.as_deref().unwrap_or("of no known name");
+    let processor = report.processor.as_deref().unwrap_or("unknown");
     let mut lines = line("processor", &format!("{processor}; cpu {}", report.cpu), style);
     if let Some(selected) = report.selected() {
         lines += &line("selected", &selected, style);
@@ -61,7 +81,7 @@ fn head(report: &KernelsReport, style: &Style) -> String {
     lines + &line("measured", &measured(report), style)
 }
 
-/// Looks at the width of a core differ by a few hundredths while nobody else uses it; a neighbour
+/// Reads of the width of a core differ by a few hundredths while it is not shared; a neighbour
 /// takes a fifth to a half.
 const CORE_SHARED_BELOW: f64 = 0.85;
 
@@ -94,11 +114,11 @@ fn core(report: &KernelsReport) -> String {
     text
 }
 
-/// What pages the buffers lie in.
+/// The pages of the buffers.
 fn pages(pages: &HugePages) -> String {
-    let advised = if pages.advised { "huge ones asked for" } else { "no huge ones to be had" };
+    let advised = if pages.advised { "huge pages requested" } else { "no huge pages available" };
     let granted =
-        pages.granted.map(|share| format!("{} % of the buffers lie in huge ones", percent(share)));
+        pages.granted.map(|share| format!("{} % of the buffers are in huge pages", percent(share)));
     let parts = [Some(advised.to_owned()), granted, pages.reason.clone()];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
@@ -206,7 +226,7 @@ fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     let left_out: BTreeSet<Load> = page.left_out.iter().copied().collect();
     if !left_out.is_empty() {
         let sizes: Vec<String> = left_out.into_iter().map(Load::text).collect();
-        let text = format!("not shown for want of width: {}", sizes.join(", "));
+        let text = format!("not shown for lack of width: {}", sizes.join(", "));
         notes += &line("", &text, style);
     }
     let absent = report.rows.iter().filter(|row| unit.time(row).is_none());

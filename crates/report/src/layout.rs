@@ -44,10 +44,10 @@ pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
     text.lines().map(|line| paint.apply(line, style)).collect::<Vec<_>>().join("\n")
 }
 
-/// Where the texts beside labels begin.
+/// The column of the texts next to labels.
 pub(crate) const LABEL_COLUMNS: usize = 12;
 
-/// `label`, and `text` beside it, broken at words and indented under itself.
+/// `label`, and `text` next to it, broken at words and indented under itself.
 pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> String {
     if style.markup == Markup::Markdown {
         let label = if label.is_empty() { String::new() } else { format!("**{label}** ") };
@@ -57,8 +57,8 @@ pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> 
     let options =
         textwrap::Options::new(style.width).initial_indent(&indent).subsequent_indent(&indent);
     let body = textwrap::fill(text, options);
-    let beside = body.get(label.len()..).unwrap_or_default();
-    let lines = format!("{}{beside}", paint.apply(label, style));
+    let rest = body.get(label.len()..).unwrap_or_default();
+    let lines = format!("{}{rest}", paint.apply(label, style));
     lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
@@ -172,6 +172,18 @@ pub fn markdown_table(columns: &[&str], rows: impl IntoIterator<Item = Vec<Strin
     grid.markdown()
 }
 
+/// The first lines of a block, and how many there are more.
+pub(crate) fn limited(block: &str, lines: usize) -> String {
+    let all = block.lines().count();
+    if all <= lines {
+        return block.to_owned();
+    }
+    let kept = lines.saturating_sub(1);
+    let kept: String = block.lines().take(kept).flat_map(|line| [line, "\n"]).collect();
+    let more = all - kept.lines().count();
+    format!("{kept}... {more} more lines: --details\n")
+}
+
 /// Blocks that are not empty, a blank line between them.
 pub(crate) fn stacked(blocks: &[String]) -> String {
     let blocks: Vec<&str> =
@@ -186,7 +198,7 @@ mod tests {
     const PLAIN: Style = Style::plain(40);
 
     #[test]
-    fn texts_stay_beside_their_label() {
+    fn texts_stay_next_to_their_label() {
         let text = "one two three four five six seven eight nine";
         assert_eq!(
             labelled("label", Paint::Head, text, &PLAIN),

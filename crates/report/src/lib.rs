@@ -17,6 +17,7 @@ mod budget;
 mod counted;
 mod doctor;
 mod events;
+mod headline;
 mod input;
 mod kernels;
 mod layout;
@@ -83,7 +84,9 @@ impl Style {
 /// How much of a record is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// What most want to know.
+    /// The answer first, then what it rests on, within one screen.
+    Screen,
+    /// Every table.
     Brief,
     /// Everything: of a `memory` record every size, the histograms, the events; of kernels every
     /// size; of counts what each metric is good for; of TCP stacks the lengths of their calls.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of a memory hierarchy: the levels first, with what the system says of them, then what
-//! a load may meet besides.
+//! else a load may meet.
 //!
 //! Each block says under which load of the machine it was measured, for the same machine tells
-//! other figures beside other programs. Left out: what levels mean for a program.
+//! other figures while other programs run. Left out: what levels mean for a program.
 
 mod bars;
 mod levels;
@@ -15,8 +15,8 @@ mod translation;
 
 pub(crate) use translation::reach;
 
-use crate::layout::{Paint, labelled, painted, stacked};
-use crate::value::{ABSENT, clean, count, reason, tiers as evidence, told};
+use crate::layout::{Paint, labelled, limited, painted, stacked};
+use crate::value::{ABSENT, clean, count, in_sentence, reason, tiers as evidence};
 use crate::{Detail, Glyphs, Style};
 use linerate_record::memory::{Curve, CurvePoint, Effort, MemoryReport, Order, PageKind};
 use linerate_record::units::{memory_size, three_digits};
@@ -48,6 +48,22 @@ pub fn memory(
         throughput::loaded(&page, is_full),
         noise::block(&page, is_full),
         foot(&page, is_full),
+    ])
+}
+
+/// A screen of it: the levels, what a miss costs, bandwidth.
+pub(crate) fn screen(
+    report: &MemoryReport,
+    provenance: &Provenance,
+    glyphs: Glyphs,
+    style: &Style,
+) -> String {
+    let page = Page { report, glyphs, style };
+    stacked(&[
+        limited(&head(&page, provenance), 5),
+        limited(&levels::table(&page, false), 14),
+        limited(&translation::costs(&page, false), 9),
+        limited(&throughput::table(&page), 8),
     ])
 }
 
@@ -104,7 +120,7 @@ pub(crate) fn load(report: &MemoryReport) -> String {
     }
 }
 
-/// The confidence of intervals, in per cent, by the first of `figures` that has one.
+/// The confidence of intervals, in percent, by the first of `figures` that has one.
 pub(crate) fn confidence<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Option<String> {
     let confidence = figures.into_iter().find_map(|figure| figure.confidence)?;
     Some(three_digits(confidence * 100.0))
@@ -172,8 +188,8 @@ fn foot(page: &Page, is_full: bool) -> String {
 
 fn clock(report: &MemoryReport) -> String {
     let timer = &report.timer;
-    let ns = |figure| told(figure, "ns", three_digits);
-    let ghz = |figure| told(figure, "GHz", three_digits);
+    let ns = |figure| in_sentence(figure, "ns", three_digits);
+    let ghz = |figure| in_sentence(figure, "GHz", three_digits);
     let invariant = match timer.invariant {
         Some(true) => "",
         Some(false) => ", its rate follows the core's clock",

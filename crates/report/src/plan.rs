@@ -3,7 +3,7 @@
 //! rests on.
 
 use crate::Style;
-use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::layout::{Grid, Paint, labelled, limited, stacked};
 use crate::tune::ruled_out;
 use crate::value::{ABSENT, clean, interval, percent, quoted, ranged, significant};
 use linerate_record::Figure;
@@ -16,6 +16,25 @@ pub fn plan(report: &PlanReport, style: &Style) -> String {
     blocks.extend(recommendations(report, style));
     blocks.push(ruled_out(&report.ruled_out, style));
     blocks.push(line("searched", &report.search.sentence, style) + &rests_on(report, style));
+    stacked(&blocks)
+}
+
+/// A screen of it: the prediction, the best changes, the workers.
+pub(crate) fn screen(report: &PlanReport, style: &Style) -> String {
+    let bottleneck = line("evidence", &report.bottleneck.sentence, style);
+    let head = line("mapping", &report.mapping, style)
+        + &line("predicted", &predicted(report), style)
+        + &line_rate(report, style)
+        + &bottleneck;
+    let changes = recommendations(report, style).into_iter().take(2).map(|one| limited(&one, 9));
+    let more = match report.recommendations.len().saturating_sub(2) {
+        0 => String::new(),
+        1 => line("", "1 more change: --details", style),
+        more => line("", &format!("{more} more changes: --details"), style),
+    };
+    let mut blocks = vec![head];
+    blocks.extend(changes);
+    blocks.push(more + &limited(&workers(report, style), 10));
     stacked(&blocks)
 }
 
@@ -122,7 +141,7 @@ fn recommendation(
         setting += &format!(", on processors {}", spelled(cpus));
     }
     for WorkersBeside { name, cpus } in &one.beside {
-        setting += &format!("; beside them {name} x{}, on {}", cpus.len(), spelled(cpus));
+        setting += &format!("; next to them {name} x{}, on {}", cpus.len(), spelled(cpus));
     }
     let mut text = labelled(&label, Paint::Good, &clean(&one.change), style);
     text += &line("", &format!("gain {gains}, to {rate} kpps"), style);

@@ -5,7 +5,7 @@ use crate::Style;
 use crate::counted;
 use crate::events;
 use crate::input;
-use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::layout::{Grid, Paint, labelled, limited, stacked};
 use crate::shares;
 use crate::value::{
     ABSENT, clean, count, median_burst, number, percent, quoted, reason, sparkline, tiers,
@@ -29,6 +29,20 @@ pub fn run(report: &RunReport, style: &Style) -> String {
         counted::of_run(report, style),
         drops(report, style),
         input::rejected(report, style),
+    ])
+}
+
+/// A screen of it: rates, the stages, drops.
+pub(crate) fn screen(report: &RunReport, style: &Style) -> String {
+    let line = |label, text: String| labelled(label, Paint::Head, &clean(&text), style);
+    let rates = line("throughput", throughput(report))
+        + &line("latency", latency(&report.latency))
+        + &input::lines(report, style);
+    stacked(&[
+        rates,
+        limited(&stages(report, style), 16),
+        limited(&drops(report, style), 5),
+        limited(&input::rejected(report, style), 4),
     ])
 }
 
@@ -183,14 +197,13 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
         cells.push(number(&worker.ticks_per_packet));
         grid.row(cells);
     }
-    let least = waits_least(report).map_or_else(String::new, |text| {
-        labelled("waits least", Paint::Head, &clean(&text), style)
-    });
+    let least = busiest(report)
+        .map_or_else(String::new, |text| labelled("busiest", Paint::Head, &clean(&text), style));
     grid.render(style) + &least
 }
 
 /// The worker and the part of it that the finding of the run names; `None` where it names none.
-fn waits_least(report: &RunReport) -> Option<String> {
+fn busiest(report: &RunReport) -> Option<String> {
     let finding = report.finding.as_ref()?;
     let (worker, stage) = (finding.worker.as_ref()?, finding.bottleneck.as_ref()?);
     let limits = report.workers.iter().find(|one| one.name == *worker)?;

@@ -46,13 +46,13 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
 
 /// What to keep in mind of shares, if there are any but zeros.
 fn lower_bound(shares: &[&Figure], style: &Style) -> String {
-    const NOTE: &str = "calls made again on warm data: a lower bound where packets were not in the \
+    const NOTE: &str = "calls replayed on warm data: a lower bound where packets were not in the \
                         cache; sums of headers are inline and no calls, so not in it";
     let any = shares.iter().any(|share| share.as_number().is_some_and(|value| value > 0.0));
     if any { labelled("", Paint::Head, NOTE, style) } else { String::new() }
 }
 
-/// A share in per cent with its interval; the column head has the unit.
+/// A share in percent with its interval; the column head has the unit.
 fn share_within(share: &Figure) -> String {
     let Some(value) = share.as_number() else { return ABSENT.to_owned() };
     let ends = interval(share, percent).map_or(String::new(), |ends| format!(" ({ends})"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of counters: events, what follows from them, and why some are missing.
 //!
-//! What was scaled stands in brackets with its error, beside what was really counted. A count that
+//! Scaled counts are in brackets with their error, next to the raw counts. A count that
 //! is missing is `-`, and below the table stands why, and which command would have it.
 
 mod baseline;
@@ -11,7 +11,7 @@ mod metrics;
 mod rows;
 mod rpistat;
 
-use crate::layout::{LABEL_COLUMNS, Paint, labelled, stacked};
+use crate::layout::{LABEL_COLUMNS, Paint, labelled, limited, stacked};
 use crate::value::{clean, significant};
 use crate::{Detail, Style};
 use linerate_record::stat::{CacheShape, ExitStatus, StatReport, StatTarget};
@@ -31,6 +31,22 @@ pub fn stat(report: &StatReport, detail: Detail, style: &Style) -> String {
         rows::intervals(report, style),
         rows::threads(report, style),
         baseline::block(report, style),
+    ])
+}
+
+/// A screen of it: what was counted, the events, what follows from them.
+pub(crate) fn screen(report: &StatReport, style: &Style) -> String {
+    let counted = line("counted", &target(report, style), style);
+    let end = end(report);
+    let ended = if end.is_empty() { String::new() } else { line("ended", &end, style) };
+    let times = line("elapsed", &elapsed(report), style);
+    let missing = events::missing(report, style);
+    stacked(&[
+        counted + &ended + &times + &line("tier", &tier(report), style),
+        limited(&baseline::block(report, style), 10),
+        limited(&events::table(report, style), 14) + &limited(&missing, 5),
+        limited(&metrics::table(report, style), 12),
+        limited(&rows::threads(report, style), 8),
     ])
 }
 
@@ -75,7 +91,7 @@ fn target_of(target: &StatTarget, style: &Style) -> String {
     }
 }
 
-/// A text of so many columns at most, the end left out where it is longer. The record has it whole.
+/// A text of at most `columns` columns, its end cut off. The record has it whole.
 fn cut(text: &str, columns: usize) -> String {
     const MORE: &str = " ...";
     if text.chars().count() <= columns {
@@ -111,7 +127,7 @@ fn end(report: &StatReport) -> String {
     }
     if report.is_time_up {
         let counted = match report.tier {
-            Tier::Sim => "the command was told to end (SIGTERM), and is counted until it did",
+            Tier::Sim => "the command got SIGTERM, and is counted until it ended",
             _ => "counting stopped then",
         };
         texts.push(format!("the time given by --time was up: {counted}"));
@@ -239,7 +255,7 @@ fn rotation(report: &StatReport, style: &Style) -> String {
     let ms = three_digits(rotation.slice_ns as f64 / 1e6);
     let (sets, slices) = (rotation.sets.len(), crate::value::count(rotation.slices));
     let text = format!(
-        "{sets} sets of events took turns of about {ms} ms in random order, {slices} in all; [in \
+        "{sets} sets of events had slices of about {ms} ms in random order, {slices} in all; [in \
          brackets] what the whole time would have counted, scaled by {}{}",
         rotation.scaled_by,
         confidence(report).map_or_else(String::new, |c| format!(", ± the {c} % interval"))
@@ -247,7 +263,7 @@ fn rotation(report: &StatReport, style: &Style) -> String {
     line("rotation", &text, style)
 }
 
-/// The confidence of the counts, in per cent, if any has an interval.
+/// The confidence of the counts, in percent, if any has an interval.
 fn confidence(report: &StatReport) -> Option<String> {
     let confidence = report.events.iter().find_map(|event| event.count.confidence)?;
     Some(three_digits(confidence * 100.0))
@@ -264,7 +280,7 @@ fn error(figure: &Figure) -> Option<String> {
     }
 }
 
-/// A share in per cent, to two digits.
+/// A share in percent, to two digits.
 fn significant_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent >= 10.0 => format!("{percent:.0}"),
@@ -297,10 +313,10 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_as_a_shell_reads_it_back() {
-        let told = |word: &str| command_line(&[word.to_owned()]);
-        assert_eq!(told("a'b c"), r"'a'\''b c'");
-        assert_eq!(told("a\nb\t'\\\x1b[\u{85}"), r"$'a\nb\t\'\\\x1b[\xc2\x85'");
+    fn a_command_is_quoted_as_a_shell_reads_it_back() {
+        let shown = |word: &str| command_line(&[word.to_owned()]);
+        assert_eq!(shown("a'b c"), r"'a'\''b c'");
+        assert_eq!(shown("a\nb\t'\\\x1b[\u{85}"), r"$'a\nb\t\'\\\x1b[\xc2\x85'");
     }
 
     #[test]

@@ -134,7 +134,8 @@ fn causes(report: &StrandsReport, style: &Style) -> String {
         .collect();
     let Some((_, first, _)) = found.first() else { return String::new() };
     let title = format!(
-        "cycles per instruction by cause, each at most, as if no two overlapped (tier model; {})",
+        "CPI stack: cycles per instruction of each cause, upper bounds, as if no two overlapped \
+         (tier model; {})",
         first.source
     );
     let mut grid = Grid::new(&[

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plots of records, each one self-contained SVG file.
 //!
-//! A plot can be read without its colours: every line has a marker of its own, the legend stands in
+//! A plot can be read without its colours: every line has a marker of its own, the legend is in
 //! the order of the lines and names their values, and `<desc>` repeats them. Colours change with
 //! the reader's scheme; the background is painted, so that a plot is legible wherever it is shown.
 //!
@@ -18,7 +18,7 @@ mod memory;
 mod plan;
 mod tcp;
 
-pub use budget::{budget, ceilings};
+pub use budget::{budget, roofline};
 pub use compared::{Compared, Title, compared, counted};
 pub use kernels::kernels;
 pub use memory::memory;

@@ -8,7 +8,7 @@ mod histograms;
 pub use histograms::histograms;
 
 use crate::Style;
-use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::layout::{Grid, Paint, labelled, limited, stacked};
 use crate::value::{ABSENT, bytes, clean, count, percent, quoted, significant};
 use linerate_record::tcp::{TcpLaw, TcpPattern, TcpProof, TcpReport, TcpSet, TcpStack, TcpWire};
 use linerate_record::units::three_digits;
@@ -37,6 +37,50 @@ pub fn tcp(report: &TcpReport, style: &Style) -> String {
     let skipped = skipped.map(|s| line("left out", &format!("{}: {}", s.what, s.reason), style));
     parts.push(skipped.collect());
     stacked(&parts)
+}
+
+/// A screen of it: what the selected routines come to in each stack and pattern.
+pub(crate) fn screen(report: &TcpReport, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        "stack",
+        "pattern",
+        ">Gb/s",
+        ">copy+sum %",
+        ">of bound",
+        ">over C",
+        ">over scalar",
+    ]);
+    let patterns = report.stacks.iter().flat_map(|s| s.patterns.iter().map(move |p| (s, p)));
+    for (stack, pattern) in patterns {
+        let Some(set) = pattern.sets.iter().find(|set| set.name == report.selected) else {
+            continue;
+        };
+        let shares = [&set.share_checksum, &set.share_copy, &set.share_copy_checksum];
+        let shares: Vec<f64> = shares.into_iter().filter_map(Figure::as_number).collect();
+        let share = match shares.is_empty() {
+            true => ABSENT.to_owned(),
+            false => percent(shares.iter().sum()),
+        };
+        let ratio = |figure| cell(figure, |x| format!("{x:.2}"));
+        grid.row(vec![
+            stack.name.clone(),
+            pattern.name.clone(),
+            cell(&set.gbps_per_cpu_s, significant),
+            share,
+            ratio(&set.of_bound),
+            ratio(&set.over_c),
+            ratio(&set.over_scalar),
+        ]);
+    }
+    let findings: String =
+        report.stacks.iter().map(|stack| findings(report, stack, style)).collect();
+    let laws: Vec<String> = report.laws.iter().map(|law| of_law(law, style)).collect();
+    stacked(&[
+        limited(&grid.render(style), 12),
+        limited(&findings, 12),
+        limited(&stacked(&laws), 12),
+        agreement(report, style),
+    ])
 }
 
 fn line(label: &str, text: &str, style: &Style) -> String {
@@ -243,8 +287,8 @@ fn agreement(report: &TcpReport, style: &Style) -> String {
     line("shares", &text, style)
 }
 
-/// The work of a set beside that of the sets that took part.
-fn beside(report: &TcpReport, set: &TcpSet) -> Option<String> {
+/// The work of a set compared with the other sets.
+fn compared(report: &TcpReport, set: &TcpSet) -> Option<String> {
     let scalar = format!("times the work of `{}`", report.scalar);
     let all = [
         (&set.of_bound, "of what is possible without checksums"),
@@ -263,7 +307,7 @@ fn findings(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
     let sentence = |pattern: &TcpPattern| {
         let set = pattern.sets.iter().find(|set| set.name == report.selected)?;
         let best = pattern.best.as_deref().unwrap_or(ABSENT);
-        Some(match beside(report, set) {
+        Some(match compared(report, set) {
             None => format!("{}: fastest was `{best}`", pattern.name),
             Some(work) => {
                 format!("{}: `{}` does {work}; fastest was `{best}`", pattern.name, set.name)

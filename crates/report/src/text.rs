@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The whole text of a record, for a terminal or as Markdown.
 
+mod screen;
+
 use crate::layout::{Paint, fenced, labelled};
 use crate::value::clean;
 use crate::{Detail, Layout, Markup, Options, Sizes, Style, paragraph};
@@ -19,10 +21,13 @@ const NARROWEST: usize = 40;
 /// which is worse than lines that the terminal breaks.
 const WHOLE: usize = 80;
 
-/// What the command printed that made the record, if it was told the same options.
+/// What the command printed that made the record, if it had the same options.
 pub fn text(record: &Record, options: &Options) -> String {
     let narrow = &at_least(NARROWEST, options);
     let whole = &at_least(WHOLE, options);
+    if options.detail == Detail::Screen && options.layout == Layout::Table {
+        return screen::screen(record, narrow, whole, options.glyphs);
+    }
     match &record.body {
         Body::Run(report) => of_run(report, whole, narrow),
         Body::Tune(report) => of_tune(report, whole, narrow),
@@ -41,17 +46,21 @@ pub fn text(record: &Record, options: &Options) -> String {
         Body::Answers(report) => crate::answers(report, whole),
         Body::Plan(report) => crate::plan(report, whole),
         Body::Tcp(report) => of_tcp(report, options.detail, whole),
-        Body::Why(report) => crate::why(report, options.detail, whole),
+        Body::Why(report) => crate::why(report, Detail::Full, whole),
     }
 }
 
-/// The text of a record as Markdown, for pages of results: the command, then its text with tables
-/// as tables.
+/// The text of a record as Markdown, for pages of results: the command, then every table; there is
+/// no screen to fit.
 pub fn markdown(record: &Record, options: &Options) -> String {
     let style = Style { color: false, markup: Markup::Markdown, ..options.style };
+    let detail = match options.detail {
+        Detail::Screen => Detail::Brief,
+        detail => detail,
+    };
     let command = clean(&record.provenance.command);
     let warnings = crate::warnings(&record.warnings(), &style);
-    let text = text(record, &Options { style, ..*options });
+    let text = text(record, &Options { style, detail, ..*options });
     let text = format!("```\n{command}\n```\n\n{text}\n{warnings}");
     without_empty_runs(&text)
 }
@@ -71,7 +80,7 @@ fn at_least(width: usize, options: &Options) -> Style {
     Style { width: options.style.width.max(width), ..options.style }
 }
 
-/// Whoever names sizes wants to see them.
+/// A caller who names sizes wants to see them.
 fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
     match report.sizes_named || options.detail == Detail::Full {
         true => Sizes::All,
@@ -98,7 +107,7 @@ fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
 fn of_tcp(report: &TcpReport, detail: Detail, style: &Style) -> String {
     let text = crate::tcp(report, style);
     match detail {
-        Detail::Brief => text,
+        Detail::Screen | Detail::Brief => text,
         Detail::Full => format!("{text}\n{}", crate::tcp_histograms(report, style)),
     }
 }

@@ -5,7 +5,7 @@ use crate::Style;
 use crate::counted;
 use crate::events;
 use crate::input;
-use crate::layout::{CHOSEN, Grid, Paint, labelled, stacked};
+use crate::layout::{CHOSEN, Grid, Paint, labelled, limited, stacked};
 use crate::run::{kpps, standing};
 use crate::shares;
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
@@ -25,6 +25,22 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
         counted::of_run(&report.tuned, style),
         events::of_run(&report.tuned, style),
         shares::of_tune(report, style),
+    ])
+}
+
+/// A screen of it: what limited, what was tried, what came of it.
+pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
+    let write = match (report.chosen, &report.predicted_from) {
+        (Some(_), _) => "--out better.toml writes the path with this mapping",
+        (None, Some(_)) => "linerate tune PATH.toml, to measure the candidates",
+        (None, None) => "linerate kernels and linerate memory, for the cost of the bottleneck",
+    };
+    stacked(&[
+        line("evidence", &report.finding.sentence, style)
+            + &outcome(report, style)
+            + &line("do", write, style),
+        limited(&candidates(report, style), 16),
+        limited(&standing(&report.tuned, style), 8),
     ])
 }
 

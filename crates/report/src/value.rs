@@ -76,7 +76,7 @@ pub(crate) fn ranged(figure: &Figure, show: impl Fn(f64) -> String) -> String {
 
 /// A figure as a sentence has it, without its confidence: `98.3 ns (95.4 to 101)`, or why it is
 /// absent.
-pub(crate) fn told(figure: &Figure, unit: &str, show: impl Fn(f64) -> String) -> String {
+pub(crate) fn in_sentence(figure: &Figure, unit: &str, show: impl Fn(f64) -> String) -> String {
     match figure.as_number() {
         Some(_) => ranged_as(figure, |value| format!("{} {unit}", show(value)), &show),
         None => format!("{ABSENT} ({})", reason(figure)),
@@ -139,7 +139,7 @@ pub(crate) fn reason(figure: &Figure) -> &str {
     figure.reason.as_deref().unwrap_or("no reason given")
 }
 
-/// The tiers of `figures` that are there, `hw` left out, as printed beside them.
+/// The tiers of `figures` that are there, `hw` left out, as printed next to them.
 pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let present = figures.into_iter().filter(|figure| figure.value != Scalar::Absent);
     let tiers: BTreeSet<Tier> = present.map(|figure| figure.tier).collect();
@@ -223,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn cells_have_the_interval_beside_the_value() {
+    fn cells_have_the_interval_next_to_the_value() {
         let (kib, mib) = (1024.0, 1_048_576.0);
         assert_eq!(ranged_binary(&figure(mib, 900.0 * kib, 1.5 * mib)), "1 MiB (0.879 to 1.5)");
         let absent = Figure::absent("bytes", Tier::Sw, "test", "no step");
         assert_eq!(ranged_binary(&absent), "-");
-        assert_eq!(told(&absent, "ns", three_digits), "- (no step)");
-        assert_eq!(told(&figure(2.0, 1.5, 2.5), "ns", three_digits), "2 ns (1.5 to 2.5)");
+        assert_eq!(in_sentence(&absent, "ns", three_digits), "- (no step)");
+        assert_eq!(in_sentence(&figure(2.0, 1.5, 2.5), "ns", three_digits), "2 ns (1.5 to 2.5)");
         assert_eq!(ranged(&figure(2.0, 1.5, f64::INFINITY), three_digits), "2 (at least 1.5)");
         assert_eq!(ranged(&figure(2.0, 1.99, 2.001), three_digits), "2 (1.99 to 2)");
         assert_eq!(ranged(&figure(72.0, 72.0, 72.4), whole), "72");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_burst_is_the_bucket_it_lies_in() {
+    fn the_median_burst_is_the_bucket_it_falls_into() {
         assert_eq!(median_burst(&[5]), Some("1".to_owned()));
         assert_eq!(median_burst(&[4, 0, 1, 6]), Some("8-15".to_owned()));
         assert_eq!(median_burst(&[6, 1, 4]), Some("1".to_owned()));

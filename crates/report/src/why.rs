@@ -26,7 +26,7 @@ pub fn why(report: &WhyReport, detail: Detail, style: &Style) -> String {
         per_packet(observation, style),
     ];
     match detail {
-        Detail::Brief => blocks.push(unread(observation, style)),
+        Detail::Screen | Detail::Brief => blocks.push(unread(observation, style)),
         Detail::Full => {
             blocks.extend(report.findings.iter().skip(1).map(|one| answer(one, style)));
             blocks.push(details::details(report, style));
@@ -54,7 +54,7 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
     labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
-/// What is known to have happened, beside the answer.
+/// What is known to have happened, next to the answer.
 pub fn why_truth(sentence: &str, style: &Style) -> String {
     format!("\n{}", line("truth", sentence, style))
 }

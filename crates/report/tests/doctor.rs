@@ -24,7 +24,7 @@ fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierSt
 
 /// A guest without counters.
 fn guest() -> DoctorReport {
-    let why = "this is a virtual machine (KVM), and its host passes no counters on";
+    let why = "KVM guest without a virtual PMU";
     let host = Some(("no_virtual_pmu", "linerate stat --tier sim -- COMMAND  # on the host: qemu"));
     let load = Some(("registers_closed", "sudo modprobe pmu_user events=INST_RETIRED"));
     let install = Some(("no_valgrind", "sudo apt-get install valgrind"));
@@ -93,7 +93,7 @@ fn a_command_is_whole_and_said_once() {
 }
 
 #[test]
-fn nothing_found_is_no_table() {
+fn nothing_found_gives_no_table() {
     let empty = DoctorReport { tiers: vec![], best_tier: Tier::Model, observations: vec![] };
     let text = doctor(&empty, &PLAIN);
     assert!(text.starts_with("best tier   model\n") && !text.contains(COMMANDS), "{text}");

@@ -77,7 +77,7 @@ fn simulated() -> PlanReport {
         workers: vec![
             worker("0.0", "RX", Some(0), 0.734, Some(8.43)),
             worker("2.0", "TX", Some(1), 1.0, Some(12.07)),
-            worker("idle", "beside the path, on 20 processors", None, 0.0, None),
+            worker("idle", "next to the path, on 20 processors", None, 0.0, None),
         ],
         recommendations: vec![
             recommendation("replicate `TX`, x8", Change::Replicate, 306.0, [0.333, 0.21, 0.468]),

@@ -32,7 +32,7 @@ fn seam(routine: &str, bytes: u64) -> TcpSeam {
     TcpSeam { routine: routine.to_owned(), calls: 1000, bytes: 1000 * bytes, lengths, alignments }
 }
 
-/// A set that does so much work beside the bound, of which its routines take these shares.
+/// A set that does this share of the work of the bound, of which its routines take these shares.
 fn set(name: &str, of_bound: f64, shares: [f64; 3]) -> TcpSet {
     let [sum, copy, both] = shares.map(|share| within("1", share, 0.1));
     let seen = |share: f64| within("1", (share + 0.01).min(1.0), 0.1);
@@ -88,7 +88,7 @@ fn bulk() -> TcpPattern {
     }
 }
 
-/// Connections: without payload, and nobody looked from another processor.
+/// Connections: without payload, and no process sampled from another processor.
 fn response() -> TcpPattern {
     let connection = |name: &str, of_bound: f64| TcpSet {
         gbps_per_cpu_s: absent("Gb/s", "no payload is sent"),
@@ -153,7 +153,7 @@ fn both() -> TcpReport {
 }
 
 #[test]
-fn sets_beside_their_bound() {
+fn sets_and_their_bound() {
     assert_golden("tcp.txt", &PLAIN, &tcp(&both(), &PLAIN));
 }
 
@@ -182,7 +182,7 @@ fn plots_of_the_paper() {
 }
 
 #[test]
-fn a_wire_that_carried_nothing_before_is_not_told_of() {
+fn a_wire_that_carried_nothing_before_is_not_mentioned() {
     let pattern = TcpPattern { proof: TcpProof::default(), ..bulk() };
     let text = tcp(&report(vec![pattern], Vec::new()), &PLAIN);
     assert!(text.contains("slices kept\n") && !text.contains("before"), "{text}");

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod book;
 mod circles;
 mod decisions;
 mod homes;

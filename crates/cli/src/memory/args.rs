@@ -12,15 +12,15 @@ use linerate_record::units::{memory_size, parse_memory_size};
 const AFTER: &str = "\
 Chains of loads, each of which needs the one before, through more and more memory, in windows of
 2 ms or less; windows in which something else ran are dropped, so that a busy machine makes
-intervals wider and costs no truth. What cannot be told is left out, with the reason.
+intervals wider, not wrong. What cannot be determined is left out, with the reason.
 
 A level's size is what this program gets of it now, and its latency that of a load that waits for
 the one before: an upper bound where loads overlap. Memory is taken only as far as neither the
 machine nor a group of processes would have to swap.
 
 The record is kept in $XDG_STATE_HOME/linerate (~/.local/state/linerate) as the profile of this
-machine, unless a private cache cannot be told or passes were too few: stat --tier sim then
-simulates the caches as they were found, and run and tune tell what it costs that packets do not fit
+machine, unless a private cache was not found or passes were too few: stat --tier sim then
+simulates the caches as they were found, and run and tune report the cost of packets that do not fit
 them. Examples:
 
   linerate memory
@@ -39,10 +39,10 @@ pub(crate) struct MemoryArgs {
     /// Everything with narrower intervals, in about 60 s
     #[arg(long, conflicts_with = "quick")]
     full: bool,
-    /// Take no more memory than this, e.g. 64M or 2G (default: as much as tells anything)
+    /// Memory limit, e.g. 64M or 2G (default: as much as is useful)
     #[arg(long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
     pub(crate) max: Option<u64>,
-    /// Measure on this logical processor (default: the first that `run` would take)
+    /// Measure on this CPU (default: the first that `run` would take)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
     /// Measure the curves on these pages: base or huge (default: huge where there are any)
@@ -56,7 +56,7 @@ pub(crate) struct MemoryArgs {
     /// Do not keep the record as the profile of this machine
     #[arg(long)]
     pub(crate) no_store: bool,
-    /// Draw the orders of loads and sizes by this number
+    /// Random seed, of the orders of loads and sizes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn size(text: &str) -> Result<u64, String> {
         return Ok(bytes);
     }
     let least = memory_size(LEAST_BYTES as f64);
-    Err(format!("{text} is too little to measure in; {least} ({LEAST_BYTES} bytes) is the least"))
+    Err(format!("{text} is too small to measure in; the minimum is {least} ({LEAST_BYTES} bytes)"))
 }
 
 fn pages(text: &str) -> Result<PageKind, String> {

@@ -7,7 +7,6 @@ use clap::{ArgGroup, Args};
 use linerate_counters::event::{self, NameMissing};
 use linerate_record::Tier;
 use linerate_record::units::parse_duration;
-use linerate_report::Layout;
 use linerate_stat::{DEFAULT_THRESHOLD, Per};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ with the reason, and the others are counted all the same.
 
 Tiers: hw (hardware counters, kernel and user), user (user mode only), sw (events of the kernel and
 clocks), sim (Valgrind: instructions, cache and branch misses of simulated caches; 50 to 100 times
-slower). Without --tier, the best of the first three that works here; linerate doctor tells why the
+slower). Without --tier, the best of the first three that works here; linerate doctor says why the
 others do not.
 
 Caches of --tier sim: os (this machine's, as the system states them), profile (the same with the
@@ -30,8 +29,8 @@ sizes that linerate memory measured), arm1176, cortex_a7, cortex_a53, cortex_a72
 ultrasparc_t1, ultrasparc_t2, or any, as size/ways/bytes of a line:
 i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
-Where there are more events than counters, they take turns in random order. What the whole time
-would have counted then stands in [brackets], with the error that it has.
+Where there are more events than counters, sets of them have time slices in random order.
+What the whole time would have counted is then in [brackets], with the error that it has.
 
   linerate stat -- ./router --packets 1000000
   linerate stat -m cache,branch --per 1000000 -- ./router --packets 1000000
@@ -53,7 +52,7 @@ from a silent command.
 
   linerate stat --json -o counts.json -- ./router --packets 1000000
 
-When the time of --time is up, counting stops and a command is told to end by SIGTERM; what it does
+When the time of --time is up, counting stops and a command gets SIGTERM; what it does
 until it has ended is not counted, but with --tier sim.
 
 Exit status: the command's own (with --repeat the first that is not 0), or 128 + n when signal n
@@ -73,7 +72,7 @@ pub(crate) struct StatArgs {
     /// Count a process that runs already, and what it starts from now on
     #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
-    /// Count everything on these processors, e.g. 0,2-3
+    /// Count everything on these CPUs, e.g. 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpu: Option<CpuList>,
     /// List the events and the sets of metrics that there are here, as JSON with --json
@@ -91,20 +90,20 @@ pub(crate) struct StatArgs {
     /// Count what these sets of metrics need, and compute them; separated by commas
     #[arg(long, short, value_name = "SETS", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
-    /// What hardware events shall rest on: hw, user, sw, sim (default: the best that works)
+    /// Evidence tier of hardware events: hw, user, sw, sim (default: the best that works)
     #[arg(long, value_parser = tier)]
     pub(crate) tier: Option<Tier>,
     /// Which caches are simulated with --tier sim (default: this machine's, those of the baseline
     /// or as measured, else as stated); names are below
     #[arg(long, value_name = "NAME")]
     pub(crate) caches: Option<String>,
-    /// Give every count per this event, or divided by this number of units of work
+    /// Also print counts per this event, or per this number of units of work
     #[arg(long, value_name = "EVENT|N")]
     pub(crate) per: Option<Per>,
-    /// Give the counts of each thread, too
+    /// Also print the counts of each thread
     #[arg(long)]
     pub(crate) threads: bool,
-    /// Give the counts of every interval of this length, too, e.g. 1s or 100ms
+    /// Also print the counts of every interval of this length, e.g. 1s or 100ms
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<Duration>,
     /// Run the command this often; counts are medians with intervals
@@ -113,13 +112,13 @@ pub(crate) struct StatArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub(crate) repeat: u32,
-    /// Stop counting after this time, and tell a command to end (SIGTERM)
+    /// Stop counting after this time, and send a command SIGTERM
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) time: Option<Duration>,
-    /// How long events keep the counters before others take their turn (default: 2ms)
+    /// Time slice of an event set (default: 2ms)
     #[arg(long, value_name = "TIME", value_parser = slice)]
     pub(crate) slice: Option<Duration>,
-    /// Draw the order of turns by this number
+    /// Random seed, of the order of slices
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Fail when an event cannot be counted
@@ -128,21 +127,15 @@ pub(crate) struct StatArgs {
     /// Compare with this earlier record: status 1 if a cost grew, 125 if none could be judged
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
-    /// How many per cent more are too much
+    /// Regression threshold in percent
     #[arg(
         long, value_name = "PERCENT", requires = "baseline", value_parser = percent,
         allow_negative_numbers = true
     )]
     pub(crate) threshold: Option<Percent>,
-    /// Say of every metric what it tells and what it does not
+    /// Explain each metric and its limits
     #[arg(long)]
     pub(crate) explain: bool,
-    /// How to print the result: table, or rpistat, the report of that program on its nine events
-    #[arg(
-        long, value_name = "LAYOUT", default_value = "table", conflicts_with = "json",
-        value_parser = layout
-    )]
-    pub(crate) format: Layout,
     /// Write the result to this file, or to stdout with -; without: stderr after a command, else
     /// stdout
     #[arg(long = "output", short = 'o', value_name = "FILE")]
@@ -155,7 +148,7 @@ pub(crate) struct StatArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventList(pub(crate) Vec<String>);
 
-/// A share that was given in per cent: 0.001 is 0.1 %.
+/// A share that was given in percent: 0.001 is 0.1 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
 
@@ -190,14 +183,6 @@ fn tier(text: &str) -> Result<Tier, String> {
     }
 }
 
-fn layout(text: &str) -> Result<Layout, String> {
-    match text {
-        "table" => Ok(Layout::Table),
-        "rpistat" => Ok(Layout::Rpistat),
-        _ => Err("choose from table, rpistat".to_owned()),
-    }
-}
-
 fn duration(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
     match time {
@@ -226,7 +211,7 @@ fn percent(text: &str) -> Result<Percent, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
     match number {
         Ok(percent) if percent >= 0.0 && percent.is_finite() => Ok(Percent(percent / 100.0)),
-        _ => Err("write a number of per cent from 0 on, e.g. 0.1".to_owned()),
+        _ => Err("expected a percentage of at least 0, e.g. 0.1".to_owned()),
     }
 }
 
@@ -255,11 +240,11 @@ mod tests {
         let wanted: Vec<OsString> = ["ls", "-l", "--json", "-e"].map(OsString::from).to_vec();
         for words in [&["--", "ls", "-l", "--json", "-e"][..], &["ls", "-l", "--json", "-e"]] {
             let args = args(words);
-            assert_eq!((&args.command, args.output.json), (&wanted, false));
+            assert_eq!((&args.command, args.output.json()), (&wanted, false));
         }
         let args = args(&["-e", "cycles", "--json", "ls", "--", "-l"]);
         assert_eq!(args.command, ["ls", "--", "-l"].map(OsString::from));
-        assert!(args.output.json);
+        assert!(args.output.json());
         assert!(parsed(&["--jsno", "ls"]).is_err_and(|error| error.contains("--json")));
     }
 

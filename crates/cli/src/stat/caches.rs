@@ -77,14 +77,14 @@ fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     let shapes = stated.caches();
     let note = format!(
         "i1 as stated; {}; {}",
-        told("d1", d1, shapes.d1.bytes),
-        told("ll", ll, shapes.ll.bytes)
+        sentence("d1", d1, shapes.d1.bytes),
+        sentence("ll", ll, shapes.ll.bytes)
     );
     stated.resized(d1.instead(), ll.instead(), &note).map_err(Failure::new)
 }
 
 /// Where the size of a cache is from.
-fn told(name: &str, seen: Seen, stated: u64) -> String {
+fn sentence(name: &str, seen: Seen, stated: u64) -> String {
     match seen {
         Seen::AsStated => format!("{name} measured as stated"),
         Seen::Instead(_) => format!("{name} as measured, stated were {} KiB", stated >> 10),
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn only_what_was_seen_is_called_measured() {
-        assert_eq!(told("d1", Seen::AsStated, 48 << 10), "d1 measured as stated");
-        let instead = told("ll", Seen::Instead(6 << 20), 32 << 20);
+        assert_eq!(sentence("d1", Seen::AsStated, 48 << 10), "d1 measured as stated");
+        let instead = sentence("ll", Seen::Instead(6 << 20), 32 << 20);
         assert_eq!(instead, "ll as measured, stated were 32768 KiB");
-        assert_eq!(told("ll", Seen::No, 32 << 20), "ll as stated, not seen");
+        assert_eq!(sentence("ll", Seen::No, 32 << 20), "ll as stated, not seen");
     }
 }

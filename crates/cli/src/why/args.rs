@@ -63,9 +63,6 @@ pub(crate) struct WhyArgs {
     /// The line to reach, e.g. 10Gb/s: caps gains, and is no fault where it is reached
     #[arg(long, value_name = "RATE", value_parser = line)]
     pub(super) line: Option<f64>,
-    /// Print everything: all findings with evidence, CPUs, sockets, functions, what was not read
-    #[arg(long)]
-    pub(super) details: bool,
     /// Write one JSON file to attach to a bug report: the record, and that of doctor
     #[arg(long, value_name = "FILE", conflicts_with = "every")]
     pub(super) bundle: Option<PathBuf>,

@@ -76,7 +76,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     let (agrees, sentence) = compare(&record, truth);
     let text = linerate_report::why_truth(&sentence, &super::style(args));
     // The record alone is what a script reads.
-    if args.output.json {
+    if args.output.json() {
         emit::say(&text);
     } else {
         emit::put(args.destination(), &text)?;

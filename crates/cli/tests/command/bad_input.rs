@@ -13,7 +13,11 @@ fn place(text: &str, part: &str) -> String {
 }
 
 #[test]
+<<<<<<< HEAD
 fn reports_errors_with_position_and_suggestion() {
+=======
+fn errors_of_the_file_have_their_place_and_the_nearest_name() {
+>>>>>>> main
     let rule = "\"deny   tcp from any to any port 23\"";
     let table: &[(&str, &str, &str, &[&str])] = &[
         // Changed from, to; what the place points to; what is said.
@@ -42,7 +46,11 @@ fn reports_errors_with_position_and_suggestion() {
 }
 
 #[test]
+<<<<<<< HEAD
 fn reports_all_errors_in_one_pass() {
+=======
+fn all_errors_are_reported_in_one_pass() {
+>>>>>>> main
     let folder = Folder::new();
     let changes = [("burst = 32", "brust = 32"), ("mtu = 1600", "mtu = 16")];
     let said = refused(&["run", &folder.write("path.toml", edge(&changes))]);
@@ -138,7 +146,7 @@ fn processors_that_may_not_be_used_are_refused() {
     let file = folder.write("path.toml", edge(&[]));
     for command in ["run", "tune"] {
         let said = refused(&[command, &file, "--cpus", &beyond]);
-        assert!(said.contains(&format!("processor {beyond} may not be used")), "{said}");
+        assert!(said.contains(&format!("CPU {beyond} is not available")), "{said}");
         assert!(said.contains(&a_processor()), "{said}");
     }
     let asks = format!("\"count\"], cpus = [{beyond}] }}");

@@ -102,9 +102,9 @@ fn a_run_is_held_against_the_line() {
 
 /// Figures 10-3 and 10-5: what bounds forwarding, over the sizes.
 #[test]
-fn ceilings_are_drawn_where_there_are_any() {
+fn the_roofline_is_drawn_where_limits_are_known() {
     let folder = Folder::new();
-    let (plots, plot) = (folder.file("plots"), folder.file("plots/ceilings.svg"));
+    let (plots, plot) = (folder.file("plots"), folder.file("plots/roofline.svg"));
     let args = ["budget", "--svg", &plots, "--machine"];
     let done = linerate(&[&args[..], &["t1", "--instructions", "488"]].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
@@ -137,9 +137,9 @@ fn what_makes_no_sense_is_refused_with_what_does() {
     refused(&["--line", "1001Tb/s"], "1kb/s to 1000Tb/s");
     refused(&["--cores", "65537"], "65536");
     refused(&["--pipes", "4294967295"], "65536");
-    refused(&["--instructions", "1e10"], "1000000000 instructions at most");
+    refused(&["--instructions", "1e10"], "at most 1000000000 instructions");
     for clock in ["nan", "0", "-1", "0.001", "101", "1e300"] {
-        refused(&[&format!("--clock={clock}")], "a clock is 0.01 to 100 GHz");
+        refused(&[&format!("--clock={clock}")], "expected a clock of 0.01 to 100 GHz");
     }
     for line in ["0", "1.5Mpps", "max"] {
         let done = linerate(&["budget", "--line", line]);
@@ -147,5 +147,5 @@ fn what_makes_no_sense_is_refused_with_what_does() {
         assert!(!done.stderr.contains("write packets"), "{line}: {}", done.stderr);
     }
     refused(&["--machine", "t9"], "t1, t2");
-    refused(&["--instructions", "-1"], "more than 0");
+    refused(&["--instructions", "-1"], "greater than 0");
 }

@@ -23,7 +23,7 @@ fn the_record_obeys_the_schema_and_holds_the_figures_by_name() {
     assert_eq!(json["kind"], "doctor");
     let names: Vec<&String> = json["summary"].as_object().expect("an object").keys().collect();
     assert_eq!(names[..3], ["advice", "best_tier", "counters_at_once"]);
-    // On ARM there are registers besides.
+    // On ARM there are registers, too.
     let tiers = names[3..].iter().filter(|name| !name.ends_with("_registers"));
     let tiers: Vec<&str> = tiers.map(|name| name.as_str()).collect();
     assert_eq!(tiers, ["tier_hw", "tier_model", "tier_sim", "tier_sw", "tier_user"]);
@@ -72,7 +72,7 @@ fn people_read_the_same() {
     for head in ["tiers", "processor", "topology", "counters", "data plane"] {
         assert!(text.lines().any(|line| line == head), "{head}: {text}");
     }
-    // Measured each time anew.
+    // Measured each time.
     let moves = ["core_clock", "load", "steal", "huge_pages", "irq_affinity"];
     for observation in report.observations.iter().filter(|o| !moves.contains(&o.name.as_str())) {
         assert!(text.contains(&observation.name), "{observation:?}: {text}");
@@ -95,7 +95,11 @@ fn the_record_is_written_only_to_the_requested_path() {
 
 /// Without a PATH there is no Valgrind: the simulator is refused, the rest is as it was.
 #[test]
+<<<<<<< HEAD
 fn reports_missing_valgrind() {
+=======
+fn a_missing_valgrind_is_reported() {
+>>>>>>> main
     let output = crate::rig::command(&["doctor", "--json"]).env("PATH", "").output();
     let output = output.expect("the program starts");
     assert_eq!(output.status.code(), Some(0));

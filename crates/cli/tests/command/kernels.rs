@@ -146,7 +146,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         (&["--size", "0"], "65536"),
         (&["--size", "65537"], "65536"),
         (&["--size", "-5"], "65536"),
-        (&["--cpu", "99999"], "may not be used here"),
+        (&["--cpu", "99999"], "not available to this process"),
         (&["--cpu", "-1"], "invalid CPU number '-1'"),
         (&["--list", "--svg", "plots"], "'--list' cannot be used with '--svg"),
         (&["--list", "--record", "file.json"], "'--list' cannot be used with '--record"),
@@ -217,7 +217,11 @@ const HEADERS: [&str; 9] = [
 ];
 
 #[test]
+<<<<<<< HEAD
 fn reports_a_folder_without_plots() {
+=======
+fn a_folder_without_plots_is_reported() {
+>>>>>>> main
     let folder = Folder::new();
     let plots = folder.file("plots");
     let done = linerate(&[&HEADERS[..], &[&plots]].concat());

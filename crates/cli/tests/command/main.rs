@@ -4,6 +4,7 @@
 //! on any machine; no test asserts a time.
 #![forbid(unsafe_code)]
 
+mod appearance;
 mod bad_input;
 mod bounds;
 mod budget;

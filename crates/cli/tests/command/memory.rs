@@ -101,11 +101,11 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         (&["--max", "1e9"], "unknown unit"),
         (&["--max", "64MB"], "none are decimal"),
         (&["--max", "16777216T"], "out of range"),
-        (&["--max", "0"], "too little"),
-        (&["--max", "1"], "1 is too little"),
-        (&["--max", "262143"], "256 KiB (262144 bytes) is the least"),
-        (&["--max", "4K"], "too little"),
-        (&["--cpu", "99999"], "may not be used here"),
+        (&["--max", "0"], "too small"),
+        (&["--max", "1"], "1 is too small"),
+        (&["--max", "262143"], "the minimum is 256 KiB (262144 bytes)"),
+        (&["--max", "4K"], "too small"),
+        (&["--cpu", "99999"], "not available to this process"),
         (&["--cpu", "-1"], "invalid CPU number '-1'"),
         (&["--pages", "giant"], "base, huge"),
         (&["--quick", "--full"], "cannot be used with"),
@@ -142,7 +142,11 @@ fn through(program: &str, arguments: &[&str], of_memory: &[&str]) -> std::proces
 }
 
 #[test]
+<<<<<<< HEAD
 fn respects_the_address_space_limit() {
+=======
+fn a_limit_of_the_address_space_is_obeyed() {
+>>>>>>> main
     let limited = ["-c", "ulimit -v 300000 && exec \"$@\"", "sh"];
     let of_memory = ["memory", "--quick", "--no-store", "--json"];
     let done = through("sh", &limited, &of_memory);
@@ -234,14 +238,14 @@ impl Home {
 
     /// Where a profile of this machine would be.
     fn place(&self) -> String {
-        let sentence = self.told().sentence;
+        let sentence = self.reported().sentence;
         let place =
             sentence.split_once("(it would be ").and_then(|(_, rest)| rest.split_once("):"));
         place.expect("there is none yet").0.to_owned()
     }
 
     /// What doctor says of the profile.
-    fn told(&self) -> Observation {
+    fn reported(&self) -> Observation {
         let record = record(&self.run(&["doctor", "--json"]).stdout);
         let Body::Doctor(report) = record.body else { panic!("a record of doctor") };
         report.observations.into_iter().find(|o| o.name == "memory_profile").expect("it is there")
@@ -271,7 +275,7 @@ fn a_profile_is_kept_unless_it_is_none() {
         let is_told = done.stderr.contains("not kept as the profile of this machine, since --max");
         assert_eq!(is_told, arguments.len() == 4, "{done:?}");
     }
-    let before = home.told();
+    let before = home.reported();
     assert_eq!(
         (before.value.as_deref(), before.fix.as_deref()),
         (Some("none"), Some("linerate memory"))
@@ -294,14 +298,14 @@ fn a_profile_is_kept_unless_it_is_none() {
 #[test]
 fn doctor_reports_the_state_of_the_profile() {
     let last = |verdict| move |report: &mut MemoryReport| last_level(report, verdict);
-    let good = Home::with_profile(last(OsVerdict::Agrees)).told();
+    let good = Home::with_profile(last(OsVerdict::Agrees)).reported();
     assert!(good.value.is_some_and(|age| age.ends_with(" old")) && good.fix.is_none());
-    let unseen = Home::with_profile(last(OsVerdict::Unseen)).told();
+    let unseen = Home::with_profile(last(OsVerdict::Unseen)).reported();
     assert_eq!(unseen.verdict, Verdict::Advice, "{unseen:?}");
     assert!(unseen.sentence.contains("without a size of L"), "{unseen:?}");
     let home = Home::with_profile(|_| ());
     std::fs::write(home.profile().expect("it is there"), "no record").expect("it can be written");
-    assert_eq!(home.told().value.as_deref(), Some("unreadable"));
+    assert_eq!(home.reported().value.as_deref(), Some("unreadable"));
 }
 
 #[test]
@@ -326,7 +330,7 @@ fn last_level(report: &mut MemoryReport, verdict: OsVerdict) {
 /// The first level as stated, and of the last one 6 MiB of whatever is stated.
 fn smaller(report: &mut MemoryReport) {
     last_level(report, OsVerdict::Agrees);
-    let figure = Figure::exact("B", f64::from(6 << 20), Tier::Sw, "made up");
+    let figure = Figure::exact("B", f64::from(6 << 20), Tier::Sw, "synthetic");
     if let Some(view) = report.os_view.iter_mut().rfind(|view| view.stated_bytes.is_some()) {
         (view.found_bytes, view.verdict) = (figure, OsVerdict::Smaller);
     }
@@ -386,10 +390,10 @@ fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
         for ((level, name), size) in levels.iter_mut().zip(["L1", "L2", "memory"]).zip(sizes) {
             level.name = name.to_owned();
             level.size_bytes = match size {
-                Some(bytes) => Figure::exact("B", bytes, Tier::Sw, "made up"),
-                None => Figure::absent("B", Tier::Sw, "made up", "it is memory"),
+                Some(bytes) => Figure::exact("B", bytes, Tier::Sw, "synthetic"),
+                None => Figure::absent("B", Tier::Sw, "synthetic", "it is memory"),
             };
-            level.latency_ns = Figure::exact("ns", 80.0, Tier::Sw, "made up");
+            level.latency_ns = Figure::exact("ns", 80.0, Tier::Sw, "synthetic");
         }
         report.levels = levels;
         report.costs.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `--json` promises to scripts, and that nothing is lost or made up on the way.
+//! What `--json` promises to scripts, and that nothing is lost or invented on the way.
 
 use crate::rig::{EDGE_STAGES, EDGE_WORKERS, Folder, answered, edge};
 use crate::rig::{record, refused, report, split_path, tuned, workers};
@@ -7,7 +7,7 @@ use linerate_record::run::{RunReport, Tally, WorkerReport};
 use linerate_record::tune::{Limit, TuneReport};
 use serde_json::Value;
 
-/// Nothing is lost or made up in a stage, between the stages of a worker, or between workers.
+/// Nothing is lost or invented in a stage, between the stages of a worker, or between workers.
 pub(crate) fn assert_conserved(report: &RunReport) {
     for worker in &report.workers {
         for stage in &worker.stages {

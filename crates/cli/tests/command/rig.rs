@@ -40,15 +40,17 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
-/// The program with its arguments, without standard input, and without what it was told of this
-/// machine before: nothing is kept in a folder that cannot be made.
+/// The program with its arguments, without standard input, and without an earlier profile of this
+/// machine: nothing is kept in a folder that cannot be made. It prints every table, for most tests
+/// look for one.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", "/dev/null/state");
+    command.args(arguments).stdin(Stdio::null());
+    command.env("XDG_STATE_HOME", "/dev/null/state").env("LINERATE_DETAILS", "1");
     command
 }
 
-/// Whether whoever started these tests had the signal ignored, as nohup(1) and `&` of a shell do:
+/// Whether the parent of these tests had the signal ignored, as nohup(1) and `&` of a shell do:
 /// then commands ignore it, too, and die of none.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("the kernel tells");
@@ -148,7 +150,7 @@ impl Folder {
     }
 }
 
-/// The edge router with these changes, each of a text that stands there once.
+/// The edge router with these changes, each of a text that it has once.
 pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     let capture = format!("\"{EDGE_CAPTURE}\"");
     [("\"edge.pcapng\"", capture.as_str())].iter().chain(changes).fold(
@@ -165,7 +167,7 @@ pub(crate) const EDGE_WORKERS: &str = "{ stages = [\"parse\", \"verify\", \"filt
                                        \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
 
-/// The entries of `workers` for segments of so many stages and replicas.
+/// The entries of `workers` for segments with these numbers of stages and replicas.
 pub(crate) fn workers(stages: &[&str], segments: &[(usize, u32)]) -> String {
     let mut rest = stages;
     let mut text = String::new();

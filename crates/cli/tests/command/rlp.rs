@@ -40,7 +40,7 @@ fn every_path_runs_anywhere_and_reports_the_rate_per_flow() {
             number(name).is_some_and(|number| (number - wanted).abs() <= 1e-9 * wanted)
         };
         assert!(is("line_rate_kpps", 4.0 * line_kpps), "{name}");
-        // Beside others, a worker may not have run in the measured part: no rate, or none but 0.
+        // Next to other programs, a worker may not have run in the measured part: no rate, or 0.
         match number("flow_kpps") {
             Some(kpps) => assert!(is("flow_line_share", kpps / line_kpps), "{name}: {kpps} kpps"),
             None => assert!(value["figures"]["flow_line_share"]["reason"].is_string(), "{name}"),
@@ -49,7 +49,11 @@ fn every_path_runs_anywhere_and_reports_the_rate_per_flow() {
 }
 
 #[test]
+<<<<<<< HEAD
 fn prints_the_rate_of_a_flow_next_to_its_line() {
+=======
+fn the_rate_of_a_flow_is_printed_with_its_line() {
+>>>>>>> main
     let file = format!("{EXAMPLES}/rlp-merged.toml");
     let said = answered(0, &["run", "--time", "500ms", &file]);
     let line = said.lines().find(|line| line.starts_with("per flow")).expect("it is said");
@@ -97,7 +101,7 @@ fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     assert!(answer.contains("no packet came through: `PDSN_TX` dropped all "), "{answer}");
 }
 
-/// Of a source without a rate, nothing says that it sets the rate, whoever reads the record.
+/// Of a source without a rate, no reader of the record says that it sets the rate.
 #[test]
 fn the_record_of_a_run_has_the_rate_of_its_source() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");

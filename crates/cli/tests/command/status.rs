@@ -125,7 +125,11 @@ fn redirected(redirect: &str, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
+<<<<<<< HEAD
 fn a_lost_result_is_a_failure() {
+=======
+fn a_result_that_cannot_be_written_is_a_failure() {
+>>>>>>> main
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
     let (kept, other) = (folder.file("record.json"), folder.file("stat.txt"));
@@ -150,7 +154,7 @@ fn a_lost_result_is_a_failure() {
     let (found, said) = redirected("1</dev/null", &["stages"]);
     assert_eq!(found, Some(2), "{said}");
     assert!(said.contains("cannot write the result"), "{said}");
-    // What goes elsewhere does not need it, and what nobody wants to see is not lost.
+    // What goes elsewhere does not need it, and output sent to /dev/null is not lost.
     let elsewhere = ["stat", "--output", &other, "--", "true"];
     assert_eq!(redirected(">&-", &elsewhere).0, Some(0));
     assert_eq!(redirected(">&-", &["stat", "-q", "--", "true"]).0, Some(0), "it goes to stderr");

@@ -12,7 +12,7 @@ use linerate_plan::routines::{Block, Load, Series, TIE, Unit};
 use linerate_record::kernels::{Role, Row};
 use linerate_record::units::three_digits;
 
-/// What stands before the least time among `selected` and the variants.
+/// The mark of the least time among `selected` and the variants.
 pub(super) const FASTEST: &str = "*";
 /// Sizes closer than this tell almost the same.
 const CLOSE: f64 = 1.15;
@@ -124,7 +124,7 @@ fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
     Some(line(false, "  % of the bound", loads.iter().map(cell)))
 }
 
-/// What stands in place of a number: a mark with a reason in the notes if it should be there,
+/// The cell of a number: a mark with a reason in the notes if it should be there,
 /// nothing where nothing was to be timed.
 fn absent(has_row: bool) -> String {
     if has_row { ABSENT.to_owned() } else { String::new() }

@@ -12,6 +12,38 @@ use linerate_record::units::three_digits;
 /// Packets of Ethernet's usual size, and buffers of a page.
 const QUOTED: [u64; 2] = [1460, 4096];
 
+/// Whether to name a variant, for the kernel where that gains most; then the share of the bound.
+pub(super) fn answer(report: &KernelsReport, blocks: &[Block], unit: Unit) -> Vec<String> {
+    let mut best: Option<(Kernel, Lead)> = None;
+    let mut is_compared = false;
+    for block in blocks.iter().filter(|b| matches!(b.section, Section::Aligned | Section::Mixes)) {
+        let selected = report.selected_for(block.kernel).unwrap_or("selected");
+        let Some(leads) = variants_ahead(block, selected, unit) else { continue };
+        is_compared = true;
+        for lead in leads {
+            if best.as_ref().is_none_or(|(_, known)| known.most < lead.most) {
+                best = Some((block.kernel, lead));
+            }
+        }
+    }
+    let least = three_digits((WORTH_A_NAME - 1.0) * 100.0);
+    let call = match best {
+        Some((kernel, lead)) => {
+            format!("Call {} by name for {kernel}: {} faster", lead.name, by(&lead))
+        }
+        None if is_compared => {
+            format!("Keep `selected`: no variant is more than {least} % faster")
+        }
+        None if blocks.is_empty() => "Nothing was timed".to_owned(),
+        None => String::new(),
+    };
+    let aligned = blocks.iter().find(|block| block.section == Section::Aligned);
+    let reached = aligned.map(|block| (block.kernel, shares(block, &QUOTED[..1])));
+    let reached = reached.filter(|(_, share)| !share.is_empty());
+    let reached = reached.map(|(kernel, share)| format!("{kernel} {share}"));
+    vec![call, reached.unwrap_or_default()]
+}
+
 /// One paragraph for `kernel`; `None` when nothing was selected or timed.
 pub(super) fn sentences(
     report: &KernelsReport,
@@ -101,7 +133,7 @@ fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Where somebody else's routine is faster than the selected one, in all cases of a kernel: a
+/// Where a peer's routine is faster than the selected one, in all cases of a kernel: a
 /// sentence for each such routine.
 fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: Unit) -> String {
     let mut sentences: Vec<(&str, String)> = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::{Glyphs, Page};
 use crate::layout::fenced;
-use crate::value::{count, percent, told};
+use crate::value::{count, in_sentence, percent};
 use linerate_record::memory::{Bin, Histogram, Mode};
 use linerate_record::stats::Estimate;
 use linerate_record::units::{memory_size, three_digits};
@@ -28,7 +28,7 @@ const BELOW: &str = "bins are no narrower than a step of the timer: one that beg
                      loads that took less than a step once timing is taken off";
 
 fn one(page: &Page, histogram: &Histogram) -> String {
-    let ns = |figure| told(figure, "ns", three_digits);
+    let ns = |figure| in_sentence(figure, "ns", three_digits);
     let level = histogram.level.as_ref().map_or(String::new(), |level| format!(" ({level})"));
     let mut text = format!(
         "{} loads, {} by chains of loads; {} of timing taken off",
@@ -52,7 +52,7 @@ fn mode(mode: &Mode, step: f64) -> String {
     let low = mode.low_ns.unwrap_or_else(|| (mode.ns - step / 2.0).max(0.0));
     let high = mode.high_ns.unwrap_or(mode.ns + step / 2.0);
     let at = Estimate { value: mode.ns, low, high, confidence: 1.0, n: 1 };
-    let at = told(&Figure::number("ns", at, Tier::Sw, "bins"), "ns", three_digits);
+    let at = in_sentence(&Figure::number("ns", at, Tier::Sw, "bins"), "ns", three_digits);
     format!("{} % at {at}{name}", percent(mode.share))
 }
 

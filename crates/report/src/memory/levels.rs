@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels, what the system says of them, and what could not be told.
+//! The levels, what the system says of them, and what could not be determined.
 
 use super::{Page, confidence};
 use crate::layout::{Grid, Paint, labelled};
@@ -50,7 +50,7 @@ pub(super) fn table(page: &Page, all: bool) -> String {
 fn resolution(page: &Page, all: bool) -> String {
     let ratio = three_digits(page.report.resolution);
     let text =
-        format!("levels of which one is less than {ratio} times the other are not told apart");
+        format!("levels of which one is less than {ratio} times the other are not distinguished");
     if all { page.note(&text) } else { String::new() }
 }
 

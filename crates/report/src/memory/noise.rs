@@ -2,7 +2,7 @@
 //! Time that was taken away from the measuring thread.
 
 use super::{Page, bars, load};
-use crate::value::{ABSENT, percent, reason, significant, told};
+use crate::value::{ABSENT, in_sentence, percent, reason, significant};
 use linerate_record::units::{Nanos, three_digits};
 
 const GAPS: bars::Shown = bars::Shown { heads: ["from", "gaps"], from: |ns| Nanos(ns).to_string() };
@@ -13,10 +13,10 @@ pub(super) fn block(page: &Page, all: bool) -> String {
     if noise.lost.as_number().is_none() {
         return page.line("noise", &format!("{ABSENT} {}", reason(&noise.lost)));
     }
-    let share = |figure| told(figure, "%", percent);
+    let share = |figure| in_sentence(figure, "%", percent);
     let longest = match noise.longest_us.as_number() {
         Some(us) => Nanos(us * 1e3).to_string(),
-        None => told(&noise.longest_us, "us", three_digits),
+        None => in_sentence(&noise.longest_us, "us", three_digits),
     };
     let quota = match noise.quota_cpus {
         Some(cpus) => {
@@ -29,7 +29,7 @@ pub(super) fn block(page: &Page, all: bool) -> String {
         "{} of the time was taken away, in {} per second, the longest {longest}; stolen by the \
          host {}, used by other programs {}{quota}; over {} s, {}",
         share(&noise.lost),
-        told(&noise.gaps_per_s, "gaps", significant),
+        in_sentence(&noise.gaps_per_s, "gaps", significant),
         share(&noise.stolen),
         share(&noise.others),
         three_digits(noise.elapsed_s),

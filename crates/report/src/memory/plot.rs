@@ -11,7 +11,7 @@ use linerate_record::units::{memory_size, three_digits};
 const ROWS: usize = 16;
 /// A curve's name takes no more columns than this: `sequential, huge`, and its letter.
 const NAME_COLUMNS: usize = 17;
-/// The area takes no more columns than this: the text beside it stays near.
+/// The area takes no more columns than this: the text next to it stays near.
 const MOST_COLUMNS: usize = 88;
 
 /// A curve to draw.
@@ -42,7 +42,7 @@ pub(super) fn plot(page: &Page) -> String {
     for [low, _, high] in edges(page.report) {
         raster.edge(area.column(low), area.column(high));
     }
-    // The first curve is the one that levels are from: drawn last, it lies in front.
+    // The first curve is the one that levels are from: drawn last, it is in front.
     for trace in traces.iter().rev() {
         raster.trace(&area, trace);
     }
@@ -251,7 +251,7 @@ fn body(area: &Area, raster: &Raster, traces: &[Trace]) -> String {
     raster.rows.iter().zip(labels).zip(names).map(line).collect()
 }
 
-/// The names of the curves beside their ends, from the slowest down, each on a line of its own.
+/// The names of the curves next to their ends, from the slowest down, each on a line of its own.
 fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
     let mut ends: Vec<(usize, &Trace)> =
         traces.iter().filter_map(|trace| Some((area.row(trace.points.last()?.1), trace))).collect();

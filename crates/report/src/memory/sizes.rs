@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Size by size: times, and events beside the loads that are known to have been made.
+//! Size by size: times, and events compared with the known number of loads.
 
 use super::{Page, curve_name};
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::memory::{Curve, CurvePoint, EventOfChase, EventsOfSize};
 use linerate_record::units::{memory_size, three_digits};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Loads, time and cycles of every size, and beside them what other orders of loads take.
+/// Loads, time and cycles of every size, and next to them what other orders of loads take.
 pub(super) fn times(page: &Page) -> String {
     let report = page.report;
     let Some(curve) = report.main_curve().or(report.curves.first()) else { return String::new() };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads under way at once, bytes per second, and a load beside others' traffic.
+//! Loads under way at once, bytes per second, and a load during others' traffic.
 
 use super::Page;
 use crate::layout::Grid;
-use crate::value::{ABSENT, number, percent, ranged, told};
+use crate::value::{ABSENT, in_sentence, number, percent, ranged};
 use linerate_record::Figure;
 use linerate_record::memory::{Bandwidth, LoadedLatency, MemoryReport, Operation};
 use linerate_record::units::three_digits;
@@ -149,7 +149,7 @@ pub(super) fn chains(page: &Page) -> String {
         };
         grid.row(std::iter::once(row.level.clone()).chain(numbers.iter().map(cell)).collect());
     }
-    page.title("ns per load with so many chains side by side") + &grid.render(page.style)
+    page.title("ns per load by number of parallel chains") + &grid.render(page.style)
 }
 
 /// A load in memory while others use it: the slowest case, or all of them.
@@ -179,7 +179,7 @@ pub(super) fn loaded(page: &Page, all: bool) -> String {
 
 fn slowest(points: &[LoadedLatency]) -> String {
     let ns = |point: &LoadedLatency| point.latency_ns.as_number();
-    let show = |figure| told(figure, "ns", three_digits);
+    let show = |figure| in_sentence(figure, "ns", three_digits);
     let slowest = points.iter().filter(|p| p.threads > 0 && ns(p).is_some());
     let slowest = slowest.max_by(|a, b| ns(a).unwrap_or(0.0).total_cmp(&ns(b).unwrap_or(0.0)));
     let alone = points.iter().find(|point| point.threads == 0 || point.duty == 0.0);
@@ -190,14 +190,14 @@ fn slowest(points: &[LoadedLatency]) -> String {
     match slowest {
         Some(point) => {
             let others = if point.threads == 1 { "thread reads" } else { "threads read" };
-            let gb = told(&point.gb_per_s, "GB/s", three_digits);
+            let gb = in_sentence(&point.gb_per_s, "GB/s", three_digits);
             let comma = if alone.is_some() { ", " } else { "" };
             let (ns, threads) = (show(&point.latency_ns), point.threads);
             text + &format!("{comma}{ns} while {threads} other {others} {gb}")
         }
         None => {
             let why = points.iter().find_map(|point| point.latency_ns.reason.as_deref());
-            text + &format!("; beside others {ABSENT} ({})", why.unwrap_or("not measured"))
+            text + &format!("; while others load {ABSENT} ({})", why.unwrap_or("not measured"))
         }
     }
 }
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_processors_are_told_as_ranges() {
+    fn many_processors_are_listed_as_ranges() {
         let table: [(&[u32], &str); 5] = [
             (&[], ""),
             (&[3], "3"),

@@ -73,7 +73,7 @@ fn pages(page: &Page) -> String {
     };
     let mut facts = vec![format!("{} pages of {}", page_kind(pages.used), used(pages))];
     if let Some(share) = pages.granted.as_number() {
-        facts.push(format!("{} % of what was asked for lies in huge ones", percent(share)));
+        facts.push(format!("{} % of the requested memory is in huge pages", percent(share)));
     }
     if pages.time_ratio.as_number().is_some() {
         let ratio = ranged(&pages.time_ratio, three_digits);

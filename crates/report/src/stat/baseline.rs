@@ -115,7 +115,7 @@ fn other_environment(before: Environment, now: Environment) -> String {
     )
 }
 
-/// A change in per cent with its sign, small ones with as many decimals as they need.
+/// A change in percent with its sign, small ones with as many decimals as they need.
 fn signed_percent(change: f64) -> String {
     let sign = if change > 0.0 { "+" } else { "" };
     format!("{sign}{}", significant(change * 100.0))

@@ -10,7 +10,7 @@ use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
 
-/// Which columns the table needs, beside name and count.
+/// Which columns the table needs, next to name and count.
 struct Columns {
     /// Some event was not counted all the time: raw counts, and scaled ones in brackets.
     scaled: bool,
@@ -29,7 +29,7 @@ fn was_scaled(event: &EventCount) -> bool {
 }
 
 /// Whether a counter of the processor, real or simulated, has its own name for this event. What the
-/// kernel calls its events tells nothing new.
+/// kernel calls its events adds nothing.
 fn has_native(event: &EventCount) -> bool {
     let is_there = event.count.as_number().is_some() && event.native.is_some();
     is_there && event.count.tier != Tier::Sw

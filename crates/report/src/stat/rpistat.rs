@@ -18,7 +18,7 @@ enum Line {
     Event { label: &'static str, name: &'static str },
     /// How many slices this event was counted in.
     Periods { label: &'static str, of: &'static str },
-    /// A metric, with three decimals, and what stands behind it.
+    /// A metric, with three decimals, and what follows it.
     Metric { label: &'static str, name: &'static str, unit: &'static str },
     /// Between groups.
     Blank,

@@ -9,7 +9,7 @@ pub(super) struct Bar {
     pub(super) name: String,
     pub(super) look: Look,
     pub(super) value: f64,
-    /// What stands at its end.
+    /// The label at its end.
     pub(super) text: String,
 }
 

@@ -8,7 +8,7 @@ use super::lines::{Line, LineChart};
 use linerate_record::budget::{BudgetReport, BudgetRow};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
-/// What a packet may cost over the size of frames; `None` with fewer than two sizes.
+/// The per-packet budget over the frame size; `None` with fewer than two sizes.
 pub fn budget(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
     let lines = lines(
@@ -20,7 +20,7 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
         ],
     );
     let title = format!(
-        "What a packet may cost at {} on {}",
+        "Per-packet budget at {} on {}",
         BitsPerSecond(report.line_bits_per_s),
         report.processor
     );
@@ -38,7 +38,7 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
 
 /// What bounds forwarding over the size of frames; `None` with fewer than two sizes, or where
 /// nothing but the line is known.
-pub fn ceilings(report: &BudgetReport) -> Option<Plot> {
+pub fn roofline(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
     let lines = lines(
         &rows,
@@ -52,7 +52,7 @@ pub fn ceilings(report: &BudgetReport) -> Option<Plot> {
     );
     lines.get(1)?;
     let title = format!(
-        "What bounds forwarding on {}, beside a line of {}",
+        "Roofline of forwarding on {}, with a line of {}",
         report.processor,
         BitsPerSecond(report.line_bits_per_s)
     );
@@ -63,7 +63,7 @@ pub fn ceilings(report: &BudgetReport) -> Option<Plot> {
         format!("{} bytes: at most {}", row.name, Kpps(least / 1e3))
     });
     let described = described.collect::<Vec<_>>().join("; ");
-    let shown = Shown { name: "ceilings", title, described, y: "thousand packets per second" };
+    let shown = Shown { name: "roofline", title, described, y: "thousand packets per second" };
     Some(shown.plot(report, &rows, lines))
 }
 

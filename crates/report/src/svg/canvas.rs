@@ -17,7 +17,7 @@ const TITLE_HEIGHT: f64 = 22.0;
 const CHARACTER: f64 = 6.6;
 const TITLE_CHARACTER: f64 = 8.8;
 
-/// Variants differ in colour. The colours are told apart with any of the usual colour-vision
+/// Variants differ in colour. The colours can be distinguished with any of the usual colour-vision
 /// deficiencies (after Okabe and Ito, the light ones darkened to a contrast of 3:1 on white), and
 /// have counterparts for a dark background.
 const STYLE: &str = "
@@ -135,7 +135,7 @@ pub(super) struct Caption {
 /// A plot under construction.
 pub(super) struct Canvas {
     body: String,
-    /// Rules beside those that all plots have.
+    /// Rules in addition to those of all plots.
     rules: &'static str,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two plots of models: what was observed beside what a model says, and how many things fall into
+//! Two plots of models: what was observed and what a model says, and how many things fall into
 //! each of some classes.
 
 use super::Plot;
@@ -7,7 +7,7 @@ use super::bars::{Bar, BarChart, Group};
 use super::canvas::{Caption, Look};
 use linerate_record::units::three_digits;
 
-/// What a plot is called, and what stands above it.
+/// What a plot is called, and its heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Title {
     /// A name fit for a file, without an extension.
@@ -29,8 +29,8 @@ pub struct Compared {
     pub modelled: f64,
 }
 
-/// Bars of what was observed beside bars of what a model says, with the error of the model; `label`
-/// is what their axis is.
+/// Bars of what was observed next to bars of what a model says, with the error of the model;
+/// `label` is what their axis is.
 pub fn compared(title: &Title, label: &str, all: &[Compared]) -> Plot {
     let group = |one: &Compared| Group {
         head: one.name.clone(),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_model_stand_at_its_bars() {
+    fn errors_of_the_model_are_at_its_bars() {
         let all = [Compared { name: "kpps".to_owned(), observed: 200.0, modelled: 210.0 }];
         let plot = compared(&title(), "thousand packets per second", &all);
         assert!(plot.svg.contains("210 (+5.0 %)"), "{}", plot.svg);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An area of points over two logarithmic axes, with a column for a legend beside it.
+//! An area of points over two logarithmic axes, with a column for a legend next to it.
 
 use super::canvas::{Anchor, Canvas, LINE_HEIGHT, MARGIN, WIDTH};
 use linerate_record::units::three_digits;

@@ -52,7 +52,7 @@ impl LineChart {
         let height = LOWEST.max(entries * ENTRY_HEIGHT);
         let frame = Frame::new(points, y + 2.0 * LINE_HEIGHT, height);
         self.axes(&mut canvas, &frame);
-        // What lies in front is drawn last.
+        // The front is drawn last.
         let depth = |line: &&Line| match line.look {
             Look::Selected => 0,
             Look::Peer(_) => 1,

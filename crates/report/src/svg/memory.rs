@@ -128,7 +128,7 @@ fn marks(report: &MemoryReport) -> Vec<Mark> {
     report.tlb.iter().filter_map(mark).collect()
 }
 
-/// Beside the rules of all plots: bands and what is as wide as its interval.
+/// In addition to the rules of all plots: bands and what is as wide as its interval.
 const RULES: &str = "\
 .band { fill: #59636e; fill-opacity: 0.09 }
 .edge { fill: #59636e; fill-opacity: 0.3 }
@@ -178,7 +178,7 @@ impl Chart<'_> {
         canvas.text((MARGIN, y + LINE_HEIGHT), "", Anchor::Start, "ns per load");
         frame.x_label(&mut canvas, "bytes of the chain (both axes logarithmic)");
         self.reaches(&mut canvas, &frame, &marks);
-        // The curve that levels are from is the first: drawn last, it lies in front.
+        // The curve that levels are from is the first: drawn last, it is in front.
         for (line, spread) in self.lines.iter().zip(&self.spreads).rev() {
             canvas.area(line.look, &corners(spread, &frame));
             line.draw(&mut canvas, &frame);

@@ -18,7 +18,7 @@ const VISIBLE: f64 = 0.005;
 pub(super) fn threads(observation: &Observation, detail: Detail, style: &Style) -> String {
     let threads = &observation.threads;
     let shown = match detail {
-        Detail::Brief => &threads[..threads.len().min(MOST)],
+        Detail::Screen | Detail::Brief => &threads[..threads.len().min(MOST)],
         Detail::Full => &threads[..],
     };
     let is_shown = |state: &ThreadState| {

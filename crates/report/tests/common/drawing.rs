@@ -26,7 +26,7 @@ pub(crate) fn points(line: Node) -> Vec<(f64, f64)> {
     line.attribute("points").expect("points").split(' ').map(pair).collect()
 }
 
-/// Everything lies on the canvas, lines and bars in the area of the plot or the legend, and no two
+/// Everything is on the canvas, lines and bars in the area of the plot or the legend, and no two
 /// texts on one another.
 pub(crate) fn assert_is_sound(name: &str, svg: Node) {
     let (width, height) = (number(svg, "width"), number(svg, "height"));

@@ -14,7 +14,7 @@ fn words(report: &KernelsReport) -> String {
 }
 
 #[test]
-fn kernels_beside_their_bounds() {
+fn kernels_and_their_bounds() {
     assert_golden("kernels.txt", &PLAIN, &kernels(&report(), Sizes::Distinct, &PLAIN));
 }
 
@@ -56,7 +56,7 @@ fn kernels_that_could_not_be_timed() {
     assert!(!text.contains("in short"), "{text}");
 }
 
-/// Sizes that somebody named all have their column, down to 40 columns of text.
+/// Sizes that the user named all have their column, down to 40 columns of text.
 #[test]
 fn all_sizes_are_shown_where_all_are_wanted() {
     let mut report = report();
@@ -75,7 +75,7 @@ fn all_sizes_are_shown_where_all_are_wanted() {
         assert!(text.contains("byte") && !text.contains("1 bytes"), "{text}");
     }
     let narrow = kernels(&report, Sizes::Distinct, &Style { width: 60, ..PLAIN });
-    assert!(narrow.contains("not shown for want of width: 8, "), "{narrow}");
+    assert!(narrow.contains("not shown for lack of width: 8, "), "{narrow}");
 }
 
 fn sized(rows: &[Row], size: u64) -> Vec<Row> {

@@ -28,21 +28,21 @@ const MISS_NS: f64 = 1.9;
 
 fn within(unit: &str, value: f64, low: f64, high: f64) -> Figure {
     let estimate = Estimate { value, low, high, confidence: 0.95, n: 5 };
-    Figure::number(unit, estimate, Tier::Sw, "made up")
+    Figure::number(unit, estimate, Tier::Sw, "synthetic")
 }
 
-/// An interval of so many per cent to each side.
+/// An interval of this many percent to each side.
 fn about(unit: &str, value: f64, percent: f64) -> Figure {
     let reach = value * percent / 100.0;
     within(unit, value, value - reach, value + reach)
 }
 
 fn exact(unit: &str, value: f64) -> Figure {
-    Figure::exact(unit, value, Tier::Sw, "made up")
+    Figure::exact(unit, value, Tier::Sw, "synthetic")
 }
 
 fn absent(unit: &str, reason: &str) -> Figure {
-    Figure::absent(unit, Tier::Sw, "made up", reason)
+    Figure::absent(unit, Tier::Sw, "synthetic", reason)
 }
 
 /// ns per load of a page-local chain, climbing from level to level over about an octave.
@@ -297,7 +297,8 @@ fn os_view() -> Vec<OsView> {
             Some(32 * MIB),
             found(2),
             OsVerdict::Smaller,
-            "32 MiB stated, 7.3 MiB to be had now: others use the rest, or the host keeps it",
+            "only 7.3 of 32 MiB is available now: shared with other tenants, or partitioned by the \
+             hypervisor",
         ),
         view("line", Some(64), exact("bytes", 64.0), OsVerdict::Agrees, "found as stated"),
     ]
@@ -490,6 +491,6 @@ pub(crate) fn report() -> MemoryReport {
         noise: noise(),
         os_view: os_view(),
         events: Vec::new(),
-        events_reason: Some("the host passes no counters on".to_owned()),
+        events_reason: Some("the host provides no virtual PMU".to_owned()),
     }
 }

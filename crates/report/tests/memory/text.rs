@@ -57,7 +57,7 @@ fn colour_changes_nothing_else() {
 }
 
 #[test]
-fn counts_that_cannot_be_true_are_told() {
+fn counts_that_cannot_be_true_are_reported() {
     let doubt = "loads at 4 MiB cannot be true: 0.184 per load";
     let (brief, full) = (brief(&counted(), &PLAIN), full(&counted(), &PLAIN));
     assert!(brief.contains(doubt), "{brief}");
@@ -74,7 +74,7 @@ fn counts_that_cannot_be_true_are_told() {
 }
 
 #[test]
-fn what_is_absent_in_tables_is_told_below() {
+fn reasons_of_absent_cells_are_below_the_table() {
     let mut holes = report();
     let why = |reason: &str| Figure::absent("", Tier::Sw, "", reason);
     holes.costs.iter_mut().for_each(|cost| cost.overlapped_ns = why("no chains were measured"));
@@ -96,7 +96,7 @@ fn what_is_absent_in_tables_is_told_below() {
 }
 
 #[test]
-fn bins_that_do_not_add_up_are_told() {
+fn bins_that_do_not_add_up_are_reported() {
     let mut short = report();
     short.histograms[1].samples += 15;
     let text = full(&short, &PLAIN);
@@ -154,7 +154,7 @@ fn odd_records_are_rendered_too() {
 
 /// The second level is what the system calls L3: the view is that of what was found, not of a name.
 #[test]
-fn what_the_system_says_stands_beside_the_level_that_was_found() {
+fn what_the_system_says_is_next_to_the_level_that_was_found() {
     let mut other = report();
     let third = other.levels[2].size_bytes.clone();
     other.os_view[1].found_bytes = Figure::absent("B", Tier::Sw, "", "it makes no step");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up counts.
+//! Synthetic counts.
 
 use linerate_record::stat::{
     BaselineChange, BaselineOf, CacheShape, Environment, EventCount, ExitStatus, IntervalCounts,
@@ -217,7 +217,7 @@ fn rpistat_metrics(ratio: &dyn Fn(&str, f64, f64) -> Figure) -> Vec<MetricValue>
             "l1d_miss_pti",
             "1000 * l1d_misses / instructions",
             ratio("per thousand instructions", 3.027, 0.03),
-            "Rises when work that is no miss goes away: read it beside misses per unit of work.",
+            "Rises when work that is no miss goes away: read it with the misses per unit of work.",
         ),
         metric(
             "cache",
@@ -276,7 +276,7 @@ pub(crate) fn without_pmu() -> StatReport {
     }
 }
 
-/// A simulation with repetitions, beside a baseline.
+/// A simulation with repetitions, compared with a baseline.
 pub(crate) fn simulated() -> StatReport {
     let not_simulated = "Valgrind simulates no address translation";
     let events = vec![

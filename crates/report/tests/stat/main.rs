@@ -91,7 +91,7 @@ fn control_characters_of_a_record_do_not_reach_the_terminal() {
 
 /// One command has them all, for `-e` takes a list; commands that differ otherwise stand apart.
 #[test]
-fn a_fix_that_differs_in_the_event_alone_is_told_once() {
+fn a_fix_that_differs_in_the_event_alone_is_printed_once() {
     let mut report = example::simulated();
     for (name, fix) in [
         ("l2_misses", "linerate stat -e l2_misses -- COMMAND"),
@@ -108,7 +108,7 @@ fn a_fix_that_differs_in_the_event_alone_is_told_once() {
 }
 
 #[test]
-fn of_several_runs_it_is_told_how_one_ended_and_what_was_left_out() {
+fn of_several_runs_one_bad_end_and_what_was_left_out_are_reported() {
     let mut report = StatReport { interrupted: true, ..example::repeated() };
     report.ended = Some(ExitStatus { status: Some(3), signal: None });
     let mut figures = example::figures();

@@ -46,7 +46,7 @@ fn what_runs_no_command_prints_to_stdout() {
 }
 
 #[test]
-fn a_process_of_which_nothing_can_be_counted_is_a_failure() {
+fn a_process_without_any_countable_event_is_a_failure() {
     let mut ended = Command::new("true").spawn().expect("true starts");
     let pid = ended.id().to_string();
     let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

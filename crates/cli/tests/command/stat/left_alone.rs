@@ -9,7 +9,7 @@ fn the_command_keeps_its_input_and_output() {
     let folder = Folder::new();
     let report = folder.file("report");
     let _share = a_share_of_the_processors();
-    let script = "cat; echo told >&2";
+    let script = "cat; echo noted >&2";
     let mut child = command(&["stat", "-q", "-o", &report, "--", "sh", "-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -18,9 +18,9 @@ fn the_command_keeps_its_input_and_output() {
         .expect("the program starts");
     child.stdin.take().expect("a pipe").write_all(b"given\n").expect("it reads");
     let output = child.wait_with_output().expect("it ends");
-    assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"given\n"[..], &b"told\n"[..]));
+    assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"given\n"[..], &b"noted\n"[..]));
     let text = std::fs::read_to_string(&report).expect("the report is in the file");
-    assert!(text.starts_with("counted     `sh -c 'cat; echo told >&2'`\n"), "{text}");
+    assert!(text.starts_with("counted     `sh -c 'cat; echo noted >&2'`\n"), "{text}");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn forks_daemons_and_closed_descriptors_leave_a_report() {
     assert!(faults(&forks) > 4.0 * faults(&one), "children are counted: {forks:?} {one:?}");
 }
 
-/// Whoever started this program may have left SIGCHLD ignored: then the kernel forgets children.
+/// The parent of this program may have left SIGCHLD ignored: then the kernel forgets children.
 #[test]
 fn a_command_is_waited_for_where_the_end_of_children_is_ignored() {
     for (program, status) in [("true", 0), ("no-such-command-anywhere", 127)] {

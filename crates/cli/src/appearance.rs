@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! In which form and colours results are printed, and the environment variables that say so where
+//! no option does.
+
+use crate::failure::Failure;
+use clap::ValueEnum;
+use std::sync::OnceLock;
+
+/// The form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// For people
+    #[value(alias = "table")]
+    Text,
+    /// The record
+    Json,
+    /// Every table, as GitHub has them
+    Markdown,
+    /// A figure per line
+    Csv,
+    /// The report of rpistat, with its nine events, for records of stat
+    Rpistat,
+}
+
+/// Whether results are coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR or TERM=dumb is set
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+static COLOR: OnceLock<Color> = OnceLock::new();
+
+/// Takes `--color`, or its default, for the life of the process.
+///
+/// # Errors
+/// A variable has a value that its option does not take.
+pub(crate) fn set(color: Option<Color>) -> Result<(), Failure> {
+    let color = color.map_or_else(|| of_variable("LINERATE_COLOR"), |color| Ok(Some(color)))?;
+    let _ = COLOR.set(color.unwrap_or(Color::Auto));
+    of_variable::<Form>("LINERATE_FORMAT").map(|_| ())
+}
+
+/// Whether to colour what goes to a terminal, or elsewhere.
+pub(crate) fn is_colored(is_terminal: bool) -> bool {
+    let is_set = |name, is: fn(&std::ffi::OsStr) -> bool| {
+        std::env::var_os(name).is_some_and(|value| is(&value))
+    };
+    match COLOR.get() {
+        Some(Color::Always) => true,
+        Some(Color::Never) => false,
+        Some(Color::Auto) | None => {
+            let is_refused = is_set("NO_COLOR", |value| !value.is_empty());
+            is_terminal && !is_refused && !is_set("TERM", |term| term == "dumb")
+        }
+    }
+}
+
+/// The form that `LINERATE_FORMAT` names.
+pub(crate) fn form() -> Option<Form> {
+    of_variable("LINERATE_FORMAT").ok().flatten()
+}
+
+/// Whether `LINERATE_DETAILS` asks for every table: it is set, and not to 0.
+pub(crate) fn details() -> bool {
+    std::env::var_os("LINERATE_DETAILS").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// The value of a variable that is set.
+fn of_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, Failure> {
+    let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let value = value.to_string_lossy();
+    T::from_str(&value, false).map(Some).map_err(|_| {
+        let values = T::value_variants().iter().filter_map(T::to_possible_value);
+        let values: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        Failure::new(format!("invalid {name} '{value}': set one of {}", values.join(", ")))
+    })
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The answer of a record in one line: the claim, then what puts it into proportion.
+//!
+//! Nothing is judged here: what limits a path and which mapping to keep is in the record.
+
+mod looked_up;
+mod rates;
+
+use crate::value::clean;
+use linerate_record::{Body, Record};
+
+/// Columns that an answer takes at most, whatever the names in the record.
+const MOST_COLUMNS: usize = 100;
+
+/// The answer of a record; nothing for an observed program, whose report begins with its finding.
+pub(crate) fn of(record: &Record) -> String {
+    let parts = match &record.body {
+        Body::Run(report) => rates::of_run(report),
+        Body::Tune(report) => rates::of_tune(report),
+        Body::Plan(report) => rates::of_plan(report),
+        Body::Budget(report) => rates::of_budget(report),
+        Body::Kernels(report) => looked_up::of_kernels(report),
+        Body::Memory(report) => looked_up::of_memory(report),
+        Body::Tcp(report) => looked_up::of_tcp(report),
+        Body::Stat(report) => looked_up::of_stat(report),
+        Body::Doctor(report) => looked_up::of_doctor(report),
+        Body::Regions(report) => looked_up::of_regions(report),
+        Body::Strands(report) => looked_up::of_strands(report),
+        Body::Answers(report) => looked_up::of_answers(report),
+        Body::Why(_) => return String::new(),
+    };
+    joined(&parts)
+}
+
+/// The parts that are not empty, as many of them as fit, the first one cut if it does not.
+fn joined(parts: &[String]) -> String {
+    let mut line = String::new();
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        let longer = if line.is_empty() { clean(part) } else { format!("{line}; {}", clean(part)) };
+        if longer.chars().count() > MOST_COLUMNS {
+            return if line.is_empty() { cut(&longer, MOST_COLUMNS) } else { line };
+        }
+        line = longer;
+    }
+    line
+}
+
+/// A text of at most this many columns, cut between words.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    const MORE: &str = " ...";
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(MORE.len())).collect();
+    let kept = kept.rsplit_once(' ').map_or(kept.as_str(), |(words, _)| words);
+    kept.trim_end_matches([',', ':', ';']).to_owned() + MORE
+}
+
+/// The first clause of a sentence that says something: up to a colon or a semicolon.
+fn claim(sentence: &str) -> &str {
+    const LEAST: usize = 20;
+    let ends = sentence.match_indices([':', ';']).map(|(at, _)| at);
+    ends.into_iter().find(|at| *at >= LEAST).map_or(sentence, |end| &sentence[..end])
+}
+
+/// A share to a whole percent; a tenth where it is under ten.
+fn share(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent.abs() < 9.95 => format!("{percent:.1}"),
+        percent => format!("{percent:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_as_many_parts_as_fit() {
+        let parts = |lengths: &[usize]| {
+            joined(&lengths.iter().map(|n| "x".repeat(*n)).collect::<Vec<_>>()).chars().count()
+        };
+        assert_eq!(parts(&[60, 0, 38]), 100);
+        assert_eq!(parts(&[60, 39, 5]), 60);
+        assert_eq!(joined(&["word ".repeat(30)]).chars().count(), 98);
+        assert_eq!(cut("a long: texts", 12), "a long ...");
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Answers about routines, machines, counts and profiles of other programs.
+
+use super::{claim, share};
+use crate::value::{reason, significant};
+use linerate_record::answers::{AnswerVerdict, AnswersReport};
+use linerate_record::doctor::{DoctorReport, Verdict};
+use linerate_record::kernels::KernelsReport;
+use linerate_record::memory::{MemoryLevel, MemoryReport};
+use linerate_record::regions::{RegionTotal, RegionsReport};
+use linerate_record::stat::{StatReport, StatTarget};
+use linerate_record::strands::{Bound, StrandsReport};
+use linerate_record::tcp::{TcpLaw, TcpPattern, TcpReport, TcpStack};
+use linerate_record::units::{Nanos, counted, memory_size, three_digits};
+use linerate_record::{Figure, Tier};
+
+pub(super) fn of_kernels(report: &KernelsReport) -> Vec<String> {
+    match report.wrong.as_slice() {
+        [] => crate::kernels::answer(report),
+        [first, rest @ ..] => {
+            let more = match rest.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            vec![format!("Wrong result: {} of {}{more}", first.variant, first.kernel)]
+        }
+    }
+}
+
+/// The levels with their sizes and latencies, from the first on.
+pub(super) fn of_memory(report: &MemoryReport) -> Vec<String> {
+    if report.levels.is_empty() {
+        return vec!["No cache level found".to_owned()];
+    }
+    let level = |level: &MemoryLevel| {
+        let size = level.size_bytes.as_number().map(|bytes| format!(" {}", memory_size(bytes)));
+        let time = level.latency_ns.as_number();
+        let time = time.map_or_else(|| "-".to_owned(), |ns| format!("{} ns", three_digits(ns)));
+        format!("{}{} {time}", level.name, size.unwrap_or_default())
+    };
+    vec![report.levels.iter().map(level).collect::<Vec<_>>().join(", ")]
+}
+
+/// Of each stack the pattern in which the selected routines take most of the work.
+pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
+    let most = |stack: &TcpStack| {
+        let shares = stack.patterns.iter().filter_map(|p| Some((share_of_routines(report, p)?, p)));
+        let (most, pattern) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(format!("{} % of {} ({})", share(most), stack.name, pattern.name))
+    };
+    let stacks: Vec<String> = report.stacks.iter().filter_map(most).collect();
+    if !stacks.is_empty() {
+        return vec![format!("Checksum and copy take up to {}", stacks.join(", "))];
+    }
+    let law = |law: &TcpLaw| {
+        let exponent = law.exponent_loss.as_number()?;
+        Some(format!("{}: throughput goes with loss^{exponent:.2}", law.stack))
+    };
+    let laws: Vec<String> = report.laws.iter().filter_map(law).collect();
+    if laws.is_empty() { vec!["No share of a stack was measured".to_owned()] } else { laws }
+}
+
+fn share_of_routines(report: &TcpReport, pattern: &TcpPattern) -> Option<f64> {
+    let set = pattern.sets.iter().find(|set| set.name == report.selected)?;
+    let shares = [&set.share_checksum, &set.share_copy, &set.share_copy_checksum];
+    let known: Vec<f64> = shares.into_iter().filter_map(Figure::as_number).collect();
+    (!known.is_empty()).then(|| known.iter().sum())
+}
+
+pub(super) fn of_stat(report: &StatReport) -> Vec<String> {
+    let time = |name: &str| report.times.get(name).and_then(Figure::as_number);
+    let elapsed = Nanos(time("elapsed_s").unwrap_or(report.elapsed_s) * 1e9);
+    let used = match (time("cpus_used"), &report.target) {
+        (Some(cpus), _) => format!("{} CPUs used for {elapsed}", significant(cpus)),
+        (None, StatTarget::Command { .. }) => format!("The command took {elapsed}"),
+        (None, _) => format!("Counted for {elapsed}"),
+    };
+    let ipc = report.metrics.iter().find(|metric| metric.name == "ipc");
+    let ipc = ipc.and_then(|metric| metric.figure.as_number());
+    let ipc = ipc.map_or_else(String::new, |ipc| format!("IPC {}", significant(ipc)));
+    let counters = match report.tier {
+        Tier::Sw => "no hardware counters",
+        Tier::Sim => "simulated",
+        _ => "",
+    };
+    vec![baseline(report), used, ipc, counters.to_owned()]
+}
+
+/// The comparison with a baseline, where there is one.
+fn baseline(report: &StatReport) -> String {
+    let worse = report.baseline.iter().filter(|one| one.is_regression);
+    let worse: Vec<&str> = worse.map(|one| one.name.as_str()).collect();
+    match worse.as_slice() {
+        [] if report.baseline.is_empty() => String::new(),
+        [] => "No regression".to_owned(),
+        [first] => format!("Regression: {first}"),
+        [first, rest @ ..] => format!("Regression: {first} and {} more", rest.len()),
+    }
+}
+
+pub(super) fn of_doctor(report: &DoctorReport) -> Vec<String> {
+    let best = report.best_tier;
+    let better = report.tiers.iter().take_while(|tier| tier.tier != best);
+    let mut missing: Vec<&str> =
+        better.filter(|tier| !tier.works).map(|tier| tier.tier.name()).collect();
+    missing.dedup();
+    let missing = match missing.is_empty() {
+        true => String::new(),
+        false => format!(" ({} not available)", missing.join(", ")),
+    };
+    let is_wrong = |verdict| matches!(verdict, Verdict::Advice | Verdict::Missing);
+    let wrong = report.observations.iter().filter(|one| is_wrong(one.verdict)).count();
+    let settings = match wrong {
+        0 => "every setting is as it should be".to_owned(),
+        1 => "1 setting costs accuracy or speed".to_owned(),
+        n => format!("{n} settings cost accuracy or speed"),
+    };
+    vec![format!("Best evidence tier: {}{missing}", best.name()), settings]
+}
+
+/// The region with the most time of its own.
+pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
+    let totals = report.totals();
+    let own = |total: &RegionTotal<'_>| total.own_ticks.as_number();
+    let all: f64 = totals.iter().filter_map(own).sum();
+    let most = totals.iter().filter_map(|total| Some((own(total)?, total)));
+    match most.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((ticks, total)) if all > 0.0 => vec![
+            format!("Most time: `{}`, {} % of all regions", total.name, share(ticks / all)),
+            format!("{} ticks in {}", significant(ticks), counted(total.visits, "visit")),
+        ],
+        _ => {
+            let why = totals.iter().find_map(|total| total.own_ticks.reason.as_deref());
+            vec![format!("No time: {}", why.unwrap_or("no region was entered"))]
+        }
+    }
+}
+
+/// The strand with the most ticks per packet.
+pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
+    let strands = &report.strands;
+    let count = match strands.len() {
+        1 => "1 strand".to_owned(),
+        n => format!("{n} strands"),
+    };
+    let known = strands.iter().filter_map(|one| Some((one.ticks_per_packet.as_number()?, one)));
+    match (known.max_by(|a, b| a.0.total_cmp(&b.0)), strands.first()) {
+        (Some((ticks, strand)), _) => {
+            let bound = match strand.cpi_by_cause.as_ref().map(|causes| causes.bound) {
+                Some(Bound::Compute) => ", bound by instructions",
+                Some(Bound::Memory) => ", bound by memory",
+                Some(Bound::CannotTell) | None => "",
+            };
+            let (label, ticks) = (strand.label(), significant(ticks));
+            vec![format!("Busiest: `{label}`, {ticks} ticks per packet{bound}"), count]
+        }
+        (None, Some(first)) => {
+            vec![format!("No ticks per packet: {}", reason(&first.ticks_per_packet)), count]
+        }
+        (None, None) => vec![format!("No strand in the input ({})", report.format)],
+    }
+}
+
+/// The first answer, and how many questions have one.
+pub(super) fn of_answers(report: &AnswersReport) -> Vec<String> {
+    let answered = || report.answers.iter().filter(|one| one.verdict == AnswerVerdict::Answered);
+    let first = answered().next().map(|answer| claim(&answer.sentence).to_owned());
+    let (known, all) = (answered().count(), report.answers.len());
+    let count = match (all, first.is_some()) {
+        (1, true) => String::new(),
+        _ => format!("{known} of {all} questions answered"),
+    };
+    vec![first.unwrap_or_default(), count]
+}

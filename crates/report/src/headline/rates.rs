@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Answers about rates: what limits a path, what a change gains, what a line allows.
+
+use super::{cut, share};
+use crate::value::significant;
+use linerate_record::budget::BudgetReport;
+use linerate_record::plan::PlanReport;
+use linerate_record::run::RunReport;
+use linerate_record::tune::{Candidate, Finding, Limit, TuneReport};
+use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
+
+/// Columns for the name of a candidate or a change: the rates behind it say more.
+const NAME_COLUMNS: usize = 44;
+
+pub(super) fn of_run(report: &RunReport) -> Vec<String> {
+    let rate = report.throughput_kpps.as_number();
+    vec![
+        bottleneck(report, report.finding.as_ref()),
+        line_rate(rate, report.line_rate_kpps),
+        rate.map_or_else(|| "no packet rate".to_owned(), |kpps| Kpps(kpps).to_string()),
+    ]
+}
+
+/// The finding of a run, with the share of its stage and of its worker.
+fn bottleneck(report: &RunReport, finding: Option<&Finding>) -> String {
+    let Some(finding) = finding else { return String::new() };
+    match (finding.limit, &finding.bottleneck) {
+        (Limit::Processing, Some(stage)) => {
+            let at = finding.worker.as_ref().and_then(|worker| at(report, stage, worker));
+            format!("Bottleneck: `{stage}`{}", at.unwrap_or_default())
+        }
+        (Limit::Processing, None) => format!("Bottleneck: {}", finding.sentence),
+        (Limit::Offered, _) => "No bottleneck: all workers wait for packets".to_owned(),
+        (Limit::CannotTell, _) => "Bottleneck: cannot tell".to_owned(),
+    }
+}
+
+/// `, 18 % of 250 ticks/packet on worker 0.0 (100 % busy)`.
+fn at(report: &RunReport, stage: &str, worker: &str) -> Option<String> {
+    let worker = report.workers.iter().find(|one| one.name == worker)?;
+    let time = worker.time.filter(|time| time.busy > 0.0)?;
+    let stage = worker.stages.iter().find(|one| one.name == stage)?;
+    let ticks = worker.ticks_per_packet.as_number().filter(|ticks| *ticks > 0.0);
+    let (part, whole) = match (stage.ticks_per_packet.as_number(), ticks) {
+        (Some(part), Some(ticks)) => (part / ticks, three_digits(ticks) + " ticks/packet"),
+        _ => (stage.busy? / time.busy, "the work".to_owned()),
+    };
+    Some(format!(
+        ", {} % of {whole} on worker {} ({} % busy)",
+        share(part),
+        worker.name,
+        share(time.busy / (time.busy + time.starved + time.blocked)),
+    ))
+}
+
+/// `line rate: 61 %`; nothing without a line or a rate.
+fn line_rate(kpps: Option<f64>, line: Option<f64>) -> String {
+    match kpps.zip(line.filter(|line| *line > 0.0)) {
+        Some((kpps, line)) if kpps < line => format!("line rate: {} %", share(kpps / line)),
+        Some(_) => "line rate: reached".to_owned(),
+        None => String::new(),
+    }
+}
+
+pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
+    let before = report.baseline_kpps.as_number();
+    let line = report.baseline.line_rate_kpps;
+    let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
+    let predicted = report.candidates.first().filter(|_| report.predicted_from.is_some());
+    let (candidate, after, word) = match (chosen, predicted) {
+        (Some(chosen), _) => {
+            let measured = chosen.measured_kpps.as_ref().unwrap_or(&report.tuned.throughput_kpps);
+            (chosen, measured.as_number(), "")
+        }
+        (None, Some(best)) => (best, best.predicted_kpps.as_number(), "Predicted: "),
+        (None, None) => {
+            return vec![
+                "Keep the mapping: no candidate gains 2 %".to_owned(),
+                line_rate(before, line),
+                bottleneck(&report.baseline, Some(&report.finding)),
+            ];
+        }
+    };
+    let factor = chosen.and_then(|chosen| chosen.speedup.as_ref()?.as_number());
+    let factor = factor.or_else(|| Some(after? / before.filter(|kpps| *kpps > 0.0)?));
+    let factor = factor.map_or_else(|| "Faster".to_owned(), |x| format!("{x:.1}x"));
+    let rates = before.zip(after).map(|(a, b)| format!(": {} to {}", Kpps(a), Kpps(b)));
+    let by = cut(&setting(candidate, report), NAME_COLUMNS);
+    vec![format!("{word}{factor} by {by}{}", rates.unwrap_or_default()), line_rate(after, line)]
+}
+
+/// What a candidate changes: its name, and its burst where others have the name, too.
+fn setting(candidate: &Candidate, report: &TuneReport) -> String {
+    let named = report.candidates.iter().filter(|one| one.name == candidate.name).count();
+    match named > 1 && !candidate.name.contains("burst") {
+        true => format!("{}, burst {}", candidate.name, candidate.burst),
+        false => candidate.name.clone(),
+    }
+}
+
+pub(super) fn of_plan(report: &PlanReport) -> Vec<String> {
+    let kpps = report.predicted_kpps.as_number();
+    let at = |worker: &String| {
+        let planned = report.workers.iter().find(|one| one.name == *worker);
+        let busy = planned.and_then(|one| one.utilisation.as_number());
+        let busy = busy.map_or_else(String::new, |busy| format!(" ({} % busy)", share(busy)));
+        format!(" on worker {worker}{busy}")
+    };
+    let bottleneck = report.bottleneck.stage.as_ref().map(|stage| {
+        let at = report.bottleneck.worker.as_ref().map(at).unwrap_or_default();
+        format!("Bottleneck: `{stage}`{at}")
+    });
+    let gain = report.recommendations.first().and_then(|best| {
+        let gain = best.gain.as_number().filter(|gain| *gain > 0.0)?;
+        Some(format!("+{} % by {}", share(gain), cut(&best.change, NAME_COLUMNS)))
+    });
+    let rate = kpps.map(|kpps| format!("predicted {}", Kpps(kpps)));
+    vec![
+        bottleneck.unwrap_or_else(|| "Bottleneck: none below the line".to_owned()),
+        line_rate(kpps, report.line_rate_kpps),
+        gain.unwrap_or_else(|| "no change gains 2 %".to_owned()),
+        rate.unwrap_or_default(),
+    ]
+}
+
+pub(super) fn of_budget(report: &BudgetReport) -> Vec<String> {
+    let Some(row) = report.rows.first() else {
+        return vec!["No budget: no frame size was given".to_owned()];
+    };
+    let budget = format!(
+        "Budget: {} ns, {} cycles per packet at {} with frames of {} bytes",
+        significant(row.ns_per_packet),
+        significant(row.cycles_of_all),
+        BitsPerSecond(report.line_bits_per_s),
+        significant(row.frame_bytes),
+    );
+    let task = row.task.as_ref().map(|task| match task.fits {
+        true => format!("the task needs {} strands", significant(task.strands)),
+        false => "the task does not fit".to_owned(),
+    });
+    let measured = report.shortfall.as_ref().map(|shortfall| {
+        format!("measured: {} % of the line", share(shortfall.share_of_line.min(1.0)))
+    });
+    vec![budget, measured.or(task).unwrap_or_default()]
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One screen of a record: the answer, what it rests on, what to do next.
+
+use super::{of_flows, sentence_of, sentences};
+use crate::layout::{Paint, labelled, limited, painted, stacked};
+use crate::value::clean;
+use crate::{Detail, Glyphs, Style, headline};
+use linerate_record::run::RunReport;
+use linerate_record::tune::{Limit, TuneReport};
+use linerate_record::{Body, Record};
+
+/// Lines of a screen, but the command that was typed.
+const SCREEN_LINES: usize = 39;
+
+/// The answer and as much below it as fits; the last line says where the rest is.
+pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Glyphs) -> String {
+    let below = match &record.body {
+        Body::Run(report) => of_run(report, whole, narrow),
+        Body::Tune(report) => of_tune(report, whole, narrow),
+        Body::Plan(report) => crate::plan::screen(report, whole),
+        Body::Kernels(report) => crate::kernels::screen(report, narrow),
+        Body::Memory(report) => crate::memory::screen(report, &record.provenance, glyphs, whole),
+        Body::Tcp(report) => crate::tcp::screen(report, whole),
+        Body::Stat(report) => crate::stat::screen(report, whole),
+        Body::Doctor(report) => crate::doctor::screen(report, narrow),
+        Body::Answers(report) => crate::answers::screen(report, whole),
+        Body::Budget(report) => crate::budget(report, whole),
+        Body::Regions(report) => crate::regions(report, whole),
+        Body::Strands(report) => crate::strands(report, whole),
+        Body::Why(report) => crate::why(report, Detail::Brief, whole),
+    };
+    let answer = headline::of(record);
+    let answer = match answer.is_empty() {
+        true => answer,
+        false => painted(Paint::Head, &answer, narrow) + "\n",
+    };
+    limited(&stacked(&[answer, below]), SCREEN_LINES)
+}
+
+fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
+    let line = |label, text: &str| labelled(label, Paint::Head, &clean(text), narrow);
+    let finding = report.finding.as_ref().map_or_else(String::new, |finding| {
+        let next = match finding.limit {
+            Limit::Processing => line("do", "linerate tune PATH.toml, to try other mappings"),
+            Limit::Offered => line("do", "--rate max, to find what the path can do"),
+            Limit::CannotTell => String::new(),
+        };
+        line("evidence", &finding.sentence) + &next
+    });
+    let kernels = report.kernel_advice.as_ref();
+    let kernels = kernels.map_or_else(String::new, |advice| line("kernels", &advice.sentence));
+    let flows = report.flows().map_or_else(String::new, |flows| of_flows(&flows));
+    let home = sentence_of(report.packets_home.as_ref());
+    let notes = [flows.as_str(), home].map(|text| sentences(text, narrow)).concat();
+    stacked(&[finding + &kernels, crate::run::screen(report, whole), notes])
+}
+
+fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
+    let texts = report.waits.iter().map(String::as_str);
+    let texts = [sentence_of(report.packets_home.as_ref())].into_iter().chain(texts);
+    let notes: String = texts.map(|text| sentences(text, narrow)).collect();
+    stacked(&[crate::tune::screen(report, whole), notes])
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! By default every record is shown on one screen, the answer first.
+
+mod common;
+
+use common::{PLAIN, assert_golden, assert_same};
+use linerate_record::{Record, fixtures};
+use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
+
+/// Lines of a screen; one is the command that was typed.
+const SCREEN_LINES: usize = 40;
+const ANSWER_COLUMNS: usize = 100;
+
+/// Records of other programs, and what was asked of them.
+const FOREIGN: [(&str, &str); 3] = [
+    ("answers-of-a-dump", include_str!("foreign/answers.json")),
+    ("dump", include_str!("foreign/dump.json")),
+    ("vpp", include_str!("foreign/vpp.json")),
+];
+
+/// Every stored record, by its kind.
+fn stored() -> impl Iterator<Item = (&'static str, Record)> {
+    let foreign = FOREIGN.into_iter().map(|(name, text)| (name, Record::from_json(text).unwrap()));
+    let own = fixtures::ALL.iter().map(|(kind, _)| (*kind, fixtures::record(kind)));
+    own.chain(foreign)
+}
+
+fn screen(record: &Record, width: usize, detail: Detail) -> String {
+    let style = Style::plain(width);
+    text(record, &Options { style, detail, glyphs: Glyphs::Ascii, layout: Layout::Table })
+}
+
+#[test]
+fn every_record_fits_one_screen_of_80_columns() {
+    for (kind, record) in stored() {
+        let text = screen(&record, 80, Detail::Screen);
+        let lines = text.lines().count();
+        assert!(lines < SCREEN_LINES, "{kind} has {lines} lines:\n{text}");
+        // Commands to copy are not broken.
+        let is_command = |line: &&str| line.contains("sysctl") || line.contains("sudo");
+        let below = text.lines().skip(1).filter(|line| !is_command(line));
+        let widest = below.map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(widest <= 80 || kind == "doctor", "{kind} has {widest} columns:\n{text}");
+    }
+}
+
+#[test]
+fn the_first_line_is_the_answer() {
+    for (kind, record) in stored() {
+        let text = screen(&record, 80, Detail::Screen);
+        let first = text.lines().next().unwrap_or_default();
+        let columns = first.chars().count();
+        assert!((20..=ANSWER_COLUMNS).contains(&columns), "{kind}: {first}");
+        let begins = match kind {
+            "run" | "plan" => "Bottleneck: ",
+            "tune" => "",
+            "budget" => "Budget: ",
+            "doctor" => "Best evidence tier: ",
+            "tcp" => "Checksum and copy take up to ",
+            "regions" => "Most time: ",
+            // Its finding follows what was watched.
+            "why" => continue,
+            _ => "",
+        };
+        assert!(first.starts_with(begins), "{kind}: {first}");
+        // An answer is not a label and a text next to it.
+        assert!(!first.contains("   "), "{kind}: {first}");
+    }
+}
+
+#[test]
+fn details_show_what_the_screen_leaves_out() {
+    for (kind, record) in stored().filter(|(kind, _)| *kind != "why") {
+        let (brief, whole) = (Detail::Screen, Detail::Brief);
+        let [brief, whole] = [brief, whole].map(|detail| screen(&record, 100, detail));
+        assert_ne!(brief, whole, "{kind}");
+        if brief.lines().count() > SCREEN_LINES - 2 {
+            assert!(brief.contains("--details"), "{kind}: {brief}");
+        }
+    }
+}
+
+#[test]
+fn screens_as_they_are() {
+    for (kind, record) in stored().filter(|(kind, _)| *kind != "why") {
+        let text = screen(&record, 80, Detail::Screen);
+        let name = format!("screen-{kind}.txt");
+        match kind {
+            // Its commands are as wide as they are.
+            "doctor" => assert_same(&name, &text),
+            _ => assert_golden(&name, &PLAIN, &text),
+        }
+    }
+}
