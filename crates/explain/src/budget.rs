@@ -89,7 +89,7 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
         cycles_of_all: cycles * f64::from(processor.cores) * f64::from(processor.pipes_per_core),
         instructions_per_packet: of_strand,
         instructions_alone: of_pipe,
-        ceilings: ceilings(processor, bytes, inputs.instructions),
+        ceilings: limits(processor, bytes, inputs.instructions),
         task: of_strand
             .zip(inputs.instructions)
             .map(|(share, task)| task_of(processor, share, task)),

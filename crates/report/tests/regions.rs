@@ -40,11 +40,7 @@ fn region(name: &str, work: (u64, u64), ticks: (f64, f64), verdict: &str) -> Reg
 
 /// A receive loop whose middle part has a counter, and whose lookup is too short.
 fn example() -> RegionsReport {
-<<<<<<< HEAD
-    let busy = "another user holds the counter; try: a command";
-=======
     let busy = "another process holds the counter; try: a command";
->>>>>>> main
     let tiny = "less than what measuring it costs; put the region around more work";
     let mut burst = region("burst", (50_000, 0), (4.1e8, 2.5e7), "8200 ticks a visit");
     burst.events = vec![event("instructions", Ok(6.6e8)), event("l1d_misses", Err(busy))];

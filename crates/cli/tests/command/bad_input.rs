@@ -13,11 +13,7 @@ fn place(text: &str, part: &str) -> String {
 }
 
 #[test]
-<<<<<<< HEAD
 fn reports_errors_with_position_and_suggestion() {
-=======
-fn errors_of_the_file_have_their_place_and_the_nearest_name() {
->>>>>>> main
     let rule = "\"deny   tcp from any to any port 23\"";
     let table: &[(&str, &str, &str, &[&str])] = &[
         // Changed from, to; what the place points to; what is said.
@@ -46,11 +42,7 @@ fn errors_of_the_file_have_their_place_and_the_nearest_name() {
 }
 
 #[test]
-<<<<<<< HEAD
 fn reports_all_errors_in_one_pass() {
-=======
-fn all_errors_are_reported_in_one_pass() {
->>>>>>> main
     let folder = Folder::new();
     let changes = [("burst = 32", "brust = 32"), ("mtu = 1600", "mtu = 16")];
     let said = refused(&["run", &folder.write("path.toml", edge(&changes))]);

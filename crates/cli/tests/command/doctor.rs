@@ -95,11 +95,7 @@ fn the_record_is_written_only_to_the_requested_path() {
 
 /// Without a PATH there is no Valgrind: the simulator is refused, the rest is as it was.
 #[test]
-<<<<<<< HEAD
 fn reports_missing_valgrind() {
-=======
-fn a_missing_valgrind_is_reported() {
->>>>>>> main
     let output = crate::rig::command(&["doctor", "--json"]).env("PATH", "").output();
     let output = output.expect("the program starts");
     assert_eq!(output.status.code(), Some(0));

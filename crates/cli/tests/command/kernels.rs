@@ -217,11 +217,7 @@ const HEADERS: [&str; 9] = [
 ];
 
 #[test]
-<<<<<<< HEAD
 fn reports_a_folder_without_plots() {
-=======
-fn a_folder_without_plots_is_reported() {
->>>>>>> main
     let folder = Folder::new();
     let plots = folder.file("plots");
     let done = linerate(&[&HEADERS[..], &[&plots]].concat());

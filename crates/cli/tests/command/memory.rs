@@ -142,11 +142,7 @@ fn through(program: &str, arguments: &[&str], of_memory: &[&str]) -> std::proces
 }
 
 #[test]
-<<<<<<< HEAD
 fn respects_the_address_space_limit() {
-=======
-fn a_limit_of_the_address_space_is_obeyed() {
->>>>>>> main
     let limited = ["-c", "ulimit -v 300000 && exec \"$@\"", "sh"];
     let of_memory = ["memory", "--quick", "--no-store", "--json"];
     let done = through("sh", &limited, &of_memory);

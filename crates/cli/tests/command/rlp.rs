@@ -49,11 +49,7 @@ fn every_path_runs_anywhere_and_reports_the_rate_per_flow() {
 }
 
 #[test]
-<<<<<<< HEAD
 fn prints_the_rate_of_a_flow_next_to_its_line() {
-=======
-fn the_rate_of_a_flow_is_printed_with_its_line() {
->>>>>>> main
     let file = format!("{EXAMPLES}/rlp-merged.toml");
     let said = answered(0, &["run", "--time", "500ms", &file]);
     let line = said.lines().find(|line| line.starts_with("per flow")).expect("it is said");

@@ -402,11 +402,7 @@ fn fails_if_no_count_is_comparable_with_the_baseline() {
 }
 
 #[test]
-<<<<<<< HEAD
 fn reports_the_end_of_the_time_limit() {
-=======
-fn the_end_of_the_time_is_reported() {
->>>>>>> main
     let text = answered(128 + 15, &["--time", "50ms", "--", "sleep", "60"]);
     let ended = "\nended       killed by signal 15 (SIGTERM); the time given by --time was up: ";
     assert!(text.contains(ended), "{text}");

@@ -60,7 +60,7 @@ fn exact(text: &str, event: &str) -> Result<String, String> {
         .iter()
         .filter_map(|line| Some((*line.first()?, *line.get(1)?)))
         .collect();
-    exact_of(event, per_turn(text)?, &pairs)
+    exact_of(event, per_iteration(text)?, &pairs)
 }
 
 /// Lines `group TURNS INSTRUCTIONS CYCLES ENABLED RUNNING`.
@@ -79,7 +79,7 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
         }
         instructions.push((turns, count));
     }
-    exact_of("instructions in a group with cycles", per_turn(text)?, &instructions)
+    exact_of("instructions in a group with cycles", per_iteration(text)?, &instructions)
 }
 
 /// Whether pairs of turns and counts are exact.
