@@ -8,8 +8,8 @@
  *
  *   write: version odd; first, bytes; version even, two above what it was
  *   read:  version; first, bytes; version again. If it was odd or is another one now, the slot was
- *          written meanwhile: what stood there is no longer registered, or what comes not yet, so
- *          the slot counts as empty. A range that is registered is in a slot that nobody writes.
+ *          written meanwhile: the old range is no longer registered or the new one not yet, so the
+ *          slot counts as empty. The slot of a registered range is not written.
  *
  * A reader therefore never waits and reads each slot once. Slots come in chunks, linked when all
  * are taken and never freed.

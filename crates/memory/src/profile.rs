@@ -35,7 +35,7 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
-    /// There is no folder for it.
+    /// No known folder to store it in.
     NoHome,
     /// It cannot be written as JSON.
     NoJson(String),

@@ -96,7 +96,7 @@ const THINGS: &[Thing] = &[
         marks: &["low: f64::NEG_INFINITY", "low.unwrap_or(", "high.unwrap_or("],
         homes: &[
             ("crates/record/src/stats/algebra.rs", "what a missing end of an interval means"),
-            ("crates/hierarchy/src/os_view.rs", "a size of which nothing is known"),
+            ("crates/hierarchy/src/os_view.rs", "a size without bounds"),
         ],
         instead: "linerate_record::stats::Estimate::of_ends",
     },

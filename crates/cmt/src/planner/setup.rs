@@ -174,7 +174,7 @@ impl World<'_> {
         // Cores without a strand of the path share nothing with it.
         let core = |cpu: u32| cpu / self.chip.strands_per_core();
         let with_path: Vec<u32> = system.strands.iter().map(|strand| core(strand.cpu)).collect();
-        let beside = setup.beside.iter().flat_map(|one| self.beside(one));
+        let beside = setup.beside.iter().flat_map(|one| self.outsiders(one));
         system.strands.extend(beside.filter(|strand| with_path.contains(&core(strand.cpu))));
         system
     }
@@ -277,14 +277,14 @@ impl World<'_> {
         }
     }
 
-    fn beside(&self, beside: &Outsiders) -> Vec<Strand> {
-        let runs = self.idles(beside);
+    fn outsiders(&self, outsiders: &Outsiders) -> Vec<Strand> {
+        let runs = self.idles(outsiders);
         let strand = |(index, cpu): (usize, &u32)| Strand {
-            name: format!("{} {index}", beside.name),
+            name: format!("{} {index}", outsiders.name),
             cpu: *cpu,
             runs: runs.clone(),
         };
-        beside.cpus.iter().enumerate().map(strand).collect()
+        outsiders.cpus.iter().enumerate().map(strand).collect()
     }
 }
 

@@ -147,15 +147,15 @@ impl<'a> Simulated<'a> {
             };
             self.planned(strand, runs(self.simulator.world.path, stages), share, ns)
         });
-        let beside = self.setup.beside.iter().map(|beside| self.beside(beside));
+        let beside = self.setup.beside.iter().map(|beside| self.outsiders(beside));
         path.chain(beside).collect()
     }
 
     /// The strands of a neighbour together.
-    fn beside(&self, beside: &Outsiders) -> PlannedWorker {
+    fn outsiders(&self, outsiders: &Outsiders) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];
-        let own = simulated.iter().filter(|strand| beside.cpus.contains(&strand.cpu));
+        let own = simulated.iter().filter(|strand| outsiders.cpus.contains(&strand.cpu));
         let instructions: Vec<u64> = own.map(|strand| strand.instructions).collect();
         let cycles = self.outcome.cycles as f64 * instructions.len() as f64;
         let cpi = match instructions.iter().sum::<u64>() {
@@ -163,8 +163,8 @@ impl<'a> Simulated<'a> {
             all => exact(UNIT, cycles / all as f64),
         };
         PlannedWorker {
-            name: beside.name.clone(),
-            runs: format!("outside the path, on {} processors", beside.cpus.len()),
+            name: outsiders.name.clone(),
+            runs: format!("outside the path, on {} processors", outsiders.cpus.len()),
             cpu: None,
             utilisation: exact("ratio", 0.0),
             ns_per_packet: absent("ns/packet", "it takes no packets"),

@@ -30,7 +30,7 @@ fn isolation(host: &Host) -> Observation {
     }
     let system = host.system_cpus();
     if host.online.len() < CORES_MIN * system.len() {
-        let sentence = "so few cores are better shared: other programs may run on that of a worker";
+        let sentence = "too few cores to isolate any: other programs may run on that of a worker";
         return DATA_PLANE.fact("isolated_cpus", "none", sentence);
     }
     let list = format_cpu_list(&host.worker_cpus());

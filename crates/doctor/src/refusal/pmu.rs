@@ -52,7 +52,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
     let sentence = match facts.platform.emulated {
         Some(true) => format!("this machine is emulated ({hypervisor}), counters are not"),
         _ => {
-            format!("this is a virtual machine ({hypervisor}), and its host passes no counters on")
+            format!("this is a virtual machine ({hypervisor}) without a virtual PMU")
         }
     };
     let fix = match host_way(hypervisor, maker) {

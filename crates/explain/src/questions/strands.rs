@@ -142,7 +142,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     let is_memory = found.iter().any(|(_, cause, _)| cause.bound == Bound::Memory);
     let advice: &[&str] = if is_memory {
         &["what waits for memory gains from touching fewer lines, from prefetching over a burst, \
-             and from strands beside it that compute"]
+             and from compute-bound strands on the same core"]
     } else {
         &["what computes gains from fewer instructions per packet and from better code"]
     };

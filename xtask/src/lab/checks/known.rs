@@ -83,20 +83,20 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
 }
 
 /// Whether pairs of turns and counts are exact.
-fn exact_of(event: &str, per_turn: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
+fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
     let turns = pairs.iter().map(|(turns, _)| *turns);
     let (Some(least), Some(most)) = (turns.clone().min(), turns.max()) else {
         return Err(format!("{event}: was not counted"));
     };
-    let beyond = |(turns, count): &(u64, u64)| {
-        i128::from(*count) - i128::from(*turns) * i128::from(per_turn)
-    };
+    let beyond =
+        |(turns, count): &(u64, u64)| i128::from(*count) - i128::from(*turns) * i128::from(each);
     let mut around: Vec<i128> = pairs.iter().map(beyond).collect();
     around.sort_unstable();
     around.dedup();
     let words: Vec<String> = around.iter().map(i128::to_string).collect();
     let sentence = format!(
-        "{event}: {per_turn} per turn and {} around the loop, {} times, {least} to {most} turns",
+        "{event}: {each} per iteration and {} around the loop, {} times, {least} to {most} \
+         iterations",
         words.join(" or "),
         pairs.len(),
     );
@@ -124,7 +124,8 @@ mod tests {
     #[test]
     fn distinguishes_exact_counts() {
         let exact = |lines: &[&str]| exact(&lines.join("\n"), "cycles");
-        let sentence = "cycles: 2 per turn and 23 around the loop, 2 times, 1 to 100 turns";
+        let sentence =
+            "cycles: 2 per iteration and 23 around the loop, 2 times, 1 to 100 iterations";
         let lines = ["turn 2", "count cycles 1 25", "count cycles 100 223"];
         assert_eq!(exact(&lines).as_deref(), Ok(sentence));
         for wrong in [

@@ -259,9 +259,9 @@ fn round(turn: &str, processors: u32) -> Vec<Question> {
         question("near", "near 0"),
         regions::asked("regions over a wrap", 0),
         question("raw", "raw 0"),
-        question("perf beside", "perf 0"),
-        question("open beside", "registers 0"),
-        regions::asked("regions beside", 0),
+        question("perf alongside", "perf 0"),
+        question("open alongside", "registers 0"),
+        regions::asked("regions alongside", 0),
     ];
     if processors > 1 {
         plan.push(command("regions anywhere", "known regions"));

@@ -138,8 +138,8 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     page.add(format!("{NAME}, by {MODULE}"), &shown);
     note(&format!(
         "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}the registers read \
-         as written, so many loads keep no memory and warn of nothing, {} wrong choices refused, \
-         nothing on a 750; counts null: the emulator has none",
+         as written, repeated loads leak no memory and cause no warnings, {} wrong choices \
+         refused, nothing on a 750; counts null: the emulator has none",
         LOADS.iter().filter(|load| !load.works).count()
     ));
     Ok(())

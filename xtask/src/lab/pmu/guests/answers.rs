@@ -38,7 +38,7 @@ impl Answers {
             ("load", "insmod pmu_user.ko events=inst_retired,SW_INCR user_only=1"),
             ("state", "cat /proc/pmu_user"),
             ("open", "pmu_programs registers 0"),
-            ("perf beside", "pmu_programs perf 0"),
+            ("perf alongside", "pmu_programs perf 0"),
             ("unload", "rmmod pmu_user"),
             ("closed again", "pmu_programs registers 0"),
             ("perf again", "pmu_programs perf 0"),
@@ -100,11 +100,11 @@ impl Answers {
         for said in ["open 1 PMUSERENR 0x1", "holder perf", "event 0x8 INST_RETIRED user"] {
             self.says(&name("state"), said)?;
         }
-        self.says(&name("perf beside"), "perf does not count")?;
+        self.says(&name("perf alongside"), "perf does not count")?;
         match guest.has_user_reads {
             // Linux' driver controls access there, and disables it for others.
-            true => self.is_closed(&name("open beside"))?,
-            false => self.counts(&name("open beside"))?,
+            true => self.is_closed(&name("open alongside"))?,
+            false => self.counts(&name("open alongside"))?,
         }
         if processors > 1 {
             self.counts(&name("open on 1"))?;
@@ -147,7 +147,7 @@ impl Answers {
             }
         }
         if guest.has_user_reads {
-            self.regions(&name("regions beside"), regions::closed)?;
+            self.regions(&name("regions alongside"), regions::closed)?;
         }
         if processors > 1 {
             self.regions(&name("regions anywhere"), regions::anywhere)?;
