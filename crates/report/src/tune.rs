@@ -31,14 +31,17 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
 /// A screen of it: what limited, what was tried, what came of it.
 pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     let write = match (report.chosen, &report.predicted_from) {
-        (Some(_), _) => "--out better.toml writes the path with this mapping",
-        (None, Some(_)) => "linerate tune PATH.toml, to measure the candidates",
-        (None, None) => "linerate kernels and linerate memory, for the cost of the bottleneck",
+        (Some(_), _) => "--out better.toml writes the path with this mapping".to_owned(),
+        (None, Some(_)) => "linerate tune PATH.toml, to measure the candidates".to_owned(),
+        (None, None) => match &report.finding.bottleneck {
+            Some(stage) => format!("make `{stage}` cheaper; linerate run --details has its parts"),
+            None => "linerate run --details, for the time of every worker".to_owned(),
+        },
     };
     stacked(&[
         line("evidence", &report.finding.sentence, style)
             + &outcome(report, style)
-            + &line("do", write, style),
+            + &line("do", &write, style),
         limited(&candidates(report, style), 16),
         limited(&standing(&report.tuned, style), 8),
     ])
@@ -178,7 +181,7 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
             (0, true) => "the baseline: nothing else was tried",
             (0, false) => "the baseline: stopped before the candidates had run",
             _ => {
-                "the baseline: no candidate's whole interval lies above 1.02, the least gain worth \
+                "the baseline: no candidate gains 2 % over its whole interval, the least gain worth \
                  a change"
             }
         };

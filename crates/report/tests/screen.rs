@@ -4,7 +4,7 @@
 mod common;
 
 use common::{PLAIN, assert_golden, assert_same};
-use linerate_record::{Record, fixtures};
+use linerate_record::{Body, Record, fixtures};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
 
 /// Lines of a screen; one is the command that was typed.
@@ -66,6 +66,18 @@ fn the_first_line_is_the_answer() {
         // An answer is not a label and a text next to it.
         assert!(!first.contains("   "), "{kind}: {first}");
     }
+}
+
+#[test]
+fn a_path_that_lets_no_packet_through_is_the_answer() {
+    let mut record = fixtures::record("run");
+    let Body::Run(report) = &mut record.body else { unreachable!("a record of run") };
+    let stages = &mut report.workers[0].stages;
+    let filter = stages.iter_mut().find(|stage| stage.name == "filter").expect("a filter");
+    filter.ledger.output.packets = 0;
+    filter.ledger.held.packets = 0;
+    let text = screen(&record, 80, Detail::Screen);
+    assert!(text.starts_with("No packet came through: `filter` dropped all "), "{text}");
 }
 
 #[test]

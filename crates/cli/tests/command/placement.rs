@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 const PACKETS: u64 = 10_000;
 
 /// What makes packets one flow, within a tunnel if they are in one: addresses and protocol, and
-/// what distinguishes the hosts behind one translated address: the ports, the identifier of an echo,
-/// or the identification of a fragment.
+/// what distinguishes the hosts behind one translated address: the ports, the identifier of an
+/// echo, or the identification of a fragment.
 fn flow(frame: &[u8]) -> Vec<u8> {
     const ETHERNET: usize = 14;
     const TUNNEL: usize = 20 + 4;

@@ -14,6 +14,9 @@ const NAME_COLUMNS: usize = 44;
 
 pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     let rate = report.throughput_kpps.as_number();
+    if let Some(end) = report.dead_end() {
+        return vec![format!("No packet came through: {end}")];
+    }
     vec![
         bottleneck(report, report.finding.as_ref()),
         line_rate(rate, report.line_rate_kpps),
@@ -63,6 +66,9 @@ fn line_rate(kpps: Option<f64>, line: Option<f64>) -> String {
 }
 
 pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
+    if let Some(end) = report.baseline.dead_end() {
+        return vec![format!("No packet came through: {end}")];
+    }
     let before = report.baseline_kpps.as_number();
     let line = report.baseline.line_rate_kpps;
     let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
