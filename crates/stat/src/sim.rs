@@ -83,7 +83,8 @@ impl Sim {
     ///
     /// # Errors
     /// Valgrind is not installed:
-    /// [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind), with the command of `around` that installs it.
+    /// [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind),
+    /// with the command of `around` that installs it.
     pub fn find(around: &HostFacts) -> Result<Self, Explanation> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });

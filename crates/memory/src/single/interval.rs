@@ -176,7 +176,7 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per iteration. The calls take longer than a processor's reorder window; a
+/// A [`Timed`] of `N` loads per iteration. The calls take longer than the reorder window; a
 /// branch on the last address keeps the second after the loads, as far as is possible without
 /// barriers.
 ///
