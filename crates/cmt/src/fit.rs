@@ -88,7 +88,7 @@ pub struct Found {
     pub outcome: Outcome,
     /// Thousand packets per second that leave, mean of the flows.
     pub kpps: f64,
-    /// Those of the slowest flow.
+    /// Rate of the slowest flow.
     pub slowest_kpps: f64,
     /// Cycles per instruction by role, mean of the flows.
     pub cpi: BTreeMap<String, f64>,

@@ -38,7 +38,7 @@ pub struct Outcome {
 /// was ready while another issued: `cycles = instructions + stalls.sum() + waited`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrandOutcome {
-    /// Its name.
+    /// Name of the strand.
     pub name: String,
     /// The logical processor.
     pub cpu: u32,

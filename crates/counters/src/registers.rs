@@ -47,7 +47,7 @@ pub(crate) trait Bank {
     fn switches(&self) -> u64;
 }
 
-/// The registers of one thread, which it alone reads.
+/// The counter registers as one thread reads them; not shared with other threads.
 #[derive(Debug)]
 pub(crate) struct Registers<B = Processor> {
     bank: B,

@@ -72,7 +72,7 @@ impl UserCounter {
         Ok(Self { page: event.map()?, stays_in_its_thread: PhantomData })
     }
 
-    /// The count since the event was opened; `None` if only the kernel can tell.
+    /// The count since the event was opened; `None` if it takes a system call to read it.
     #[inline]
     pub fn count(&self) -> Option<u64> {
         settled(&self.page, |fields| count(fields, &Processor))?

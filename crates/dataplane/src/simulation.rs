@@ -148,9 +148,9 @@ struct Case {
     seconds: f64,
     rate: Rate,
     burst: u32,
-    /// Ticks of a packet on each stage.
+    /// Ticks per packet in each stage.
     stages: Vec<i64>,
-    /// The position from which a packet takes ten times as many.
+    /// The position from which a packet takes ten times as long.
     until: Option<i64>,
     rival: Option<Rival>,
 }

@@ -247,7 +247,7 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     }
     Explanation::new(
         Cause::NeverScheduled,
-        format!("`{name}` never got a counter: others had them, or its turn never came"),
+        format!("`{name}` never ran on a counter: other events held them, or its slice never came"),
         format!("linerate stat -e {name} -- COMMAND  # alone, or for longer"),
     )
 }

@@ -140,7 +140,7 @@ fn tracepoints(around: &HostFacts) -> Observation {
     const NAME: &str = "tracepoints";
     let root = Root::new(around.root());
     if TRACEFS.iter().any(|at| root.number::<u64>(&format!("{at}/{SOME_POINT}")).is_some()) {
-        let sentence = "programs that know nothing of linerate can be counted by packet";
+        let sentence = "unmodified programs can be counted per packet";
         return COUNTERS.good(NAME, "readable", sentence);
     }
     let sentence = "events of the form subsystem:tracepoint cannot be looked up";

@@ -109,7 +109,7 @@ struct Strand {
     slices: Vec<Slice>,
     /// Line, ticks and codes of a start that was not read yet.
     started: Option<(u64, u64, [u64; 2])>,
-    /// Ticks and user's number of the last update, if nothing is missing since.
+    /// Ticks and user value of the last update, unless updates are missing since.
     last: Option<(u64, u64)>,
 }
 

@@ -69,7 +69,7 @@ pub enum Basis {
 pub struct Cost {
     /// The level, as an index.
     pub level: usize,
-    /// Where its translation is.
+    /// Where the address translation hits.
     pub state: TlbState,
     /// Time until a load that depends on it can begin: never less than with a nearer level or
     /// translation, nor than 0. `None` where the interval would be wider than the value, or

@@ -54,7 +54,7 @@ impl Levels {
     }
 }
 
-/// The curve as detectors take it.
+/// The points of a curve as samples for the detectors.
 pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     let sample = |point: &linerate_record::memory::CurvePoint| Sample {
         bytes: point.bytes,

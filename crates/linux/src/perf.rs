@@ -365,7 +365,7 @@ pub struct PageFields {
     pub can_read_time: bool,
     /// Whether the timestamp counter is short and `time_cycles`, `time_mask` extend it.
     pub is_time_short: bool,
-    /// Bits of the counter.
+    /// Width of the counter in bits.
     pub width: u16,
     /// ns = (ticks * `time_mult`) >> `time_shift`, plus `time_offset`.
     pub time_shift: u16,

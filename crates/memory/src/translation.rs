@@ -311,7 +311,7 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
         cost_cycles: match bench.core_ghz {
             _ if is_noise => absent("cycles", noisy),
             Some(ghz) => figure("cycles", in_cycles(ghz)),
-            None => absent("cycles", "the core's clock is not known"),
+            None => absent("cycles", "the core clock is unknown"),
         },
         note: note(level),
     }

@@ -109,7 +109,7 @@ impl Section {
         self.observed(name, Verdict::Advice, Some(value.into()), sentence, fix)
     }
 
-    /// Something that keeps something else from working, and the command that would change it.
+    /// A missing prerequisite, and the command that provides it.
     pub fn missing(
         self,
         name: &str,

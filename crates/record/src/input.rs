@@ -117,7 +117,7 @@ impl InputReport {
         });
         let framed = (self.framed_packets > 0).then(|| {
             format!(
-                "{} recorded without an Ethernet header given one",
+                "{} recorded without an Ethernet header; one was added",
                 counted(self.framed_packets, "packet")
             )
         });

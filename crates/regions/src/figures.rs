@@ -252,7 +252,7 @@ fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
 /// A number with the interval of the subtraction; exact without one.
 fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
     if visits == 0 {
-        return Figure::absent(unit, tier, METHOD, "entered and not left yet");
+        return Figure::absent(unit, tier, METHOD, "entered but not left yet");
     }
     if estimate.value < 0.0 {
         let reason = "less was counted than measuring it costs by calibration: what is left is \

@@ -72,7 +72,7 @@ impl ThreadReport<'_> {
     /// Time of a region; or why it is unknown.
     fn judge(&self, branch: &Branch, branches: &[Branch]) -> Result<Judged, String> {
         if branch.totals.visits == 0 {
-            return Err("entered and not left yet".to_owned());
+            return Err("entered but not left yet".to_owned());
         }
         let edges = branch.totals.visits + branch.deep_visits;
         let cost = edges as f64 * self.cost.pair.ticks.value;

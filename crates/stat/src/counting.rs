@@ -185,7 +185,7 @@ impl Counting<'_> {
         sets.map(|set| set.iter().filter_map(|event| self.place(*event)).collect()).collect()
     }
 
-    /// The place of an event of the session among those asked for.
+    /// Index of a session event in the list of requested events.
     fn place(&self, event: usize) -> Option<usize> {
         self.places.iter().position(|place| *place == Some(event))
     }

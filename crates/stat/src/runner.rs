@@ -23,7 +23,7 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Passes a signal on, if there is one; whether counting shall end now.
+    /// Forwards a pending signal, if any; returns whether counting should end.
     pub(crate) fn handle_signal(&self, waited: &Waited) -> Option<bool> {
         let signal = self.watch.signals.take()?;
         Some(!waited.has_got(signal) && waited.request_end(signal.number))

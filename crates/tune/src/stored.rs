@@ -150,7 +150,7 @@ fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result
     let is_of_run = recorded.stages.iter().map(|stage| &*stage.name).eq(names.iter().copied());
     let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));
     let checks = [
-        (is_of_run && !names.is_empty(), "its stages are not those of the baseline"),
+        (is_of_run && !names.is_empty(), "its stages differ from those of the baseline"),
         (may_run, "its CPUs are fewer than the workers of the baseline, or too many"),
         (recorded.burst > 0 && recorded.workers > 0, "its burst or its workers are 0"),
         (recorded.ticks_per_s > 0.0, "its ticks per second are not above 0"),

@@ -92,7 +92,7 @@ fn judge(all: &[(&'static Target, Costs)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Counts and judges.
+/// Measures the counts and compares them with the goals.
 pub(super) fn check() -> Result<(), String> {
     judge(&measure()?)
 }

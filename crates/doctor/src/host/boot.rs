@@ -32,5 +32,5 @@ pub(super) fn boot_with(host: &Host, words: &str) -> String {
         (None, Some(file)) => format!("sudo sed -i '1s/$/ {words}/' /{file}"),
         (None, None) => return format!("cat /proc/cmdline  # boot with, in addition: {words}"),
     };
-    format!("{command}  # counts from the next boot on")
+    format!("{command}  # effective from the next boot")
 }

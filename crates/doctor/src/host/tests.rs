@@ -161,7 +161,7 @@ fn guest() -> Machine {
 fn debian(words: &str) -> String {
     format!(
         "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' | sudo tee -a \
-         /etc/default/grub.d/zz-workers.cfg && sudo update-grub  # counts from the next boot on"
+         /etc/default/grub.d/zz-workers.cfg && sudo update-grub  # effective from the next boot"
     )
 }
 

@@ -176,7 +176,7 @@ pub struct Block<'a> {
     pub timing: Timing,
     /// Alignment of the buffers.
     pub placement: Placement,
-    /// In the order of roles, then of the record.
+    /// Ordered by role, then as in the record.
     pub series: Vec<Series<'a>>,
 }
 

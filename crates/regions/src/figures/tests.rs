@@ -157,7 +157,7 @@ fn a_region_is_judged_from_ten_times_the_cost_on() {
     let noise = verdict(29);
     assert!(noise.starts_with("cannot tell: it shows 116 ticks"), "{noise}");
     assert!(noise.contains("400 by calibration"), "{noise}");
-    assert_eq!(one(0, 0).verdict, "cannot tell: entered and not left yet");
+    assert_eq!(one(0, 0).verdict, "cannot tell: entered but not left yet");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn what_is_less_than_the_cost_is_absent_with_a_reason() {
     let region = one(4, 29);
     assert_eq!(region.ticks.as_number(), None);
     assert!(region.ticks.reason.unwrap().contains("less was counted than measuring it costs"));
-    assert_eq!(one(0, 0).ticks.reason.unwrap(), "entered and not left yet");
+    assert_eq!(one(0, 0).ticks.reason.unwrap(), "entered but not left yet");
 }
 
 #[test]
