@@ -450,8 +450,9 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
     let example = key.example();
     match key.kind {
         Kind::Table(inner) | Kind::Tables(inner) if example.is_empty() => {
-            let says = inner.help.trim_end_matches('.').replacen('W', "w", 1);
-            Mistake::new(at, format!("{} is missing", key.shown())).help(format!("it says {says}"))
+            let content = inner.help.trim_end_matches('.').replacen('T', "t", 1);
+            let message = format!("{} is missing", key.shown());
+            Mistake::new(at, message).help(format!("it describes {content}"))
         }
         _ => {
             let message = format!("{} is missing {}", key.shown(), section.within());

@@ -311,7 +311,7 @@ static LINE: Section = Section {
 
 static STAGE: Section = Section {
     title: "[[stage]]",
-    help: "Processing of the packets, one section per stage, in order.",
+    help: "The processing of the packets, one section per stage, in order.",
     variants: Variants::Stages,
     keys: &[
         key("kind", Kind::Variant, REQUIRED, "Which kind of stage.", "\"parse\""),

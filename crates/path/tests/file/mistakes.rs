@@ -140,8 +140,8 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
 fn sections_and_keys() {
     assert_eq!(
         messages(""),
-        "1:1: [[stage]] is missing; it says what is done to packets, one section per stage, in the \
-         order packets meet them\n1:1: [source] is missing; it says where packets come from"
+        "1:1: [[stage]] is missing; it describes the processing of the packets, one section per \
+         stage, in order\n1:1: [source] is missing; it describes the source of the packets"
     );
     after_good(SECTIONS_AND_KEYS);
     assert_eq!(
