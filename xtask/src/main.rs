@@ -19,6 +19,7 @@ mod lwip;
 mod machines;
 mod native;
 mod outcome;
+mod overhead;
 mod pmu;
 mod ports;
 mod schema;
@@ -64,13 +65,19 @@ usage: cargo xtask COMMAND
   lab vector-context [--brief]
                 compare schemes for vector registers on a bare MPC7455, and print the tables of
                 docs/results/vector-context.md; --brief checks and prints none
+  overhead [--rounds N] [--seed S] [--linerate FILE]
+                measure what `linerate why`, perf and bpftrace cost a program that they watch, and
+                print a table of it
   splice [--check] [--limit MINUTES] FILE...
                 run the commands of pages and put what they print in the place of their blocks;
                 --check compares instead; a command may take 60 minutes, or the limit
-  why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [SEED...]
+  why [--repeats N] [--seed S] [--root | --user] [--settings] [--linerate FILE] [--keep FOLDER]
+      [SEED...]
                 try `linerate why` on bottlenecks of known cause in real programs, and print how
                 often it was right; --settings also changes settings of the whole system, and puts
-                them back
+                them back; --keep keeps the runs
+  why --kept FOLDER
+                print how often it was right in runs that were kept
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";
@@ -133,6 +140,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["why", rest @ ..] => {
             let choice = why::choose(rest)?;
             Box::new(move || why::run(&choice))
+        }
+        ["overhead", rest @ ..] => {
+            let choice = overhead::choose(rest)?;
+            Box::new(move || overhead::run(&choice))
         }
         ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
         ["help"] => Box::new(help),

@@ -5,6 +5,7 @@
 //! random, and is scored: does the finding name the seed, is it silent in the control, does the
 //! predicted gain hold the one that was measured.
 
+mod kept;
 mod scene;
 mod score;
 mod seeds;
@@ -13,13 +14,15 @@ use crate::Task;
 use crate::command::{cargo, output, program, root};
 use crate::outcome::Outcome;
 use linerate_record::random::{Random, mix};
-use scene::{Ran, Rights};
+use scene::{Ran, Rights, Tools};
 use score::{Tried, page};
 use seeds::Seed;
 use std::path::{Path, PathBuf};
 
-/// The compiled sender, below the root.
-const SENDER: &str = "target/why/send";
+/// The compiled programs of the lab, below the root.
+const PROGRAMS: &str = "target/why";
+/// What they are compiled from: the sender, and threads that share a cache line.
+const SOURCES: [&str; 2] = ["send", "share"];
 
 /// The selection.
 pub(crate) struct Choice {
@@ -30,6 +33,10 @@ pub(crate) struct Choice {
     /// Ids of seeds; all where it is empty.
     ids: Vec<String>,
     linerate: Option<PathBuf>,
+    /// Where the rate and the record of each run are kept.
+    keep: Option<PathBuf>,
+    /// Runs that were kept before, in place of new ones.
+    kept: Option<PathBuf>,
 }
 
 /// Arguments after `why`.
@@ -41,6 +48,8 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
         may_change_settings: false,
         ids: Vec::new(),
         linerate: None,
+        keep: None,
+        kept: None,
     };
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
@@ -53,6 +62,8 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
             "--root" => choice.rights = vec![Rights::Root],
             "--user" => choice.rights = vec![Rights::User],
             "--linerate" => choice.linerate = Some(value()?.into()),
+            "--keep" => choice.keep = Some(value()?.into()),
+            "--kept" => choice.kept = Some(value()?.into()),
             option if option.starts_with('-') => return Err(format!("why: no option `{option}`")),
             id => choice.ids.push(id.to_owned()),
         }
@@ -83,11 +94,17 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
 
 /// As [`run`]; how many answers were confidently wrong. A run that failed is an error.
 fn run_and_count(choice: &Choice) -> Result<u32, String> {
+    if let Some(folder) = &choice.kept {
+        let seeds = seeds::all()?;
+        let tried = kept::read(folder, &seeds)?;
+        println!("{}", page(&tried));
+        return Ok(0);
+    }
     let linerate = match &choice.linerate {
         Some(file) => file.clone(),
         None => build()?,
     };
-    build_sender()?;
+    build_programs()?;
     let seeds = seeds::all()?;
     let seeds = seeds.iter().filter(|s| choice.ids.is_empty() || choice.ids.contains(&s.id));
     let mut tried: Vec<Tried<'_>> = Vec::new();
@@ -95,7 +112,7 @@ fn run_and_count(choice: &Choice) -> Result<u32, String> {
     for (seed, rights) in seeds.flat_map(|s| choice.rights.iter().map(move |r| (s, *r))) {
         let lacks = match rights {
             Rights::Root if !scene::is_root() => Some("root is needed".to_owned()),
-            _ => scene::lacks(seed, rights, choice.may_change_settings),
+            _ => scene::lacks(seed, choice.may_change_settings),
         };
         match lacks {
             Some(why) => skipped.push(format!("SKIP {} ({}): {why}", seed.id, rights.word())),
@@ -123,7 +140,7 @@ pub(crate) fn check() -> Outcome {
         Ok(known) => known,
         Err(why) => return Outcome::Failed(why),
     };
-    let lacks = |seed: &&Seed| scene::lacks(seed, Rights::User, false);
+    let lacks = |seed: &&Seed| scene::lacks(seed, false);
     let chosen = known.iter().filter(|seed| BRIEFLY.contains(&seed.id.as_str()));
     let (there, lacking): (Vec<_>, Vec<_>) = chosen.partition(|seed| lacks(seed).is_none());
     if there.is_empty() {
@@ -139,6 +156,8 @@ pub(crate) fn check() -> Outcome {
         may_change_settings: false,
         ids: there.iter().map(|seed| seed.id.clone()).collect(),
         linerate: None,
+        keep: None,
+        kept: None,
     };
     let skipped = lacking.iter().filter_map(|seed| Some(format!("{}: {}", seed.id, lacks(seed)?)));
     match run_and_count(&choice) {
@@ -149,11 +168,12 @@ pub(crate) fn check() -> Outcome {
 }
 
 fn try_seed<'a>(seed: &'a Seed, rights: Rights, choice: &Choice, linerate: &Path) -> Tried<'a> {
+    let tools = Tools { linerate, keep: choice.keep.as_deref() };
     let mut tried = Tried { seed, rights, pairs: Vec::new(), failed: Vec::new() };
     for repeat in 0..choice.repeats {
         let random = mix(choice.random ^ mix(u64::from(repeat)) ^ hash(&seed.id));
         let one = |is_seeded| {
-            let ran = scene::run(seed, is_seeded, rights, random, linerate);
+            let ran = scene::run(seed, is_seeded, rights, random, &tools);
             tell(seed, rights, is_seeded, &ran);
             ran
         };
@@ -195,13 +215,15 @@ fn build() -> Result<PathBuf, String> {
     Ok(root().join(target).join("release/linerate"))
 }
 
-fn build_sender() -> Result<(), String> {
-    let folder = root().join("target/why");
+fn build_programs() -> Result<(), String> {
+    let folder = root().join(PROGRAMS);
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let source = format!("{}/send.c", seeds::FOLDER);
-    output(program(
-        "cc",
-        &["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", SENDER, &source],
-    ))?;
+    for name in SOURCES {
+        let (source, compiled) =
+            (format!("{}/{name}.c", seeds::FOLDER), format!("{PROGRAMS}/{name}"));
+        let options = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"];
+        let words: Vec<&str> = options.into_iter().chain([&*compiled, &*source]).collect();
+        output(program("cc", &words))?;
+    }
     Ok(())
 }

@@ -10,7 +10,9 @@ use crate::export::ExportArgs;
 use crate::failure::{STATUS_AS_ENV, STATUS_OF_FAILURE};
 use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
-use crate::parse::{CpuList, Goal, cpu, cpu_list, duration, goal, kernel, rate, size, state};
+use crate::parse::{
+    CpuList, Goal, cpu, cpu_list, duration, goal, kernel, latency, rate, size, state,
+};
 use crate::plan::PlanArgs;
 use crate::plots::Plots;
 use crate::regions::RegionsArgs;
@@ -125,6 +127,10 @@ pub(crate) struct Common {
     /// Exit with status 1 when the path handles less than this: line, or a rate like 1.5Mpps
     #[arg(long, value_name = "RATE", value_parser = goal)]
     pub(crate) goal: Option<Goal>,
+    /// Exit with status 1 when the 99th percentile of latency exceeds this, e.g. 50us; `tune` keeps
+    /// no mapping that does
+    #[arg(long, value_name = "TIME", value_parser = latency)]
+    pub(crate) p99: Option<f64>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -145,7 +151,7 @@ pub(crate) struct TuneArgs {
     /// Explain and predict from this record of tune, sending no packets; - reads it from stdin
     #[arg(
         long, value_name = "RECORD",
-        conflicts_with_all = ["path", "time", "cpus", "rate", "kernels", "goal", "out"]
+        conflicts_with_all = ["path", "time", "cpus", "rate", "kernels", "goal", "p99", "out"]
     )]
     pub(crate) from: Option<PathBuf>,
     /// What `tune` and `run` share.

@@ -13,6 +13,7 @@ use linerate_explain::budget::{
 };
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
+use linerate_plan::sketch::{Known, sketch};
 use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
@@ -65,7 +66,7 @@ pub(crate) struct BudgetArgs {
     /// Instructions that a packet takes: how many strands keep up with the line?
     #[arg(long, value_name = "N", value_parser = instructions, allow_negative_numbers = true)]
     instructions: Option<f64>,
-    /// The record of a run or tune: from which size on does it hold line rate?
+    /// The record of run, tune, regions, import or why: from which size on does it hold line rate?
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -110,7 +111,7 @@ fn instructions(text: &str) -> Result<f64, String> {
     }
 }
 
-fn frame(text: &str) -> Result<u32, String> {
+pub(crate) fn frame(text: &str) -> Result<u32, String> {
     let frame = text.parse().ok().filter(|frame| (FRAME_MIN..=FRAME_MAX).contains(frame));
     frame.ok_or_else(|| {
         format!("expected a frame of {FRAME_MIN} to {FRAME_MAX} bytes, FCS included")
@@ -147,15 +148,16 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     args.plots.make_folder()?;
     let provenance = provenance::provenance();
     let processor = processor(args, &provenance)?;
-    let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
+    let run = args.from.as_ref().map(|file| Run::read(file, &args.frame)).transpose()?;
     let frames = sizes(&args.frame);
+    let of_program = run.as_ref().and_then(|run| run.instructions);
     let of_record = run.as_ref().and_then(|run| run.line_bits_per_s);
     let line_bits_per_s = args.line.or(of_record).unwrap_or(LINE_DEFAULT_BITS_PER_S);
     let inputs = BudgetInputs {
         processor: &processor,
         line_bits_per_s,
         frames: &frames,
-        instructions: args.instructions,
+        instructions: args.instructions.or(of_program),
     };
     let mut report = budget_of(&inputs);
     report.shortfall = run.as_ref().map(|run| run.against(line_bits_per_s));
@@ -251,20 +253,20 @@ struct Run {
     line_bits_per_s: Option<f64>,
     /// The processor it was measured on.
     processor: Option<String>,
+    /// Instructions of a packet, where the record of another program has them.
+    instructions: Option<f64>,
 }
 
 impl Run {
-    fn read(file: &Path) -> Result<Self, Failure> {
+    fn read(file: &Path, frames: &[u32]) -> Result<Self, Failure> {
         let fail = |why: String| Failure::new(format!("--from {}: {why}", file.display()));
         let text = input::text(file, input::RECORD).map_err(&fail)?;
         let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
+        if !matches!(record.body, Body::Run(_) | Body::Tune(_)) {
+            return Self::of_program(file, &record, frames);
+        }
         let processor = record.provenance.cpu;
-        let run = run_of(record.body).ok_or_else(|| {
-            fail(
-                "not the record of a run or tune; make one with `linerate run --record FILE`"
-                    .to_owned(),
-            )
-        })?;
+        let run = run_of(record.body).ok_or_else(|| fail("it has no run".to_owned()))?;
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0);
         let kpps = kpps.ok_or_else(|| fail("it has no throughput".to_owned()))?;
         let bytes = mean_bytes(&run).ok_or_else(|| fail("it took no packets".to_owned()))?;
@@ -273,6 +275,30 @@ impl Run {
             frame_bytes: bytes + FCS_BYTES,
             line_bits_per_s: line_of(&run),
             processor,
+            instructions: None,
+        })
+    }
+
+    /// Of another program: the rate that its busiest workers have time for.
+    fn of_program(file: &Path, record: &Record, frames: &[u32]) -> Result<Self, Failure> {
+        let name = file.display().to_string();
+        let fail = |why: String| Failure::new(format!("--from {name}: {why}"));
+        let drawn = sketch(record, &name, Known::default()).map_err(|why| fail(why.to_string()))?;
+        let frame_bytes = match (drawn.frame_bytes, frames) {
+            (_, [frame]) => f64::from(*frame),
+            (Some(bytes), _) => bytes,
+            (None, _) => {
+                let why = "the record has no size of packets: give the one it was measured with, \
+                           --frame BYTES, FCS included";
+                return Err(fail(why.to_owned()));
+            }
+        };
+        Ok(Self {
+            packets_per_s: drawn.capacity_per_s(),
+            frame_bytes,
+            line_bits_per_s: None,
+            processor: record.provenance.cpu.clone(),
+            instructions: drawn.instructions_per_packet(),
         })
     }
 

@@ -8,7 +8,7 @@ use crate::terminal;
 use clap::Args;
 use linerate_exchange::table;
 use linerate_record::run::DeadEnd;
-use linerate_record::{Body, Record};
+use linerate_record::{Body, Figure, Record};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -279,6 +279,20 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
 pub(crate) fn warn(record: &Record) {
     let style = Style { color: false, ..style() };
     say(&linerate_report::warnings(&record.warnings(), &style));
+}
+
+/// Whether a latency is within its limit, if there is one, once the goal is met.
+pub(crate) fn is_prompt(
+    met: Answer,
+    p99: &Figure,
+    limit_ns: Option<f64>,
+) -> Result<Answer, Failure> {
+    let Some(limit_ns) = limit_ns else { return Ok(met) };
+    let Some(p99_ns) = p99.as_number() else {
+        let why = p99.reason.as_deref().unwrap_or("it was not measured");
+        return Err(Failure::new(format!("cannot tell whether --p99 is met: {why}")));
+    };
+    Ok(if p99_ns <= limit_ns { met } else { Answer::No })
 }
 
 /// Whether `kpps` reaches the goal, if there is one. Packets dropped on purpose count, so that a

@@ -10,6 +10,7 @@ use clap::Args;
 use linerate_cmt::processor::Processor;
 use linerate_explain::cpi::EventCosts;
 use linerate_explain::questions::{Inquiry, QUESTIONS, Question, ask};
+use linerate_explain::regions::as_strands;
 use linerate_record::answers::AnswerVerdict;
 use linerate_record::{Body, Provenance, Record};
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ Exit status 2: the question that was asked cannot be answered from the record, o
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct ExplainArgs {
-    /// The record: of run, tune or import; - reads it from stdin
+    /// The record: of run, tune, import, regions or why; - reads it from stdin
     #[arg(value_name = "RECORD.json", required_unless_present = "list")]
     file: Option<PathBuf>,
     /// Only this question; --list has their names
@@ -64,15 +65,16 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
         .may_read("the file of --machine", args.machine.as_deref().and_then(machine::file))
         .writes("--record", args.output.record.as_ref())
         .check()?;
-    let record = export::read(file)?;
-    if !matches!(record.body, Body::Run(_) | Body::Tune(_) | Body::Strands(_)) {
+    let record = readable(export::read(file)?);
+    use Body::{Run, Strands, Tune, Why};
+    if !matches!(record.body, Run(_) | Tune(_) | Strands(_) | Why(_)) {
         return Err(Failure::new(format!(
-            "{}: not a record of run, tune or import, which questions are answered from; make one \
-             with `linerate run --record FILE`",
+            "{}: not a record of run, tune, import, regions or why, which questions are answered \
+             from; make one with `linerate run --record FILE`",
             file.display()
         )));
     }
-    let against = args.against.as_ref().map(|file| export::read(file)).transpose()?;
+    let against = args.against.as_ref().map(|file| export::read(file).map(readable)).transpose()?;
     let processor = processor(args, &record)?;
     let provenance = provenance::provenance();
     let costs = costs(args, &record, &provenance);
@@ -91,6 +93,18 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let body = Body::Answers(Box::new(report));
     let done = emit::emit(&args.output, &Record { provenance, body })?;
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::failure::STATUS_OF_FAILURE)) }
+}
+
+/// The regions of a program as threads with their functions, which is how imports have them.
+fn readable(record: Record) -> Record {
+    match &record.body {
+        Body::Regions(regions) => {
+            let ticks_per_s = record.provenance.ticks_per_s;
+            let body = Body::Strands(Box::new(as_strands(regions, ticks_per_s)));
+            Record { body, ..record }
+        }
+        _ => record,
+    }
 }
 
 fn list(is_json: bool) -> String {

@@ -22,7 +22,7 @@ rates, and events by their codes; a TOML file like those in crates/cmt/data/proc
 
   linerate import console.log --machine t1 --record strands.json
   perf stat -j -o perf.json -e cycles,instructions,cache-misses,L1-dcache-load-misses ./program
-  linerate import perf.json --machine this
+  linerate import perf.json --machine this --packets 1000000
   vppctl show runtime | linerate import - --clock 2.4
 
 Exit status 2: nothing could be read.";
@@ -42,6 +42,9 @@ pub(crate) struct ImportArgs {
     /// GHz of the tick counter (default: the machine's clock)
     #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock)]
     clock: Option<f64>,
+    /// Packets that were handled meanwhile, which perf does not count: events per packet
+    #[arg(long, value_name = "N", value_parser = packets)]
+    packets: Option<f64>,
     #[command(flatten)]
     output: Output,
 }
@@ -53,7 +56,7 @@ enum Format {
     Auto,
     /// PROFILE_DUMP ver 2.0 of the Netra DPS profiler
     ProfileDump,
-    /// perf stat -j, or perf stat -x,
+    /// perf stat: -j, -x, or its plain text
     PerfStat,
     /// show runtime of VPP
     Vpp,
@@ -73,10 +76,16 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     let read = |read: Result<StrandsReport, NothingRead>| {
         read.map_err(|error| Failure::new(format!("{name}: {error}")))
     };
+    if args.packets.is_some() && format != ForeignFormat::PerfStat {
+        return Err(Failure::new(format!("--packets: {} counts packets itself", format.name())));
+    }
     let mut report = read(match format {
         ForeignFormat::ProfileDump => profile_dump::read(&text, &known.exchanged(args)),
-        ForeignFormat::PerfStat => perf_stat::read(&text),
+        ForeignFormat::PerfStat => perf_stat::read(&text, args.packets),
         ForeignFormat::Vpp => vpp::read(&text),
+        ForeignFormat::Regions => {
+            return Err(Failure::new(format!("{name}: regions are a record already")));
+        }
     })?;
     if known.is_assumed && report.strands.iter().all(|s| s.ipc.as_number().is_none()) {
         let events = report.strands.iter().flat_map(|strand| &strand.events);
@@ -104,6 +113,12 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     emit::emit(&args.output, &Record { provenance, body: Body::Strands(Box::new(report)) })
 }
 
+/// A number of packets.
+pub(crate) fn packets(text: &str) -> Result<f64, String> {
+    let packets = text.parse().ok().filter(|packets| (1.0..=1e18).contains(packets));
+    packets.ok_or_else(|| "a number of packets, 1 or more".to_owned())
+}
+
 /// Bytes that are no UTF-8, such as noise on a console, are replaced: they damage their line only.
 fn read(file: &Path) -> Result<String, Failure> {
     let bytes = input::bytes(file, input::PRINTED)
@@ -118,8 +133,8 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
         Format::Vpp => Ok(ForeignFormat::Vpp),
         Format::Auto => detect::format(text).ok_or_else(|| {
             Failure::new(format!(
-                "{}: neither PROFILE_DUMP, `perf stat -j`, `perf stat -x,` nor VPP's `show \
-                 runtime`; name it with --format if it is damaged",
+                "{}: neither PROFILE_DUMP, `perf stat` nor VPP's `show runtime`; \
+                 name it with --format if it is damaged",
                 args.file.display()
             ))
         }),
@@ -129,6 +144,8 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
 /// What is known of where the input was measured.
 struct Known {
     processor: Option<Processor>,
+    /// GHz of the ticks of this machine, where it was named.
+    here_ghz: Option<f64>,
     /// Whether it is assumed, not named by the user.
     is_assumed: bool,
     costs: Option<EventCosts>,
@@ -150,15 +167,17 @@ impl Known {
             if costs.is_none() && !args.output.quiet() {
                 emit::say("warning:    what a miss costs here was not measured: linerate memory\n");
             }
-            return Ok(Self { processor: None, is_assumed: false, costs });
+            let here_ghz = Some(linerate_machine::ticks::ticks_per_s() / 1e9);
+            return Ok(Self { processor: None, here_ghz, is_assumed: false, costs });
         }
         let processor = name.map(machine::named).transpose()?;
         let costs = processor.as_ref().and_then(costs_of);
-        Ok(Self { processor, is_assumed, costs })
+        Ok(Self { processor, here_ghz: None, is_assumed, costs })
     }
 
     fn clock_ghz(&self, args: &ImportArgs) -> Option<f64> {
-        args.clock.or_else(|| self.processor.as_ref().map(|processor| processor.clock_ghz))
+        let of_processor = self.processor.as_ref().map(|processor| processor.clock_ghz);
+        args.clock.or(of_processor).or(self.here_ghz)
     }
 
     fn exchanged(&self, args: &ImportArgs) -> linerate_exchange::Processor {
@@ -182,7 +201,10 @@ impl Known {
                     Some(_) => "this machine".to_owned(),
                     None => "a machine of no known name".to_owned(),
                 },
-                source: "the clock as given".to_owned(),
+                source: match args.clock {
+                    Some(_) => "the clock as given".to_owned(),
+                    None => "the clock of its ticks, measured now".to_owned(),
+                },
                 clock_ghz,
                 strands_per_core: None,
             });

@@ -24,6 +24,16 @@ pub(crate) fn duration(text: &str) -> Result<f64, String> {
     if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
 }
 
+/// A latency that must be kept, in nanoseconds.
+pub(crate) fn latency(text: &str) -> Result<f64, String> {
+    let seconds =
+        linerate_path::parse::seconds(text).map_err(|why| match why.contains("50us") {
+            true => why,
+            false => format!("{why}; a latency is like 50us"),
+        })?;
+    if seconds > 0.0 { Ok(seconds * 1e9) } else { Err("must be above 0, like 50us".to_owned()) }
+}
+
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     linerate_path::parse::rate(text)
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate plan`: what a mapping is predicted to do, and what to change, before anything runs.
 
-use crate::emit::{self, Answer, Output};
+use crate::emit::{self, Answer, Forms, Output};
+use crate::export;
 use crate::failure::{Failure, also};
-use crate::files::Files;
+use crate::files::{self, Files};
 use crate::input;
 use crate::kinds::{kind, specs};
 use crate::machine;
@@ -22,18 +23,25 @@ use linerate_plan::kernels::advise;
 use linerate_plan::search::Subject;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
+use linerate_record::tune::CalibrationReport;
 use linerate_record::{Body, Provenance, Record};
+use sketched::Sketching;
 use std::convert::Infallible;
 use std::path::PathBuf;
 
+mod sketched;
+
 const AFTER: &str = "\
-Costs come from the record of a run or tune of this path, or from [costs] in its file. On this
-machine workers are taken to have a processor each. Machines whose strands share pipes (t1, t2, or a
-TOML file like those in crates/cmt/data/processors) are simulated, with costs in instructions.
+Costs come from the record of a run or tune of this path, or from [costs] in its file. The record of
+another program needs no file: regions, why, and imports of VPP and perf stat say what its parts
+cost, and --out writes them as a path to edit. On this machine workers have a CPU each.
+Machines whose strands share pipes (t1, t2, or a TOML file like those in crates/cmt/data/processors)
+are simulated, with costs in instructions.
 Examples:
 
   linerate run --record run.json edge.toml
   linerate plan --from run.json edge.toml
+  linerate plan --from regions.json --line 10Gb/s --out program.toml
   linerate plan --machine t1 rlp-t1-config1.toml";
 
 /// Cycles of each simulation that count: more than a millisecond of a chip, some hundred packets of
@@ -43,18 +51,22 @@ const SIMULATED_CYCLES: u64 = 2_000_000;
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct PlanArgs {
-    /// The packet path, as TOML
-    #[arg(value_name = "PATH.toml")]
-    path: PathBuf,
+    /// The packet path, as TOML (default: that of the record)
+    #[arg(value_name = "PATH.toml", required_unless_present = "from")]
+    path: Option<PathBuf>,
     /// The machine: this, t1, t2, or a TOML file
     #[arg(long, value_name = "NAME", default_value = "this")]
     machine: String,
-    /// The record of a run or tune of this path: what its stages cost
+    /// The record that says what stages cost: of run, tune, regions, import or why
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
-    /// Processors that the path may use (default: the machine's)
+    #[command(flatten)]
+    sketching: Sketching,
+    /// Workers that may run, each on a CPU or strand of its own (default: those of the machine)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    cpus: Option<u32>,
+    workers: Option<u32>,
+    #[arg(long = "cpus", hide = true, value_name = "N", value_parser = renamed)]
+    _cpus: Option<Infallible>,
     #[command(flatten)]
     plots: Plots,
     #[arg(long = "plot", hide = true, value_name = "FILE", value_parser = replaced)]
@@ -66,60 +78,126 @@ pub(crate) struct PlanArgs {
 /// Predicts a mapping and prints what to change.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     Files::default()
-        .reads("the packet path", &args.path)
+        .may_read("the packet path", args.path.as_ref())
         .may_read("the record of --from", args.from.as_ref())
         .may_read("the file of --machine", machine::file(&args.machine))
         .writes("--record", args.output.record.as_ref())
+        .writes("--out", args.sketching.out.as_ref())
         .check()?;
     args.plots.make_folder()?;
     let provenance = provenance::provenance();
-    let described = described(args)?;
+    let subject = subject(args)?;
     let report = match args.machine.as_str() {
-        "this" => on_this_machine(args, &described, &provenance)?,
-        name => elsewhere(args, &described, &machine::named(name)?)?,
+        "this" => on_this_machine(args, &subject, &provenance)?,
+        name => elsewhere(args, &subject, &machine::named(name)?)?,
     };
     let drawing = args.plots.draw(|| vec![Ok(linerate_report::svg::plan(&report))]);
-    let printed =
-        emit::emit(&args.output, &Record { provenance, body: Body::Plan(Box::new(report)) });
-    also(printed, drawing.write(args.output.quiet()))
+    let is_aside = args.sketching.out.as_deref().is_some_and(files::is_stdout);
+    let printed = emit::emit(
+        Forms::from(&args.output).aside(is_aside),
+        &Record { provenance, body: Body::Plan(Box::new(report)) },
+    );
+    let written = match (&args.sketching.out, subject.text) {
+        (Some(file), Some(text)) => files::write(file, text),
+        _ => Ok(()),
+    };
+    also(also(printed, written), drawing.write(args.output.quiet()))
+}
+
+/// What is planned, and from which figures.
+struct Planned {
+    described: Described,
+    /// The run of a record that has one.
+    recorded: Option<Recorded>,
+    /// Where the record of another program was made.
+    measured_on: Option<Provenance>,
+    /// The file of the path that the record of another program makes.
+    text: Option<String>,
+}
+
+/// The path of the file with the costs of the record; without a file that of the record.
+fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
+    let read = args.from.as_ref().map(|file| export::read(file).map(|record| (file, record)));
+    let read = read.transpose()?;
+    let is_run = |record: &Record| matches!(record.body, Body::Run(_) | Body::Tune(_));
+    match (&args.path, read) {
+        (Some(_), None) => {
+            args.sketching.refuse(true)?;
+            let (recorded, measured_on, text) = (None, None, None);
+            Ok(Planned { described: described(args)?, recorded, measured_on, text })
+        }
+        (Some(_), Some((file, record))) if is_run(&record) => {
+            args.sketching.refuse(true)?;
+            let described = described(args)?;
+            let recorded = Some(Recorded::new(file, record, &described.path)?);
+            Ok(Planned { described, recorded, measured_on: None, text: None })
+        }
+        (path, Some((file, record))) => {
+            let drawn = args.sketching.draw(file, &record)?;
+            let (described, text) = match path {
+                Some(_) => {
+                    args.sketching.refuse(false)?;
+                    (sketched::recosted(described(args)?, &drawn, file)?, None)
+                }
+                None => args.sketching.described(&drawn, file)?,
+            };
+            Ok(Planned { described, recorded: None, measured_on: Some(record.provenance), text })
+        }
+        (None, None) => Err(Failure::new("name the packet path, or a record with --from")),
+    }
+}
+
+/// Of the option that elsewhere names the processors themselves.
+fn renamed(_: &str) -> Result<Infallible, String> {
+    Err("--cpus is a list of processors in other commands; how many workers `plan` may use is \
+         --workers N"
+        .to_owned())
 }
 
 fn described(args: &PlanArgs) -> Result<Described, Failure> {
-    let shown = args.path.display().to_string();
-    let text = input::text(&args.path, input::TOML)
+    let path = args.path.as_ref().ok_or_else(|| Failure::new("name the packet path"))?;
+    let shown = path.display().to_string();
+    let text = input::text(path, input::TOML)
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
-    let stem = args.path.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
+    let stem = path.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
     read_to_plan(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))
 }
 
 /// The file as a command line has it.
 fn quoted(args: &PlanArgs) -> String {
-    terminal::quoted(&args.path.display().to_string())
+    let file = args.path.as_ref().or(args.sketching.out.as_ref());
+    terminal::quoted(&file.map_or("PATH.toml".into(), |file| file.display().to_string()))
 }
 
 fn on_this_machine(
     args: &PlanArgs,
-    described: &Described,
+    planned: &Planned,
     here: &Provenance,
 ) -> Result<PlanReport, Failure> {
+    let Planned { described, recorded, measured_on, .. } = planned;
     let path = &described.path;
-    let recorded = args.from.as_ref().map(|file| Recorded::read(file, path)).transpose()?;
-    let machine = recorded.as_ref().map_or(here, |recorded| &recorded.provenance);
-    let count = args.cpus.map_or(machine.cpus.len().clamp(1, 64), |cpus| cpus as usize);
-    let processors = Processors { count, are_shared: machine.hypervisor.is_some() };
-    let inputs = match (&recorded, &described.costs) {
+    let of_record = recorded.as_ref().map(|recorded| &recorded.provenance);
+    let machine = of_record.or(measured_on.as_ref()).unwrap_or(here);
+    let count = args.workers.map_or(machine.cpus.len().clamp(1, 64), |workers| workers as usize);
+    let processors =
+        Processors { count, are_shared: machine.hypervisor.is_some(), quota: machine.cpu_quota };
+    let inputs = match (recorded, &described.costs) {
         (Some(recorded), _) => recorded.inputs(path, processors)?,
         (None, Some(costs)) => Inputs::from_file(costs, path, processors).map_err(Failure::new)?,
         (None, None) => return Err(no_costs(args)),
     };
     let kernels = recorded.as_ref().and_then(|recorded| advise(&recorded.run));
     let all_run = described.specs.iter().all(|spec| kind(spec.kind).is_some());
-    let line_kpps = match &recorded {
+    let line_kpps = match recorded {
         Some(recorded) => recorded.run.line_rate_kpps,
         None => line_kpps(path, inputs.flows),
     };
     let name = machine.cpu.as_deref().unwrap_or("this machine");
-    let source = if recorded.is_some() { "the machine of the record" } else { "this machine" };
+    let source = if recorded.is_some() || measured_on.is_some() {
+        "the machine of the record"
+    } else {
+        "this machine"
+    };
     let subject =
         Subject { path, specs: &described.specs, line_kpps, machine: name, machine_source: source };
     let formula = Formula {
@@ -135,10 +213,11 @@ fn on_this_machine(
 /// not.
 fn elsewhere(
     args: &PlanArgs,
-    described: &Described,
+    planned: &Planned,
     processor: &Processor,
 ) -> Result<PlanReport, Failure> {
-    if args.from.is_some() {
+    let described = &planned.described;
+    if planned.recorded.is_some() {
         return Err(Failure::new(format!(
             "--from has times of the machine it was made on, which say nothing of {}: plan with \
              --machine this, or give costs in instructions under [costs]",
@@ -154,10 +233,10 @@ fn elsewhere(
         ))
     })?;
     let strands = u32::try_from(processor.strands()).unwrap_or(u32::MAX);
-    let cpus = args.cpus.unwrap_or(strands);
+    let cpus = args.workers.unwrap_or(strands);
     if cpus > strands {
         let name = &processor.name;
-        return Err(Failure::new(format!("--cpus {cpus}: {name} has {strands} strands")));
+        return Err(Failure::new(format!("--workers {cpus}: {name} has {strands} strands")));
     }
     let path = &described.path;
     let subject = Subject {
@@ -175,7 +254,7 @@ fn elsewhere(
         }
         Err(why) if costs.stages.iter().any(|cost| cost.ns.is_none()) => Err(Failure::new(why)),
         Err(_) => {
-            let processors = Processors { count: cpus as usize, are_shared: false };
+            let processors = Processors { count: cpus as usize, are_shared: false, quota: None };
             let inputs = Inputs::from_file(costs, path, processors).map_err(Failure::new)?;
             let formula =
                 Formula { inputs: &inputs, kernels: None, file: &quoted(args), can_run: false };
@@ -246,16 +325,20 @@ fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
 struct Recorded {
     run: RunReport,
     burst: u32,
+    /// What rings and bursts cost, where the record is of a tuning that measured it.
+    calibration: Option<CalibrationReport>,
     provenance: Provenance,
     from: String,
 }
 
 impl Recorded {
-    fn read(file: &std::path::Path, path: &Path) -> Result<Self, Failure> {
+    fn new(file: &std::path::Path, record: Record, path: &Path) -> Result<Self, Failure> {
         let fail = |why: String| Failure::new(format!("--from {}: {why}", file.display()));
-        let text = input::text(file, input::RECORD).map_err(&fail)?;
-        let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
         let asked = path.run.burst;
+        let calibration = match &record.body {
+            Body::Tune(tune) => tune.calibration.clone(),
+            _ => None,
+        };
         let (run, burst, what) = match record.body {
             Body::Run(run) => (*run, asked, "run"),
             // Of the two runs of a tuning the one of the mapping as written, if it is one of them.
@@ -274,15 +357,18 @@ impl Recorded {
             }
         };
         let from = format!("{}: {what}, {}", file.display(), run.mapping);
-        Ok(Self { run, burst, provenance: record.provenance, from })
+        Ok(Self { run, burst, calibration, provenance: record.provenance, from })
     }
 
     fn inputs(&self, path: &Path, processors: Processors) -> Result<Inputs, Failure> {
-        Inputs::from_run(&self.run, path, self.burst, processors, &self.from).map_err(|error| {
-            match error {
-                InputsError::TooFewWorkers { .. } => Failure::new(error),
-                of_record => Failure::new(format!("--from: {of_record}")),
-            }
+        let inputs = Inputs::from_run(&self.run, path, self.burst, processors, &self.from);
+        let inputs = inputs.map_err(|error| match error {
+            InputsError::TooFewWorkers { .. } => Failure::new(error),
+            of_record => Failure::new(format!("--from: {of_record}")),
+        })?;
+        Ok(match &self.calibration {
+            Some(calibration) => inputs.calibrated(calibration),
+            None => inputs,
         })
     }
 }

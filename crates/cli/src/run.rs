@@ -14,6 +14,7 @@ use crate::progress::Progress;
 use crate::provenance;
 use linerate_dataplane::capture::PcapWriter;
 use linerate_dataplane::{Counting, Job, Kept, RunError, Watch};
+use linerate_explain::why::explain_run;
 use linerate_path::mapping::describe;
 use linerate_path::model::Sink;
 use linerate_plan::diagnose::diagnose;
@@ -72,23 +73,33 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     };
     let interrupted = outcome.report.interrupted;
     let end = outcome.report.dead_end();
+    let p99 = outcome.report.latency.p99.clone();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
-    let kpps = record.figures()["processed_kpps"].as_number();
+    let Body::Run(run) = &record.body else { unreachable!("it was made so") };
+    // Under a quota the rate of the moments in which it ran is not what it handles.
+    let rate = match run.held(&record.provenance) {
+        Some(_) => run.delivered_kpps(),
+        None => run.processed_kpps.clone(),
+    };
+    let kpps = rate.as_number();
     let is_aside = matches!(&path.sink, Sink::Capture { file, .. } if file == "-");
     let printed = emit::emit(Forms::from(&common.output).aside(is_aside), &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
     if interrupted {
         return Err(Failure::new(INTERRUPTED));
     }
-    emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
+    let met = emit::reaches(loaded.goal_kpps, kpps, end.as_ref())?;
+    emit::is_prompt(met, &p99, common.p99)
 }
 
 /// The run with what was judged of it.
 fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usize) -> Record {
     let path = &loaded.path;
     let home = home(path, &loaded.traffic, &path.mapping, &machine::memory());
+    let finding = diagnose(&report);
     let report = RunReport {
-        finding: Some(diagnose(&report)),
+        causes: explain_run(&report, &finding),
+        finding: Some(finding),
         kernel_advice: advise(&report),
         cpus_available: Some(cpus as u32),
         packets_home: Some(packets_home(&home)),

@@ -13,6 +13,7 @@ use crate::machine;
 use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
+use linerate_explain::why::explain_run;
 use linerate_machine::provenance::command_line;
 use linerate_path::model::{Path, Sink};
 use linerate_record::{Body, Provenance, Record};
@@ -50,10 +51,10 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let mut loaded = load(file, common)?;
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
-    let cpus = processors(common.cpus.as_ref())?;
+    let provenance = provenance::provenance();
+    let cpus = granted(processors(common.cpus.as_ref())?, provenance.cpu_quota);
     let files = loaded.files(file).writes("--record", common.output.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
-    let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.output.quiet());
     let request = Request {
@@ -64,6 +65,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
         kernels: loaded.kernels,
         kinds: kinds(),
         memory: &machine::memory(),
+        p99_limit_ns: common.p99,
     };
     let show = |step: &str, share: f64| {
         progress.step(step);
@@ -72,10 +74,15 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let provenance = Provenance { others: provenance::others(&cpus), ..provenance };
     let tuned = linerate_tune::tune(&request, &Watch::new(stop, &show));
     progress.clear();
-    let Tuned { report, kept, cannot_tell } = tuned.map_err(Failure::new)?;
+    let Tuned { mut report, kept, cannot_tell } = tuned.map_err(Failure::new)?;
+    report.baseline.causes = explain_run(&report.baseline, &report.finding);
     let end = report.tuned.dead_end();
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
-    let kpps = record.figures()["tuned_kpps"].as_number();
+    let figures = record.figures();
+    let held =
+        matches!(&record.body, Body::Tune(tune) if tune.tuned.held(&record.provenance).is_some());
+    let rate = if held { "delivered_kpps" } else { "tuned_kpps" };
+    let (kpps, p99) = (figures[rate].as_number(), &figures["tuned_latency_p99_ns"]);
     let is_aside = args.out.as_deref().is_some_and(files::is_stdout);
     let printed = emit::emit(Forms::from(&common.output).aside(is_aside), &record);
     also(printed, kept.map_or(Ok(()), |kept| write_out(args, file, &loaded, &kept)))?;
@@ -85,7 +92,17 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new(INTERRUPTED));
     }
-    emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
+    let met = emit::reaches(loaded.goal_kpps, kpps, end.as_ref())?;
+    emit::is_prompt(met, p99, common.p99)
+}
+
+/// As many of the processors as a quota pays for, one at least: workers never sleep, so that more
+/// of them share the same time.
+fn granted(mut cpus: Vec<u32>, quota: Option<f64>) -> Vec<u32> {
+    if let Some(quota) = quota {
+        cpus.truncate((quota as usize).max(1));
+    }
+    cpus
 }
 
 /// Writes the path with what is to be kept, where the command line asks for it.

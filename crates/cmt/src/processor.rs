@@ -109,8 +109,11 @@ pub struct Latency {
 pub struct Bandwidth {
     /// Memory.
     pub memory_gb_per_s: Option<f64>,
-    /// The way from and to the network interfaces.
+    /// The way from and to interfaces on cards.
     pub io_gb_per_s: Option<f64>,
+    /// Whether the processor has interfaces of its own, whose packets do not go that way.
+    #[serde(default)]
+    pub has_interfaces: bool,
 }
 
 /// A rate of forwarding that was measured.

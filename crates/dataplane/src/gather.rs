@@ -95,6 +95,7 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
             mean_frame_bytes: mean_bytes,
         }),
         finding: None,
+        causes: Vec::new(),
         kernel_advice: None,
         packets_home: None,
     }

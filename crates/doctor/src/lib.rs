@@ -11,6 +11,7 @@
 //! | what decides here whether events can be counted? | [`host_facts`] |
 //! | why is an event not counted, and which command changes that? | [`refusal`] |
 //! | what disturbs or slows a data plane, and which command changes that? | [`host`] |
+//! | what can be read of running programs, and which command changes that? | `watching` |
 //! | may a program create its own namespaces? | [`namespaces`] |
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod namespaces;
 pub mod refusal;
 mod settings;
 mod tiers;
+mod watching;
 
 use host_facts::HostFacts;
 use linerate_counters::catalog::Catalog;
@@ -41,6 +43,7 @@ pub fn examine(opener: &dyn Opener, around: &HostFacts) -> DoctorReport {
     let tiers = trial.tiers();
     let best_tier = tiers.iter().find(|state| state.works).map_or(Tier::Model, |state| state.tier);
     observations.extend(settings::observe(&trial, around, &catalog));
+    observations.extend(watching::observe(&trial, around));
     observations.sort_by_key(|observation| observation.section);
     DoctorReport { tiers, best_tier, observations }
 }

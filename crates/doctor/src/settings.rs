@@ -136,7 +136,7 @@ const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 /// Every kernel with tracepoints has this one. Folders may be open while their files are not.
 const SOME_POINT: &str = "events/sched/sched_switch/id";
 
-fn tracepoints(around: &HostFacts) -> Observation {
+pub(super) fn tracepoints(around: &HostFacts) -> Observation {
     const NAME: &str = "tracepoints";
     let root = Root::new(around.root());
     if TRACEFS.iter().any(|at| root.number::<u64>(&format!("{at}/{SOME_POINT}")).is_some()) {

@@ -255,10 +255,19 @@ impl Sum {
     }
 }
 
-/// A strand whose input has sums, but no packets.
-pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) -> StrandCounts {
-    const NONE: &str = "the input counts no packets";
+/// A strand whose input has sums, but no packets except those that the user counted.
+pub(crate) fn from_sums(
+    name: Option<String>,
+    cpu: Option<u32>,
+    sums: &[Sum],
+    packets: Option<f64>,
+) -> StrandCounts {
+    const NONE: &str = "the input counts no packets: give their number with --packets";
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
+    let said = |tier| match packets {
+        Some(packets) => Told { tier, count: Ok(packets), is_scaled: false, least: packets },
+        None => Told { tier, count: Err(NONE.to_owned()), is_scaled: false, least: 0.0 },
+    };
     let of = |name: &str| sums.iter().find(|sum| sum.name == name);
     let missing = |name: &str| Err(format!("the input has no {name}"));
     let told = |sum: &Sum| CertainCount {
@@ -283,17 +292,22 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
             },
             Err(why) => Figure::absent(unit::EVENTS, sum.tier, &sum.method, why),
         },
-        per_packet: absent(unit::PER_PACKET),
+        per_packet: quotient(unit::PER_PACKET, 1.0, &told(sum), &said(sum.tier)),
         pti: quotient(unit::PTI, 1e3, &told(sum), &instructions),
     });
     StrandCounts {
         name,
         cpu,
-        packets: None,
+        packets: packets.map(|packets| packets as u64),
         ticks: None,
-        kpps: absent(unit::KPPS),
+        kpps: rate(of("duration_time_ns"), packets).unwrap_or_else(|| absent(unit::KPPS)),
         ticks_per_packet: absent(unit::TICKS_PER_PACKET),
-        instructions_per_packet: absent(unit::INSTRUCTIONS_PER_PACKET),
+        instructions_per_packet: quotient(
+            unit::INSTRUCTIONS_PER_PACKET,
+            1.0,
+            &instructions,
+            &said(Tier::Hw),
+        ),
         cpi: quotient(unit::CPI, 1.0, &cycles, &instructions),
         ipc: quotient(unit::IPC, 1.0, &instructions, &cycles),
         events: events.collect(),
@@ -301,6 +315,18 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
         slices: Vec::new(),
         cpi_by_cause: None,
     }
+}
+
+/// Packets over the wall time of the input.
+fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
+    let duration = duration?;
+    let ns = duration.count.as_ref().ok().filter(|ns| **ns > 0.0)?;
+    Some(Figure::exact(
+        unit::KPPS,
+        packets? / ns * 1e6,
+        duration.tier,
+        "packets as given, over time",
+    ))
 }
 
 /// Evidence tier of a count.

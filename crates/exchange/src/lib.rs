@@ -3,7 +3,8 @@
 //!
 //! - PROFILE_DUMP ver 2.0 of the Netra DPS profiler is read and written by [`profile_dump`];
 //!   [`totals`] converts our own records to what a dump can hold.
-//! - `perf stat -j` and `perf stat -x` are read by [`perf_stat`], `show runtime` of VPP by [`vpp`].
+//! - `perf stat -j`, `perf stat -x` and its plain text are read by [`perf_stat`], `show runtime` of
+//!   VPP by [`vpp`].
 //! - Comma-separated values and Prometheus text are written by [`table`], folded stacks, for flame
 //!   graphs, by [`folded`].
 //! - [`detect`] identifies the program that wrote a text.

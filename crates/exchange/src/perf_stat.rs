@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of `perf stat -j` and `perf stat -x SEPARATOR`: one event per line.
+//! Output of `perf stat`: one event per line, with `-j`, with `-x SEPARATOR` and as plain text.
 //!
 //! A strand is a unit that perf counted separately: a processor (`-A`), a core, a thread, or all
 //! together. Intervals (`-I`) are added up. Of the fields of a line, these are read:
@@ -21,6 +21,8 @@
 //! ```
 //!
 //! Metrics are ignored: they are computed here, from the counts.
+
+mod plain;
 
 use crate::derive::{Sum, from_sums};
 use crate::{CYCLES, INSTRUCTIONS, NothingRead, numbered};
@@ -49,10 +51,13 @@ const SOFTWARE: [&str; 12] = [
 
 /// Whether a line is from perf and nothing else.
 pub(crate) fn is_its_own(line: &str) -> bool {
-    json(line).is_some() || SEPARATORS.iter().any(|&separator| fields(line, separator).is_some())
+    plain::is_its_own(line)
+        || json(line).is_some()
+        || SEPARATORS.iter().any(|&separator| fields(line, separator).is_some())
 }
 
 /// An event as a line has it.
+#[derive(Debug, PartialEq)]
 struct Row {
     /// The processor, core or thread; empty where all are together.
     whose: String,
@@ -63,42 +68,57 @@ struct Row {
     share: Option<f64>,
 }
 
+impl Row {
+    /// Whether it is the wall time of the whole command.
+    fn is_time_of_all(&self) -> bool {
+        self.whose.is_empty() && self.event == "duration_time"
+    }
+}
+
 /// Reads the output of perf. Every other line is a fault, including the command's: `perf stat -o`
 /// separates the two.
 ///
 /// # Errors
 /// No line was usable.
-pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
+///
+/// `packets`: the number handled meanwhile, as the user gave it.
+pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRead> {
     let mut strands: Vec<(String, Vec<Sum>)> = Vec::new();
     let (mut faults, mut lines) = (Vec::new(), 0);
     let separator = SEPARATORS
         .into_iter()
         .find(|&separator| text.lines().any(|line| fields(line, separator).is_some()));
+    let is_plain = text.lines().any(plain::is_its_own);
     for (line, text) in numbered(text) {
         if text.trim().is_empty() || text.trim_start().starts_with('#') {
             continue;
         }
         lines += 1;
         let row = json(text).or_else(|| fields(text, separator?));
+        let row = row.or_else(|| plain::row(text).filter(|_| is_plain));
         match row {
+            // The time of all is no event of processors that were counted apart.
+            Some(row)
+                if row.is_time_of_all() && strands.iter().all(|(whose, _)| !whose.is_empty()) => {}
             Some(row) => add(&mut strands, row),
             None if is_metric(text, separator) => lines -= 1,
+            None if is_plain && plain::is_prose(text) => lines -= 1,
             None => faults.push(InputFault {
                 line,
-                sentence: "not an event of `perf stat -j` or `-x`; the line is left out".to_owned(),
+                sentence: "not an event of `perf stat`; the line is left out".to_owned(),
             }),
         }
     }
     if strands.is_empty() {
         let line = faults.first().map(|fault: &InputFault| fault.line);
-        let sentence = "no event of `perf stat -j` or `perf stat -x,`".to_owned();
+        let sentence = "no event of `perf stat`".to_owned();
         return Err(NothingRead { sentence, line });
     }
     strands.iter_mut().flat_map(|(_, sums)| sums).for_each(note_scaling);
     let strands = strands.iter().map(|(whose, sums)| {
         let cpu = whose.strip_prefix("CPU").unwrap_or(whose).parse().ok();
         let name = (cpu.is_none() && !whose.is_empty()).then(|| whose.clone());
-        from_sums(name, cpu, sums)
+        from_sums(name, cpu, sums, packets)
     });
     Ok(StrandsReport {
         format: ForeignFormat::PerfStat,
@@ -278,7 +298,7 @@ mod tests {
             2000,,cycles:u,765429,50.00,,\n1000,,instructions:u,765429,100.00,0.5,insn per cycle\n\
             ,,,,,0.7,stalled cycles per insn\n<not supported>,,cache-misses,0,100.00,,\n";
         for text in [json.to_owned(), csv.to_owned(), csv.replace(',', ";")] {
-            let report = read(&text).expect("events");
+            let report = read(&text, None).expect("events");
             assert_eq!((report.lines, report.faults.len()), (4, 0), "{text}");
             let [strand] = report.strands.as_slice() else { panic!("one strand") };
             assert_eq!(value(strand, "task_clock_ns"), Some(765_429.0));
@@ -303,18 +323,21 @@ mod tests {
                     \x20    0.100187034,CPU1,75,,cycles,1072701,100.00,,\n\
                     \x20    0.155826408,CPU0,6,,cycles,61242,100.00,,\n\
                     \x20    0.155826408,CPU1,<not counted>,,cycles,0,0.00,,\n";
-        let report = read(text).expect("events");
+        let report = read(text, None).expect("events");
         assert_eq!(report.strands.len(), 2);
         assert_eq!(report.strands[0].cpu, Some(0));
         assert_eq!(value(&report.strands[0], "cycles"), Some(113.0));
         assert_eq!(value(&report.strands[1], "cycles"), None, "a part is missing");
         let text = "S0-D0-C0,1,101.76,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n\
                     S0-D0-C1,1,20,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n";
-        let report = read(text).expect("events");
+        let report = read(text, None).expect("events");
         assert_eq!(report.strands[0].name.as_deref(), Some("S0-D0-C0"));
         assert_eq!(value(&report.strands[1], "task_clock_ns"), Some(20e6));
         let text = "0.56,msec,task-clock,20.19%,562785,100.00,0.179,CPUs utilized\n";
-        assert_eq!(value(&read(text).expect("an event").strands[0], "task_clock_ns"), Some(56e4));
+        assert_eq!(
+            value(&read(text, None).expect("an event").strands[0], "task_clock_ns"),
+            Some(56e4)
+        );
     }
 
     /// Two intervals, one counted completely and one for a tenth of the time.
@@ -322,7 +345,7 @@ mod tests {
     fn what_was_counted_of_intervals_adds_up() {
         let text = "0.1,100,,cycles,1000,100.00,,\n0.2,300,,cycles,1000,10.00,,\n\
                     0.1,50,,instructions,1000,100.00,,\n0.2,50,,instructions,1000,100.00,,\n";
-        let report = read(text).expect("events");
+        let report = read(text, None).expect("events");
         let count = &report.strands[0].event("cycles").expect("they are counted").count;
         assert_eq!((count.as_number(), count.low), (Some(400.0), Some(130.0)));
         assert!(count.method.contains("32 %"), "{}", count.method);
@@ -334,14 +357,14 @@ mod tests {
     #[test]
     fn damage_is_named_by_line() {
         let text = "50,,page-faults,73,100.00\n50,,page-fau\nhello\n12,,cycles,9,100.00\n";
-        let report = read(text).expect("two events");
+        let report = read(text, None).expect("two events");
         let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
         assert_eq!(lines, [2, 3]);
         assert_eq!(value(&report.strands[0], "cycles"), Some(12.0));
-        assert_eq!(read("hello\n").expect_err("nothing").line, Some(1));
-        assert_eq!(read("").expect_err("nothing").line, None);
+        assert_eq!(read("hello\n", None).expect_err("nothing").line, Some(1));
+        assert_eq!(read("", None).expect_err("nothing").line, None);
         for text in ["inf,,cycles,1,100.00\n", "nan,,cycles,1,100.00\n", "-5,,cycles,1,100.00\n"] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(read(text, None).is_err(), "{text}");
         }
     }
 }

@@ -25,11 +25,11 @@
 //! The first update of a dump ends a slice that began before it: its events are unknown, so its
 //! counts are not used, only the time and packets as the start of the next slice.
 //!
-//! Counters have 32 bits. Left out: what ID and PC say of the program.
+//! Counters have 32 bits. ID and PC are kept as they are. Left out: what they say of the program.
 
 use crate::slices::{COUNT_MAX, Written};
 use crate::{NothingRead, Processor, derive, numbered};
-use linerate_record::strands::{ForeignFormat, InputFault, Slice, StrandsReport};
+use linerate_record::strands::{ForeignFormat, InputFault, Place, Slice, StrandsReport};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -93,7 +93,7 @@ fn nothing(fault: Option<&InputFault>) -> NothingRead {
 
 /// Position of the reader among the dumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum Part {
     /// In front of, between or behind them.
     #[default]
     Outside,
@@ -107,15 +107,15 @@ enum Place {
 #[derive(Debug, Default)]
 struct Strand {
     slices: Vec<Slice>,
-    /// Line, ticks and codes of a start that was not read yet.
-    started: Option<(u64, u64, [u64; 2])>,
+    /// A start that was not read yet, and its line.
+    started: Option<(u64, Start)>,
     /// Ticks and user value of the last update, unless updates are missing since.
     last: Option<(u64, u64)>,
 }
 
 #[derive(Debug, Default)]
 struct Reader {
-    place: Place,
+    part: Part,
     strands: BTreeMap<u32, Strand>,
     /// The strands in order of appearance.
     order: Vec<u32>,
@@ -135,7 +135,7 @@ impl Reader {
             self.begin(line, rest);
         } else if text == END {
             self.finish(line);
-        } else if self.place == Place::Inside && !text.is_empty() {
+        } else if self.part == Part::Inside && !text.is_empty() {
             if text.starts_with("CPUID") {
                 self.columns(line, text);
             } else {
@@ -145,35 +145,35 @@ impl Reader {
     }
 
     fn begin(&mut self, line: u64, rest: &str) {
-        if self.place != Place::Outside {
+        if self.part != Part::Outside {
             self.fault(line, format!("a dump begins before {END} of the one before"));
         }
         self.forget_all();
-        self.place = match rest.strip_prefix(",ver,") {
-            Some(VERSION) => Place::Inside,
+        self.part = match rest.strip_prefix(",ver,") {
+            Some(VERSION) => Part::Inside,
             Some(version) => {
                 self.fault(
                     line,
                     format!("version `{}` is not {VERSION}: not read", shortened(version)),
                 );
-                Place::Refused
+                Part::Refused
             }
             None => {
                 self.fault(line, format!("no version, as in `{START},ver,{VERSION}`: not read"));
-                Place::Refused
+                Part::Refused
             }
         };
     }
 
     fn finish(&mut self, line: u64) {
-        if self.place == Place::Outside {
+        if self.part == Part::Outside {
             self.fault(line, format!("no {START} for it: the lines before it were not read"));
         }
-        self.place = Place::Outside;
+        self.part = Part::Outside;
     }
 
     fn end(&mut self, line: u64) {
-        if self.place == Place::Inside {
+        if self.part == Part::Inside {
             self.fault(line, format!("the text ends before {END}: the dump is cut off"));
         }
     }
@@ -188,7 +188,7 @@ impl Reader {
     fn columns(&mut self, line: u64, text: &str) {
         if text != COLUMNS {
             self.fault(line, "other columns than those of this version: the dump is not read");
-            self.place = Place::Refused;
+            self.part = Part::Refused;
         }
     }
 
@@ -225,10 +225,8 @@ impl Reader {
         }
         let strand = self.strands.entry(cpu).or_default();
         let sentence = match *record {
-            Entry::Start { ticks, codes } => strand.start(line, ticks, codes),
-            Entry::Update { ticks, counts, overflow, user } => {
-                strand.update(line, ticks, counts, overflow, user)
-            }
+            Entry::Start(start) => strand.start(line, start),
+            Entry::Update(update) => strand.update(line, update),
         };
         if let Some(sentence) = sentence {
             self.fault(line, sentence);
@@ -237,41 +235,37 @@ impl Reader {
 }
 
 impl Strand {
-    fn start(&mut self, line: u64, ticks: u64, codes: [u64; 2]) -> Option<String> {
-        let lost = self.started.replace((line, ticks, codes));
-        if self.last.is_some_and(|(last, _)| ticks < last) {
+    fn start(&mut self, line: u64, start: Start) -> Option<String> {
+        let lost = self.started.replace((line, start));
+        if self.last.is_some_and(|(last, _)| start.ticks < last) {
             (self.started, self.last) = (None, None);
             return Some("ticks run backwards: earlier readings are kept separate".to_owned());
         }
-        let (line, _, _) = lost?;
+        let (line, _) = lost?;
         self.last = None;
         Some(format!("a start, and the counters started in line {line} were never read"))
     }
 
-    fn update(
-        &mut self,
-        line: u64,
-        ticks: u64,
-        counts: [u64; 2],
-        overflow: u64,
-        user: u64,
-    ) -> Option<String> {
+    fn update(&mut self, line: u64, update: Update) -> Option<String> {
+        let Update { ticks, counts, overflow, user, place } = update;
         let is_back = |from: u64, now: u64| now < from;
         let started = self.started.take();
-        let backwards = started.is_some_and(|(_, from, _)| is_back(from, ticks))
+        let backwards = started.is_some_and(|(_, start)| is_back(start.ticks, ticks))
             || self.last.is_some_and(|(last, packets)| is_back(last, ticks) || user < packets);
-        let started = started.filter(|_| !backwards);
+        let started = started.filter(|_| !backwards).map(|(_, start)| start);
         self.slices.push(Slice {
             line,
-            from_ticks: started.map(|(_, from, _)| from),
+            from_ticks: started.map(|start| start.ticks),
             to_ticks: ticks,
-            code_hi: started.map(|(_, _, codes)| codes[0]),
-            code_lo: started.map(|(_, _, codes)| codes[1]),
+            code_hi: started.map(|start| start.codes[0]),
+            code_lo: started.map(|start| start.codes[1]),
             count_hi: counts[0],
             count_lo: counts[1],
             overflow,
             user,
             is_first: backwards || self.last.is_none(),
+            from: started.map(|start| start.place).unwrap_or_default(),
+            to: place,
         });
         self.last = Some((ticks, user));
         backwards.then(|| {
@@ -282,8 +276,26 @@ impl Strand {
 
 /// A valid line.
 enum Entry {
-    Start { ticks: u64, codes: [u64; 2] },
-    Update { ticks: u64, counts: [u64; 2], overflow: u64, user: u64 },
+    Start(Start),
+    Update(Update),
+}
+
+/// The counters were set.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    ticks: u64,
+    codes: [u64; 2],
+    place: Place,
+}
+
+/// The counters were read.
+#[derive(Clone, Copy, Debug)]
+struct Update {
+    ticks: u64,
+    counts: [u64; 2],
+    overflow: u64,
+    user: u64,
+    place: Place,
 }
 
 /// Hexadecimal digits and nothing else; `from_str_radix` would take a sign.
@@ -312,14 +324,15 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
         return Err(format!("the codes of counter group {:x} are not known", numbers[5]));
     }
     let (ticks, counters) = (numbers[3], [numbers[6], numbers[7]]);
+    let place = Place { id: numbers[1], pc: numbers[4] };
     if wanted == 8 {
-        return Ok(Entry::Start { ticks, codes: counters });
+        return Ok(Entry::Start(Start { ticks, codes: counters, place }));
     }
     if counters.iter().any(|count| *count > COUNT_MAX) {
         return Err("a count has more than the 32 bits of a counter".to_owned());
     }
     let (overflow, user) = (numbers[8], numbers[9]);
-    Ok(Entry::Update { ticks, counts: counters, overflow, user })
+    Ok(Entry::Update(Update { ticks, counts: counters, overflow, user, place }))
 }
 
 /// A field, shortened for an error message and without control characters.
@@ -332,8 +345,8 @@ fn shortened(field: &str) -> String {
     short
 }
 
-/// Writes the readings of strands. Reading them back gives the same; ID and PC, which a record does
-/// not have, are 0.
+/// Writes the readings of strands. Reading them back gives the same; ID and PC are 0 where the
+/// readings do not come from a dump.
 pub fn write(strands: &[Written]) -> String {
     let mut text = String::new();
     for strand in strands {
@@ -361,11 +374,13 @@ fn close(text: &mut String) {
 
 fn append_slice(text: &mut String, cpu: u32, slice: &Slice) {
     if let (Some(from), Some(hi), Some(lo)) = (slice.from_ticks, slice.code_hi, slice.code_lo) {
-        let _ = writeln!(text, "{cpu:x},0,1,{from:x},0,{GROUP:x},{hi:x},{lo:x}");
+        let Place { id, pc } = slice.from;
+        let _ = writeln!(text, "{cpu:x},{id:x},1,{from:x},{pc:x},{GROUP:x},{hi:x},{lo:x}");
     }
-    let Slice { to_ticks, count_hi, count_lo, overflow, user, .. } = slice;
+    let Slice { to_ticks, count_hi, count_lo, overflow, user, to: Place { id, pc }, .. } = slice;
     let _ = writeln!(
         text,
-        "{cpu:x},0,2,{to_ticks:x},0,{GROUP:x},{count_hi:x},{count_lo:x},{overflow:x},{user:x}"
+        "{cpu:x},{id:x},2,{to_ticks:x},{pc:x},{GROUP:x},{count_hi:x},{count_lo:x},{overflow:x},\
+         {user:x}"
     );
 }

@@ -3,7 +3,7 @@
 //! from totals as if its events had been counted one after the other.
 
 use crate::{CannotWrite, EventCode, INSTRUCTIONS, Processor};
-use linerate_record::strands::Slice;
+use linerate_record::strands::{Place, Slice};
 
 /// The largest count of a counter of a dump.
 pub(crate) const COUNT_MAX: u64 = u32::MAX as u64;
@@ -109,5 +109,7 @@ pub(crate) fn reading(to_ticks: u64, user: u64) -> Slice {
         overflow: 0,
         user,
         is_first: true,
+        from: Place::default(),
+        to: Place::default(),
     }
 }

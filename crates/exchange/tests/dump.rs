@@ -5,7 +5,7 @@ use linerate_exchange::profile_dump::{read, write};
 use linerate_exchange::slices::{Totals, Written, slices};
 use linerate_exchange::{EventCode, Processor};
 use linerate_record::Figure;
-use linerate_record::strands::{Slice, StrandCounts, StrandsReport};
+use linerate_record::strands::{Place, Slice, StrandCounts, StrandsReport};
 use proptest::prelude::*;
 
 /// Code example 10-2 of "Netra Data Plane Software Suite 2.0".
@@ -234,6 +234,9 @@ fn readings() -> impl Strategy<Value = Vec<Slice>> {
                 overflow,
                 user,
                 is_first: slices.is_empty() || chance < 40,
+                // ID and PC are whatever the program says.
+                from: if is_started { Place { id: code, pc: hi } } else { Place::default() },
+                to: Place { id: packets, pc: lo },
             });
         }
         slices
@@ -310,7 +313,7 @@ proptest! {
     #[test]
     fn no_text_breaks_the_readers(text in "[ -~\n]{0,400}") {
         let _ = read(&text, &t1());
-        let _ = linerate_exchange::perf_stat::read(&text);
+        let _ = linerate_exchange::perf_stat::read(&text, None);
         let _ = linerate_exchange::vpp::read(&text);
         let _ = linerate_exchange::detect::format(&text);
     }

@@ -27,6 +27,7 @@ fn region(name: &str, units: u64, events: &[(&str, f64)]) -> RegionReport {
         ticks: figure(3e9),
         own_ticks: figure(1e9),
         events: events.iter().map(event).collect(),
+        is_sampled: false,
         verdict: String::new(),
     }
 }

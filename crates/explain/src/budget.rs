@@ -96,10 +96,10 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
     }
 }
 
-/// A packet that is forwarded crosses the way to the interfaces twice, and memory twice: written
-/// when it comes, read when it goes. What the program itself reads of it comes on top, so the rates
-/// are upper bounds; and no more packets are handled than all pipes, never stalled, issue the
-/// instructions of.
+/// A forwarded packet crosses the way to interfaces on cards twice, and memory twice: written on
+/// reception, read on transmission. What the program itself reads of it comes on top, so the rates
+/// are upper bounds; and the rate cannot exceed the one at which all pipelines, never stalled,
+/// issue its instructions.
 fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
     let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * bytes));
     let pipes = f64::from(processor.cores) * f64::from(processor.pipes_per_core);
@@ -109,7 +109,9 @@ fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceili
     });
     let measured = processor.forwarded.iter().find(|seen| f64::from(seen.frame_bytes) == bytes);
     Ceilings {
-        io_packets_per_s: rate(processor.bandwidth.io_gb_per_s),
+        // Packets of interfaces on the chip do not cross the way to cards.
+        io_packets_per_s: rate(processor.bandwidth.io_gb_per_s)
+            .filter(|_| !processor.bandwidth.has_interfaces),
         memory_packets_per_s: rate(processor.bandwidth.memory_gb_per_s),
         issue_packets_per_s: issued.zip(instructions).map(|(all, each)| all / each),
         measured_packets_per_s: measured.map(|seen| seen.kpps * 1e3),
@@ -165,6 +167,7 @@ pub fn line_of(run: &RunReport) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_cmt::processor::Bandwidth;
 
     fn t1(line: f64, frames: &[u32], instructions: Option<f64>) -> Vec<BudgetRow> {
         let processor = Processor::named("t1").unwrap();
@@ -240,6 +243,26 @@ mod tests {
     }
 
     /// 9.6 thousand million instructions per second, says table 10-1.
+    /// Its interfaces are on the chip: the way to cards, which figure 10-5 draws, bounds none of
+    /// them.
+    #[test]
+    fn pci_express_is_no_bound_of_interfaces_on_the_chip() {
+        let t2 = Processor::named("t2").expect("it is built in");
+        let frames = [64, 342];
+        let inputs = BudgetInputs {
+            processor: &t2,
+            line_bits_per_s: 1e10,
+            frames: &frames,
+            instructions: Some(575.0),
+        };
+        for row in budget(&inputs).rows {
+            assert_eq!(row.ceilings.io_packets_per_s, None, "{}", row.name);
+            assert!(row.ceilings.issue_packets_per_s.is_some(), "{}", row.name);
+        }
+        let on_cards = Bandwidth { has_interfaces: false, ..t2.bandwidth };
+        assert!(on_cards.io_gb_per_s.is_some(), "what is known of cards is kept");
+    }
+
     #[test]
     fn no_more_packets_than_instructions_are_issued_for() {
         let rows = t1(1e9, &[64, 1518], Some(500.0));

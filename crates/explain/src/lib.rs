@@ -17,4 +17,5 @@ pub mod cpi;
 #[path = "../../plan/tests/common/memory.rs"]
 mod memory_report;
 pub mod questions;
+pub mod regions;
 pub mod why;

@@ -17,11 +17,13 @@ mod rest;
 pub mod rules;
 mod title;
 mod words;
+mod workers;
 
 pub use facts::{Facts, Subject};
 pub use functions::Group;
 pub use gain::GainModel;
 pub use measure::Measure;
+pub use workers::explain_run;
 
 use self::rules::{Rule, Verdict, rules, subjects};
 use linerate_record::stats::Estimate;
@@ -42,13 +44,16 @@ struct Suspect {
 
 /// Gains below this are within what a rate varies from one minute to the next, percent.
 const WORTH_PERCENT: f64 = 2.0;
+/// The same where packets are lost: each that arrives is a gain, as far as counters tell.
+const WORTH_OF_LOSS_PERCENT: f64 = 0.1;
 
 /// What follows from an observation, the largest gain first; never empty.
 pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
     let facts = Facts::new(observation);
     let (held, suspects) = judge(&facts);
     let mut findings: Vec<WhyFinding> = held.iter().map(|held| finding(&facts, held)).collect();
-    let is_worth = |held: &Held<'_>| held.gain.is_none_or(|gain| gain.high >= WORTH_PERCENT);
+    let worth = if facts.is_lossy() { WORTH_OF_LOSS_PERCENT } else { WORTH_PERCENT };
+    let is_worth = |held: &Held<'_>| held.gain.is_none_or(|gain| gain.high >= worth);
     if !held.iter().any(is_worth) {
         findings.insert(0, rest::rest(&facts, &suspects));
     }

@@ -18,7 +18,7 @@ mod qdisc;
 
 pub use buffer::set_receive_buffer;
 pub use ethtool::Driver;
-pub use inet::{InetProtocol, InetSocket, SocketMemory, TcpInfo};
+pub use inet::{InetProtocol, InetSocket, Listed, SocketMemory, TcpInfo};
 pub use links::Link;
 pub use packet::{PacketRing, PacketSocket};
 pub use qdisc::{HtbClass, Qdisc};

@@ -142,7 +142,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// The first part of `perf_event_attr`, as long as version 1 of it (Linux 2.6.33): the kernel takes
+/// The first part of `perf_event_attr`, as long as version 3 of it (Linux 3.7): the kernel takes
 /// what is behind it as 0.
 #[repr(C)]
 #[derive(Default)]
@@ -159,6 +159,11 @@ pub(crate) struct Attributes {
     breakpoint_type: u32,
     config1: u64,
     config2: u64,
+    branch_sample_type: u64,
+    /// Which registers of user mode a sample carries.
+    pub(crate) sample_registers: u64,
+    sample_stack_bytes: u32,
+    clock: i32,
 }
 
 const TIME_ENABLED: u64 = 1;

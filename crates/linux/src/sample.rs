@@ -2,7 +2,7 @@
 //! Samples of perf events: the ring that the kernel writes them to, and what they say.
 //!
 //! Every sample has the same fields: instruction address, process, thread, time, CPU and, where
-//! asked for, the raw record of a tracepoint. Left out: call chains and registers.
+//! asked for, the raw record of a tracepoint or the registers of user mode. Left out: call chains.
 
 use crate::perf::{
     self, Event, OpenError, Request, Target, bit_fields, request_number, request_with_pointer,
@@ -18,15 +18,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Sampling {
     /// Events from one sample to the next: nanoseconds for the clocks.
     pub period: u64,
-    /// Whether samples carry the raw record of a tracepoint.
-    pub is_raw: bool,
+    /// What samples carry.
+    pub fields: Fields,
+    /// Whether a CPU that has nothing to do is left out.
+    pub skips_idle: bool,
 }
+
+/// What a sample carries besides what each has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// The raw record of a tracepoint.
+    pub is_raw: bool,
+    /// The registers of user mode; x86-64 only, elsewhere the kernel refuses it.
+    pub has_registers: bool,
+}
+
+/// Registers of a sample in user mode: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15.
+pub type Registers = [u64; 16];
+
+/// `PERF_REG_X86_*`: the first eight, and 16 to 23; instruction, flags and segments are between.
+const GENERAL_REGISTERS: u64 = 0x00ff_00ff;
+/// `PERF_SAMPLE_REGS_ABI_64`.
+const ABI_64: u64 = 2;
 
 const IP: u64 = 1;
 const TID: u64 = 1 << 1;
 const TIME: u64 = 1 << 2;
 const CPU: u64 = 1 << 7;
 const RAW: u64 = 1 << 10;
+const USER_REGISTERS: u64 = 1 << 12;
+/// Number of the bit `exclude_idle` of `perf_event_attr`.
+const EXCLUDE_IDLE: u32 = 7;
 /// Number of the bit `watermark` of `perf_event_attr`.
 const WATERMARK: u32 = 14;
 
@@ -37,9 +59,15 @@ const WATERMARK: u32 = 14;
 pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Event, OpenError> {
     let mut attributes = request.attributes();
     attributes.sample_period = sampling.period;
-    attributes.sample_type = IP | TID | TIME | CPU | if sampling.is_raw { RAW } else { 0 };
+    let Fields { is_raw, has_registers } = sampling.fields;
+    attributes.sample_type = IP | TID | TIME | CPU;
+    attributes.sample_type |= if is_raw { RAW } else { 0 };
+    if has_registers {
+        attributes.sample_type |= USER_REGISTERS;
+        attributes.sample_registers = GENERAL_REGISTERS;
+    }
     // No reader waits for the ring: wake up when it is full, which hardly ever happens.
-    attributes.flags |= bit_fields(&[(true, WATERMARK)]);
+    attributes.flags |= bit_fields(&[(true, WATERMARK), (sampling.skips_idle, EXCLUDE_IDLE)]);
     attributes.wakeup_events = i32::MAX as u32;
     perf::open_with(&attributes, target, None)
 }
@@ -101,6 +129,9 @@ pub struct Sample<'a> {
     pub cpu: u32,
     /// Record of the tracepoint; empty where it was not asked for.
     pub raw: &'a [u8],
+    /// Registers of user mode, where asked for and the thread has some of 64 bits. Those of a
+    /// sample in the kernel are from its entry.
+    pub registers: Option<Registers>,
 }
 
 const LOST: u32 = 2;
@@ -113,7 +144,7 @@ const MODE_KERNEL: u16 = 1;
 
 /// The records in `bytes`, in the order in which they were written. Ends at the first record whose
 /// length cannot be true; a sample shorter than its fields is [`Record::Other`].
-pub fn records(bytes: &[u8], is_raw: bool) -> impl Iterator<Item = Record<'_>> {
+pub fn records(bytes: &[u8], fields: Fields) -> impl Iterator<Item = Record<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let size = usize::from(u16::from_ne_bytes(array(rest, 6)?));
@@ -121,13 +152,13 @@ pub fn records(bytes: &[u8], is_raw: bool) -> impl Iterator<Item = Record<'_>> {
         let misc = u16::from_ne_bytes(array(rest, 4)?);
         let body = rest.get(8..size)?;
         rest = &rest[size..];
-        Some(record(kind, misc, body, is_raw).unwrap_or(Record::Other(kind)))
+        Some(record(kind, misc, body, fields).unwrap_or(Record::Other(kind)))
     })
 }
 
-fn record(kind: u32, misc: u16, body: &[u8], is_raw: bool) -> Option<Record<'_>> {
+fn record(kind: u32, misc: u16, body: &[u8], fields: Fields) -> Option<Record<'_>> {
     match kind {
-        SAMPLE => Some(Record::Sample(sample(misc, body, is_raw)?)),
+        SAMPLE => Some(Record::Sample(sample(misc, body, fields)?)),
         LOST => Some(Record::Lost(word(body, 8)?)),
         LOST_SAMPLES => Some(Record::Lost(word(body, 0)?)),
         THROTTLE => Some(Record::Throttled),
@@ -135,14 +166,18 @@ fn record(kind: u32, misc: u16, body: &[u8], is_raw: bool) -> Option<Record<'_>>
     }
 }
 
-/// The fields in the order of perf_event_open(2): address, process, thread, time, CPU, raw record.
-fn sample(misc: u16, body: &[u8], is_raw: bool) -> Option<Sample<'_>> {
-    let raw = if is_raw {
-        let bytes = half(body, 32)? as usize;
-        body.get(36..36usize.checked_add(bytes)?)?
-    } else {
-        &[]
-    };
+/// The fields in the order of perf_event_open(2): address, process, thread, time, CPU, raw record,
+/// registers.
+fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
+    let mut raw: &[u8] = &[];
+    let mut end = 32;
+    if fields.is_raw {
+        let bytes = half(body, end)? as usize;
+        let from = end + 4;
+        raw = body.get(from..from.checked_add(bytes)?)?;
+        end = (from + bytes).next_multiple_of(8);
+    }
+    let registers = if fields.has_registers { registers(body, end)? } else { None };
     Some(Sample {
         ip: word(body, 0)?,
         is_kernel: misc & MODE_MASK == MODE_KERNEL,
@@ -151,7 +186,20 @@ fn sample(misc: u16, body: &[u8], is_raw: bool) -> Option<Sample<'_>> {
         time_ns: word(body, 16)?,
         cpu: half(body, 24)?,
         raw,
+        registers,
     })
+}
+
+/// The registers at `at`; the inner `None` for a thread of the kernel, or one of 32 bits.
+fn registers(body: &[u8], at: usize) -> Option<Option<Registers>> {
+    if word(body, at)? != ABI_64 {
+        return Some(None);
+    }
+    let mut registers = Registers::default();
+    for (number, register) in registers.iter_mut().enumerate() {
+        *register = word(body, at + 8 * (number + 1))?;
+    }
+    Some(Some(registers))
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -174,7 +222,7 @@ pub struct Ring {
     bytes: usize,
     data_offset: usize,
     data_bytes: usize,
-    is_raw: bool,
+    fields: Fields,
     /// The last entry read, in one piece.
     copy: Vec<u8>,
 }
@@ -187,12 +235,12 @@ const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 
 impl Ring {
-    /// Gives `event` a ring of `pages` pages, a power of two. `is_raw` as it was opened. The memory
+    /// Gives `event` a ring of `pages` pages, a power of two. `fields` as it was opened. The memory
     /// is locked, and counts against kernel.perf_event_mlock_kb where the user has no privileges.
     ///
     /// # Errors
     /// The error of mmap(2): EPERM if no more memory may be locked.
-    pub fn map(event: &Event, pages: usize, is_raw: bool) -> io::Result<Self> {
+    pub fn map(event: &Event, pages: usize, fields: Fields) -> io::Result<Self> {
         let page = crate::page_bytes();
         let data_bytes = page * pages.next_power_of_two();
         let bytes = page + data_bytes;
@@ -206,7 +254,7 @@ impl Ring {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, bytes, data_offset: page, data_bytes, is_raw, copy: Vec::new() })
+        Ok(Self { start, bytes, data_offset: page, data_bytes, fields, copy: Vec::new() })
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
@@ -233,7 +281,7 @@ impl Ring {
         }
         // Pairs with the kernel's load of the tail before it writes there again.
         self.position(DATA_TAIL).store(head, Ordering::Release);
-        records(&self.copy, self.is_raw).for_each(each);
+        records(&self.copy, self.fields).for_each(each);
     }
 }
 

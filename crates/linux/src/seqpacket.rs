@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queries a program over its UNIX socket of whole messages (SOCK_SEQPACKET), with a deadline.
+//! Queries a program over its UNIX socket, of whole messages (SOCK_SEQPACKET) or of bytes, with a
+//! deadline.
 
 use crate::Error;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,58 +19,73 @@ pub struct Seqpacket {
 
 const ADVICE: &str = "ask the program's owner why it does not answer";
 
+/// Connects to the UNIX socket of a program that passes bytes. Connecting, and each read and write,
+/// takes `deadline` at most.
+///
+/// # Errors
+/// There is no such socket, it may not be used, or the program does not take the connection.
+pub fn connect_stream(path: &Path, deadline: Duration) -> Result<UnixStream, Error> {
+    connect(path, libc::SOCK_STREAM, deadline).map(UnixStream::from)
+}
+
+/// Connects a UNIX socket of this type.
+fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd, Error> {
+    let name = path.display().to_string();
+    let failed = |call| Error::last(call, name.clone(), ADVICE);
+    // SAFETY: all fields are numbers, and zero is one.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.len() >= address.sun_path.len() {
+        let advice = "give the program a shorter folder for its socket";
+        return Err(Error::Call { call: "connect", value: name, errno: libc::EINVAL, advice });
+    }
+    for (place, byte) in address.sun_path.iter_mut().zip(bytes) {
+        *place = *byte as libc::c_char;
+    }
+    let kind = kind | libc::SOCK_CLOEXEC;
+    // SAFETY: numbers only.
+    let number = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if number < 0 {
+        return Err(failed("socket"));
+    }
+    // SAFETY: the kernel has just opened it, and no other code knows it.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    let timeout = libc::timeval {
+        tv_sec: deadline.as_secs() as libc::time_t,
+        tv_usec: deadline.subsec_micros() as libc::suseconds_t,
+    };
+    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        // SAFETY: the option's value is a `timeval` that is valid during the call.
+        let status = unsafe {
+            libc::setsockopt(
+                number,
+                libc::SOL_SOCKET,
+                option,
+                (&raw const timeout).cast(),
+                size_of::<libc::timeval>() as libc::socklen_t,
+            )
+        };
+        if status < 0 {
+            return Err(failed("setsockopt"));
+        }
+    }
+    let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: `address` is valid during the call and as long as is said.
+    if unsafe { libc::connect(number, (&raw const address).cast(), length) } < 0 {
+        return Err(failed("connect"));
+    }
+    Ok(socket)
+}
+
 impl Seqpacket {
     /// Connects. Connecting, sending and receiving take `deadline` at most, each.
     ///
     /// # Errors
     /// The socket does not exist or may not be used, or the program does not accept the connection.
     pub fn connect(path: &Path, deadline: Duration) -> Result<Self, Error> {
-        let name = path.display().to_string();
-        let failed = |call| Error::last(call, name.clone(), ADVICE);
-        // SAFETY: all fields are numbers, and zero is one.
-        let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
-        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-        let bytes = path.as_os_str().as_bytes();
-        if bytes.len() >= address.sun_path.len() {
-            let advice = "give the program a shorter folder for its socket";
-            return Err(Error::Call { call: "connect", value: name, errno: libc::EINVAL, advice });
-        }
-        for (place, byte) in address.sun_path.iter_mut().zip(bytes) {
-            *place = *byte as libc::c_char;
-        }
-        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-        // SAFETY: numbers only.
-        let number = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
-        if number < 0 {
-            return Err(failed("socket"));
-        }
-        // SAFETY: the kernel has just opened it, and no other code knows it.
-        let socket = unsafe { OwnedFd::from_raw_fd(number) };
-        let timeout = libc::timeval {
-            tv_sec: deadline.as_secs() as libc::time_t,
-            tv_usec: deadline.subsec_micros() as libc::suseconds_t,
-        };
-        for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
-            // SAFETY: the option's value is a `timeval` that is valid during the call.
-            let status = unsafe {
-                libc::setsockopt(
-                    number,
-                    libc::SOL_SOCKET,
-                    option,
-                    (&raw const timeout).cast(),
-                    size_of::<libc::timeval>() as libc::socklen_t,
-                )
-            };
-            if status < 0 {
-                return Err(failed("setsockopt"));
-            }
-        }
-        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        // SAFETY: `address` is valid during the call and as long as is said.
-        if unsafe { libc::connect(number, (&raw const address).cast(), length) } < 0 {
-            return Err(failed("connect"));
-        }
-        Ok(Self { socket, path: name })
+        let socket = connect(path, libc::SOCK_SEQPACKET, deadline)?;
+        Ok(Self { socket, path: path.display().to_string() })
     }
 
     /// Sends a message.

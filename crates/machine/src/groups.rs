@@ -17,6 +17,41 @@ pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<St
     Some(lines.flat_map(|(mount, group)| levels(&mount, group)).collect())
 }
 
+/// A limit on CPU time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuQuota {
+    /// The limit in CPUs.
+    pub cpus: f64,
+    /// The file that sets it, below the root.
+    pub file: String,
+    /// The content of that file without a limit.
+    pub none: &'static str,
+}
+
+/// The narrowest CPU limit among groups with these folders.
+pub fn cpu_quota(root: &Root, folders: &[String]) -> Option<CpuQuota> {
+    let quotas = folders.iter().filter_map(|folder| quota_of(root, folder));
+    quotas.reduce(|least, quota| if quota.cpus < least.cpus { quota } else { least })
+}
+
+/// The limit of one group: version 2 has both numbers in a file, `max` for none; version 1 one file
+/// for each, -1 for none.
+fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
+    let second = format!("{folder}/cpu.max");
+    let first = format!("{folder}/cpu.cfs_quota_us");
+    let (file, none, quota, period) = match root.text(&second) {
+        Some(text) => {
+            let (quota, period) = text.split_once(' ')?;
+            (second, "max", quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
+        }
+        None => {
+            let period = root.number(&format!("{folder}/cpu.cfs_period_us"))?;
+            (first.clone(), "-1", root.number(&first)?, period)
+        }
+    };
+    (quota > 0.0 && period > 0.0).then(|| CpuQuota { cpus: quota / period, file, none })
+}
+
 /// Path in a line of /proc/self/cgroup, `number:controllers:path`; `None` for other controllers.
 /// Version 2 has one line without controllers.
 fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {

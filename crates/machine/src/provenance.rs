@@ -4,7 +4,8 @@
 //! Left out: who ran it, and anything that names the host.
 
 use crate::cpuinfo::cpu_name;
-use crate::files::read;
+use crate::files::{Root, read};
+use crate::groups;
 use crate::platform::Platform;
 use crate::ticks::{is_invariant, ticks_per_s};
 use crate::topology::Topology;
@@ -58,7 +59,15 @@ pub fn provenance_without_ticks(
         ticks_invariant: None,
         others: None,
         siblings: None,
+        cpu_quota: cpu_quota(),
     }
+}
+
+/// The CPUs' worth of time that the control groups of this process grant it.
+fn cpu_quota() -> Option<f64> {
+    let root = Root::new(Path::new("/"));
+    let folders = groups::folders(&root, "cpu")?;
+    groups::cpu_quota(&root, &folders).map(|quota| quota.cpus)
 }
 
 /// The cores of which more than one hardware thread is among `cpus`, by these threads.

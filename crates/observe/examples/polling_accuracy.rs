@@ -185,7 +185,7 @@ fn sample(shared: &Shared) -> Result<Window, String> {
     let id = ThreadId { pid: std::process::id(), tid: shared.tid.load(Relaxed) as u32 };
     let (began_ns, cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());
     let before = [&shared.work_ns, &shared.measured].map(|count| count.load(Relaxed));
-    let (mut sampler, unread) = Sampler::start(&[id]);
+    let (mut sampler, unread) = Sampler::start(&[id], &[]);
     if let Some(refused) = unread.first() {
         eprintln!("{}: {}", refused.what, refused.reason);
     }
@@ -207,7 +207,7 @@ fn sample(shared: &Shared) -> Result<Window, String> {
     let counted: Vec<Option<u64>> =
         packets.iter().enumerate().map(|(slice, &n)| is_good(slice).then_some(n)).collect();
     let observer = (thread_cpu_time_ns() - cpu_ns) as f64 / (monotonic_ns() - began_ns) as f64;
-    let profiles = sampler.finish(&counted, |_| 0.0);
+    let profiles = sampler.finish(&counted, |_| 0.0).threads;
     println!("CPU time until the end {:.1} ms", (thread_cpu_time_ns() - cpu_ns) as f64 / 1e6);
     let profile = profiles.into_iter().next().ok_or("the thread was not sampled")?;
     let after = [&shared.work_ns, &shared.measured].map(|count| count.load(Relaxed));

@@ -2,71 +2,42 @@
 //! What a program counts itself, asked on a socket of its own.
 //!
 //! Which socket, which questions, which fields, and which of them mean anything is data: a file in
-//! `adapters`. A field that is 0 and not known to be counted is `null`. A program that hangs, lies
-//! or sends garbage is asked no more; what it said until then is kept.
+//! `adapters`. A field that no file says to be counted is `null`. A program that hangs, lies or
+//! sends garbage is asked no more; what it said until then is kept.
 
-mod answers;
-mod description;
+mod listening;
+mod ports;
+mod texts;
 
-use answers::{Counters, Totals, parse_counters, parse_field, parse_list};
-use description::Description;
-use linerate_linux::seqpacket::Seqpacket;
+use crate::sockets::Sockets;
 use linerate_machine::Root;
 use linerate_record::why::{ProgramCounts, Unread};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// How long a program may take to connect, and to answer a question.
-const DEADLINE: Duration = Duration::from_millis(200);
-
-/// The longest answer that is read: DPDK's are 16 KiB at most.
-const ANSWER_MAX: usize = 64 << 10;
-
-/// Ports that are asked, at most.
-const PORTS_MAX: usize = 16;
+use ports::Ports;
+use texts::Texts;
 
 /// A program that is asked.
 #[derive(Debug)]
-pub(crate) struct Program {
-    description: Description,
-    connection: Option<Seqpacket>,
-    says: Option<String>,
-    ports: Vec<Port>,
-    first: Totals,
-    last: Totals,
-    trouble: Option<String>,
+pub(crate) enum Program {
+    /// It answers port by port.
+    Ports(Ports),
+    /// It answers with a text.
+    Texts(Texts),
 }
 
-/// A port of it.
-#[derive(Debug)]
-struct Port {
-    number: u64,
-    is_missed_counted: bool,
-}
-
-/// Finds a program among the watched processes: by the UNIX sockets that they listen on. `owners`
-/// are the processes by inode of a socket.
+/// Finds a program among the watched processes by the sockets that they listen on. `unix` is the
+/// text of /proc/PID/net/unix; addresses of TCP can be reached from here if `is_own_network`.
 pub(crate) fn find(
     root: &Root,
     unix: &str,
-    owners: &BTreeMap<u64, u32>,
+    sockets: &Sockets,
+    is_own_network: bool,
     unread: &mut Vec<Unread>,
 ) -> Option<Program> {
-    let description = description::dpdk();
-    let (pid, path) = unix.lines().find_map(|line| {
-        let (inode, path) = answers::parse_unix(line, &description.socket)?;
-        Some((*owners.get(&inode)?, path))
-    })?;
-    // Its path may be in another mount namespace.
-    let below = PathBuf::from(format!("proc/{pid}/root")).join(path.trim_start_matches('/'));
-    match Program::start(root, description, &below) {
-        Ok(program) => Some(program),
-        Err(reason) => {
-            unread.push(refusal(&path, &reason));
-            None
-        }
-    }
+    let listening = listening::listening(root, unix, sockets.owners());
+    let addresses = if is_own_network { sockets.listening_addresses(root) } else { Vec::new() };
+    let ports = ports::find(root, &listening, unread).map(Program::Ports);
+    let texts = || texts::find(root, &listening, &addresses, unread).map(Program::Texts);
+    ports.or_else(texts)
 }
 
 fn refusal(socket: &str, reason: &str) -> Unread {
@@ -78,117 +49,27 @@ fn refusal(socket: &str, reason: &str) -> Unread {
 }
 
 impl Program {
-    fn start(root: &Root, description: Description, socket: &Path) -> Result<Self, String> {
-        let path = root.path(&socket.display().to_string());
-        let connection = Seqpacket::connect(&path, DEADLINE).map_err(|error| error.to_string())?;
-        let greeting = receive(&connection)?;
-        let mut program = Self {
-            says: parse_field(&greeting, None, &description.program),
-            connection: Some(connection),
-            ports: Vec::new(),
-            first: Totals::default(),
-            last: Totals::default(),
-            trouble: None,
-            description,
-        };
-        let list = program.ask(&program.description.list)?;
-        let numbers = parse_list(&list, &program.description.list).ok_or("not a list of ports")?;
-        for number in numbers.into_iter().take(PORTS_MAX) {
-            let about = program.ask(&question(&program.description.about, number))?;
-            let name =
-                parse_field(&about, Some(&program.description.about), &program.description.name);
-            let is_missed_counted =
-                name.is_some_and(|name| program.description.is_missed_counted(root, &name));
-            program.ports.push(Port { number, is_missed_counted });
-        }
-        program.first = program.totals()?;
-        program.last = program.first.clone();
-        Ok(program)
-    }
-
-    /// Asks for the counters; `None` if they are not to be had any more.
+    /// Asks for the counters; the packets and their bytes, if it counts packets.
     pub(crate) fn read(&mut self) -> Option<(u64, Option<u64>)> {
-        self.connection.as_ref()?;
-        match self.totals().and_then(|now| self.check(now)) {
-            Ok(now) => self.last = now,
-            Err(reason) => {
-                self.trouble = Some(reason);
-                self.connection = None;
-                return None;
-            }
+        match self {
+            Self::Ports(ports) => ports.read(),
+            Self::Texts(texts) => texts.read(),
         }
-        let received = self.last.counters.received.saturating_sub(self.first.counters.received);
-        let sent = self.last.counters.sent.saturating_sub(self.first.counters.sent);
-        let bytes = self.last.counters.bytes.saturating_sub(self.first.counters.bytes);
-        Some((received.max(sent), (received >= sent && bytes > 0).then_some(bytes)))
-    }
-
-    /// Counters that went backwards were reset, or are not counters.
-    fn check(&self, now: Totals) -> Result<Totals, String> {
-        match now.counters.is_behind(&self.last.counters) {
-            true => Err("its counters went backwards within the window".to_owned()),
-            false => Ok(now),
-        }
-    }
-
-    fn totals(&self) -> Result<Totals, String> {
-        let mut totals = Totals { is_missed_known: !self.ports.is_empty(), ..Totals::default() };
-        for port in &self.ports {
-            let answer = self.ask(&question(&self.description.counters, port.number))?;
-            let counters: Counters =
-                parse_counters(&answer, &self.description).ok_or("not the counters of a port")?;
-            totals.add(counters, port.is_missed_counted);
-        }
-        Ok(totals)
-    }
-
-    fn ask(&self, question: &str) -> Result<String, String> {
-        let connection = self.connection.as_ref().ok_or("not connected")?;
-        connection.send(question.as_bytes()).map_err(|error| error.to_string())?;
-        receive(connection)
     }
 
     /// What it counted in the window.
     pub(crate) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
-        if let Some(reason) = &self.trouble {
-            unread.push(refusal(&self.description.socket, reason));
-        }
-        let (first, last) = (self.first.counters, self.last.counters);
-        let missed = last.missed.saturating_sub(first.missed);
-        let others = last.others.into_iter().filter_map(|(name, now)| {
-            let more = now.checked_sub(first.others.get(&name).copied().unwrap_or(0))?;
-            (more > 0).then_some((name, more))
-        });
-        ProgramCounts {
-            adapter: self.description.adapter,
-            program: self.says,
-            unit: self.description.unit,
-            received: Some(last.received.saturating_sub(first.received)),
-            sent: Some(last.sent.saturating_sub(first.sent)),
-            // More than 0 is counted, whoever counts it.
-            missed: (missed > 0 || self.last.is_missed_known).then_some(missed),
-            // Packets without bytes: they are not counted.
-            bytes: Some(last.bytes.saturating_sub(first.bytes))
-                .filter(|bytes| *bytes > 0 || last.received == first.received),
-            others: others.collect(),
+        match self {
+            Self::Ports(ports) => ports.finish(unread),
+            Self::Texts(texts) => texts.finish(unread),
         }
     }
 
     /// The counter, as the record names it.
     pub(crate) fn counter(&self) -> &str {
-        &self.description.counter
+        match self {
+            Self::Ports(ports) => ports.counter(),
+            Self::Texts(texts) => texts.counter(),
+        }
     }
 }
-
-/// A question with the number of a port.
-fn question(text: &str, number: u64) -> String {
-    text.replace("{}", &number.to_string())
-}
-
-fn receive(connection: &Seqpacket) -> Result<String, String> {
-    let bytes = connection.receive(ANSWER_MAX).map_err(|error| error.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "an answer that is not text".to_owned())
-}
-
-#[cfg(test)]
-mod tests;

@@ -5,14 +5,17 @@ use crate::Request;
 use crate::budget::{Accounting, Around, budget};
 use crate::cpus::Cpus;
 use crate::packets::{Counts, choose};
+use crate::profiling::Profiled;
 use crate::quotas::Quotas;
+use crate::sampler::CpuProfile;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
-use crate::sockets::Sockets;
+use crate::sockets::{Share, Sockets};
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::Watching;
 use linerate_machine::Root;
 use linerate_record::why::{
-    Observation, SleepTime, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread, Watched,
+    CpuCounts, Observation, SleepTime, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread,
+    Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,21 +50,23 @@ pub(crate) fn assemble(
     };
     let mut threads: Vec<ThreadActivity> = all.iter().enumerate().map(activity).collect();
     let wanted = watching.interface.as_deref();
-    let found = watching.interfaces.finish(root, &watching.namespace, wanted);
+    let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
+    note_vanished(&mut unread, &found.vanished);
     let bound = bound_interfaces(&watching.sockets);
     let own =
         watching.program.as_ref().map_or(String::new(), |program| program.counter().to_owned());
     let program = watching.program.take().map(|program| program.finish(&mut unread));
     let counts = packet_counts(&watching, &mut unread);
     let (packets, packets_per_s) = choose(&counts, &own, &bound);
-    let mut events = Vec::new();
+    let mut profiled = Profiled::default();
     if let Some(profiling) = watching.profiling.take() {
         let of_slices: Vec<f64> =
             packets_per_s.iter().zip(&watching.wall_s).map(|(rate, s)| rate * s).collect();
-        let (found, refused) = profiling.finish(&mut threads, &of_slices);
-        events = found;
-        unread.extend(refused);
+        profiled = profiling.finish(&mut threads, &of_slices);
+        unread.append(&mut profiled.unread);
     }
+    let mut cpus = watching.cpus.finish(root);
+    add_functions(&mut cpus, profiled.cpus);
     Observation {
         watched: Watched {
             name: watching.name,
@@ -77,12 +82,15 @@ pub(crate) fn assemble(
         threads,
         threads_left_out,
         quotas: watching.quotas.finish(),
-        cpus: watching.cpus.finish(root),
+        cpus,
+        last_level_cache_bytes: last_level_cache(root),
         interfaces: found.interfaces,
         protocols: found.protocols,
         sockets: watching.sockets.finish(root, watching.namespace.network.as_ref()),
         program,
-        events,
+        events: profiled.events,
+        shared_lines: profiled.shared_lines,
+        arrivals: watching.arrivals.finish(),
         packets,
         packets_per_s,
         observer: Figure::exact(
@@ -109,19 +117,57 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
         });
     }
     let is_counted = has_udp && watching.sockets.has_all_udp;
+    let ends_per_segment = ends_per_segment(watching);
     // Before its socket was found a program had counted nothing: it was starting.
     let found = watching.counts.iter().position(|counts| counts.program.is_some());
     let count = |(slice, counts): (usize, &Counts)| Counts {
         udp: counts.udp.filter(|_| is_counted),
+        tcp_of_namespace: counts
+            .tcp_of_namespace
+            .and_then(|segments| Some(segments / ends_per_segment?)),
         program: counts.program.or(found.filter(|found| slice < *found).map(|_| (0, Some(0)))),
         ..*counts
     };
     watching.counts.iter().enumerate().map(count).collect()
 }
 
-/// The counter of the interfaces of packet sockets, by name.
+fn add_functions(cpus: &mut [CpuCounts], profiles: Vec<CpuProfile>) {
+    for profile in profiles {
+        if let Some(cpu) = cpus.iter_mut().find(|cpu| cpu.cpu == profile.cpu) {
+            (cpu.functions, cpu.samples) = (profile.functions, profile.samples);
+        }
+    }
+}
+
+/// Bytes of the largest cache of the first CPU, as the kernel has it.
+fn last_level_cache(root: &Root) -> Option<u64> {
+    let size = |index: u32| {
+        let text = root.text(&format!("sys/devices/system/cpu/cpu0/cache/index{index}/size"))?;
+        Some(text.trim().strip_suffix('K')?.parse::<u64>().ok()? << 10)
+    };
+    (0..8).filter_map(size).max()
+}
+
+/// Where the program's connections come and go between two reads, and only the namespace counts
+/// their segments: at how many ends it counts each. `None` where the connections themselves say
+/// more, or others' segments are among those of the namespace.
+fn ends_per_segment(watching: &Watching) -> Option<u64> {
+    let (first, last) = (watching.counts.first()?, watching.counts.last()?);
+    let more = |of: fn(&Counts) -> Option<u64>| of(last)?.checked_sub(of(first)?);
+    let segments = more(|counts| counts.tcp_of_namespace)?;
+    let ends = match watching.sockets.tcp_share(segments) {
+        Share::All => 1,
+        Share::Half => 2,
+        Share::Unknown => return None,
+    };
+    let seen = more(|counts| counts.tcp.map(|(segments, _)| segments))?;
+    // A tenth may be on its way between the two counters.
+    (segments / ends > seen + seen / 10).then_some(ends)
+}
+
+/// The interfaces of packet sockets, by name.
 fn bound_interfaces(sockets: &Sockets) -> String {
-    format!("{} rx_packets", sockets.packet_interface_names().join(", "))
+    sockets.packet_interface_names().join(", ")
 }
 
 /// The configuration the kernel was built with, where the distribution puts it and lets it be read.
@@ -185,6 +231,9 @@ fn activity(
         samples: 0,
         busy: not_sampled("ratio"),
         cost_ns: not_sampled("ns/packet"),
+        io_calls: thread.io_calls(),
+        lock_wait: None,
+        memory: None,
     }
 }
 
@@ -203,6 +252,19 @@ fn asleep_on(
         };
         inode.and_then(|inode| sockets.describe(inode)).unwrap_or_else(|| describe(object))
     })
+}
+
+fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {
+    if !names.is_empty() {
+        unread.push(Unread {
+            what: "interface_counters".to_owned(),
+            reason: format!(
+                "{} vanished within the window, and what was counted there with it",
+                names.join(", ")
+            ),
+            fix: None,
+        });
+    }
 }
 
 fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]) {

@@ -6,6 +6,7 @@ use crate::procfs::cpus::{
     CpuTicks, Softnet, parse_interrupts, parse_softirqs, parse_softnet, parse_stat,
 };
 use crate::procfs::task::SchedStat;
+use crate::reader::Reader;
 use crate::threads::text_of;
 use linerate_machine::Root;
 use linerate_record::why::CpuCounts;
@@ -47,6 +48,7 @@ pub(crate) struct Cpus {
     /// The kernel's threads that run softirqs, and the run time they were read with last.
     softirq_threads: BTreeMap<u32, (File, u64)>,
     slices: Vec<BTreeMap<u32, CpuShares>>,
+    stat: Reader,
 }
 
 impl Cpus {
@@ -67,12 +69,13 @@ impl Cpus {
                 .collect(),
             first,
             slices: Vec::new(),
+            stat: Reader::open(root, "proc/stat"),
         }
     }
 
     /// Reads the end of a slice of `wall_ns`.
-    pub(crate) fn read(&mut self, root: &Root, wall_ns: u64) {
-        let now = parse_stat(&root.text("proc/stat").unwrap_or_default());
+    pub(crate) fn read(&mut self, wall_ns: u64) {
+        let now = parse_stat(self.stat.text());
         let mut shares = BTreeMap::new();
         for (cpu, ticks) in &now {
             let Some(before) = self.last.get(cpu) else { continue };
@@ -155,6 +158,8 @@ fn counts(cpu: u32, ticks: &CpuTicks, first: &Whole, last: &Whole) -> CpuCounts 
         net_rx: softirqs(|whole| &whole.receive),
         net_tx: softirqs(|whole| &whole.transmit),
         hardware_interrupts: sources.filter_map(more).collect(),
+        functions: Vec::new(),
+        samples: 0,
     }
 }
 
@@ -186,7 +191,7 @@ mod tests {
         let mut cpus = Cpus::start(&root, &BTreeMap::from([(1, 9)]));
         tree(&root, [20, 0, 10, 40, 0, 2, 8, 20], "00000003 3 1 0 0 0 0 0 0 0 0 0 00000001", 30, 9);
         put(&root, "proc/9/schedstat", "40000000 0 1\n");
-        cpus.read(&root, 1_000_000_000);
+        cpus.read(1_000_000_000);
         let shares = cpus.shares(0, 1);
         // 10 % of the CPU's time, of which 4 % in the thread of softirqs; 20 of 60 busy: stolen.
         assert!((shares.interrupts - 0.06).abs() < 1e-9, "{shares:?}");
@@ -204,7 +209,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::new(folder.path());
         let mut cpus = Cpus::start(&root, &BTreeMap::new());
-        cpus.read(&root, 1);
+        cpus.read(1);
         assert!(cpus.finish(&root).is_empty());
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::namespace::Namespace;
 use crate::procfs::net::{grown, parse_dev, parse_snmp, parse_snmp6};
+use crate::reader::Reader;
 use linerate_linux::network::{Link, Network, Qdisc};
 use linerate_machine::Root;
 use linerate_record::why::{InterfaceCounts, QdiscCounts};
@@ -34,6 +35,8 @@ pub(crate) struct Interfaces {
 pub(crate) struct Found {
     pub(crate) interfaces: Vec<InterfaceCounts>,
     pub(crate) protocols: BTreeMap<String, u64>,
+    /// Those that were there at the start, and are not at the end.
+    pub(crate) vanished: Vec<String>,
 }
 
 /// The interfaces, by netlink, else as /proc has them.
@@ -49,6 +52,31 @@ pub(crate) fn protocols(root: &Root, namespace: &Namespace) -> BTreeMap<String, 
     counters.extend(parse_snmp(&text("netstat")));
     counters.extend(parse_snmp6(&text("snmp6")));
     counters
+}
+
+/// The counters of UDP and TCP, read slice by slice.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    snmp: Reader,
+    snmp6: Reader,
+}
+
+impl Transport {
+    pub(crate) fn open(root: &Root, namespace: &Namespace) -> Self {
+        let open = |name: &str| Reader::open(root, &namespace.file(name));
+        Self { snmp: open("snmp"), snmp6: open("snmp6") }
+    }
+
+    /// Datagrams of UDP, and segments of TCP, that the namespace received and sent.
+    pub(crate) fn read(&mut self) -> (u64, u64) {
+        let mut counters = parse_snmp(self.snmp.text());
+        counters.extend(parse_snmp6(self.snmp6.text()));
+        let sum = |names: &[&str]| names.iter().filter_map(|name| counters.get(*name)).sum();
+        let datagrams =
+            sum(&["Udp.InDatagrams", "Udp.OutDatagrams", "Udp6.InDatagrams", "Udp6.OutDatagrams"]);
+        // TCP counts those over IPv6 among the others.
+        (datagrams, sum(&["Tcp.InSegs", "Tcp.OutSegs"]))
+    }
 }
 
 impl Interfaces {
@@ -69,16 +97,26 @@ impl Interfaces {
         Self { links, qdiscs: qdiscs(namespace), drivers, protocols: protocols(root, namespace) }
     }
 
-    /// The differences since the start.
-    pub(crate) fn finish(&self, root: &Root, namespace: &Namespace, wanted: Option<&str>) -> Found {
+    /// The differences since the start, of `links`: as they were read last.
+    pub(crate) fn finish(
+        &self,
+        root: &Root,
+        namespace: &Namespace,
+        wanted: Option<&str>,
+        links: &[Link],
+    ) -> Found {
         let qdiscs = qdiscs(namespace);
         let mut interfaces = Vec::new();
-        for link in links(root, namespace) {
+        let mut vanished = self.links.clone();
+        for link in links {
             // One that is new counts from 0.
             let none = Link::default();
             let before = self.links.get(&link.name).filter(|before| before.index == link.index);
-            let mut counts = difference(before.unwrap_or(&none), &link);
-            counts.qdiscs = self.qdiscs_of(namespace, &link, &qdiscs);
+            if before.is_some() {
+                vanished.remove(&link.name);
+            }
+            let mut counts = difference(before.unwrap_or(&none), link);
+            counts.qdiscs = self.qdiscs_of(namespace, link, &qdiscs);
             let is_quiet = [counts.rx_packets, counts.tx_packets, counts.rx_dropped]
                 .into_iter()
                 .chain([counts.tx_dropped, counts.rx_errors, counts.tx_errors, counts.rx_missed])
@@ -89,13 +127,13 @@ impl Interfaces {
             if let Some(network) = &namespace.network {
                 self.ask_driver(network, &mut counts);
             }
-            if namespace.is_own {
+            if namespace.is_own && is_in_sysfs(root, link) {
                 read_sysfs(root, &mut counts);
             }
             interfaces.push(counts);
         }
         let protocols = grown(&self.protocols, &protocols(root, namespace));
-        Found { interfaces, protocols }
+        Found { interfaces, protocols, vanished: vanished.into_keys().collect() }
     }
 
     fn ask_driver(&self, network: &Network, counts: &mut InterfaceCounts) {
@@ -190,6 +228,16 @@ fn difference(before: &Link, now: &Link) -> InterfaceCounts {
     }
 }
 
+/// Whether /sys shows this interface, and not one of its name in another network namespace: /sys
+/// belongs to the namespace that it was mounted in.
+fn is_in_sysfs(root: &Root, link: &Link) -> bool {
+    let text = |name: &str| root.text(&format!("sys/class/net/{}/{name}", link.name));
+    let is_number = text("ifindex").is_none_or(|number| number == link.index.to_string());
+    let address: Vec<String> = link.address.iter().map(|byte| format!("{byte:02x}")).collect();
+    let is_address = address.is_empty() || text("address").is_none_or(|a| a == address.join(":"));
+    is_number && is_address
+}
+
 /// What only sysfs says: the speed of the link, RPS.
 fn read_sysfs(root: &Root, counts: &mut InterfaceCounts) {
     let folder = format!("sys/class/net/{}", counts.name);
@@ -225,6 +273,25 @@ mod tests {
     }
 
     #[test]
+    fn sysfs_of_another_namespace_is_not_believed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        let at = folder.path().join("sys/class/net/eth0");
+        std::fs::create_dir_all(&at).expect("a folder");
+        std::fs::write(at.join("ifindex"), "2\n").expect("a file");
+        std::fs::write(at.join("address"), "02:00:00:00:00:0a\n").expect("a file");
+        let link = |index: u32, last: u8| Link {
+            name: "eth0".to_owned(),
+            index,
+            address: vec![2, 0, 0, 0, 0, last],
+            ..Link::default()
+        };
+        assert!(is_in_sysfs(&root, &link(2, 10)));
+        assert!(!is_in_sysfs(&root, &link(3, 10)));
+        assert!(!is_in_sysfs(&root, &link(2, 11)));
+    }
+
+    #[test]
     fn without_netlink_the_texts_of_proc_do() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Root::new(folder.path());
@@ -243,7 +310,7 @@ mod tests {
         put("sys/class/net/eth0/speed", "10000\n");
         put("sys/class/net/eth0/queues/rx-0/rps_cpus", "00,00000003\n");
         put("sys/class/net/eth0/queues/rx-1/rps_cpus", "00,00000000\n");
-        let found = start.finish(&root, &namespace, None);
+        let found = start.finish(&root, &namespace, None, &links(&root, &namespace));
         assert_eq!(found.interfaces.len(), 1);
         let eth0 = &found.interfaces[0];
         assert_eq!((eth0.rx_packets, eth0.link_bits_per_s), (20, Some(1e10)));

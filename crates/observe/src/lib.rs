@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
+mod arrivals;
 mod assemble;
 mod budget;
 mod command;
@@ -20,6 +21,7 @@ mod packets;
 mod procfs;
 mod profiling;
 mod quotas;
+mod reader;
 mod refusal;
 pub mod sampler;
 mod sleep;

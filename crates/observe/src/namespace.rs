@@ -46,6 +46,27 @@ impl Namespace {
         Self { folder: format!("proc/{process}/net"), network, is_own }
     }
 
+    /// Says which of `pids` are in another namespace than the first: of theirs nothing is read.
+    pub(crate) fn note_others(root: &Root, pids: &[u32], unread: &mut Vec<Unread>) {
+        let Some((first, others)) = pids.split_first() else { return };
+        let name = |pid: &u32| std::fs::read_link(root.path(&format!("proc/{pid}/ns/net"))).ok();
+        let Some(own) = name(first) else { return };
+        let is_other = |pid: &&u32| name(pid).is_some_and(|name| name != own);
+        let others: Vec<u32> = others.iter().filter(is_other).copied().collect();
+        let Some(one) = others.first() else { return };
+        let who = match others.len() {
+            1 => format!("process {one} is in another network namespace"),
+            n => format!("{n} processes, {one} among them, are in other network namespaces"),
+        };
+        unread.push(Unread {
+            what: "other_namespaces".to_owned(),
+            reason: format!(
+                "{who} than process {first}: no sockets and interfaces were read there"
+            ),
+            fix: Some(format!("linerate why {one}")),
+        });
+    }
+
     /// The path of one of its texts.
     pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/{name}", self.folder)

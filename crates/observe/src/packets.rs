@@ -12,8 +12,12 @@ pub(crate) struct Counts {
     pub(crate) program: Option<(u64, Option<u64>)>,
     /// Segments of its TCP connections, and their bytes.
     pub(crate) tcp: Option<(u64, u64)>,
-    /// Packets and bytes of the interfaces that its packet sockets are bound to.
+    /// TCP segments of the namespace, where they are those of the watched processes.
+    pub(crate) tcp_of_namespace: Option<u64>,
+    /// Packets and bytes that the interfaces received which its packet sockets are bound to.
     pub(crate) interface: Option<(u64, u64)>,
+    /// Those that they sent.
+    pub(crate) interface_tx: Option<(u64, u64)>,
     /// UDP datagrams of the namespace, where all sockets are watched ones.
     pub(crate) udp: Option<u64>,
 }
@@ -34,10 +38,15 @@ pub(crate) fn choose(
     let of_tcp = |counts: &Counts| counts.tcp.map(|(packets, bytes)| (packets, Some(bytes)));
     let of_interface =
         |counts: &Counts| counts.interface.map(|(packets, bytes)| (packets, Some(bytes)));
+    let of_sent =
+        |counts: &Counts| counts.interface_tx.map(|(packets, bytes)| (packets, Some(bytes)));
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
-    let others: [(Counter<'_>, String); 3] = [
+    let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
+    let others: [(Counter<'_>, String); 5] = [
+        (&of_namespace, "TCP segments of its network namespace".to_owned()),
         (&of_tcp, "segments of its TCP connections".to_owned()),
-        (&of_interface, interface.to_owned()),
+        (&of_interface, format!("{interface} rx_packets")),
+        (&of_sent, format!("{interface} tx_packets")),
         (&of_udp, "UDP datagrams of its network namespace".to_owned()),
     ];
     let best = || {
@@ -98,10 +107,22 @@ mod tests {
             interface: Some((50 * n, 3000 * n)),
             ..Counts::default()
         });
-        let (count, _) = choose(&reads, "", "v2 rx_packets");
+        let (count, _) = choose(&reads, "", "v2");
         let count = count.unwrap();
         assert_eq!((count.packets, count.bytes), (50, Some(3000)));
         assert_eq!(count.counter, "v2 rx_packets");
+    }
+
+    #[test]
+    fn what_only_sends_is_counted_where_it_sends() {
+        let reads = [1, 2].map(|n| Counts {
+            interface: Some((n, 70 * n)),
+            interface_tx: Some((1000 * n, 64_000 * n)),
+            ..Counts::default()
+        });
+        let (count, _) = choose(&reads, "", "v1");
+        let count = count.unwrap();
+        assert_eq!((count.packets, count.counter.as_str()), (1000, "v1 tx_packets"));
     }
 
     #[test]

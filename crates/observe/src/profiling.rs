@@ -2,13 +2,15 @@
 //! Samples and tracepoints of the watched threads, slice by slice, and what they add to the
 //! threads.
 
-use crate::sampler::{Sampler, ThreadId, ThreadProfile};
+use crate::sampler::{CpuProfile, Sampler, ThreadId, ThreadProfile};
 use crate::threads::{Thread, Threads};
 use crate::tracing::{Traced, TracedThread, Tracing};
 use linerate_linux::{monotonic_ns, system_call};
 use linerate_machine::Root;
 use linerate_record::stats::{CONFIDENCE, Estimate};
-use linerate_record::why::{KernelEvent, ThreadActivity, ThreadState, ThreadTime, Unread};
+use linerate_record::why::{
+    KernelEvent, SharedLine, ThreadActivity, ThreadState, ThreadTime, Unread,
+};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
@@ -34,7 +36,7 @@ impl Profiling {
     pub(crate) fn start(root: &Root, threads: &Threads) -> Self {
         let ids = if threads.all.len() > CROWD { Vec::new() } else { ids(&threads.all) };
         let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_default();
-        let (sampler, mut unread) = Sampler::start(&ids);
+        let (sampler, mut unread) = Sampler::start(&ids, &cpus);
         let (tracing, refused) = Tracing::start(&ids, &cpus);
         unread.extend(refused);
         Self { sampler, tracing, handed: ids.len(), is_late: vec![false], unread }
@@ -56,13 +58,9 @@ impl Profiling {
         }
     }
 
-    /// Adds what was sampled and traced to the threads, and returns the kernel's events and what
-    /// could not be read. `packets` are those of each slice; empty where no counter says.
-    pub(crate) fn finish(
-        self,
-        activities: &mut [ThreadActivity],
-        packets: &[f64],
-    ) -> (Vec<KernelEvent>, Vec<Unread>) {
+    /// Adds what was sampled and traced to the threads, and returns the rest. `packets` are those
+    /// of each slice; empty where no counter says.
+    pub(crate) fn finish(self, activities: &mut [ThreadActivity], packets: &[f64]) -> Profiled {
         let mut unread = self.unread;
         unread.sort();
         unread.dedup();
@@ -87,22 +85,41 @@ impl Profiling {
             .map(|thread| (thread.tid, share(thread, ThreadState::Asleep)))
             .collect();
         let asleep_of = |id: ThreadId| asleep.get(&id.tid).copied().unwrap_or(0.0);
-        for profile in self.sampler.finish(&packets, asleep_of) {
+        let profiles = self.sampler.finish(&packets, asleep_of);
+        for profile in profiles.threads {
             let is_it = |thread: &&mut ThreadActivity| thread.tid == profile.id.tid;
             if let Some(thread) = activities.iter_mut().find(is_it) {
                 add_profile(thread, profile);
             }
         }
-        (add_traces(activities, traced), unread)
+        Profiled {
+            events: add_traces(activities, traced),
+            cpus: profiles.cpus,
+            shared_lines: profiles.shared_lines,
+            unread,
+        }
     }
+}
+
+/// What samples and traces say besides what they say of threads.
+#[derive(Debug, Default)]
+pub(crate) struct Profiled {
+    pub(crate) events: Vec<KernelEvent>,
+    pub(crate) cpus: Vec<CpuProfile>,
+    pub(crate) shared_lines: Vec<SharedLine>,
+    /// What could not be read.
+    pub(crate) unread: Vec<Unread>,
 }
 
 fn id(thread: &Thread) -> ThreadId {
     ThreadId { pid: thread.pid, tid: thread.tid }
 }
 
+/// The threads, those first that ran most so far: they get the most of what is scarce.
 fn ids(threads: &[Thread]) -> Vec<ThreadId> {
-    threads.iter().map(id).collect()
+    let mut threads: Vec<&Thread> = threads.iter().collect();
+    threads.sort_by_key(|thread| std::cmp::Reverse(thread.ran_ns()));
+    threads.into_iter().map(id).collect()
 }
 
 fn call_name(number: i64) -> String {
@@ -134,10 +151,11 @@ fn share(thread: &ThreadActivity, state: ThreadState) -> f64 {
 fn add_traces(activities: &mut [ThreadActivity], mut traced: Traced) -> Vec<KernelEvent> {
     for thread in activities {
         let found = traced.threads.remove(&thread.tid).unwrap_or_default();
-        let TracedThread { ran_instead, waits_us_log2, system_calls } = found;
+        let TracedThread { ran_instead, waits_us_log2, system_calls, lock_wait_s } = found;
         thread.ran_instead = ran_instead;
         thread.waits_us_log2 = waits_us_log2;
         thread.system_calls = system_calls;
+        thread.lock_wait = lock_wait_s.map(|seconds| seconds / thread.elapsed_s.max(1e-9));
     }
     traced.events
 }
@@ -147,6 +165,7 @@ fn add_profile(thread: &mut ThreadActivity, profile: ThreadProfile) {
     thread.functions = profile.functions;
     thread.busy = profile.busy;
     thread.cost_ns = profile.cost_ns;
+    thread.memory = profile.memory;
     if let Some(in_kernel) = profile.polling_in_kernel {
         divide_user(thread, in_kernel);
     }

@@ -102,7 +102,7 @@ impl Quotas {
     /// The quotas, as differences over the window.
     pub(crate) fn finish(self) -> Vec<Quota> {
         let quota = |(group, read): (String, Group)| Quota {
-            group,
+            group: format!("/{group}"),
             pids: read.pids,
             cpus: read.cpus,
             periods: read.last.periods.saturating_sub(read.first.periods),
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!((quotas.throttled_ns(8, 0), quotas.throttled_ns(7, 1)), (0, 0));
         let found = quotas.finish();
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].group.as_str(), found[0].cpus), ("sys/fs/cgroup/a", 0.2));
+        assert_eq!((found[0].group.as_str(), found[0].cpus), ("/sys/fs/cgroup/a", 0.2));
         assert_eq!((found[0].periods, found[0].throttled_periods), (18, 15));
     }
 

@@ -6,6 +6,8 @@
 //! for which there is no sample is one function of it, `[not in user mode]`, so that shares are
 //! still of all the time on a CPU.
 
+mod accesses;
+mod cpus;
 mod functions;
 mod kernel;
 mod maps;
@@ -13,12 +15,15 @@ mod names;
 pub mod polling;
 mod profile;
 
+pub use cpus::CpuProfile;
 pub use profile::ThreadProfile;
 
 use crate::refusal::explain;
+use accesses::{Access, Decoder};
+use cpus::SampledCpus;
 use linerate_linux::perf::{Event, OpenError, Request, SOFTWARE, Selector, Target};
-use linerate_linux::sample::{self, Record, Ring, Sampling};
-use linerate_record::why::Unread;
+use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
+use linerate_record::why::{SharedLine, Unread};
 use names::{KERNEL, Spots};
 use polling::Slice;
 use std::collections::HashMap;
@@ -42,16 +47,24 @@ const RATE: u64 = 499;
 const MAX_RATE: u64 = 4000;
 /// Threads that are sampled, at most.
 const MAX_THREADS: usize = 64;
-/// Bytes of a sample in the ring.
+/// Threads whose samples carry registers, at most: those that are watched first.
+const MAX_WITH_REGISTERS: usize = 8;
+/// Bytes of a sample in the ring, and of the registers with it.
 const SAMPLE_BYTES: u64 = 40;
-/// The longest slice whose samples the ring must hold, seconds.
+const REGISTERS_BYTES: u64 = 136;
+/// The longest slice whose samples the ring must hold, seconds; with registers, half of it, as a
+/// user may not lock much memory.
 const MAX_SLICE_S: u64 = 1;
+/// Accesses that are kept of a thread, at most.
+const MAX_ACCESSES: usize = 20_000;
 
 /// Samples threads until [`Sampler::finish`].
 #[derive(Debug)]
 pub struct Sampler {
     threads: Vec<Sampled>,
+    cpus: SampledCpus,
     spots: Spots,
+    decoder: Decoder,
     /// Nanoseconds of a thread's time between two samples.
     period_ns: u64,
     has_kernel: bool,
@@ -74,24 +87,39 @@ struct Sampled {
     /// The slice in which it was first watched.
     first: usize,
     slices: Vec<Slice>,
+    accesses: Vec<Access>,
+}
+
+/// What was sampled.
+#[derive(Clone, Debug, Default)]
+pub struct Profiles {
+    /// Of each thread.
+    pub threads: Vec<ThreadProfile>,
+    /// Of each CPU, where its kernel may be sampled.
+    pub cpus: Vec<CpuProfile>,
+    /// Cache lines that several threads use and one writes.
+    pub shared_lines: Vec<SharedLine>,
 }
 
 impl Sampler {
-    /// Begins to sample threads, those first in the list where there are too many. What cannot be
-    /// sampled is said in the second value.
-    pub fn start(threads: &[ThreadId]) -> (Self, Vec<Unread>) {
+    /// Begins to sample threads, those first in the list where there are too many, and the kernel
+    /// on `sampled_cpus`. What cannot be sampled is said in the second value.
+    pub fn start(threads: &[ThreadId], sampled_cpus: &[u32]) -> (Self, Vec<Unread>) {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let at_once = threads.len().clamp(1, cpus) as u64;
         let rate = RATE.min(MAX_RATE / at_once).max(1);
         let mut sampler = Self {
             threads: Vec::new(),
+            cpus: SampledCpus::default(),
             spots: Spots::default(),
+            decoder: Decoder::default(),
             period_ns: 1_000_000_000 / rate,
             has_kernel: true,
             slices: 0,
             left_out: 0,
         };
-        let unread = sampler.watch(threads);
+        let mut unread = sampler.watch(threads);
+        unread.extend(sampler.cpus.open(sampled_cpus));
         (sampler, unread)
     }
 
@@ -123,7 +151,9 @@ impl Sampler {
         let target = Target::Thread(id.tid);
         let request =
             |exclude_kernel| Request { exclude_kernel, disabled: false, ..Request::new(CPU_CLOCK) };
-        let sampling = Sampling { period: self.period_ns, is_raw: false };
+        let has_registers = accesses::IS_POSSIBLE && self.threads.len() < MAX_WITH_REGISTERS;
+        let fields = Fields { is_raw: false, has_registers };
+        let sampling = Sampling { period: self.period_ns, fields, skips_idle: false };
         let mut refused = None;
         let mut opened = Err(OpenError { errno: linerate_linux::errno::EACCES });
         if self.has_kernel {
@@ -139,9 +169,13 @@ impl Sampler {
             let has_ended = error.errno == linerate_linux::errno::ESRCH;
             (!has_ended).then(|| explain("samples", CPU_CLOCK_NAME, request(true), target, error))
         })?;
-        let pages = MAX_SLICE_S * 1_000_000_000 / self.period_ns * SAMPLE_BYTES;
+        let per_slice = MAX_SLICE_S * 1_000_000_000 / self.period_ns;
+        let pages = match has_registers {
+            true => per_slice / 2 * (SAMPLE_BYTES + REGISTERS_BYTES),
+            false => per_slice * SAMPLE_BYTES,
+        };
         let pages = pages.div_ceil(linerate_linux::page_bytes() as u64).max(1);
-        let ring = Ring::map(&event, pages as usize, false).map_err(|error| {
+        let ring = Ring::map(&event, pages as usize, fields).map_err(|error| {
             Some(Unread {
                 what: "samples".to_owned(),
                 reason: format!(
@@ -163,6 +197,7 @@ impl Sampler {
             unsampled: 0,
             first: self.slices,
             slices: Vec::new(),
+            accesses: Vec::new(),
         });
         Ok(refused)
     }
@@ -171,9 +206,11 @@ impl Sampler {
     pub fn end_slice(&mut self) {
         self.spots.begin_slice();
         for thread in &mut self.threads {
-            let slice = thread.end_slice(&mut self.spots, self.has_kernel, self.period_ns);
+            let known = (&mut self.spots, &mut self.decoder);
+            let slice = thread.end_slice(known, self.has_kernel, self.period_ns);
             thread.slices.push(slice);
         }
+        self.cpus.end_slice(&mut self.spots);
         self.slices += 1;
     }
 
@@ -195,34 +232,55 @@ impl Sampler {
 
     /// Ends sampling. `packets` are those of each slice, as far as a counter says; `asleep` is the
     /// share of the window that a thread slept.
-    pub fn finish(
-        self,
-        packets: &[Option<u64>],
-        asleep: impl Fn(ThreadId) -> f64,
-    ) -> Vec<ThreadProfile> {
+    pub fn finish(self, packets: &[Option<u64>], asleep: impl Fn(ThreadId) -> f64) -> Profiles {
         let names = &self.spots.resolve();
+        let parts = self.threads.iter().map(|thread| accesses::Sampled {
+            tid: thread.id.tid,
+            samples: thread.samples,
+            accesses: &thread.accesses,
+        });
+        let parts: Vec<_> = parts.collect();
+        let shared_lines = accesses::shared_lines(&parts, |spot| names.name_of(spot).to_owned());
         let profile = |thread: Sampled| {
             let mut slices = thread.slices;
             for (number, slice) in slices.iter_mut().enumerate() {
                 slice.counts = by_place(&slice.counts, &names.of_spots);
                 slice.packets = packets.get(thread.first + number).copied().flatten();
             }
-            profile::profile(thread.id, thread.samples, &slices, names, asleep(thread.id))
+            let memory = accesses::memory_use(&thread.accesses, thread.samples);
+            let asleep = asleep(thread.id);
+            profile::profile(thread.id, thread.samples, &slices, names, asleep, memory)
         };
-        self.threads.into_iter().map(profile).collect()
+        Profiles {
+            threads: self.threads.into_iter().map(profile).collect(),
+            cpus: self.cpus.finish(names),
+            shared_lines,
+        }
     }
 }
 
 impl Sampled {
-    fn end_slice(&mut self, spots: &mut Spots, has_kernel: bool, period_ns: u64) -> Slice {
+    fn end_slice(
+        &mut self,
+        (spots, decoder): (&mut Spots, &mut Decoder),
+        has_kernel: bool,
+        period_ns: u64,
+    ) -> Slice {
         let run_ns = self.event.read().map_or(self.run_ns, |reading| reading.values()[0]);
         let mut counts = HashMap::<u32, u32>::new();
         let (mut samples, mut lost) = (0, 0);
         let pid = self.id.pid;
+        let accesses = &mut self.accesses;
         self.ring.drain(|record| match record {
             Record::Sample(sample) => {
                 samples += 1;
-                *counts.entry(spots.spot(pid, sample.ip, sample.is_kernel)).or_default() += 1;
+                let spot = spots.spot(pid, sample.ip, sample.is_kernel);
+                *counts.entry(spot).or_default() += 1;
+                if let (Some(registers), false) = (&sample.registers, sample.is_kernel) {
+                    let room = MAX_ACCESSES.saturating_sub(accesses.len());
+                    let found = decoder.accesses(spots, pid, (sample.ip, registers), spot);
+                    accesses.extend(found.take(room));
+                }
             }
             Record::Lost(records) => lost += records,
             Record::Throttled | Record::Other(_) => {}

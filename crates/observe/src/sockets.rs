@@ -4,46 +4,39 @@
 //! All of the namespace are read at both ends of the window and a few times in between, to find new
 //! ones; those known, at the end of each slice. Sockets that were closed keep what was read last.
 
+mod census;
+mod watched;
+
+pub(crate) use census::Share;
+
+use crate::namespace::Namespace;
+use crate::procfs::net::parse_sockets;
 use crate::sleep::socket_inode;
-use crate::target::all_pids;
-use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket, SocketMemory};
+use crate::target::{all_pids, stat_of};
+use census::Census;
+use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket};
 use linerate_machine::Root;
-use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
+use linerate_record::why::{SocketCounts, SocketKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use watched::{State, Watched, state_of};
 
 /// Descriptors that are read of all processes together when peers are looked for.
 const DESCRIPTORS_MAX: usize = 50_000;
 
-/// TCP connections that are read at the end of each slice, one by one.
-const FOLLOWED_MAX: usize = 128;
+/// TCP connections that are read at the end of a slice, one by one: the next ones, where there are
+/// more. Each costs some microseconds.
+const PER_SLICE: usize = 32;
 
-/// What is read of any socket.
-#[derive(Clone, Debug)]
-struct State {
-    receive_queue: u64,
-    send_queue: u64,
-    memory: Option<SocketMemory>,
-    inet: Option<InetSocket>,
-}
-
-/// A socket that is watched.
-#[derive(Debug)]
-struct Watched {
-    kind: SocketKind,
-    local: String,
-    remote: Option<String>,
-    ring_bytes: Option<u64>,
-    /// Index of the interface, of a packet socket.
-    interface: u32,
-    first: Option<State>,
-    last: State,
-    is_closed: bool,
-    reads: u64,
-    receive_queue: u64,
-    receive_queue_max: u64,
-    send_queue: u64,
-    app_limited: u64,
+/// A moment of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Its start.
+    Start,
+    /// The end of a slice.
+    Within,
+    /// Its end.
+    End,
 }
 
 /// The sockets of the watched processes.
@@ -57,6 +50,9 @@ pub(crate) struct Sockets {
     names: BTreeMap<u32, String>,
     /// Whether all UDP sockets of the namespace are watched ones.
     pub(crate) has_all_udp: bool,
+    census: Census,
+    /// Where the last slice stopped, of too many connections.
+    next: usize,
 }
 
 impl Sockets {
@@ -67,9 +63,16 @@ impl Sockets {
         Self { is_all, names, has_all_udp: true, ..Self::default() }
     }
 
-    /// Finds sockets, and reads them. At the start of the window, `is_start`, their counters are
+    /// Finds sockets, and reads them. At the start of the window their counters are
     /// what differences are taken from; those found later began with 0.
-    pub(crate) fn look(&mut self, root: &Root, network: &Network, pids: &[u32], is_start: bool) {
+    pub(crate) fn look(
+        &mut self,
+        root: &Root,
+        namespace: &Namespace,
+        pids: &[u32],
+        moment: Moment,
+    ) {
+        let is_start = moment == Moment::Start;
         for &pid in pids {
             for inode in socket_inodes(root, pid) {
                 self.owners.entry(inode).or_insert(pid);
@@ -78,18 +81,40 @@ impl Sockets {
         if self.owners.is_empty() && !self.is_all {
             return;
         }
-        for protocol in [InetProtocol::Tcp, InetProtocol::Udp] {
-            self.take_inet(dump(network, protocol), is_start);
+        let Some(network) = &namespace.network else {
+            self.take_listed(root, namespace, InetProtocol::Tcp, is_start);
+            return self.take_listed(root, namespace, InetProtocol::Udp, is_start);
+        };
+        let mut tcp = dump(network, InetProtocol::Tcp);
+        let owners = &self.owners;
+        self.census.take(&tcp, |inode| owners.contains_key(&inode), is_start);
+        // Of many connections a few are read at each slice, in turn: all at once would look like a
+        // burst.
+        if moment == Moment::Within && tcp.len() > PER_SLICE {
+            tcp.retain(|socket| !self.watched.contains_key(&u64::from(socket.inode)));
         }
+        self.take_inet(tcp, is_start);
+        self.take_inet(dump(network, InetProtocol::Udp), is_start);
         self.take_packet(network.packet_sockets().unwrap_or_default(), is_start);
     }
 
     /// Reads the known sockets.
-    pub(crate) fn read(&mut self, network: &Network) {
-        let is_tcp = |watched: &&mut Watched| {
+    pub(crate) fn read(&mut self, root: &Root, namespace: &Namespace) {
+        let Some(network) = &namespace.network else {
+            if self.has(SocketKind::Udp) {
+                self.take_listed(root, namespace, InetProtocol::Udp, false);
+            }
+            return;
+        };
+        let is_tcp = |watched: &Watched| {
             !watched.is_closed && matches!(watched.kind, SocketKind::Tcp | SocketKind::TcpListen)
         };
-        for watched in self.watched.values_mut().filter(is_tcp).take(FOLLOWED_MAX) {
+        let connections = self.watched.values().filter(|watched| is_tcp(watched)).count();
+        let first = self.next % connections.max(1);
+        self.next = first + PER_SLICE;
+        let place = |place: &usize| (place + connections - first) % connections < PER_SLICE;
+        let watched = self.watched.values_mut().filter(|watched| is_tcp(watched)).enumerate();
+        for (_, watched) in watched.filter(|(number, _)| place(number)) {
             let Some(seen) = &watched.last.inet else { continue };
             match network.inet_socket(seen) {
                 Ok(Some(socket)) => watched.take(state_of(&socket), socket.tcp.is_some()),
@@ -105,9 +130,50 @@ impl Sockets {
         }
     }
 
+    /// Takes the sockets that /proc lists, where netlink does not answer.
+    fn take_listed(
+        &mut self,
+        root: &Root,
+        namespace: &Namespace,
+        protocol: InetProtocol,
+        is_start: bool,
+    ) {
+        let files = match protocol {
+            InetProtocol::Tcp => ["tcp", "tcp6"],
+            InetProtocol::Udp => ["udp", "udp6"],
+        };
+        for file in files {
+            let text = root.text(&namespace.file(file)).unwrap_or_default();
+            for (listed, drops) in parse_sockets(&text, protocol) {
+                // Those without an inode have no program.
+                if listed.inode != 0 {
+                    let socket = InetSocket::of_listed(listed);
+                    self.take_one(&socket, State { drops, ..state_of(&socket) }, is_start);
+                }
+            }
+        }
+    }
+
+    /// Whose the TCP segments are that the namespace counted.
+    pub(crate) fn tcp_share(&self, segments: u64) -> Share {
+        self.census.share(segments)
+    }
+
     /// Who has a socket open, by inode.
     pub(crate) fn owners(&self) -> &BTreeMap<u64, u32> {
         &self.owners
+    }
+
+    /// The addresses of TCP that processes listen on, with the process and its name.
+    pub(crate) fn listening_addresses(&self, root: &Root) -> Vec<(u32, String, SocketAddr)> {
+        let listening =
+            self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::TcpListen);
+        let named = |(inode, watched): (&u64, &Watched)| {
+            let pid = *self.owners.get(inode)?;
+            let local = watched.last.inet.as_ref()?.local;
+            Some((pid, stat_of(root, pid)?.name, local))
+        };
+        listening.filter_map(named).collect()
     }
 
     /// Whether one of this kind is watched.
@@ -155,18 +221,22 @@ impl Sockets {
 
     fn take_inet(&mut self, sockets: Vec<InetSocket>, is_start: bool) {
         for socket in sockets {
-            let inode = u64::from(socket.inode);
-            if !self.owners.contains_key(&inode) && !self.is_all {
-                self.has_all_udp &= socket.protocol != InetProtocol::Udp;
-                continue;
-            }
             let state = state_of(&socket);
-            match self.watched.get_mut(&inode) {
-                Some(watched) => watched.take(state, socket.tcp.is_some()),
-                None => {
-                    let watched = Watched::new_inet(&socket, state, is_start);
-                    self.watched.insert(inode, watched);
-                }
+            self.take_one(&socket, state, is_start);
+        }
+    }
+
+    fn take_one(&mut self, socket: &InetSocket, state: State, is_start: bool) {
+        let inode = u64::from(socket.inode);
+        if !self.owners.contains_key(&inode) && !self.is_all {
+            self.has_all_udp &= socket.protocol != InetProtocol::Udp;
+            return;
+        }
+        match self.watched.get_mut(&inode) {
+            Some(watched) => watched.take(state, socket.tcp.is_some()),
+            None => {
+                let watched = Watched::new_inet(socket, state, is_start);
+                self.watched.insert(inode, watched);
             }
         }
     }
@@ -177,8 +247,9 @@ impl Sockets {
             if !self.owners.contains_key(&inode) && !self.is_all {
                 continue;
             }
-            let state =
-                State { receive_queue: 0, send_queue: 0, memory: socket.memory, inet: None };
+            let drops = socket.memory.map(|memory| memory.drops);
+            let memory = socket.memory;
+            let state = State { receive_queue: 0, send_queue: 0, memory, drops, inet: None };
             match self.watched.get_mut(&inode) {
                 Some(watched) => watched.take(state, false),
                 None => {
@@ -256,15 +327,6 @@ fn dump(network: &Network, protocol: InetProtocol) -> Vec<InetSocket> {
     sockets
 }
 
-fn state_of(socket: &InetSocket) -> State {
-    State {
-        receive_queue: socket.receive_queue.into(),
-        send_queue: socket.send_queue.into(),
-        memory: socket.memory,
-        inet: Some(socket.clone()),
-    }
-}
-
 /// The inodes of a process's sockets.
 fn socket_inodes(root: &Root, pid: u32) -> impl Iterator<Item = u64> {
     let entries = std::fs::read_dir(root.path(&format!("proc/{pid}/fd")));
@@ -290,119 +352,6 @@ fn owners_of(root: &Root, wanted: &BTreeSet<u64>, most: usize) -> BTreeMap<u64, 
         }
     }
     owners
-}
-
-impl Watched {
-    fn new_inet(socket: &InetSocket, state: State, is_start: bool) -> Self {
-        let kind = match (socket.protocol, socket.is_listening) {
-            (InetProtocol::Tcp, false) => SocketKind::Tcp,
-            (InetProtocol::Tcp, true) => SocketKind::TcpListen,
-            (InetProtocol::Udp, _) => SocketKind::Udp,
-        };
-        let remote = (socket.remote.port() != 0).then(|| canonical(socket.remote).to_string());
-        let local = canonical(socket.local).to_string();
-        Self::new(kind, local, remote, state, is_start)
-    }
-
-    fn new_packet(socket: &PacketSocket, local: String, state: State, is_start: bool) -> Self {
-        Self {
-            ring_bytes: socket.receive_ring.map(|ring| ring.bytes()),
-            interface: socket.interface,
-            ..Self::new(SocketKind::Packet, local, None, state, is_start)
-        }
-    }
-
-    fn new(
-        kind: SocketKind,
-        local: String,
-        remote: Option<String>,
-        state: State,
-        is_start: bool,
-    ) -> Self {
-        let mut watched = Self {
-            kind,
-            local,
-            remote,
-            ring_bytes: None,
-            interface: 0,
-            first: is_start.then(|| state.clone()),
-            last: state.clone(),
-            is_closed: false,
-            reads: 0,
-            receive_queue: 0,
-            receive_queue_max: 0,
-            send_queue: 0,
-            app_limited: 0,
-        };
-        let is_tcp = kind == SocketKind::Tcp;
-        watched.take(state, is_tcp);
-        watched
-    }
-
-    fn take(&mut self, state: State, is_tcp: bool) {
-        self.reads += 1;
-        self.receive_queue += state.receive_queue;
-        self.receive_queue_max = self.receive_queue_max.max(state.receive_queue);
-        self.send_queue += state.send_queue;
-        let tcp = state.inet.as_ref().and_then(|socket| socket.tcp);
-        self.app_limited += u64::from(is_tcp && tcp.is_some_and(|tcp| tcp.is_app_limited));
-        self.last = state;
-    }
-
-    fn drops(&self) -> Option<u64> {
-        let now = self.last.memory?.drops;
-        let before = match &self.first {
-            Some(first) => first.memory?.drops,
-            None => 0,
-        };
-        Some(u64::from(now.wrapping_sub(before)))
-    }
-
-    /// What TCP counted; all zero where it says nothing.
-    fn tcp(&self) -> TcpCounts {
-        let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
-        let Some(now) = of(&self.last) else { return TcpCounts::default() };
-        let before = self.first.as_ref().and_then(of).unwrap_or_default();
-        let seconds = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1e6;
-        let more = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
-        TcpCounts {
-            bytes_received: now.bytes_received.saturating_sub(before.bytes_received),
-            bytes_acked: now.bytes_acked.saturating_sub(before.bytes_acked),
-            segments_in: more(now.segments_in, before.segments_in),
-            segments_out: more(now.segments_out, before.segments_out),
-            retransmitted: more(now.retransmitted, before.retransmitted),
-            busy_s: seconds(now.busy_us, before.busy_us),
-            rwnd_limited_s: seconds(now.rwnd_limited_us, before.rwnd_limited_us),
-            sndbuf_limited_s: seconds(now.sndbuf_limited_us, before.sndbuf_limited_us),
-            app_limited_share: self.app_limited as f64 / self.reads.max(1) as f64,
-            rtt_s: f64::from(now.rtt_us) / 1e6,
-            cwnd: now.cwnd,
-            mss: now.mss,
-            delivery_bytes_per_s: now.delivery_rate as f64,
-        }
-    }
-
-    fn counts(&self, inode: u64, pid: u32, peer: Option<&u32>) -> SocketCounts {
-        let has_tcp = self.last.inet.as_ref().is_some_and(|socket| socket.tcp.is_some());
-        let mean = |sum: u64| sum as f64 / self.reads.max(1) as f64;
-        let memory = self.last.memory;
-        SocketCounts {
-            kind: self.kind,
-            inode,
-            pid,
-            local: self.local.clone(),
-            remote: self.remote.clone(),
-            peer_pid: peer.copied(),
-            receive_queue_mean: mean(self.receive_queue),
-            receive_queue_max: self.receive_queue_max,
-            receive_buffer: self.ring_bytes.or(memory.map(|memory| memory.receive_buffer.into())),
-            send_queue_mean: mean(self.send_queue),
-            send_buffer: memory.map(|memory| memory.send_buffer.into()),
-            // A ring counts what it drops where only its program can read it.
-            drops: self.drops().filter(|_| self.ring_bytes.is_none()),
-            tcp: has_tcp.then(|| self.tcp()),
-        }
-    }
 }
 
 #[cfg(test)]

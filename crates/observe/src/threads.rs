@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel counts of threads, read slice by slice.
 
-use crate::procfs::task::{SchedStat, Stat, Status};
+use crate::procfs::task::{SchedStat, Stat, Status, parse_io_calls};
 use linerate_machine::Root;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,6 +16,10 @@ const OPEN_MAX: usize = 128;
 /// Times a slice may have more threads than [`FOLLOWED_MAX`] before the folder is read at each
 /// slice no more, but at every tenth.
 const CROWD: usize = 1024;
+
+/// Every so many slices the folder is read even if the number of threads is the same: some may have
+/// taken the place of others.
+const LOOK_EVERY: u32 = 5;
 
 /// What happened to a thread in one slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -53,6 +57,8 @@ pub(crate) struct Thread {
     pub(crate) major_faults: u64,
     first_status: Status,
     last_status: Status,
+    /// Calls of read(2), write(2) and their kin until it was first and last seen.
+    io_calls: [Option<u64>; 2],
     last: Read,
     files: Option<(File, File)>,
     is_followed: bool,
@@ -68,6 +74,11 @@ impl Thread {
     /// Time on a CPU or waiting for one, ns.
     pub(crate) fn wanted_ns(&self) -> u64 {
         self.slices.iter().map(|slice| slice.run_ns + slice.delay_ns).sum()
+    }
+
+    /// Time on a CPU since it began, ns.
+    pub(crate) fn ran_ns(&self) -> u64 {
+        self.last.sched.run_ns
     }
 
     /// The CPUs it was seen on, the most frequent first.
@@ -91,6 +102,12 @@ impl Thread {
         let (first, last) = (&self.first_status, &self.last_status);
         let voluntary = last.voluntary_switches.saturating_sub(first.voluntary_switches);
         (voluntary, last.involuntary_switches.saturating_sub(first.involuntary_switches))
+    }
+
+    /// Calls of read(2), write(2) and their kin; `None` where they may not be read.
+    pub(crate) fn io_calls(&self) -> Option<u64> {
+        let [first, last] = self.io_calls;
+        last?.checked_sub(first?)
     }
 
     /// Whether it was never asleep: it was ready at the start and gave up no CPU by itself.
@@ -141,11 +158,12 @@ impl Thread {
         self.last = now;
     }
 
-    /// Reads its status, for the switches and the CPUs allowed.
+    /// Reads its status, for the switches and the CPUs allowed, and its calls of read and write.
     fn read_status(&mut self, root: &Root) {
         if let Some(text) = root.text(&self.file("status")) {
             self.last_status = Status::parse(&text);
         }
+        self.io_calls[1] = root.text(&self.file("io")).and_then(|text| parse_io_calls(&text));
     }
 }
 
@@ -184,6 +202,10 @@ impl Threads {
             return;
         }
         for &pid in pids {
+            // Thread for thread the same number, most of the time: then there is none to find.
+            if !number.is_multiple_of(LOOK_EVERY) && self.are_all_known(pid) {
+                continue;
+            }
             for name in root.names(&format!("proc/{pid}/task")) {
                 let Ok(tid) = name.parse() else { continue };
                 if !self.places.contains_key(&(pid, tid)) {
@@ -191,6 +213,14 @@ impl Threads {
                 }
             }
         }
+    }
+
+    /// Whether as many threads of a process are known as its first one says there are.
+    fn are_all_known(&self, pid: u32) -> bool {
+        let Some(&place) = self.places.get(&(pid, pid)) else { return false };
+        let first = &self.all[place];
+        let known = self.places.range((pid, 0)..=(pid, u32::MAX)).count();
+        first.is_followed() && first.last.stat.threads == known as u64
     }
 
     fn add(&mut self, root: &Root, pid: u32, tid: u32, at_ns: u64) {
@@ -204,6 +234,7 @@ impl Threads {
             major_faults: 0,
             first_status: Status::default(),
             last_status: Status::default(),
+            io_calls: [None; 2],
             last: Read::default(),
             files: None,
             is_followed: self.places.len() < FOLLOWED_MAX,
@@ -214,12 +245,18 @@ impl Threads {
             thread.files = open("stat").zip(open("schedstat"));
             self.open += usize::from(thread.files.is_some());
         }
-        let Some(first) = read(root, &thread, at_ns) else { return };
+        let first = read(root, &thread, at_ns);
+        // One that has ended stays in its folder until its parent has waited for it.
+        let Some(first) = first.filter(|first| !first.stat.has_ended()) else {
+            self.open -= usize::from(thread.files.is_some());
+            return;
+        };
         thread.name.clone_from(&first.stat.name);
         thread.began = first.stat.state;
         thread.last = first;
         thread.read_status(root);
         thread.first_status = thread.last_status.clone();
+        thread.io_calls[0] = thread.io_calls[1];
         self.places.insert((pid, tid), self.all.len());
         self.all.push(thread);
     }

@@ -8,6 +8,7 @@
 
 mod duty;
 mod format;
+mod locks;
 mod scheduler;
 mod tally;
 mod waits;
@@ -19,6 +20,7 @@ use linerate_counters::catalog::tracepoint;
 use linerate_linux::monotonic_ns;
 use linerate_linux::perf::Target;
 use linerate_record::why::{KernelEvent, RanInstead, Unread};
+use locks::Locks;
 use scheduler::Scheduler;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,8 @@ pub struct TracedThread {
     pub waits_us_log2: Vec<u64>,
     /// System calls; `None` where they may not be counted.
     pub system_calls: Option<u64>,
+    /// Seconds for which it waited for locks of the kernel; `None` where that may not be traced.
+    pub lock_wait_s: Option<f64>,
 }
 
 /// What was traced.
@@ -71,6 +75,7 @@ pub struct Traced {
 pub struct Tracing {
     folder: Option<PathBuf>,
     scheduler: Option<Scheduler>,
+    locks: Option<Locks>,
     tallies: Vec<Tally>,
     threads: Vec<ThreadId>,
 }
@@ -79,8 +84,13 @@ impl Tracing {
     /// Begins to trace threads, and events on `cpus`. What cannot be traced is said in the second
     /// value.
     pub fn start(threads: &[ThreadId], cpus: &[u32]) -> (Self, Vec<Unread>) {
-        let mut tracing =
-            Self { folder: None, scheduler: None, tallies: Vec::new(), threads: Vec::new() };
+        let mut tracing = Self {
+            folder: None,
+            scheduler: None,
+            locks: None,
+            tallies: Vec::new(),
+            threads: Vec::new(),
+        };
         let folder = match tracepoint::events(Path::new("/sys")) {
             Ok(folder) => folder,
             Err((reason, fix)) => {
@@ -104,6 +114,7 @@ impl Tracing {
         if let [Some(switch), Some(wakeup)] = formats {
             self.scheduler = Some(Scheduler::open(switch, wakeup, cpus, now_ns)?);
         }
+        self.locks = Locks::new(|name| self.format(name), now_ns);
         for wanted in WANTED {
             // A tracepoint that this kernel does not have is not counted.
             let Some(format) = self.format(wanted.name) else { continue };
@@ -137,6 +148,9 @@ impl Tracing {
             if let Some(scheduler) = &mut self.scheduler {
                 scheduler.watch(id.tid);
             }
+            if let Some(Err(refused)) = self.locks.as_mut().map(|locks| locks.watch(id.tid)) {
+                unread.push(refused);
+            }
             for tally in self.tallies.iter_mut().filter(|tally| tally.wanted.is_of_watched) {
                 let target = Target::Thread(id.tid);
                 match tally.open(target) {
@@ -161,6 +175,9 @@ impl Tracing {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.end_slice(now_ns);
         }
+        if let Some(locks) = &mut self.locks {
+            locks.end_slice(now_ns);
+        }
         self.tallies.iter_mut().for_each(|tally| tally.end_slice(now_ns));
     }
 
@@ -174,6 +191,9 @@ impl Tracing {
                 thread.ran_instead = scheduler.instead_of(id.tid, now_ns);
                 thread.waits_us_log2 = scheduler.waits(id.tid, now_ns);
             }
+        }
+        for (tid, seconds) in self.locks.iter().flat_map(|locks| locks.waited_s(now_ns)) {
+            traced.threads.entry(tid).or_default().lock_wait_s = Some(seconds);
         }
         for tally in &self.tallies {
             let is_call = tally.wanted.name == SYSTEM_CALLS;

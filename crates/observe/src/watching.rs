@@ -3,19 +3,21 @@
 
 use crate::ObserveError;
 use crate::adapters::{self, Program};
+use crate::arrivals::Arrivals;
 use crate::command::Running;
 use crate::cpus::Cpus;
-use crate::interfaces::{Interfaces, links, protocols};
+use crate::interfaces::{Interfaces, Transport, links};
 use crate::namespace::Namespace;
 use crate::packets::Counts;
 use crate::procfs::task::describe_status;
 use crate::profiling::Profiling;
 use crate::quotas::Quotas;
 use crate::sleep::Sleepers;
-use crate::sockets::Sockets;
+use crate::sockets::{Moment, Sockets};
 use crate::target::{Family, stat_of};
 use crate::threads::Threads;
 use linerate_linux::monotonic_ns;
+use linerate_linux::network::Link;
 use linerate_machine::Root;
 use linerate_record::why::{SocketKind, Unread};
 
@@ -39,6 +41,10 @@ pub(crate) struct Watching {
     pub(crate) quotas: Quotas,
     pub(crate) sockets: Sockets,
     pub(crate) interfaces: Interfaces,
+    /// The interfaces, as they were read last.
+    pub(crate) links: Vec<Link>,
+    pub(crate) arrivals: Arrivals,
+    transport: Transport,
     /// Packets at the start and at the end of each slice.
     pub(crate) counts: Vec<Counts>,
     /// Length of each slice, seconds.
@@ -73,9 +79,7 @@ impl Watching {
             quotas.add(root, pid);
         }
         let mut sockets = Sockets::new(interface.is_some(), namespace.network.as_ref());
-        if let Some(network) = &namespace.network {
-            sockets.look(root, network, &family.pids, true);
-        }
+        sockets.look(root, &namespace, &family.pids, Moment::Start);
         let mut watching = Self {
             name: if let Some(interface) = &interface { interface.clone() } else { name },
             threads: Threads::default(),
@@ -84,7 +88,10 @@ impl Watching {
             cpus: Cpus::start(root, &family.softirq_threads),
             quotas,
             sockets,
-            interfaces: Interfaces::start(root, &namespace, interface.as_deref()),
+            interfaces: Interfaces::default(),
+            links: Vec::new(),
+            arrivals: Arrivals::default(),
+            transport: Transport::open(root, &namespace),
             interface,
             family,
             namespace,
@@ -101,6 +108,9 @@ impl Watching {
         watching.threads.look(root, &pids, 0, watching.last_ns);
         watching.profiling = Some(Profiling::start(root, &watching.threads));
         watching.find_program(root);
+        // What the program and its interfaces counted is compared: it is read at the same moment.
+        let wanted = watching.interface.clone();
+        watching.interfaces = Interfaces::start(root, &watching.namespace, wanted.as_deref());
         let counts = watching.count(root);
         watching.counts.push(counts);
         Ok(watching)
@@ -113,7 +123,7 @@ impl Watching {
         self.last_ns = now_ns;
         self.wall_s.push(wall_ns as f64 / 1e9);
         self.threads.read(root, slice, now_ns);
-        self.cpus.read(root, wall_ns);
+        self.cpus.read(wall_ns);
         self.quotas.read(root, slice);
         if slice == 0 {
             self.threads.choose(root, slice, now_ns);
@@ -124,28 +134,47 @@ impl Watching {
             }
         }
         self.threads.look(root, &self.family.pids, slice, now_ns);
-        if let Some(network) = &self.namespace.network {
-            self.sockets.read(network);
-            if slice % SOCKETS_EVERY == SOCKETS_EVERY / 2 {
-                self.sockets.look(root, network, &self.family.pids, false);
-                self.find_program(root);
-            }
+        self.sockets.read(root, &self.namespace);
+        if slice % SOCKETS_EVERY == SOCKETS_EVERY / 2 {
+            self.sockets.look(root, &self.namespace, &self.family.pids, Moment::Within);
+            self.find_program(root);
         }
         // Packets and samples of the same moment: work is told from polling by both.
         let counted_ns = monotonic_ns();
         let counts = self.count(root);
         self.counts.push(counts);
+        self.links = links(root, &self.namespace);
         if let Some(profiling) = &mut self.profiling {
             profiling.end_slice(&self.threads, counted_ns);
         }
     }
 
+    /// Between the ends of slices: looks what sleeping threads wait for, and how packets arrive.
+    pub(crate) fn tick(&mut self, root: &Root) {
+        self.sleepers.tick(root, &self.threads);
+        let bound = self.sockets.packet_interfaces();
+        if !bound.is_empty() {
+            let namespace = &self.namespace;
+            self.arrivals.tick(|| {
+                let links = links(root, namespace);
+                let of_socket = links.iter().filter(|link| bound.contains(&link.index));
+                of_socket.map(|link| link.rx_packets).sum()
+            });
+        }
+    }
+
     pub(crate) fn finish(&mut self, root: &Root) {
+        if self.wall_s.is_empty() {
+            self.links = links(root, &self.namespace);
+        }
         let slice = (self.wall_s.len() as u32).saturating_sub(1);
         self.threads.finish(root, slice, self.last_ns);
-        if let Some(network) = &self.namespace.network {
-            self.sockets.look(root, network, &self.family.pids, false);
+        self.sockets.look(root, &self.namespace, &self.family.pids, Moment::End);
+        // All connections are read now, those that were not in turn at the last slice, too.
+        if let Some(last) = self.counts.last_mut().filter(|last| last.tcp.is_some()) {
+            last.tcp = Some((self.sockets.segments(), self.sockets.tcp_bytes()));
         }
+        Namespace::note_others(root, &self.family.pids, &mut self.unread);
     }
 
     /// Finds the socket of a program that says what it counts; one that is starting opens it late.
@@ -153,8 +182,8 @@ impl Watching {
         if self.program.is_none() && !self.was_refused {
             let unix = root.text(&self.namespace.file("unix")).unwrap_or_default();
             let before = self.unread.len();
-            let owners = self.sockets.owners();
-            self.program = adapters::find(root, &unix, owners, &mut self.unread);
+            let (sockets, is_own) = (&self.sockets, self.namespace.is_own);
+            self.program = adapters::find(root, &unix, sockets, is_own, &mut self.unread);
             self.was_refused = self.unread.len() > before;
         }
     }
@@ -171,16 +200,20 @@ impl Watching {
         let bound = self.sockets.packet_interfaces();
         if !bound.is_empty() {
             let links = links(root, &self.namespace);
-            let links = || links.iter().filter(|link| bound.contains(&link.index));
-            let received = links().map(|link| link.rx_packets).sum();
-            counts.interface = Some((received, links().map(|link| link.rx_bytes).sum()));
+            let sum = |of: fn(&Link) -> u64| {
+                links.iter().filter(|link| bound.contains(&link.index)).map(of).sum::<u64>()
+            };
+            counts.interface = Some((sum(|link| link.rx_packets), sum(|link| link.rx_bytes)));
+            counts.interface_tx = Some((sum(|link| link.tx_packets), sum(|link| link.tx_bytes)));
         }
         // At the start, for sockets that are opened later.
-        if self.counts.is_empty() || self.sockets.has(SocketKind::Udp) {
-            let protocols = protocols(root, &self.namespace);
-            let names =
-                ["Udp.InDatagrams", "Udp.OutDatagrams", "Udp6.InDatagrams", "Udp6.OutDatagrams"];
-            counts.udp = Some(names.iter().filter_map(|name| protocols.get(*name)).sum());
+        let is_start = self.counts.is_empty();
+        let has_udp = is_start || self.sockets.has(SocketKind::Udp);
+        let has_tcp = is_start || self.sockets.has(SocketKind::TcpListen);
+        if has_udp || has_tcp {
+            let (udp, tcp) = self.transport.read();
+            counts.udp = has_udp.then_some(udp);
+            counts.tcp_of_namespace = has_tcp.then_some(tcp);
         }
         counts
     }

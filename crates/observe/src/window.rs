@@ -24,6 +24,9 @@ const SLICE_MIN: Duration = Duration::from_millis(20);
 /// to some 3 points.
 const TICK: Duration = Duration::from_millis(25);
 
+/// How much longer than twice its length a window may take.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Watches, from start to end.
 ///
 /// # Errors
@@ -41,13 +44,14 @@ pub(crate) fn observe(
     let interface = interface_of(&request.target);
     let mut watching = Watching::start(root, &pids, name, interface)?;
     let (began_ns, cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());
+    let latest_ns = began_ns + (2 * request.window + LATE).as_nanos() as u64;
     let slices = slices(request.window);
     for slice in 0..slices {
         let ends_ns = began_ns + (request.window * (slice + 1) / slices).as_nanos() as u64;
         while !watch.is_stopped() && monotonic_ns() < ends_ns {
             let left = Duration::from_nanos(ends_ns.saturating_sub(monotonic_ns()));
             linerate_linux::child::sleep(left.min(TICK));
-            watching.sleepers.tick(root, &watching.threads);
+            watching.tick(root);
         }
         watching.read(root, slice);
         watch.progress("watching", f64::from(slice + 1) / f64::from(slices));
@@ -59,7 +63,8 @@ pub(crate) fn observe(
             }
             break;
         }
-        if watch.is_stopped() {
+        // What is read may answer late, again and again: half of the slices are enough.
+        if watch.is_stopped() || monotonic_ns() > latest_ns {
             break;
         }
     }

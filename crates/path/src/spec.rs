@@ -27,12 +27,20 @@ pub enum State {
 
 impl State {
     /// The words of a path file for them.
-    pub(crate) const WORDS: [&str; 3] = ["none", "flow", "global"];
+    pub const WORDS: [&str; 3] = ["none", "flow", "global"];
+
+    /// In the order of [`State::WORDS`].
+    const ALL: [Self; 3] = [Self::None, Self::PerFlow, Self::Global];
 
     /// The state that a word of [`State::WORDS`] is for.
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
-        let all = [Self::None, Self::PerFlow, Self::Global];
-        Self::WORDS.iter().zip(all).find(|(name, _)| **name == word).map(|(_, state)| state)
+    pub fn of_word(word: &str) -> Option<Self> {
+        let found = Self::WORDS.iter().zip(Self::ALL).find(|(name, _)| **name == word);
+        found.map(|(_, state)| state)
+    }
+
+    /// Its word in a path file.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[Self::ALL.iter().position(|state| *state == self).unwrap_or(0)]
     }
 }
 

@@ -127,6 +127,35 @@ pub fn candidates(
     Advice { proposals, ruled_out: list.ruled_out, there_are }
 }
 
+/// For each number of processors up to those of `env` the mapping with the highest predicted rate,
+/// fewest first; none for a number that no mapping can use.
+pub fn best_of_each(
+    shape: &PathShape,
+    costs: &Costs,
+    env: &Environment,
+    burst: u32,
+) -> Vec<Mapping> {
+    let search = Search { shape, costs, env, terms: Terms::point(costs, env, burst), burst };
+    let mapping = |parts: Vec<Part>| Mapping { segments: parts.into_iter().map(whole).collect() };
+    search.cuts().into_iter().flatten().map(mapping).collect()
+}
+
+/// The mapping with smaller bursts, the smallest first: packets wait less for one another.
+pub fn smaller_bursts(
+    costs: &Costs,
+    env: &Environment,
+    mapping: &Mapping,
+    burst: u32,
+) -> Vec<Proposal> {
+    let proposal = |size| Proposal {
+        name: format!("bursts of {size}"),
+        mapping: mapping.clone(),
+        burst: size,
+        prediction: predict(mapping, size, costs, env),
+    };
+    BURSTS.into_iter().filter(|size| *size < burst).map(proposal).collect()
+}
+
 fn rate(proposal: &Proposal) -> f64 {
     proposal.prediction.kpps.value
 }
@@ -291,12 +320,16 @@ impl Search<'_> {
         }
     }
 
-    /// The mapping with the highest predicted rate of all.
-    fn best(&self, list: &mut List<'_>) {
+    /// The best way to cut and replicate the stages for each number of workers.
+    fn cuts(&self) -> Vec<Option<Vec<Part>>> {
         let load = |stages, replicas| self.terms.load(stages, replicas);
         let max_replicas = |stages| self.max_replicas(stages);
-        let cuts = minimax(self.stages(), self.env.cpus, max_replicas, load);
-        let rated = cuts.into_iter().flatten().map(|parts| {
+        minimax(self.stages(), self.env.cpus, max_replicas, load)
+    }
+
+    /// The mapping with the highest predicted rate of all.
+    fn best(&self, list: &mut List<'_>) {
+        let rated = self.cuts().into_iter().flatten().map(|parts| {
             let workers = parts.iter().map(|p| p.replicas as usize).sum();
             let loads = parts.iter().map(|p| self.terms.load(p.atoms.clone(), p.replicas));
             (self.terms.rate(loads.fold(0.0, f64::max), workers), parts)

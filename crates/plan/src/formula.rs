@@ -8,9 +8,12 @@
 //!
 //! Left out, since the formula has no term for them: placement, parked workers, slower polling.
 
-use crate::candidates::{Advice, PathShape, Proposal, candidates, other_bursts, unpinned};
+use crate::candidates::{
+    Advice, PathShape, Proposal, best_of_each, candidates, other_bursts, unpinned,
+};
 use crate::costs::{Costs, StageCost};
 use crate::inputs::Inputs;
+use crate::limits::Limits;
 use crate::model::{Environment, Prediction, loads, predict, speedup};
 use crate::predictor::{
     Basis, Bounds, CandidateOf, Changed, Placement, Planner, Predicted, PredictedBy, Predictor,
@@ -68,6 +71,7 @@ struct Planning<'a> {
     formula: &'a Formula<'a>,
     costs: &'a Costs,
     env: &'a Environment,
+    limits: Limits,
     written: PredictedBy<Self>,
     advice: Advice,
 }
@@ -75,12 +79,14 @@ struct Planning<'a> {
 impl<'a> Planning<'a> {
     fn new(subject: &'a Subject<'a>, formula: &'a Formula<'a>) -> Self {
         let Subject { path, specs, .. } = subject;
-        let Inputs { costs, env, flows, .. } = formula.inputs;
+        let Inputs { costs, env, flows, quota, .. } = formula.inputs;
+        let line_kpps = subject.line_kpps.map(|kpps| kpps * f64::from(*flows));
+        let limits = Limits::new(line_kpps, *quota, costs, env);
         let (mapping, burst) = (unpinned(&path.mapping), path.run.burst);
         let advice = candidates(&PathShape::new(path, specs), costs, env, &mapping, burst);
         let evidence = predict(&mapping, burst, costs, env);
-        let written = predicted(Setting { mapping, burst }, evidence, *flows);
-        Self { subject, formula, costs, env, written, advice }
+        let written = predicted(Setting { mapping, burst }, evidence, *flows, &limits);
+        Self { subject, formula, costs, env, limits, written, advice }
     }
 
     /// A rate as that of a flow.
@@ -90,21 +96,39 @@ impl<'a> Planning<'a> {
         Estimate { value, low, high, ..all }
     }
 
+    /// The rate of a setting, no more than its limits.
+    fn capped(&self, of: &PredictedBy<Self>) -> Estimate {
+        let Setting { mapping, burst } = &of.setting;
+        self.limits.cap(of.evidence.kpps, mapping.workers(), *burst)
+    }
+
+    /// Whether what a burst costs was measured. Where it was assumed, no burst is better than
+    /// another for certain.
+    fn knows_bursts(&self) -> bool {
+        self.env.burst_ticks.n > 0
+    }
+
     fn given(&self) -> &Setting {
         &self.written.setting
     }
 
-    /// Possible recommendations: every proposal at the burst as written, the best of those at
-    /// another burst, and the mapping as written at its best burst.
+    /// Possible recommendations: every proposal at the burst as written; where the cost of a burst
+    /// was measured, also the best of those at another burst, and the mapping as written at the
+    /// smallest of its best bursts.
     fn proposals(&self) -> Vec<Proposal> {
         let given = self.given();
         let rate = |proposal: &Proposal| proposal.prediction.kpps.value;
         let best_of = |all: Vec<Proposal>| {
-            all.into_iter().max_by(|a, b| rate(a).total_cmp(&rate(b)).then(b.burst.cmp(&a.burst)))
+            let best = all.iter().map(rate).fold(0.0, f64::max);
+            let as_good = all.into_iter().filter(|one| rate(one) * (1.0 + MIN_GAIN) >= best);
+            as_good.min_by_key(|one| one.burst)
         };
         let proposals = self.advice.proposals.iter().cloned();
         let (mut all, other): (Vec<Proposal>, Vec<Proposal>) =
             proposals.partition(|proposal| proposal.burst == given.burst);
+        if !self.knows_bursts() {
+            return all;
+        }
         let other = other.into_iter().filter(|proposal| proposal.mapping != given.mapping);
         all.extend(best_of(other.collect()));
         let bursts =
@@ -167,14 +191,19 @@ impl Predictor for Planning<'_> {
 
     fn predict(&self, setting: Setting) -> Result<PredictedBy<Self>, Infallible> {
         let evidence = predict(&setting.mapping, setting.burst, self.costs, self.env);
-        Ok(predicted(setting, evidence, self.formula.inputs.flows))
+        Ok(predicted(setting, evidence, self.formula.inputs.flows, &self.limits))
     }
 
     fn bounds(&self, of: &PredictedBy<Self>) -> Result<Bounds, Infallible> {
         let ratio = speedup(self.given().pair(), of.setting.pair(), self.costs, self.env);
-        let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(|ratio| ratio - 1.0);
-        let gain = Estimate { value, low, high, ..ratio };
-        Ok(Bounds { kpps: self.of_flow(of.evidence.kpps), gain })
+        let (kpps, written) = (self.capped(of), self.capped(&self.written));
+        // What bounds one of the two rates bounds the gain.
+        let scale = (kpps.value / written.value) / ratio.value;
+        let value = kpps.value / written.value - 1.0;
+        let most = (kpps.high / written.value - 1.0).max(value);
+        let low = (ratio.low * scale - 1.0).min(value);
+        let high = (ratio.high * scale - 1.0).clamp(value, most);
+        Ok(Bounds { kpps: self.of_flow(kpps), gain: Estimate { value, low, high, ..ratio } })
     }
 }
 
@@ -194,6 +223,40 @@ impl Planner for Planning<'_> {
             Changed { name, kind, setting: Setting { mapping, burst } }
         };
         self.proposals().into_iter().map(changed).collect()
+    }
+
+    /// Of those that reach the line, the one with the fewest workers and the smallest burst.
+    fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
+        let size = |one: &CandidateOf<Self>| {
+            let Setting { mapping, burst } = &one.predicted.setting;
+            (mapping.workers(), *burst, mapping.segments.len())
+        };
+        let reaches = |one: &CandidateOf<Self>| self.is_enough(one.predicted.kpps);
+        let fewest = candidates.iter().filter(|one| reaches(one)).map(size).min();
+        let is_needed = |one: &CandidateOf<Self>| !reaches(one) || Some(size(one)) == fewest;
+        candidates.into_iter().filter(is_needed).collect()
+    }
+
+    fn is_enough(&self, kpps: f64) -> bool {
+        self.subject.line_kpps.is_some_and(|line| kpps >= line * (1.0 - 1e-9))
+    }
+
+    fn for_line(&self) -> Vec<Setting> {
+        let shape = PathShape::new(self.subject.path, self.subject.specs);
+        let burst = self.given().burst;
+        let best = best_of_each(&shape, self.costs, self.env, burst);
+        best.into_iter().map(|mapping| Setting { mapping, burst }).collect()
+    }
+
+    fn limits(&self, of: &[&PredictedBy<Self>]) -> Vec<String> {
+        let of = [&self.written].into_iter().chain(of.first().copied());
+        let sentence = |one: &PredictedBy<Self>| {
+            let Setting { mapping, burst } = &one.setting;
+            self.limits.sentence(one.evidence.kpps, mapping.workers(), *burst)
+        };
+        let mut all: Vec<String> = of.filter_map(sentence).collect();
+        all.dedup();
+        all
     }
 
     fn beyond(&self) -> Option<Recommendation> {
@@ -285,16 +348,21 @@ impl Planner for Planning<'_> {
     }
 
     fn ruled_out(&self) -> Vec<RuledOut> {
-        self.advice.ruled_out.iter().cloned().chain(unknown_to_the_formula()).collect()
+        let bursts = (!self.knows_bursts()).then(unmeasured_bursts);
+        let ruled_out = self.advice.ruled_out.iter().cloned().chain(bursts);
+        ruled_out.chain(unknown_to_the_formula()).collect()
     }
 
     fn extent(&self, _best_kpps: Option<f64>) -> Search {
         let there_are = self.advice.there_are;
         let sentence = format!(
             "exact: of {} mappings that cut and replicate the stages in their order none has a \
-             higher prediction at this burst than the best shown; other bursts were tried on that \
-             one and on the mapping as written; placement is left out",
-            about(there_are)
+             higher prediction at this burst than the best shown; {}; placement is left out",
+            about(there_are),
+            match self.knows_bursts() {
+                true => "other bursts were tried on that one and on the mapping as written",
+                false => "other bursts are left out",
+            }
         );
         Search { there_are, exact: true, gap: Some(0.0), sentence }
     }
@@ -306,10 +374,24 @@ impl Planner for Planning<'_> {
     }
 }
 
-/// Prediction of the formula for a setting, as the rate of a flow.
-fn predicted(setting: Setting, evidence: Prediction, flows: u32) -> Predicted<Setting, Prediction> {
-    let kpps = evidence.kpps.value / f64::from(flows);
-    Predicted { setting, kpps, evidence }
+/// Prediction of the formula for a setting, as the rate of a flow, capped by its limits.
+fn predicted(
+    setting: Setting,
+    evidence: Prediction,
+    flows: u32,
+    limits: &Limits,
+) -> Predicted<Setting, Prediction> {
+    let kpps = limits.cap(evidence.kpps, setting.mapping.workers(), setting.burst).value;
+    Predicted { setting, kpps: kpps / f64::from(flows), evidence }
+}
+
+fn unmeasured_bursts() -> RuledOut {
+    RuledOut {
+        name: "other bursts".to_owned(),
+        reason: "the cost of a burst was assumed, and larger bursts certainly add latency; tune \
+                 measures both"
+            .to_owned(),
+    }
 }
 
 fn number(unit: &str, estimate: Estimate) -> Figure {

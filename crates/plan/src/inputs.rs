@@ -14,6 +14,7 @@ use linerate_record::Figure;
 use linerate_record::plan::{Input, Origin};
 use linerate_record::run::{RunReport, StageReport};
 use linerate_record::stats::{CONFIDENCE, Estimate};
+use linerate_record::tune::CalibrationReport;
 use linerate_record::units::three_digits;
 use std::fmt;
 
@@ -28,6 +29,8 @@ pub struct Inputs {
     pub costs: Costs,
     /// Costs added by the machine.
     pub env: Environment,
+    /// CPUs' worth of time that a quota grants the workers; `None` without one.
+    pub quota: Option<f64>,
     /// Flows of equal rate; a rate of the path is shared among them.
     pub flows: u32,
     /// Source of the costs, in words.
@@ -37,12 +40,14 @@ pub struct Inputs {
 }
 
 /// The processors that a mapping may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Processors {
     /// Their number. At least 1.
     pub count: usize,
     /// Whether a host may take them away at any moment.
     pub are_shared: bool,
+    /// CPUs' worth of time that a quota grants; `None` without one.
+    pub quota: Option<f64>,
 }
 
 /// Why no plan can be made.
@@ -98,13 +103,13 @@ impl fmt::Display for InputsError {
             Self::TooFewWorkers { wanted, beside: 0, available } => write!(
                 f,
                 "the mapping takes {wanted} workers and {available} may be used: allow more with \
-                 --cpus N or another --machine, or change [mapping]"
+                 --workers N or another --machine, or change [mapping]"
             ),
             Self::TooFewWorkers { wanted, beside, available } => write!(
                 f,
                 "the mapping takes {wanted} workers, {beside} run outside of it \
-                 ([[costs.neighbours]]), and {available} may be used: allow more with --cpus N or \
-                 another --machine, or change either"
+                 ([[costs.neighbours]]), and {available} may be used: allow more with \
+                 --workers N or another --machine, or change either"
             ),
         }
     }
@@ -165,7 +170,25 @@ impl Inputs {
         };
         let env = environment(ticks_per_s, processors, handover, &mut list);
         list.push(input("stages that wait for memory", "not looked for", Origin::Assumed));
-        Ok(Self { costs, env, flows: 1, from: from.to_owned(), list })
+        Ok(Self { costs, env, quota: processors.quota, flows: 1, from: from.to_owned(), list })
+    }
+
+    /// The same with what the machine adds as a tuning measured it: rings and bursts.
+    pub fn calibrated(mut self, by: &CalibrationReport) -> Self {
+        let estimates = [&by.ring_out, &by.ring_in, &by.burst_ticks]
+            .map(|figure| figure.estimate().filter(|estimate| estimate.n > 0));
+        let [producer, consumer, burst] = estimates;
+        let ticks_per_s = self.env.ticks_per_s;
+        if let (Some(producer_ticks), Some(consumer_ticks)) = (producer, consumer) {
+            self.env.handover = Handover { producer_ticks, consumer_ticks, burst: by.burst };
+            replace(&mut self.list, ring_input(&self.env.handover, ticks_per_s, Origin::Measured));
+        }
+        if let Some(burst_ticks) = burst {
+            self.env.burst_ticks = burst_ticks;
+            let value = nanoseconds(&burst_ticks, ticks_per_s);
+            replace(&mut self.list, input(BURST, &value, Origin::Measured));
+        }
+        self
     }
 
     /// From what the file of `path` says, in nanoseconds.
@@ -206,7 +229,18 @@ impl Inputs {
         };
         list.push(ring_input(&handover, NS, ring_is));
         let env = environment(NS, processors, handover, &mut list);
-        Ok(Self { costs, env, flows: given.flows, from: given.from.clone(), list })
+        let (quota, flows) = (processors.quota, given.flows);
+        Ok(Self { costs, env, quota, flows, from: given.from.clone(), list })
+    }
+}
+
+/// What the list calls the cost of a burst whatever its size.
+const BURST: &str = "what a burst costs";
+
+/// Puts an input in the place of the one of its name.
+fn replace(list: &mut [Input], by: Input) {
+    if let Some(input) = list.iter_mut().find(|input| input.name == by.name) {
+        *input = by;
     }
 }
 
@@ -280,7 +314,7 @@ fn environment(
     let drifts = format!("{} % (standard deviation)", three_digits(100.0 * drift));
     list.extend([
         input("speed of a processor when all work", &speed, Origin::Assumed),
-        input("what a burst costs", &nanoseconds(&burst_ticks, ticks_per_s), Origin::Assumed),
+        input(BURST, &nanoseconds(&burst_ticks, ticks_per_s), Origin::Assumed),
         input("drift of the processors", &drifts, Origin::Assumed),
     ]);
     Environment {

@@ -27,6 +27,7 @@ pub mod footprint;
 pub mod formula;
 pub mod inputs;
 pub mod kernels;
+pub mod limits;
 #[cfg(test)]
 #[path = "../tests/common/memory.rs"]
 mod memory_report;
@@ -37,4 +38,5 @@ pub mod profile;
 pub mod routines;
 pub mod sample;
 pub mod search;
+pub mod sketch;
 pub mod verdict;

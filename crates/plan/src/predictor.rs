@@ -148,6 +148,17 @@ pub trait Planner: Predictor {
     /// The measurement that would disprove a prediction.
     fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof;
 
+    /// Settings for the question which one sustains line rate with the fewest processors: the best
+    /// for each number of processors. Empty where the changes have them.
+    fn for_line(&self) -> Vec<Self::Setting> {
+        Vec::new()
+    }
+
+    /// The upper bounds of all predictions that bound the mapping as written or one of these.
+    fn limits(&self, _predicted: &[&PredictedBy<Self>]) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Bottleneck of the mapping as written.
     fn bottleneck(&self) -> Bottleneck;
 

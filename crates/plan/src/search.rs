@@ -13,13 +13,16 @@
 //! The formula compares all mappings at once, so that one step is enough; the simulator proceeds
 //! from change to change. Every recommendation names the measurement that would disprove it.
 
-use crate::predictor::{Basis, Candidate, CandidateOf, Changed, Planner, PredictedBy};
+use crate::predictor::{
+    Basis, Bounds, Candidate, CandidateOf, Changed, Placement, Planner, PredictedBy,
+};
 use crate::verdict::MIN_GAIN;
 use linerate_path::mapping::describe;
 use linerate_path::model::Path;
 use linerate_path::spec::StageSpec;
-use linerate_record::plan::{PlanReport, Recommendation, Search};
+use linerate_record::plan::{LineHold, PlanReport, Recommendation, Search};
 use linerate_record::stats::Estimate;
+use linerate_record::units::{Kpps, counted};
 use linerate_record::{Figure, Tier};
 
 /// Maximum number of recommendations: users do not try more.
@@ -52,14 +55,24 @@ pub struct Subject<'a> {
 pub fn plan<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport, P::Error> {
     let (changes, best_kpps) = best_changes(planner)?;
     let mut recommendations = Vec::with_capacity(changes.len() + 1);
+    let mut settings = vec![bounded(planner, planner.written())?];
     for candidate in &changes {
-        recommendations.push(recommendation(subject.path, planner, candidate)?);
+        let (placement, bounds) = bounded(planner, &candidate.predicted)?;
+        settings.push((placement.clone(), bounds));
+        recommendations.push(recommendation(subject.path, planner, candidate, placement, bounds));
     }
+    for setting in planner.for_line() {
+        settings.push(bounded(planner, &planner.predict(setting)?)?);
+    }
+    let hold = subject.line_kpps.and_then(|line| line_hold(subject.path, planner, line, &settings));
+    let predicted: Vec<&PredictedBy<P>> = changes.iter().map(|one| &one.predicted).collect();
+    let limits = planner.limits(&predicted);
     recommendations.extend(planner.beyond());
     let gain = |one: &Recommendation| one.gain.as_number().unwrap_or(0.0);
     recommendations.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
     recommendations.truncate(RECOMMENDED_MAX);
-    report(subject, planner, recommendations, planner.extent(Some(best_kpps)))
+    let report = report(subject, planner, recommendations, planner.extent(Some(best_kpps)))?;
+    Ok(PlanReport { line_hold: hold, limits, ..report })
 }
 
 /// Predicts the mapping as written, and recommends nothing.
@@ -116,14 +129,60 @@ fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P
     Ok((single, best))
 }
 
+/// A setting as the record has it, with its intervals.
+fn bounded<P: Planner>(
+    planner: &P,
+    predicted: &PredictedBy<P>,
+) -> Result<(Placement, Bounds), P::Error> {
+    Ok((planner.placement(&predicted.setting), planner.bounds(predicted)?))
+}
+
+/// The setting with the fewest workers, of these with the smallest burst, whose whole interval
+/// reaches the line; where none does, that which comes nearest.
+fn line_hold<P: Planner>(
+    path: &Path,
+    planner: &P,
+    line_kpps: f64,
+    settings: &[(Placement, Bounds)],
+) -> Option<LineHold> {
+    let low = |bounds: &Bounds| if bounds.kpps.low.is_finite() { bounds.kpps.low } else { 0.0 };
+    let size = |one: &Placement| (one.mapping.workers(), one.burst, one.mapping.segments.len());
+    let holds = |one: &&(Placement, Bounds)| planner.is_enough(low(&one.1));
+    let holder = settings.iter().filter(holds).min_by_key(|one| size(&one.0));
+    let nearest = settings
+        .iter()
+        .max_by(|a, b| low(&a.1).total_cmp(&low(&b.1)).then_with(|| size(&b.0).cmp(&size(&a.0))));
+    let (placement, bounds) = holder.or(nearest)?;
+    let workers = placement.mapping.workers() as u32;
+    let mapping = describe(&placement.mapping, &path.stages);
+    let (cpus, low, line) = (counted(workers.into(), "CPU"), Kpps(low(bounds)), Kpps(line_kpps));
+    let burst = placement.burst;
+    let sentence = match holder {
+        Some(_) => format!(
+            "{cpus}, the fewest whose whole interval reaches {line}: {mapping}, burst {burst}"
+        ),
+        None => format!(
+            "no mapping is predicted to hold {line} with its whole interval; {mapping} on {cpus}, \
+             burst {burst}, comes nearest, with {low} at least"
+        ),
+    };
+    Some(LineHold {
+        cpus: holder.map(|_| workers),
+        mapping,
+        burst,
+        predicted_kpps: figure::<P>("kpps", bounds.kpps),
+        sentence,
+    })
+}
+
 fn recommendation<P: Planner>(
     path: &Path,
     planner: &P,
     candidate: &CandidateOf<P>,
-) -> Result<Recommendation, P::Error> {
-    let bounds = planner.bounds(&candidate.predicted)?;
-    let placement = planner.placement(&candidate.predicted.setting);
-    Ok(Recommendation {
+    placement: Placement,
+    bounds: Bounds,
+) -> Recommendation {
+    Recommendation {
         change: candidate.name.clone(),
         kind: candidate.kind,
         mapping: describe(&placement.mapping, &path.stages),
@@ -134,7 +193,7 @@ fn recommendation<P: Planner>(
         gain: figure::<P>("ratio", bounds.gain),
         why: planner.why(candidate),
         proof: planner.proof(&candidate.predicted, &bounds),
-    })
+    }
 }
 
 fn report<P: Planner>(
@@ -157,6 +216,8 @@ fn report<P: Planner>(
         flows,
         predicted_kpps: figure::<P>("kpps", planner.bounds(planner.written())?.kpps),
         line_rate_kpps: subject.line_kpps,
+        line_hold: None,
+        limits: Vec::new(),
         bottleneck: planner.bottleneck(),
         workers: planner.workers(),
         recommendations,

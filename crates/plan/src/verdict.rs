@@ -23,12 +23,26 @@ pub const MIN_GAIN: f64 = 0.02;
 const MAX_TIE_LOSS: f64 = 0.05;
 
 /// A candidate and what it did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contender<'a> {
     /// Which stages ran where.
     pub mapping: &'a Mapping,
+    /// Packets per burst.
+    pub burst: u32,
     /// Thousand packets per second in each round; `None` for a round without a clean window.
     pub kpps: &'a [Option<f64>],
+    /// Whether its latency is within the limit; always, where there is none.
+    pub is_prompt: bool,
+}
+
+/// What a contender is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Baseline<'a> {
+    /// As for [`Contender`].
+    pub kpps: &'a [Option<f64>],
+    /// As for [`Contender`]. A baseline that is not prompt gives way to the fastest that is,
+    /// whether that gains or not.
+    pub is_prompt: bool,
 }
 
 /// Result of the rounds.
@@ -43,13 +57,15 @@ pub struct Verdict {
 
 /// Chooses among candidates that ran in the same rounds as the baseline: entry `i` of each list of
 /// rates is round `i`. Rounds in which either rate is missing or 0 are left out of a comparison.
-pub fn choose(baseline: &[Option<f64>], contenders: &[Contender<'_>]) -> Verdict {
+/// Among equals the one with the fewest workers is taken, then the fewest segments, then the
+/// smallest burst.
+pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     let speedups: Vec<Option<Estimate>> =
-        contenders.iter().map(|c| ratio(baseline, c.kpps)).collect();
+        contenders.iter().map(|c| ratio(baseline.kpps, c.kpps)).collect();
     let gain = |i: usize| speedups[i].map_or(0.0, |s| s.value);
-    let worth_it: Vec<usize> = (0..contenders.len())
-        .filter(|&i| speedups[i].is_some_and(|s| s.low > 1.0 + MIN_GAIN))
-        .collect();
+    let is_faster = |i: usize| speedups[i].is_some_and(|s| s.low > 1.0 + MIN_GAIN);
+    let is_worth_it = |&i: &usize| contenders[i].is_prompt && (is_faster(i) || !baseline.is_prompt);
+    let worth_it: Vec<usize> = (0..contenders.len()).filter(is_worth_it).collect();
     let best =
         worth_it.iter().copied().max_by(|&a, &b| gain(a).total_cmp(&gain(b)).then(b.cmp(&a)));
     let chosen = best.and_then(|best| {
@@ -59,8 +75,8 @@ pub fn choose(baseline: &[Option<f64>], contenders: &[Contender<'_>]) -> Verdict
                     .is_some_and(|r| r.low <= 1.0 + MIN_GAIN && r.value <= 1.0 + MAX_TIE_LOSS)
         };
         let size = |i: usize| {
-            let mapping = contenders[i].mapping;
-            (mapping.workers(), mapping.segments.len())
+            let Contender { mapping, burst, .. } = contenders[i];
+            (mapping.workers(), mapping.segments.len(), burst)
         };
         let simpler = |a: &usize, b: &usize| {
             size(*a).cmp(&size(*b)).then(gain(*b).total_cmp(&gain(*a))).then(a.cmp(b))
@@ -87,6 +103,14 @@ mod tests {
         Mapping { segments: cuts.iter().map(segment).collect() }
     }
 
+    fn contender<'a>(mapping: &'a Mapping, kpps: &'a [Option<f64>]) -> Contender<'a> {
+        Contender { mapping, burst: 32, kpps, is_prompt: true }
+    }
+
+    fn baseline(kpps: &[Option<f64>]) -> Baseline<'_> {
+        Baseline { kpps, is_prompt: true }
+    }
+
     /// Rounds with a common drift, so that medians overlap although every round is clear.
     fn rounds(level: f64) -> Vec<Option<f64>> {
         [1.0, 0.7, 1.2, 0.9, 1.1, 0.8].iter().map(|d| Some(level * d)).collect()
@@ -96,9 +120,8 @@ mod tests {
     fn the_fastest_wins_whatever_the_rounds_drift() {
         let (two, split) = (mapping(&[(0, 4, 2)]), mapping(&[(0, 2, 1), (2, 4, 1)]));
         let (fast, slow) = (rounds(190.0), rounds(150.0));
-        let contenders =
-            [Contender { mapping: &split, kpps: &slow }, Contender { mapping: &two, kpps: &fast }];
-        let verdict = choose(&rounds(100.0), &contenders);
+        let contenders = [contender(&split, &slow), contender(&two, &fast)];
+        let verdict = choose(baseline(&rounds(100.0)), &contenders);
         assert_eq!(verdict.chosen, Some(1));
         let speedup = verdict.speedups[1].unwrap();
         assert!((speedup.value - 1.9).abs() < 1e-9 && (speedup.low - 1.9).abs() < 1e-9);
@@ -108,13 +131,13 @@ mod tests {
     fn a_gain_below_the_threshold_or_unproven_keeps_the_baseline() {
         let two = mapping(&[(0, 4, 2)]);
         for kpps in [rounds(101.9), rounds(190.0)[..4].to_vec(), rounds(60.0), vec![None; 6]] {
-            let verdict = choose(&rounds(100.0), &[Contender { mapping: &two, kpps: &kpps }]);
+            let verdict = choose(baseline(&rounds(100.0)), &[contender(&two, &kpps)]);
             assert_eq!(verdict.chosen, None, "{kpps:?}");
         }
         // One round in six without a gain: the interval reaches down to it.
         let mut once = rounds(190.0);
         once[2] = Some(120.0);
-        let verdict = choose(&rounds(100.0), &[Contender { mapping: &two, kpps: &once }]);
+        let verdict = choose(baseline(&rounds(100.0)), &[contender(&two, &once)]);
         assert_eq!(verdict.chosen, None);
     }
 
@@ -128,13 +151,9 @@ mod tests {
             rounds(level).iter().zip(jitter).map(|(r, j)| r.map(|r| r * j)).collect()
         };
         let (a, b, c) = (rounds(200.0), close(199.0), close(199.5));
-        let contenders = [
-            Contender { mapping: &three, kpps: &a },
-            Contender { mapping: &split, kpps: &c },
-            Contender { mapping: &two, kpps: &b },
-        ];
-        assert_eq!(choose(&base, &contenders).chosen, Some(2));
-        assert_eq!(choose(&base, &contenders[..2]).chosen, Some(1));
+        let contenders = [contender(&three, &a), contender(&split, &c), contender(&two, &b)];
+        assert_eq!(choose(baseline(&base), &contenders).chosen, Some(2));
+        assert_eq!(choose(baseline(&base), &contenders[..2]).chosen, Some(1));
     }
 
     #[test]
@@ -143,9 +162,34 @@ mod tests {
         let fast = rounds(200.0);
         let mut slow = rounds(180.0);
         slow[0] = Some(210.0);
-        let contenders =
-            [Contender { mapping: &three, kpps: &fast }, Contender { mapping: &two, kpps: &slow }];
-        assert_eq!(choose(&rounds(100.0), &contenders).chosen, Some(0));
+        let contenders = [contender(&three, &fast), contender(&two, &slow)];
+        assert_eq!(choose(baseline(&rounds(100.0)), &contenders).chosen, Some(0));
+    }
+
+    #[test]
+    fn of_equal_rates_the_smallest_burst_is_taken() {
+        let two = mapping(&[(0, 4, 2)]);
+        let kpps = rounds(200.0);
+        let bursts = [256, 32, 64];
+        let contenders = bursts.map(|burst| Contender { burst, ..contender(&two, &kpps) });
+        let base = rounds(100.0);
+        assert_eq!(choose(baseline(&base), &contenders).chosen, Some(1));
+        // What is faster for certain is taken with its burst.
+        let faster = rounds(240.0);
+        let large = Contender { burst: 256, ..contender(&two, &faster) };
+        assert_eq!(choose(baseline(&base), &[large, contenders[1]]).chosen, Some(0));
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_of_latency_is_not_taken() {
+        let (two, split) = (mapping(&[(0, 4, 2)]), mapping(&[(0, 2, 1), (2, 4, 1)]));
+        let (base, fast, slow) = (rounds(100.0), rounds(200.0), rounds(90.0));
+        let late = Contender { is_prompt: false, ..contender(&two, &fast) };
+        let prompt = contender(&split, &slow);
+        assert_eq!(choose(baseline(&base), &[late, prompt]).chosen, None);
+        let late_base = Baseline { is_prompt: false, ..baseline(&base) };
+        assert_eq!(choose(late_base, &[late, prompt]).chosen, Some(1));
+        assert_eq!(choose(late_base, &[late]).chosen, None);
     }
 
     #[test]
@@ -155,7 +199,7 @@ mod tests {
         (base[0], kpps[1]) = (None, Some(0.0));
         base.extend([Some(100.0); 2]);
         kpps.extend([Some(190.0); 2]);
-        let verdict = choose(&base, &[Contender { mapping: &two, kpps: &kpps }]);
+        let verdict = choose(baseline(&base), &[contender(&two, &kpps)]);
         assert_eq!(verdict.speedups[0].map(|s| s.n), Some(6));
         assert_eq!(verdict.chosen, Some(0));
     }

@@ -50,6 +50,8 @@ pub enum Section {
     Counters,
     /// Requirements of a data plane on the system.
     DataPlane,
+    /// What can be read of programs that run.
+    Programs,
 }
 
 /// Severity of an observation.

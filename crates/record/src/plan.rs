@@ -146,6 +146,23 @@ pub struct Recommendation {
     pub proof: Proof,
 }
 
+/// The fewest processors that sustain line rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LineHold {
+    /// Number of processors; `null` if no mapping is predicted to sustain line rate with its whole
+    /// interval.
+    pub cpus: Option<u32>,
+    /// The mapping, in short; if none sustains line rate, the one that comes closest.
+    pub mapping: String,
+    /// Its packets per burst.
+    pub burst: u32,
+    /// Its rate, of a flow, thousand packets per second.
+    pub predicted_kpps: Figure,
+    /// The same as a sentence.
+    pub sentence: String,
+}
+
 /// Extent of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -188,6 +205,14 @@ pub struct PlanReport {
     pub predicted_kpps: Figure,
     /// Capacity of its line; `null` without a line or a known size of packets.
     pub line_rate_kpps: Option<f64>,
+    /// The fewest processors that sustain line rate; `null` where no line rate is known, and in
+    /// records before version 2.0.
+    #[serde(default)]
+    pub line_hold: Option<LineHold>,
+    /// Upper bounds of all predictions, and their reasons: line rate, a CPU quota, the best rate
+    /// seen. Only those that bound one of the predictions.
+    #[serde(default)]
+    pub limits: Vec<String>,
     /// Its bottleneck.
     pub bottleneck: Bottleneck,
     /// The workers of the mapping as written, and those outside of it.

@@ -48,4 +48,8 @@ pub struct Provenance {
     /// `null` where that was not read, and in records before version 1.4.
     #[serde(default)]
     pub siblings: Option<Vec<Vec<u32>>>,
+    /// CPUs' worth of time that the control groups of the program grant it; `null` without a
+    /// limit, and in records before version 2.0.
+    #[serde(default)]
+    pub cpu_quota: Option<f64>,
 }

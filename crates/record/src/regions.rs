@@ -39,6 +39,9 @@ pub struct RegionReport {
     /// The verdict; or why there is none, which is the case for regions of less than ten times
     /// their measuring overhead, nested regions included, and if the thread was off the CPU.
     pub verdict: String,
+    /// Whether a sampler counted it: all that its thread did, its other regions included.
+    #[serde(default)]
+    pub is_sampled: bool,
 }
 
 /// A region in all threads of a program together; follows from the report, and is not stored.

@@ -6,6 +6,7 @@ use crate::finding::{Finding, KernelAdvice, Limit};
 pub use crate::input::{CutSegments, InputReport, UnreadTail};
 use crate::kernels::Kernel;
 pub use crate::tally::Tally;
+use crate::why::WhyFinding;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -297,6 +298,10 @@ pub struct RunReport {
     /// the baseline of a `tune` record, which has it itself.
     #[serde(default)]
     pub finding: Option<Finding>,
+    /// What limits it in the causes of `linerate why`, the first being the answer: the same rules
+    /// on the time of the workers. Empty in records before version 2.0.
+    #[serde(default)]
+    pub causes: Vec<WhyFinding>,
     /// Whether other kernels suit the calls of the path better; `null` when that is not known, and
     /// as for `cpus_available`.
     #[serde(default)]

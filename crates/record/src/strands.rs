@@ -34,10 +34,12 @@ pub struct StrandsReport {
 pub enum ForeignFormat {
     /// PROFILE_DUMP of the Netra DPS profiler.
     ProfileDump,
-    /// `perf stat -j` or `perf stat -x`.
+    /// `perf stat`.
     PerfStat,
     /// `show runtime` of VPP.
     Vpp,
+    /// Regions of a program; only while questions are answered, no record has it.
+    Regions,
 }
 
 impl ForeignFormat {
@@ -47,6 +49,7 @@ impl ForeignFormat {
             Self::ProfileDump => "PROFILE_DUMP",
             Self::PerfStat => "perf stat",
             Self::Vpp => "VPP show runtime",
+            Self::Regions => "regions",
         }
     }
 }
@@ -181,6 +184,23 @@ pub struct Slice {
     /// Whether the previous reading is missing, so that the time and the packet count at the start
     /// of this stretch are unknown.
     pub is_first: bool,
+    /// ID and PC of the start record; 0 where it is missing, and in records before version 2.0.
+    #[serde(default)]
+    pub from: Place,
+    /// ID and PC of the update record.
+    #[serde(default)]
+    pub to: Place,
+}
+
+/// Where in its program a record of a dump was written: its call of the profiler by number, and the
+/// program counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Place {
+    /// ID.
+    pub id: u64,
+    /// PC.
+    pub pc: u64,
 }
 
 /// CPI stack: an upper bound per cause, as if no two misses overlapped.

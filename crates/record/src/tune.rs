@@ -7,6 +7,16 @@ use crate::kernels::Kernel;
 use crate::run::{PacketsHome, RunReport};
 use serde::{Deserialize, Serialize};
 
+/// Time through the path in the rounds: medians over the rounds, nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RoundLatency {
+    /// Median of the packets of a round.
+    pub p50: Figure,
+    /// 99th percentile of the packets of a round.
+    pub p99: Figure,
+}
+
 /// One mapping that was considered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -27,6 +37,9 @@ pub struct Candidate {
     pub measured_kpps: Option<Figure>,
     /// Measured rate over the baseline's of the same rounds; `null` when it was not run.
     pub speedup: Option<Figure>,
+    /// Measured latency; `null` when it was not run, and in records before version 2.0.
+    #[serde(default)]
+    pub latency: Option<RoundLatency>,
 }
 
 /// A mapping that was ruled out, and the rule.
@@ -156,4 +169,12 @@ pub struct TuneReport {
     /// The record that was explained and predicted from; `null` where packets were sent.
     #[serde(default)]
     pub predicted_from: Option<String>,
+    /// Latency of the baseline in the rounds; `null` when there were none, and in records before
+    /// version 2.0.
+    #[serde(default)]
+    pub baseline_latency: Option<RoundLatency>,
+    /// Nanoseconds that the 99th percentile of the mapping to keep may reach; `null` without such a
+    /// limit.
+    #[serde(default)]
+    pub p99_limit_ns: Option<f64>,
 }

@@ -46,6 +46,14 @@ pub enum Warning {
         /// Processors they shared.
         cpus: u32,
     },
+    /// A CPU quota stopped the workers for part of the time.
+    CpuQuota {
+        /// CPUs' worth of time that it grants.
+        #[serde(serialize_with = "crate::finite")]
+        cpus: f64,
+        /// Workers that ran, none of which ever sleeps.
+        workers: u32,
+    },
     /// Workers ran on hardware threads of one core.
     SharedCore {
         /// The logical processors of that core.
@@ -195,17 +203,10 @@ impl Warning {
                 let kept = counted(*kept, "window");
                 write!(f, "only {kept} {were} clean, too few for a narrow interval")
             }
-            Self::FewCpus { wanted, available } => {
-                let wanted = counted((*wanted).into(), "processor");
-                write!(f, "the mapping wants {wanted} and {available} may be used")
-            }
-            Self::Oversubscribed { workers, cpus } => {
-                let cpus = counted((*cpus).into(), "processor");
-                write!(f, "{workers} workers shared {cpus}")
-            }
-            Self::SharedCore { cpus } => {
-                write!(f, "workers ran side by side on one core (processors {})", list(cpus))
-            }
+            Self::FewCpus { .. }
+            | Self::Oversubscribed { .. }
+            | Self::CpuQuota { .. }
+            | Self::SharedCore { .. } => self.write_matter_of_cpus(f),
             Self::UnknownCoreClock { reason } => write!(f, "the core clock is unknown ({reason})"),
             Self::RejectedPackets { .. } | Self::LeftOut { .. } | Self::IdleStage { .. } => {
                 self.write_matter_of_packets(f)
@@ -246,6 +247,30 @@ impl Warning {
                 self.write_matter_of_watching(f)
             }
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+        }
+    }
+
+    /// The CPUs of the workers.
+    fn write_matter_of_cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FewCpus { wanted, available } => {
+                let wanted = counted((*wanted).into(), "processor");
+                write!(f, "the mapping wants {wanted} and {available} may be used")
+            }
+            Self::Oversubscribed { workers, cpus } => {
+                let cpus = counted((*cpus).into(), "processor");
+                write!(f, "{workers} workers shared {cpus}")
+            }
+            Self::CpuQuota { cpus, workers } => write!(
+                f,
+                "a CPU quota of {} CPUs stopped {}",
+                three_digits(*cpus),
+                counted((*workers).into(), "worker")
+            ),
+            Self::SharedCore { cpus } => {
+                write!(f, "workers ran side by side on one core (processors {})", list(cpus))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -337,6 +362,10 @@ impl Warning {
             Self::Oversubscribed { .. } => {
                 "rates and latencies are those of the scheduler; leave out --oversubscribe to have \
                  this refused"
+            }
+            Self::CpuQuota { .. } => {
+                "rates, but for the delivered one, are those of the moments in which they ran; \
+                 `linerate doctor` names the group and the command that lifts it"
             }
             Self::SharedCore { .. } => {
                 "each is slower than alone; choose processors of different cores with --cpus"

@@ -13,11 +13,12 @@ mod threads;
 
 pub use findings::{Cause, Gain, WhyFinding};
 pub use packets::{
-    CpuCounts, InterfaceCounts, KernelEvent, ProgramCounts, QdiscCounts, SocketCounts, SocketKind,
-    TcpCounts,
+    Arrivals, CpuCounts, InterfaceCounts, KernelEvent, ProgramCounts, QdiscCounts, SocketCounts,
+    SocketKind, TcpCounts,
 };
 pub use threads::{
-    FunctionTime, Quota, RanInstead, SleepTime, ThreadActivity, ThreadState, ThreadTime,
+    FunctionTime, LineUse, MemoryUse, Quota, RanInstead, SharedLine, SleepTime, ThreadActivity,
+    ThreadState, ThreadTime,
 };
 
 use crate::figure::Figure;
@@ -66,6 +67,15 @@ pub struct Observation {
     /// Events in the kernel that were counted, where that is permitted: drops by reason, system
     /// calls, lock contention.
     pub events: Vec<KernelEvent>,
+    /// Cache lines that several of the threads use and at least one writes, at most 16.
+    #[serde(default)]
+    pub shared_lines: Vec<SharedLine>,
+    /// How packets arrived at the interfaces of its packet sockets; `null` where it has none.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
+    /// Size of the last-level cache, bytes, as the kernel has it; `null` where it says none.
+    #[serde(default)]
+    pub last_level_cache_bytes: Option<u64>,
     /// Packets that the program received or sent in the window, by the best counter there is.
     pub packets: Option<PacketCount>,
     /// Packets that the watched threads handled per second, slice by slice; empty where no counter

@@ -5,10 +5,11 @@
 //! thread that enters a region. Nothing here panics: C has no use for that.
 
 use crate::regions::{Options, Regions};
-use crate::sampler::{Sampler, Schedule};
+use crate::sampler::{DumpRequest, Sampler, Schedule};
 use crate::thread::Thread;
 use crate::tree::Region;
 use std::cell::OnceCell;
+use std::cell::UnsafeCell;
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::os::unix::ffi::OsStrExt;
@@ -144,7 +145,7 @@ pub(crate) unsafe extern "C" fn lr_sampler_new(
     sets: *const c_char,
     every: u64,
     rounds: u32,
-) -> *mut Sampler {
+) -> *mut OfC {
     let (Some(every), Some(rounds)) = (NonZeroU64::new(every), NonZeroU32::new(rounds)) else {
         return std::ptr::null_mut();
     };
@@ -160,38 +161,77 @@ pub(crate) unsafe extern "C" fn lr_sampler_new(
     let sets = words(&sets.to_string_lossy(), ';').iter().map(|set| words(set, ',')).collect();
     let seed = linerate_machine::ticks::ticks();
     let schedule = Schedule { sets, every, rounds, seed };
-    Box::into_raw(Box::new(Sampler::new(regions(), &name.to_string_lossy(), schedule)))
+    let sampler = Sampler::new(regions(), &name.to_string_lossy(), schedule);
+    let request = sampler.dump_request();
+    Box::into_raw(Box::new(OfC { sampler: UnsafeCell::new(sampler), request }))
 }
 
-/// See the header.
+/// A sampler as C has it: one thread uses it, any may ask it for a dump.
+pub(crate) struct OfC {
+    sampler: UnsafeCell<Sampler>,
+    request: DumpRequest,
+}
+
+/// Does something with a sampler in its own thread; `None` if it is null.
 ///
 /// # Safety
 /// `sampler` is null, or comes from [`lr_sampler_new`] on this thread and was not freed.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn lr_sampler_update(sampler: *mut Sampler, packets: u64) -> c_int {
-    // SAFETY: the caller ensures that it is null or alive, and that no other thread uses it.
-    let sampler = unsafe { sampler.as_mut() };
-    sampler.is_some_and(|sampler| sampler.update(packets)).into()
+unsafe fn with<T>(sampler: *const OfC, then: impl FnOnce(&mut Sampler) -> T) -> Option<T> {
+    // SAFETY: the caller ensures that it is null or alive.
+    let of_c = unsafe { sampler.as_ref() }?;
+    // SAFETY: the caller ensures that no other thread comes here, and `then` calls none of this.
+    Some(then(unsafe { &mut *of_c.sampler.get() }))
 }
 
 /// See the header.
 ///
 /// # Safety
-/// As [`lr_sampler_update`].
+/// As [`with`].
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn lr_sampler_dump(sampler: *mut Sampler) {
-    // SAFETY: the caller ensures that it is null or alive, and that no other thread uses it.
-    if let Some(sampler) = unsafe { sampler.as_mut() } {
-        sampler.dump();
+pub(crate) unsafe extern "C" fn lr_sampler_start(sampler: *const OfC, packets: u64) {
+    // SAFETY: as the caller's.
+    unsafe { with(sampler, |sampler| sampler.start(packets)) };
+}
+
+/// See the header.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_sampler_update(sampler: *const OfC, packets: u64) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe { with(sampler, |sampler| sampler.update(packets)) }.unwrap_or(false).into()
+}
+
+/// See the header.
+///
+/// # Safety
+/// As [`with`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_sampler_dump(sampler: *const OfC) {
+    // SAFETY: as the caller's.
+    unsafe { with(sampler, Sampler::dump) };
+}
+
+/// See the header.
+///
+/// # Safety
+/// `sampler` is null, or comes from [`lr_sampler_new`], on whatever thread, and is not freed before
+/// this returns.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_sampler_request_dump(sampler: *const OfC) {
+    // SAFETY: the caller ensures that it is null or alive.
+    if let Some(of_c) = unsafe { sampler.as_ref() } {
+        of_c.request.dump();
     }
 }
 
 /// See the header.
 ///
 /// # Safety
-/// Like [`lr_sampler_update`]; the sampler must not be used afterwards.
+/// Like [`with`]; the sampler must not be used afterwards.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn lr_sampler_free(sampler: *mut Sampler) {
+pub(crate) unsafe extern "C" fn lr_sampler_free(sampler: *mut OfC) {
     if !sampler.is_null() {
         // SAFETY: it comes from `Box::into_raw`, and the caller ensures that this is its last use.
         drop(unsafe { Box::from_raw(sampler) });

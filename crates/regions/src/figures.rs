@@ -138,6 +138,7 @@ impl ThreadReport<'_> {
             ticks: figure(TICKS, all, visits, Tier::Sw),
             own_ticks: figure(TICKS, own, visits, Tier::Sw),
             events: self.events(branch),
+            is_sampled: false,
             verdict: String::new(),
         };
         report.verdict = self.verdict(&report, branch, branches);

@@ -48,6 +48,6 @@ mod writer;
 
 pub use linerate_counters::reading::EVENTS_MAX;
 pub use regions::{DEFAULT_EVENTS, Options, Regions, WriteError};
-pub use sampler::{Sample, Sampler, Schedule};
+pub use sampler::{DumpRequest, Sample, Sampler, Schedule};
 pub use thread::{Inside, Thread};
 pub use tree::Region;

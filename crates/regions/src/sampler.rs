@@ -32,6 +32,9 @@ use linerate_record::regions::{RegionEvent, RegionReport};
 use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// When a [`Sampler`] reads, and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +76,21 @@ pub struct Sampler {
     /// No slice ends before this many packets.
     next: u64,
     samples: Vec<Sample>,
+    /// Whether another thread asked for a dump.
+    dump_wanted: Arc<AtomicBool>,
+}
+
+/// Asks a sampler for a dump, from any thread.
+#[derive(Clone, Debug)]
+pub struct DumpRequest(Arc<AtomicBool>);
+
+impl DumpRequest {
+    /// Has the sampler dump at the end of its turn, in its own thread. A sampler that is not
+    /// updated any more does not.
+    pub fn dump(&self) {
+        // Relaxed: nothing but the request itself is handed over.
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// The events of a set, and their counters.
@@ -114,7 +132,21 @@ impl Sampler {
             turn: None,
             next: 0,
             samples: Vec::with_capacity(room),
+            dump_wanted: Arc::default(),
         }
+    }
+
+    /// Begins the first slice now, with `packets` done before it; without this call, the first
+    /// update begins it. Of no effect within a slice.
+    pub fn start(&mut self, packets: u64) {
+        if self.turn.is_none() && !self.is_full() {
+            self.begin_turn(packets);
+        }
+    }
+
+    /// Requests a dump from this sampler, from another thread.
+    pub fn dump_request(&self) -> DumpRequest {
+        DumpRequest(Arc::clone(&self.dump_wanted))
     }
 
     /// Says that `packets` packets are done since the program began. Between slices this is one
@@ -123,7 +155,22 @@ impl Sampler {
     /// [`Sampler::dump`].
     #[inline]
     pub fn update(&mut self, packets: u64) -> bool {
-        if packets < self.next { self.is_full() } else { self.end_turn(packets) }
+        match packets < self.next {
+            true => self.is_full() && self.is_full_still(packets),
+            false => self.end_turn(packets),
+        }
+    }
+
+    /// Dumps where another thread asked for it, which ends being full.
+    #[cold]
+    fn is_full_still(&mut self, packets: u64) -> bool {
+        // Relaxed: as in `DumpRequest::dump`.
+        if !self.dump_wanted.swap(false, Relaxed) {
+            return true;
+        }
+        self.dump();
+        self.begin_turn(packets);
+        false
     }
 
     #[cold]
@@ -142,6 +189,10 @@ impl Sampler {
                 ticks: now.saturating_sub(turn.ticks),
                 counts: set.by_name(differences, turn.mark, mark),
             });
+        }
+        // Relaxed: as in `DumpRequest::dump`.
+        if self.dump_wanted.swap(false, Relaxed) {
+            self.dump();
         }
         if self.is_full() {
             self.next = u64::MAX;
@@ -221,6 +272,7 @@ impl Sampler {
             own_ticks: ticks_figure.clone(),
             ticks: ticks_figure,
             events: events.collect(),
+            is_sampled: true,
             verdict: format!(
                 "sampled: {n} slices of {} packets or more, {} sets of events",
                 self.schedule.every,

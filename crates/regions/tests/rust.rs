@@ -291,3 +291,28 @@ fn a_sampler_without_sets_counts_nothing_and_says_nothing() {
     sampler.dump();
     assert!(regions.report().regions.is_empty());
 }
+
+#[test]
+fn a_sampler_begins_where_it_is_told_and_dumps_for_another_thread() {
+    let regions = counting(&["page_faults"]);
+    let mut sampler = Sampler::new(&regions, "rx", schedule(&[&["page_faults"]], 100, 2));
+    // The packets before the start are of no turn; those behind it are of the first.
+    sampler.start(1_000);
+    assert!(!sampler.update(1_150));
+    let packets: Vec<u64> = sampler.samples().iter().map(|sample| sample.packets).collect();
+    assert_eq!(packets, [150]);
+    let request = sampler.dump_request();
+    std::thread::scope(|scope| {
+        scope.spawn(|| request.dump());
+    });
+    assert!(regions.report().regions.is_empty(), "it dumps in its own thread");
+    assert!(!sampler.update(1_260), "a dump empties it");
+    assert!(sampler.samples().is_empty());
+    let report = regions.report();
+    assert_eq!(named(&report.regions, "rx").units, 260);
+    // Full, and asked again: it goes on.
+    assert!(!sampler.update(1_400) && sampler.update(1_500), "two turns");
+    request.dump();
+    assert!(!sampler.update(1_510));
+    assert!(sampler.samples().is_empty());
+}

@@ -58,11 +58,12 @@ pub(crate) fn screen(report: &DoctorReport, style: &Style) -> String {
     ])
 }
 
-const SECTIONS: [(Section, &str); 4] = [
+const SECTIONS: [(Section, &str); 5] = [
     (Section::Processor, "processor"),
     (Section::Topology, "topology"),
     (Section::Counters, "counters"),
     (Section::DataPlane, "data plane"),
+    (Section::Programs, "programs watched"),
 ];
 
 const COMMANDS: &str = "what would change it (not run)";

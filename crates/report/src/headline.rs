@@ -29,7 +29,11 @@ pub(crate) fn of(record: &Record) -> String {
         Body::Answers(report) => looked_up::of_answers(report),
         Body::Why(_) => return String::new(),
     };
-    joined(&parts)
+    // The rates of a run that a quota held are those of the moments in which it ran.
+    match rates::held(record) {
+        Some(held) => joined(&[&[held], &parts[..1]].concat()),
+        None => joined(&parts),
+    }
 }
 
 /// The parts that are not empty, as many of them as fit, the first one cut if it does not.

@@ -60,6 +60,11 @@ fn head(report: &PlanReport, style: &Style) -> String {
         line("mapping", &format!("{}{bursts}", report.mapping), style),
         line("predicted", &predicted(report), style),
         line_rate(report, style),
+        report
+            .line_hold
+            .as_ref()
+            .map_or(String::new(), |hold| line("fewest", &hold.sentence, style)),
+        report.limits.iter().map(|limit| line("limit", limit, style)).collect(),
         line("bottleneck", &report.bottleneck.sentence, style),
         line("tier", model, style),
     ]

@@ -4,14 +4,15 @@
 mod screen;
 
 use crate::layout::{Paint, fenced, labelled};
-use crate::value::clean;
+use crate::value::{clean, quoted};
 use crate::{Detail, Layout, Markup, Options, Sizes, Style, paragraph};
 use linerate_record::derive::Flows;
 use linerate_record::kernels::KernelsReport;
 use linerate_record::run::{PacketsHome, RunReport};
 use linerate_record::tcp::TcpReport;
 use linerate_record::tune::TuneReport;
-use linerate_record::units::{BitsPerSecond, Kpps};
+use linerate_record::units::{BitsPerSecond, Kpps, counted, three_digits};
+use linerate_record::why::{Cause, WhyFinding};
 use linerate_record::{Body, Record};
 
 /// The narrowest lines for tables that are broken into several: a name and two numbers.
@@ -29,8 +30,10 @@ pub fn text(record: &Record, options: &Options) -> String {
         return screen::screen(record, narrow, whole, options.glyphs);
     }
     match &record.body {
-        Body::Run(report) => of_run(report, whole, narrow),
-        Body::Tune(report) => of_tune(report, whole, narrow),
+        Body::Run(report) => of_quota(report, record, whole) + &of_run(report, whole, narrow),
+        Body::Tune(report) => {
+            of_quota(&report.tuned, record, whole) + &of_tune(report, whole, narrow)
+        }
         Body::Kernels(report) => crate::kernels(report, sizes(report, options), narrow),
         Body::Stat(report) => match options.layout {
             Layout::Table => crate::stat(report, options.detail, whole),
@@ -88,20 +91,47 @@ fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
     }
 }
 
+/// That a CPU quota held the workers of a run, and what it let through.
+fn of_quota(run: &RunReport, record: &Record, style: &Style) -> String {
+    let Some(cpus) = run.held(&record.provenance) else { return String::new() };
+    let delivered = quoted(&run.delivered_kpps(), |kpps| Kpps(kpps).to_string());
+    let text = format!(
+        "{} CPUs for {}: {delivered} delivered; the rates below are those of the moments in which \
+         they ran",
+        three_digits(cpus),
+        counted(run.workers.len() as u64, "worker"),
+    );
+    labelled("CPU quota", Paint::Warning, &text, style)
+}
+
 fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
     let finding = report.finding.as_ref().map_or("", |finding| &finding.sentence);
     let kernels = report.kernel_advice.as_ref().map_or("", |advice| &advice.sentence);
     let flows = report.flows().map_or(String::new(), |flows| of_flows(&flows));
     let home = sentence_of(report.packets_home.as_ref());
-    let sentences = [finding, kernels, &flows, home].map(|text| sentences(text, narrow));
+    let taken = taken_by_others(&report.causes);
+    let sentences = [finding, &taken, kernels, &flows, home].map(|text| sentences(text, narrow));
     format!("{}\n{}", crate::run(report, whole), sentences.concat())
 }
 
 fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
     let waits = report.waits.iter().map(String::as_str);
-    let texts = [sentence_of(report.packets_home.as_ref())].into_iter().chain(waits);
+    let taken = taken_by_others(&report.baseline.causes);
+    let home = sentence_of(report.packets_home.as_ref());
+    let texts = [taken.as_str(), home].into_iter().chain(waits);
     let sentences: String = texts.map(|text| sentences(text, narrow)).collect();
     crate::tune(report, whole) + &sentences
+}
+
+/// Causes that the stages have no part in, as `linerate why` words them, with what removes them.
+fn taken_by_others(causes: &[WhyFinding]) -> String {
+    let is_of_others =
+        |one: &&WhyFinding| one.cause.is_removable() && one.cause != Cause::ProcessingCost;
+    let line = |one: &WhyFinding| {
+        let fix = one.fix.as_deref().unwrap_or_default();
+        format!("{}: {} {fix}\n", one.cause.name(), one.sentence)
+    };
+    causes.iter().filter(is_of_others).map(line).collect()
 }
 
 fn of_tcp(report: &TcpReport, detail: Detail, style: &Style) -> String {

@@ -10,8 +10,8 @@ use crate::run::{kpps, standing};
 use crate::shares;
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
 use linerate_record::Figure;
-use linerate_record::tune::{Candidate, RuledOut, TuneReport};
-use linerate_record::units::{Kpps, counted, three_digits};
+use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
+use linerate_record::units::{Kpps, Nanos, counted, three_digits};
 
 /// The report of a tune: the baseline, what limits it, what was tried, what came of it, where the
 /// workers of the mapping to keep stand, and what part of their work is checksum and copy.
@@ -186,19 +186,52 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
             }
         };
         let mut lines = line("kept", why, style);
+        lines += &latency("latency", &report.latency_before(), style);
+        lines += &limit(report, style);
         lines += &gap(report, &report.baseline_kpps, style);
         return lines;
     };
     let after = candidate.measured_kpps.as_ref().unwrap_or(&report.tuned.throughput_kpps);
     let mut lines = line("before", &kpps(&report.baseline_kpps), style);
+    lines += &latency("", &report.latency_before(), style);
     let after_all = format!("{}, {}", kpps(after), setting(candidate, report));
     lines += &line("after", &after_all, style);
+    lines += &latency("", &report.latency_after(), style);
+    lines += &limit(report, style);
     if let Some(speedup) = &candidate.speedup {
         let text = quoted(speedup, |value| format!("{}x", three_digits(value)));
         lines += &labelled("speed-up", Paint::Good, &clean(&text), style);
     }
     lines += &line("predicted", &prediction(candidate, after), style);
     lines + &gap(report, after, style)
+}
+
+/// Time through the path, as the rounds had it.
+fn latency(label: &str, of: &RoundLatency, style: &Style) -> String {
+    let one = |name: &str, figure: &Figure| {
+        Some(format!("{name} {}", quoted(figure, |nanos| Nanos(nanos).to_string())))
+            .filter(|_| figure.as_number().is_some())
+    };
+    let known: Vec<String> =
+        [one("p50", &of.p50), one("p99", &of.p99)].into_iter().flatten().collect();
+    match known.is_empty() {
+        true => String::new(),
+        false => line(label, &known.join(", "), style),
+    }
+}
+
+/// Whether what is kept is within the limit of its latency.
+fn limit(report: &TuneReport, style: &Style) -> String {
+    let Some(limit) = report.p99_limit_ns else { return String::new() };
+    let limit = Nanos(limit);
+    let text = match report.latency_after().p99.as_number() {
+        Some(p99) if p99 <= limit.0 => format!("p99 of {limit}: kept"),
+        Some(p99) => {
+            format!("p99 of {limit}: missed with {}; nothing that was tried keeps it", Nanos(p99))
+        }
+        None => format!("p99 of {limit}: cannot tell, too few packets were timed"),
+    };
+    line("limit", &text, style)
 }
 
 /// The prediction, and how far the measurement came out from it.

@@ -10,7 +10,7 @@ use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{clean, count, significant, whole};
 use crate::{Detail, Style};
 use linerate_record::units::{BitsPerSecond, three_digits};
-use linerate_record::why::{Cause, Observation, WhyFinding, WhyReport};
+use linerate_record::why::{Cause, Observation, ProgramCounts, WhyFinding, WhyReport};
 use linerate_record::{Figure, Tier};
 
 /// Why a program is, or is not, at line rate: one screen, or everything.
@@ -178,7 +178,32 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     if let Some(budget) = budget(observation) {
         text += &line("budget", &budget, style);
     }
+    // Those that count packets are in the ledger.
+    let is_in_ledger =
+        |program: &ProgramCounts| program.of_packets().is_some_and(|own| own.received.is_some());
+    if let Some(program) = observation.program.as_ref().filter(|program| !is_in_ledger(program)) {
+        text += &line("it counts", &own_counts(program), style);
+    }
     text
+}
+
+/// What the program counts itself; what it does not count is left out.
+fn own_counts(program: &ProgramCounts) -> String {
+    let unit = &program.unit;
+    let main = [
+        (program.received, format!("{unit} received")),
+        (program.sent, format!("{unit} sent")),
+        (program.missed, format!("{unit} missed")),
+        (program.bytes, "bytes received".to_owned()),
+    ];
+    let main = main.into_iter().filter_map(|(number, name)| Some((number?, name)));
+    let others = program.others.iter().map(|(name, number)| (*number, name.replace('_', " ")));
+    let parts: Vec<String> =
+        main.chain(others).map(|(number, name)| format!("{} {name}", count(number))).collect();
+    match parts.is_empty() {
+        true => format!("nothing ({})", program.adapter),
+        false => format!("{} ({})", parts.join(", "), program.adapter),
+    }
 }
 
 fn costs(observation: &Observation, packets: f64) -> String {

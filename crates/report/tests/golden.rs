@@ -223,6 +223,7 @@ fn tuned() -> TuneReport {
         memory_bound: false,
         measured_kpps: None,
         speedup: None,
+        latency: None,
     };
     let mut best = candidate("merge and replicate x2", &format!("{edge} x2"), 2540.0);
     best.measured_kpps = Some(kpps(2441.0));
@@ -241,6 +242,8 @@ fn tuned() -> TuneReport {
         waits: Vec::new(),
         calibration: None,
         predicted_from: None,
+        baseline_latency: None,
+        p99_limit_ns: None,
         given_mapping: given.to_owned(),
         baseline_mapping: edge.to_owned(),
         baseline: RunReport { mapping: edge.to_owned(), ..pipeline() },

@@ -69,6 +69,8 @@ fn simulated() -> PlanReport {
         flows: 4,
         predicted_kpps: within("kpps", 229.6, 208.9, 250.8),
         line_rate_kpps: Some(345.3),
+        line_hold: None,
+        limits: Vec::new(),
         bottleneck: Bottleneck {
             stage: Some("TX".to_owned()),
             worker: Some("2.0".to_owned()),

@@ -34,6 +34,7 @@ fn region(name: &str, work: (u64, u64), ticks: (f64, f64), verdict: &str) -> Reg
         ticks: number("ticks", ticks.0, Tier::Sw),
         own_ticks: number("ticks", ticks.1, Tier::Sw),
         events: Vec::new(),
+        is_sampled: false,
         verdict: verdict.to_owned(),
     }
 }

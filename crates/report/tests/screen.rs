@@ -104,3 +104,17 @@ fn screens_as_they_are() {
         }
     }
 }
+
+#[test]
+fn under_a_cpu_quota_the_first_line_is_what_was_delivered() {
+    for kind in ["run", "tune"] {
+        let record = fixtures::record(kind);
+        let provenance = linerate_record::Provenance { cpu_quota: Some(0.2), ..record.provenance };
+        let held = Record { provenance, ..record };
+        for detail in [Detail::Screen, Detail::Brief] {
+            let text = screen(&held, 80, detail);
+            let first = text.lines().next().unwrap_or_default();
+            assert!(first.contains("CPU quota") && first.contains("delivered"), "{kind}: {first}");
+        }
+    }
+}

@@ -46,6 +46,9 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
         samples: 1998,
         busy: share(0.4),
         cost_ns: figure("ns", 2040.0, 1900.0, 2180.0, Tier::Sw),
+        io_calls: None,
+        lock_wait: None,
+        memory: None,
     }
 }
 
@@ -176,6 +179,9 @@ fn example() -> WhyReport {
             others: BTreeMap::new(),
         }),
         events: Vec::new(),
+        shared_lines: Vec::new(),
+        last_level_cache_bytes: None,
+        arrivals: None,
         packets: Some(PacketCount {
             packets: 100_302,
             bytes: Some(100_302 * 60),

@@ -61,7 +61,7 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
         Err(why) => return ended(untried(request, &measured, None), None, Some(why)),
     };
     let shape = shape(request);
-    let predicted = predict(&shape, &measured, &calibration);
+    let predicted = predict(&shape, &measured, &calibration, request.p99_limit_ns);
     let report = TuneReport {
         candidates: predicted.candidates(&shape),
         ruled_out: predicted.ruled_out.clone(),
@@ -129,6 +129,7 @@ fn untried(
         cpus_available: Some(cpus.len() as u32),
         packets_home: Some(packets_home(&home)),
         waits,
+        p99_limit_ns: request.p99_limit_ns,
         ..measured.untried()
     }
 }
@@ -142,6 +143,7 @@ fn with_trial(mut report: TuneReport, trial: &Trial, tuned: RunReport) -> TuneRe
         chosen: trial.chosen.map(|chosen| chosen as u32),
         rounds: ROUNDS,
         baseline_kpps: trial.baseline_kpps.clone(),
+        baseline_latency: Some(trial.baseline_latency.clone()),
         ..report
     }
 }

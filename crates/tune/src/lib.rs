@@ -44,4 +44,4 @@ pub use measure::Measured;
 pub use predict::{Predicted, predict};
 pub use session::{Request, Session};
 pub use stored::{Lacking, from_record};
-pub use trial::Trial;
+pub use trial::{Contested, Trial, is_within};

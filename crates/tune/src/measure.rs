@@ -52,6 +52,8 @@ impl Measured {
             waits: Vec::new(),
             calibration: None,
             predicted_from: None,
+            baseline_latency: None,
+            p99_limit_ns: None,
         }
     }
 

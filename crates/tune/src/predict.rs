@@ -5,7 +5,7 @@
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
 use linerate_path::mapping::describe_names;
-use linerate_plan::candidates::{PathShape, Proposal, candidates, order};
+use linerate_plan::candidates::{PathShape, Proposal, candidates, order, smaller_bursts};
 use linerate_plan::model::predict as predicted;
 use linerate_record::tune::{Candidate, RuledOut};
 use linerate_record::{Figure, Tier};
@@ -21,11 +21,17 @@ pub struct Predicted {
     pub ruled_out: Vec<RuledOut>,
 }
 
-/// Predicts every mapping worth trying, and the baseline.
+/// Predicts every mapping worth trying, and the baseline; with a latency limit, also the best of
+/// them and the baseline with smaller bursts.
 ///
 /// # Panics
 /// When `shape` and `calibration` are not of the same path.
-pub fn predict(shape: &PathShape, measured: &Measured, calibration: &Calibration) -> Predicted {
+pub fn predict(
+    shape: &PathShape,
+    measured: &Measured,
+    calibration: &Calibration,
+    p99_limit_ns: Option<f64>,
+) -> Predicted {
     let Calibration { costs, machine, kernels } = calibration;
     let mut advice = candidates(shape, costs, machine, &measured.mapping, costs.burst);
     if kernels != measured.kernels() {
@@ -35,6 +41,19 @@ pub fn predict(shape: &PathShape, measured: &Measured, calibration: &Calibration
             burst: costs.burst,
             prediction: predicted(&measured.mapping, costs.burst, costs, machine),
         });
+        order(&mut advice.proposals);
+    }
+    if p99_limit_ns.is_some() {
+        let best = advice.proposals.first().map(|best| (best.name.clone(), best.mapping.clone()));
+        let same = ("keep the mapping".to_owned(), measured.mapping.clone());
+        let others = best.into_iter().filter(|(_, mapping)| *mapping != same.1);
+        for (name, mapping) in others.chain([same.clone()]).collect::<Vec<_>>() {
+            let smaller = smaller_bursts(costs, machine, &mapping, costs.burst);
+            let named = smaller
+                .into_iter()
+                .map(|one| Proposal { name: format!("{name}, {}", one.name), ..one });
+            advice.proposals.extend(named);
+        }
         order(&mut advice.proposals);
     }
     let (proposals, ruled_out) = (advice.proposals, advice.ruled_out);
@@ -56,6 +75,7 @@ impl Predicted {
             memory_bound: proposal.prediction.memory_bound,
             measured_kpps: None,
             speedup: None,
+            latency: None,
         };
         self.proposals.iter().map(candidate).collect()
     }

@@ -33,6 +33,8 @@ pub struct Request<'a> {
     pub kinds: &'a [StageKind],
     /// The memory profile of this machine.
     pub memory: &'a Result<KnownMemory, Unknown>,
+    /// Nanoseconds that the 99th percentile of the latency may reach; `None` without a limit.
+    pub p99_limit_ns: Option<f64>,
 }
 
 /// A tuning in progress: the request and the observer.
@@ -97,7 +99,7 @@ impl<'a> Session<'a> {
         measured: &Measured,
         predicted: &Predicted,
     ) -> Result<Option<Trial>, TuneError> {
-        trial(&self.bench(), measured, predicted)
+        trial(&self.bench(), measured, predicted, self.request.p99_limit_ns)
     }
 }
 

@@ -89,6 +89,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
         waits: stored.waits.clone(),
         calibration: stored.calibration.clone(),
         predicted_from: Some(file.to_owned()),
+        p99_limit_ns: stored.p99_limit_ns,
         ..measured.untried()
     };
     let Some(recorded) = &stored.calibration else {
@@ -98,7 +99,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     };
     check(recorded, &names, measured.mapping.workers())?;
     let shape = shape(recorded);
-    let predicted = predict(&shape, &measured, &calibration(recorded)?);
+    let predicted = predict(&shape, &measured, &calibration(recorded)?, stored.p99_limit_ns);
     let candidates = predicted.candidates(&shape);
     Ok(TuneReport { candidates, ruled_out: predicted.ruled_out, ..explained })
 }

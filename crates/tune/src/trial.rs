@@ -9,9 +9,10 @@ use linerate_machine::ticks::ticks;
 use linerate_path::mapping::describe;
 use linerate_path::model::Mapping;
 use linerate_plan::candidates::Proposal;
-use linerate_plan::verdict::{Contender, Verdict, choose};
+use linerate_plan::verdict::{Baseline, Contender, Verdict, choose};
+use linerate_record::run::RunReport;
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
-use linerate_record::tune::Candidate;
+use linerate_record::tune::{Candidate, RoundLatency};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Dropped, Length, Machine, Rules, rounds};
 
@@ -33,18 +34,53 @@ pub(crate) const SECONDS: f64 = ROUNDS as f64 * (1 + CONTENDERS) as f64 * ROUND_
 pub struct Trial {
     /// The rate of the baseline.
     pub baseline_kpps: Figure,
-    /// For each contender: the index of the proposal, its rate, and its speedup over the baseline.
-    pub contenders: Vec<(usize, Figure, Figure)>,
+    /// Its latency.
+    pub baseline_latency: RoundLatency,
+    /// The result of each contender.
+    pub contenders: Vec<Contested>,
     /// Which of the proposals to keep; `None` keeps the baseline.
     pub chosen: Option<usize>,
+}
+
+/// What a contender did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contested {
+    /// Which of the proposals it is.
+    pub index: usize,
+    /// Its rate.
+    pub kpps: Figure,
+    /// Its speed-up over the baseline.
+    pub speedup: Figure,
+    /// Its latency.
+    pub latency: RoundLatency,
 }
 
 impl Trial {
     /// Adds the measurements to the candidates.
     pub fn add_to(&self, candidates: &mut [Candidate]) {
-        for (index, rate, speedup) in &self.contenders {
-            candidates[*index].measured_kpps = Some(rate.clone());
-            candidates[*index].speedup = Some(speedup.clone());
+        for contested in &self.contenders {
+            let candidate = &mut candidates[contested.index];
+            candidate.measured_kpps = Some(contested.kpps.clone());
+            candidate.speedup = Some(contested.speedup.clone());
+            candidate.latency = Some(contested.latency.clone());
+        }
+    }
+}
+
+/// What a run of a round showed; `None` for a figure that it has not.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    kpps: Option<f64>,
+    p50_ns: Option<f64>,
+    p99_ns: Option<f64>,
+}
+
+impl Seen {
+    fn of(run: &RunReport) -> Self {
+        Self {
+            kpps: run.processed_kpps.as_number(),
+            p50_ns: run.latency.p50.as_number(),
+            p99_ns: run.latency.p99.as_number(),
         }
     }
 }
@@ -54,34 +90,42 @@ pub(crate) fn trial(
     bench: &Bench<'_>,
     measured: &Measured,
     predicted: &Predicted,
+    p99_limit_ns: Option<f64>,
 ) -> Result<Option<Trial>, TuneError> {
     let trial = bench.with(kernels(&predicted.kernels).unwrap_or(bench.kernels));
-    let contenders = contenders(&predicted.proposals, &measured.mapping);
-    let rates = all_rounds(&contenders, bench, &trial, &measured.mapping)?;
+    let asked = Asked { mapping: &measured.mapping, burst: bench.path.run.burst, p99_limit_ns };
+    let contenders = asked.contenders(&predicted.proposals);
+    let seen = all_rounds(&contenders, bench, &trial, &measured.mapping)?;
     if bench.watch().is_stopped() {
         return Ok(None);
     }
-    let Verdict { chosen, speedups } = verdict(&contenders, &rates);
-    let results = contenders.iter().zip(&rates[1..]).zip(speedups);
+    let rates: Vec<Vec<Option<f64>>> = seen.iter().map(|seen| each(seen, |one| one.kpps)).collect();
+    let latencies: Vec<RoundLatency> = seen.iter().map(|seen| latency(seen)).collect();
+    let Verdict { chosen, speedups } = asked.verdict(&contenders, &rates, &latencies);
+    let results = contenders.iter().zip(&rates[1..]).zip(&latencies[1..]).zip(speedups);
     Ok(Some(Trial {
         baseline_kpps: rate_figure(&rates[0]),
+        baseline_latency: latencies[0].clone(),
         contenders: results
-            .map(|((tried, rates), speedup)| {
-                (tried.index, rate_figure(rates), speedup_figure(speedup))
+            .map(|(((tried, rates), latency), speedup)| Contested {
+                index: tried.index,
+                kpps: rate_figure(rates),
+                speedup: speedup_figure(speedup),
+                latency: latency.clone(),
             })
             .collect(),
         chosen: chosen.map(|chosen| contenders[chosen].index),
     }))
 }
 
-/// Rates of the baseline (first) and, on the bench `trial`, the contenders, by round; `None` where
-/// no window was clean.
+/// What the baseline (first) and, on the bench `trial`, the contenders did, by round; `None` where
+/// a run was left out.
 fn all_rounds(
     contenders: &[Tried<'_>],
     bench: &Bench<'_>,
     trial: &Bench<'_>,
     baseline: &Mapping,
-) -> Result<Vec<Vec<Option<f64>>>, TuneError> {
+) -> Result<Vec<Vec<Option<Seen>>>, TuneError> {
     let path = bench.path;
     let mut all = vec![(bench, baseline, path.run.burst)];
     all.extend(contenders.iter().map(|c| (trial, &c.proposal.mapping, c.proposal.burst)));
@@ -95,13 +139,13 @@ fn all_rounds(
     };
     // Part of the progress that the runs report themselves.
     let watch = bench.watch().with_progress(&|_, _| {});
-    let rates = rounds(&rules, &Machine::kernel(), &watch, |window| {
+    let samples = rounds(&rules, &Machine::kernel(), &watch, |window| {
         let ((on, mapping, burst), name) = (all[window.contestant], &names[window.contestant]);
         bench.progress.step(&format!("round {} of {ROUNDS}: {name}", window.round + 1));
         let run = on.run(path, mapping, burst, ROUND_SECONDS, None)?;
-        Ok::<_, TuneError>(run.processed_kpps.as_number().ok_or(Dropped::NoneKept))
+        Ok::<_, TuneError>(Ok::<_, Dropped>(Seen::of(&run)))
     })?;
-    let of_contestant = |which| rates.each(which).iter().map(|rate| rate.ok()).collect();
+    let of_contestant = |which| samples.each(which).iter().map(|seen| seen.ok()).collect();
     Ok((0..all.len()).map(of_contestant).collect())
 }
 
@@ -111,30 +155,84 @@ struct Tried<'a> {
     proposal: &'a Proposal,
 }
 
-/// The proposals to try: the best, and the best of each other mapping; `baseline` with other
-/// kernels always, if it is there, since it alone shows what they do.
-fn contenders<'p>(proposals: &'p [Proposal], baseline: &Mapping) -> Vec<Tried<'p>> {
-    let mut tried: Vec<Tried<'_>> = Vec::new();
-    for (index, proposal) in proposals.iter().enumerate() {
-        if tried.iter().all(|other| other.proposal.mapping != proposal.mapping) {
-            tried.push(Tried { index, proposal });
-        }
-    }
-    let kernels_only = tried.iter().position(|tried| tried.proposal.mapping == *baseline);
-    if let Some(index) = kernels_only.filter(|index| *index >= CONTENDERS) {
-        tried.swap(index, CONTENDERS - 1);
-    }
-    tried.truncate(CONTENDERS);
-    tried
+/// What the rounds are to decide on.
+struct Asked<'a> {
+    /// The mapping of the baseline.
+    mapping: &'a Mapping,
+    /// The burst of the path.
+    burst: u32,
+    /// What the 99th percentile of the latency may reach.
+    p99_limit_ns: Option<f64>,
 }
 
-fn verdict(contenders: &[Tried<'_>], rates: &[Vec<Option<f64>>]) -> Verdict {
-    let all: Vec<Contender<'_>> = contenders
-        .iter()
-        .zip(&rates[1..])
-        .map(|(tried, kpps)| Contender { mapping: &tried.proposal.mapping, kpps })
-        .collect();
-    choose(&rates[0], &all)
+impl Asked<'_> {
+    /// The proposals to try: the best, and the best of each other mapping. The best with a burst
+    /// larger than the path's is tried with that of the path, too: only what is faster for certain
+    /// is worth its latency. Where latency has a limit, the same with the smallest bursts.
+    /// `baseline` with other kernels always, if it is there, since it alone shows what they do.
+    fn contenders<'p>(&self, proposals: &'p [Proposal]) -> Vec<Tried<'p>> {
+        let all =
+            || proposals.iter().enumerate().map(|(index, proposal)| Tried { index, proposal });
+        let is_new = |tried: &[Tried<'_>], proposal: &Proposal| {
+            tried.iter().all(|other| other.proposal.mapping != proposal.mapping)
+        };
+        let mut tried: Vec<Tried<'_>> = Vec::new();
+        for one in all() {
+            if is_new(&tried, one.proposal) {
+                tried.push(one);
+            }
+        }
+        let calmer = tried.first().and_then(|best| {
+            let mut same = all().filter(|one| one.proposal.mapping == best.proposal.mapping);
+            match self.p99_limit_ns {
+                Some(_) => same.min_by_key(|one| one.proposal.burst),
+                None => same.find(|one| {
+                    one.proposal.burst == self.burst && best.proposal.burst > self.burst
+                }),
+            }
+        });
+        let calmer = calmer.filter(|calmer| tried.iter().all(|one| one.index != calmer.index));
+        let kernels_only = tried.iter().position(|one| one.proposal.mapping == *self.mapping);
+        if let Some(index) = kernels_only.filter(|index| *index >= CONTENDERS) {
+            tried.swap(index, CONTENDERS - 1);
+        }
+        tried.truncate(CONTENDERS);
+        if let Some(calmer) = calmer {
+            // The second best mapping gives way, or the last where there is no other.
+            tried.truncate(CONTENDERS - 1);
+            tried.push(calmer);
+        }
+        tried
+    }
+
+    fn verdict(
+        &self,
+        contenders: &[Tried<'_>],
+        rates: &[Vec<Option<f64>>],
+        latencies: &[RoundLatency],
+    ) -> Verdict {
+        let is_prompt = |latency: &RoundLatency| is_within(&latency.p99, self.p99_limit_ns);
+        let all: Vec<Contender<'_>> = contenders
+            .iter()
+            .zip(rates[1..].iter().zip(&latencies[1..]))
+            .map(|(tried, (kpps, latency))| Contender {
+                mapping: &tried.proposal.mapping,
+                burst: tried.proposal.burst,
+                kpps,
+                is_prompt: is_prompt(latency),
+            })
+            .collect();
+        choose(Baseline { kpps: &rates[0], is_prompt: is_prompt(&latencies[0]) }, &all)
+    }
+}
+
+/// Whether a latency is within a limit, if there is one. One that is not known is not.
+pub fn is_within(latency: &Figure, limit_ns: Option<f64>) -> bool {
+    limit_ns.is_none_or(|limit| latency.as_number().is_some_and(|ns| ns <= limit))
+}
+
+fn each(seen: &[Option<Seen>], pick: fn(&Seen) -> Option<f64>) -> Vec<Option<f64>> {
+    seen.iter().map(|one| one.as_ref().and_then(pick)).collect()
 }
 
 const ROUNDS_METHOD: &str = "median over interleaved rounds";
@@ -146,6 +244,18 @@ fn rate_figure(rounds: &[Option<f64>]) -> Figure {
         return Figure::absent("kpps", Tier::Sw, ROUNDS_METHOD, reason);
     }
     Figure::number("kpps", median_interval(&rates, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)
+}
+
+fn latency(seen: &[Option<Seen>]) -> RoundLatency {
+    let figure = |pick: fn(&Seen) -> Option<f64>| {
+        let all: Vec<f64> = each(seen, pick).into_iter().flatten().collect();
+        if all.is_empty() {
+            let reason = "too few packets were timed in any round";
+            return Figure::absent("ns", Tier::Sw, ROUNDS_METHOD, reason);
+        }
+        Figure::number("ns", median_interval(&all, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)
+    };
+    RoundLatency { p50: figure(|one| one.p50_ns), p99: figure(|one| one.p99_ns) }
 }
 
 fn speedup_figure(speedup: Option<Estimate>) -> Figure {

@@ -5,7 +5,7 @@ use super::call::{Call, edge, stored};
 use super::{Random, Size};
 
 /// One short call of each command, in a folder with the edge router and a record.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 24] = [
     "run --time 60ms edge.toml",
     "run --check edge.toml",
     "tune --time 60ms edge.toml",
@@ -20,6 +20,13 @@ const COMMANDS: [&str; 17] = [
     "schema record",
     "doctor",
     "stat --tier sw -- true",
+    "why -t 200ms -- sleep 1",
+    "regions regions.json",
+    "plan --from regions.json --line 10Gb/s",
+    "budget --from regions.json --frame 64 --clock 2",
+    "explain regions.json",
+    "completions bash",
+    "man pages",
     "tcp --list",
     "memory --quick --max 1M",
     "tcp --stack smoltcp --pattern bulk --time 100ms",
@@ -27,6 +34,7 @@ const COMMANDS: [&str; 17] = [
 
 fn command(line: &str) -> Result<Call, String> {
     let call = edge(line)?.file("run.json", stored("crates/record/fixtures/run.json")?);
+    let call = call.file("regions.json", stored("crates/record/fixtures/regions.json")?);
     Ok(call.file("netra.dump", stored("examples/netra-sample.dump")?))
 }
 
@@ -47,6 +55,13 @@ const OPTIONS: &[&str] = &[
     "--cpus=0,0",
     "--cpus=4294967296",
     "--cpu=99999",
+    "--workers=0",
+    "--workers=65",
+    "--workers=x",
+    "--p99=0s",
+    "--p99=x",
+    "--packets=0",
+    "--packets=inf",
     "--rate=0",
     "--rate=1e999Gb/s",
     "--goal=x",
@@ -115,7 +130,9 @@ const OPTIONS: &[&str] = &[
 
 /// Calls with one option of these each.
 pub(crate) fn options(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
-    let all = COMMANDS[..15].iter().flat_map(|line| OPTIONS.iter().map(move |o| (*line, *o)));
+    let all = COMMANDS[..COMMANDS.len() - 2]
+        .iter()
+        .flat_map(|line| OPTIONS.iter().map(move |o| (*line, *o)));
     let chosen = size.some(all.collect(), 30, random);
     let call = |(line, option): (&str, &str)| {
         let mut call = command(line)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process;
 
 /// A call of each command that takes memory or threads.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 21] = [
     "run -q --time 60ms edge.toml",
     "run --check edge.toml",
     "tune -q --time 60ms edge.toml",
@@ -21,12 +21,19 @@ const COMMANDS: [&str; 15] = [
     "doctor",
     "stat --tier sw -- true",
     "stat --tier sim -- true",
+    "why -q -t 200ms -- sleep 1",
+    "regions regions.json",
+    "plan --from regions.json --line 10Gb/s",
+    "explain regions.json",
+    "stages",
+    "schema record",
     "memory -q --quick --max 1M",
     "tcp -q --stack smoltcp --pattern bulk --time 100ms",
 ];
 
 fn command(line: &str, shell: &str) -> Result<Call, String> {
     let call = edge(line)?.file("run.json", stored("crates/record/fixtures/run.json")?);
+    let call = call.file("regions.json", stored("crates/record/fixtures/regions.json")?);
     Ok(call.file("netra.dump", stored("examples/netra-sample.dump")?).within(shell))
 }
 

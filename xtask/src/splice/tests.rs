@@ -210,7 +210,9 @@ fn figures_of_pages_have_their_command() {
 fn finds_how_each_output_begins() {
     let text = "$ prose\n```console\n$ a b | \\\nc\npath   edge\nmore\n$ d\nbest tier\n```\n\n\
                 ```console\n$ e\n```\n";
-    assert_eq!(beginnings(text), ["path", "best", "```"]);
+    assert_eq!(beginnings(text, None), ["path", "best", "```"]);
+    let demo = "```console\n$ why --demo\nfinding x\n$ b\nc\n```\n";
+    assert_eq!(beginnings(demo, Some("--demo")), ["c"]);
     assert_eq!(["2.05x", "L1", "0.215", "a-1.5.b"].map(masked), ["0x", "L0", "0", "a-0b"]);
-    assert_eq!(beginnings("no block\n$ a\nb\n"), Vec::<String>::new());
+    assert_eq!(beginnings("no block\n$ a\nb\n", None), Vec::<String>::new());
 }

@@ -58,7 +58,7 @@ const SETTLE: Duration = Duration::from_millis(2_500);
 const WINDOW: &str = "3s";
 
 /// Requirements of a seed that this machine lacks.
-pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> Option<String> {
+pub(super) fn lacks(seed: &Seed, may_change_settings: bool) -> Option<String> {
     let is_there = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -67,7 +67,7 @@ pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> O
     let lack = |need: &String| match need.as_str() {
         QUOTA if !is_root() => Some("control groups take root".to_owned()),
         QUOTA => None,
-        SETTINGS if rights == Rights::User => Some("its setting takes root".to_owned()),
+        SETTINGS if !is_root() => Some("its setting takes root".to_owned()),
         SETTINGS if !may_change_settings => {
             Some("it changes a setting of the whole system: --settings".to_owned())
         }
@@ -81,6 +81,14 @@ pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
 }
 
+/// The means of a run.
+pub(super) struct Tools<'a> {
+    /// The program that explains.
+    pub linerate: &'a Path,
+    /// Where the rate and the record of each run are kept.
+    pub keep: Option<&'a Path>,
+}
+
 /// Runs a seed, or its control, in separate namespaces.
 ///
 /// # Errors
@@ -90,7 +98,7 @@ pub(super) fn run(
     is_seeded: bool,
     rights: Rights,
     random: u64,
-    linerate: &Path,
+    with: &Tools<'_>,
 ) -> Result<Ran, String> {
     let group = match seed.needs.iter().any(|need| need == QUOTA) {
         true => Some(Group::new(&seed.variables(is_seeded, random), rights)?),
@@ -100,7 +108,7 @@ pub(super) fn run(
     let me = own_program()?;
     let mut command = in_namespaces(rights, "60");
     command.arg(me).args(["why", "--scene", &seed.id, if is_seeded { "with" } else { "without" }]);
-    command.arg(random.to_string()).arg(linerate);
+    command.arg(random.to_string()).arg(with.linerate);
     if let Some(group) = &group {
         command.env("GROUP", &group.folder);
     }
@@ -111,12 +119,31 @@ pub(super) fn run(
         let last = errors.lines().rev().find(|line| !line.is_empty()).unwrap_or("no message");
         return Err(format!("{}: {last}", done.status));
     }
-    let (head, record) = text.split_once('\n').unwrap_or((&text, ""));
+    if let Some(folder) = with.keep {
+        keep(folder, (seed, rights), is_seeded, random, &text)?;
+    }
+    let ran = parse(&text)?;
+    Ok(Ran { variables: seed.variables(is_seeded, random), ..ran })
+}
+
+/// Keeps what a run printed.
+fn keep(
+    folder: &Path,
+    (seed, rights): (&Seed, Rights),
+    is_seeded: bool,
+    random: u64,
+    text: &str,
+) -> Result<(), String> {
+    let with = if is_seeded { "with" } else { "without" };
+    let file = folder.join(format!("{}-{}-{with}-{random:016x}", seed.id, rights.word()));
+    fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// A run as it is printed: the rate on a line, or nothing on it, then the record.
+pub(super) fn parse(text: &str) -> Result<Ran, String> {
+    let (head, record) = text.split_once('\n').unwrap_or((text, ""));
     let record = Record::from_json(record).map_err(|error| error.to_string())?;
-    let mut ran = read(&record);
-    ran.rate = head.parse().ok();
-    ran.variables = seed.variables(is_seeded, random);
-    Ok(ran)
+    Ok(Ran { rate: head.parse().ok(), ..read(&record) })
 }
 
 /// A command in separate namespaces, to be completed.
@@ -285,13 +312,16 @@ impl Stage {
         self.shell(NETWORKS)?;
         let mac = self.shell("ip -n u2 -br link show v2 | awk '{print $3}'")?;
         let w = self.folder.to_string_lossy().into_owned();
-        let send = root().join(super::SENDER).to_string_lossy().into_owned();
+        let compiled =
+            |name: &str| root().join(super::PROGRAMS).join(name).to_string_lossy().into_owned();
+        let (send, share) = (compiled("send"), compiled("share"));
         let more = [
             ("A", "ip netns exec u1"),
             ("B", "ip netns exec u2"),
             ("MAC", mac.trim()),
             ("W", &w),
             ("SEND", &send),
+            ("SHARE", &share),
             ("XDG_RUNTIME_DIR", "/run"),
         ];
         let more = more.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -246,7 +246,7 @@ fn questions_are_answered_from_the_record() {
     json(&["budget", "--machine", "t1", "--json", "--record", &budget]);
     let done = linerate(&["explain", &budget]);
     assert!(done.status == Some(2) && done.stdout.is_empty(), "{done:?}");
-    assert!(done.stderr.contains("not a record of run, tune or import"), "{done:?}");
+    assert!(done.stderr.contains("not a record of run, tune, import, regions or why"), "{done:?}");
     let done = linerate(&["explain", "--list"]);
     assert!(done.status == Some(0) && done.stdout.contains("line-rate-64"), "{done:?}");
 }

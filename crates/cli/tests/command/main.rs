@@ -7,6 +7,7 @@
 mod appearance;
 mod bad_input;
 mod bounds;
+mod bridge;
 mod budget;
 mod captures;
 mod dissector;

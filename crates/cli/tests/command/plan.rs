@@ -69,7 +69,7 @@ fn a_run_is_planned_from() {
     let plot = format!("{plots}/plan.svg");
     let done = linerate(&["run", "--time", "200ms", "-q", "--record", &run, EDGE]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    let args = ["--from", &run, "--cpus", "4", "--record", &plan, "--svg", &plots, EDGE];
+    let args = ["--from", &run, "--workers", "4", "--record", &plan, "--svg", &plots, EDGE];
     let summary = summary(&args);
     assert!(summary["predicted_kpps"].as_f64().is_some_and(|kpps| kpps > 0.0), "{summary}");
     assert!(summary["bottleneck"].is_string(), "{summary}");
@@ -82,7 +82,7 @@ fn a_run_is_planned_from() {
     let kept = std::fs::read_to_string(&plan).expect("a record");
     assert!(Record::from_json(&kept).is_ok());
     assert!(std::fs::read_to_string(&plot).expect("a plot").contains("<svg"));
-    let text = linerate(&["plan", "--from", &run, "--cpus", "4", EDGE]).stdout;
+    let text = linerate(&["plan", "--from", &run, "--workers", "4", EDGE]).stdout;
     assert!(
         text.contains("linerate tune ") && text.contains("nothing here was measured"),
         "{text}"
@@ -91,8 +91,8 @@ fn a_run_is_planned_from() {
     let other = folder.file("other.toml");
     std::fs::write(&other, PATH).expect("the folder can be written");
     refused(&["--from", &run, &other], &["--from", "it is of another path"]);
-    refused(&["--from", &plan, EDGE], &["not the record of a run or tune"]);
-    refused(&["--from", &plot, EDGE], &["--from", "not JSON"]);
+    refused(&["--from", &plan, EDGE], &["not a record that says what packets cost"]);
+    refused(&["--from", &plot, EDGE], &["plan.svg", "not JSON"]);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
     let folder = Folder::new();
     let file = folder.file("path.toml");
     std::fs::write(&file, PATH).expect("the folder can be written");
-    let summary = summary(&["--cpus", "3", &file]);
+    let summary = summary(&["--workers", "3", &file]);
     // 190 ns on one worker.
     let kpps = summary["predicted_kpps"].as_f64().expect("a rate");
     assert!((kpps - 1e6 / 190.0).abs() < 1e-6, "{kpps}");
@@ -112,9 +112,9 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
     let workers = "[mapping]\nworkers = [{ stages = [\"classify\"], replicas = 3 }, \
                    { stages = [\"shape\"] }]\n";
     std::fs::write(&file, format!("{PATH}{workers}")).expect("as before");
-    refused(&["--cpus", "3", &file], &["takes 4 workers and 3 may be used", "--cpus"]);
+    refused(&["--workers", "3", &file], &["takes 4 workers and 3 may be used", "--workers"]);
     refused(&["--machine", "t1", &file], &["nothing in instructions about `shape`"]);
-    refused(&["--cpus", "0", &file], &["--cpus"]);
+    refused(&["--workers", "0", &file], &["--workers"]);
     refused(&["--machine", "t9", &file], &["t1, t2"]);
     std::fs::write(&file, PATH.replace("ns = 90", "ns = -90")).expect("as before");
     refused(&[&file], &["path.toml:17:6: 'ns' is -90"]);
@@ -128,7 +128,7 @@ fn workers_that_share_a_pipe_are_simulated() {
     let file = folder.file("path.toml");
     let text = PATH.replace("ns = 90", "ns = 90\ninstructions = 300");
     std::fs::write(&file, text).expect("the folder can be written");
-    let summary = summary(&["--machine", "t1", "--cpus", "2", &file]);
+    let summary = summary(&["--machine", "t1", "--workers", "2", &file]);
     // 500 instructions on one worker, its pipe to itself, and a look for each packet.
     let kpps = summary["predicted_kpps"].as_f64().expect("a rate");
     assert!((kpps / (1.2e6 / 501.0) - 1.0).abs() < 0.01, "{kpps}");
@@ -138,9 +138,9 @@ fn workers_that_share_a_pipe_are_simulated() {
 
 #[test]
 fn the_document_s_application_is_planned_on_its_processor() {
-    refused(&["--machine", "t1", "--cpus", "33", RLP], &["--cpus 33", "32 strands"]);
+    refused(&["--machine", "t1", "--workers", "33", RLP], &["--workers 33", "32 strands"]);
     refused(
-        &["--machine", "t1", "--cpus", "31", RLP],
+        &["--machine", "t1", "--workers", "31", RLP],
         &["takes 12 workers, 20 run beside it", "31 may be used"],
     );
     refused(&[RLP], &["nothing in nanoseconds about `PDSN_RXTX`", "--machine t1"]);

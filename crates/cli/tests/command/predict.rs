@@ -7,8 +7,12 @@ use linerate_record::{Body, fixtures};
 
 /// Everything of a candidate that is known before it has run.
 fn predicted(report: &TuneReport) -> Vec<Candidate> {
-    let unmeasured =
-        |one: &Candidate| Candidate { measured_kpps: None, speedup: None, ..one.clone() };
+    let unmeasured = |one: &Candidate| Candidate {
+        measured_kpps: None,
+        speedup: None,
+        latency: None,
+        ..one.clone()
+    };
     report.candidates.iter().map(unmeasured).collect()
 }
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate why` on real processes: the demo, and what happens to programs while they are watched.
 
-use crate::rig::{Done, a_share_of_the_processors, command, linerate};
-use std::process::{Command, Stdio};
+use crate::rig::{Done, Folder, a_share_of_the_processors, command, linerate, record, refused};
+use linerate_record::Body;
+use linerate_record::why::{Observation, ThreadActivity};
+use std::fs;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
 
 /// Whether this machine lets users have namespaces of their own; says so where it does not.
 fn has_namespaces() -> bool {
@@ -56,4 +61,341 @@ fn a_demo_without_namespaces_names_the_setting() {
     let setting = "user.max_user_namespaces is 0";
     assert!(done.stderr.contains(setting), "{}", done.stderr);
     assert!(done.stderr.contains("sudo sysctl user.max_user_namespaces=15000"), "{}", done.stderr);
+}
+
+/// A process that ends with the test.
+struct Started(Child);
+
+impl Started {
+    fn new(program: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self(command.spawn().unwrap_or_else(|error| panic!("{program}: {error}")))
+    }
+
+    /// As [`Self::new`], after its first line of output.
+    fn after_a_line(program: &str, arguments: &[&str]) -> Self {
+        let mut started = Self::new(program, arguments);
+        let stdout = started.0.stdout.as_mut().expect("a pipe");
+        let mut byte = [0];
+        while stdout.read(&mut byte).is_ok_and(|bytes| bytes == 1) && byte != *b"\n" {}
+        started
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The observation of `linerate why` with these arguments, which must find something.
+fn observed(arguments: &[&str]) -> Observation {
+    let done = linerate(&[&["why", "--json", "--quiet"], arguments].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
+    // A command's result goes to stderr.
+    let json = if done.stdout.is_empty() { &done.stderr } else { &done.stdout };
+    let Body::Why(report) = record(json).body else { panic!("{json}") };
+    assert!(!report.findings.is_empty());
+    report.observation
+}
+
+fn reasons(observation: &Observation, what: &str) -> Vec<String> {
+    let of = observation.unread.iter().filter(|unread| unread.what == what);
+    of.map(|unread| unread.reason.clone()).collect()
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+}
+
+fn has(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    let has = found.is_ok_and(|output| output.status.success());
+    if !has {
+        println!("SKIP: no {program}(1) here");
+    }
+    has
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused_in_a_sentence() {
+    let mut ended = Started::new("true", &[]);
+    ended.0.wait().expect("it ends");
+    assert!(refused(&["why", &ended.pid()]).contains("it has ended, or never existed"));
+    // Not waited for.
+    let zombie = Started::new("true", &[]);
+    let stat = format!("/proc/{}/stat", zombie.pid());
+    while !fs::read_to_string(&stat).expect("it is not waited for").contains(") Z ") {
+        std::thread::yield_now();
+    }
+    assert!(refused(&["why", &zombie.pid()]).contains("zombie"));
+    let is_kernel_thread =
+        fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
+    if is_kernel_thread {
+        assert!(refused(&["why", "2"]).contains("kernel thread; watch an interface instead"));
+    } else {
+        println!("SKIP: the kernel's threads are not seen from this container");
+    }
+    assert!(refused(&["why", "--name", "no-such-name"]).contains("`ps -e` lists the names"));
+    assert!(refused(&["why", "--iface", "no-such-if"]).contains("no interface 'no-such-if' here"));
+    assert!(refused(&["why", "--", "no-such-command"]).contains("cannot start"));
+}
+
+#[test]
+fn another_users_process_is_refused_or_read() {
+    if !is_root() || !has("setpriv") {
+        return println!("SKIP: it takes root to be two users");
+    }
+    let other = Started::new("sleep", &["60"]);
+    let linerate = command(&["why", "--time", "200ms", &other.pid()]);
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    let mut as_nobody = Command::new("setpriv");
+    as_nobody.args(nobody).arg(linerate.get_program()).args(linerate.get_args());
+    let output = as_nobody.output().expect("setpriv starts");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    if stderr.contains("Permission denied") && !stderr.contains("linerate:") {
+        return println!("SKIP: another user cannot reach this program: {stderr}");
+    }
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("belongs to user 0; run as that user or as root"), "{stderr}");
+    // The other way round root may.
+    let user = Started::new("setpriv", &[&nobody[..], &["sleep", "60"]].concat());
+    assert_eq!(observed(&["--time", "200ms", &user.pid()]).threads.len(), 1);
+}
+
+#[test]
+fn a_command_that_fails_at_once_has_no_threads_but_its_end() {
+    for (line, how) in [("exit 1", "exit status 1"), ("kill -9 $$", "SIGKILL")] {
+        let done = linerate(&["why", "--time", "2s", "--json", "--", "sh", "-c", line]);
+        if done.status == Some(2) {
+            assert!(done.stderr.contains("ended at once") && done.stderr.contains(how), "{done:?}");
+            continue;
+        }
+        // It was seen for a slice or two.
+        let Body::Why(report) = record(&done.stderr).body else { panic!("{done:?}") };
+        let observation = report.observation;
+        assert!(observation.threads.len() <= 1, "{:?}", observation.threads);
+        assert_eq!(observation.watched.ended.as_deref(), Some(how));
+    }
+}
+
+#[test]
+fn a_process_that_forks_execs_and_exits_is_followed() {
+    let line = "sleep 0.1; (sleep 0.3; exit 3) & wait; exec sh -c 'sleep 0.2; exit 4'";
+    let observation = observed(&["--time", "20s", "--", "sh", "-c", line]);
+    assert_eq!(observation.watched.ended.as_deref(), Some("exit status 4"));
+    assert!(observation.watched.pids.len() >= 2, "{:?}", observation.watched.pids);
+    let shares = |thread: &ThreadActivity| -> f64 {
+        thread.time.iter().filter_map(|time| time.share.as_number()).sum()
+    };
+    assert!(observation.threads.iter().all(|thread| (shares(thread) - 1.0).abs() < 1e-6));
+}
+
+#[test]
+fn thousands_of_threads_are_watched() {
+    if !has("python3") {
+        return;
+    }
+    let script = "import threading,sys\ne=threading.Event()\nthreading.stack_size(65536)\n\
+                  for i in range(2000): threading.Thread(target=e.wait,daemon=True).start()\n\
+                  print('ready',flush=True)\nsys.stdin.read()";
+    let crowd = Started::after_a_line("python3", &["-c", script]);
+    let observation = observed(&["--time", "1s", &crowd.pid()]);
+    assert_eq!(observation.threads.len() as u32 + observation.threads_left_out, 2001);
+    assert_eq!(observation.threads.len(), 256);
+}
+
+#[test]
+fn an_interface_that_vanishes_keeps_the_rest() {
+    if !has_namespaces() || !has("ip") {
+        return;
+    }
+    let line = "ip link add v0 type veth peer name v1 && { (sleep 0.5; ip link del v0) & \
+                $0 why --iface v0 --time 1500ms --json --quiet; }";
+    let done = in_namespaces(line);
+    if done.stderr.contains("Unknown device type") {
+        return println!("SKIP: no veth here");
+    }
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let Body::Why(report) = record(&done.stdout).body else { panic!("{done:?}") };
+    let reasons = reasons(&report.observation, "interface_counters");
+    assert!(reasons.len() == 1 && reasons[0].contains("v0"), "{:?}", report.observation.unread);
+    assert!(!report.observation.cpus.is_empty());
+}
+
+#[test]
+fn of_processes_in_several_namespaces_the_first_is_read() {
+    if !has_namespaces() {
+        return;
+    }
+    let own = Started::new("sleep", &["60"]);
+    let other = Started::after_a_line("unshare", &["-Urn", "sh", "-c", "echo; exec sleep 60"]);
+    let observation = observed(&["--time", "200ms", &own.pid(), &other.pid()]);
+    let reasons = reasons(&observation, "other_namespaces");
+    assert_eq!(reasons.len(), 1, "{:?}", observation.unread);
+    assert!(reasons[0].contains(&format!("process {}", other.pid())), "{reasons:?}");
+    assert_eq!(observation.threads.len(), 2);
+    // Named first, it is its namespace that is read: the interfaces of this one are not there.
+    let observation = observed(&["--time", "200ms", &other.pid()]);
+    assert!(observation.interfaces.is_empty(), "{:?}", observation.interfaces);
+}
+
+#[test]
+fn where_netlink_is_refused_proc_lists_the_sockets() {
+    if !is_root() || !has("setpriv") || !has("unshare") {
+        return println!("SKIP: it takes root to give a user's process another's namespace");
+    }
+    let script = "import socket,sys\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n\
+                  s.bind(('127.0.0.1',5353))\nprint(flush=True)\nsys.stdin.read()";
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    // That of a user's own folder may not be readable for another.
+    let server = [&["-n"], &nobody[..], &["/usr/bin/python3", "-c", script]].concat();
+    let mut server = Started::after_a_line("unshare", &server);
+    if server.0.try_wait().is_ok_and(|ended| ended.is_some()) {
+        return println!("SKIP: another user has no /usr/bin/python3 here");
+    }
+    let linerate = command(&["why", "--time", "300ms", "--json", "--quiet", &server.pid()]);
+    let output = Command::new(nobody[0])
+        .args(&nobody[1..])
+        .arg(linerate.get_program())
+        .args(linerate.get_args())
+        .output()
+        .expect("setpriv starts");
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if stderr.contains("Permission denied") && stdout.is_empty() {
+        return println!("SKIP: another user cannot reach this program: {stderr}");
+    }
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let Body::Why(report) = record(&stdout).body else { panic!("{stdout}") };
+    let sockets = &report.observation.sockets;
+    assert_eq!(reasons(&report.observation, "sockets_and_drivers").len(), 1);
+    assert_eq!(sockets.len(), 1, "{sockets:?}");
+    let (socket, none) = (&sockets[0], None);
+    assert_eq!((socket.local.as_str(), socket.drops), ("127.0.0.1:5353", Some(0)));
+    assert_eq!((socket.receive_buffer, socket.send_buffer), (none, none));
+}
+
+/// What a false program of DPDK does when it is asked for the counters of its port.
+const TELEMETRY: &str = r#"
+import os, socket, sys, time
+kind, folder = sys.argv[1], sys.argv[2]
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.bind(folder + '/dpdk_telemetry.v2.' + kind)
+server.listen(1)
+print(flush=True)
+if kind == 'deaf': time.sleep(60)
+peer, _ = server.accept()
+peer.send(b'{"version":"DPDK 1","pid":1,"max_output_len":16384}')
+count = 1000
+while True:
+    question = peer.recv(1024).decode()
+    if not question: break
+    if question == '/ethdev/list': answer = '{"/ethdev/list":%s}' % list(range(16))
+    elif question.startswith('/ethdev/info'): answer = '{"/ethdev/info":{"name":"net_ring0"}}'
+    elif kind == 'hangs' and count > 1400: time.sleep(60)
+    elif kind == 'slow': time.sleep(0.15)
+    elif kind == 'garbage' and count > 1400: answer = os.urandom(60000)
+    elif kind == 'backwards' and count > 1400: count = 0
+    count += 10
+    if question.startswith('/ethdev/stats') and not isinstance(answer, bytes):
+        n = count if kind != 'lies' else 2**64 - 1
+        answer = '{"/ethdev/stats":{"ipackets":%d,"opackets":%d,"imissed":0}}' % (n, n)
+    peer.send(answer if isinstance(answer, bytes) else answer.encode())
+    answer = ''
+"#;
+
+#[test]
+fn a_telemetry_socket_that_misbehaves_is_asked_no_more() {
+    if !has("python3") {
+        return;
+    }
+    // In which words is tested where no other work of the machine can delay an answer.
+    for kind in ["deaf", "hangs", "slow", "garbage", "backwards"] {
+        let folder = Folder::new();
+        let arguments = ["-c", TELEMETRY, kind, &folder.file("")];
+        let program = Started::after_a_line("python3", &arguments);
+        let observation = observed(&["--time", "1s", &program.pid()]);
+        let reasons = reasons(&observation, "program_counters");
+        let is_said = |reason: &String| reason.contains("gave no usable answer: ");
+        assert!(reasons.len() == 1 && reasons.iter().all(is_said), "{kind}: {reasons:?}");
+        assert!(observation.elapsed_s < 10.0, "{kind}: {}", observation.elapsed_s);
+    }
+    // What cannot be disproved is believed, and overflows nothing.
+    let folder = Folder::new();
+    let arguments = ["-c", TELEMETRY, "lies", &folder.file("")];
+    let program = Started::after_a_line("python3", &arguments);
+    let counts = observed(&["--time", "500ms", &program.pid()]).program.expect("counters");
+    assert_eq!((counts.received, counts.missed), (Some(0), Some(0)));
+}
+
+/// A port that nothing listens on, as far as can be known.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("an address of this machine");
+    listener.local_addr().expect("it is bound").port()
+}
+
+/// Waits until a program listens.
+fn connected(port: u16, program: &mut Started) -> bool {
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        if program.0.try_wait().is_ok_and(|ended| ended.is_some()) {
+            println!("SKIP: it does not start here");
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+#[test]
+fn nginx_is_asked_where_its_configuration_says() {
+    if !has("nginx") {
+        return;
+    }
+    let (folder, port) = (Folder::new(), free_port());
+    let text = format!(
+        "daemon off; master_process off; pid {0}; error_log {1}; events {{}}\n\
+         http {{ access_log off; server {{ listen 127.0.0.1:{port};\n \
+         location = /counts {{\n stub_status;\n }} }} }}\n",
+        folder.file("pid"),
+        folder.file("log")
+    );
+    let file = folder.write("nginx.conf", text);
+    let mut nginx = Started::new("nginx", &["-p", &folder.file(""), "-c", &file]);
+    if !connected(port, &mut nginx) {
+        return;
+    }
+    let observation = observed(&["--time", "500ms", &nginx.pid()]);
+    let program = observation.program.unwrap_or_else(|| panic!("{:?}", observation.unread));
+    // Nobody asked but this program, which does not count.
+    assert_eq!((program.adapter.as_str(), program.received), ("nginx", Some(0)));
+    assert_eq!((program.unit.as_str(), program.missed), ("requests", None));
+}
+
+#[test]
+fn haproxy_is_asked_on_its_stats_socket() {
+    if !has("haproxy") {
+        return;
+    }
+    let (folder, port) = (Folder::new(), free_port());
+    let text = format!(
+        "global\n stats socket {}\ndefaults\n mode http\n timeout client 1s\n timeout server 1s\n \
+         timeout connect 1s\nfrontend f\n bind 127.0.0.1:{port}\n http-request return status 200\n",
+        folder.file("s")
+    );
+    let file = folder.write("haproxy.cfg", text);
+    let mut haproxy = Started::new("haproxy", &["-db", "-f", &file]);
+    if !connected(port, &mut haproxy) {
+        return;
+    }
+    let observation = observed(&["--time", "500ms", &haproxy.pid()]);
+    let program = observation.program.unwrap_or_else(|| panic!("{:?}", observation.unread));
+    assert_eq!((program.adapter.as_str(), program.received), ("haproxy", Some(0)));
 }

@@ -2,7 +2,7 @@
 //! Interference with a worker's CPU: other programs, IRQ balancers, the host, a quota.
 
 use super::{Host, counted};
-use linerate_machine::groups;
+use linerate_machine::groups::{self, CpuQuota};
 use linerate_record::doctor::{Observation, Section};
 
 const DATA_PLANE: Section = Section::DataPlane;
@@ -29,51 +29,20 @@ fn balancer(host: &Host) -> Option<Observation> {
     ))
 }
 
-/// A limit on CPU time: the number of CPUs, and the file that sets it.
-struct Quota {
-    cpus: f64,
-    file: String,
-    none: &'static str,
-}
-
 fn quota(host: &Host) -> Observation {
     let Some(folders) = groups::folders(&host.root, "cpu") else {
         let sentence = "the kernel shows no control groups, which are what limits the time on CPUs";
         return DATA_PLANE.unknown("cpu_quota", sentence);
     };
-    let mut least: Option<Quota> = None;
-    for quota in folders.iter().filter_map(|folder| quota_of(host, folder)) {
-        if least.as_ref().is_none_or(|least| quota.cpus < least.cpus) {
-            least = Some(quota);
-        }
-    }
-    match least {
+    match groups::cpu_quota(&host.root, &folders) {
         None => DATA_PLANE.good("cpu_quota", "none", "no group limits the time on CPUs"),
-        Some(Quota { cpus, file, none }) => DATA_PLANE.advice(
+        Some(CpuQuota { cpus, file, none }) => DATA_PLANE.advice(
             "cpu_quota",
             format!("{cpus:.2} CPUs"),
             "workers that never sleep use it up, and are then stopped until the next period",
             Some(format!("echo {none} | sudo tee /{file}")),
         ),
     }
-}
-
-/// The limit of one group: version 2 has both numbers in a file, `max` for none; version 1 one file
-/// for each, -1 for none.
-fn quota_of(host: &Host, folder: &str) -> Option<Quota> {
-    let second = format!("{folder}/cpu.max");
-    let first = format!("{folder}/cpu.cfs_quota_us");
-    let (file, none, quota, period) = match host.root.text(&second) {
-        Some(text) => {
-            let (quota, period) = text.split_once(' ')?;
-            (second, "max", quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
-        }
-        None => {
-            let period = host.root.number(&format!("{folder}/cpu.cfs_period_us"))?;
-            (first.clone(), "-1", host.root.number(&first)?, period)
-        }
-    };
-    (quota > 0.0 && period > 0.0).then(|| Quota { cpus: quota / period, file, none })
 }
 
 /// Load per CPU from which on others are in the way.

@@ -56,6 +56,13 @@ pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
         return Some((kpps * 1e3, quote("processed", &run.processed_kpps)?));
     }
+    if let Body::Why(why) = &asked.record.body {
+        let observed = &why.observation;
+        let count = observed.packets.as_ref()?;
+        let rate = count.packets as f64 / observed.elapsed_s;
+        let seen = plain("packets seen", rate, "packets/s", &count.counter);
+        return (rate.is_finite() && rate > 0.0).then_some((rate, seen));
+    }
     // Of pipelined strands the slowest sets the rate.
     let strands = strands_of(&asked.record.body)?;
     let slowest = strands

@@ -6,10 +6,11 @@ use super::{Inquiry, Reply};
 use crate::cpi::{EventCosts, by_cause};
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::profile::service_time;
-use linerate_record::Figure;
 use linerate_record::run::{RunReport, StageReport, WorkerReport};
-use linerate_record::strands::{Bound, CpiByCause, StrandCounts, StrandsReport};
+use linerate_record::strands::{Bound, CpiByCause, NodeCounts, StrandCounts, StrandsReport};
 use linerate_record::tune::Limit;
+use linerate_record::why::WhyReport;
+use linerate_record::{Body, Figure};
 
 const RUN: &str = "linerate run PATH.toml --record run.json";
 
@@ -32,9 +33,15 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
             }
         };
     }
+    if let Body::Why(why) = &asked.record.body {
+        return of_observed(why, asked.file);
+    }
     let Some(report) = strands_of(&asked.record.body) else {
         return Reply::cannot_tell("the record has no workers with packets", RUN);
     };
+    if let Some(reply) = of_nodes(report) {
+        return reply;
+    }
     // Counters do not distinguish work from polling, so that even the strand with the fewest
     // instructions per cycle may be waiting.
     let slowest = slowest(report);
@@ -47,6 +54,51 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
     )
     .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
 }
+
+/// What `why` found first is what limits.
+fn of_observed(why: &WhyReport, file: &str) -> Reply {
+    match why.findings.first() {
+        Some(finding) => {
+            Reply::answered(finding.sentence.clone()).then(format!("linerate report {file}"))
+        }
+        None => Reply::cannot_tell("the record has no finding", "linerate why PROGRAM"),
+    }
+}
+
+/// Of threads whose functions have times: the one whose work on a packet takes the longest, and the
+/// function in it that takes most. Of packets that each of them takes a share of, that is a share.
+fn of_nodes(report: &StrandsReport) -> Option<Reply> {
+    let ticks = |node: &NodeCounts| Some(node.ticks_per_packet.as_number()? * node.packets as f64);
+    let all = |strand: &StrandCounts| strand.nodes.iter().filter_map(ticks).sum::<f64>();
+    let longest = report.strands.iter().max_by(|a, b| all(a).total_cmp(&all(b)))?;
+    let whole = all(longest);
+    let most = longest.nodes.iter().filter(|node| ticks(node).is_some()).max_by(|a, b| {
+        let [a, b] = [a, b].map(|node| ticks(node).unwrap_or(0.0));
+        a.total_cmp(&b)
+    })?;
+    let share = ticks(most)? / whole;
+    if !share.is_finite() {
+        return None;
+    }
+    let is_full = most.packets_per_call.as_number().is_some_and(|size| size >= VECTOR_MAX);
+    let full = match is_full {
+        true => "; its vectors are full, as they are where packets wait for it",
+        false => "",
+    };
+    let sentence = format!(
+        "`{}` on {}, if that thread never waits: it takes {:.0} % of its work on packets{full}",
+        most.name,
+        longest.label(),
+        100.0 * share
+    );
+    let size = quote(format!("{} packets per call", most.name), &most.packets_per_call);
+    let cost = quote(most.name.clone(), &most.ticks_per_packet);
+    let reply = Reply::answered(sentence).because(cost.into_iter().chain(size));
+    Some(reply.then("linerate plan --from RECORD --line 10Gb/s   # how many CPUs hold the line"))
+}
+
+/// Packets that VPP takes at once at most: what always takes so many has more waiting.
+const VECTOR_MAX: f64 = 255.5;
 
 fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
     let time = worker.time_or_zero();

@@ -7,8 +7,8 @@ use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
 use linerate_record::why::ledger::{Layer, PacketLedger, Whose, ledger};
 use linerate_record::why::{
-    CpuCounts, InterfaceCounts, Observation, QdiscCounts, Quota, SocketCounts, SocketKind,
-    ThreadActivity, ThreadState,
+    CpuCounts, InterfaceCounts, Observation, ProgramCounts, QdiscCounts, Quota, SocketCounts,
+    SocketKind, ThreadActivity, ThreadState,
 };
 
 /// An observation with what is computed from it once.
@@ -123,10 +123,23 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The sum of a thread's states for which `of` holds; absent if none of them was read.
+    /// The sum of a thread's states for which `of` holds; absent if none of them was read. What one
+    /// state has too much another has too little: of a budget that is whole, the rest bounds the
+    /// sum, too.
     pub fn time(thread: &ThreadActivity, of: impl Fn(ThreadState) -> bool) -> Option<Estimate> {
-        let states = thread.time.iter().filter(|time| of(time.state));
-        states.filter_map(|time| share_of(&time.share)).reduce(Estimate::plus)
+        /// A budget that is off by more than this is not whole.
+        const WHOLE: f64 = 0.02;
+        let sum = |is_in: bool| {
+            let states = thread.time.iter().filter(|time| of(time.state) == is_in);
+            states.filter_map(|time| share_of(&time.share)).reduce(Estimate::plus)
+        };
+        let own = sum(true)?;
+        let rest = sum(false).filter(|rest| (own.value + rest.value - 1.0).abs() <= WHOLE);
+        Some(rest.map_or(own, |rest| Estimate {
+            low: own.low.max(1.0 - rest.high).min(own.value),
+            high: own.high.min(1.0 - rest.low).max(own.value),
+            ..own
+        }))
     }
 
     /// Time on a CPU.
@@ -135,7 +148,8 @@ impl<'a> Facts<'a> {
     }
 
     /// The share of its time that a thread works. Where it polls, what the samples say; where it
-    /// sleeps when there is nothing to do, its time on a CPU; unknown for one that always runs.
+    /// sleeps when there is nothing to do, or is in calls that send, its time on a CPU; of another
+    /// one that always runs at most what silence between packets leaves.
     pub fn busy(&self, thread: &ThreadActivity) -> Option<Estimate> {
         /// The share asleep from which on a thread is known to sleep when there is nothing to do.
         const SLEEPS: f64 = 0.02;
@@ -152,8 +166,75 @@ impl<'a> Facts<'a> {
         }
         let sleeps = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
         let kernel = state(ThreadState::Kernel).map_or(0.0, |kernel| kernel.value);
-        let by_calls = kernel >= CALLS * on_cpu.value && self.uses_stack();
-        (sleeps || by_calls).then_some(on_cpu)
+        let by_calls = kernel >= CALLS * on_cpu.value && (self.uses_stack() || self.sends(thread));
+        if sleeps || by_calls || self.seldom_asks(thread, kernel / on_cpu.value.max(0.01)) {
+            return Some(on_cpu);
+        }
+        self.busy_at_most(thread)
+    }
+
+    /// Whether a thread asks its sockets for packets too seldom to be polling them: each time is a
+    /// system call, of which a thread that polls makes many for a packet, and which take much of
+    /// its time. `kernel` is the kernel's share of it.
+    fn seldom_asks(&self, thread: &ThreadActivity, kernel: f64) -> bool {
+        /// A loop of calls without result spends half of its time and more in the kernel.
+        const KERNEL: f64 = 0.2;
+        /// Calls for a packet, of which most would be without result.
+        const CALLS: f64 = 20.0;
+        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        let calls = thread.system_calls.zip(packets).map(|(calls, n)| calls as f64 / n);
+        let is_seldom = calls.is_none_or(|calls| calls <= CALLS);
+        self.uses_stack() && packets.is_some() && kernel <= KERNEL && is_seldom
+    }
+
+    /// Whether the time of a thread that always runs is that of sending: packets leave, hardly any
+    /// come, and the time for each is what one costs.
+    fn sends(&self, thread: &ThreadActivity) -> bool {
+        /// What is received per packet sent, at most.
+        const RECEIVED: f64 = 0.1;
+        /// CPU time of a packet sent through the stack, what receives it on this machine included:
+        /// 1 to 5 us were measured.
+        const MOST_S: f64 = 10e-6;
+        let interfaces = &self.observation.interfaces;
+        let sum = |of: fn(&InterfaceCounts) -> u64| interfaces.iter().map(of).sum::<u64>() as f64;
+        let sent = sum(|interface| interface.tx_packets);
+        let threads = self.working().count().max(1) as f64;
+        let seconds = thread.share_of(ThreadState::is_on_cpu) * self.elapsed() * threads;
+        sent > 0.0
+            && sum(|interface| interface.rx_packets) <= RECEIVED * sent
+            && seconds / sent <= MOST_S
+    }
+
+    /// Of a thread that polls a ring: in the milliseconds in which no packet arrives, it has
+    /// nothing to do once the ring is empty. A ring is emptied in the time of so many packets as it
+    /// holds; a packet takes at most the time on a CPU over the packets.
+    fn busy_at_most(&self, thread: &ThreadActivity) -> Option<Estimate> {
+        /// The smallest frame of a ring of AF_PACKET that holds a packet of 1500 bytes, bytes.
+        const FRAME: f64 = 2048.0;
+        /// A ring that holds more than this many windows is not emptied within them.
+        const WINDOWS: f64 = 2.0;
+        /// Fewer windows say nothing.
+        const WINDOWS_MIN: u64 = 10;
+        let arrivals = self.observation.arrivals.as_ref()?;
+        let sockets = self.observation.sockets.iter();
+        let rings = sockets.filter(|socket| socket.kind == SocketKind::Packet);
+        let frames = rings.filter_map(|ring| ring.receive_buffer).max()? as f64 / FRAME;
+        let ran = thread.share_of(ThreadState::is_on_cpu);
+        let per_packet = ran / self.packet_rate().filter(|rate| *rate > 0.0)?;
+        let empties = frames * per_packet <= WINDOWS * arrivals.window_s;
+        if arrivals.windows < WINDOWS_MIN || !empties {
+            return None;
+        }
+        let silent = sampled(arrivals.silent as f64 / arrivals.windows as f64, arrivals.windows);
+        let busy = ran * (1.0 - silent.value);
+        let high = ran * (1.0 - silent.low).min(1.0);
+        Some(Estimate { value: busy, low: 0.0, high, ..silent })
+    }
+
+    /// Threads that want a CPU for much of their time.
+    pub fn working(&self) -> impl Iterator<Item = &'a ThreadActivity> {
+        const WORKS: f64 = 0.3;
+        self.observation.threads.iter().filter(|thread| thread.demand() >= WORKS)
     }
 
     /// Whether it takes its packets by sockets of the stack alone.
@@ -174,6 +255,35 @@ impl<'a> Facts<'a> {
         }
         let of_group = thread.functions.iter().filter(|function| group.holds(function));
         Some(sampled(of_group.map(|function| function.share).sum(), thread.samples))
+    }
+
+    /// The share of its time that a CPU spends in a group of functions of the kernel.
+    pub fn cpu_functions(&self, cpu: &CpuCounts, group: Group) -> Option<Estimate> {
+        if cpu.samples < SAMPLES_MIN {
+            return None;
+        }
+        let of_group = cpu.functions.iter().filter(|function| group.holds(function));
+        let share: f64 = of_group.map(|function| function.share).sum();
+        let all: f64 = cpu.functions.iter().map(|function| function.share).sum();
+        // Samples were taken while the kernel ran: as many as there would be of the whole time.
+        let samples = cpu.samples as f64 / all.clamp(0.01, 1.0);
+        Some(sampled(share.min(1.0), samples as u64))
+    }
+
+    /// The share of a thread's samples that access lines which other threads use, too, and that one
+    /// writes; the same bytes of them, or others only.
+    pub fn shared_lines(
+        &self,
+        thread: &ThreadActivity,
+        has_common_bytes: bool,
+    ) -> Option<Estimate> {
+        if thread.samples < SAMPLES_MIN || thread.memory.is_none() {
+            return None;
+        }
+        let lines = self.observation.shared_lines.iter();
+        let lines = lines.filter(|line| line.has_common_bytes == has_common_bytes);
+        let uses = lines.flat_map(|line| &line.threads).filter(|used| used.tid == thread.tid);
+        Some(sampled(uses.map(|used| used.share).sum::<f64>().min(1.0), thread.samples))
     }
 
     /// Whether samples of the kernel were permitted.
@@ -213,6 +323,7 @@ impl<'a> Facts<'a> {
         let takes = |kind| self.observation.sockets.iter().any(|socket| socket.kind == kind);
         let is_udp = takes(SocketKind::Udp) && self.connections().next().is_none();
         let datagrams = self.protocol("Udp.InDatagrams").filter(|count| is_udp && *count > 0);
+        let program = program.and_then(ProgramCounts::of_packets);
         let received = program.and_then(|program| program.received).or(datagrams);
         received.or_else(|| self.observation.packets.as_ref().map(|count| count.packets))
     }
@@ -267,6 +378,20 @@ impl<'a> Facts<'a> {
             .sum();
         let received = self.packets()?;
         counted(lost, (lost + received).max(1) as f64)
+    }
+
+    /// Whether packets of the program are lost, more than counters differ by that are read a moment
+    /// apart.
+    pub fn is_lossy(&self) -> bool {
+        const LOST: f64 = 0.001;
+        match (self.ledger.lost(), self.packets()) {
+            (Some(lost), Some(packets)) => {
+                let of_all = self.protocol("Tcp.InSegs").unwrap_or(0).max(packets);
+                lost as f64 > LOST * (lost + of_all) as f64
+            }
+            (Some(lost), None) => lost > 0,
+            (None, _) => false,
+        }
     }
 
     /// CPUs that a thread may use.

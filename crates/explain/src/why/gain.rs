@@ -27,6 +27,9 @@ pub enum GainModel {
     StallRemoved(Measure),
     /// Idle CPUs do the same work, with the loss that splitting has.
     MoreCpus,
+    /// As many requests on the way as there are clients, as far as the thread and the servers have
+    /// time (Little's law).
+    MoreOnTheWay,
     /// What removing it brought elsewhere: percent, low, likely, high; and where that was.
     AsMeasured([f64; 3], &'static str),
     /// Not predicted, and why not.
@@ -59,6 +62,7 @@ impl GainModel {
             }
             Self::StallRemoved(_) => "time stalled over time not stalled",
             Self::MoreCpus => "idle CPUs over CPUs used, none to all of them of use",
+            Self::MoreOnTheWay => "clients over connections to servers (Little's law)",
             Self::AsMeasured(_, source) => source,
             Self::Unknown(_) => "not predicted",
         }
@@ -78,7 +82,9 @@ impl GainModel {
             Self::LossRecovered(loss) => {
                 let lost = mapped(loss.of(facts, subject)?, returned);
                 let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
-                Some(Estimate { low: 0.5 * lost.low, ..lost }).map(|g| mapped(g, |p| p.min(room)))
+                // Rates of two runs differ by a tenth.
+                let (low, high) = (0.5 * lost.low, 1.2 * lost.high + 0.5);
+                Some(Estimate { low, high, ..lost }).map(|gain| mapped(gain, |p| p.min(room)))
             }
             Self::CostRemoved(cost, [low, likely, high]) => {
                 let cost = cost.of(facts, subject)?;
@@ -91,14 +97,27 @@ impl GainModel {
                 let stall = stall.of(facts, subject)?;
                 let gain = mapped(stall, returned);
                 let room = room(facts, subject).map_or(CEILING_PERCENT, |room| room.high);
-                Some(Estimate { low: 0.3 * gain.low, high: room.max(gain.value), ..gain })
+                let high = 100.0 * ((1.0 + room / 100.0) * larger_segments(facts) - 1.0);
+                Some(Estimate { low: 0.3 * gain.low, high: high.max(gain.value), ..gain })
             }
             Self::MoreCpus => {
-                let used = facts.used_cpus();
-                let idle = facts.idle_cpus()?;
-                let high = 100.0 * idle / used.max(0.01);
+                // Of a CPU that receives: what it does, whoever does it.
+                let (used, least) = match subject {
+                    Subject::Cpu(cpu) => (1.0 - cpu.idle, 0.0),
+                    _ => (facts.used_cpus(), 0.1),
+                };
+                let high = 100.0 * facts.idle_cpus()? / used.max(0.01);
                 let value = 0.7 * high;
-                Some(Estimate { value, low: 0.1 * high, high, ..Estimate::exactly(0.0) })
+                Some(Estimate { value, low: least * high, high, ..Estimate::exactly(0.0) })
+            }
+            Self::MoreOnTheWay => {
+                /// The servers behind may be the next limit.
+                const OF_CLIENTS: f64 = 0.2;
+                let more = Measure::ClientsPerServer.of(facts, subject)?.value - 1.0;
+                let room = room(facts, subject).map_or(f64::INFINITY, |room| room.high);
+                let value = (100.0 * more).min(room);
+                let low = OF_CLIENTS * value;
+                Some(Estimate { value, low, high: 1.2 * value, ..Estimate::exactly(value) })
             }
             Self::AsMeasured([low, value, high], _) => {
                 Some(Estimate { value, low, high, ..Estimate::exactly(value) })
@@ -119,6 +138,15 @@ impl GainModel {
         };
         Gain { percent, then_limited_by: None }
     }
+}
+
+/// How many times more bytes a packet may carry where TCP may send what it likes: a byte costs as
+/// many times less.
+fn larger_segments(facts: &Facts<'_>) -> f64 {
+    /// The largest that segmentation offload takes.
+    const LARGEST: f64 = 65_536.0;
+    let present = Measure::BytesPerTransmit.of(facts, Subject::Program);
+    present.map_or(1.0, |bytes| (LARGEST / bytes.value.max(1.0)).clamp(1.0, 32.0))
 }
 
 /// Percent more until the line that was asked for is full.
@@ -164,7 +192,7 @@ fn time_back<'a>(facts: &Facts<'a>, subject: Subject<'a>, state: ThreadState) ->
 /// CPUs that the threads of a group want over those they get.
 fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
     /// Threads that were stopped wait for each other, too: part of what they want is not work.
-    const OF_WANTED: [f64; 2] = [0.2, 1.2];
+    const OF_WANTED: [f64; 2] = [0.1, 1.2];
     let Subject::Quota(quota) = subject else { return None };
     let threads = facts.observation.threads.iter().filter(|t| quota.pids.contains(&t.pid));
     let (mut used, mut wanted, mut cpus) = (0.0, 0.0, 1);

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The quantities that conditions of rules are about.
 
+mod costs;
+mod counts;
+
+use self::counts::{
+    asleep_on_server, bytes, bytes_per_packet, bytes_per_transmit, faults, flows, is_accepted,
+    is_off, opened, throttled, waits,
+};
 use super::facts::{Facts, Subject, counted, share, share_of};
 use super::functions::Group;
 use linerate_record::stats::Estimate;
-use linerate_record::why::{InterfaceCounts, SocketKind, ThreadActivity, ThreadState};
+use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
 /// A quantity. Shares are 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +42,11 @@ pub enum Measure {
     Interrupts,
     /// Packets on the thread's CPU that are not the program's.
     ForeignPackets,
-    /// Time in the kernel of the time on a CPU.
+    /// Time in interrupts for packets that are not the program's.
+    ForeignInterrupts,
+    /// The same of the thread's time on a CPU.
+    ForeignOfRun,
+    /// Time in the kernel, softirqs included, of the time on a CPU.
     KernelShare,
     /// Time asleep.
     Asleep,
@@ -47,8 +58,20 @@ pub enum Measure {
     SleepsPerSecond,
     /// Samples in a group of functions.
     Functions(Group),
+    /// Time of the CPU in a group of functions of the kernel.
+    CpuFunctions(Group),
     /// Samples in functions that have a name.
     NamedFunctions,
+    /// Samples at lines that another thread uses other bytes of, and one writes.
+    FalselyShared,
+    /// Samples at lines that another thread uses the same bytes of, and one writes.
+    CommonBytes,
+    /// Accesses to lines that were met once, per sample.
+    MemoryShare,
+    /// Memory that the thread uses, over the size of the last-level cache.
+    WorkingSet,
+    /// CPU time of entering and leaving system calls, of the time on a CPU.
+    CallTime,
     /// Samples in libraries of ciphers.
     CryptoLibrary,
     /// CPU time in libraries of ciphers per byte, nanoseconds.
@@ -63,6 +86,10 @@ pub enum Measure {
     CallsPerPacket,
     /// Bytes per packet.
     BytesPerPacket,
+    /// Bytes that an interface sends at once: before segmentation, where it is offloaded.
+    BytesPerTransmit,
+    /// 1 where it uses datagrams or frames, 0 where streams alone.
+    Datagrams,
     /// Packets per second.
     PacketRate,
     /// Packets lost in the ring before the program, of all for it.
@@ -77,10 +104,16 @@ pub enum Measure {
     Squeezed,
     /// That per second.
     SqueezedPerSecond,
+    /// Packets between two stops of NAPI with work left.
+    PacketsPerSqueeze,
     /// Packets received on this CPU, of those on all.
     ReceivedHere,
     /// Time of this CPU in interrupts.
     CpuInterrupts,
+    /// Time of this CPU that is not idle.
+    CpuUsed,
+    /// Firewall rules, of the time of this CPU that is not idle.
+    FirewallOfUsed,
     /// Idle time of the idlest other CPU.
     IdleElsewhere,
     /// Idle CPUs, as a number.
@@ -115,8 +148,16 @@ pub enum Measure {
     ClientsPerServer,
     /// Time asleep in a call that waits for a connection which the program opened.
     AsleepOnServer,
-    /// Contended locks of the kernel per second.
-    LockContention,
+    /// Time waiting for locks of the kernel.
+    LockWait,
+    /// The same of the time on a CPU.
+    LockWaitOfRun,
+    /// CPU time of sending packets cut before they are sent, of that of the program.
+    SegmentTime,
+    /// The same, with the checksums of their bytes.
+    ChecksumTime,
+    /// CPU time of setting up and ending connections, of that of the program.
+    ConnectionTime,
     /// CPU time of the observer.
     Observer,
 }
@@ -163,13 +204,41 @@ impl Measure {
             Self::Interrupts => state(ThreadState::Interrupts),
             Self::KernelShare => {
                 let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
-                Some(state(ThreadState::Kernel)?.scale(1.0 / on_cpu.value))
+                let of_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
+                Some(Facts::time(thread, of_kernel)?.scale(1.0 / on_cpu.value))
             }
             Self::Asleep => state(ThreadState::Asleep),
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
             Self::Functions(group) => facts.functions(thread, group),
             Self::NamedFunctions => facts.named(thread),
             Self::CryptoLibrary => facts.crypto(thread),
+            Self::LockWait => Some(share(thread.lock_wait?)),
+            Self::LockWaitOfRun => {
+                let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
+                let waits = share(thread.lock_wait?).scale(1.0 / on_cpu.value);
+                Some(costs::at_most_all(waits))
+            }
+            Self::FalselyShared => facts.shared_lines(thread, false),
+            Self::CommonBytes => facts.shared_lines(thread, true),
+            Self::MemoryShare => {
+                let memory = thread.memory.as_ref()?;
+                Some(share(memory.share * memory.once_share))
+            }
+            Self::WorkingSet => {
+                let cache = facts.observation.last_level_cache_bytes.filter(|bytes| *bytes > 0)?;
+                let used = thread.memory.as_ref()?.working_set_bytes.estimate()?;
+                Some(used.scale(1.0 / cache as f64))
+            }
+            Self::CallTime => costs::calls(thread),
+            Self::ForeignOfRun => {
+                let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
+                let foreign = Self::ForeignInterrupts.of(facts, subject)?;
+                Some(foreign.scale(1.0 / on_cpu.value))
+            }
+            Self::ForeignInterrupts => {
+                let foreign = Self::ForeignPackets.of(facts, subject)?;
+                Some(state(ThreadState::Interrupts)?.scale(foreign.value.clamp(0.0, 1.0)))
+            }
             Self::AsleepOnServer => asleep_on_server(facts, thread),
             _ => None,
         }
@@ -187,7 +256,7 @@ impl Measure {
                 _ => None,
             },
             Self::AsleepOnFutex => {
-                let working: Vec<_> = working(threads).collect();
+                let working: Vec<_> = facts.working().collect();
                 let futex = |thread: &&ThreadActivity| -> f64 {
                     let on_futex = thread.asleep_on.iter().filter(|s| s.on.contains("futex"));
                     on_futex.map(|sleep| sleep.share).sum()
@@ -196,17 +265,27 @@ impl Measure {
                 let is_read = threads.iter().any(|thread| !thread.asleep_on.is_empty());
                 is_read.then(|| share(sum / working.len().max(1) as f64))
             }
-            Self::WorkingThreads => Some(Estimate::exactly(working(threads).count() as f64)),
+            // An interface that is watched alone has no thread that wants anything.
+            Self::Demand if threads.is_empty() && observation.watched.interface.is_some() => {
+                Some(Estimate::exactly(0.0))
+            }
+            Self::WorkingThreads => Some(Estimate::exactly(facts.working().count() as f64)),
             Self::FaultsPerSecond => counted(faults(facts), facts.elapsed()),
             Self::FaultTime => {
-                let rate = counted(faults(facts), facts.elapsed())?;
-                let low = rate.low * FAULT_S.0;
-                let high = rate.high * FAULT_S.2;
-                Some(Estimate { low, high, ..rate.scale(FAULT_S.1) })
+                Some(costs::at(counted(faults(facts), facts.elapsed())?, costs::FAULT_S))
             }
             Self::CallsPerPacket => {
+                let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
                 let calls: Option<u64> = threads.iter().map(|thread| thread.system_calls).sum();
-                counted(calls?, facts.packets().filter(|n| *n > 0)? as f64)
+                // Those that any user may count are some of them.
+                let some: Option<u64> = threads.iter().map(|thread| thread.io_calls).sum();
+                match (calls, some) {
+                    (Some(calls), some) => counted(calls.max(some.unwrap_or(0)), packets),
+                    (None, some) => {
+                        let some = counted(some?, packets)?;
+                        Some(Estimate { high: f64::INFINITY, ..some })
+                    }
+                }
             }
             Self::CryptoPerByte => {
                 let thread = facts.busiest()?;
@@ -216,11 +295,6 @@ impl Measure {
                 Some(crypto.scale(busy / bytes as f64))
             }
             Self::IdleCpus => Some(share(facts.idle_cpus()?)),
-            Self::LockContention => {
-                let locks = observation.events.iter().filter(|e| e.event == CONTENTION);
-                let count = locks.map(|event| event.count).reduce(|a, b| a + b)?;
-                counted(count, facts.elapsed())
-            }
             Self::Observer => share_of(&observation.observer),
             _ => None,
         }
@@ -228,11 +302,7 @@ impl Measure {
 
     fn of_packets<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         match (self, subject) {
-            (Self::BytesPerPacket, _) => {
-                let count = facts.observation.packets.as_ref()?;
-                let packets = count.packets as f64;
-                (packets > 0.0).then_some(Estimate::exactly(count.bytes? as f64 / packets))
-            }
+            (Self::BytesPerPacket, _) => Some(Estimate::exactly(bytes_per_packet(facts)?)),
             (Self::PacketRate, _) => Some(Estimate::exactly(facts.packet_rate()?)),
             (Self::RingLoss, _) => {
                 let (lost, received) = facts.ring_loss()?;
@@ -261,6 +331,12 @@ impl Measure {
             (Self::OverlimitsPerPacket, Subject::Qdisc(_, qdisc)) => {
                 counted(qdisc.overlimits, (qdisc.packets + qdisc.drops).max(1) as f64)
             }
+            (Self::BytesPerTransmit, _) => Some(Estimate::exactly(bytes_per_transmit(facts)?)),
+            (Self::Datagrams, _) => {
+                let is = |kind| matches!(kind, SocketKind::Udp | SocketKind::Packet);
+                let sockets = &facts.observation.sockets;
+                Some(Estimate::exactly(f64::from(sockets.iter().any(|s| is(s.kind)))))
+            }
             _ => self.of_cpus(facts, subject),
         }
     }
@@ -278,6 +354,16 @@ impl Measure {
                 (all > 0).then(|| share(cpu.backlog_processed as f64 / all as f64))
             }
             Self::CpuInterrupts => Some(share(cpu.interrupts)),
+            Self::CpuUsed => Some(share(1.0 - cpu.idle)),
+            Self::FirewallOfUsed => {
+                let rules = facts.cpu_functions(cpu, Group::Firewall)?;
+                Some(rules.scale(1.0 / (1.0 - cpu.idle).max(0.1)))
+            }
+            Self::CpuFunctions(group) => facts.cpu_functions(cpu, group),
+            Self::PacketsPerSqueeze => {
+                let squeezes = cpu.time_squeezed.max(1);
+                counted(cpu.backlog_processed, squeezes as f64)
+            }
             Self::IdleElsewhere => {
                 let others = cpus.iter().filter(|other| other.cpu != cpu.cpu);
                 others.map(|other| other.idle).max_by(f64::total_cmp).map(share)
@@ -326,6 +412,12 @@ impl Measure {
                 let opened = opened(facts)?.max(facts.connections().count() as u64).max(1);
                 Some(Estimate::exactly(bytes(facts)? as f64 / opened as f64))
             }
+            (Self::SegmentTime, _) => costs::segments(facts),
+            (Self::ChecksumTime, _) => {
+                let parts = costs::segments(facts)?.plus(costs::checksums(facts)?);
+                Some(costs::at_most_all(parts))
+            }
+            (Self::ConnectionTime, _) => costs::connections(facts),
             (Self::Flows, _) => flows(facts).map(|flows| Estimate::exactly(flows as f64)),
             (Self::ClientsPerServer, _) => {
                 let clients = facts.connections().filter(|s| is_accepted(facts, s)).count();
@@ -335,102 +427,4 @@ impl Measure {
             _ => None,
         }
     }
-}
-
-/// Tracepoint of a thread that begins to wait for a lock of the kernel.
-const CONTENTION: &str = "lock:contention_begin";
-
-/// Seconds that a page fault costs, with the system calls that usually go with it (mmap, munmap):
-/// 0.5 us bare on bare metal to 12 us in a guest (nginx with MALLOC_MMAP_THRESHOLD_=512: 2.8 faults
-/// per request, 28 us more per request).
-const FAULT_S: (f64, f64, f64) = (0.5e-6, 3e-6, 12e-6);
-
-/// Threads that want a CPU for much of their time.
-fn working(threads: &[ThreadActivity]) -> impl Iterator<Item = &ThreadActivity> {
-    const WORKS: f64 = 0.3;
-    threads.iter().filter(|thread| thread.demand() >= WORKS)
-}
-
-/// Waits for a CPU: as counted by the scheduler's tracepoints, else its switches.
-fn waits(thread: &ThreadActivity) -> u64 {
-    let counted: u64 = thread.waits_us_log2.iter().sum();
-    match counted {
-        0 => thread.involuntary_switches + thread.voluntary_switches,
-        counted => counted,
-    }
-}
-
-/// Time stopped by a quota: the thread's own, or that of the group spread over its threads.
-fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate {
-    if let Some(own) = thread.share(ThreadState::Throttled).and_then(share_of) {
-        return own;
-    }
-    let quotas = facts.observation.quotas.iter().filter(|q| q.pids.contains(&thread.pid));
-    let throttled = quotas.map(|quota| match quota.periods {
-        0 => 0.0,
-        periods => quota.throttled_periods as f64 / periods as f64,
-    });
-    share(throttled.fold(0.0, f64::max))
-}
-
-/// Time in calls that wait for connections which the program opened.
-fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
-    let opened: Vec<&str> = facts
-        .connections()
-        .filter(|socket| !is_accepted(facts, socket))
-        .map(|socket| socket.local.as_str())
-        .collect();
-    let waits = |object: &str| opened.iter().any(|local| object.contains(local));
-    let of_server = thread.asleep_on.iter().filter(|s| s.object.as_deref().is_some_and(waits));
-    (!thread.asleep_on.is_empty()).then(|| share(of_server.map(|sleep| sleep.share).sum()))
-}
-
-/// Whether a connection was accepted: its local port is one the program listens at.
-fn is_accepted(facts: &Facts<'_>, socket: &linerate_record::why::SocketCounts) -> bool {
-    let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
-    let listening = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
-    let own = port(&socket.local);
-    listening.map(|listen| port(&listen.local)).any(|listen| listen == own)
-}
-
-/// Page faults of all threads.
-fn faults(facts: &Facts<'_>) -> u64 {
-    facts.observation.threads.iter().map(|thread| thread.minor_faults + thread.major_faults).sum()
-}
-
-/// Bytes of the program's packets, or of its connections.
-fn bytes(facts: &Facts<'_>) -> Option<u64> {
-    let counted = facts.observation.packets.as_ref().and_then(|count| count.bytes);
-    let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
-    let of_tcp = tcps.map(|tcp| tcp.bytes_received + tcp.bytes_acked).reduce(|a, b| a + b);
-    of_tcp.or(counted)
-}
-
-/// TCP connections set up in the network namespace, from either side.
-fn opened(facts: &Facts<'_>) -> Option<u64> {
-    let [passive, active] = ["Tcp.PassiveOpens", "Tcp.ActiveOpens"].map(|n| facts.protocol(n));
-    Some(passive?.max(active?))
-}
-
-/// Flows that the program could give to threads: connections; two or more for a socket that takes
-/// from anybody. Unknown for rings that carry frames.
-fn flows(facts: &Facts<'_>) -> Option<usize> {
-    let sockets = &facts.observation.sockets;
-    if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
-        return None;
-    }
-    let is_open =
-        |s: &&linerate_record::why::SocketCounts| s.kind == SocketKind::Udp && s.remote.is_none();
-    let connections = facts.connections().count();
-    let connected =
-        sockets.iter().filter(|s| s.kind == SocketKind::Udp && s.remote.is_some()).count();
-    let flows = connections + connected + 2 * sockets.iter().filter(is_open).count();
-    (flows > 0).then_some(flows)
-}
-
-/// Whether an interface has all of these switched off; `None` where it says nothing of them.
-fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool> {
-    let states: Vec<bool> =
-        names.iter().filter_map(|name| interface.features.get(*name).copied()).collect();
-    (!states.is_empty()).then(|| states.iter().all(|is_on| !is_on))
 }

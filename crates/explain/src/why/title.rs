@@ -31,15 +31,26 @@ impl Measure {
             Self::WorkingThreads => ("threads that want 0.3 CPUs or more", "threads"),
             Self::SleepsPerSecond => ("sleeps", "1/s"),
             Self::Functions(group) => (group.title(), "ratio"),
+            Self::CpuFunctions(group) => (group.title_of_cpu(), "ratio"),
+            Self::FalselyShared => ("samples at bytes next to those of other threads", "ratio"),
+            Self::CommonBytes => ("samples at bytes that other threads use", "ratio"),
+            Self::MemoryShare => ("samples at memory met once", "ratio"),
+            Self::WorkingSet => ("memory in use over the last-level cache", "ratio"),
+            Self::CallTime => ("CPU time of entering system calls, estimated", "ratio"),
+            Self::ForeignOfRun => ("interrupts for packets of others, of its time", "ratio"),
+            Self::ForeignInterrupts => ("time in interrupts for packets of others", "ratio"),
             Self::NamedFunctions => ("samples in functions with a name", "ratio"),
             Self::CryptoLibrary => ("samples in libraries of ciphers", "ratio"),
             Self::CryptoPerByte => ("CPU time of ciphers", "ns/byte"),
             Self::FaultsPerSecond => ("page faults", "1/s"),
             Self::FaultTime => ("CPU time of page faults, estimated", "ratio"),
             Self::CpuInterrupts => ("time of the CPU in interrupts", "ratio"),
+            Self::CpuUsed => ("time of the CPU not idle", "ratio"),
+            Self::FirewallOfUsed => ("firewall rules, of the time not idle", "ratio"),
             Self::IdleElsewhere => ("idle time of another CPU", "ratio"),
             Self::IdleCpus => ("idle CPUs", "CPUs"),
-            Self::LockContention => ("contended locks of the kernel", "1/s"),
+            Self::LockWait => ("time waiting for locks of the kernel", "ratio"),
+            Self::LockWaitOfRun => ("waits for locks of the kernel, of its time on a CPU", "ratio"),
             Self::Observer => ("CPU time of the observer", "ratio"),
             _ => return None,
         })
@@ -51,6 +62,9 @@ impl Measure {
             Self::BytesPerConnection => ("bytes per connection", "bytes"),
             Self::CallsPerPacket => ("system calls per packet", "calls"),
             Self::BytesPerPacket => ("bytes per packet", "bytes"),
+            Self::BytesPerTransmit => ("bytes sent at once", "bytes"),
+            Self::Datagrams => ("uses datagrams or frames", "1 is yes"),
+            Self::PacketsPerSqueeze => ("packets between two such stops", "packets"),
             Self::PacketRate => ("packets", "packets/s"),
             Self::RingLoss => ("packets lost before the program", "ratio"),
             Self::SocketLoss => ("packets that the socket dropped", "ratio"),
@@ -72,6 +86,9 @@ impl Measure {
             Self::BytesPerSegment => ("bytes per segment", "bytes"),
             Self::ConnectionsPerSecond => ("connections set up", "1/s"),
             Self::SegmentsPerConnection => ("segments per connection", "segments"),
+            Self::SegmentTime => ("CPU time of packets cut early, estimated", "ratio"),
+            Self::ChecksumTime => ("CPU time of those and checksums, estimated", "ratio"),
+            Self::ConnectionTime => ("CPU time of connections, estimated", "ratio"),
             Self::ClientsPerServer => ("clients per connection to a server", "ratio"),
             _ => ("", ""),
         }
@@ -79,6 +96,15 @@ impl Measure {
 }
 
 impl Group {
+    fn title_of_cpu(self) -> &'static str {
+        match self {
+            Self::Firewall => "time of the CPU in firewall rules",
+            Self::Checksum => "time of the CPU in checksums",
+            Self::KernelLock => "time of the CPU in waits for locks",
+            _ => "time of the CPU in a group of functions of the kernel",
+        }
+    }
+
     fn title(self) -> &'static str {
         match self {
             Self::Checksum => "samples in checksums of the kernel",

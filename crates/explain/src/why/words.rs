@@ -7,7 +7,7 @@ use super::measure::Measure as M;
 use super::rules::{Bound, Rule};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, three_digits};
-use linerate_record::why::ThreadActivity;
+use linerate_record::why::{LineUse, SharedLine, ThreadActivity};
 
 /// `text` with every `{name}` replaced by its value; `-` where there is none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
@@ -45,6 +45,8 @@ pub(super) const NAMES: &[&str] = &[
     "cost",
     "functions",
     "mean_wait",
+    "line",
+    "working_set",
 ];
 
 fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
@@ -112,6 +114,11 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
             }
         }),
         "functions" => Some(functions(thread)),
+        "line" => Some(line(facts, thread)),
+        "working_set" => {
+            let bytes = thread.memory.as_ref()?.working_set_bytes.estimate()?.low;
+            Some(linerate_record::units::memory_size(bytes))
+        }
         _ => None,
     }
 }
@@ -143,6 +150,25 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let longest = thread.ran_instead.iter().map(|one| one.longest_s).fold(0.0, f64::max);
     let names: Vec<String> = named.collect();
     format!("there ran {}, {} at once at most", names.join(", "), milliseconds(longest * 1e3))
+}
+
+/// The line that a thread shares with others in most of its samples: who uses which bytes of it.
+fn line(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
+    let share = |line: &&SharedLine| {
+        let own = line.threads.iter().filter(|used| used.tid == thread.tid);
+        own.map(|used| used.share).sum::<f64>()
+    };
+    let lines = facts.observation.shared_lines.iter();
+    let Some(line) = lines.max_by(|a, b| share(a).total_cmp(&share(b))) else {
+        return "-".to_owned();
+    };
+    let user = |used: &LineUse| {
+        let does = if used.is_written { "writes" } else { "reads" };
+        let LineUse { tid, first_byte, last_byte, function, .. } = used;
+        format!("{tid} {does} bytes {first_byte} to {last_byte} in {function}")
+    };
+    let users: Vec<String> = line.threads.iter().take(3).map(user).collect();
+    format!("{}, {}", line.address, users.join(", "))
 }
 
 /// The functions with most samples, in a sentence.
@@ -204,6 +230,11 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "user_lock" => (M::Functions(Group::UserLock), Percent),
         "soft_crypto" => (M::Functions(Group::SoftwareCrypto), Percent),
         "firewall" => (M::Functions(Group::Firewall), Percent),
+        "cpu_firewall" => (M::CpuFunctions(Group::Firewall), Percent),
+        "shared" => (M::FalselyShared, Percent),
+        "common" => (M::CommonBytes, Percent),
+        "memory_share" => (M::MemoryShare, Percent),
+        "over_cache" => (M::WorkingSet, Number),
         "bytes_per_segment" => (M::BytesPerSegment, Bytes),
         "connections" => (M::ConnectionsPerSecond, Number),
         "segments" => (M::SegmentsPerConnection, Number),
@@ -211,7 +242,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "calls" => (M::CallsPerPacket, Number),
         "faults" => (M::FaultsPerSecond, Number),
         "fault_time" => (M::FaultTime, Percent),
-        "contention" => (M::LockContention, Number),
+        "lock_wait" => (M::LockWait, Percent),
         "futex" => (M::AsleepOnFutex, Percent),
         "crypto" => (M::CryptoLibrary, Percent),
         "crypto_per_byte" => (M::CryptoPerByte, Number),

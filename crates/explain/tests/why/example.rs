@@ -49,6 +49,9 @@ pub(crate) fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> Thr
         samples: 0,
         busy: absent("ratio"),
         cost_ns: absent("ns"),
+        io_calls: None,
+        lock_wait: None,
+        memory: None,
     }
 }
 
@@ -90,6 +93,9 @@ pub(crate) fn observation(threads: Vec<ThreadActivity>) -> Observation {
         sockets: Vec::new(),
         program: None,
         events: Vec::new(),
+        shared_lines: Vec::new(),
+        last_level_cache_bytes: None,
+        arrivals: None,
         packets: None,
         packets_per_s: Vec::new(),
         observer: share(0.002),

@@ -2,8 +2,10 @@
 //! Observations of programs with a known bottleneck, and of those with none: what is found, what is
 //! not, and that it rests on what was read.
 
+mod calls;
 mod controls;
 mod example;
+mod memory;
 mod properties;
 mod seeds;
 mod table;

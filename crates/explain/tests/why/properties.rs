@@ -56,6 +56,7 @@ fn longer(mut seen: Observation, times: u64) -> Observation {
         thread.involuntary_switches *= times;
         thread.minor_faults *= times;
         thread.system_calls = thread.system_calls.map(|calls| calls * times);
+        thread.io_calls = thread.io_calls.map(|calls| calls * times);
     }
     for cpu in &mut seen.cpus {
         cpu.backlog_processed *= times;

@@ -2,6 +2,10 @@
 //! An observation for each bottleneck that the bench seeds, with the effects it has in real
 //! programs, and the answer.
 
+use crate::calls::{
+    frames_in_batches, frames_one_by_one, system_calls, system_calls_of_write,
+    system_calls_unprivileged,
+};
 use crate::example::{
     ELAPSED_S, absent, cpu, features, functions, in_kernel, interface, observation, packets,
     poller, privileged, qdisc, sender, share, socket, testpmd, thread,
@@ -10,8 +14,8 @@ use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Interrupts, Kernel, Throttled, User, Waiting};
 use linerate_record::why::{
-    CpuCounts, InterfaceCounts, KernelEvent, Observation, Quota, RanInstead, SleepTime,
-    SocketCounts, SocketKind, TcpCounts, ThreadActivity,
+    CpuCounts, InterfaceCounts, Observation, Quota, RanInstead, SleepTime, SocketCounts,
+    SocketKind, TcpCounts,
 };
 use std::collections::BTreeMap;
 
@@ -187,28 +191,6 @@ pub(crate) fn waiting_for_peer() -> Observation {
     }
 }
 
-fn udp_client(mut client: ThreadActivity) -> Observation {
-    client.system_calls = None;
-    Observation {
-        sockets: vec![socket(SocketKind::Udp, "10.0.0.1:4000", Some("10.0.0.2:5201"))],
-        packets: packets(1_000_000, 60_000_000),
-        cpus: vec![cpu(0, 0.3, 0.3, 0.1), cpu(1, 0.2, 0.78, 0.01)],
-        ..observation(vec![client])
-    }
-}
-
-/// Without root, system calls are not counted.
-pub(crate) fn system_calls_unprivileged() -> Observation {
-    udp_client(in_kernel(0.8))
-}
-
-pub(crate) fn system_calls() -> Observation {
-    let mut seen = privileged(system_calls_unprivileged());
-    seen.threads[0].system_calls = Some(2_000_000);
-    seen.threads[0].functions = functions(&[("kernel", "entry_SYSCALL_64", 0.1)]);
-    seen
-}
-
 fn offloads(states: &[(&str, bool)]) -> Observation {
     let tcp = TcpCounts { busy_s: 5.0, ..TcpCounts::default() };
     let mut seen = tcp_sender(tcp, 2_250_000_000, 0.9);
@@ -324,14 +306,9 @@ fn senders(count: u32) -> Observation {
 
 pub(crate) fn kernel_lock() -> Observation {
     let mut seen = privileged(senders(2));
-    seen.events = vec![KernelEvent {
-        event: "lock:contention_begin".to_owned(),
-        filter: None,
-        is_of_watched: true,
-        count: 77_790,
-    }];
     for thread in &mut seen.threads {
         thread.system_calls = Some(300_000);
+        thread.lock_wait = Some(0.3);
     }
     seen
 }
@@ -379,6 +356,14 @@ pub(crate) fn firewall_rules() -> Observation {
     seen
 }
 
+/// Rules are passed in softirqs, in the time of whoever runs.
+pub(crate) fn firewall_rules_on_a_cpu() -> Observation {
+    let mut seen = privileged(one_receive_cpu());
+    seen.cpus[0].samples = 900;
+    seen.cpus[0].functions = functions(&[("kernel", "nft_do_chain", 0.6), ("kernel", "x", 0.3)]);
+    seen
+}
+
 /// Each seed, what was observed of it, and what is to be found. `CannotTell` where the evidence
 /// takes more than an ordinary user may read, or than this machine has.
 /// What it is, the observation, and the cause to be found.
@@ -400,6 +385,9 @@ pub(crate) const SEEDS: &[Case] = &[
     ("13 waiting for the peer", waiting_for_peer, WaitingForPeer),
     ("14 system calls per packet", system_calls, SystemCalls),
     ("14 without root", system_calls_unprivileged, CannotTell),
+    ("14 without root, by write(2)", system_calls_of_write, SystemCalls),
+    ("14 by a packet socket", frames_one_by_one, SystemCalls),
+    ("14 in batches", frames_in_batches, CannotTell),
     ("15 checksum in software", software_checksum, SoftwareChecksum),
     ("16 no segmentation offload", no_segmentation, NoSegmentation),
     ("17 copy dominated", copying, Copying),
@@ -413,6 +401,7 @@ pub(crate) const SEEDS: &[Case] = &[
     ("23 single thread", single_thread, SingleThread),
     ("24 crypto without instructions", software_crypto, SoftwareCrypto),
     ("25 long rule list", firewall_rules, FirewallRules),
+    ("25 before the program", firewall_rules_on_a_cpu, FirewallRules),
     ("26 connection set-up", connection_setup, ConnectionSetup),
 ];
 

@@ -58,6 +58,25 @@ pub struct InetSocket {
     id: [u8; ID],
 }
 
+/// What the lists of /proc/net/{tcp,udp} say of a socket: for where sock_diag does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// TCP or UDP.
+    pub protocol: InetProtocol,
+    /// Whether it waits for connections.
+    pub is_listening: bool,
+    /// Its own address.
+    pub local: SocketAddr,
+    /// The other end; all zero where there is none.
+    pub remote: SocketAddr,
+    /// Its number in /proc/PID/fd.
+    pub inode: u32,
+    /// Bytes not yet received by the program.
+    pub receive_queue: u32,
+    /// Bytes not yet acknowledged, or not yet sent.
+    pub send_queue: u32,
+}
+
 /// The buffers of a socket, bytes as the kernel counts memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketMemory {
@@ -136,6 +155,25 @@ impl SocketMemory {
 }
 
 impl InetSocket {
+    /// A socket of a list: without buffers and without what TCP says. It cannot be asked for again
+    /// ([`Network::inet_socket`]).
+    pub fn of_listed(listed: Listed) -> Self {
+        let Listed { protocol, is_listening, local, remote, inode, receive_queue, send_queue } =
+            listed;
+        Self {
+            protocol,
+            is_listening,
+            local,
+            remote,
+            inode,
+            receive_queue,
+            send_queue,
+            memory: None,
+            tcp: None,
+            id: [0; ID],
+        }
+    }
+
     /// `inet_diag_msg` and its attributes.
     fn decode(protocol: InetProtocol, body: &[u8]) -> Option<Self> {
         let id: [u8; ID] = body.get(4..4 + ID)?.try_into().ok()?;

@@ -11,6 +11,7 @@ const RTM_GETLINK: u16 = 18;
 /// Length of `ifinfomsg`.
 const MESSAGE: usize = 16;
 
+const HARDWARE_ADDRESS: u16 = 1;
 const NAME: u16 = 3;
 const MTU: u16 = 4;
 const INFO: u16 = 18;
@@ -26,6 +27,8 @@ pub struct Link {
     pub index: u32,
     /// Its name.
     pub name: String,
+    /// Its hardware address: six bytes of Ethernet; empty where it has none.
+    pub address: Vec<u8>,
     /// Kind of virtual interface: `veth`; `None` for hardware.
     pub kind: Option<String>,
     /// MTU in bytes.
@@ -68,6 +71,7 @@ impl Link {
         Some(Self {
             index: u32_at(body, 4)?,
             name: text(attribute(attributes, NAME)?),
+            address: attribute(attributes, HARDWARE_ADDRESS).unwrap_or_default().to_vec(),
             kind: kind.map(text),
             mtu: number(MTU),
             rx_queues: number(RX_QUEUES),

@@ -19,6 +19,9 @@ const DONE: u16 = 3;
 /// The kernel fills up to 32 KiB per answer, whatever the reader offers beyond that.
 const BUFFER_BYTES: usize = 64 << 10;
 
+/// The answer about one thing: a connection has some 700 bytes.
+const ANSWER_BYTES: usize = 8 << 10;
+
 /// An answer that has not come after this is not coming.
 static TIMEOUT: libc::timeval = libc::timeval { tv_sec: 1, tv_usec: 0 };
 
@@ -146,13 +149,14 @@ fn ask(
     if sent < 0 {
         return Err(failed("send"));
     }
-    let mut buffer = vec![0u8; BUFFER_BYTES];
+    let bytes = if flags & DUMP == DUMP { BUFFER_BYTES } else { ANSWER_BYTES };
+    let mut buffer = vec![0u8; bytes];
     loop {
         // SAFETY: `buffer` is valid for writing during the call.
         let got =
             unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
         let Ok(got) = usize::try_from(got) else { return Err(failed("recv")) };
-        match take(&buffer[..got.min(BUFFER_BYTES)], each) {
+        match take(&buffer[..got.min(bytes)], each) {
             Answer::Continues => {}
             Answer::Complete => return Ok(()),
             Answer::Refused(errno) => {

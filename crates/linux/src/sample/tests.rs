@@ -5,13 +5,15 @@ use proptest::prelude::*;
 
 const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
 const USER: u16 = 2;
+const PLAIN: Fields = Fields { is_raw: false, has_registers: false };
+const RAW_ONLY: Fields = Fields { is_raw: true, has_registers: false };
 
 fn with_header(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let size = body.len() as u16 + 8;
     [&kind.to_ne_bytes()[..], &misc.to_ne_bytes(), &size.to_ne_bytes(), body].concat()
 }
 
-fn sample_bytes(sample: &Sample<'_>, is_raw: bool) -> Vec<u8> {
+fn sample_bytes(sample: &Sample<'_>, fields: Fields) -> Vec<u8> {
     let mut body = Vec::new();
     body.extend(sample.ip.to_ne_bytes());
     body.extend(sample.pid.to_ne_bytes());
@@ -19,10 +21,14 @@ fn sample_bytes(sample: &Sample<'_>, is_raw: bool) -> Vec<u8> {
     body.extend(sample.time_ns.to_ne_bytes());
     body.extend(sample.cpu.to_ne_bytes());
     body.extend(0u32.to_ne_bytes());
-    if is_raw {
+    if fields.is_raw {
         body.extend((sample.raw.len() as u32).to_ne_bytes());
         body.extend(sample.raw);
         body.resize(body.len().next_multiple_of(8), 0);
+    }
+    if fields.has_registers {
+        let words = sample.registers.map_or(vec![0], |r| [&[ABI_64][..], &r].concat());
+        body.extend(words.into_iter().flat_map(u64::to_ne_bytes));
     }
     with_header(SAMPLE, if sample.is_kernel { MODE_KERNEL } else { USER }, &body)
 }
@@ -38,49 +44,65 @@ fn records_are_read_in_order() {
         time_ns: 9,
         cpu: 3,
         raw: &raw,
+        registers: None,
     };
     let lost = with_header(LOST, 0, &[5u64.to_ne_bytes(), 77u64.to_ne_bytes()].concat());
     let exit = with_header(4, 0, &[0; 24]);
-    let bytes = [sample_bytes(&sample, true), lost, exit].concat();
-    let found: Vec<_> = records(&bytes, true).collect();
+    let bytes = [sample_bytes(&sample, RAW_ONLY), lost, exit].concat();
+    let found: Vec<_> = records(&bytes, RAW_ONLY).collect();
     assert_eq!(found, [Record::Sample(sample), Record::Lost(77), Record::Other(4)]);
     let sample = Sample { raw: &[], is_kernel: false, ..sample };
-    let bytes = sample_bytes(&sample, false);
-    assert_eq!(records(&bytes, false).collect::<Vec<_>>(), [Record::Sample(sample)]);
+    let bytes = sample_bytes(&sample, PLAIN);
+    assert_eq!(records(&bytes, PLAIN).collect::<Vec<_>>(), [Record::Sample(sample)]);
+}
+
+#[test]
+fn registers_follow_the_raw_record() {
+    let fields = Fields { is_raw: true, has_registers: true };
+    let registers = Some(std::array::from_fn(|number| 1000 + number as u64));
+    let sample = Sample { ip: 1, raw: &[1, 2, 3, 4], registers, ..Sample::default() };
+    let of_kernel_thread = Sample { registers: None, ..sample };
+    let bytes = [sample_bytes(&sample, fields), sample_bytes(&of_kernel_thread, fields)].concat();
+    let found: Vec<_> = records(&bytes, fields).collect();
+    assert_eq!(found, [Record::Sample(sample), Record::Sample(of_kernel_thread)]);
 }
 
 #[test]
 fn a_short_sample_is_not_a_sample() {
     let bytes = with_header(SAMPLE, 0, &[0; 24]);
-    assert_eq!(records(&bytes, false).collect::<Vec<_>>(), [Record::Other(SAMPLE)]);
+    assert_eq!(records(&bytes, PLAIN).collect::<Vec<_>>(), [Record::Other(SAMPLE)]);
     // Raw bytes beyond the end of the record.
     let mut body = [0; 40];
     body[32..36].copy_from_slice(&u32::MAX.to_ne_bytes());
     let bytes = with_header(SAMPLE, 0, &body);
-    assert_eq!(records(&bytes, true).collect::<Vec<_>>(), [Record::Other(SAMPLE)]);
+    assert_eq!(records(&bytes, RAW_ONLY).collect::<Vec<_>>(), [Record::Other(SAMPLE)]);
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_read_to_an_end(
         bytes in prop::collection::vec(any::<u8>(), 0..512),
-        raw: bool,
+        is_raw: bool,
+        has_registers: bool,
     ) {
+        let fields = Fields { is_raw, has_registers };
         // Every record takes at least its header.
-        prop_assert!(records(&bytes, raw).count() <= bytes.len() / 8);
+        prop_assert!(records(&bytes, fields).count() <= bytes.len() / 8);
     }
 
     #[test]
     fn damaged_records_are_read_to_an_end(
         damage in prop::collection::vec((0usize..160, any::<u8>()), 0..8),
-        raw: bool,
+        is_raw: bool,
+        has_registers: bool,
     ) {
-        let mut bytes = sample_bytes(&Sample::default(), raw).repeat(4);
+        let fields = Fields { is_raw, has_registers };
+        let mut bytes = sample_bytes(&Sample::default(), fields).repeat(4);
         for (at, byte) in damage {
             let at = at % bytes.len();
             bytes[at] = byte;
         }
-        prop_assert!(records(&bytes, raw).count() <= bytes.len() / 8);
+        prop_assert!(records(&bytes, fields).count() <= bytes.len() / 8);
     }
 
     #[test]
@@ -108,13 +130,13 @@ fn positions_further_apart_than_the_ring_give_nothing() {
 #[test]
 fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
     let request = Request { exclude_kernel: true, disabled: false, ..Request::new(CPU_CLOCK) };
-    let sampling = Sampling { period: 100_000, is_raw: false };
+    let sampling = Sampling { period: 100_000, fields: PLAIN, skips_idle: false };
     let opened = open(&request, &sampling, Target::CurrentThread);
     let Ok(event) = opened else {
         println!("SKIP: software events are refused");
         return;
     };
-    let Ok(mut ring) = Ring::map(&event, 1, false) else {
+    let Ok(mut ring) = Ring::map(&event, 1, PLAIN) else {
         println!("SKIP: no memory may be locked");
         return;
     };

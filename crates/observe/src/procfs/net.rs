@@ -2,8 +2,9 @@
 //! /proc/PID/net/{dev,snmp,netstat,snmp6}.
 
 use super::number;
-use linerate_linux::network::Link;
+use linerate_linux::network::{InetProtocol, Link, Listed};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 /// The interfaces of /proc/PID/net/dev: the counts that are there, for where netlink does not
 /// answer. `drop` includes what the card had no room for.
@@ -64,6 +65,44 @@ pub(crate) fn parse_snmp6(text: &str) -> BTreeMap<String, u64> {
         Some((format!("{group}6.{rest}"), number(&mut columns)?))
     };
     text.lines().filter_map(line).collect()
+}
+
+/// The sockets of /proc/PID/net/{tcp,tcp6,udp,udp6}, and how many packets those of UDP dropped.
+pub(crate) fn parse_sockets(text: &str, protocol: InetProtocol) -> Vec<(Listed, Option<u32>)> {
+    /// TCP_LISTEN, in hexadecimal digits.
+    const LISTEN: &str = "0A";
+    let line = |line: &str| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (sent, received) = columns.get(4)?.split_once(':')?;
+        let queue = |text| u32::from_str_radix(text, 16).ok();
+        let listed = Listed {
+            protocol,
+            is_listening: protocol == InetProtocol::Tcp && *columns.get(3)? == LISTEN,
+            local: parse_address(columns.get(1)?)?,
+            remote: parse_address(columns.get(2)?)?,
+            inode: columns.get(9)?.parse().ok()?,
+            receive_queue: queue(received)?,
+            send_queue: queue(sent)?,
+        };
+        let drops = columns.get(12).filter(|_| protocol == InetProtocol::Udp);
+        Some((listed, drops.and_then(|drops| drops.parse().ok())))
+    };
+    text.lines().skip(1).filter_map(line).collect()
+}
+
+/// An address as these lists have it: words of 32 bits in this machine's order, `0100007F:0035`.
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let words: Option<Vec<[u8; 4]>> = (0..address.len())
+        .step_by(8)
+        .map(|at| u32::from_str_radix(address.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes))
+        .collect();
+    let bytes = words?.concat();
+    let address = match <[u8; 4]>::try_from(bytes.as_slice()) {
+        Ok(v4) => IpAddr::from(v4),
+        Err(_) => IpAddr::from(<[u8; 16]>::try_from(bytes.as_slice()).ok()?),
+    };
+    Some(SocketAddr::new(address, u16::from_str_radix(port, 16).ok()?))
 }
 
 /// Those of `after` that grew since `before`. What went backwards is a gauge.

@@ -15,6 +15,8 @@ pub(crate) struct Stat {
     pub(crate) major_faults: u64,
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
+    /// Threads of its process.
+    pub(crate) threads: u64,
     /// When it began, in ticks since the machine was started: tells two holders of one number
     /// apart.
     pub(crate) began_ticks: u64,
@@ -45,6 +47,7 @@ impl Stat {
             major_faults: count(12)?,
             user_ticks: count(14)?,
             system_ticks: count(15)?,
+            threads: count(20)?,
             began_ticks: count(22)?,
             cpu: field(39)?.parse().ok()?,
             wait_status: field(52).and_then(|status| status.parse().ok()),
@@ -167,4 +170,13 @@ impl InCall {
             }
         }
     }
+}
+
+/// The calls of read(2), write(2) and their kin in the text of /proc/PID/task/TID/io.
+pub(crate) fn parse_io_calls(text: &str) -> Option<u64> {
+    let value = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    value("syscr:")?.checked_add(value("syscw:")?)
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::cpus::{CpuTicks, Softnet, parse_interrupts, parse_softirqs, parse_softnet, parse_stat};
-use super::net::{grown, parse_dev, parse_snmp, parse_snmp6};
-use super::task::{InCall, SchedStat, Stat, Status, describe_status};
+use super::net::{grown, parse_dev, parse_snmp, parse_snmp6, parse_sockets};
+use super::task::{InCall, SchedStat, Stat, Status, describe_status, parse_io_calls};
+use linerate_linux::network::InetProtocol;
 use proptest::prelude::*;
 
 /// Linux 6.18.
@@ -108,6 +109,30 @@ fn interfaces_and_protocols_as_recorded() {
     assert_eq!(grown.into_iter().collect::<Vec<_>>(), [("Tcp.InSegs".to_owned(), 4)]);
 }
 
+#[test]
+fn sockets_as_listed() {
+    let head =
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n";
+    let line = |local: &str, state: &str, drops: &str| {
+        format!(
+            "{head} 12: {local} 00000000:0000 {state} 00000001:00000300 00:00000000 00000000 0 0 \
+             4711 2 0000000000000000 {drops}\n"
+        )
+    };
+    // Words are in the order of the machine: this is one with the low byte first.
+    let v4 = u32::from_ne_bytes([127, 0, 0, 1]);
+    let udp = parse_sockets(&line(&format!("{v4:08X}:0035"), "07", "60148"), InetProtocol::Udp);
+    let (socket, drops) = udp[0];
+    assert_eq!((socket.local.to_string().as_str(), drops), ("127.0.0.1:53", Some(60_148)));
+    assert_eq!((socket.inode, socket.receive_queue, socket.send_queue), (4711, 0x300, 1));
+    let one = u32::from_ne_bytes([0, 0, 0, 1]);
+    let local = format!("{:024X}{one:08X}:0050", 0);
+    let tcp = parse_sockets(&line(&local, "0A", "0"), InetProtocol::Tcp);
+    assert_eq!((tcp[0].0.local.to_string().as_str(), tcp[0].1), ("[::1]:80", None));
+    assert!(tcp[0].0.is_listening);
+    assert!(parse_sockets(&line("zz:0", "07", "1"), InetProtocol::Udp).is_empty());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
@@ -130,5 +155,14 @@ proptest! {
         parse_dev(&text);
         parse_snmp(&text);
         parse_snmp6(&text);
+        parse_sockets(&text, InetProtocol::Udp);
     }
+}
+
+#[test]
+fn calls_of_read_and_write_are_summed() {
+    let text = "rchar: 6976\nwchar: 0\nsyscr: 10\nsyscw: 4\nread_bytes: 0\n";
+    assert_eq!(parse_io_calls(text), Some(14));
+    assert_eq!(parse_io_calls("syscr: 10\nsyscw: x\n"), None);
+    assert_eq!(parse_io_calls(""), None);
 }

@@ -31,6 +31,9 @@ fn thread(user: f64, kernel: f64) -> ThreadActivity {
         samples: 0,
         busy: figure(0.25),
         cost_ns: figure(100.0),
+        io_calls: None,
+        lock_wait: None,
+        memory: None,
     }
 }
 

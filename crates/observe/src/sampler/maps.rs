@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is mapped where in a process: /proc/PID/maps.
 
-/// An executable mapping.
+/// The longest instruction of x86.
+pub(super) const INSTRUCTION_BYTES: usize = 15;
+/// Bytes before a sample from which decoding falls into step.
+pub(super) const BYTES_BEFORE: usize = 48;
+
+/// Whose memory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Memory {
+    /// Of this process alone; several threads may use it.
+    Process(u32),
+    /// A mapping that processes share, by number.
+    Shared(u32),
+}
+
+/// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     /// First address.
@@ -18,18 +32,35 @@ pub(super) struct Mapping {
     pub path: String,
 }
 
-/// The executable mappings, by address. Lines that are not mappings are left out.
-pub(super) fn parse(text: &str) -> Vec<Mapping> {
-    let mut mappings: Vec<Mapping> = text.lines().filter_map(mapping).collect();
-    mappings.sort_by_key(|mapping| mapping.start);
-    mappings
+/// What of the mappings of a process is of use, by address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mappings {
+    /// Those with code.
+    pub code: Vec<Mapping>,
+    /// Data that may be shared with other processes.
+    pub shared: Vec<Mapping>,
 }
 
-/// `7f00-8f00 r-xp 00001000 fd:00 1234   /usr/lib/libc.so.6`
-fn mapping(line: &str) -> Option<Mapping> {
+/// The mappings in the text of /proc/PID/maps. Lines that are not mappings are left out.
+pub(super) fn parse(text: &str) -> Mappings {
+    let mut found = Mappings::default();
+    for (mapping, rights) in text.lines().filter_map(mapping) {
+        match (rights.get(2), rights.get(3)) {
+            (Some(b'x'), _) => found.code.push(mapping),
+            (_, Some(b's')) => found.shared.push(mapping),
+            _ => {}
+        }
+    }
+    found.code.sort_by_key(|mapping| mapping.start);
+    found.shared.sort_by_key(|mapping| mapping.start);
+    found
+}
+
+/// `7f00-8f00 r-xp 00001000 fd:00 1234   /usr/lib/libc.so.6`, and its rights.
+fn mapping(line: &str) -> Option<(Mapping, &[u8])> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
-    let is_executable = fields.next()?.as_bytes().get(2) == Some(&b'x');
+    let rights = fields.next()?.as_bytes();
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let mapping = Mapping {
         start: hex(start)?,
@@ -39,7 +70,7 @@ fn mapping(line: &str) -> Option<Mapping> {
         inode: fields.next()?.parse().ok()?,
         path: fields.next().unwrap_or("").trim_start().to_owned(),
     };
-    (is_executable && mapping.start < mapping.end).then_some(mapping)
+    (mapping.start < mapping.end).then_some((mapping, rights))
 }
 
 /// The mapping of an address.
@@ -72,12 +103,13 @@ mod tests {
 55d0c0a02000-55d0c0a06000 r-xp 00002000 fd:00 131 /usr/bin/cat
 7f2000000000-7f2000010000 rwxp 00000000 00:00 0 
 7f3000000000-7f3000010000 r-xp 00001000 fd:00 77                         /tmp/my lib.so (deleted)
+7f4000000000-7f4000010000 rw-s 00001000 00:01 88                         /dev/zero (deleted)
 7ffd1c1f2000-7ffd1c1f4000 r-xp 00000000 00:00 0                          [vdso]
 ";
 
     #[test]
     fn executable_mappings_are_found_by_address() {
-        let mappings = parse(MAPS);
+        let Mappings { code: mappings, shared } = parse(MAPS);
         let name = |address| find(&mappings, address).map(Mapping::name);
         assert_eq!(name(0x55d0_c0a0_2000), Some("cat"));
         assert_eq!(name(0x55d0_c0a0_5fff), Some("cat"));
@@ -88,12 +120,14 @@ mod tests {
         assert_eq!(name(0x7ffd_1c1f_2000), Some("[vdso]"));
         assert_eq!(name(0), None);
         assert_eq!((mappings[0].offset, mappings[0].inode), (0x2000, 131));
+        let shared: Vec<_> = shared.iter().map(|one| (one.start, one.inode)).collect();
+        assert_eq!(shared, [(0x7f40_0000_0000, 88)]);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text in "(?s).{0,200}", address: u64) {
-            let mappings = parse(&text);
+            let mappings = parse(&text).code;
             let _ = find(&mappings, address).map(Mapping::name);
         }
 
@@ -101,7 +135,7 @@ mod tests {
         fn any_line_alike_is_read(
             line in "[0-9a-f]{0,18}-[0-9a-f]{0,18} [rwxps-]{0,5} [0-9a-f ]{0,30}.{0,9}",
         ) {
-            for mapping in parse(&line) {
+            for mapping in parse(&line).code {
                 prop_assert!(find(std::slice::from_ref(&mapping), mapping.start).is_some());
             }
         }

@@ -8,11 +8,11 @@
 
 use super::functions::Functions;
 use super::kernel::KernelSymbols;
-use super::maps::{self, Mapping};
+use super::maps::{self, BYTES_BEFORE, INSTRUCTION_BYTES, Mapping, Mappings, Memory};
 use super::polling::Place;
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// A function of a process or of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,11 +51,13 @@ pub(super) struct Spots {
     /// By device and inode.
     file_numbers: HashMap<(String, u64), u32>,
     names: Vec<FunctionName>,
+    /// Shared mappings by device and inode.
+    shared_numbers: HashMap<(String, u64), u32>,
 }
 
 #[derive(Debug, Default)]
 struct Process {
-    mappings: Vec<Mapping>,
+    mappings: Mappings,
     /// Whether the mappings were read in this slice.
     is_fresh: bool,
     /// Spots of addresses that were met.
@@ -82,10 +84,10 @@ impl Spots {
         if let Some(&spot) = process.spots.get(&address) {
             return spot;
         }
-        if maps::find(&process.mappings, address).is_none() && !process.is_fresh {
+        if maps::find(&process.mappings.code, address).is_none() && !process.is_fresh {
             *process = Process::read(pid);
         }
-        let spot = match maps::find(&process.mappings, address).cloned() {
+        let spot = match maps::find(&process.mappings.code, address).cloned() {
             None => self.named("[unknown]", "[unknown]"),
             Some(mapping) if mapping.name().starts_with('[') => {
                 self.named(mapping.name(), mapping.name())
@@ -97,6 +99,36 @@ impl Spots {
         };
         self.processes.entry(pid).or_default().spots.insert(address, spot);
         spot
+    }
+
+    /// Bytes of code before an address of a process, and those of the instruction there; fewer at
+    /// the ends of its file. `None` for code that is in no file.
+    pub(super) fn code(&mut self, pid: u32, address: u64) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mapping = maps::find(&self.processes.get(&pid)?.mappings.code, address)?.clone();
+        if mapping.name().starts_with('[') {
+            return None;
+        }
+        let number = self.file(pid, &mapping);
+        let file = self.files[number as usize].1.as_ref()?;
+        let offset = address - mapping.start + mapping.offset;
+        let before = (offset as usize).min(BYTES_BEFORE);
+        let mut bytes = vec![0; before + INSTRUCTION_BYTES];
+        let read = file.read_at(&mut bytes, offset - before as u64).ok()?;
+        bytes.truncate(read);
+        let code = bytes.split_off(before.min(read));
+        Some((bytes, code))
+    }
+
+    /// Whose memory is at an address of a process, and where in it.
+    pub(super) fn memory(&mut self, pid: u32, address: u64) -> (Memory, u64) {
+        let mappings = self.processes.get(&pid).map(|process| &process.mappings.shared);
+        let Some(mapping) = mappings.and_then(|shared| maps::find(shared, address)) else {
+            return (Memory::Process(pid), address);
+        };
+        let next = self.shared_numbers.len() as u32;
+        let key = (mapping.device.clone(), mapping.inode);
+        let at = address - mapping.start + mapping.offset;
+        (Memory::Shared(*self.shared_numbers.entry(key).or_insert(next)), at)
     }
 
     /// The spot of something without an address.
@@ -176,6 +208,14 @@ pub(super) struct Names {
     pub places: Vec<Place>,
     /// The place of each spot.
     pub of_spots: Vec<u32>,
+}
+
+impl Names {
+    /// The name of the function at a spot.
+    pub(super) fn name_of(&self, spot: u32) -> &str {
+        let place = self.of_spots[spot as usize];
+        &self.functions[self.places[place as usize].function as usize].name
+    }
 }
 
 /// The name of a function of the kernel, and how far into it `address` is.

@@ -5,7 +5,7 @@ use super::ThreadId;
 use super::names::Names;
 use super::polling::{self, CannotTell, Separated, Slice};
 use linerate_record::stats::Estimate;
-use linerate_record::why::FunctionTime;
+use linerate_record::why::{FunctionTime, MemoryUse};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ pub struct ThreadProfile {
     pub cost_ns: Figure,
     /// Share of the poll loop's time that is in the kernel; `None` where no loop was found.
     pub polling_in_kernel: Option<f64>,
+    /// What it uses of memory; `None` where too few samples show it.
+    pub memory: Option<MemoryUse>,
 }
 
 const MAX_FUNCTIONS: usize = 32;
@@ -36,6 +38,7 @@ pub(super) fn profile(
     slices: &[Slice],
     names: &Names,
     asleep: f64,
+    memory: Option<MemoryUse>,
 ) -> ThreadProfile {
     let separated = polling::separate(slices, &names.places, asleep, SEED ^ u64::from(id.tid));
     ThreadProfile {
@@ -45,6 +48,7 @@ pub(super) fn profile(
         busy: figure("ratio", &separated, |separated| separated.busy),
         cost_ns: figure("ns/packet", &separated, |separated| separated.cost_ns),
         polling_in_kernel: separated.as_ref().ok().map(|separated| separated.kernel_share),
+        memory,
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
+use linerate_linux::network::SocketMemory;
 
 fn memory(drops: u32) -> Option<SocketMemory> {
     Some(SocketMemory { receive_buffer: 212_992, send_buffer: 212_992, drops })

@@ -6,7 +6,7 @@ use super::format::{Field, Format};
 use super::waits::{Scheduled, Waits, What};
 use crate::refusal::explain;
 use linerate_linux::perf::{Event, Request, Selector, TRACEPOINT, Target};
-use linerate_linux::sample::{self, Record, Ring, Sample, Sampling};
+use linerate_linux::sample::{self, Fields, Record, Ring, Sample, Sampling};
 use linerate_record::why::{RanInstead, Unread};
 
 /// Reads the scheduler's events.
@@ -37,6 +37,8 @@ struct Layout {
 /// in slices of 0.1 s, 0.3 % of it.
 const LIMIT: u64 = 300;
 /// Holds 2,000 events.
+/// What samples of tracepoints carry.
+const RAW: Fields = Fields { is_raw: true, has_registers: false };
 const RING_PAGES: usize = 64;
 /// `TASK_REPORT_MAX`: set in the state of a thread that was switched from although it could run.
 const PREEMPTED: i64 = 0x100;
@@ -94,13 +96,13 @@ impl Scheduler {
             let open = |name: &str, id| {
                 let request =
                     Request { disabled: false, ..Request::new(Selector::new(TRACEPOINT, id)) };
-                let sampling = Sampling { period: 1, is_raw: true };
+                let sampling = Sampling { period: 1, fields: RAW, skips_idle: false };
                 let target = Target::Cpu(cpu);
                 sample::open(&request, &sampling, target)
                     .map_err(|error| explain("tracepoints", name, request, target, error))
             };
             let switches = open("sched:sched_switch", switch.id)?;
-            let ring = Ring::map(&switches, RING_PAGES, true);
+            let ring = Ring::map(&switches, RING_PAGES, RAW);
             let ring =
                 ring.map_err(|error| unread(format!("no memory for its events: {error}")))?;
             let wakings = open("sched:sched_wakeup", wakeup.id)?;

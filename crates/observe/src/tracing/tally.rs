@@ -4,7 +4,7 @@
 use super::duty::Duty;
 use super::format::{Field, Format};
 use linerate_linux::perf::{self, Event, OpenError, Request, Selector, TRACEPOINT, Target};
-use linerate_linux::sample::{self, Record, Ring, Sampling};
+use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
 use linerate_record::why::KernelEvent;
 use std::collections::BTreeMap;
 
@@ -44,6 +44,8 @@ struct Counted {
 /// Events of a slice that may be counted in every slice: at 0.5 us each, in slices of 0.1 s, 0.25 %
 /// of a CPU.
 const LIMIT: u64 = 500;
+/// What samples of tracepoints carry.
+const RAW: Fields = Fields { is_raw: true, has_registers: false };
 const RING_PAGES: usize = 8;
 /// Values that are listed.
 const MAX_VALUES: usize = 10;
@@ -61,13 +63,13 @@ impl Tally {
 
     /// Counts on a CPU, or of a thread.
     pub(super) fn open(&mut self, target: Target) -> Result<(), OpenError> {
-        let sampling = Sampling { period: self.wanted.period, is_raw: true };
+        let sampling = Sampling { period: self.wanted.period, fields: RAW, skips_idle: false };
         let event = match self.field {
             Some(_) => sample::open(&self.request(), &sampling, target)?,
             None => perf::open(&self.request(), target, None)?,
         };
         // Without a ring the events are counted all the same.
-        let ring = self.field.and_then(|_| Ring::map(&event, RING_PAGES, true).ok());
+        let ring = self.field.and_then(|_| Ring::map(&event, RING_PAGES, RAW).ok());
         let tid = match target {
             Target::Thread(tid) => Some(tid),
             _ => None,

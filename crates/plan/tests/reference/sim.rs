@@ -418,6 +418,7 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         rings: Vec::new(),
         line: None,
         finding: None,
+        causes: Vec::new(),
         kernel_advice: None,
         packets_home: None,
         ..fixtures::run()

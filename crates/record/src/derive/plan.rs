@@ -6,6 +6,18 @@ use crate::figure::{Figure, Figures, Tier};
 use crate::plan::{PlanReport, PlannedWorker, Recommendation};
 use serde_json::json;
 
+/// The fewest processors that hold the line.
+fn cpus_for_line(report: &PlanReport) -> Figure {
+    const METHOD: &str = "the low end of the prediction against the line";
+    let Some(hold) = &report.line_hold else {
+        return Figure::absent("cpus", Tier::Model, METHOD, "no line is known");
+    };
+    match hold.cpus {
+        Some(cpus) => Figure::exact("cpus", f64::from(cpus), Tier::Model, METHOD),
+        None => Figure::absent("cpus", Tier::Model, METHOD, &hold.sentence),
+    }
+}
+
 impl Derive for PlanReport {
     fn figures(&self) -> Figures {
         const METHOD: &str = "the worker that sets the pace in the prediction";
@@ -25,6 +37,7 @@ impl Derive for PlanReport {
             ("predicted_kpps", self.predicted_kpps.clone()),
             ("best_predicted_kpps", best),
             ("line_rate_kpps", line),
+            ("cpus_for_line", cpus_for_line(self)),
             ("bottleneck", bottleneck),
         ])
     }

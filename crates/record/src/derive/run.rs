@@ -8,6 +8,7 @@ use crate::provenance::Provenance;
 use crate::run::{LineReport, PacketsHome, RunReport, Tally};
 use crate::tune::{Finding, KernelAdvice};
 use crate::warning::Warning;
+use crate::why::WhyFinding;
 use std::collections::BTreeSet;
 
 impl Derive for RunReport {
@@ -16,6 +17,7 @@ impl Derive for RunReport {
             ("offered_kpps", offered(self)),
             ("throughput_kpps", self.throughput_kpps.clone()),
             ("processed_kpps", self.processed_kpps.clone()),
+            ("delivered_kpps", self.delivered_kpps()),
             ("line_rate_kpps", line_rate(self)),
             ("latency_p50_ns", self.latency.p50.clone()),
             ("latency_p99_ns", self.latency.p99.clone()),
@@ -23,6 +25,7 @@ impl Derive for RunReport {
         ]);
         figures.extend(costs(self));
         figures.extend(self.finding.iter().flat_map(of_finding));
+        figures.extend(of_causes(&self.causes));
         figures.extend(of_kernels(self.kernel_advice.as_ref()));
         figures.extend(self.packets_home.iter().flat_map(of_home));
         figures.extend(self.flows().iter().flat_map(Flows::figures));
@@ -53,6 +56,13 @@ pub(super) fn of_finding(finding: &Finding) -> Figures {
     };
     let sentence = Figure::text(&finding.sentence, Tier::Sw, METHOD);
     named([("bottleneck", bottleneck), ("finding", sentence)])
+}
+
+/// What limits it in the word of `linerate why`; nothing in records that do not have it.
+fn of_causes(causes: &[WhyFinding]) -> Figures {
+    let first = causes.first().map(|first| first.cause.name());
+    let figure = |word| Figure::text(word, Tier::Sw, "rules on the time of the workers");
+    Figures::from_iter(first.map(|word| ("cause".to_owned(), figure(word))))
 }
 
 /// Which kernels suit the calls of the path, by name.
@@ -214,7 +224,13 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
         unsteady_counter(provenance).into_iter().chain(emulated(provenance)).collect();
     warnings.extend(shared_cores(run, provenance));
     warnings.extend(unknown_core_clock(&worker_cycles(run)));
-    warnings.extend(worst.and_then(|w| preempted(w.preempted, w.total)));
+    // A quota preempts, too, and says more.
+    match run.held(provenance) {
+        Some(cpus) => {
+            warnings.push(Warning::CpuQuota { cpus, workers: run.workers.len() as u32 });
+        }
+        None => warnings.extend(worst.and_then(|w| preempted(w.preempted, w.total))),
+    }
     warnings.extend(few);
     warnings.extend(run.dead_end().map(Warning::NothingCameThrough));
     warnings.extend(idle_stages(run));
@@ -284,6 +300,10 @@ pub struct Flows {
     pub is_clean: bool,
 }
 
+/// Why the rate at the sinks is unknown although packets reached them.
+const OUTSIDE_THE_MEASUREMENT: &str =
+    "no packets reached the sink during the measured part; run longer";
+
 impl RunReport {
     /// The rate of each flow; `None` where the path has no line, or one port.
     pub fn flows(&self) -> Option<Flows> {
@@ -294,18 +314,31 @@ impl RunReport {
         let kpps = match is_clean {
             true => self.throughput_kpps.scaled(1.0 / flows, "kpps", "throughput, over ports"),
             false => match sent(self) {
-                (0.0, 1..) => Figure::absent(
-                    "kpps",
-                    Tier::Sw,
-                    WHOLE,
-                    "packets came through before and after the measured part only; run longer",
-                ),
+                (0.0, 1..) => Figure::absent("kpps", Tier::Sw, WHOLE, OUTSIDE_THE_MEASUREMENT),
                 (kpps, _) => Figure::exact("kpps", kpps / flows, Tier::Sw, WHOLE),
             },
         };
         let line_kpps = self.line_rate_kpps? / flows;
         let share = kpps.scaled(1.0 / line_kpps, "ratio", "rate of a flow over that of a port");
         Some(Flows { line, kpps, share, is_clean })
+    }
+}
+
+impl RunReport {
+    /// CPUs of the quota that throttled its workers: they never sleep, so any quota of fewer CPUs
+    /// than workers does. `None` without throttling.
+    pub fn held(&self, provenance: &Provenance) -> Option<f64> {
+        provenance.cpu_quota.filter(|cpus| *cpus < self.workers.len() as f64)
+    }
+
+    /// Thousand packets per second at the sinks over the measured part, including the time that
+    /// workers were stopped.
+    pub fn delivered_kpps(&self) -> Figure {
+        const METHOD: &str = "packets that left over the measured part, interruptions included";
+        match sent(self) {
+            (0.0, 1..) => Figure::absent("kpps", Tier::Sw, METHOD, OUTSIDE_THE_MEASUREMENT),
+            (kpps, _) => Figure::exact("kpps", kpps, Tier::Sw, METHOD),
+        }
     }
 }
 

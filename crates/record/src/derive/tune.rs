@@ -5,7 +5,8 @@ use super::run::{costs, doubts, line_rate, of_finding, of_home, of_kernels};
 use super::{Derive, named, not_idle};
 use crate::figure::{Figure, Figures, Tier};
 use crate::provenance::Provenance;
-use crate::tune::TuneReport;
+use crate::run::Latency;
+use crate::tune::{RoundLatency, TuneReport};
 use crate::warning::Warning;
 
 const ROUNDS: &str = "median over interleaved rounds";
@@ -16,6 +17,8 @@ impl Derive for TuneReport {
         figures.extend(of_finding(&self.finding));
         figures.extend(of_kernels(self.kernel_advice.as_ref()));
         figures.extend(rates(self));
+        figures.extend(named([("delivered_kpps", self.tuned.delivered_kpps())]));
+        figures.extend(latencies(self));
         figures.extend(self.packets_home.iter().flat_map(of_home));
         figures
     }
@@ -71,6 +74,36 @@ fn rates(report: &TuneReport) -> Figures {
         ("prediction_error", error),
         ("line_rate_kpps", line),
         ("gap_to_line", gap),
+    ])
+}
+
+impl TuneReport {
+    /// Latency of the baseline: over the rounds, or over its own run when there were none.
+    pub fn latency_before(&self) -> RoundLatency {
+        self.baseline_latency.clone().unwrap_or_else(|| of_run(&self.baseline.latency))
+    }
+
+    /// Latency of the mapping to keep, from where [`TuneReport::latency_before`] is from.
+    pub fn latency_after(&self) -> RoundLatency {
+        let kept = self.chosen.and_then(|index| self.candidates.get(index as usize));
+        match kept {
+            Some(kept) => kept.latency.clone().unwrap_or_else(|| of_run(&self.tuned.latency)),
+            None => self.latency_before(),
+        }
+    }
+}
+
+fn of_run(latency: &Latency) -> RoundLatency {
+    RoundLatency { p50: latency.p50.clone(), p99: latency.p99.clone() }
+}
+
+fn latencies(report: &TuneReport) -> Figures {
+    let [before, after] = [report.latency_before(), report.latency_after()];
+    named([
+        ("baseline_latency_p50_ns", before.p50),
+        ("baseline_latency_p99_ns", before.p99),
+        ("tuned_latency_p50_ns", after.p50),
+        ("tuned_latency_p99_ns", after.p99),
     ])
 }
 

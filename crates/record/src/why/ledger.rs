@@ -8,7 +8,7 @@
 
 mod layers;
 
-use super::{InterfaceCounts, Observation, SocketKind};
+use super::{InterfaceCounts, Observation, ProgramCounts, SocketKind};
 use serde::Serialize;
 
 /// Layers that count packets, in the order of the packet's path.
@@ -205,7 +205,7 @@ pub(super) fn is_same_unit(observation: &Observation, interface: &InterfaceCount
     if interface.features.get("rx-gro") == Some(&false) {
         return true;
     }
-    let program = observation.program.as_ref();
+    let program = observation.program.as_ref().and_then(ProgramCounts::of_packets);
     let bytes = program.and_then(|program| Some((program.bytes?, program.received?)));
     match bytes {
         Some((bytes, packets)) if packets > 0 && interface.rx_packets > 0 => {

@@ -2,6 +2,7 @@
 //! Packet counts from the interface to the program and back. All counts are differences over the
 //! window.
 
+use super::threads::FunctionTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -39,6 +40,13 @@ pub struct CpuCounts {
     pub net_tx: u64,
     /// Hardware interrupts by source: `virtio0-input.0`; those that occurred.
     pub hardware_interrupts: BTreeMap<String, u64>,
+    /// Functions of the kernel that ran on it for whomever, softirqs included, the most frequent
+    /// first, at most 32; shares of the window. Empty where the kernel may not be sampled.
+    #[serde(default)]
+    pub functions: Vec<FunctionTime>,
+    /// Samples behind `functions`.
+    #[serde(default)]
+    pub samples: u64,
 }
 
 /// Counts of an interface.
@@ -230,6 +238,14 @@ pub struct ProgramCounts {
     pub others: BTreeMap<String, u64>,
 }
 
+impl ProgramCounts {
+    /// Itself, where it counts packets: requests and the like are not compared with the packets of
+    /// other layers.
+    pub fn of_packets(&self) -> Option<&Self> {
+        (self.unit == "packets").then_some(self)
+    }
+}
+
 /// An event in the kernel, counted by a tracepoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -242,4 +258,19 @@ pub struct KernelEvent {
     pub is_of_watched: bool,
     /// Count in the window.
     pub count: u64,
+}
+
+/// How packets arrived, in short windows spread over the time that was watched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Arrivals {
+    /// How many were looked at.
+    pub windows: u64,
+    /// Their mean length, seconds.
+    #[serde(serialize_with = "crate::finite")]
+    pub window_s: f64,
+    /// Those in which no packet arrived.
+    pub silent: u64,
+    /// Most packets in one.
+    pub packets_max: u64,
 }

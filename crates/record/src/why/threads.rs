@@ -51,6 +51,67 @@ pub struct ThreadActivity {
     pub busy: Figure,
     /// CPU time of one packet, polling taken out, nanoseconds.
     pub cost_ns: Figure,
+    /// Calls of read(2), write(2) and their kin (/proc/PID/task/TID/io): fewer than all its system
+    /// calls. `null` where they may not be read.
+    #[serde(default)]
+    pub io_calls: Option<u64>,
+    /// Share of its time for which it waited for locks of the kernel, spinning or asleep, in its
+    /// own calls or in interrupts in its time; `null` where that may not be traced.
+    #[serde(default)]
+    pub lock_wait: Option<f64>,
+    /// What it uses of memory, by the operands of sampled instructions; `null` where too few of its
+    /// samples show that.
+    #[serde(default)]
+    pub memory: Option<MemoryUse>,
+}
+
+/// What a thread uses of memory beyond its stack, in its own code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryUse {
+    /// Accesses of sampled instructions.
+    pub samples: u64,
+    /// The same per sample of the thread, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub share: f64,
+    /// Cache lines of 64 bytes that they were to.
+    pub lines: u64,
+    /// Share of the accesses to lines that were met once.
+    #[serde(serialize_with = "crate::finite")]
+    pub once_share: f64,
+    /// Memory that it uses, in pages of 4 KiB, estimated from those met once and twice.
+    pub working_set_bytes: Figure,
+}
+
+/// A cache line that several threads use and at least one writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SharedLine {
+    /// Its address, or its position in memory that processes share.
+    pub address: String,
+    /// Whether a thread uses bytes that another one writes; else they only are next to each other.
+    pub has_common_bytes: bool,
+    /// The threads that use it.
+    pub threads: Vec<LineUse>,
+}
+
+/// A thread's use of a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LineUse {
+    /// The thread.
+    pub tid: u32,
+    /// Share of its samples at instructions that access the line, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub share: f64,
+    /// Whether it writes there.
+    pub is_written: bool,
+    /// First byte of the line that it uses, 0 to 63.
+    pub first_byte: u8,
+    /// The last one.
+    pub last_byte: u8,
+    /// The function with most of these samples.
+    pub function: String,
 }
 
 /// Activity of a thread.
@@ -143,7 +204,7 @@ pub struct FunctionTime {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quota {
-    /// The control group, as a path below the mount.
+    /// The control group: its folder, `/sys/fs/cgroup/a`.
     pub group: String,
     /// Processes of the watched ones that it holds for.
     pub pids: Vec<u32>,

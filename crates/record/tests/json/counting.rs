@@ -169,6 +169,7 @@ pub(crate) fn regions() -> Record {
         ticks: Figure::exact("ticks", 4e8, Tier::Sw, "timestamp counter"),
         own_ticks: Figure::exact("ticks", 3e8, Tier::Sw, "timestamp counter"),
         events: vec![RegionEvent { name: "instructions".to_owned(), count: absent() }],
+        is_sampled: false,
         verdict: "cannot tell: shorter than ten times what measuring it costs".to_owned(),
     };
     let report = RegionsReport {

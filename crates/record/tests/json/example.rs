@@ -124,6 +124,7 @@ pub(crate) fn run_report() -> RunReport {
         cpus_available: Some(2),
         line: Some(LineReport { bits_per_s: 1e9, ports: 2, mean_frame_bytes: 338.0 }),
         finding: Some(finding()),
+        causes: Vec::new(),
         kernel_advice: Some(advice()),
         packets_home: Some(PacketsHome {
             bytes: Figure::exact("B", 1e6, Tier::Model, "frames and buffers"),
@@ -204,6 +205,7 @@ pub(crate) fn record(body: Body) -> Record {
             ticks_invariant: Some(false),
             others: Some(figure("ratio", 0.25)),
             siblings: Some(vec![vec![0, 1]]),
+            cpu_quota: None,
         },
         body,
     }
@@ -229,6 +231,8 @@ pub(crate) fn tune() -> Record {
         waits: Vec::new(),
         calibration: Some(calibration()),
         predicted_from: None,
+        baseline_latency: None,
+        p99_limit_ns: None,
         given_mapping: "parse | verify | nat44".to_owned(),
         baseline_mapping: "parse | verify".to_owned(),
         baseline: run_report(),
@@ -243,6 +247,7 @@ pub(crate) fn tune() -> Record {
             memory_bound: false,
             measured_kpps: Some(figure("kpps", 2310.0)),
             speedup: None,
+            latency: None,
         }],
         ruled_out: vec![RuledOut { name: "split".to_owned(), reason: "too few CPUs".to_owned() }],
         chosen: Some(0),

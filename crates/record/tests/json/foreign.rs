@@ -4,7 +4,7 @@
 use crate::example::record;
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};
 use linerate_record::strands::{
-    Bound, CpiByCause, CpiCause, ForeignFormat, InputFault, Machine, NodeCounts, Slice,
+    Bound, CpiByCause, CpiCause, ForeignFormat, InputFault, Machine, NodeCounts, Place, Slice,
     StrandCounts, StrandEvent, StrandsReport,
 };
 use linerate_record::{Body, Figure, Record, Tier};
@@ -27,6 +27,8 @@ fn strand() -> StrandCounts {
         overflow: 1,
         user: 7,
         is_first: true,
+        from: Place { id: 7, pc: 0x40 },
+        to: Place::default(),
     };
     StrandCounts {
         name: None,

@@ -3,8 +3,8 @@
 
 use crate::example::record;
 use linerate_record::plan::{
-    Bottleneck, Change, Input, Model, Origin, PlanReport, PlannedWorker, Proof, Recommendation,
-    Search,
+    Bottleneck, Change, Input, LineHold, Model, Origin, PlanReport, PlannedWorker, Proof,
+    Recommendation, Search,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::RuledOut;
@@ -31,6 +31,14 @@ pub(crate) fn plan() -> Record {
         flows: 1,
         predicted_kpps: model("kpps", 1000.0),
         line_rate_kpps: None,
+        line_hold: Some(LineHold {
+            cpus: Some(2),
+            mapping: "a | b".to_owned(),
+            burst: 32,
+            predicted_kpps: Figure::exact("kpps", 2400.0, Tier::Model, "a model"),
+            sentence: "2 CPUs hold it".to_owned(),
+        }),
+        limits: vec!["the line".to_owned()],
         bottleneck: Bottleneck {
             stage: Some("verify".to_owned()),
             worker: Some("1.0".to_owned()),

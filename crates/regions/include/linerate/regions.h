@@ -82,11 +82,19 @@ int lr_regions_write(const char *file);
  * after `rounds` slices of each set the sampler is full. NULL if `every` or `rounds` is 0. */
 lr_sampler *lr_sampler_new(const char *name, const char *sets, uint64_t every, uint32_t rounds);
 
+/* Begins the first turn now, with `packets` packets done before it; without this the first update
+ * begins it. */
+void lr_sampler_start(lr_sampler *sampler, uint64_t packets);
+
 /* Says that `packets` packets are done since the program began. 1 once the sampler is full. */
 int lr_sampler_update(lr_sampler *sampler, uint64_t packets);
 
 /* Adds the results to the record, and starts again with the next update. */
 void lr_sampler_dump(lr_sampler *sampler);
+
+/* From any thread: has the sampler dump in its own thread, at the end of its turn. It must not be
+ * freed meanwhile. */
+void lr_sampler_request_dump(lr_sampler *sampler);
 
 /* Ends a sampler. What was not dumped is lost. */
 void lr_sampler_free(lr_sampler *sampler);
@@ -107,7 +115,11 @@ static inline int lr_sampler_update(lr_sampler *sampler, uint64_t packets) {
     (void)sampler; (void)packets;
     return 0;
 }
+static inline void lr_sampler_start(lr_sampler *sampler, uint64_t packets) {
+    (void)sampler; (void)packets;
+}
 static inline void lr_sampler_dump(lr_sampler *sampler) { (void)sampler; }
+static inline void lr_sampler_request_dump(lr_sampler *sampler) { (void)sampler; }
 static inline void lr_sampler_free(lr_sampler *sampler) { (void)sampler; }
 
 #endif

@@ -8,9 +8,23 @@ use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Candidate, Finding, Limit, TuneReport};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
+use linerate_record::{Body, Record};
 
 /// Columns for the name of a candidate or a change: the rates behind it say more.
 const NAME_COLUMNS: usize = 44;
+
+/// What was delivered under a CPU quota that held the workers; `None` where none did.
+pub(super) fn held(record: &Record) -> Option<String> {
+    let run = match &record.body {
+        Body::Run(run) => run,
+        Body::Tune(tune) => &tune.tuned,
+        _ => return None,
+    };
+    let cpus = run.held(&record.provenance)?;
+    let delivered = run.delivered_kpps().as_number();
+    let delivered = delivered.map_or_else(|| "no rate".to_owned(), |kpps| Kpps(kpps).to_string());
+    Some(format!("CPU quota of {} CPUs: {delivered} delivered", three_digits(cpus)))
+}
 
 pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     let rate = report.throughput_kpps.as_number();

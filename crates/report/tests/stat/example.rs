@@ -115,6 +115,7 @@ pub(crate) fn provenance() -> Provenance {
         ticks_invariant: None,
         others: None,
         siblings: None,
+        cpu_quota: None,
     }
 }
 

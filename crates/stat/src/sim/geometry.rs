@@ -375,6 +375,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
 
 fn print(shape: CacheShape) -> String {
     let size = match shape.bytes {
+        0 => "0".to_owned(),
         bytes if bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
         bytes if bytes % (1 << 10) == 0 => format!("{}K", bytes >> 10),
         bytes => bytes.to_string(),

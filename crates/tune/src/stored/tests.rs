@@ -94,7 +94,7 @@ fn mapping() -> Mapping {
 /// A tuning that was stopped before its rounds.
 fn tuned() -> (Predicted, TuneReport) {
     let measured = Measured::explain(mapping(), baseline());
-    let predicted = predict(&shape(), &measured, &calibrated());
+    let predicted = predict(&shape(), &measured, &calibrated(), None);
     let report = TuneReport {
         candidates: predicted.candidates(&shape()),
         ruled_out: predicted.ruled_out.clone(),

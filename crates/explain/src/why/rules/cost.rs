@@ -26,6 +26,9 @@ const SPECIFIC: &[Cause] = &[
     Cause::StolenCpu,
     Cause::InterruptLoad,
     Cause::ShortInterruptions,
+    Cause::CacheMisses,
+    Cause::FalseSharing,
+    Cause::OneReceiveCpu,
 ];
 
 const FULL: &str = "with accounts off by a tenth, all of its time";
@@ -43,20 +46,20 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Saturation, 0.85, FULL),
             at_least(M::PacketRate, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
             at_most(M::BytesPerPacket, 9000.0, "larger ones are copying"),
+            at_least(M::Datagrams, 1.0, "calls of a stream are those of its requests"),
             at_least(M::CallsPerPacket, 0.8, "a batch of one"),
         ],
-        symptoms: 4,
+        symptoms: 5,
         explained_by: &[
             Cause::PageFaults,
             Cause::SoftwareChecksum,
             Cause::NoSegmentation,
             Cause::SoftwareCrypto,
             Cause::ConnectionSetup,
+            Cause::FirewallRules,
+            Cause::KernelLock,
         ],
-        gain: GainModel::AsMeasured(
-            [5.0, 30.0, 150.0],
-            "batches of 32 in place of 1: UDP senders gain 10 to 150 % (sendmmsg, GSO)",
-        ),
+        gain: GainModel::CostRemoved(M::CallTime, [0.5, 0.9, 1.0]),
         then_limited_by: Some("the cost of a packet in the kernel"),
         sentence: "Thread {thread} makes {calls} system calls per packet and spends {kernel} of \
                    its \
@@ -115,27 +118,19 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.5, "the time has to matter"),
             at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
-            at_least(
-                M::LockContention,
-                1000.0,
-                "57 per second were counted without contention, \
-                     15,558 with it (two senders on one tbf)",
-            ),
+            at_least(M::LockWait, 0.05, "twice the error of the kernel's sampled accounts"),
         ],
         symptoms: 3,
         explained_by: &[Cause::UserLock],
-        gain: GainModel::AsMeasured(
-            [5.0, 60.0, 120.0],
-            "two senders on one tbf under Linux 6.18 did 1.1 times what one did",
-        ),
+        gain: GainModel::CostRemoved(M::LockWaitOfRun, [0.3, 1.0, 2.0]),
         then_limited_by: Some("the work under the lock"),
-        sentence: "Threads contend for a lock of the kernel, {contention} times per second: more \
-                   threads do not bring more packets.",
+        sentence: "Thread {thread} waits {lock_wait} of its time for locks of the kernel that \
+                   other threads hold: more threads do not bring more packets.",
         fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
               XPS",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, the rate falls by more than 20 %",
-        measure: "lock:contention_begin as root, or the rate with one thread",
+        measure: "waits for locks of the kernel, as root, or the rate with one thread",
     },
     Rule {
         cause: Cause::KernelLock,
@@ -254,6 +249,82 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("the rules that match most packets first"),
         wrong_if: "with the rules removed, the rate rises by less than 10 %",
         measure: KERNEL_SAMPLES,
+    },
+    Rule {
+        cause: Cause::FirewallRules,
+        scope: Scope::Cpus,
+        conditions: &[
+            at_least(M::CpuFunctions(Group::Firewall), 0.1, "a tenth of a CPU"),
+            at_least(M::CpuUsed, 0.5, "a CPU with more than half of its time left has room"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::FirewallOfUsed, [0.3, 0.9, 1.0]),
+        then_limited_by: Some("the rest of the kernel's work on a packet"),
+        sentence: "Firewall rules take {cpu_firewall} of the time of CPU {cpu}, before the packets \
+                   reach {program}.",
+        fix: "Put addresses and ports into a set or a map (nft), or a flowtable in front of the \
+              rules",
+        workaround: Some("the rules that match most packets first"),
+        wrong_if: "with the rules removed, the rate rises by less than 10 %",
+        measure: KERNEL_SAMPLES,
+    },
+    Rule {
+        cause: Cause::FalseSharing,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::FalselyShared, 0.1, A_TENTH),
+            at_least(M::Demand, 0.5, "the time has to matter"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.0]),
+        then_limited_by: Some("the rest of the thread's work"),
+        sentence: "{shared} of the samples of thread {thread} are at a cache line of which another \
+                   thread uses other bytes: {line}.",
+        fix: "Give each thread a line of its own: alignas(64), or 128 where pairs are fetched",
+        workaround: Some("threads on CPUs that share a cache pass the line faster"),
+        wrong_if: "with 128 bytes between the two, the rate rises by less than 5 %",
+        measure: "perf c2c, where there are hardware counters",
+    },
+    Rule {
+        cause: Cause::UserLock,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::CommonBytes, 0.1, A_TENTH),
+            at_least(M::Demand, 0.5, "the time has to matter"),
+            at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::FalseSharing],
+        gain: GainModel::CostRemoved(M::CommonBytes, [0.0, 0.5, 1.0]),
+        then_limited_by: Some("the rest of the thread's work"),
+        sentence: "{common} of the samples of thread {thread} are at bytes that another thread \
+                   uses, too, and one writes: a spinning lock, or a counter of both: {line}.",
+        fix: "Split the lock or the counter: one per thread, summed when it is read",
+        workaround: Some("fewer threads, which then contend less"),
+        wrong_if: "with one thread, the rate per thread rises by less than 5 %",
+        measure: "perf c2c, where there are hardware counters",
+    },
+    Rule {
+        cause: Cause::CacheMisses,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::WorkingSet, 1.0, "more than the last-level cache holds"),
+            at_least(M::MemoryShare, 0.15, "a seventh of the time, to be seen in the rate"),
+            at_least(M::Demand, 0.5, "the time has to matter"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
+        then_limited_by: Some("the instructions of the work"),
+        sentence: "Thread {thread} uses {working_set} or more, {over_cache} times the last-level \
+                   cache: {memory_share} of its samples are at lines that were met once.",
+        fix: "Use less memory at a time: fewer buffers (mbufs, descriptors), reused last in, first \
+              out; smaller tables; prefetch",
+        workaround: Some("huge pages, which save the misses of the TLB"),
+        wrong_if: "with a tenth of the buffers, the rate rises by less than 10 %",
+        measure: "`linerate stat --pid PID -m cache` where there are hardware counters",
     },
     Rule {
         cause: Cause::ProcessingCost,

@@ -107,7 +107,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 2,
         explained_by: &[Cause::CpuQuota],
-        gain: GainModel::TimeBack(ThreadState::Interrupts),
+        gain: GainModel::CostRemoved(M::ForeignOfRun, [0.5, 1.0, 1.5]),
         then_limited_by: Some("the thread's own work"),
         sentence: "Interrupts and softirqs took {interrupts} of the time in which thread {thread} \
                    was on CPU {cpu}; {foreign} of the packets received there are not its own.",
@@ -131,6 +131,7 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[
             Cause::CpuQuota,
             Cause::CpuContention,
+            Cause::InterruptLoad,
             Cause::SoftwareCrypto,
             Cause::PageFaults,
             Cause::ConnectionSetup,

@@ -101,6 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::SqueezedPerSecond, 10.0, "rarer ones cost under a millisecond per second"),
             at_least(M::Squeezed, 0.1, "one receive softirq in ten stops with work left"),
+            at_most(M::PacketsPerSqueeze, 150.0, "the usual budget is of 300 packets"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -127,7 +128,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Demand, 0.9, "a thread that is full limits by itself"),
         ],
         symptoms: 0,
-        explained_by: &[],
+        explained_by: &[Cause::FirewallRules],
         gain: GainModel::MoreCpus,
         then_limited_by: Some("the next CPU, or a single flow"),
         sentence: "CPU {cpu} receives {received_here} of all packets and spends {cpu_interrupts} \

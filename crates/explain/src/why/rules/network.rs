@@ -92,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow, Cause::SendBuffer],
-        gain: GainModel::UntilCpuIsFull,
+        gain: GainModel::MoreOnTheWay,
         then_limited_by: Some("the servers behind, or its own CPU"),
         sentence: "{program} sleeps {asleep} of the time and has {clients_per_server} clients for \
                    each connection to a server: requests wait for one of the connections.",
@@ -131,10 +131,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::AsMeasured(
-            [15.0, 110.0, 300.0],
-            "tx off on a veth pair under Linux 6.18: 8.1 to 3.6 Gb/s, segmentation included",
-        ),
+        gain: GainModel::CostRemoved(M::ChecksumTime, [1.0, 1.0, 1.0]),
         then_limited_by: Some("copying"),
         sentence: "{interface} computes checksums in software, and therefore cuts segments there, \
                    too: `tx` is off.",
@@ -173,10 +170,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::SoftwareChecksum],
-        gain: GainModel::AsMeasured(
-            [10.0, 65.0, 200.0],
-            "tso and gso off on a veth pair under Linux 6.18: 8.1 to 4.9 Gb/s",
-        ),
+        gain: GainModel::CostRemoved(M::SegmentTime, [1.0, 1.0, 1.0]),
         then_limited_by: Some("copying"),
         sentence: "{interface} sends segments of {bytes_per_segment} bytes one by one: TCP \
                    segmentation offload is off.",
@@ -195,11 +189,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
-        gain: GainModel::AsMeasured(
-            [10.0, 80.0, 400.0],
-            "set-up and end of a connection take 30 to 100 us of CPU time, a short request 15 to \
-             50",
-        ),
+        gain: GainModel::CostRemoved(M::ConnectionTime, [1.0, 1.0, 1.0]),
         then_limited_by: Some("the requests themselves"),
         sentence: "{connections} connections per second are set up, {segments} segments each: most \
                    of the work is setting up and ending them.",

@@ -17,7 +17,7 @@ fn a_function_of_this_test(x: u64) -> u64 {
 fn address_of_own(functions: &Functions) -> u64 {
     let address = a_function_of_this_test as fn(u64) -> u64 as usize as u64;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let maps = super::super::maps::parse(&maps);
+    let maps = super::super::maps::parse(&maps).code;
     let mapping = super::super::maps::find(&maps, address).unwrap();
     functions.address_of(address - mapping.start + mapping.offset).unwrap()
 }

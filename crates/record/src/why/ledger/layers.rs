@@ -2,7 +2,7 @@
 //! The rows of the ledger, layer by layer.
 
 use super::{Layer, LedgerRow, Loss, Whose, is_same_unit, tapped};
-use crate::why::{InterfaceCounts, Observation, SocketCounts, SocketKind};
+use crate::why::{InterfaceCounts, Observation, ProgramCounts, SocketCounts, SocketKind};
 
 /// A loss, where the counter is not 0.
 fn loss(packets: u64, reason: &str, counter: &str, whose: Whose) -> Option<Loss> {
@@ -155,7 +155,7 @@ pub(super) fn word(kind: SocketKind) -> &'static str {
 
 pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
     let name = &observation.watched.name;
-    let Some(program) = &observation.program else {
+    let Some(program) = observation.program.as_ref().and_then(ProgramCounts::of_packets) else {
         let count = observation.packets.as_ref()?;
         return Some(row(Layer::Program, name, Some(count.packets), &count.counter, Vec::new()));
     };
@@ -190,7 +190,7 @@ fn rest(observation: &Observation, received: Option<u64>, missed: &[Loss]) -> Op
 }
 
 pub(super) fn program_tx(observation: &Observation) -> Option<LedgerRow> {
-    let program = observation.program.as_ref()?;
+    let program = observation.program.as_ref()?.of_packets()?;
     let sent = program.sent?;
     let counter = format!("{} {} sent", program.adapter, program.unit);
     Some(row(Layer::ProgramTx, &observation.watched.name, Some(sent), &counter, Vec::new()))

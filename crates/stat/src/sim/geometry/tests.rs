@@ -68,6 +68,7 @@ fn bad_input_says_what_would_do() {
     assert!(error("z80").contains("arm1176, cortex_a7, cortex_a53"), "{}", error("z80"));
     for (text, reason) in [
         ("i1=32K/8/64", "i1 and d1 are needed"),
+        ("i1=0/8/64,d1=32K/8/64", "0/8/64"),
         ("i1=32K/8/64,d1", "`d1` is not `cache=size/ways/line`"),
         ("i1=32K/8/64,i1=1K/1/64", "`i1` is there twice"),
         ("l2=32K/8/64", "`l2` is none of i1, d1, ll"),

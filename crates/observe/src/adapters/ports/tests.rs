@@ -7,10 +7,6 @@ use std::path::Path;
 const STATS: &str = r#"{"/ethdev/stats":{"ipackets":100302,"opackets":100300,"ibytes":6018120,
     "obytes":6018000,"imissed":0,"ierrors":0,"oerrors":2,"rx_nombuf":0,"q_ipackets":[100302,0]}}"#;
 
-const UNIX: &str = "Num       RefCount Protocol Flags    Type St Inode Path\n\
-    0000000000000000: 00000002 00000000 00010000 0001 01 99 /run/x\n\
-    0000000000000000: 00000002 00000000 00010000 0005 01 4711 /run/dpdk/rte/dpdk_telemetry.v2\n";
-
 #[test]
 fn answers_of_dpdk_are_read() {
     let dpdk = description::dpdk();
@@ -25,8 +21,6 @@ fn answers_of_dpdk_are_read() {
     let about = r#"{"/ethdev/info":{"name":"net_af_packet0","state":1}}"#;
     let name = parse_field(about, Some(&dpdk.about), &dpdk.name);
     assert_eq!(name.as_deref(), Some("net_af_packet0"));
-    let found = UNIX.lines().find_map(|line| answers::parse_unix(line, &dpdk.socket));
-    assert_eq!(found, Some((4711, "/run/dpdk/rte/dpdk_telemetry.v2".to_owned())));
     assert_eq!(question(&dpdk.counters, 3), "/ethdev/stats,3");
 }
 
@@ -47,7 +41,7 @@ fn zero_missed_is_an_answer_of_drivers_that_count_it_only() {
             counters: Counters { missed, ..Counters::default() },
             is_missed_known: is_known,
         };
-        let program = Program {
+        let program = Ports {
             description: description::dpdk(),
             connection: None,
             says: None,
@@ -55,6 +49,7 @@ fn zero_missed_is_an_answer_of_drivers_that_count_it_only() {
             first: totals(first),
             last: totals(last),
             trouble: None,
+            until_ns: 0,
         };
         program.finish(&mut Vec::new()).missed
     };
@@ -65,7 +60,7 @@ fn zero_missed_is_an_answer_of_drivers_that_count_it_only() {
 
 #[test]
 fn counters_that_go_backwards_end_the_questions() {
-    let mut program = Program {
+    let mut program = Ports {
         description: description::dpdk(),
         connection: None,
         says: None,
@@ -76,6 +71,7 @@ fn counters_that_go_backwards_end_the_questions() {
             ..Totals::default()
         },
         trouble: None,
+        until_ns: 0,
     };
     assert!(program.check(Totals::default()).unwrap_err().contains("backwards"));
     program.trouble = program.check(Totals::default()).err();
@@ -88,12 +84,17 @@ fn counters_that_go_backwards_end_the_questions() {
 #[test]
 fn a_program_that_does_not_answer_is_an_entry() {
     let folder = tempfile::tempdir().expect("a folder");
-    let owners = BTreeMap::from([(4711, 7)]);
+    let socket = Listening {
+        pid: 7,
+        program: "dpdk-testpmd".to_owned(),
+        kind: Kind::Messages,
+        path: "/run/dpdk/rte/dpdk_telemetry.v2".to_owned(),
+    };
     let mut unread = Vec::new();
-    assert!(find(&Root::new(folder.path()), UNIX, &owners, &mut unread).is_none());
+    assert!(find(&Root::new(folder.path()), &[socket], &mut unread).is_none());
     assert_eq!(unread.len(), 1);
     let mut unread = Vec::new();
-    assert!(find(&Root::new(Path::new("/")), UNIX, &BTreeMap::new(), &mut unread).is_none());
+    assert!(find(&Root::new(Path::new("/")), &[], &mut unread).is_none());
     assert!(unread.is_empty());
 }
 
@@ -119,7 +120,6 @@ proptest! {
             parse_counters(&text, &dpdk);
             parse_list(&text, &dpdk.list);
             parse_field(&text, None, "version");
-            answers::parse_unix(&text, "x");
         }
     }
 }

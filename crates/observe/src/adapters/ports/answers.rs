@@ -85,23 +85,3 @@ pub(super) fn parse_counters(answer: &str, description: &Description) -> Option<
         others: others.collect(),
     })
 }
-
-/// Flag of a listening socket in /proc/net/unix, and the type of those of whole messages.
-const LISTENS: u64 = 0x1_0000;
-const SEQPACKET: &str = "0005";
-
-/// A line of /proc/net/unix: inode and path of a listening socket of whole messages whose path has
-/// `part` in it.
-pub(super) fn parse_unix(line: &str, part: &str) -> Option<(u64, String)> {
-    let mut columns = line.split_ascii_whitespace().skip(3);
-    let flags = u64::from_str_radix(columns.next()?, 16).ok()?;
-    let kind = columns.next()?;
-    let inode = columns.nth(1)?.parse().ok()?;
-    let path = columns.next()?;
-    let is_meant = flags & LISTENS != 0
-        && kind == SEQPACKET
-        && path.starts_with('/')
-        && path.contains(part)
-        && !path.split('/').any(|name| name == "..");
-    is_meant.then(|| (inode, path.to_owned()))
-}

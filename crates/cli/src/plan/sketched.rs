@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The path of another program, from the record of it.
+
+use crate::failure::Failure;
+use crate::kinds::specs;
+use clap::Args;
+use linerate_path::check::{Described, read_to_plan};
+use linerate_path::costs::GivenCosts;
+use linerate_path::spec::State;
+use linerate_plan::sketch::{Known, Sketch, sketch, text};
+use linerate_record::Record;
+use std::path::{Path, PathBuf};
+
+// What a record of another program does not say.
+#[derive(Debug, Args)]
+pub(super) struct Sketching {
+    /// Write the path of another program's record to this file; - is stdout
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub(super) out: Option<PathBuf>,
+    /// The line of another program, e.g. 10Gb/s: the fewest CPUs that hold it
+    #[arg(long, value_name = "RATE", value_parser = crate::budget::line, requires = "from")]
+    line: Option<f64>,
+    /// Bytes of its frames, FCS included (default: as measured, or 64)
+    #[arg(long, value_name = "BYTES", value_parser = crate::budget::frame, requires = "from")]
+    frame: Option<u32>,
+    /// What its stages keep between packets: none, flow or global (default: flow where several
+    /// threads were seen in a stage, else global, which forbids replicas)
+    #[arg(long, value_name = "STATE", value_parser = state, requires = "from")]
+    state: Option<State>,
+    /// Packets it handled, where its record does not count them
+    #[arg(long, value_name = "N", value_parser = crate::import::packets, requires = "from")]
+    packets: Option<f64>,
+    /// GHz of its tick counter, where its record does not say
+    #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock, requires = "from")]
+    clock: Option<f64>,
+}
+
+fn state(text: &str) -> Result<State, String> {
+    State::of_word(text).ok_or_else(|| format!("choose from {}", State::WORDS.join(", ")))
+}
+
+impl Sketching {
+    /// Refuses what is of no effect where a file has the path; and, of a record of `run` or `tune`,
+    /// what it says itself.
+    pub(super) fn refuse(&self, is_run: bool) -> Result<(), Failure> {
+        let of_path = [
+            ("--out", self.out.is_some()),
+            ("--line", self.line.is_some()),
+            ("--frame", self.frame.is_some()),
+            ("--state", self.state.is_some()),
+        ];
+        let of_record = [("--packets", self.packets.is_some()), ("--clock", self.clock.is_some())];
+        let of_record = of_record.into_iter().filter(|_| is_run);
+        match of_path.into_iter().chain(of_record).find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(Failure::new(format!(
+                "{option} is for the record of another program (regions, import, why) without a \
+                 PATH.toml, which says that itself"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The path in the record of another program.
+    pub(super) fn draw(&self, file: &Path, record: &Record) -> Result<Sketch, Failure> {
+        let known = Known { clock_ghz: self.clock, packets: self.packets };
+        let name = file.display().to_string();
+        sketch(record, &name, known)
+            .map_err(|lacking| Failure::new(format!("--from {name}: {lacking}")))
+    }
+
+    /// That path as a file describes it, and the file.
+    pub(super) fn described(
+        &self,
+        drawn: &Sketch,
+        file: &Path,
+    ) -> Result<(Described, Option<String>), Failure> {
+        let stem = file.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
+        let text = text(drawn, &stem, self.state, self.line, self.frame);
+        let described = read_to_plan(&text, &stem, specs()).map_err(|problems| {
+            Failure::new(problems.display(&format!("the path of {}", file.display())))
+        })?;
+        Ok((described, Some(text)))
+    }
+}
+
+/// The path of a file with the costs of the record in place of its own.
+pub(super) fn recosted(
+    mut described: Described,
+    drawn: &Sketch,
+    file: &Path,
+) -> Result<Described, Failure> {
+    let name = file.display();
+    let Some(costs) = &mut described.costs else {
+        return Err(Failure::new(format!(
+            "--from {name}: the path has no [costs] to put its figures into; let --out make one \
+             that has: linerate plan --from {name} --out FILE"
+        )));
+    };
+    let GivenCosts { from, stages, .. } = costs;
+    for stage in stages {
+        let measured = drawn.stages.iter().find(|one| one.name == stage.name).ok_or_else(|| {
+            Failure::new(format!(
+                "--from {name}: nothing was measured of `{}`; measured were {}",
+                stage.name,
+                drawn.stages.iter().map(|one| &*one.name).collect::<Vec<_>>().join(", ")
+            ))
+        })?;
+        (stage.ns, stage.reach) = (Some(measured.ns), measured.reach);
+        stage.assumed.clear();
+    }
+    from.clone_from(&drawn.from);
+    Ok(described)
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `linerate why` can read of programs that run, and what would change it.
+
+use crate::namespaces;
+use crate::refusal;
+use crate::settings::tracepoints;
+use crate::surroundings::Surroundings;
+use crate::tiers::Trial;
+use linerate_machine::Root;
+use linerate_record::doctor::{Observation, Section, Verdict};
+use std::fs::File;
+use std::io::Read;
+
+const PROGRAMS: Section = Section::Programs;
+
+/// The settings that decide what is seen of a program.
+pub(super) fn observe(trial: &Trial, around: &Surroundings) -> Vec<Observation> {
+    let root = Root::new(around.root());
+    vec![
+        others(around),
+        waits(&root),
+        samples(trial),
+        names(&root, trial),
+        events(around),
+        demo(&root),
+    ]
+}
+
+fn others(around: &Surroundings) -> Observation {
+    const NAME: &str = "programs_of_others";
+    match around.facts().may_trace_others() {
+        true => PROGRAMS.good(NAME, "readable", "programs of all users can be watched"),
+        false => PROGRAMS.advice(
+            NAME,
+            "not readable",
+            "only programs of this user can be watched",
+            Some("sudo linerate why PID".to_owned()),
+        ),
+    }
+}
+
+/// The scheduler's account of each thread, without which waiting looks like sleep.
+fn waits(root: &Root) -> Observation {
+    const NAME: &str = "time_waiting";
+    let text = root.text("proc/self/schedstat").unwrap_or_default();
+    let times = text.split_whitespace().nth(2).and_then(|times| times.parse::<u64>().ok());
+    match times {
+        Some(1..) => PROGRAMS.good(NAME, "counted", "the kernel counts how long threads wait"),
+        Some(0) => PROGRAMS.missing(
+            NAME,
+            "not counted",
+            "this kernel was built without CONFIG_SCHED_INFO: waiting for a CPU looks like sleep",
+            None,
+        ),
+        None => PROGRAMS.unknown(NAME, "/proc/self/schedstat does not say"),
+    }
+}
+
+fn samples(trial: &Trial) -> Observation {
+    const NAME: &str = "program_samples";
+    match (&trial.software_both, &trial.software) {
+        (Ok(()), _) => {
+            PROGRAMS.good(NAME, "user, kernel", "functions of programs and of the kernel are seen")
+        }
+        (Err(refusal), Ok(())) => {
+            let sentence = format!(
+                "functions of programs are seen, those of the kernel are not: {}",
+                refusal.sentence
+            );
+            PROGRAMS.advice(NAME, "user", &sentence, refusal.fix.clone())
+        }
+        (_, Err(refusal)) => PROGRAMS.missing(NAME, "none", &refusal.sentence, refusal.fix.clone()),
+    }
+}
+
+/// Whether the functions of the kernel have names: /proc/kallsyms shows addresses of 0 to those who
+/// may not see them.
+fn names(root: &Root, trial: &Trial) -> Observation {
+    const NAME: &str = "kernel_names";
+    // The first line is enough of a file of megabytes.
+    let mut start = [0; 16];
+    let read = File::open(root.path("proc/kallsyms")).and_then(|mut f| f.read_exact(&mut start));
+    match (read, trial.software_both.is_ok()) {
+        (Err(_), _) => PROGRAMS.unknown(NAME, "/proc/kallsyms cannot be read"),
+        (Ok(()), false) => PROGRAMS.fact(NAME, "-", "of use with samples of the kernel only"),
+        (Ok(()), true) if start == [b'0'; 16] => PROGRAMS.advice(
+            NAME,
+            "hidden",
+            "functions of the kernel have no names (kernel.kptr_restrict)",
+            Some("sudo sysctl kernel.kptr_restrict=0".to_owned()),
+        ),
+        (Ok(()), true) => PROGRAMS.good(NAME, "readable", "functions of the kernel have names"),
+    }
+}
+
+/// The kernel's events: they take tracepoints, and the right to see those of all programs.
+fn events(around: &Surroundings) -> Observation {
+    const NAME: &str = "kernel_events";
+    const WHAT: &str = "who ran instead, reasons of dropped packets, system calls, locks";
+    let facts = around.facts();
+    let points = tracepoints(around);
+    let may = facts.may_count_everything() || facts.paranoid.is_some_and(|level| level < 0);
+    match (points.verdict, may) {
+        (Verdict::Good, true) => PROGRAMS.good(NAME, "readable", WHAT),
+        (Verdict::Good, false) => {
+            let sentence = format!("{WHAT} are not seen without CAP_PERFMON");
+            let fix = refusal::lower_paranoid(facts, -1);
+            PROGRAMS.advice(NAME, "refused", &sentence, Some(fix))
+        }
+        (_, true) => {
+            let sentence = format!("{WHAT} are not seen: tracepoints are {}", shown(&points));
+            PROGRAMS.advice(NAME, "no tracepoints", &sentence, points.fix)
+        }
+        (_, false) => PROGRAMS.advice(
+            NAME,
+            "refused",
+            &format!("{WHAT} are seen by root only"),
+            Some("sudo linerate why PID".to_owned()),
+        ),
+    }
+}
+
+fn shown(points: &Observation) -> &str {
+    points.value.as_deref().unwrap_or("not there")
+}
+
+fn demo(root: &Root) -> Observation {
+    const NAME: &str = "user_namespaces";
+    match namespaces::setting(root) {
+        None => PROGRAMS.good(NAME, "permitted", "`linerate why --demo` runs without root"),
+        Some(obstacle) => {
+            let sentence = format!("no `linerate why --demo`: {}", obstacle.sentence);
+            PROGRAMS.advice(NAME, "refused", &sentence, Some(obstacle.fix))
+        }
+    }
+}

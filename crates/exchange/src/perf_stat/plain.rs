@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The plain text of `perf stat`, for people: an event a line, with blanks between the fields.
+//!
+//! ```text
+//!  Performance counter stats for './program':
+//!
+//!             765.43 msec task-clock          #    0.999 CPUs utilized
+//!      2,345,678,901      cycles              #    3.06 GHz           ( +-  0.1% )  (83.32%)
+//!    <not supported>      cache-misses
+//!
+//!        0.766123456 seconds time elapsed
+//! ```
+//!
+//! In front of the count may be a moment (`-I`), a processor, core or thread, and how many
+//! processors a core stands for (`-A`, `--per-core`, `--per-thread`). Digits are in groups where
+//! the locale groups them.
+
+use super::{Row, count, is_event};
+
+/// Units that perf puts between a count and its event.
+const UNITS: [&str; 6] = ["msec", "ns", "Joules", "MiB", "GiB", "C"];
+
+/// How the plain text begins.
+const HEAD: &str = "Performance counter stats for ";
+
+/// Whether a line is of the plain text and of nothing else.
+pub(super) fn is_its_own(line: &str) -> bool {
+    line.trim_start().starts_with(HEAD) || line.trim_end().ends_with("seconds time elapsed")
+}
+
+/// Lines around the events: the head, the times at the end.
+pub(super) fn is_prose(line: &str) -> bool {
+    let line = line.trim();
+    is_its_own(line) || line.ends_with("seconds user") || line.ends_with("seconds sys")
+}
+
+/// An event of the plain text, and the time that all of it took.
+pub(super) fn row(line: &str) -> Option<Row> {
+    if let Some((seconds, _)) = line.split_once("seconds time elapsed") {
+        let seconds: f64 = seconds.split_whitespace().next()?.replace(',', ".").parse().ok()?;
+        return Some(Row {
+            whose: String::new(),
+            event: "duration_time".to_owned(),
+            unit: "ns".to_owned(),
+            count: Ok(seconds * 1e9).filter_finite()?,
+            share: None,
+        });
+    }
+    let (fields, share) = parts(line);
+    let words = words(&fields);
+    // In front of the count at most a moment, whose it is, and of how many processors.
+    (0..=3).find_map(|at| row_at(&words, at, share))
+}
+
+/// What stands before the comment, and the share of the time that was counted, which is the last in
+/// parentheses.
+fn parts(line: &str) -> (String, Option<f64>) {
+    let fields = line.split('#').next().unwrap_or(line);
+    let last = line.trim_end().rsplit_once('(').and_then(|(_, last)| last.strip_suffix("%)"));
+    let share = last.filter(|last| !last.contains("+-")).and_then(|last| last.trim().parse().ok());
+    let fields = fields.split(" (").next().unwrap_or(fields);
+    (fields.to_owned(), share.map(|percent: f64| percent / 100.0))
+}
+
+/// The words of a line; `<not supported>` is one.
+fn words(fields: &str) -> Vec<String> {
+    let joined = fields.replace("<not counted>", "<not_counted>");
+    let joined = joined.replace("<not supported>", "<not_supported>");
+    joined.split_whitespace().map(|word| word.replace("<not_", "<not ")).collect()
+}
+
+/// The row, if the word at `at` is its count.
+fn row_at(words: &[String], at: usize, share: Option<f64>) -> Option<Row> {
+    let (number, rest) = (words.get(at)?, words.get(at + 1..)?);
+    let (unit, event) = match rest {
+        [unit, event] if UNITS.contains(&unit.as_str()) => (unit.as_str(), event),
+        [event] => ("", event),
+        _ => return None,
+    };
+    let whose = words[..at].iter().find(|word| ungrouped(word, "msec").is_none());
+    is_event(event).then_some(())?;
+    Some(Row {
+        whose: whose.cloned().unwrap_or_default(),
+        event: event.clone(),
+        unit: unit.to_owned(),
+        count: count(&ungrouped(number, unit).unwrap_or_else(|| number.clone()))?,
+        share,
+    })
+}
+
+/// A number without its groups. A count without a unit is whole, so that what divides it divides
+/// groups; of one with a unit, a single point or comma is that of decimals.
+fn ungrouped(number: &str, unit: &str) -> Option<String> {
+    let is_number = |c: char| c.is_ascii_digit() || ".,'\u{a0}\u{202f}".contains(c);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) || !number.chars().all(is_number) {
+        return None;
+    }
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    if unit.is_empty() {
+        return Some(digits(number));
+    }
+    Some(match number.rsplit_once(['.', ',']) {
+        Some((whole, decimals)) => format!("{}.{}", digits(whole), digits(decimals)),
+        None => digits(number),
+    })
+}
+
+/// A number that is one.
+trait Finite: Sized {
+    fn filter_finite(self) -> Option<Self>;
+}
+
+impl Finite for Result<f64, String> {
+    fn filter_finite(self) -> Option<Self> {
+        match &self {
+            Ok(number) if !number.is_finite() => None,
+            _ => Some(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf_stat::read;
+
+    const TEXT: &str = "hello from the program\n\n\
+        \x20Performance counter stats for './program':\n\n\
+        \x20           765.43 msec task-clock          #    0.999 CPUs utilized\n\
+        \x20                3      context-switches    #    3.919 /sec\n\
+        \x20    2,345,678,901      cycles              #    3.06 GHz       ( +-  0.1% )  (83.32%)\n\
+        \x20    1,000,000,000      instructions:u      #    0.43  insn per cycle\n\
+        \x20  <not supported>      cache-misses\n\n\
+        \x20      0.800000000 seconds time elapsed\n\n\
+        \x20      0.700000000 seconds user\n       0.060000000 seconds sys\n";
+
+    #[test]
+    fn the_plain_text_has_the_counts_of_the_other_forms() {
+        let report = read(TEXT, Some(1e6)).expect("events");
+        let [strand] = report.strands.as_slice() else { panic!("one strand") };
+        let count = |name: &str| strand.event(name).and_then(|event| event.count.as_number());
+        assert_eq!(count("task_clock_ns"), Some(765_430_000.0));
+        assert_eq!(count("context_switches"), Some(3.0));
+        assert_eq!(count("cycles"), Some(2_345_678_901.0));
+        assert_eq!(count("duration_time_ns"), Some(8e8));
+        let missing = &strand.event("ll_misses").expect("it is listed").count;
+        assert_eq!(missing.reason.as_deref(), Some("perf: not supported here"));
+        let cycles = &strand.event("cycles").expect("it is there").count;
+        assert!(cycles.method.contains("83 %"), "{}", cycles.method);
+        let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
+        assert_eq!(lines, [1], "what the program said");
+        // With the packets that the user counted.
+        assert_eq!(strand.packets, Some(1_000_000));
+        assert_eq!(strand.instructions_per_packet.as_number(), Some(1000.0));
+        assert_eq!(strand.kpps.as_number(), Some(1250.0));
+        let clock = strand.event("task_clock_ns").expect("it is there");
+        assert_eq!(clock.per_packet.as_number(), Some(765.43));
+        let none = read(TEXT, None).expect("events");
+        let why = none.strands[0].kpps.reason.clone().expect("a reason");
+        assert!(why.contains("--packets"), "{why}");
+    }
+
+    #[test]
+    fn processors_intervals_and_other_locales() {
+        let text = " Performance counter stats for 'system wide':\n\n\
+            CPU0            1.234.567      cycles\nCPU1                   75      cycles\n\
+            S0-D0-C0   2   101,76 msec task-clock\n\n 1,0003 seconds time elapsed\n";
+        let report = read(text, None).expect("events");
+        let of = |at: usize, name: &str| {
+            report.strands[at].event(name).and_then(|event| event.count.as_number())
+        };
+        assert_eq!((report.strands[0].cpu, of(0, "cycles")), (Some(0), Some(1_234_567.0)));
+        assert_eq!(of(1, "cycles"), Some(75.0));
+        assert_eq!(report.strands[2].name.as_deref(), Some("S0-D0-C0"));
+        assert_eq!(of(2, "task_clock_ns"), Some(101.76e6));
+        assert_eq!(report.strands.len(), 3, "the time is of none of them alone");
+    }
+
+    #[test]
+    fn what_is_no_count_is_no_event() {
+        for line in ["", "3 blind mice ran", "a 1 b c", "nan cycles", "-3 cycles"] {
+            assert_eq!(row(line), None, "{line}");
+        }
+        assert_eq!(row("inf seconds time elapsed"), None);
+    }
+}

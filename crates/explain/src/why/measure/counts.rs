@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sums over the parts of an observation that measures are made of.
+
+use super::super::facts::{Facts, share, share_of};
+use linerate_record::stats::Estimate;
+use linerate_record::why::{InterfaceCounts, SocketKind, ThreadActivity, ThreadState};
+
+/// Bytes per packet: of the counter of packets, else of the interface with most packets.
+pub(super) fn bytes_per_packet(facts: &Facts<'_>) -> Option<f64> {
+    let count = facts.observation.packets.as_ref().filter(|count| count.packets > 0)?;
+    if let Some(bytes) = count.bytes {
+        return Some(bytes as f64 / count.packets as f64);
+    }
+    let most =
+        facts.observation.interfaces.iter().max_by_key(|i| i.rx_packets.max(i.tx_packets))?;
+    let (packets, bytes) = match most.rx_packets >= most.tx_packets {
+        true => (most.rx_packets, most.rx_bytes),
+        false => (most.tx_packets, most.tx_bytes),
+    };
+    // Others may use it, too.
+    (2 * packets >= count.packets && packets > 0).then(|| bytes as f64 / packets as f64)
+}
+
+/// Bytes that the interface which sends most sends at once.
+pub(super) fn bytes_per_transmit(facts: &Facts<'_>) -> Option<f64> {
+    let most = facts.observation.interfaces.iter().max_by_key(|i| i.tx_bytes)?;
+    (most.tx_packets > 0).then(|| most.tx_bytes as f64 / most.tx_packets as f64)
+}
+
+/// Waits for a CPU: as counted by the scheduler's tracepoints, else its switches.
+pub(super) fn waits(thread: &ThreadActivity) -> u64 {
+    let counted: u64 = thread.waits_us_log2.iter().sum();
+    match counted {
+        0 => thread.involuntary_switches + thread.voluntary_switches,
+        counted => counted,
+    }
+}
+
+/// Time stopped by a quota: the thread's own, or that of the group spread over its threads.
+pub(super) fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate {
+    if let Some(own) = thread.share(ThreadState::Throttled).and_then(share_of) {
+        return own;
+    }
+    let quotas = facts.observation.quotas.iter().filter(|q| q.pids.contains(&thread.pid));
+    let throttled = quotas.map(|quota| match quota.periods {
+        0 => 0.0,
+        periods => quota.throttled_periods as f64 / periods as f64,
+    });
+    share(throttled.fold(0.0, f64::max))
+}
+
+/// Time in calls that wait for connections which the program opened.
+pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
+    let opened: Vec<&str> = facts
+        .connections()
+        .filter(|socket| !is_accepted(facts, socket))
+        .map(|socket| socket.local.as_str())
+        .collect();
+    let waits = |object: &str| opened.iter().any(|local| object.contains(local));
+    let of_server = thread.asleep_on.iter().filter(|s| s.object.as_deref().is_some_and(waits));
+    (!thread.asleep_on.is_empty()).then(|| share(of_server.map(|sleep| sleep.share).sum()))
+}
+
+/// Whether a connection was accepted: its local port is one the program listens at.
+pub(super) fn is_accepted(facts: &Facts<'_>, socket: &linerate_record::why::SocketCounts) -> bool {
+    let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
+    let listening = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
+    let own = port(&socket.local);
+    listening.map(|listen| port(&listen.local)).any(|listen| listen == own)
+}
+
+/// Page faults of all threads.
+pub(super) fn faults(facts: &Facts<'_>) -> u64 {
+    facts.observation.threads.iter().map(|thread| thread.minor_faults + thread.major_faults).sum()
+}
+
+/// Bytes of the program's packets, or of its connections.
+pub(super) fn bytes(facts: &Facts<'_>) -> Option<u64> {
+    let counted = facts.observation.packets.as_ref().and_then(|count| count.bytes);
+    let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    let of_tcp = tcps.map(|tcp| tcp.bytes_received + tcp.bytes_acked).reduce(|a, b| a + b);
+    of_tcp.or(counted)
+}
+
+/// TCP connections set up in the network namespace, from either side.
+pub(super) fn opened(facts: &Facts<'_>) -> Option<u64> {
+    let [passive, active] = ["Tcp.PassiveOpens", "Tcp.ActiveOpens"].map(|n| facts.protocol(n));
+    Some(passive?.max(active?))
+}
+
+/// Flows that the program could give to threads: connections; two or more for a socket that takes
+/// from anybody. Unknown for rings that carry frames.
+pub(super) fn flows(facts: &Facts<'_>) -> Option<usize> {
+    let sockets = &facts.observation.sockets;
+    if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
+        return None;
+    }
+    let is_open =
+        |s: &&linerate_record::why::SocketCounts| s.kind == SocketKind::Udp && s.remote.is_none();
+    let connections = facts.connections().count();
+    let connected =
+        sockets.iter().filter(|s| s.kind == SocketKind::Udp && s.remote.is_some()).count();
+    let flows = connections + connected + 2 * sockets.iter().filter(is_open).count();
+    (flows > 0).then_some(flows)
+}
+
+/// Whether an interface has all of these switched off; `None` where it says nothing of them.
+pub(super) fn is_off(interface: &InterfaceCounts, names: &[&str]) -> Option<bool> {
+    let states: Vec<bool> =
+        names.iter().filter_map(|name| interface.features.get(*name).copied()).collect();
+    (!states.is_empty()).then(|| states.iter().all(|is_on| !is_on))
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the addresses of sampled accesses tell apart: lines that threads share, memory beyond the
+//! cache, and neighbours that look like them.
+
+use crate::example::{functions, observation, poller, share, testpmd, thread};
+use linerate_explain::why::explain;
+use linerate_record::stats::Estimate;
+use linerate_record::why::Cause::{self, *};
+use linerate_record::why::ThreadState::{Asleep, User, Waiting};
+use linerate_record::why::{Arrivals, LineUse, MemoryUse, Observation, SharedLine};
+use linerate_record::{Figure, Tier};
+
+fn memory_use(megabytes: f64, once_share: f64) -> MemoryUse {
+    let bytes = megabytes * 1048576.0;
+    let (low, high) = (0.7 * bytes, 1.5 * bytes);
+    let estimate = Estimate { value: bytes, low, high, confidence: 0.95, n: 1000 };
+    MemoryUse {
+        samples: 1000,
+        share: 0.5,
+        lines: 900,
+        once_share,
+        working_set_bytes: Figure::number("bytes", estimate, Tier::Sw, "by hand"),
+    }
+}
+
+/// Two threads that count on one line, in bytes of their own or in the same.
+pub(crate) fn sharing(shares: [f64; 2], has_common_bytes: bool) -> Observation {
+    let threads = (0..2).map(|n| {
+        let mut one = thread("worker", 100 + n, &[(User, 0.98), (Waiting, 0.02)]);
+        one.ran_on = vec![n];
+        one.samples = 2000;
+        one.functions = functions(&[("program", "count", 0.99)]);
+        one.memory = Some(memory_use(0.001, 0.01));
+        one
+    });
+    let used = |tid: u32, share: f64| LineUse {
+        tid,
+        share,
+        is_written: true,
+        first_byte: 8 * (tid % 2) as u8,
+        last_byte: 8 * (tid % 2) as u8 + 7,
+        function: "count".to_owned(),
+    };
+    let line = SharedLine {
+        address: "0x4040".to_owned(),
+        has_common_bytes,
+        threads: vec![used(100, shares[0]), used(101, shares[1])],
+    };
+    Observation { shared_lines: vec![line], ..observation(threads.collect()) }
+}
+
+/// A stripped program that copies buffers, more or fewer than the cache holds.
+pub(crate) fn buffers(megabytes: f64, once_share: f64) -> Observation {
+    let mut poller = poller(0.01, Some(0.99));
+    poller.functions = functions(&[("dpdk-testpmd", "dpdk-testpmd+0x7cd00", 0.8)]);
+    poller.memory = Some(memory_use(megabytes, once_share));
+    let seen = testpmd(poller, 0, 27_000_000);
+    Observation { last_level_cache_bytes: Some(32 << 20), ..seen }
+}
+
+fn found(seen: &Observation) -> (Cause, String) {
+    let finding = explain(seen).remove(0);
+    (finding.cause, finding.sentence)
+}
+
+#[test]
+fn threads_that_write_next_to_each_other_share_falsely() {
+    let (cause, sentence) = found(&sharing([0.6, 0.5], false));
+    assert_eq!(cause, FalseSharing, "{sentence}");
+    assert!(sentence.contains("0x4040, 100 writes bytes 0 to 7 in count"), "{sentence}");
+}
+
+#[test]
+fn threads_that_write_the_same_bytes_have_a_lock_or_a_counter_in_common() {
+    assert_eq!(found(&sharing([0.6, 0.5], true)).0, UserLock);
+}
+
+#[test]
+fn a_line_that_is_met_now_and_then_limits_nothing() {
+    for has_common_bytes in [false, true] {
+        assert_eq!(found(&sharing([0.05, 0.04], has_common_bytes)).0, CannotTell);
+    }
+}
+
+#[test]
+fn memory_beyond_the_cache_is_told_from_memory_in_it() {
+    let (cause, sentence) = found(&buffers(400.0, 0.9));
+    assert_eq!(cause, CacheMisses, "{sentence}");
+    assert!(sentence.contains("280 MiB or more, 12.5 times"), "{sentence}");
+    // In the cache, or not surely beyond it, or seldom used.
+    for seen in [buffers(6.0, 0.9), buffers(40.0, 0.9), buffers(400.0, 0.2)] {
+        assert_eq!(found(&seen).0, CannotTell);
+    }
+    let mut unknown = buffers(400.0, 0.9);
+    unknown.last_level_cache_bytes = None;
+    assert_eq!(found(&unknown).0, CannotTell);
+}
+
+/// A poller of which samples do not tell work from polling, with a ring of 32 frames.
+fn bursts(silent: u64) -> Observation {
+    let mut seen = testpmd(poller(0.01, None), 200_000, 160_000);
+    seen.sockets[0].receive_buffer = Some(65_536);
+    let arrivals = Arrivals { windows: 120, window_s: 1.1e-3, silent, packets_max: 900 };
+    Observation { arrivals: Some(arrivals), ..seen }
+}
+
+#[test]
+fn bursts_that_overflow_a_small_ring_are_told_from_a_thread_without_time() {
+    assert_eq!(found(&bursts(108)).0, RingOverflow);
+    // Packets come all the time: it may be busy all the time.
+    assert_eq!(found(&bursts(0)).0, CannotTell);
+    // A ring that holds milliseconds of work is not empty as soon as nothing comes.
+    let mut large = bursts(108);
+    large.sockets[0].receive_buffer = Some(8 << 20);
+    assert_eq!(found(&large).0, CannotTell);
+    // The time it waits for its CPU explains the loss.
+    let mut waits = bursts(108);
+    waits.threads[0].time.iter_mut().for_each(|time| {
+        let value = if time.state == Waiting { 0.3 } else { 0.35 };
+        time.share = share(value);
+    });
+    waits.threads[0].involuntary_switches = 500;
+    assert_eq!(found(&waits).0, CpuContention);
+}
+
+#[test]
+fn a_thread_that_sleeps_does_not_count_as_bound_by_memory() {
+    let mut seen = buffers(400.0, 0.9);
+    seen.threads[0].time = thread("x", 1, &[(User, 0.3), (Asleep, 0.7)]).time;
+    assert_ne!(found(&seen).0, CacheMisses);
+}

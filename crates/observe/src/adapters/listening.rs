@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The UNIX sockets on which watched processes listen.
+
+use crate::target::stat_of;
+use linerate_machine::Root;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What a socket passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Bytes.
+    Stream,
+    /// Whole messages.
+    Messages,
+}
+
+/// A UNIX socket that a watched process listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listening {
+    pub(super) pid: u32,
+    /// Name of the process, at most 15 bytes.
+    pub(super) program: String,
+    pub(super) kind: Kind,
+    /// As the process sees it.
+    pub(super) path: String,
+}
+
+/// Those in `unix`, the text of /proc/PID/net/unix; `owners` are the processes by inode.
+pub(super) fn listening(root: &Root, unix: &str, owners: &BTreeMap<u64, u32>) -> Vec<Listening> {
+    let of_line = |line: &str| {
+        let (inode, kind, path) = parse_unix(line)?;
+        let pid = *owners.get(&inode)?;
+        Some(Listening { pid, program: stat_of(root, pid)?.name, kind, path })
+    };
+    unix.lines().filter_map(of_line).collect()
+}
+
+/// Where to find a socket: its path may be in another mount namespace.
+pub(super) fn below_root(socket: &Listening) -> PathBuf {
+    seen_by(socket.pid, &socket.path)
+}
+
+/// Where to find a file by the path that a process has for it.
+pub(super) fn seen_by(pid: u32, path: &str) -> PathBuf {
+    PathBuf::from(format!("proc/{pid}/root")).join(path.trim_start_matches('/'))
+}
+
+/// Flag of a listening socket in /proc/net/unix, and the types of sockets.
+const LISTENS: u64 = 0x1_0000;
+const STREAM: &str = "0001";
+const SEQPACKET: &str = "0005";
+
+/// A line of /proc/net/unix: inode, type and path of a listening socket that has a file.
+fn parse_unix(line: &str) -> Option<(u64, Kind, String)> {
+    let mut columns = line.split_ascii_whitespace().skip(3);
+    let flags = u64::from_str_radix(columns.next()?, 16).ok()?;
+    let kind = match columns.next()? {
+        STREAM => Kind::Stream,
+        SEQPACKET => Kind::Messages,
+        _ => return None,
+    };
+    let inode = columns.nth(1)?.parse().ok()?;
+    let path = columns.next()?;
+    let is_meant =
+        flags & LISTENS != 0 && path.starts_with('/') && !path.split('/').any(|name| name == "..");
+    is_meant.then(|| (inode, kind, renamed(path).to_owned()))
+}
+
+/// Where a socket is that was bound under a name for the meantime: HAProxy binds `PATH.PID.tmp` and
+/// renames it, and the kernel keeps the name it was bound to.
+fn renamed(path: &str) -> &str {
+    let known = path.strip_suffix(".tmp").and_then(|rest| rest.rsplit_once('.'));
+    match known {
+        Some((path, pid)) if !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()) => path,
+        _ => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn listening_sockets_with_a_file_are_found() {
+        let line = |flags: &str, kind: &str, path: &str| {
+            parse_unix(&format!("0000000000000000: 00000002 00000000 {flags} {kind} 01 99 {path}"))
+        };
+        let found = line("00010000", "0005", "/run/dpdk/rte/dpdk_telemetry.v2");
+        assert_eq!(found, Some((99, Kind::Messages, "/run/dpdk/rte/dpdk_telemetry.v2".to_owned())));
+        let found = line("00010000", "0001", "/run/haproxy/admin.sock.4711.tmp");
+        assert_eq!(found, Some((99, Kind::Stream, "/run/haproxy/admin.sock".to_owned())));
+        assert_eq!(line("00000000", "0001", "/run/x"), None);
+        assert_eq!(line("00010000", "0001", "@x"), None);
+        assert_eq!(line("00010000", "0001", "/run/../x"), None);
+        assert_eq!(parse_unix("Num RefCount Protocol Flags Type St Inode Path"), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn damaged_lines_are_left_out(line in "[0-9a-f: /.]{0,90}|.{0,60}") {
+            parse_unix(&line);
+        }
+    }
+}

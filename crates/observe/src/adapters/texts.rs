@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that answer a question with a text: HAProxy, nginx, Open vSwitch, VPP, WireGuard.
+
+mod asking;
+mod description;
+mod parse;
+
+use super::listening::{Kind, Listening, below_root};
+use super::refusal;
+use asking::{Place, ask, pages};
+use description::{Description, Transport};
+use linerate_machine::Root;
+use linerate_record::why::{ProgramCounts, Unread};
+use parse::{Counters, parse};
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// The unit of programs whose counters are compared with those of the layers.
+const PACKETS: &str = "packets";
+
+/// Pages of HTTP that are tried.
+const PAGES_MAX: usize = 4;
+
+/// A program that answers with a text.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    description: Description,
+    root: Root,
+    place: Place,
+    /// Questions asked after the first: a program may count them, too.
+    asked: u64,
+    first: Counters,
+    last: Counters,
+    /// Why it is asked no more.
+    trouble: Option<String>,
+}
+
+/// Finds a program by the sockets, or by the addresses of TCP, that watched processes listen on.
+pub(super) fn find(
+    root: &Root,
+    listening: &[Listening],
+    addresses: &[(u32, String, SocketAddr)],
+    unread: &mut Vec<Unread>,
+) -> Option<Texts> {
+    let mut refused = Vec::new();
+    for description in description::all() {
+        for place in places(root, &description, listening, addresses) {
+            match Texts::start(root, &description, place.clone()) {
+                Ok(texts) => return Some(texts),
+                Err(reason) => refused.push(refusal(&name(&place), &reason)),
+            }
+        }
+    }
+    // A program with several adapters is refused once, in the words of the last.
+    unread.extend(refused.pop());
+    None
+}
+
+/// Where a kind of program may answer.
+fn places(
+    root: &Root,
+    description: &Description,
+    listening: &[Listening],
+    addresses: &[(u32, String, SocketAddr)],
+) -> Vec<Place> {
+    let is_meant = |program: &String| description.programs.contains(program);
+    match &description.transport {
+        Transport::Unix { path, .. } => listening
+            .iter()
+            .filter(|socket| socket.kind == Kind::Stream && socket.path.contains(path.as_str()))
+            .filter(|socket| is_meant(&socket.program))
+            .map(|socket| Place::Unix(below_root(socket)))
+            .collect(),
+        Transport::Http { configuration, directive } => {
+            let own = addresses.iter().filter(|(_, program, _)| is_meant(program));
+            let own: Vec<SocketAddr> = own.map(|(.., address)| *address).collect();
+            let first = addresses.iter().find(|(_, program, _)| is_meant(program));
+            let Some((pid, ..)) = first else { return Vec::new() };
+            let mut pages = pages(root, *pid, configuration, directive, &own);
+            pages.truncate(PAGES_MAX);
+            pages
+        }
+    }
+}
+
+fn name(place: &Place) -> String {
+    match place {
+        Place::Unix(path) => {
+            // As the program sees it, without the way into its mount namespace.
+            let own: std::path::PathBuf = path.iter().skip(3).collect();
+            Path::new("/").join(own).display().to_string()
+        }
+        Place::Http(address, page) => format!("http://{address}{page}"),
+    }
+}
+
+impl Texts {
+    fn start(root: &Root, description: &Description, place: Place) -> Result<Self, String> {
+        let answer = ask(root, &place, &description.transport, &description.question)?;
+        let first = parse(&answer, description);
+        if first.is_empty() {
+            return Err("none of its counters is in it".to_owned());
+        }
+        Ok(Self {
+            description: description.clone(),
+            root: root.clone(),
+            place,
+            asked: 0,
+            last: first.clone(),
+            first,
+            trouble: None,
+        })
+    }
+
+    /// Asks for the counters; the packets and their bytes, if it counts packets.
+    pub(super) fn read(&mut self) -> Option<(u64, Option<u64>)> {
+        if self.trouble.is_some() {
+            return None;
+        }
+        let description = &self.description;
+        self.asked += 1;
+        let answer = ask(&self.root, &self.place, &description.transport, &description.question);
+        match answer.and_then(|answer| self.check(parse(&answer, &self.description))) {
+            Ok(now) => self.last = now,
+            Err(reason) => {
+                self.trouble = Some(reason);
+                return None;
+            }
+        }
+        if self.description.unit != PACKETS {
+            return None;
+        }
+        let more = |of: fn(&Counters) -> Option<u64>| of(&self.last)?.checked_sub(of(&self.first)?);
+        let (received, sent) = (more(|c| c.received), more(|c| c.sent));
+        let bytes = more(|c| c.bytes).filter(|bytes| received >= sent && *bytes > 0);
+        Some((received.max(sent)?, bytes))
+    }
+
+    /// Counters that went backwards were reset, or are not counters.
+    fn check(&self, now: Counters) -> Result<Counters, String> {
+        match now.is_behind(&self.last) {
+            true => Err("its counters went backwards within the window".to_owned()),
+            false => Ok(now),
+        }
+    }
+
+    /// What it counted in the window.
+    pub(super) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
+        if let Some(reason) = &self.trouble {
+            unread.push(refusal(&name(&self.place), reason));
+        }
+        let own = if self.description.counts_questions { self.asked } else { 0 };
+        let (first, last) = (&self.first, &self.last);
+        let more = |of: fn(&Counters) -> Option<u64>| Some(of(last)?.saturating_sub(of(first)?));
+        let others = last.others.iter().filter_map(|(name, now)| {
+            let more = now.checked_sub(*first.others.get(name)?)?.saturating_sub(own);
+            (more > 0).then(|| (name.clone(), more))
+        });
+        let others = others.collect();
+        ProgramCounts {
+            program: None,
+            received: more(|counters| counters.received).map(|count| count.saturating_sub(own)),
+            sent: more(|counters| counters.sent),
+            missed: more(|counters| counters.missed),
+            bytes: more(|counters| counters.bytes),
+            others,
+            adapter: self.description.adapter,
+            unit: self.description.unit,
+        }
+    }
+
+    /// The counter, as the record names it.
+    pub(super) fn counter(&self) -> &str {
+        &self.description.counter
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Asking a program: a question, and its whole answer, within a time and a size.
+
+use super::description::Transport;
+use crate::adapters::listening::seen_by;
+use linerate_linux::monotonic_ns;
+use linerate_linux::seqpacket::connect_stream;
+use linerate_machine::Root;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a program may take to connect, for each part of an answer, and for all of it.
+const DEADLINE: Duration = Duration::from_millis(200);
+
+/// The longest answer that is read.
+const ANSWER_MAX: usize = 1 << 20;
+
+/// Files of a configuration that are read, and the longest.
+const FILES_MAX: usize = 64;
+const FILE_MAX: u64 = 1 << 20;
+
+/// Where a program is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A UNIX socket, below the root.
+    Unix(PathBuf),
+    /// A page of HTTP.
+    Http(SocketAddr, String),
+}
+
+/// Asks; the answer as text.
+pub(super) fn ask(
+    root: &Root,
+    place: &Place,
+    transport: &Transport,
+    question: &str,
+) -> Result<String, String> {
+    let io = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => format!("none within {DEADLINE:?}"),
+        _ => error.to_string(),
+    };
+    match (place, transport) {
+        (Place::Unix(path), Transport::Unix { end, .. }) => {
+            let path = root.path(&path.display().to_string());
+            let stream = connect_stream(&path, DEADLINE).map_err(|error| error.to_string())?;
+            (&stream).write_all(question.as_bytes()).map_err(io)?;
+            answer(&stream, end.as_deref()).map_err(io)?
+        }
+        (Place::Http(address, page), _) => {
+            let mut stream = TcpStream::connect_timeout(address, DEADLINE).map_err(io)?;
+            stream.set_read_timeout(Some(DEADLINE)).map_err(io)?;
+            stream.set_write_timeout(Some(DEADLINE)).map_err(io)?;
+            stream.write_all(question.replace("{}", page).as_bytes()).map_err(io)?;
+            let text = answer(&stream, None).map_err(io)??;
+            match text.split_once(' ') {
+                Some((_, rest)) if rest.starts_with("200 ") => Ok(text),
+                _ => {
+                    Err(text.lines().next().unwrap_or("an empty answer").chars().take(80).collect())
+                }
+            }
+        }
+        (Place::Unix(_), Transport::Http { .. }) => Err("not a page of HTTP".to_owned()),
+    }
+}
+
+/// Reads up to `end`, or up to the end of the connection.
+fn answer(mut stream: impl Read, end: Option<&str>) -> std::io::Result<Result<String, String>> {
+    let until_ns = monotonic_ns() + DEADLINE.as_nanos() as u64;
+    let mut bytes = Vec::new();
+    let mut part = [0; 16 << 10];
+    loop {
+        let got = stream.read(&mut part)?;
+        bytes.extend_from_slice(&part[..got]);
+        // Only the last part can hold the end.
+        let tail = bytes.len().saturating_sub(got + end.map_or(0, str::len));
+        let has_end = end.is_some_and(|end| contains(&bytes[tail..], end.as_bytes()));
+        if got == 0 || has_end {
+            let text = String::from_utf8(bytes);
+            return Ok(text.map_err(|_| "an answer that is not text".to_owned()));
+        }
+        if bytes.len() > ANSWER_MAX {
+            return Ok(Err(format!("more than {ANSWER_MAX} bytes")));
+        }
+        if monotonic_ns() > until_ns {
+            return Ok(Err(format!("not complete within {DEADLINE:?}")));
+        }
+    }
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len().max(1)).any(|window| window == part)
+}
+
+/// The pages of HTTP on which a program may say what it counts: each of its addresses with the path
+/// of the location that has `directive` in the configuration of process `pid`.
+pub(super) fn pages(
+    root: &Root,
+    pid: u32,
+    configuration: &str,
+    directive: &str,
+    addresses: &[SocketAddr],
+) -> Vec<Place> {
+    let Some(path) = location(root, pid, configuration, directive) else { return Vec::new() };
+    let place = |address: &SocketAddr| {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ip => ip,
+        };
+        Place::Http(SocketAddr::new(ip, address.port()), path.clone())
+    };
+    addresses.iter().map(place).collect()
+}
+
+/// The path of the location with a directive, in a configuration and what it includes.
+fn location(root: &Root, pid: u32, configuration: &str, directive: &str) -> Option<String> {
+    let line = root.text(&format!("proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = line.split(['\0', ' ']).skip_while(|word| *word != "-c");
+    let main = words.nth(1).unwrap_or(configuration);
+    let below = |path: &str| seen_by(pid, path).display().to_string();
+    let text = short(root, &below(main))?;
+    let folder = Path::new(main).parent().unwrap_or(Path::new("/"));
+    let included = text.lines().filter_map(|line| line.trim().strip_prefix("include "));
+    let files = included.flat_map(|pattern| {
+        let pattern = folder.join(pattern.trim().trim_end_matches(';'));
+        matching(root, &below(&pattern.display().to_string()))
+    });
+    let texts = files.take(FILES_MAX).filter_map(|file| short(root, &file));
+    std::iter::once(text.clone()).chain(texts).find_map(|text| location_in(&text, directive))
+}
+
+fn short(root: &Root, file: &str) -> Option<String> {
+    let bytes = std::fs::metadata(root.path(file)).ok()?.len();
+    (bytes <= FILE_MAX).then(|| root.text(file))?
+}
+
+/// The files that a pattern means: a path, or a folder with a name that has one `*`.
+fn matching(root: &Root, pattern: &str) -> Vec<String> {
+    let Some((folder, name)) = pattern.rsplit_once('/') else { return Vec::new() };
+    let Some((start, end)) = name.split_once('*') else { return vec![pattern.to_owned()] };
+    let is_meant = |name: &String| {
+        name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+    };
+    root.names(folder).into_iter().filter(is_meant).map(|n| format!("{folder}/{n}")).collect()
+}
+
+/// The path of the last `location` before a directive.
+pub(super) fn location_in(text: &str, directive: &str) -> Option<String> {
+    let mut path = None;
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        if let Some(rest) = line.strip_prefix("location ") {
+            let word = rest.split_ascii_whitespace().find(|word| word.starts_with('/'));
+            path = word.map(|word| word.trim_end_matches('{').to_owned());
+        }
+        if line.split([' ', ';', '{']).any(|word| word == directive) {
+            return path;
+        }
+    }
+    None
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file of `adapters`: how a kind of program that answers in text is asked.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// How a kind of program is asked; the files say what each field is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Description {
+    pub(super) adapter: String,
+    pub(super) unit: String,
+    pub(super) counter: String,
+    /// Names of its processes.
+    pub(super) programs: Vec<String>,
+    pub(super) transport: Transport,
+    pub(super) question: String,
+    pub(super) format: Format,
+    /// Whether each question is counted by the program, too.
+    #[serde(default)]
+    pub(super) counts_questions: bool,
+    pub(super) received: Option<Field>,
+    pub(super) sent: Option<Field>,
+    pub(super) missed: Option<Field>,
+    pub(super) bytes: Option<Field>,
+    pub(super) others: BTreeMap<String, Field>,
+}
+
+/// How it is reached.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum Transport {
+    /// A UNIX socket of bytes whose path has this in it; the answer ends with `end`, or where the
+    /// program closes the connection.
+    #[serde(rename = "unix")]
+    Unix { path: String, end: Option<String> },
+    /// HTTP on one of its listening sockets. The path of the page is that of the location in its
+    /// configuration that has this directive.
+    #[serde(rename = "http")]
+    Http { configuration: String, directive: String },
+}
+
+/// What an answer is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum Format {
+    /// Text, in which a field is the number behind its words.
+    #[serde(rename = "text")]
+    Text,
+    /// The same within the member `result` of a JSON object.
+    #[serde(rename = "json_result")]
+    JsonResult,
+    /// A table with commas: a field is a column, of the rows that have `is` in the column `column`.
+    #[serde(rename = "csv")]
+    Csv { column: String, is: String },
+}
+
+/// Where a number is; of several places, the sum.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Field {
+    /// The words before it, or the name of the column.
+    pub(super) after: String,
+    /// The how manyth number behind these words, from 1.
+    #[serde(default = "first")]
+    pub(super) number: usize,
+    /// Where it is known from that the program counts this.
+    #[serde(rename = "source")]
+    _source: String,
+}
+
+fn first() -> usize {
+    1
+}
+
+/// The adapters of programs that answer in text, in the order in which they are tried.
+pub(super) fn all() -> Vec<Description> {
+    [
+        include_str!("../../../adapters/haproxy.toml"),
+        include_str!("../../../adapters/nginx.toml"),
+        include_str!("../../../adapters/ovs-userspace.toml"),
+        include_str!("../../../adapters/ovs-kernel.toml"),
+        include_str!("../../../adapters/vpp.toml"),
+        include_str!("../../../adapters/wireguard.toml"),
+    ]
+    .iter()
+    .map(|text| toml::from_str(text).expect("the files are tested"))
+    .collect()
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers in the answers of programs, which may be anything.
+
+use super::description::{Description, Field, Format};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What a program has counted; `None` is not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    pub(super) received: Option<u64>,
+    pub(super) sent: Option<u64>,
+    pub(super) missed: Option<u64>,
+    pub(super) bytes: Option<u64>,
+    pub(super) others: BTreeMap<String, u64>,
+}
+
+impl Counters {
+    /// Whether nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        let main = [self.received, self.sent, self.missed, self.bytes];
+        main.iter().all(Option::is_none) && self.others.is_empty()
+    }
+
+    /// Whether one of the main counters is less than it was, or has gone.
+    pub(super) fn is_behind(&self, before: &Self) -> bool {
+        let pairs = [
+            (self.received, before.received),
+            (self.sent, before.sent),
+            (self.missed, before.missed),
+            (self.bytes, before.bytes),
+        ];
+        pairs.iter().any(|(now, before)| now < before)
+    }
+}
+
+/// The counters in an answer.
+pub(super) fn parse(answer: &str, description: &Description) -> Counters {
+    match &description.format {
+        Format::Text => counters(description, |field| number_after(answer, field)),
+        Format::JsonResult => {
+            let object: Value = serde_json::from_str(answer).unwrap_or(Value::Null);
+            let text = object.get("result").and_then(Value::as_str).unwrap_or_default();
+            counters(description, |field| number_after(text, field))
+        }
+        Format::Csv { column, is } => {
+            let rows = rows(answer, column, is);
+            counters(description, |field| {
+                sum(rows.iter().map(|row| row.get(&field.after)?.parse().ok()))
+            })
+        }
+    }
+}
+
+fn counters(description: &Description, of: impl Fn(&Field) -> Option<u64>) -> Counters {
+    let one = |field: &Option<Field>| of(field.as_ref()?);
+    let others = description.others.iter();
+    Counters {
+        received: one(&description.received),
+        sent: one(&description.sent),
+        missed: one(&description.missed),
+        bytes: one(&description.bytes),
+        others: others.filter_map(|(name, field)| Some((name.clone(), of(field)?))).collect(),
+    }
+}
+
+/// The sum of what is there; `None` where nothing is.
+fn sum(numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    numbers.flatten().reduce(u64::saturating_add)
+}
+
+/// The number behind the words of a field, wherever they are.
+fn number_after(text: &str, field: &Field) -> Option<u64> {
+    let numbers = text.match_indices(&field.after).map(|(at, words)| {
+        let rest = &text[at + words.len()..];
+        let word = rest.split_ascii_whitespace().nth(field.number.saturating_sub(1))?;
+        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+        word[..digits].parse().ok()
+    });
+    sum(numbers)
+}
+
+/// The rows of a table whose `column` is `is`, by the names in its first line.
+fn rows(text: &str, column: &str, is: &str) -> Vec<BTreeMap<String, String>> {
+    let mut lines = text.lines();
+    let head = cells(lines.next().unwrap_or_default().trim_start_matches(['#', ' ']));
+    let row = |line: &str| -> BTreeMap<String, String> {
+        head.iter().cloned().zip(cells(line)).collect()
+    };
+    lines.map(row).filter(|row| row.get(column).is_some_and(|cell| cell == is)).collect()
+}
+
+/// The cells of a line, which may be in quotes.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    for character in line.chars() {
+        match (character, is_quoted) {
+            ('"', _) => is_quoted = !is_quoted,
+            (',', false) => cells.push(String::new()),
+            (other, _) => cells.last_mut().expect("there is one").push(other),
+        }
+    }
+    cells
+}

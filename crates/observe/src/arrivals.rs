@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How packets arrive at the interfaces of packet sockets: evenly, or in bursts with silence
+//! between. A thread that polls has nothing to do in the silence, however it looks.
+
+use linerate_linux::monotonic_ns;
+use linerate_record::why::Arrivals as Seen;
+use std::time::Duration;
+
+/// Length of what is looked at: short against bursts of milliseconds, long against a read.
+const WINDOW: Duration = Duration::from_millis(1);
+/// One tick in so many looks: two reads of all interfaces take some 0.2 ms.
+const EVERY: u64 = 4;
+
+/// Short windows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrivals {
+    ticks: u64,
+    windows: u64,
+    silent: u64,
+    packets_max: u64,
+    ns: u64,
+}
+
+impl Arrivals {
+    /// Looks at one more window, at some ticks; `received` reads the packets so far.
+    pub(crate) fn tick(&mut self, mut received: impl FnMut() -> u64) {
+        self.ticks += 1;
+        if !self.ticks.is_multiple_of(EVERY) {
+            return;
+        }
+        let (began_ns, before) = (monotonic_ns(), received());
+        linerate_linux::child::sleep(WINDOW);
+        let packets = received().saturating_sub(before);
+        self.ns += monotonic_ns() - began_ns;
+        self.windows += 1;
+        self.silent += u64::from(packets == 0);
+        self.packets_max = self.packets_max.max(packets);
+    }
+
+    /// What was seen; `None` where nothing was looked at.
+    pub(crate) fn finish(self) -> Option<Seen> {
+        let windows = Some(self.windows).filter(|windows| *windows > 0)?;
+        Some(Seen {
+            windows,
+            window_s: self.ns as f64 / 1e9 / windows as f64,
+            silent: self.silent,
+            packets_max: self.packets_max,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_without_a_packet_are_silent() {
+        let mut reads = [0, 0, 5, 105, 105, 105].into_iter();
+        let mut arrivals = Arrivals::default();
+        (0..3 * EVERY).for_each(|_| arrivals.tick(|| reads.next().unwrap()));
+        let seen = arrivals.finish().unwrap();
+        assert_eq!((seen.windows, seen.silent, seen.packets_max), (3, 2, 100));
+        assert!(seen.window_s >= 1e-3);
+        assert_eq!(Arrivals::default().finish(), None);
+    }
+}

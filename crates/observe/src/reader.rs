@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Texts of /proc that are read slice by slice: opened once, read in one system call.
+
+use linerate_machine::Root;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// The longest text: /proc/stat of thousands of CPUs.
+const TEXT_MAX: usize = 1 << 20;
+
+/// A text that changes.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    file: Option<File>,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// Of a file below the root; one that cannot be opened is empty.
+    pub(crate) fn open(root: &Root, path: &str) -> Self {
+        Self { file: File::open(root.path(path)).ok(), buffer: vec![0; 4 << 10] }
+    }
+
+    /// The text as it is now; empty where it cannot be read.
+    pub(crate) fn text(&mut self) -> &str {
+        let Some(file) = &self.file else { return "" };
+        loop {
+            let length = file.read_at(&mut self.buffer, 0).unwrap_or(0);
+            // A full buffer may have cut it: the next reads are as long.
+            if length < self.buffer.len() || length >= TEXT_MAX {
+                return std::str::from_utf8(&self.buffer[..length]).unwrap_or_default();
+            }
+            self.buffer.resize(2 * length, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_whole_however_long_and_as_it_is_now() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        assert_eq!(Reader::open(&root, "none").text(), "");
+        let file = folder.path().join("text");
+        let long = "0123456789".repeat(3000);
+        std::fs::write(&file, &long).expect("a file");
+        let mut reader = Reader::open(&root, "text");
+        assert_eq!(reader.text(), long);
+        std::fs::write(&file, "short").expect("a file");
+        assert_eq!(reader.text(), "short");
+    }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which memory threads were accessing when they were sampled: the instruction before the sample,
+//! or at it, is decoded, and its address follows from the registers that the sample carries.
+//!
+//! A processor takes an interrupt when its oldest instruction retires, so that a thread is found
+//! most often right behind the instruction that it waited for: lines which are slow to get are met
+//! more often than others. Where the instruction before has no operand in memory, or has changed
+//! the registers of its address, the one at the sample counts. The stack is left out: it belongs to
+//! one thread, and is in its cache. Left out as well are addresses relative to `fs` and `gs`, whose
+//! base a sample does not carry: memory of one thread's own.
+
+mod lines;
+
+pub(super) use lines::{Sampled, memory_use, shared_lines};
+
+use super::maps::INSTRUCTION_BYTES;
+pub(super) use super::maps::Memory;
+use super::names::Spots;
+use linerate_linux::sample::Registers;
+use std::collections::HashMap;
+
+/// Whether samples can carry what this takes.
+pub(super) const IS_POSSIBLE: bool = cfg!(target_arch = "x86_64");
+/// Bytes of a cache line.
+pub(super) const LINE_BYTES: u64 = 64;
+/// An access to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Access {
+    pub memory: Memory,
+    /// Address, or position in the shared mapping.
+    pub at: u64,
+    pub bytes: u8,
+    pub is_write: bool,
+    /// The code, by number of [`Spots`].
+    pub spot: u32,
+}
+
+/// A memory operand of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Operand {
+    /// Registers, by their number in a sample.
+    base: Option<u8>,
+    index: Option<u8>,
+    scale: u8,
+    displacement: u64,
+    bytes: u8,
+    is_write: bool,
+}
+
+impl Operand {
+    fn address(&self, registers: &Registers) -> u64 {
+        let value = |register: Option<u8>| register.map_or(0, |at| registers[usize::from(at)]);
+        let index = value(self.index).wrapping_mul(u64::from(self.scale));
+        self.displacement.wrapping_add(value(self.base)).wrapping_add(index)
+    }
+}
+
+/// Instructions that were met, decoded.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    known: HashMap<(u32, u64), Vec<Operand>>,
+}
+
+/// Instructions that are decoded; of a program with more, those met first.
+const MAX_KNOWN: usize = 100_000;
+
+impl Decoder {
+    /// What the instruction at `ip` of a process accesses with these registers.
+    pub(super) fn accesses(
+        &mut self,
+        spots: &mut Spots,
+        pid: u32,
+        (ip, registers): (u64, &Registers),
+        spot: u32,
+    ) -> impl Iterator<Item = Access> {
+        if !self.known.contains_key(&(pid, ip)) && self.known.len() < MAX_KNOWN {
+            let found = spots.code(pid, ip);
+            let found = found.map(|(before, code)| operands(ip, &before, &code));
+            self.known.insert((pid, ip), found.unwrap_or_default());
+        }
+        let operands = self.known.get(&(pid, ip)).map_or(&[][..], Vec::as_slice);
+        operands.iter().map(move |operand| {
+            let (memory, at) = spots.memory(pid, operand.address(registers));
+            Access { memory, at, bytes: operand.bytes, is_write: operand.is_write, spot }
+        })
+    }
+}
+
+/// The operands of the instruction that ends at `ip`, else of that which begins there. `before` are
+/// bytes of code up to `ip`, `code` from there on.
+fn operands(ip: u64, before: &[u8], code: &[u8]) -> Vec<Operand> {
+    let previous = previous(ip, before).map(|start| {
+        let at = before.len() - (ip - start) as usize;
+        operands_of(start, &before[at..], true)
+    });
+    let previous = previous.unwrap_or_default();
+    if previous.is_empty() { operands_of(ip, code, false) } else { previous }
+}
+
+/// Bytes from one beginning to the next: eleven ways are enough to agree.
+#[cfg(target_arch = "x86_64")]
+const STEP: usize = 3;
+
+/// Where the instruction begins that ends at `ip`. Instructions have no marks: decoding begins at
+/// some bytes, and falls into step after a few of them; most of the ways that lead to `ip` agree.
+#[cfg(target_arch = "x86_64")]
+fn previous(ip: u64, before: &[u8]) -> Option<u64> {
+    let mut votes = HashMap::<u64, u32>::new();
+    for at in (0..before.len().saturating_sub(INSTRUCTION_BYTES)).step_by(STEP) {
+        let start = ip - (before.len() - at) as u64;
+        let options = iced_x86::DecoderOptions::NONE;
+        let mut decoder = iced_x86::Decoder::with_ip(64, &before[at..], start, options);
+        let mut last = None;
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            if instruction.is_invalid() {
+                last = None;
+                break;
+            }
+            last = Some(instruction);
+        }
+        // What jumps did not lead here.
+        let is_passed = |one: &iced_x86::Instruction| {
+            use iced_x86::FlowControl::{ConditionalBranch, Next};
+            matches!(one.flow_control(), Next | ConditionalBranch)
+        };
+        if let Some(last) = last.filter(is_passed) {
+            *votes.entry(last.ip()).or_default() += 1;
+        }
+    }
+    votes.into_iter().max_by_key(|&(start, votes)| (votes, start)).map(|(start, _)| start)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn previous(_: u64, _: &[u8]) -> Option<u64> {
+    None
+}
+
+/// The operands of the instruction at `ip`; of one that `is_done`, those whose registers it left as
+/// they were.
+#[cfg(target_arch = "x86_64")]
+fn operands_of(ip: u64, code: &[u8], is_done: bool) -> Vec<Operand> {
+    use iced_x86::{DecoderOptions, InstructionInfoFactory, OpAccess, Register};
+    let instruction = iced_x86::Decoder::with_ip(64, code, ip, DecoderOptions::NONE).decode();
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(&instruction);
+    let is_changed = |register: Register| {
+        let used = info.used_registers().iter();
+        let mut same = used.filter(|used| used.register().full_register() == register);
+        is_done && register != Register::None && same.any(|used| used.access() != OpAccess::Read)
+    };
+    let operand = |used: &iced_x86::UsedMemory| {
+        let is_own = matches!(used.segment(), Register::FS | Register::GS);
+        let (reads, writes) = directions(used.access());
+        let is_unknown = is_changed(used.base()) || is_changed(used.index());
+        if is_own || !(reads || writes) || is_unknown || used.base() == Register::RSP {
+            return None;
+        }
+        Some(Operand {
+            base: number_of(used.base())?,
+            index: number_of(used.index())?,
+            scale: used.scale() as u8,
+            displacement: used.displacement(),
+            bytes: used.memory_size().size().clamp(1, 64) as u8,
+            is_write: writes,
+        })
+    };
+    info.used_memory().iter().filter_map(operand).collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn operands_of(_: u64, _: &[u8], _: bool) -> Vec<Operand> {
+    Vec::new()
+}
+
+/// Whether memory is read, and whether it is written, conditions met.
+#[cfg(target_arch = "x86_64")]
+fn directions(access: iced_x86::OpAccess) -> (bool, bool) {
+    use iced_x86::OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
+    (
+        matches!(access, Read | CondRead | ReadWrite | ReadCondWrite),
+        matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite),
+    )
+}
+
+/// The number of a register in a sample; `None` for one that a sample does not carry.
+#[cfg(target_arch = "x86_64")]
+fn number_of(register: iced_x86::Register) -> Option<Option<u8>> {
+    use iced_x86::Register as R;
+    const NUMBERED: [R; 16] = [
+        R::RAX,
+        R::RBX,
+        R::RCX,
+        R::RDX,
+        R::RSI,
+        R::RDI,
+        R::RBP,
+        R::RSP,
+        R::R8,
+        R::R9,
+        R::R10,
+        R::R11,
+        R::R12,
+        R::R13,
+        R::R14,
+        R::R15,
+    ];
+    if register == R::None {
+        return Some(None);
+    }
+    let number = NUMBERED.iter().position(|numbered| *numbered == register)?;
+    Some(u8::try_from(number).ok())
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    fn registers() -> Registers {
+        std::array::from_fn(|number| 0x1000 * (number as u64 + 1))
+    }
+
+    fn of(code: &[u8]) -> Vec<(u64, u8, bool)> {
+        let found = operands(0x40_0000, &[], code);
+        let seen = |one: &Operand| (one.address(&registers()), one.bytes, one.is_write);
+        found.iter().map(seen).collect()
+    }
+
+    #[test]
+    fn addresses_follow_from_registers() {
+        // mov eax, [rbx + rcx*4 + 8]
+        assert_eq!(of(&[0x8b, 0x44, 0x8b, 0x08]), [(0x2000 + 4 * 0x3000 + 8, 4, false)]);
+        // lock inc qword [r8]
+        assert_eq!(of(&[0xf0, 0x49, 0xff, 0x00]), [(0x9000, 8, true)]);
+        // mov [rip + 0x10], al: behind six bytes of instruction
+        assert_eq!(of(&[0x88, 0x05, 0x10, 0, 0, 0]), [(0x40_0016, 1, true)]);
+    }
+
+    #[test]
+    fn a_thread_is_found_behind_the_instruction_that_it_waited_for() {
+        // 12 times: mov rdx, [rdi]; add rdx, 1; mov [rdi], rdx. The sample: behind the first mov.
+        let code = [0x48, 0x8b, 0x17, 0x48, 0x83, 0xc2, 0x01, 0x48, 0x89, 0x17].repeat(12);
+        let found = operands(0x40_0000, &code[..43], &code[43..58]);
+        let seen: Vec<_> = found.iter().map(|one| (one.bytes, one.is_write)).collect();
+        assert_eq!(seen, [(8, false)]);
+        // Behind the second mov; at the first mov, behind the second one of the last round.
+        let found = operands(0x40_0000, &code[..50], &code[50..65]);
+        assert!(found[0].is_write);
+        // mov rax, [rax] has lost its address: the one behind it counts, mov [rdi], rdx.
+        let chase = [0x48, 0x8b, 0x00].repeat(16);
+        let found = operands(0x40_0000, &chase, &[0x48, 0x89, 0x17]);
+        assert!(found.len() == 1 && found[0].is_write);
+    }
+
+    #[test]
+    fn the_stack_memory_of_one_thread_and_registers_are_no_access() {
+        // push rax; mov rax, [rsp + 8]; mov rax, fs:[0x28]; add rax, rbx
+        for code in [
+            &[0x50][..],
+            &[0x48, 0x8b, 0x44, 0x24, 0x08],
+            &[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0],
+            &[0x48, 0x01, 0xd8],
+        ] {
+            assert_eq!(of(code), []);
+        }
+    }
+
+    #[test]
+    fn a_copy_reads_and_writes() {
+        // rep movsb: from rsi to rdi
+        let found = of(&[0xf3, 0xa4]);
+        assert!(found.iter().any(|&(at, _, is_write)| at == 0x6000 && is_write), "{found:?}");
+        assert!(found.iter().any(|&(at, _, is_write)| at == 0x5000 && !is_write), "{found:?}");
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose TCP connections a network namespace has: of those that begin and end between two reads
+//! only the counters of the namespace know, which are of all its processes.
+
+use super::canonical;
+use linerate_linux::network::InetSocket;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// The connections of others, as far as they were seen.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    /// Segments at the first and at the last read, by inode; 0 at first of one that began since.
+    others: BTreeMap<u64, (u64, u64)>,
+    /// Whether the watched processes have connections with others of this namespace: then each
+    /// segment is counted at both ends.
+    has_peers: bool,
+    /// Whether others opened connections of their own within the window.
+    has_strangers: bool,
+}
+
+/// What follows for the counters of the namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// All segments are of the watched processes.
+    All,
+    /// They are at one end of each.
+    Half,
+    /// They cannot be told apart from those of others.
+    Unknown,
+}
+
+impl Census {
+    /// Takes all TCP sockets of the namespace; those of `owned` inodes are watched.
+    pub(super) fn take(
+        &mut self,
+        sockets: &[InetSocket],
+        is_owned: impl Fn(u64) -> bool,
+        is_start: bool,
+    ) {
+        let is_ours = |socket: &&InetSocket| is_owned(u64::from(socket.inode));
+        let ours = || sockets.iter().filter(is_ours);
+        let remotes: BTreeSet<SocketAddr> = ours().map(|s| canonical(s.remote)).collect();
+        let ports: BTreeSet<u16> =
+            ours().filter(|s| s.is_listening).map(|s| s.local.port()).collect();
+        for socket in sockets.iter().filter(|socket| !is_ours(socket) && !socket.is_listening) {
+            let local = canonical(socket.local);
+            // Accepted by nobody yet, or closed by the program already, and still on its port.
+            if socket.inode == 0 && ports.contains(&local.port()) {
+                continue;
+            }
+            if remotes.contains(&local) || ports.contains(&socket.remote.port()) {
+                self.has_peers = true;
+                continue;
+            }
+            let Some(tcp) = socket.tcp else { continue };
+            let now = u64::from(tcp.segments_in) + u64::from(tcp.segments_out);
+            let is_new = !self.others.contains_key(&u64::from(socket.inode));
+            self.has_strangers |= is_new && !is_start;
+            let seen = (if is_start { now } else { 0 }, now);
+            self.others.entry(u64::from(socket.inode)).or_insert(seen).1 = now;
+        }
+    }
+
+    /// Whose the `segments` are that the namespace counted.
+    pub(super) fn share(&self, segments: u64) -> Share {
+        let others: u64 =
+            self.others.values().map(|(first, last)| last.saturating_sub(*first)).sum();
+        match (self.has_strangers || others > segments / 20, self.has_peers) {
+            (true, _) => Share::Unknown,
+            (false, true) => Share::Half,
+            (false, false) => Share::All,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_linux::network::{InetProtocol, Listed, TcpInfo};
+
+    fn socket(inode: u32, local: &str, remote: &str, segments_in: u32) -> InetSocket {
+        let listed = Listed {
+            protocol: InetProtocol::Tcp,
+            is_listening: remote.is_empty(),
+            local: local.parse().expect("an address"),
+            remote: if remote.is_empty() { "0.0.0.0:0" } else { remote }.parse().expect("address"),
+            inode,
+            receive_queue: 0,
+            send_queue: 0,
+        };
+        let mut socket = InetSocket::of_listed(listed);
+        socket.tcp = Some(TcpInfo { segments_in, ..TcpInfo::default() });
+        socket
+    }
+
+    /// A server on port 80 with inode 1 and, read twice, further sockets.
+    fn share(first: &[InetSocket], second: &[InetSocket]) -> Share {
+        let mut census = Census::default();
+        for (sockets, is_start) in [(first, true), (second, false)] {
+            let server = socket(1, "0.0.0.0:80", "", 0);
+            let sockets: Vec<_> = sockets.iter().cloned().chain([server]).collect();
+            census.take(&sockets, |inode| inode == 1 || inode == 2, is_start);
+        }
+        census.share(1000)
+    }
+
+    #[test]
+    fn segments_are_the_programs_where_nobody_else_connects() {
+        let own = socket(2, "10.0.0.1:80", "10.0.0.9:4000", 50);
+        assert_eq!(share(&[], std::slice::from_ref(&own)), Share::All);
+        // An old connection of another program that is quiet, as that of a shell.
+        let quiet = |n| socket(5, "10.0.0.1:22", "10.0.0.9:4001", n);
+        assert_eq!(share(&[quiet(900)], &[quiet(910), own.clone()]), Share::All);
+        assert_eq!(share(&[quiet(900)], &[quiet(990), own.clone()]), Share::Unknown);
+        assert_eq!(share(&[], &[quiet(1), own]), Share::Unknown);
+    }
+
+    #[test]
+    fn clients_of_the_same_namespace_are_the_other_end() {
+        let client = socket(7, "127.0.0.1:4000", "127.0.0.1:80", 9);
+        assert_eq!(share(&[], &[client]), Share::Half);
+        let closed = socket(0, "127.0.0.1:80", "127.0.0.1:4000", 9);
+        assert_eq!(share(&[], &[closed]), Share::All);
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One socket: what was read of it, and what follows for the window.
+
+use super::canonical;
+use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory};
+use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
+
+/// What is read of any socket.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) receive_queue: u64,
+    pub(super) send_queue: u64,
+    pub(super) memory: Option<SocketMemory>,
+    /// Packets dropped; `None` where not readable.
+    pub(super) drops: Option<u32>,
+    pub(super) inet: Option<InetSocket>,
+}
+
+/// A socket that is watched.
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) kind: SocketKind,
+    pub(super) local: String,
+    pub(super) remote: Option<String>,
+    pub(super) ring_bytes: Option<u64>,
+    /// Index of the interface, of a packet socket.
+    pub(super) interface: u32,
+    pub(super) first: Option<State>,
+    pub(super) last: State,
+    pub(super) is_closed: bool,
+    pub(super) reads: u64,
+    pub(super) receive_queue: u64,
+    pub(super) receive_queue_max: u64,
+    pub(super) send_queue: u64,
+    pub(super) app_limited: u64,
+}
+
+pub(super) fn state_of(socket: &InetSocket) -> State {
+    State {
+        receive_queue: socket.receive_queue.into(),
+        send_queue: socket.send_queue.into(),
+        memory: socket.memory,
+        drops: socket.memory.map(|memory| memory.drops),
+        inet: Some(socket.clone()),
+    }
+}
+
+impl Watched {
+    pub(super) fn new_inet(socket: &InetSocket, state: State, is_start: bool) -> Self {
+        let kind = match (socket.protocol, socket.is_listening) {
+            (InetProtocol::Tcp, false) => SocketKind::Tcp,
+            (InetProtocol::Tcp, true) => SocketKind::TcpListen,
+            (InetProtocol::Udp, _) => SocketKind::Udp,
+        };
+        let remote = (socket.remote.port() != 0).then(|| canonical(socket.remote).to_string());
+        let local = canonical(socket.local).to_string();
+        Self::new(kind, local, remote, state, is_start)
+    }
+
+    pub(super) fn new_packet(
+        socket: &PacketSocket,
+        local: String,
+        state: State,
+        is_start: bool,
+    ) -> Self {
+        Self {
+            ring_bytes: socket.receive_ring.map(|ring| ring.bytes()),
+            interface: socket.interface,
+            ..Self::new(SocketKind::Packet, local, None, state, is_start)
+        }
+    }
+
+    pub(super) fn new(
+        kind: SocketKind,
+        local: String,
+        remote: Option<String>,
+        state: State,
+        is_start: bool,
+    ) -> Self {
+        let mut watched = Self {
+            kind,
+            local,
+            remote,
+            ring_bytes: None,
+            interface: 0,
+            first: is_start.then(|| state.clone()),
+            last: state.clone(),
+            is_closed: false,
+            reads: 0,
+            receive_queue: 0,
+            receive_queue_max: 0,
+            send_queue: 0,
+            app_limited: 0,
+        };
+        let is_tcp = kind == SocketKind::Tcp;
+        watched.take(state, is_tcp);
+        watched
+    }
+
+    pub(super) fn take(&mut self, state: State, is_tcp: bool) {
+        self.reads += 1;
+        self.receive_queue += state.receive_queue;
+        self.receive_queue_max = self.receive_queue_max.max(state.receive_queue);
+        self.send_queue += state.send_queue;
+        let tcp = state.inet.as_ref().and_then(|socket| socket.tcp);
+        self.app_limited += u64::from(is_tcp && tcp.is_some_and(|tcp| tcp.is_app_limited));
+        self.last = state;
+    }
+
+    pub(super) fn drops(&self) -> Option<u64> {
+        let now = self.last.drops?;
+        let before = match &self.first {
+            Some(first) => first.drops?,
+            None => 0,
+        };
+        Some(u64::from(now.wrapping_sub(before)))
+    }
+
+    /// What TCP counted; all zero where it says nothing.
+    pub(super) fn tcp(&self) -> TcpCounts {
+        let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
+        let Some(now) = of(&self.last) else { return TcpCounts::default() };
+        let before = self.first.as_ref().and_then(of).unwrap_or_default();
+        let seconds = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1e6;
+        let more = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
+        TcpCounts {
+            bytes_received: now.bytes_received.saturating_sub(before.bytes_received),
+            bytes_acked: now.bytes_acked.saturating_sub(before.bytes_acked),
+            segments_in: more(now.segments_in, before.segments_in),
+            segments_out: more(now.segments_out, before.segments_out),
+            retransmitted: more(now.retransmitted, before.retransmitted),
+            busy_s: seconds(now.busy_us, before.busy_us),
+            rwnd_limited_s: seconds(now.rwnd_limited_us, before.rwnd_limited_us),
+            sndbuf_limited_s: seconds(now.sndbuf_limited_us, before.sndbuf_limited_us),
+            app_limited_share: self.app_limited as f64 / self.reads.max(1) as f64,
+            rtt_s: f64::from(now.rtt_us) / 1e6,
+            cwnd: now.cwnd,
+            mss: now.mss,
+            delivery_bytes_per_s: now.delivery_rate as f64,
+        }
+    }
+
+    pub(super) fn counts(&self, inode: u64, pid: u32, peer: Option<&u32>) -> SocketCounts {
+        let has_tcp = self.last.inet.as_ref().is_some_and(|socket| socket.tcp.is_some());
+        let mean = |sum: u64| sum as f64 / self.reads.max(1) as f64;
+        let memory = self.last.memory;
+        SocketCounts {
+            kind: self.kind,
+            inode,
+            pid,
+            local: self.local.clone(),
+            remote: self.remote.clone(),
+            peer_pid: peer.copied(),
+            receive_queue_mean: mean(self.receive_queue),
+            receive_queue_max: self.receive_queue_max,
+            receive_buffer: self.ring_bytes.or(memory.map(|memory| memory.receive_buffer.into())),
+            send_queue_mean: mean(self.send_queue),
+            send_buffer: memory.map(|memory| memory.send_buffer.into()),
+            // A ring counts what it drops where only its program can read it.
+            drops: self.drops().filter(|_| self.ring_bytes.is_none()),
+            tcp: has_tcp.then(|| self.tcp()),
+        }
+    }
+}

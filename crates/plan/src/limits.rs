@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What no prediction of the formula exceeds, whatever the mapping.
+//!
+//! ```text
+//! limit(mapping) = the least of
+//!     the line
+//!     workers x alone          alone: what one worker does when each stage takes the least it was
+//!     quota   x alone          seen to take, and no ring is in between
+//! ```
+//!
+//! The upper end of an interval is where costs were drawn low and the machine fast. It may be above
+//! everything that was seen, and then it says nothing of this machine.
+
+use crate::costs::{Costs, StageCost};
+use crate::model::Environment;
+use linerate_record::stats::Estimate;
+use linerate_record::units::{Kpps, counted, three_digits};
+
+/// What bounds a prediction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The line carries no more.
+    Line,
+    /// A CPU quota grants no more time.
+    Quota,
+    /// No worker was seen to do more.
+    Seen,
+}
+
+/// What no prediction exceeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Thousand packets per second of all flows that the line carries.
+    line_kpps: Option<f64>,
+    /// CPUs' worth of time that a quota grants.
+    quota: Option<f64>,
+    /// The least a packet was seen to take one worker, in seconds, at the burst of the costs.
+    least_s: f64,
+    /// What of that is of a burst, in seconds; 0 where it was not measured.
+    burst_s: f64,
+    /// The burst of the costs.
+    burst: u32,
+}
+
+impl Limits {
+    /// Those of a path of these costs; the line is that of all flows.
+    pub fn new(
+        line_kpps: Option<f64>,
+        quota: Option<f64>,
+        costs: &Costs,
+        env: &Environment,
+    ) -> Self {
+        let all = costs.stages.iter().chain([&costs.source, &costs.sink]);
+        let is_measured = env.burst_ticks.n > 0;
+        Self {
+            line_kpps,
+            quota,
+            least_s: all.map(least_ticks).sum::<f64>() / env.ticks_per_s,
+            burst_s: if is_measured { env.burst_ticks.high / env.ticks_per_s } else { 0.0 },
+            burst: costs.burst,
+        }
+    }
+
+    /// What one worker was seen to do alone at a burst, thousand packets per second; `None` where
+    /// nothing says.
+    fn alone_kpps(&self, burst: u32) -> Option<f64> {
+        let spread = 1.0 / f64::from(burst) - 1.0 / f64::from(self.burst);
+        let least_s = self.least_s + self.burst_s * spread.min(0.0);
+        (least_s > 0.0 && least_s.is_finite()).then(|| 1e-3 / least_s)
+    }
+
+    /// The least limit of a mapping of `workers` at a burst, thousand packets per second.
+    pub fn of(&self, workers: usize, burst: u32) -> Option<(f64, Bound)> {
+        let alone = self.alone_kpps(burst);
+        let times = |cpus: f64| alone.map(|kpps| kpps * cpus);
+        let quota = self.quota.filter(|cpus| *cpus < workers as f64).and_then(times);
+        let all = [
+            (self.line_kpps, Bound::Line),
+            (quota, Bound::Quota),
+            (times(workers as f64), Bound::Seen),
+        ];
+        let known = all.into_iter().filter_map(|(kpps, bound)| Some((kpps?, bound)));
+        known.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// The rate in the time that a quota grants, no more than its limit.
+    pub fn cap(&self, kpps: Estimate, workers: usize, burst: u32) -> Estimate {
+        let granted = self.quota.map_or(1.0, |cpus| (cpus / workers as f64).min(1.0));
+        let kpps = kpps.scale(granted);
+        let Some((most, _)) = self.of(workers, burst) else { return kpps };
+        let [value, low, high] = [kpps.value, kpps.low, kpps.high].map(|kpps| kpps.min(most));
+        Estimate { value, low, high, ..kpps }
+    }
+
+    /// What bounds a rate that is predicted without limits, in a sentence.
+    pub fn sentence(&self, kpps: Estimate, workers: usize, burst: u32) -> Option<String> {
+        let (most, bound) = self.of(workers, burst)?;
+        let alone = self.alone_kpps(burst).map_or(String::new(), |kpps| Kpps(kpps).to_string());
+        match bound {
+            Bound::Line if kpps.value > most => {
+                Some(format!("the line: no prediction exceeds its {}", Kpps(most)))
+            }
+            Bound::Quota => Some(format!(
+                "a CPU quota of {} CPUs: {} at most, whatever the mapping, since one worker does \
+                 {alone} with a CPU of its own",
+                three_digits(self.quota.unwrap_or_default()),
+                Kpps(most),
+            )),
+            Bound::Seen if kpps.value > most => Some(format!(
+                "the best seen: one worker does {alone} at most, {} {} at most",
+                counted(workers as u64, "worker"),
+                Kpps(most),
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// The least that a stage was seen to take.
+fn least_ticks(cost: &StageCost) -> f64 {
+    let low = |ticks: &Estimate| if ticks.low.is_finite() { ticks.low } else { ticks.value };
+    let hot = cost.hot_ticks.as_ref().map_or(f64::INFINITY, low);
+    low(&cost.ticks).min(hot).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A microsecond for a packet, seen as low as 0.9.
+    fn limits(line_kpps: Option<f64>, quota: Option<f64>) -> Limits {
+        Limits { line_kpps, quota, least_s: 0.9e-6, burst_s: 0.0, burst: 32 }
+    }
+
+    fn rate(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate { value, low, high, ..Estimate::exactly(0.0) }
+    }
+
+    #[test]
+    fn nothing_is_predicted_beyond_what_was_seen_of_a_worker() {
+        let capped = limits(None, None).cap(rate(2000.0, 1000.0, 9000.0), 2, 32);
+        assert_eq!((capped.value, capped.low), (2000.0, 1000.0));
+        assert!((capped.high - 2.0 / 0.9e-3).abs() < 1e-6, "{capped:?}");
+    }
+
+    #[test]
+    fn nothing_is_predicted_beyond_the_line() {
+        let limits = limits(Some(1500.0), None);
+        let capped = limits.cap(rate(2000.0, 1000.0, 9000.0), 2, 32);
+        assert_eq!((capped.value, capped.low, capped.high), (1500.0, 1000.0, 1500.0));
+        let sentence = limits.sentence(rate(2000.0, 1000.0, 9000.0), 2, 32);
+        assert!(sentence.is_some_and(|text| text.starts_with("the line")));
+    }
+
+    #[test]
+    fn a_quota_holds_however_many_workers_there_are() {
+        let limits = limits(Some(1500.0), Some(0.2));
+        for workers in [1, 2, 8] {
+            let most = limits.of(workers, 32);
+            assert!(
+                most.is_some_and(|(kpps, bound)| {
+                    (kpps - 0.2 / 0.9e-3).abs() < 1e-6 && bound == Bound::Quota
+                }),
+                "{most:?}"
+            );
+        }
+        let capped = limits.cap(rate(1000.0, 500.0, 9000.0), 2, 32);
+        assert_eq!((capped.value, capped.low), (100.0, 50.0), "a tenth for each of two workers");
+        let sentence = limits.sentence(rate(100.0, 50.0, 150.0), 1, 32).expect("it holds");
+        assert!(sentence.contains("0.2 CPUs"), "{sentence}");
+        // A quota of as many CPUs as workers takes nothing from them.
+        assert_eq!(Limits { quota: Some(2.0), ..limits }.of(2, 32).map(|m| m.1), Some(Bound::Line));
+    }
+
+    #[test]
+    fn a_measured_cost_of_bursts_lets_larger_ones_be_faster() {
+        let limits = Limits { burst_s: 6.4e-6, ..limits(None, None) };
+        let [small, as_seen, large] = [8, 32, 256].map(|burst| limits.of(1, burst));
+        assert_eq!(small, as_seen);
+        assert!(large.is_some_and(|large| as_seen.is_some_and(|seen| large.0 > 1.2 * seen.0)));
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A packet path of another program, sketched from what was measured of it: stages with their
+//! costs, and which worker ran what.
+//!
+//! ```text
+//! regions of a program    each region a stage, without what its inner regions take
+//! `show runtime` of VPP   each node a stage
+//! perf stat               the program one stage; packets must be said
+//! `why`                   each thread a stage
+//! ```
+//!
+//! Threads that ran the same are replicas, and what ran on several keeps no state for all packets.
+//! What no record says is assumed, and a note of the sketch says so: [`text()`] writes both into a
+//! file that `plan` reads.
+//!
+//! Left out: which stage follows which, where the record has no order; losses; the cost of rings.
+
+mod read;
+mod text;
+
+pub use text::text;
+
+use linerate_record::{Body, Record};
+use std::fmt;
+
+/// Parts of a path at most: stages that cost less than the others are one.
+const STAGES_MAX: usize = linerate_path::keys::MAX_STAGES;
+
+/// The stage that stands for all that are too many.
+const REST: &str = "rest";
+
+/// A packet path as a record has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sketch {
+    /// Where the figures come from.
+    pub from: String,
+    /// The stages, in the order of the record.
+    pub stages: Vec<Part>,
+    /// Threads that ran the same consecutive stages, by the number of these; in order.
+    pub segments: Vec<(usize, u32)>,
+    /// Packets per second that were seen; `None` where the record has no clock.
+    pub packets_per_s: Option<f64>,
+    /// Mean bytes of a frame, FCS included; `None` where packets are not measured by size.
+    pub frame_bytes: Option<f64>,
+    /// What was assumed, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A stage as a record has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Its name: letters, digits, `-` and `_`.
+    pub name: String,
+    /// Nanoseconds of a packet that reaches it.
+    pub ns: f64,
+    /// Share of the packets that reach it, above 0, at most 1.
+    pub reach: f64,
+    /// Instructions of a packet that reaches it, where they were counted.
+    pub instructions: Option<f64>,
+    /// Threads that were seen in it.
+    pub threads: u32,
+}
+
+impl Part {
+    /// Nanoseconds per packet of the path.
+    fn of_path_ns(&self) -> f64 {
+        self.ns * self.reach
+    }
+}
+
+impl Sketch {
+    /// Nanoseconds of a packet on all workers together.
+    pub fn ns_per_packet(&self) -> f64 {
+        self.stages.iter().map(Part::of_path_ns).sum()
+    }
+
+    /// Instructions of a packet on all workers together, where every stage has them.
+    pub fn instructions_per_packet(&self) -> Option<f64> {
+        let each = self.stages.iter().map(|stage| Some(stage.instructions? * stage.reach));
+        each.sum()
+    }
+
+    /// Packets per second that its busiest workers have time for.
+    pub fn capacity_per_s(&self) -> f64 {
+        let mut rest = self.stages.iter();
+        let busiest_ns = self.segments.iter().map(|(stages, replicas)| {
+            let ns: f64 = rest.by_ref().take(*stages).map(Part::of_path_ns).sum();
+            ns / f64::from(*replicas)
+        });
+        1e9 / busiest_ns.fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    /// At most as many stages as a path may have: those that cost the least become one, at the end.
+    fn shortened(mut self) -> Self {
+        if self.stages.len() <= STAGES_MAX {
+            return self;
+        }
+        let mut by_cost: Vec<f64> = self.stages.iter().map(Part::of_path_ns).collect();
+        by_cost.sort_by(|a, b| b.total_cmp(a));
+        let least = by_cost[STAGES_MAX - 2];
+        let (mut kept, others): (Vec<Part>, Vec<Part>) =
+            self.stages.drain(..).partition(|stage| stage.of_path_ns() >= least);
+        kept.truncate(STAGES_MAX - 1);
+        let threads = others.iter().map(|one| one.threads).max().unwrap_or(1);
+        self.notes.push(format!(
+            "the {} stages that cost the least are one, `{REST}`, at the end",
+            others.len()
+        ));
+        kept.push(Part {
+            name: REST.to_owned(),
+            ns: others.iter().map(Part::of_path_ns).sum(),
+            reach: 1.0,
+            instructions: others.iter().map(|one| Some(one.instructions? * one.reach)).sum(),
+            threads,
+        });
+        let replicas = kept.iter().map(|one| one.threads).max().unwrap_or(1);
+        self.segments = vec![(kept.len(), replicas)];
+        self.stages = kept;
+        self
+    }
+}
+
+/// What the record does not say, and its user may.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Known {
+    /// GHz of its tick counter.
+    pub clock_ghz: Option<f64>,
+    /// Packets that were handled while it was measured.
+    pub packets: Option<f64>,
+}
+
+/// Why a record gives no sketch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoSketch {
+    /// It is of a run or tune: the file of its path has the stages.
+    HasPath,
+    /// It measures no packet path.
+    OtherKind,
+    /// Nothing says how many packets there were.
+    Packets {
+        /// How to say it.
+        remedy: &'static str,
+    },
+    /// Ticks are counted, and nothing says how long one is.
+    Clock,
+    /// No part of it has a time.
+    Times {
+        /// Why, in the words of the record.
+        reason: String,
+    },
+}
+
+impl fmt::Display for NoSketch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HasPath => f.write_str("the record of a run: name the file of its path as well"),
+            Self::OtherKind => f.write_str(
+                "not a record that says what packets cost; those of run, tune, regions, import and \
+                 why do",
+            ),
+            Self::Packets { remedy } => {
+                write!(f, "nothing says how many packets were handled: {remedy}")
+            }
+            Self::Clock => f.write_str(
+                "it counts ticks, and nothing says how long one is: give --clock GHZ, or import \
+                 it with --clock or --machine",
+            ),
+            Self::Times { reason } => write!(f, "no part of it has a time ({reason})"),
+        }
+    }
+}
+
+impl std::error::Error for NoSketch {}
+
+/// The packet path in a record; `file` names it.
+///
+/// # Errors
+/// What the record lacks.
+pub fn sketch(record: &Record, file: &str, known: Known) -> Result<Sketch, NoSketch> {
+    let clock_ghz = known.clock_ghz.or(record.provenance.ticks_per_s.map(|rate| rate / 1e9));
+    let here = Known { clock_ghz, ..known };
+    let sketch = match &record.body {
+        Body::Regions(report) => read::regions(report, file, here),
+        // Of ticks that another machine counted only its own clock says how long they are.
+        Body::Strands(report) => read::strands(report, file, known),
+        Body::Why(report) => read::why(report, file),
+        Body::Run(_) | Body::Tune(_) => Err(NoSketch::HasPath),
+        _ => Err(NoSketch::OtherKind),
+    };
+    sketch.map(Sketch::shortened)
+}
+
+#[cfg(test)]
+mod tests;

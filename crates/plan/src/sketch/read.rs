@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stages and their costs, from each kind of record.
+
+use super::{Known, NoSketch, Part, Sketch};
+use linerate_path::costs::ENDS;
+use linerate_record::Figure;
+use linerate_record::regions::{RegionEvent, RegionTotal, RegionsReport};
+use linerate_record::strands::{ForeignFormat, NodeCounts, StrandsReport};
+use linerate_record::why::{ThreadActivity, WhyReport};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Each region without its inner ones. A thread that entered the same regions as another is its
+/// replica.
+pub(super) fn regions(
+    report: &RegionsReport,
+    file: &str,
+    known: Known,
+) -> Result<Sketch, NoSketch> {
+    let clock_ghz = known.clock_ghz.ok_or(NoSketch::Clock)?;
+    let mut report = report.clone();
+    // A sampler counts all that its thread does, once more than its regions.
+    if !report.regions.iter().all(|region| region.is_sampled) {
+        report.regions.retain(|region| !region.is_sampled);
+    }
+    let totals = report.totals();
+    let mut notes = Vec::new();
+    let most_units = totals.iter().map(|one| one.units).max().unwrap_or(0);
+    let packets = match (known.packets, most_units) {
+        (Some(packets), _) => packets,
+        (None, 1..) => most_units as f64,
+        (None, 0) => {
+            let most = totals.iter().max_by_key(|one| one.visits);
+            let most = most
+                .filter(|one| one.visits > 0)
+                .ok_or(NoSketch::Packets { remedy: "no region was entered" })?;
+            notes.push(format!(
+                "no region reports units of work (lr_region_add_units): a visit of `{}` counts as \
+                 a packet",
+                most.name
+            ));
+            most.visits as f64
+        }
+    };
+    let mut names = Names::default();
+    let mut threads: Vec<BTreeSet<u32>> = Vec::new();
+    let mut stages = Vec::new();
+    let mut reason = "no region was entered".to_owned();
+    for total in &totals {
+        let Some(ticks) = total.own_ticks.as_number() else {
+            reason = format!("{}: {}", total.name, reason_of(&total.own_ticks));
+            notes.push(format!("left out: {reason}"));
+            continue;
+        };
+        if ticks <= 0.0 {
+            continue;
+        }
+        let reach = reach(total.units as f64, packets);
+        let of = report.regions.iter().filter(|region| region.name == total.name);
+        let tids: BTreeSet<u32> = of.map(|region| region.tid).collect();
+        stages.push(Part {
+            name: names.of(total.name),
+            ns: ticks / clock_ghz / packets / reach,
+            reach,
+            instructions: own_instructions(total, &totals).map(|n| n / packets / reach),
+            threads: tids.len() as u32,
+        });
+        threads.push(tids);
+    }
+    if stages.is_empty() {
+        return Err(NoSketch::Times { reason });
+    }
+    let segments = segments(&threads);
+    Ok(Sketch {
+        from: format!("regions of {file}"),
+        stages,
+        segments,
+        packets_per_s: None,
+        frame_bytes: None,
+        notes,
+    })
+}
+
+/// Share of the packets that a part reports, where it reports them.
+fn reach(units: f64, packets: f64) -> f64 {
+    if units > 0.0 { (units / packets).min(1.0) } else { 1.0 }
+}
+
+/// Instructions of a region without its inner ones.
+fn own_instructions(total: &RegionTotal<'_>, all: &[RegionTotal<'_>]) -> Option<f64> {
+    let counted = |one: &RegionTotal<'_>| {
+        let of = |event: &&RegionEvent| event.name == "instructions";
+        one.events.iter().find(of)?.count.as_number()
+    };
+    let is_inside = |one: &&RegionTotal<'_>| {
+        let rest = one.name.strip_prefix(total.name).and_then(|rest| rest.strip_prefix('/'));
+        rest.is_some_and(|rest| !rest.contains('/'))
+    };
+    let inside: f64 = all.iter().filter(is_inside).map(counted).sum::<Option<f64>>()?;
+    Some((counted(total)? - inside).max(0.0)).filter(|own| *own > 0.0)
+}
+
+/// Runs of stages that the same threads ran, each with their number. Where sets of threads overlap
+/// without being the same, all stages are one segment.
+fn segments(threads: &[BTreeSet<u32>]) -> Vec<(usize, u32)> {
+    let mut found: Vec<(usize, &BTreeSet<u32>)> = Vec::new();
+    for tids in threads {
+        match found.last_mut() {
+            Some((stages, last)) if *last == tids => *stages += 1,
+            _ => found.push((1, tids)),
+        }
+    }
+    let all: BTreeSet<u32> = threads.iter().flatten().copied().collect();
+    let workers: usize = found.iter().map(|(_, tids)| tids.len()).sum();
+    match workers == all.len() {
+        true => found.iter().map(|(stages, tids)| (*stages, tids.len() as u32)).collect(),
+        false => vec![(threads.len(), all.len().max(1) as u32)],
+    }
+}
+
+pub(super) fn strands(
+    report: &StrandsReport,
+    file: &str,
+    known: Known,
+) -> Result<Sketch, NoSketch> {
+    match report.format {
+        ForeignFormat::Vpp => vpp(report, file, known),
+        ForeignFormat::PerfStat => perf(report, file, known),
+        ForeignFormat::Regions => Err(NoSketch::OtherKind),
+        ForeignFormat::ProfileDump => {
+            Err(NoSketch::Times { reason: "PROFILE_DUMP counts waiting with the work".to_owned() })
+        }
+    }
+}
+
+/// What a node did on all threads.
+#[derive(Default)]
+struct Node {
+    packets: f64,
+    ticks: f64,
+    threads: u32,
+    is_polling: bool,
+}
+
+/// Each node that was given packets. Its threads run the whole graph, so that they are replicas.
+fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
+    let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
+    let clock_ghz = known.clock_ghz.or(of_machine).ok_or(NoSketch::Clock)?;
+    let mut order: Vec<&str> = Vec::new();
+    let mut nodes: BTreeMap<&str, Node> = BTreeMap::new();
+    let works =
+        |node: &&NodeCounts| node.packets > 0 && node.ticks_per_packet.as_number().is_some();
+    let mut workers = 0;
+    for strand in &report.strands {
+        workers += u32::from(strand.nodes.iter().any(|node| works(&node)));
+        for counts in strand.nodes.iter().filter(works) {
+            let node = nodes.entry(&counts.name).or_default();
+            if node.threads == 0 {
+                order.push(&counts.name);
+            }
+            let packets = counts.packets as f64;
+            node.packets += packets;
+            node.ticks += counts.ticks_per_packet.as_number().unwrap_or(0.0) * packets;
+            node.threads += 1;
+            node.is_polling |= counts.state == "polling";
+        }
+    }
+    let polled: f64 = nodes.values().filter(|node| node.is_polling).map(|node| node.packets).sum();
+    let most = nodes.values().map(|node| node.packets).fold(0.0, f64::max);
+    let packets = if polled > 0.0 { polled } else { most };
+    if packets <= 0.0 {
+        return Err(NoSketch::Packets { remedy: "no node was given any" });
+    }
+    // VPP lists nodes by name. Inputs poll; what ends a packet sends or drops it.
+    let place = |name: &&str| {
+        let is_end = ["-tx", "-output", "-drop", "-punt"].iter().any(|end| name.ends_with(end));
+        if nodes[*name].is_polling { 0 } else { 1 + u8::from(is_end) }
+    };
+    order.sort_by_key(place);
+    let mut names = Names::default();
+    let stages = order.iter().map(|name| {
+        let node = &nodes[*name];
+        let reach = reach(node.packets, packets);
+        Part {
+            name: names.of(name),
+            ns: node.ticks / clock_ghz / packets / reach,
+            reach,
+            instructions: None,
+            threads: node.threads,
+        }
+    });
+    let stages: Vec<Part> = stages.collect();
+    let kpps: f64 = report.strands.iter().filter_map(|strand| strand.kpps.as_number()).sum();
+    Ok(Sketch {
+        from: format!("show runtime of VPP, {file}"),
+        segments: vec![(stages.len(), workers.max(1))],
+        stages,
+        packets_per_s: (kpps > 0.0).then_some(kpps * 1e3),
+        frame_bytes: None,
+        notes: vec![
+            "VPP lists nodes by name: put them in the order of the graph before they are cut"
+                .to_owned(),
+        ],
+    })
+}
+
+/// The whole program as one stage.
+fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
+    const REMEDY: &str = "import it with --packets N";
+    let counted = report.strands.iter().filter_map(|strand| strand.packets).max();
+    let packets = known.packets.or(counted.map(|packets| packets as f64));
+    let packets = packets.filter(|n| *n > 0.0).ok_or(NoSketch::Packets { remedy: REMEDY })?;
+    let sum = |event: &str| -> Option<f64> {
+        let counts = report.strands.iter().filter_map(|strand| strand.event(event));
+        let counts: Vec<f64> = counts.filter_map(|event| event.count.as_number()).collect();
+        (!counts.is_empty()).then(|| counts.iter().sum())
+    };
+    let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
+    let clock = known.clock_ghz.or(of_machine);
+    let ns = sum("task_clock_ns")
+        .or_else(|| sum("cpu_clock_ns"))
+        .or_else(|| Some(sum("cycles")? / clock?));
+    let Some(ns) = ns.filter(|ns| *ns > 0.0) else {
+        let reason = "neither task-clock, nor cycles and a clock".to_owned();
+        return Err(NoSketch::Times { reason });
+    };
+    let seconds = sum("duration_time_ns").map(|ns| ns / 1e9).filter(|seconds| *seconds > 0.0);
+    Ok(Sketch {
+        from: format!("perf stat, {file}"),
+        stages: vec![Part {
+            name: "program".to_owned(),
+            ns: ns / packets,
+            reach: 1.0,
+            instructions: sum("instructions").map(|n| n / packets).filter(|n| *n > 0.0),
+            threads: 1,
+        }],
+        segments: vec![(1, 1)],
+        packets_per_s: seconds.map(|seconds| packets / seconds),
+        frame_bytes: None,
+        notes: vec![
+            "a packet takes all the time that perf counted, start and polling included; regions \
+             tell the stages apart"
+                .to_owned(),
+        ],
+    })
+}
+
+/// Each group of threads whose names differ in their number only.
+pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
+    let observed = &report.observation;
+    let base = |thread: &ThreadActivity| {
+        let name = thread.name.trim_end_matches(|c: char| c.is_ascii_digit() || "-_:/".contains(c));
+        if name.is_empty() { thread.name.clone() } else { name.to_owned() }
+    };
+    let mut groups: Vec<(String, f64, u32)> = Vec::new();
+    let mut reason = "no thread handled packets".to_owned();
+    for thread in &observed.threads {
+        let Some(ns) = thread.cost_ns.as_number().filter(|ns| *ns > 0.0) else {
+            if let Some(why) = &thread.cost_ns.reason {
+                reason.clone_from(why);
+            }
+            continue;
+        };
+        let name = base(thread);
+        match groups.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, sum, threads)) => (*sum, *threads) = (*sum + ns, *threads + 1),
+            None => groups.push((name, ns, 1)),
+        }
+    }
+    if groups.is_empty() {
+        return Err(NoSketch::Times { reason });
+    }
+    let mut names = Names::default();
+    let stages = groups.iter().map(|(name, ns, threads)| Part {
+        name: names.of(name),
+        ns: *ns,
+        reach: 1.0,
+        instructions: None,
+        threads: *threads,
+    });
+    let bytes = observed.packets.as_ref().and_then(|count| {
+        let bytes = count.bytes? as f64 / count.packets as f64;
+        bytes.is_finite().then_some(bytes)
+    });
+    let rate = observed.packets.as_ref().map(|count| count.packets as f64 / observed.elapsed_s);
+    Ok(Sketch {
+        from: format!("why, {file}"),
+        stages: stages.collect(),
+        segments: groups.iter().map(|(_, _, threads)| (1, *threads)).collect(),
+        packets_per_s: rate.filter(|rate| rate.is_finite() && *rate > 0.0),
+        frame_bytes: bytes,
+        notes: vec![
+            "each group of threads is a stage: regions in the program tell its stages apart"
+                .to_owned(),
+        ],
+    })
+}
+
+fn reason_of(figure: &Figure) -> &str {
+    figure.reason.as_deref().unwrap_or("it is not a number")
+}
+
+/// Names of stages, each once.
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl Names {
+    /// A name that a path may have: the last part if no other has it, else all of it.
+    fn of(&mut self, name: &str) -> String {
+        let plain = |text: &str| -> String {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+            let text = text.chars().map(|c| if allowed(c) { c } else { '_' });
+            let text: String = text.take(NAME_MAX).collect();
+            if text.is_empty() { "stage".to_owned() } else { text }
+        };
+        let last = plain(name.rsplit('/').next().unwrap_or(name));
+        let is_free = |name: &String| !self.0.contains(name) && !ENDS.contains(&name.as_str());
+        let numbered = (2..).map(|number| format!("{last}_{number}"));
+        let all = [last.clone(), plain(&name.replace('/', "-"))].into_iter().chain(numbered);
+        let chosen = all.into_iter().find(is_free).unwrap_or(last);
+        self.0.insert(chosen.clone());
+        chosen
+    }
+}
+
+/// Characters of a name at most: a region may be called by a text of any length.
+const NAME_MAX: usize = 64;

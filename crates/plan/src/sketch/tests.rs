@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is sketched is what was measured, and a path that can be read.
+
+use super::*;
+use linerate_path::check::read_to_plan;
+use linerate_path::mapping::describe;
+use linerate_path::spec::State;
+use linerate_record::regions::{RegionReport, RegionsReport};
+use linerate_record::{Figure, Provenance, Tier};
+
+const GHZ: f64 = 2.0;
+
+/// A region of `own` ticks on one thread.
+fn region(name: &str, tid: u32, visits: u64, units: u64, own: f64) -> RegionReport {
+    let ticks = |ticks| Figure::exact("ticks", ticks, Tier::Sw, "a test");
+    RegionReport {
+        name: name.to_owned(),
+        tid,
+        visits,
+        units,
+        ticks: ticks(own),
+        own_ticks: ticks(own),
+        events: Vec::new(),
+        is_sampled: false,
+        verdict: String::new(),
+    }
+}
+
+fn record(regions: Vec<RegionReport>) -> Record {
+    let report = RegionsReport {
+        tier: Tier::Sw,
+        reading: "a test".to_owned(),
+        own_ticks: Figure::exact("ticks", 20.0, Tier::Sw, "a test"),
+        regions,
+    };
+    let provenance = Provenance { ticks_per_s: Some(GHZ * 1e9), ..Provenance::default() };
+    Record { provenance, body: Body::Regions(Box::new(report)) }
+}
+
+fn drawn(regions: Vec<RegionReport>) -> Sketch {
+    sketch(&record(regions), "r.json", Known::default()).expect("it has times")
+}
+
+/// Mapping and costs of the file of a sketch, as `plan` reads it.
+fn read(sketch: &Sketch, state: Option<State>) -> (String, Vec<(String, f64, f64)>) {
+    let text = text(sketch, "r", state, Some(1e10), None);
+    let described = read_to_plan(&text, "r", &[][..]).unwrap_or_else(|why| {
+        panic!("{}\n{text}", why.display("r.toml"));
+    });
+    let costs = described.costs.expect("it has costs");
+    let each = costs.stages.iter().map(|one| (one.name.clone(), one.ns.unwrap_or(0.0), one.reach));
+    (describe(&described.path.mapping, &described.path.stages), each.collect())
+}
+
+#[test]
+fn regions_of_a_pipeline_are_its_stages_and_threads_its_workers() {
+    let sketch = drawn(vec![
+        region("rx", 1, 100, 3200, 320_000.0),
+        region("rx/parse", 1, 100, 3200, 640_000.0),
+        region("tx", 2, 100, 1600, 320_000.0),
+    ]);
+    let (mapping, costs) = read(&sketch, None);
+    assert_eq!(mapping, "rx+parse | tx");
+    let wanted = [("rx", 50.0, 1.0), ("parse", 100.0, 1.0), ("tx", 100.0, 0.5)];
+    for ((name, ns, reach), (known, known_ns, known_reach)) in costs.iter().zip(wanted) {
+        assert_eq!((name.as_str(), *reach), (known, known_reach));
+        assert!((ns - known_ns).abs() < 1e-9, "{name}: {ns}");
+    }
+    // The first worker takes 150 ns of a packet, the second 50.
+    assert!((sketch.capacity_per_s() - 1e9 / 150.0).abs() < 1e-3);
+    assert!(sketch.notes.is_empty(), "{:?}", sketch.notes);
+}
+
+#[test]
+fn threads_that_run_the_same_are_replicas_and_keep_no_state_for_all() {
+    let of = |tid| [region("rx", tid, 10, 320, 64_000.0), region("work", tid, 10, 320, 64_000.0)];
+    let sketch = drawn([of(1), of(2)].concat());
+    assert_eq!(read(&sketch, None).0, "rx+work x2");
+    let text = text(&sketch, "r", None, None, None);
+    assert!(text.contains("state = \"flow\"") && !text.contains("global"), "{text}");
+    // 640 packets in 256,000 ticks.
+    assert!((sketch.ns_per_packet() - 200.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_nothing_says_is_assumed_and_said() {
+    let sketch = drawn(vec![region("loop", 7, 500, 0, 1e6)]);
+    assert!((sketch.ns_per_packet() - 1000.0).abs() < 1e-9);
+    assert!(sketch.notes[0].contains("lr_region_add_units"), "{:?}", sketch.notes);
+    let said = text(&sketch, "r", None, None, None);
+    assert!(said.contains("state = \"global\"  # assumed"), "{said}");
+    assert!(said.contains("64 bytes with FCS are assumed"), "{said}");
+    let given = text(&sketch, "r", Some(State::None), None, Some(1518));
+    assert!(given.contains("state = \"none\"\n") && given.contains("sizes = [1514]"), "{given}");
+    let packets = Known { packets: Some(1e6), ..Known::default() };
+    let counted = sketch_of(vec![region("loop", 7, 500, 0, 1e6)], packets);
+    assert!((counted.ns_per_packet() - 0.5).abs() < 1e-9);
+}
+
+fn sketch_of(regions: Vec<RegionReport>, known: Known) -> Sketch {
+    sketch(&record(regions), "r.json", known).expect("it has times")
+}
+
+#[test]
+fn any_names_and_any_number_of_regions_make_a_path_that_can_be_read() {
+    let names = ["source", "a b", "", "\u{1b}[31m\"red\\", "x/y", "z/y", "[costs]"];
+    let many = (0..40).map(|n| region(&format!("r{n}/part"), 1, 10, 10, 1e3 * f64::from(n + 1)));
+    let odd = names.iter().map(|name| region(name, 1, 10, 10, 5e5));
+    let sketch = drawn(odd.chain(many).collect());
+    let (_, costs) = read(&sketch, None);
+    assert_eq!(costs.len(), STAGES_MAX);
+    assert_eq!(costs.last().map(|(name, ..)| name.as_str()), Some(REST));
+    let all: f64 = sketch.ns_per_packet();
+    let whole = names.len() as f64 * 5e5 + (1..=40).map(|n| f64::from(n) * 1e3).sum::<f64>();
+    assert!((all / (whole / 10.0 / GHZ) - 1.0).abs() < 1e-9, "{all}");
+}
+
+#[test]
+fn what_is_no_measurement_of_packets_is_refused() {
+    let none = sketch(&record(Vec::new()), "r", Known::default()).expect_err("no region");
+    assert!(none.to_string().contains("no region"), "{none}");
+    let mut bare = record(vec![region("loop", 1, 1, 1, 1.0)]);
+    bare.provenance.ticks_per_s = None;
+    assert_eq!(sketch(&bare, "r", Known::default()), Err(NoSketch::Clock));
+    let clock = Known { clock_ghz: Some(1.0), ..Known::default() };
+    assert!(sketch(&bare, "r", clock).is_ok());
+}

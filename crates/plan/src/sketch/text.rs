@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A sketch as the file of a path.
+
+use super::{Part, Sketch};
+use linerate_path::spec::State;
+use std::fmt::Write;
+
+/// Bytes of a frame where nothing says: the smallest, which is the hardest.
+const FRAME_BYTES: u32 = 64;
+
+/// The kind of all stages: one that no build has, whatever the program calls them.
+const KIND: &str = "foreign";
+
+/// Bytes of the frame check sequence, which frames of a path leave out.
+const FCS_BYTES: u32 = 4;
+
+/// The file of the path of a sketch. `state` is what its stages keep, where that was said; `line`
+/// the bits per second of the line; `frame` the bytes of a frame, FCS included.
+pub fn text(
+    sketch: &Sketch,
+    name: &str,
+    state: Option<State>,
+    line_bits_per_s: Option<f64>,
+    frame_bytes: Option<u32>,
+) -> String {
+    let mut text = String::new();
+    let measured = sketch.frame_bytes.map(|bytes| bytes.round() as u32);
+    let frame = frame_bytes.or(measured).unwrap_or(FRAME_BYTES).max(FRAME_BYTES);
+    let _ = writeln!(text, "# A path of {}; `linerate plan` reads it.", comment(&sketch.from));
+    for note in &sketch.notes {
+        let _ = writeln!(text, "# - {}", comment(note));
+    }
+    if frame_bytes.or(measured).is_none() {
+        let _ = writeln!(text, "# - frames of {FRAME_BYTES} bytes with FCS are assumed");
+    }
+    let _ = writeln!(text, "\nname = {}", quoted(name));
+    if let Some(rate) = line_bits_per_s {
+        let _ = writeln!(text, "\n[line]\nrate = \"{}b/s\"", rate.round());
+    }
+    let sizes = frame - FCS_BYTES;
+    let _ = writeln!(text, "\n[source]\nkind = \"generator\"\nsizes = [{sizes}]");
+    for stage in &sketch.stages {
+        let name = quoted(&stage.name);
+        let _ = writeln!(text, "\n[[stage]]\nkind = \"{KIND}\"\nname = {name}");
+    }
+    let _ = writeln!(text, "\n# Which worker runs what: one line each, cut where you like.");
+    let _ = writeln!(text, "[mapping]\nworkers = [");
+    let mut names = sketch.stages.iter().map(|stage| quoted(&stage.name));
+    for (stages, replicas) in &sketch.segments {
+        let stages: Vec<String> = names.by_ref().take(*stages).collect();
+        let stages = stages.join(", ");
+        let _ = writeln!(text, "  {{ stages = [{stages}], replicas = {replicas} }},");
+    }
+    let _ = writeln!(text, "]\n\n[costs]\nfrom = {}", quoted(&sketch.from));
+    for stage in &sketch.stages {
+        text += &cost(stage, state);
+    }
+    text
+}
+
+fn cost(stage: &Part, state: Option<State>) -> String {
+    let (state, why) = match state {
+        Some(state) => (state, ""),
+        None if stage.threads > 1 => (State::PerFlow, "    # several threads were seen in it"),
+        None => (State::Global, "  # assumed: nothing says whether replicas are allowed"),
+    };
+    let word = state.word();
+    let name = quoted(&stage.name);
+    let mut text = format!("\n[[costs.stages]]\nname = {name}\nstate = \"{word}\"{why}\n");
+    let _ = writeln!(text, "ns = {}", figure(stage.ns));
+    if stage.reach < 1.0 {
+        let _ = writeln!(text, "reach = {}", figure(stage.reach));
+    }
+    if let Some(instructions) = stage.instructions {
+        let _ = writeln!(text, "instructions = {}", figure(instructions));
+    }
+    text
+}
+
+/// A figure of a cost, with the digits that matter, within what a cost may be.
+fn figure(value: f64) -> String {
+    format!("{}", (value.clamp(1e-3, 1e7) * 1e3).round() / 1e3)
+}
+
+/// A text as TOML has it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| if c.is_control() || c == '"' || c == '\\' { '_' } else { c };
+    format!("\"{}\"", text.chars().map(plain).collect::<String>())
+}
+
+/// A text that ends with its line.
+fn comment(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
+}
