@@ -30,7 +30,14 @@ use std::path::PathBuf;
 #[command(name = "linerate", version, arg_required_else_help = true, after_help = AFTER)]
 pub(crate) struct Cli {
     /// Colour the output: auto, always or never
-    #[arg(long, global = true, value_enum, value_name = "WHEN", hide_possible_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        hide_possible_values = true,
+        display_order = 900
+    )]
     pub(crate) color: Option<Color>,
     /// What to do.
     #[command(subcommand)]

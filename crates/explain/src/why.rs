@@ -16,6 +16,7 @@ mod measure;
 mod rest;
 pub mod rules;
 mod title;
+mod waits;
 mod words;
 mod workers;
 
@@ -23,6 +24,7 @@ pub use facts::{Facts, Subject};
 pub use functions::Group;
 pub use gain::GainModel;
 pub use measure::Measure;
+pub use waits::{Wait, wait_of};
 pub use workers::explain_run;
 
 use self::rules::{Rule, Verdict, rules, subjects};

@@ -3,6 +3,7 @@
 //! read: a rule whose evidence is absent does not hold.
 
 use super::functions::{Group, is_nameless, is_of_crypto_library};
+use super::waits::{self, Wait};
 use linerate_record::Figure;
 use linerate_record::stats::{Estimate, NORMAL_QUANTILE};
 use linerate_record::why::ledger::{Layer, PacketLedger, Whose, ledger};
@@ -164,7 +165,10 @@ impl<'a> Facts<'a> {
         if let Some(polling) = state(ThreadState::Polling) {
             return Some(on_cpu.minus(polling));
         }
-        let sleeps = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
+        // One that was ever found asleep in a call for input sleeps whenever there is none.
+        let waits = waits::time_in(thread, Wait::Input).is_some_and(|share| share > 0.0);
+        let asleep = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
+        let sleeps = asleep || waits;
         let kernel = state(ThreadState::Kernel).map_or(0.0, |kernel| kernel.value);
         let by_calls = kernel >= CALLS * on_cpu.value && (self.uses_stack() || self.sends(thread));
         if sleeps || by_calls || self.seldom_asks(thread, kernel / on_cpu.value.max(0.01)) {

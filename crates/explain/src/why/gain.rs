@@ -5,6 +5,7 @@
 
 use super::facts::{Facts, Subject};
 use super::measure::Measure;
+use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Gain, ThreadState};
 use linerate_record::{Figure, Tier};
@@ -25,6 +26,9 @@ pub enum GainModel {
     UntilCpuIsFull,
     /// The share of the time in which sending was stopped is used for sending.
     StallRemoved(Measure),
+    /// The time asleep on this goes away, as far as it is what the work waits for: all of it where
+    /// the thread hardly ever waits for input, perhaps nothing where it does.
+    WaitRemoved(Wait),
     /// Idle CPUs do the same work, with the loss that splitting has.
     MoreCpus,
     /// As many requests on the way as there are clients, as far as the thread and the servers have
@@ -61,6 +65,7 @@ impl GainModel {
                 "until the thread is busy all the time, at 0.5 to 2 times the cost"
             }
             Self::StallRemoved(_) => "time stalled over time not stalled",
+            Self::WaitRemoved(_) => "time asleep on it over the rest of the time",
             Self::MoreCpus => "idle CPUs over CPUs used, none to all of them of use",
             Self::MoreOnTheWay => "clients over connections to servers (Little's law)",
             Self::AsMeasured(_, source) => source,
@@ -100,6 +105,7 @@ impl GainModel {
                 let high = 100.0 * ((1.0 + room / 100.0) * larger_segments(facts) - 1.0);
                 Some(Estimate { low: 0.3 * gain.low, high: high.max(gain.value), ..gain })
             }
+            Self::WaitRemoved(wait) => wait_removed(facts, subject, wait),
             Self::MoreCpus => {
                 // Of a CPU that receives: what it does, whoever does it.
                 let (used, least) = match subject {
@@ -138,6 +144,18 @@ impl GainModel {
         };
         Gain { percent, then_limited_by: None }
     }
+}
+
+fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Option<Estimate> {
+    /// A thread that waits for its input for less has, with accounts off by a tenth, always work.
+    const HARDLY: f64 = 0.1;
+    let thread = facts.thread(subject)?;
+    let asleep = Measure::AsleepIn(wait).of(facts, subject)?;
+    let gain = mapped(asleep, returned);
+    let is_limit = waits::time_in(thread, Wait::Input)? <= HARDLY;
+    // Other requests may be written together with one that waits.
+    let low = if is_limit { 0.3 * gain.low } else { 0.0 };
+    Some(Estimate { low, ..gain })
 }
 
 /// How many times more bytes a packet may carry where TCP may send what it likes: a byte costs as

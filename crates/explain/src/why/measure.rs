@@ -10,8 +10,9 @@ use self::counts::{
 };
 use super::facts::{Facts, Subject, counted, share, share_of};
 use super::functions::Group;
+use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
+use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState};
 
 /// A quantity. Shares are 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,12 @@ pub enum Measure {
     Asleep,
     /// Time asleep on futexes, the mean of the threads that work.
     AsleepOnFutex,
+    /// Time asleep in a call that waits for this.
+    AsleepIn(Wait),
+    /// Sleeps of the thread per packet of the program.
+    SleepsPerPacket,
+    /// 1 where a connection carries data both ways, as requests and answers do, else 0.
+    Answers,
     /// Threads that want a CPU for 0.3 of their time or more.
     WorkingThreads,
     /// Voluntary switches of the thread per second.
@@ -240,6 +247,11 @@ impl Measure {
                 Some(state(ThreadState::Interrupts)?.scale(foreign.value.clamp(0.0, 1.0)))
             }
             Self::AsleepOnServer => asleep_on_server(facts, thread),
+            Self::AsleepIn(wait) => waits::time_in(thread, wait).map(share),
+            Self::SleepsPerPacket => {
+                let packets = facts.packets().filter(|packets| *packets > 0)?;
+                counted(thread.voluntary_switches, packets as f64)
+            }
             _ => None,
         }
     }
@@ -411,6 +423,13 @@ impl Measure {
             (Self::BytesPerConnection, _) => {
                 let opened = opened(facts)?.max(facts.connections().count() as u64).max(1);
                 Some(Estimate::exactly(bytes(facts)? as f64 / opened as f64))
+            }
+            (Self::Answers, _) => {
+                let carries_both = |socket: &&SocketCounts| {
+                    socket.tcp.as_ref().is_some_and(|t| t.bytes_received > 0 && t.bytes_acked > 0)
+                };
+                let answers = facts.connections().any(|socket| carries_both(&socket));
+                Some(Estimate::exactly(f64::from(answers)))
             }
             (Self::SegmentTime, _) => costs::segments(facts),
             (Self::ChecksumTime, _) => {

@@ -7,6 +7,7 @@ use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
 use super::gain;
 use super::measure::Measure as M;
+use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, Kpps};
@@ -49,12 +50,12 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
         Room::Left if suspects.is_empty() => match (generator(facts), receiving(facts)) {
             (Some(cpu), _) => generator_limit(facts, cpu),
             (None, Some((cpu, share))) => busy_receiving(facts, cpu, share),
-            (None, None) => nothing_wrong(facts),
+            (None, None) => held_up(facts).unwrap_or_else(|| nothing_wrong(facts)),
         },
         Room::Left | Room::Full | Room::Unknown if !suspects.is_empty() => {
             suspected(facts, suspects)
         }
-        Room::Left => nothing_wrong(facts),
+        Room::Left => held_up(facts).unwrap_or_else(|| nothing_wrong(facts)),
         Room::Full => full(facts),
         Room::Unknown => unknown(facts),
     }
@@ -192,6 +193,43 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         workaround: None,
         wrong_if: next.to_owned(),
     }
+}
+
+/// A thread that sleeps, and not because it has no input: it may be the limit although it has time.
+fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
+    /// Share of its time from which on such sleep may set the rate.
+    const MUCH: f64 = 0.3;
+    /// A program that looks for packets now and then, by a timer, sleeps more often for each.
+    const SLEEPS_PER_PACKET: f64 = 3.0;
+    let thread = facts.busiest()?;
+    let packets = facts.packets().filter(|packets| *packets > 0)?;
+    let time_in = |wait| waits::time_in(thread, wait).unwrap_or(0.0);
+    let sleeps = thread.voluntary_switches as f64 / packets as f64;
+    let (on, between) = if time_in(Wait::Timer) >= MUCH {
+        let paces = sleeps <= SLEEPS_PER_PACKET && !sends_less(facts);
+        (paces.then_some("on a timer")?.to_owned(), "timer_sleep")
+    } else if time_in(Wait::Storage) >= MUCH {
+        (format!("in {}", waits::longest_in(thread, Wait::Storage)?), "waiting_for_storage")
+    } else if time_in(Wait::Other) >= MUCH {
+        let on = waits::longest_in(thread, Wait::Other)?;
+        // Connections have rules of their own: windows, buffers, limiters.
+        (!on.contains("(tcp ")).then_some((format!("in {on}"), "a wait for something else"))?
+    } else {
+        return None;
+    };
+    let sentence = format!(
+        "Cannot tell {between} and nothing_wrong apart: thread {} sleeps {on} for {} % of its \
+         time, {sleeps:.2} sleeps per packet, and what it waits for is not its input.",
+        label(thread),
+        percent(
+            MUCH.max(time_in(Wait::Timer)).max(time_in(Wait::Storage)).max(time_in(Wait::Other))
+        )
+    );
+    let next = format!(
+        "Shorten that wait and compare the rates; strace -f -T -p {} shows each call",
+        thread.tid
+    );
+    Some(cannot_tell(facts, sentence, &next))
 }
 
 /// How many times as much a gain in percent makes.

@@ -3,6 +3,7 @@
 
 use super::functions::Group;
 use super::measure::Measure;
+use super::waits::Wait;
 
 impl Measure {
     /// What it is, and its unit.
@@ -28,6 +29,12 @@ impl Measure {
             Self::Asleep => ("time asleep", "ratio"),
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
             Self::AsleepOnServer => ("time asleep on connections it opened", "ratio"),
+            Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
+            Self::AsleepIn(Wait::Timer) => ("time asleep on timers", "ratio"),
+            Self::AsleepIn(Wait::Storage) => ("time asleep on storage", "ratio"),
+            Self::AsleepIn(Wait::Other) => ("time asleep on anything else", "ratio"),
+            Self::SleepsPerPacket => ("sleeps per packet", "1/packet"),
+            Self::Answers => ("connections carry data both ways", "1 is yes"),
             Self::WorkingThreads => ("threads that want 0.3 CPUs or more", "threads"),
             Self::SleepsPerSecond => ("sleeps", "1/s"),
             Self::Functions(group) => (group.title(), "ratio"),

@@ -5,6 +5,7 @@ use super::facts::{Facts, Subject};
 use super::functions::Group;
 use super::measure::Measure as M;
 use super::rules::{Bound, Rule};
+use super::waits::{Wait, longest_in};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, three_digits};
 use linerate_record::why::{LineUse, SharedLine, ThreadActivity};
@@ -47,6 +48,7 @@ pub(super) const NAMES: &[&str] = &[
     "mean_wait",
     "line",
     "working_set",
+    "storage",
 ];
 
 fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
@@ -114,6 +116,7 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
             }
         }),
         "functions" => Some(functions(thread)),
+        "storage" => longest_in(thread, Wait::Storage),
         "line" => Some(line(facts, thread)),
         "working_set" => {
             let bytes = thread.memory.as_ref()?.working_set_bytes.estimate()?.low;
@@ -223,6 +226,9 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "send_limited" => (M::SendBufferLimited, Percent),
         "of_limit" => (M::OfLimit, Percent),
         "clients_per_server" => (M::ClientsPerServer, Number),
+        "on_storage" => (M::AsleepIn(Wait::Storage), Percent),
+        "on_timer" => (M::AsleepIn(Wait::Timer), Percent),
+        "sleeps_per_packet" => (M::SleepsPerPacket, Number),
         "asleep_on_server" => (M::AsleepOnServer, Percent),
         "checksum" => (M::Functions(Group::Checksum), Percent),
         "kernel_copy" => (M::Functions(Group::KernelCopy), Percent),

@@ -8,4 +8,5 @@ mod example;
 mod memory;
 mod properties;
 mod seeds;
+mod sleeping;
 mod table;

@@ -69,6 +69,10 @@ pub enum Cause {
     RateLimiter,
     /// It waits for a peer with a fixed number of requests in flight.
     WaitingForPeer,
+    /// It waits for a disk or the file system.
+    WaitingForStorage,
+    /// It sleeps on a timer while requests wait.
+    TimerSleep,
     /// System calls per packet.
     SystemCalls,
     /// Checksums are computed in software.
@@ -109,7 +113,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of the published list.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -124,6 +128,8 @@ impl Cause {
         Self::SendBuffer,
         Self::RateLimiter,
         Self::WaitingForPeer,
+        Self::WaitingForStorage,
+        Self::TimerSleep,
         Self::SystemCalls,
         Self::SoftwareChecksum,
         Self::NoSegmentation,
@@ -161,6 +167,8 @@ impl Cause {
             Self::SendBuffer => "send_buffer",
             Self::RateLimiter => "rate_limiter",
             Self::WaitingForPeer => "waiting_for_peer",
+            Self::WaitingForStorage => "waiting_for_storage",
+            Self::TimerSleep => "timer_sleep",
             Self::SystemCalls => "system_calls",
             Self::SoftwareChecksum => "software_checksum",
             Self::NoSegmentation => "no_segmentation",

@@ -4,6 +4,7 @@
 use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
+use super::super::waits::Wait;
 use super::{Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
@@ -119,6 +120,51 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("a peer that is nearer or faster"),
         wrong_if: "with two requests on the way, the rate rises by less than 10 %",
         measure: "the time the peer takes, by `ss -ti` (rtt) and its own log",
+    },
+    Rule {
+        cause: Cause::WaitingForStorage,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AsleepIn(Wait::Storage), 0.1, "below it the gain is within the noise"),
+            at_most(M::WorkingThreads, 1.0, "no other thread works meanwhile"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::WaitRemoved(Wait::Storage),
+        then_limited_by: Some("the thread's own work"),
+        sentence: "Thread {thread} waits for storage {on_storage} of the time, most of it in \
+                   {storage}: packets wait while it does.",
+        fix: "Move the write to another thread or to io_uring, or sync once for many requests",
+        workaround: Some("a faster disk, or tmpfs for what need not survive, shortens each wait"),
+        wrong_if: "with the file on tmpfs, the rate rises by less than 10 %",
+        measure: "/proc/PID/task/TID/syscall, sampled",
+    },
+    Rule {
+        cause: Cause::TimerSleep,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::AsleepIn(Wait::Timer), 0.3, "the rest of its time is no limit then"),
+            at_most(M::AsleepIn(Wait::Input), 0.3, "it waits for itself, not for requests"),
+            at_least(M::Answers, 1.0, "whom it answers waits meanwhile"),
+            at_least(M::SleepsPerPacket, 0.1, "a sleep for ten packets at most"),
+            at_most(
+                M::SleepsPerPacket,
+                3.0,
+                "one that looks for requests now and then sleeps often",
+            ),
+            at_most(M::WorkingThreads, 1.0, "no other thread works meanwhile"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::RateLimiter],
+        gain: GainModel::UntilCpuIsFull,
+        then_limited_by: Some("the thread's own work, or the peer"),
+        sentence: "Thread {thread} sleeps on a timer {on_timer} of the time, {sleeps_per_packet} \
+                   sleeps per packet, while the peer waits for its answer.",
+        fix: "Remove the sleep from the path of a request, or wait for the event instead \
+              (strace -f -e nanosleep,clock_nanosleep -p {tid} shows each)",
+        workaround: Some("more connections or threads sleep at the same time"),
+        wrong_if: "without the sleep, or with half of it, the rate rises by less than 10 %",
+        measure: "/proc/PID/task/TID/syscall, sampled",
     },
     Rule {
         cause: Cause::SoftwareChecksum,

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a sleeping thread waits for, by the system call it is in.
+//!
+//! A thread that waits for its input has time left. One that waits for anything else may be the
+//! limit although it sleeps, and no CPU is busy.
+
+use linerate_record::why::{SleepTime, ThreadActivity};
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Packets, requests, or another thread that hands work over.
+    Input,
+    /// A time that the program chose.
+    Timer,
+    /// A disk, or the file system.
+    Storage,
+    /// Anything else.
+    Other,
+}
+
+/// Calls that return when something has arrived. With a timeout they return then, too; which of
+/// the two it was is not known.
+const INPUT: &[&str] = &[
+    "accept",
+    "accept4",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "futex",
+    "io_getevents",
+    "io_uring_enter",
+    "poll",
+    "ppoll",
+    "pselect6",
+    "recvfrom",
+    "recvmmsg",
+    "recvmsg",
+    "rt_sigsuspend",
+    "rt_sigtimedwait",
+    "select",
+    "wait4",
+    "waitid",
+];
+
+const TIMER: &[&str] = &[
+    "clock_nanosleep",
+    "nanosleep",
+    "do_nanosleep",
+    "hrtimer_nanosleep",
+    "clock_nanosleep_time64",
+];
+
+const STORAGE: &[&str] = &[
+    "fdatasync",
+    "fsync",
+    "msync",
+    "sync",
+    "sync_file_range",
+    "syncfs",
+    "io_schedule",
+    "folio_wait_bit_common",
+    "jbd2_log_wait_commit",
+];
+
+/// Calls that wait for a disk where what they are about is a file.
+const OF_FILES: &[&str] =
+    &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "write", "writev"];
+
+/// What a thread waits for in a place.
+pub fn wait_of(sleep: &SleepTime) -> Wait {
+    let is_in = |calls: &[&str]| calls.contains(&sleep.on.as_str());
+    let is_file = sleep.object.as_deref().is_some_and(|object| object.starts_with('/'));
+    // Terminals and the like deliver input.
+    let is_device = sleep.object.as_deref().is_some_and(|object| object.starts_with("/dev/"));
+    if is_in(TIMER) {
+        Wait::Timer
+    } else if is_in(STORAGE) || is_in(OF_FILES) && is_file && !is_device {
+        Wait::Storage
+    } else if is_in(INPUT) || ["read", "readv"].contains(&sleep.on.as_str()) {
+        Wait::Input
+    } else {
+        Wait::Other
+    }
+}
+
+/// The share of its time that a thread sleeps for this; `None` where its calls were not read.
+pub(super) fn time_in(thread: &ThreadActivity, wait: Wait) -> Option<f64> {
+    let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
+    (!thread.asleep_on.is_empty()).then(|| sleeps.map(|sleep| sleep.share).sum())
+}
+
+/// Where a thread waits longest for this: `fsync (/var/log/requests)`.
+pub(super) fn longest_in(thread: &ThreadActivity, wait: Wait) -> Option<String> {
+    let sleeps = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == wait);
+    let longest = sleeps.max_by(|a, b| a.share.total_cmp(&b.share))?;
+    Some(match &longest.object {
+        Some(object) => format!("{} ({object})", longest.on),
+        None => longest.on.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Wait, wait_of};
+    use linerate_record::why::SleepTime;
+
+    #[test]
+    fn classifies_calls_by_what_they_wait_for() {
+        let wait = |on: &str, object: Option<&str>| {
+            let object = object.map(str::to_owned);
+            wait_of(&SleepTime { on: on.to_owned(), share: 0.5, object })
+        };
+        assert_eq!(wait("recvfrom", Some("udp 127.0.0.1:53")), Wait::Input);
+        assert_eq!(wait("read", Some("pipe")), Wait::Input);
+        assert_eq!(wait("read", Some("/dev/pts/0")), Wait::Input);
+        assert_eq!(wait("read", Some("/var/lib/zones")), Wait::Storage);
+        assert_eq!(wait("fsync", Some("/var/log/requests")), Wait::Storage);
+        assert_eq!(wait("clock_nanosleep", None), Wait::Timer);
+        assert_eq!(wait("write", Some("tcp 10.0.0.1:80")), Wait::Other);
+        assert_eq!(wait("ioctl", None), Wait::Other);
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that sleep for most of the time: on what decides whether anything is wrong.
+
+use crate::example::{observation, packets, socket, thread};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::*;
+use linerate_record::why::ThreadState::{Asleep, Kernel, User};
+use linerate_record::why::{Observation, SleepTime, SocketCounts, SocketKind, TcpCounts};
+
+/// A server of 1000 requests and 500 sleeps, 0.9 of its time asleep: `share` in this call, the rest
+/// waiting for requests.
+fn server(kind: SocketKind, on: &str, object: Option<&str>, share: f64) -> Observation {
+    let mut server = thread("server", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
+    let sleep = |on: &str, object: Option<&str>, share: f64| SleepTime {
+        on: on.to_owned(),
+        share,
+        object: object.map(str::to_owned),
+    };
+    let input = sleep("recvfrom", Some("tcp 10.0.0.1:80"), 0.9 - share);
+    server.asleep_on = vec![sleep(on, object, share), input];
+    server.voluntary_switches = 500;
+    let tcp = TcpCounts { bytes_received: 50_000, bytes_acked: 50_000, ..TcpCounts::default() };
+    let connection = SocketCounts {
+        tcp: (kind == SocketKind::Tcp).then_some(tcp),
+        ..socket(kind, "10.0.0.1:80", Some("10.0.0.2:4000"))
+    };
+    Observation {
+        sockets: vec![socket(SocketKind::TcpListen, "10.0.0.1:80", None), connection],
+        packets: packets(1000, 100_000),
+        ..observation(vec![server])
+    }
+}
+
+#[test]
+fn storage_in_the_path_of_a_request_is_named_with_the_call() {
+    let finding = &explain(&server(SocketKind::Tcp, "fsync", Some("/var/log/requests"), 0.88))[0];
+    assert_eq!(finding.cause, WaitingForStorage, "{}", finding.sentence);
+    assert!(finding.sentence.contains("fsync (/var/log/requests)"), "{}", finding.sentence);
+    // It waits for nothing else: its time asleep is what there is to gain.
+    let gain = &finding.gain.percent;
+    assert!(gain.low.unwrap() > 100.0 && gain.high.unwrap() < 10_000.0, "{gain:?}");
+}
+
+#[test]
+fn storage_promises_nothing_where_the_program_waits_for_requests_most_of_the_time() {
+    let finding = &explain(&server(SocketKind::Tcp, "fsync", Some("/var/log/requests"), 0.2))[0];
+    assert_eq!(finding.cause, WaitingForStorage, "{}", finding.sentence);
+    assert_eq!(finding.gain.percent.low, Some(0.0));
+}
+
+#[test]
+fn a_sleep_per_request_is_named() {
+    let finding = &explain(&server(SocketKind::Tcp, "clock_nanosleep", None, 0.88))[0];
+    assert_eq!(finding.cause, TimerSleep, "{}", finding.sentence);
+}
+
+#[test]
+fn a_program_that_looks_for_requests_now_and_then_is_not_held_up_by_its_timer() {
+    let mut seen = server(SocketKind::Tcp, "clock_nanosleep", None, 0.88);
+    seen.threads[0].voluntary_switches = 50_000;
+    assert_eq!(explain(&seen)[0].cause, NothingWrong);
+}
+
+#[test]
+fn sleep_that_is_not_for_input_is_never_called_time_left() {
+    let cases = [
+        (SocketKind::Udp, "clock_nanosleep", None, "timer_sleep"),
+        (SocketKind::Udp, "write", Some("pipe"), "write (pipe)"),
+        (SocketKind::Tcp, "flock", None, "flock"),
+    ];
+    for (kind, on, object, word) in cases {
+        let finding = &explain(&server(kind, on, object, 0.8))[0];
+        assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+        assert!(finding.sentence.contains(word), "{}", finding.sentence);
+    }
+}
+
+#[test]
+fn waiting_for_requests_is_time_left() {
+    let seen = server(SocketKind::Tcp, "epoll_wait", None, 0.8);
+    assert_eq!(explain(&seen)[0].cause, NothingWrong);
+}
+
+/// Its socket overflows, it hardly ever sleeps, and when it does, in a call for input.
+#[test]
+fn a_thread_that_blocks_for_input_works_while_it_runs() {
+    let mut seen = server(SocketKind::Udp, "recvfrom", Some("udp 10.0.0.1:9"), 0.01);
+    let busy = &[(User, 0.9), (Kernel, 0.08), (Asleep, 0.01)];
+    seen.threads[0] = linerate_record::why::ThreadActivity {
+        asleep_on: vec![SleepTime {
+            on: "recvfrom".to_owned(),
+            share: 0.01,
+            object: Some("udp 10.0.0.1:9".to_owned()),
+        }],
+        ..thread("server", 100, busy)
+    };
+    seen.sockets[1].drops = Some(9000);
+    let finding = &explain(&seen)[0];
+    assert!(!finding.sentence.contains("works or polls"), "{}", finding.sentence);
+}
