@@ -265,8 +265,12 @@ pub(crate) fn from_sums(
     const NONE: &str = "the input counts no packets: give their number with --packets";
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
     let said = |tier| match packets {
-        Some(packets) => Told { tier, count: Ok(packets), is_scaled: false, least: packets },
-        None => Told { tier, count: Err(NONE.to_owned()), is_scaled: false, least: 0.0 },
+        Some(packets) => {
+            CertainCount { tier, count: Ok(packets), is_scaled: false, least: packets }
+        }
+        None => {
+            CertainCount { tier, count: Err(NONE.to_owned()), is_scaled: false, least: 0.0 }
+        }
     };
     let of = |name: &str| sums.iter().find(|sum| sum.name == name);
     let missing = |name: &str| Err(format!("the input has no {name}"));
