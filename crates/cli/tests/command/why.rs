@@ -188,7 +188,8 @@ fn a_command_that_fails_at_once_has_no_threads_but_its_end() {
 
 #[test]
 fn a_process_that_forks_execs_and_exits_is_followed() {
-    let line = "sleep 0.1; (sleep 0.3; exit 3) & wait; exec sh -c 'sleep 0.2; exit 4'";
+    // The child lives for several slices of 400 ms.
+    let line = "sleep 0.1; (sleep 1.5; exit 3) & wait; exec sh -c 'sleep 0.2; exit 4'";
     let observation = observed(&["--time", "20s", "--", "sh", "-c", line]);
     assert_eq!(observation.watched.ended.as_deref(), Some("exit status 4"));
     assert!(observation.watched.pids.len() >= 2, "{:?}", observation.watched.pids);

@@ -227,15 +227,6 @@ impl Measure {
             }
             Self::FalselyShared => facts.shared_lines(thread, false),
             Self::CommonBytes => facts.shared_lines(thread, true),
-            Self::MemoryShare => {
-                let memory = thread.memory.as_ref()?;
-                Some(share(memory.share * memory.once_share))
-            }
-            Self::WorkingSet => {
-                let cache = facts.observation.last_level_cache_bytes.filter(|bytes| *bytes > 0)?;
-                let used = thread.memory.as_ref()?.working_set_bytes.estimate()?;
-                Some(used.scale(1.0 / cache as f64))
-            }
             Self::CallTime => costs::calls(thread),
             Self::ForeignOfRun => {
                 let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
@@ -251,6 +242,19 @@ impl Measure {
             Self::SleepsPerPacket => {
                 let packets = facts.packets().filter(|packets| *packets > 0)?;
                 counted(thread.voluntary_switches, packets as f64)
+            }
+            _ => self.of_memory(facts, thread),
+        }
+    }
+
+    fn of_memory(self, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
+        let memory = thread.memory.as_ref()?;
+        match self {
+            Self::MemoryShare => Some(share(memory.share * memory.once_share)),
+            Self::WorkingSet => {
+                let cache = facts.observation.last_level_cache_bytes.filter(|bytes| *bytes > 0)?;
+                let used = memory.working_set_bytes.estimate()?;
+                Some(used.scale(1.0 / cache as f64))
             }
             _ => None,
         }
