@@ -268,9 +268,7 @@ pub(crate) fn from_sums(
         Some(packets) => {
             CertainCount { tier, count: Ok(packets), is_scaled: false, least: packets }
         }
-        None => {
-            CertainCount { tier, count: Err(NONE.to_owned()), is_scaled: false, least: 0.0 }
-        }
+        None => CertainCount { tier, count: Err(NONE.to_owned()), is_scaled: false, least: 0.0 },
     };
     let of = |name: &str| sums.iter().find(|sum| sum.name == name);
     let missing = |name: &str| Err(format!("the input has no {name}"));

@@ -97,7 +97,7 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
         let row = json(text).or_else(|| fields(text, separator?));
         let row = row.or_else(|| plain::row(text).filter(|_| is_plain));
         match row {
-            // The time of all is no event of processors that were counted apart.
+            // The wall time of the command belongs to none of the processors counted separately.
             Some(row)
                 if row.is_time_of_all() && strands.iter().all(|(whose, _)| !whose.is_empty()) => {}
             Some(row) => add(&mut strands, row),

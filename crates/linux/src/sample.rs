@@ -24,7 +24,7 @@ pub struct Sampling {
     pub skips_idle: bool,
 }
 
-/// What a sample carries besides what each has.
+/// Optional fields of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     /// The raw record of a tracepoint.

@@ -293,10 +293,10 @@ fn a_sampler_without_sets_counts_nothing_and_says_nothing() {
 }
 
 #[test]
-fn a_sampler_begins_where_it_is_told_and_dumps_for_another_thread() {
+fn a_sampler_begins_at_its_start_value_and_dumps_for_another_thread() {
     let regions = counting(&["page_faults"]);
     let mut sampler = Sampler::new(&regions, "rx", schedule(&[&["page_faults"]], 100, 2));
-    // The packets before the start are of no turn; those behind it are of the first.
+    // Packets before the start belong to no slice; those after it to the first.
     sampler.start(1_000);
     assert!(!sampler.update(1_150));
     let packets: Vec<u64> = sampler.samples().iter().map(|sample| sample.packets).collect();

@@ -97,7 +97,8 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     Some(reply.then("linerate plan --from RECORD --line 10Gb/s   # how many CPUs hold the line"))
 }
 
-/// Packets that VPP takes at once at most: what always takes so many has more waiting.
+/// Average vector of a saturated VPP node: the largest vector is 256, and a node that always fills
+/// it has more packets waiting.
 const VECTOR_MAX: f64 = 255.5;
 
 fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
