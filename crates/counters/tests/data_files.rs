@@ -98,7 +98,7 @@ fn wrong_codes_and_bases_are_named() {
         error_of(|data| replace(&mut data.names, "like = \"stall_frontend\"", "like = \"x\""));
     assert!(error.contains("data/names.toml: ibuf_stall_cycles: like"), "{error}");
     let error = error_of(|data| replace(&mut data.names, "\"cpu-cycles\"", "\"instructions\""));
-    assert!(error.contains("data/names.toml") && error.contains("twice"), "{error}");
+    assert!(error.contains("data/names.toml") && error.contains("duplicate name"), "{error}");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn damage_costs_its_slice_and_is_named_by_line() {
         ("4,6043,2,305b5db43b0,512598,1,13a2ef375,29d8db7,0,311d3e00", "32 bits"),
         ("4,6043,2,305b5db43b0305b5db43b0,512598,1,1,1,0,311d3e00", "field 4"),
         ("4,6043,2,-5b5db43b0,512598,1,3a2ef375,29d8db7,0,311d3e00", "field 4"),
-        ("4", "no record"),
+        ("4", "cannot have 1 fields"),
         ("garbage", "field 1"),
         ("zz,6043,2,305b5db43b0,512598,1,3a2ef375,29d8db7,0,311d3e00", "field 1"),
     ] {

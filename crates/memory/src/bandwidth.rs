@@ -338,7 +338,7 @@ mod tests {
             assert_eq!(points.len(), 1);
             points[0].latency_ns.reason.clone().unwrap()
         };
-        assert!(reason(&[0], 32.0).contains("one processor"));
+        assert!(reason(&[0], 32.0).contains("only one CPU"));
         assert!(reason(&[0, 1], 300.0).contains("fits the caches"));
     }
 }

@@ -359,7 +359,7 @@ impl Runs<'_> {
         }
     }
 
-    /// CPU time divided by elapsed time. Not defined for whole CPUs, where it would be their number.
+    /// CPU time divided by elapsed time. Not defined for whole CPUs, where it is their number.
     fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
         let place = self.asked.place("task_clock_ns");
         let clock =

@@ -329,7 +329,7 @@ mod tests {
         ];
         assert_eq!(judged, wanted);
         assert_eq!((changes[1].before, changes[1].now, changes[1].change), (Some(1e6), None, None));
-        assert!(failure(&changes).unwrap().contains("0 of 3 figures could be judged"));
+        assert!(failure(&changes).unwrap().contains("0 of 3 figures could be compared"));
         // Nothing in common gives no verdict either.
         assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001), []);
         assert!(failure(&[]).is_some());

@@ -271,7 +271,7 @@ mod tests {
         assert!((expected - low - half).abs() < 1e-4 && (high - expected - half).abs() < 1e-4);
         let few = looked(&LOOKED.map(|count| count / 2), Activity::Checksum);
         assert_eq!(few.as_number(), None);
-        assert!(few.reason.is_some_and(|reason| reason.starts_with("500 looks")));
+        assert!(few.reason.is_some_and(|reason| reason.starts_with("500 samples")));
     }
 
     /// A slice of 100 frames whose calls took as many ticks, of which an empty call 10.

@@ -88,7 +88,7 @@ fn a_capture_that_cannot_be_replayed_is_refused_with_the_reason() {
         ("compressed", Some(vec![0x1f, 0x8b, 8, 0]), &["compressed", "gunzip"]),
         ("header cut", Some(good[..20].to_vec()), &["ends within its header", "20 bytes"]),
         ("no packets", Some(good[..24].to_vec()), &["no packets"]),
-        ("first packet cut", Some(good[..50].to_vec()), &["before its first whole packet"]),
+        ("first packet cut", Some(good[..50].to_vec()), &["before its first complete packet"]),
         ("all cut short", Some(cut), &["1 cut_short", "tcpdump -s 0"]),
     ];
     for (name, content, words) in table {

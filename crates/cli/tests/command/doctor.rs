@@ -101,7 +101,7 @@ fn reports_missing_valgrind() {
     assert_eq!(output.status.code(), Some(0));
     let found = record(&String::from_utf8(output.stdout).expect("UTF-8"));
     let reason = found.figures()["tier_sim"].reason.clone().expect("a reason");
-    assert!(reason.contains("no Valgrind in PATH"), "{reason}");
+    assert!(reason.contains("is not in PATH"), "{reason}");
     let Body::Doctor(report) = found.body else { panic!("not a record of a machine") };
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
     assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));

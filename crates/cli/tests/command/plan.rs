@@ -141,7 +141,7 @@ fn the_document_s_application_is_planned_on_its_processor() {
     refused(&["--machine", "t1", "--workers", "33", RLP], &["--workers 33", "32 strands"]);
     refused(
         &["--machine", "t1", "--workers", "31", RLP],
-        &["takes 12 workers, 20 run beside it", "31 may be used"],
+        &["takes 12 workers, 20 run outside of it", "31 may be used"],
     );
     refused(&[RLP], &["nothing in nanoseconds about `PDSN_RXTX`", "--machine t1"]);
     let folder = Folder::new();

@@ -380,7 +380,7 @@ fn fails_if_no_count_is_comparable_with_the_baseline() {
         [&once[..], &["-o", "-", "--baseline", &kept, "--", "sh", "-c", "exit 0\n"]].concat();
     let done = stat(&again);
     assert_eq!(done.status, Some(125), "{done:?}");
-    assert!(done.stderr.contains("0 of 3 figures could be judged"), "{done:?}");
+    assert!(done.stderr.contains("0 of 3 figures could be compared"), "{done:?}");
     for told in [
         "0 of 3 figures could be judged: no verdict",
         "not judged: no interval",

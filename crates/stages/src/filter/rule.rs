@@ -272,12 +272,12 @@ mod tests {
 
     #[test]
     fn errors_say_where_and_what() {
-        assert!(error("").contains("ends where permit or deny"));
-        assert!(error("allow tcp from any to any").contains("in place of \"allow\""));
+        assert!(error("").contains("ends, expected permit or deny"));
+        assert!(error("allow tcp from any to any").contains("found \"allow\""));
         assert!(error("permit ftp from any to any").contains("tcp, udp, icmp, icmp6"));
         assert!(error("permit 256 from any to any").contains("protocol number"));
         assert!(error("permit tcp any to any").contains("expected from"));
-        assert!(error("permit tcp from any").contains("ends where to"));
+        assert!(error("permit tcp from any").contains("ends, expected to"));
         assert!(error("permit tcp from 10.0.0.1/8 to any").contains("write 10.0.0.0/8"));
         assert!(error("permit tcp from any port 9-8 to any").contains("N <= M"));
         assert!(error("permit tcp from any port 65536 to any").contains("65535"));

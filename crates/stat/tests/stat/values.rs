@@ -282,8 +282,8 @@ fn requests_that_make_no_sense_say_so() {
     let (pid, second) = (What::Process(1), Some(Duration::from_secs(1)));
     let sim = Some(Tier::Sim);
     let bad = [
-        (Request { what: What::Command { argv: vec![] }, ..good() }, "no command"),
-        (Request { what: What::Cpus(vec![]), ..good() }, "no processor"),
+        (Request { what: What::Command { argv: vec![] }, ..good() }, "the command is missing"),
+        (Request { what: What::Cpus(vec![]), ..good() }, "CPUs is empty"),
         (Request { per: Some(Per::Units(0.0)), ..good() }, "above 0"),
         (Request { per: Some(Per::Units(f64::NAN)), ..good() }, "above 0"),
         (Request { interval: Some(Duration::ZERO), ..good() }, "longer than 0"),

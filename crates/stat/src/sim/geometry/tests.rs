@@ -5,7 +5,7 @@ use super::*;
 use linerate_machine::Error;
 use proptest::prelude::*;
 
-const fn shape(bytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
+const fn of_bytes(bytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
     CacheShape { bytes, ways, line_bytes }
 }
 
@@ -25,15 +25,15 @@ fn what_fits_stays_and_what_does_not_keeps_its_size() {
         assert_eq!(fitting(shape), Ok(shape));
     }
     // 35.75 MiB in 26 slices of 1.375 MiB with 11 ways: 53 248 sets.
-    assert_eq!(fitting(shape(37_486_592, 11, 64)), Ok(shape(35_651_584, 17, 64)));
+    assert_eq!(fitting(of_bytes(37_486_592, 11, 64)), Ok(of_bytes(35_651_584, 17, 64)));
     assert_eq!(fitting(shape(8, 4, 16)), Ok(shape(8, 4, LEAST_LINE_BYTES.max(16))));
     assert_eq!(fitting(shape(4 << 20, 16, 64)), Ok(shape(1 << 20, 16, 64)));
     for bad in [
-        shape(0, 1, 64),
-        shape(32, 0, 64),
-        shape(1 << 15, 8, 48),
-        shape(256, 8, 64),
-        shape(9, 1, 0),
+        of_bytes(0, 1, 64),
+        of_bytes(32, 0, 64),
+        of_bytes(1 << 15, 8, 48),
+        of_bytes(256, 8, 64),
+        of_bytes(9, 1, 0),
     ] {
         assert!(fitting(bad).is_err(), "{bad:?}");
     }
@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn what_fits_is_accepted(bytes in 1u64..MOST_BYTES, ways in 1u32..200, line in 0u32..9) {
         let line = 1 << line;
-        if let Ok(fitted) = fitting(shape(bytes, ways, line)) {
+        if let Ok(fitted) = fitting(of_bytes(bytes, ways, line)) {
             prop_assert!(is_accepted(fitted), "{fitted:?}");
             prop_assert!((ways..2 * ways).contains(&fitted.ways), "{fitted:?}");
             let set_bytes = fitted.bytes / u64::from(fitted.ways);
