@@ -293,7 +293,7 @@ impl System {
             let per_cycle = source.packets_per_s / self.chip.clock_hz;
             // The time between packets must be a cycle or more, and fit 32 bits.
             if !(per_cycle > 1.0 / f64::from(u32::MAX) && per_cycle <= 1.0) {
-                let must = "at most one per cycle, and one in 4 thousand million cycles at least";
+                let must = "at most one per cycle, at least one per 4e9 cycles";
                 let value = source.packets_per_s;
                 return Err(Fault::Number { of, what: "packets_per_s", value, must });
             }

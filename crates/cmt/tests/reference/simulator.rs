@@ -295,10 +295,10 @@ fn faults_are_named() {
     let all: [(&str, Spoil); 12] = [
         ("processor 99; the chip has 0 to 31", &|s, _| s.strands[0].cpu = 99),
         ("processor 0, which another strand uses", &|s, _| s.strands[1].cpu = 0),
-        ("names queue 5", &|_, t| t.outputs = vec![5]),
-        ("names source 3", &|_, t| t.input = Input::Source(3)),
+        ("refers to queue 5", &|_, t| t.outputs = vec![5]),
+        ("refers to source 3", &|_, t| t.input = Input::Source(3)),
         ("second writer of queue 0", &|_, t| t.outputs = vec![0, 0]),
-        ("names unit 9", &|_, t| t.work.units = vec![UnitUse { unit: 9, per_packet: 1.0 }]),
+        ("refers to unit 9", &|_, t| t.work.units = vec![UnitUse { unit: 9, per_packet: 1.0 }]),
         ("`work.instructions` of strand 0 is NaN", &|_, t| t.work.instructions = f64::NAN),
         ("`poll.instructions` of strand 0 is 0", &|_, t| t.poll.instructions = 0.0),
         ("at most one per instruction", &|_, t| t.work.misses.l1 = 2.0),

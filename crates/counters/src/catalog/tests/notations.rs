@@ -79,16 +79,16 @@ fn units_refuse_what_they_do_not_have() {
         ("cpu/odd=1/", "not understood"),
         ("cpu/worse=1/", "not understood"),
         ("cpu/itself/", "no term or event"),
-        ("cpu/../../cpu/type=1/", "no term"),
-        ("cpu/,/", "no term"),
-        ("cpu//", "no term"),
-        ("broken/event=1/", "not a number"),
+        ("cpu/../../cpu/type=1/", "invalid term"),
+        ("cpu/,/", "invalid term"),
+        ("cpu//", "invalid term"),
+        ("broken/event=1/", "`no number`"),
         ("cpu/event=1/k", "ends in"),
         ("cpu/event=1", "ends in"),
         ("/", "ends in"),
-        ("../cpu/event=1/", "no name of a unit"),
+        ("../cpu/event=1/", "invalid unit name"),
         ("nowhere/event=x/", "not a number"),
-        ("nowhere//", "no term"),
+        ("nowhere//", "invalid term"),
     ] {
         match catalog.resolve(name) {
             Err(NameError::Malformed { reason, .. }) => {
