@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Events by the names that native/pmu/events has, for the modules: found, or told what comes
- * nearest and what there is.
+ * Lookup of events by their names in native/pmu/events, for the modules, with suggestions for
+ * unknown names.
  */
 #ifndef LINERATE_KMOD_EVENT_NAMES_H
 #define LINERATE_KMOD_EVENT_NAMES_H
@@ -46,7 +46,7 @@ static inline const char *event_name_of(const struct event_name *events, size_t 
 }
 
 /*
- * How many letters must be changed, put in or left out to make one name of the other (Levenshtein's
+ * Number of letters to change, insert or delete to turn one name into the other (Levenshtein
  * distance), row by row: row[j] is the distance of the first i letters of a from the first j of b.
  */
 static inline unsigned int event_name_distance(const char *a, const char *b)
@@ -72,7 +72,7 @@ static inline unsigned int event_name_distance(const char *a, const char *b)
 	return row[width];
 }
 
-/* Says what comes nearest to a name that is not there, and all there are; count above 0. */
+/* Prints the closest name to an unknown one, and all names; count is above 0. */
 static inline void event_name_help(const struct event_name *events, size_t count, const char *name)
 {
 	size_t i, nearest = 0, used = 0;
@@ -92,7 +92,7 @@ static inline void event_name_help(const struct event_name *events, size_t count
 	}
 	pr_err("%s\n", line);
 	/* Last, where it is seen first. */
-	pr_err("there is no event `%s`; the nearest is %s\n", name, events[nearest].name);
+	pr_err("no event `%s`; the nearest is %s\n", name, events[nearest].name);
 }
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the peers in C: one of our own always, those of others with the feature `peers` where
-//! they are found. One that is not found, or does not compile, is left out with a reason that the
-//! program repeats; it never fails the build.
+//! Compiles the peers in C: our own always, external ones with the feature `peers` if found. One
+//! that is not found or does not compile is left out with a reason that the program reports; it
+//! never fails the build.
 //!
 //! For each peer that is found: `cfg(peer_NAME)` and `PEER_NAME_SOURCE`, its version. For one that
 //! is not: `PEER_NAME_REASON`.
@@ -82,7 +82,7 @@ fn dpdk() -> Found {
 fn lwip() -> Found {
     let folder = Path::new("../../third-party/lwip");
     let sources: PathBuf = folder.join("src");
-    // What is not there would count as changed at every build; fetching it touches this file.
+    // A missing file would count as changed in every build; fetching it touches this file.
     if !sources.join("core/inet_chksum.c").exists() {
         return Err("not fetched: cargo xtask fetch lwip".into());
     }

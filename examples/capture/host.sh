@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# What inside host number $1 does until it is killed. Started by record.sh in the namespace of the host.
+# Activity of inside host number $1 until it is killed. Started by record.sh in the namespace of the
+# host.
 #
 # Every host browses, resolves, logs, asks for the time and so on, in an order drawn from a generator
 # seeded by its number. Twelve of them also keep one stream open all the time: a bulk transfer up or

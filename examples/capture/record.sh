@@ -6,9 +6,9 @@
 #   sudo examples/capture/record.sh [OUTPUT]     default: examples/edge.pcapng
 #   HOSTS=40 PACKETS=7300                        environment, with their defaults
 #
-# 40 inside hosts, each a network namespace of its own, hang on a bridge; real programs on them talk
-# to real servers in one more namespace, over IPv4 and IPv6, all at once. tcpdump records on the
-# servers' end of the uplink.
+# 40 inside hosts, each in a separate network namespace, are attached to a bridge; real programs on
+# them talk to real servers in another namespace, over IPv4 and IPv6, all at the same time. tcpdump
+# records on the servers' end of the uplink.
 #
 #   h1 ... h40 [one namespace each]    10.0.0.0/16      2001:db8:10::/64
 #        |
@@ -16,13 +16,13 @@
 #        |
 #     uplink [net]                      198.51.100.0/24  2001:db8:64::/64   tcpdump, servers
 #
-# Anonymous by construction: every address, name and page is made up here (RFC 1918, 2606, 3849,
-# 5737). Segmentation and checksum offload are switched off on these interfaces alone, so that every
+# Anonymous by construction: every address, name and page is fictitious (RFC 1918, 2606, 3849,
+# 5737). Segmentation and checksum offload are switched off on these interfaces only, so that every
 # packet is at most an MTU long and carries the checksum that would be on the wire.
 #
-# Nothing outside is changed: the whole script runs in its own mount, network, process and host name
-# namespaces, with its own /run, /tmp, /root and /var/log. The kernel removes all of it when the script
-# ends, however it ends.
+# The host is not changed: the whole script runs in its own mount, network, process and host name
+# namespaces, with its own /run, /tmp, /root and /var/log. The kernel removes all of it when the
+# script ends, however it ends.
 #
 # Needs root and: bash iproute2 ethtool util-linux tcpdump wireshark-common (editcap, reordercap)
 # nginx-light curl dnsmasq bind9-dnsutils (dig) redis-server redis-tools openssh-server openssh-client
@@ -44,7 +44,7 @@ fi
 output=$2
 out_dir=$(dirname "$output")
 
-# What is needed from outside must stay reachable once these directories are hidden.
+# Files needed from outside must stay reachable after these directories are hidden.
 mount --bind "$here" /mnt
 mount -t tmpfs tmpfs /run
 mkdir /run/out /run/sshd

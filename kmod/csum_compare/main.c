@@ -21,9 +21,9 @@
 
 /* More than a jumbo frame, and more than two steps of lr_linux_csum. */
 #define MAX_BYTES 9000
-/* Buffers begin anywhere within so many bytes of an address. */
+/* Buffers begin within this many bytes after an address. */
 #define OFFSETS 64
-/* Bytes beside a destination that must stay as they are. */
+/* Guard bytes around a destination that must not change. */
 #define GUARD 64
 #define GUARD_BYTE 0xa5
 #define ROOM (GUARD + OFFSETS + MAX_BYTES + GUARD)
@@ -152,7 +152,7 @@ static const struct lr_variant spying = {
 	.copy_csum_partial = spy_copy_csum,
 };
 
-/* Sums and copies so many bytes; how many calls took vectors, or -1 if a result is wrong. */
+/* Sums and copies this many bytes; returns the calls that used vectors, or -1 on a wrong result. */
 static int vector_calls(size_t bytes)
 {
 	const int before = atomic_read(&spied);
@@ -219,7 +219,7 @@ static bool keep_to_contexts(void)
 	return in_task == expected && !below && !in_interrupt && !atomic_read(&spied_preemptible);
 }
 
-/* What is selected, in a task and in an interrupt. */
+/* The selected variant, in a task and in an interrupt. */
 static bool selected_agree(void)
 {
 	size_t bytes;

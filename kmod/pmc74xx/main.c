@@ -32,13 +32,13 @@
 #include "ppc74xx.h"
 
 #define MAX_COUNTERS 6
-/* More than that, for whoever gives too many is to be told how many there are. */
+/* Larger than the number of counters, so that the message has the number given. */
 #define MAX_EVENTS 32
 
 static char *events[MAX_EVENTS] = { "0x001" };
 static unsigned int event_count = 1;
 module_param_array(events, charp, &event_count, 0444);
-MODULE_PARM_DESC(events, "what to count: names or numbers; cycles unless told otherwise");
+MODULE_PARM_DESC(events, "events to count: names or numbers; default: cycles");
 
 static unsigned int threshold;
 module_param(threshold, uint, 0444);
@@ -84,7 +84,7 @@ static const struct processor mpc7400 = {
 /* The one this runs on. */
 static const struct processor *here;
 
-/* What each counter, from 1, counts: a selection; 0 is nothing. */
+/* The selector of each counter, from 1; 0 counts nothing. */
 static u32 selected[MAX_COUNTERS + 1];
 
 struct registers {
@@ -106,7 +106,7 @@ static struct lr_ppc74xx_event of_name(const struct event_name *name)
 	return event;
 }
 
-/* What a selection of a counter is called. */
+/* Name of a selector of a counter. */
 static const char *name_of(u32 counter, u32 selection)
 {
 	size_t i;
@@ -247,7 +247,7 @@ static void restore_here(void *unused)
 	lr_ppc74xx_barrier();
 }
 
-/* What a counter's field of the registers says. */
+/* Value of a counter's field in the registers. */
 static u32 selection_in(const struct registers *registers, u32 counter)
 {
 	const struct lr_ppc74xx_field field = lr_ppc74xx_field_of(counter);
@@ -293,7 +293,7 @@ static int show_events(struct seq_file *file, void *unused)
 	return 0;
 }
 
-/* Whether what was written is what is read. */
+/* Whether the registers read back as written. */
 static bool reads_back(void)
 {
 	const u32 wanted_threshold = threshold << LR_PPC74XX_MMCR0_THRESHOLD_SHIFT;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A Linux module that opens the counters of ARMv7 and ARM64 to user programs, on every CPU and on
- * those that come online later, so that boards without a driver for perf, and whoever wants to read
- * a counter by one instruction, can count by native/pmu.
+ * A Linux module that enables user access to the PMU of ARMv7 and ARM64, on every CPU including
+ * those that come online later, so that programs can count with native/pmu on boards without a perf
+ * driver, or read a counter with one instruction.
  *
  *   insmod pmu_user.ko events=INST_RETIRED,L1D_CACHE_REFILL,0x11 user_only=1
  *   cat /proc/pmu_user
  *   rmmod pmu_user
  *
- * Event counter i counts the i-th event, the cycle counter cycles. What a CPU had is put back when
- * it goes offline and when the module is unloaded. Linux saves no counter for a process: whoever
- * counts stays on one CPU and is alone there.
+ * Event counter i counts the i-th event, the cycle counter cycles. The previous state of a CPU is
+ * restored when it goes offline and when the module is unloaded. Linux does not save these counters
+ * per process: pin the counting thread to one CPU and keep others off it.
  *
- * With perf: refuses while any counter of any CPU counts or may interrupt. Once loaded it holds the
- * counters by an exclusive event of perf's own on each CPU, so that perf opens hardware events and
- * never counts them, where it would count wrongly otherwise. On ARM64 perf closes user access on a
- * CPU whenever it starts its counters there: programs of ours then get SIGILL, not a wrong count.
- * Without a driver for perf (no node pmu in the device tree) there is nobody to agree with.
+ * With perf: refuses to load while any counter of any CPU counts or may interrupt. Once loaded it
+ * holds the counters through an exclusive perf event on each CPU, so that perf opens hardware
+ * events but never counts them, rather than counting wrongly. On ARM64 perf disables user access on
+ * a CPU whenever it starts its counters there: programs then get SIGILL, not a wrong count. Without
+ * a perf driver (no pmu node in the device tree) no coordination is needed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -47,7 +47,7 @@ static const struct event_name known[] = { LR_CORTEX_A7_EVENTS(EVENT_NAME) };
 /* The number of the cycle counter is 31, so there are never more event counters. */
 #define MAX_COUNTERS 31
 
-/* What the architecture calls cycles as an event. */
+/* Architectural event number of cycles. */
 #define CPU_CYCLES 0x11
 
 static char *events[MAX_COUNTERS];
@@ -60,13 +60,13 @@ module_param(user_only, bool, 0444);
 MODULE_PARM_DESC(user_only, "leave out what happens in the kernel");
 
 static unsigned int codes[MAX_COUNTERS];
-/* What all CPUs have, as found on the first. */
+/* Properties of all CPUs, as found on the first. */
 static u32 core, counters;
 /* Whether a CPU that cannot be opened is a reason not to load. */
 static bool is_loading = true;
 static enum cpuhp_state hotplug_state;
 
-/* Of one CPU: what it had, and perf's event that keeps perf away. */
+/* Per CPU: its previous state, and the perf event that keeps perf away. */
 struct opened {
 	bool is_open;
 	struct perf_event *holder;
@@ -266,7 +266,7 @@ static int come_online(unsigned int number)
 {
 	const int error = take(number, per_cpu_ptr(&opened_cpus, number));
 
-	/* Whoever loads is told. A CPU that comes later comes, and stays closed. */
+	/* Errors are reported when loading. A CPU online later is allowed, without user access. */
 	return is_loading ? error : 0;
 }
 
@@ -285,7 +285,7 @@ static int go_offline(unsigned int number)
 	return 0;
 }
 
-/* A CPU that was switched off while idle has lost its registers; counts begin anew. */
+/* A CPU that was powered down while idle has lost its registers; counts restart. */
 static int on_power(struct notifier_block *block, unsigned long event, void *unused)
 {
 	if ((event == CPU_PM_EXIT || event == CPU_PM_ENTER_FAILED) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Linked before what is counted: its instructions stand between lr_text_begin and lr_text_end. */
+/* Linked before the counted code, whose instructions are between lr_text_begin and lr_text_end. */
 __asm__(".text\n"
 	".globl lr_text_begin\n"
 	"lr_text_begin:\n");

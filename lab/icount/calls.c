@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Calls every function of every variant that runs here, a mark before and after each call, and says
- * on a line of its own what was called: "VARIANT FUNCTION BYTES OFFSETS VECTOR PREFERRED", or
- * "SKIP VARIANT" for one that this processor does not run. plugin.c, told where lr_marked stands,
- * counts between the marks.
+ * Calls every function of every variant that runs here, with a mark before and after each call, and
+ * prints a line for each: "VARIANT FUNCTION BYTES OFFSETS VECTOR PREFERRED", or "SKIP VARIANT" for
+ * one that this processor does not run. plugin.c, given the address of lr_marked, counts between
+ * the marks.
  *
  * The first line, "call none 0 0 0 0", is of a function that does nothing, to see what belongs to a
  * call. "reference" is lr_checksum16, "plain" plain.c, "vaddcuw" carries.c.
@@ -26,18 +26,18 @@
 /* A header, a small and a middling packet, the payload of an Ethernet frame, a jumbo frame's. */
 static const size_t LENGTHS[] = { 20, 64, 576, 1460, 8000 };
 
-/* Of source and of destination, from a multiple of 64: none, and two that are odd to each other. */
+/* Of source and destination, from a multiple of 64: none, and two that are relatively odd. */
 static const size_t OFFSETS[][2] = { { 0, 0 }, { 7, 2 } };
 
 static unsigned char from[8192] __attribute__((aligned(64)));
 static unsigned char to[8192] __attribute__((aligned(64)));
 
-/* The results go here, so that nothing is left out. */
+/* Results are stored here, so that no call is optimized away. */
 static volatile uint32_t kept;
 
 /*
- * Where the plugin is told to look: a label and not the function, whose symbol names a descriptor
- * on some architectures.
+ * Address for the plugin: a label and not the function, whose symbol names a descriptor on some
+ * architectures.
  */
 static __attribute__((noinline, noclone)) void mark(void)
 {
@@ -53,7 +53,7 @@ static const struct lr_variant PLAIN = {
 	.copy_csum_partial = plain_copy_csum,
 };
 
-/* The AltiVec variant with other additions; of what does not add there is nothing to compare. */
+/* The AltiVec variant with other additions; functions without additions are not compared. */
 extern const struct lr_variant lr_variant_vaddcuw;
 
 /* Bytes that carry as often as not, the same ones in each run. */

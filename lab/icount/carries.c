@@ -3,12 +3,12 @@
  * The AltiVec variant with the loop of the white paper "Enhanced TCP/IP Performance with AltiVec" in
  * place of vmsumuhm: six instructions a vector, of which a turn of eight vectors shares two.
  *
- *	per vector: load, vaddcuw, vadduwm, vadduwm; per turn: step, branch
+ *	per vector: load, vaddcuw, vadduwm, vadduwm; per iteration: step, branch
  *
- * Words of 32 bits are added modulo 2^32; vaddcuw says which lanes carry, and the carries are added
- * up apart, each worth 1 modulo 2^32 - 1. All else is the file of the variant, so that a difference
- * of the counts is one of the two ways to add. It is no variant of the library, because it takes
- * more instructions at every length. Where there is no AltiVec the row says so.
+ * Words of 32 bits are added modulo 2^32; vaddcuw yields the carries of the lanes, which are added
+ * up separately, each worth 1 modulo 2^32 - 1. Everything else is the file of the variant, so that
+ * a difference of the counts is due to the method of addition. It is not a variant of the library,
+ * because it takes more instructions at every length. Without AltiVec the row says so.
  *
  * Registers: 0 and 1 sums, 3 and 4 their carries, 2 the carries of one addition.
  */

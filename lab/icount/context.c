@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Takes and gives back the vector registers in every way, a mark before and after each, and says on
- * a line of its own what was done. plugin.c, told where lr_marked stands, counts between the marks:
- * what is there is inline, as in a user's function. The first line, "nothing", is of two marks, to
- * see what belongs to them. Each is done once before it is counted, for the answers that are kept.
+ * Acquires and releases the vector registers in every way, with a mark before and after each, and
+ * prints a line for each. plugin.c, given the address of lr_marked, counts between the marks: the
+ * code there is inline, as in a user's function. The first line, "nothing", is for two marks only,
+ * to get their overhead. Each operation runs once before it is counted, to fill caches of detected
+ * features.
  *
  * Leaves out whether any of it is right: native/check/vector.c.
  */
@@ -13,7 +14,7 @@
 
 #include <stdio.h>
 
-/* Where the plugin is told to look; see calls.c. */
+/* Address for the plugin; see calls.c. */
 static __attribute__((noinline, noclone)) void mark(void)
 {
 	__asm__ volatile(".globl lr_marked\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a stack has before anybody looks at it: a loop over words of 16 bits whose sum is folded
- * once at the end, as in the white paper "Enhanced TCP/IP Performance with AltiVec", figure 1, and
- * the same loop with a store in it. The paper's plain copy with checksum is two loops, of which
- * this one is the cheaper half: ratios to it are on the safe side.
+ * The unoptimized default of a stack: a loop over words of 16 bits whose sum is folded once at the
+ * end, as in the white paper "Enhanced TCP/IP Performance with AltiVec", figure 1, and the same
+ * loop with a store in it. The paper's plain copy with checksum is two loops, of which this one is
+ * the cheaper half: ratios to it are on the safe side.
  */
 #include "plain.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the kernels are compared with when instructions are counted: plain.c. */
+/* The reference for instruction counts of the kernels: plain.c. */
 #ifndef LINERATE_ICOUNT_PLAIN_H
 #define LINERATE_ICOUNT_PLAIN_H
 

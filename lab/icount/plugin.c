@@ -28,7 +28,7 @@
 
 int qemu_plugin_version = 1;
 
-/* What an instruction is, as the data of its callback. */
+/* Classification of an instruction, as the data of its callback. */
 enum { OTHER, IN_RANGE, VECTOR, KINDS };
 
 enum { WORDS = 16 };

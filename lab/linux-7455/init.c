@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * The first process of Linux on the 7455, where there is no shell. For each line of /loads, a
- * module, its parameters and a file of /proc to print beside /proc/MODULE, with tabs between: loads
- * the module, prints those files where they are, unloads it, and prints what the kernel said
- * meanwhile. Then ends the machine. Framed as lab/init frames the answer to a question, called
- * load_1, load_2 and so on; an error of this program stands on a line that begins with "! ".
+ * module, its parameters and a file of /proc to print next to /proc/MODULE, with tabs between: loads
+ * the module, prints those files if they exist, unloads it, and prints the kernel's messages
+ * meanwhile. Then shuts the machine down. Framed like the answers of lab/init, named load_1, load_2
+ * and so on; an error of this program is on a line that begins with "! ".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define SYSLOG_ACTION_READ_CLEAR 4
 #define SYSLOG_ACTION_SIZE_BUFFER 10
 
-/* Whether that failed; if so, it is said. */
+/* Whether that failed; prints a message if so. */
 static int failed(const char *what, const char *name, long result)
 {
 	if (result < 0)
@@ -71,7 +71,7 @@ static int print_log(void)
 	return 0;
 }
 
-/* What is asked for by a line, which loses its end. */
+/* Parses the request of a line, which loses its end. */
 static int answer(char *line)
 {
 	char *rest = line;

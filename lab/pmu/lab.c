@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the counters do on a machine without an operating system: every claim of native/pmu that can
- * be seen there, then the tutorial's programs. Written to the board's serial line, a line each:
+ * Tests the counters on a machine without an operating system: every testable claim of native/pmu,
+ * then the tutorial's programs. Written to the board's serial line, a line each:
  *
  *   check NAME PASS|FAIL WHAT     a claim
  *   event NAME CODE COUNT         what an event counted over a loop that has some of most
@@ -163,7 +163,7 @@ static void check_divider(void)
 	PRINT_VALUES(cycles);
 }
 
-/* What counter 0 has of 5000 turns of a loop in user mode, with this filter. */
+/* Count of counter 0 for 5000 iterations of a loop in user mode, with this filter. */
 static word filtered(uint32_t filter)
 {
 	LR_ARM(reset)();
@@ -298,7 +298,7 @@ static void print_events(void)
 	}
 }
 
-/* What the reads themselves take, and the call: found once with the program of no instruction. */
+/* Overhead of the reads and the call: measured once with the empty program. */
 static word own_instructions, own_cycles;
 static word measured_instructions, measured_cycles, measured_result;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the lab needs of a machine without an operating system, by the same names on ARMv7 and on
- * AArch64: QEMU's board, the way into user mode and back; the counters
- * are native/pmu/arm.h's.
+ * Bare-metal support for the lab, with the same names on ARMv7 and on AArch64: QEMU's board,
+ * switching to user mode and back; the counters are in native/pmu/arm.h.
  */
 #ifndef LAB_PMU_MACHINE_H
 #define LAB_PMU_MACHINE_H
@@ -35,7 +34,7 @@ void note_interrupt(void);
 /* An exception that is a fault of the lab. */
 void give_up(word address) __attribute__((noreturn));
 
-/* Where the machine begins. */
+/* Entry point of the machine. */
 void lab(void) __attribute__((noreturn));
 
 #endif

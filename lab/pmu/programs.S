@@ -27,7 +27,7 @@
 
 	.text
 
-/* No instruction. */
+/* The empty program. */
 	program	program_empty
 	LEAVE
 
@@ -41,7 +41,7 @@
 	mov	W(0), W(3)
 	LEAVE
 
-/* The same with two executed branches per turn: 4 n + 4 instructions, 2 n + 1 of them branches. */
+/* The same with two executed branches per iteration: 4 n + 4 instructions, 2 n + 1 of them branches. */
 	program	program_two_branches
 	mov	W(3), #0
 1:	cmp	W(3), W(0)

@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
-/* How many numbers there are to sum. */
+/* Number of values to sum. */
 #define PROGRAM_NUMBERS 1000
 
-/* Of n from 1; program_sum_average up to PROGRAM_NUMBERS. */
+/* For n from 1; program_sum_average up to PROGRAM_NUMBERS. */
 typedef unsigned long lab_program(unsigned long n);
 lab_program program_empty, program_loop, program_two_branches, program_sum_average, program_c_loop;
 

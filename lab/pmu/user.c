@@ -71,7 +71,7 @@ static int open_event(uint64_t config, int group, int cpu, int user)
 	return (int)syscall(SYS_perf_event_open, &attr, cpu < 0 ? 0 : -1, cpu, group, 0);
 }
 
-/* Reads of the group come by the kernel; its way back to user mode is what the empty program has. */
+/* Reads of the group are done by the kernel; the empty program measures its return to user mode. */
 static __attribute__((noinline)) struct counted by_perf(lab_program *program, unsigned long n)
 {
 	struct {

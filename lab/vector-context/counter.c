@@ -116,7 +116,7 @@ static void begin(void)
 		ranges[i].executed = 0;
 }
 
-/* The block of the instruction has been counted as a whole by now. */
+/* The whole block of the instruction has been counted by now. */
 static void on_mark(unsigned vcpu, void *data)
 {
 	const struct place *const place = data;
@@ -166,7 +166,7 @@ static void mark(struct qemu_plugin_insn *insn, uint64_t address, uint64_t behin
 	}
 }
 
-/* Blocks live as long as the translator keeps them, which nobody is told: they are never freed. */
+/* The translator does not report when it discards blocks: they are never freed. */
 static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
 {
 	const size_t insns = qemu_plugin_tb_n_insns(tb);

@@ -10,16 +10,16 @@
  *			others go first
  *	unavailable	a task used vectors where they are off: the scheme's to decide
  *
- * Whoever gets the processor back continues where schedule() left it, on its own stack.
+ * A task that gets the processor back continues where schedule() left it, on its own stack.
  */
 #include "scheme.h"
 
-/* A run in which no packet is done for so long, of 1/1000 s, goes on no more. */
+/* A run without a finished packet for this long, in 1/1000 s, is stopped. */
 enum { STALLED_MS = 20 };
 /* Between interrupts when registers are compared: ticks of the time base of 60 instructions. */
 enum { LEAST_GAP = 8, GAPS = 32 };
 enum { MOST_PENDING = 8 };
-/* Less often than once in any run: where there are no interrupts. */
+/* Less often than once in any run: for runs without interrupts. */
 #define NEVER_HZ 1u
 
 struct counts counts;
@@ -111,7 +111,7 @@ static void schedule(void)
 static void begin(struct task *task)
 {
 	struct frame *const frame = (struct frame *)(task->stack_top - sizeof *frame);
-	/* What switch_stacks takes off. */
+	/* Stack space that switch_stacks pops. */
 	uint32_t *const saved = (uint32_t *)((uint32_t)frame - 96);
 
 	for (uint32_t i = 0; i < 24; i++)
@@ -143,7 +143,7 @@ static void wake(void)
 	task->state = READY;
 }
 
-/* Where the service of the device begins, known to the plugin by name. */
+/* Start of the device service, known to the plugin by name. */
 void __attribute__((noinline)) serve(void)
 {
 	const uint32_t mode = SETTINGS->mode;

@@ -14,15 +14,15 @@
 
 enum { MOST_TASKS = 18, STACK_BYTES = 8192, MOST_DEPTH = 7 };
 
-/* What an exception leaves on the stack, as start.S lays it out. */
+/* Stack frame of an exception, as laid out by start.S. */
 struct frame {
 	uint32_t back, link, r0, r3_to_r12[10], lr, cr, ctr, xer, srr0, srr1, unused;
 };
 _Static_assert(sizeof(struct frame) == 80, "start.S steps by as much");
 
-/* Who may be interrupted: a task, or the service of an interrupt. */
+/* An interruptible context: a task, or the service of an interrupt. */
 struct context {
-	/* What the registers were when it was interrupted, kept to compare them. */
+	/* Its registers when it was interrupted, kept for comparison. */
 	struct lr_vec_area shadow;
 	uint32_t is_kept;
 	/* Whether it is between taking vector registers and giving them back. */
@@ -36,11 +36,11 @@ enum state { READY, WAITING, SUSPENDED };
 struct task {
 	/* Known to start.S: where it stopped, and where its stack begins. */
 	uint32_t stopped_at, stack_top;
-	/* Of the exception that it was interrupted by. */
+	/* Frame of the exception that interrupted it. */
 	struct frame *frame;
 	enum state state;
 	uint32_t number, priority;
-	/* Whether it always has a packet; how many it has been told of else. */
+	/* Whether it always has a packet; otherwise the number of packets announced to it. */
 	uint32_t is_busy, pending;
 	/* Whether it has said that it uses vectors. */
 	uint32_t is_flagged;
@@ -51,7 +51,7 @@ struct task {
 	struct lr_vec_task vectors;
 };
 
-/* What tasks ask of the kernel: to wait for a packet, to end, to let others go first. */
+/* System calls of tasks: wait for a packet, end, yield. */
 enum { CALL_WAIT, CALL_END, CALL_YIELD };
 
 /* Counted over a run. */
@@ -64,7 +64,7 @@ struct counts {
 
 extern struct counts counts;
 
-/* Whoever counts may be interrupted by others who count the same. */
+/* A task that counts may be interrupted by another that counts the same. */
 #define COUNT(what, more) __atomic_fetch_add(&counts.what, more, __ATOMIC_RELAXED)
 
 extern struct task *running;
@@ -73,7 +73,7 @@ extern struct context *now;
 /* Begins the run; returns never. */
 void kernel_start(void) __attribute__((noreturn));
 
-/* Ends it, because it is over or because nothing goes on any more. */
+/* Ends the run, because it is complete or stalled. */
 void end_run(int is_stalled) __attribute__((noreturn));
 
 /* A number below limit, the next of the seed's. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Console and end of QEMU's g3beige: the serial controller in its I/O chip, and the device pvpanic
- * on the PCI bus, whose being told of a panic ends the emulator. Nothing has set the machine up
- * before, so both get their addresses here. Leaves out input and every other device.
+ * on the PCI bus, which ends the emulator on a panic. No firmware has run before, so both get their
+ * addresses here. No input and no other devices.
  */
 #include <stddef.h>
 

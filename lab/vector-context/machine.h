@@ -29,7 +29,7 @@ static inline uint32_t timebase(void)
 	return ticks;
 }
 
-/* An interrupt when so many ticks have passed; not in the past. */
+/* Requests an interrupt after this many ticks; not in the past. */
 static inline void set_decrementer(uint32_t ticks)
 {
 	__asm__ volatile("mtdec %0" : : "r"(ticks) : "memory");

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Who was given back other vector registers than it had, and how often registers had to be saved: a
- * judgement from outside of the schemes. No scheme calls it and no instruction of it is counted.
+ * External check of the schemes: corrupted vector registers, and the number of necessary saves.
+ * Schemes do not call it and none of its instructions is counted.
  *
- * Whoever is interrupted has its registers copied, and compared when it goes on: under schemes of a
- * system, whenever it may use vectors; under the others, within a section, for outside nobody wants
- * them. If vectors are off when it goes on, the comparison waits until the trap has brought them.
+ * The registers of an interrupted context are copied, and compared when it resumes: under operating
+ * system schemes, whenever it may use vectors; under the others, within a section, since they are
+ * not needed outside. If vectors are off when it resumes, the comparison waits until the trap has
+ * loaded them.
  *
- * A save is needed where somebody uses vectors while another is within a section and has not been
- * saved yet; whichever scheme it is, somebody must have saved it then, or refused.
+ * A save is needed if a context uses vectors while another is within a section and has not been
+ * saved yet; every scheme must have saved it then, or refused.
  */
 #include "scheme.h"
 
@@ -17,7 +18,7 @@ enum { FILLS = 32 };
 static struct lr_vec_area fills[FILLS];
 static uint32_t filled;
 
-/* Whose values the registers hold, as far as sections are concerned. */
+/* Owner of the register values, with respect to sections. */
 static struct context *holder;
 
 void oracle_prepare(void)
@@ -26,7 +27,7 @@ void oracle_prepare(void)
 		uint32_t *const words = (uint32_t *)(void *)fills[i].bytes;
 		for (uint32_t word = 0; word < LR_VEC_AREA_BYTES / 4; word++)
 			words[word] = random_below(~0u);
-		/* Of VSCR, the last word of its vector, only two bits can be set. */
+		/* Only two bits of VSCR, the last word of its vector, can be set. */
 		words[128] = words[129] = words[130] = 0;
 		words[131] &= 1u << 16 | 1;
 	}

@@ -2,7 +2,7 @@
 /*
  * The schemes, of which the makefile builds one:
  *
- *	scalar		nobody uses vectors
+ *	scalar		no vectors are used
  *	lazy		vectors are off until a task uses them, which traps; a task that has used
  *			them since it was switched to is saved when it is switched from. As
  *			AN2581, "AltiVec Performance Enhancement in a Multiprocessing Environment",
@@ -77,7 +77,7 @@ CONTEXT void scheme_switch(struct task *from, struct task *to)
 	from->frame->srr1 &= ~MSR_VEC;
 }
 
-/* The last switch from a task is a switch as any, and its registers are saved in vain. */
+/* The last switch from a task is an ordinary switch, and saves its registers needlessly. */
 CONTEXT void scheme_end(struct task *task)
 {
 	if (task->frame->srr1 & MSR_VEC)
@@ -125,7 +125,7 @@ static struct note note;
 #define HOW NOTE_SPIN
 #endif
 
-/* One more user than one has saved somebody. */
+/* A user beyond the first has saved another one's registers. */
 static inline int enter(void)
 {
 	const int may = note_enter(&note, HOW);
@@ -186,7 +186,7 @@ CONTEXT void scheme_leave(struct task *task)
 	lr_vec_task_leave(&unit, &task->vectors);
 }
 
-/* What lr_vec_switch is about to do. */
+/* Marks the action of lr_vec_switch. */
 static HARNESS void count_switch(const struct task *from, const struct task *to)
 {
 	counts.saves += from->vectors.inside;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Who may touch the vector registers, and who saves them: what a scheme decides. One is built into
- * an image. Every function of a scheme that executes anything stands in the section of what is counted
- * as context management; what a scheme need not do is an empty inline, and costs nothing.
+ * Interface of a scheme for sharing and saving vector registers. One is built into an image. Every
+ * nonempty function of a scheme is in the section counted as context management; unneeded ones are
+ * empty inline functions without cost.
  */
 #ifndef SCHEME_H
 #define SCHEME_H
@@ -20,7 +20,7 @@
 #define EXCLUSIVE 6
 #define HOOKED 7
 
-/* Those that save the registers of whole tasks, wherever they are; the others know sections. */
+/* Those that save the registers of whole tasks; the others are aware of sections. */
 #define IS_OF_SYSTEM (SCHEME == LAZY || SCHEME == PER_TASK)
 
 extern const char scheme_name[];

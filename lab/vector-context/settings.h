@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What one run is about, put into memory by the emulator before it starts, each a 32-bit word in
- * network order; and printed again with the result. xtask/src/lab/vector_context/run.rs writes it.
+ * Settings of a run, written to memory by the emulator before it starts, each a 32-bit word in
+ * network order; printed again with the result. xtask/src/lab/vector_context/run.rs writes it.
  */
 #ifndef SETTINGS_H
 #define SETTINGS_H
@@ -10,15 +10,15 @@
 
 #define SETTINGS_AT 0x2000000u
 
-/* How contexts displace each other. */
+/* Kinds of preemption. */
 enum {
 	/* Interrupts wake tasks that go before the background; tasks of one priority take turns. */
 	MODE_LOAD,
 	/* Interrupts nest, and use vectors themselves. */
 	MODE_NESTED,
-	/* Every task has a priority of its own; interrupts wake one at random. */
+	/* Every task has a different priority; interrupts wake one at random. */
 	MODE_PRIORITY,
-	/* All are ready always, and take turns whenever an interrupt says so. */
+	/* All are always ready, and are switched round-robin by interrupts. */
 	MODE_SLICED,
 	/* The three at once. */
 	MODE_ALL,
@@ -45,13 +45,13 @@ struct settings {
 	uint32_t pattern;
 	/* With PATTERN_FIXED. */
 	uint32_t bytes;
-	/* Turns of two instructions for each packet besides sum and copy. */
+	/* Iterations of two instructions for each packet in addition to sum and copy. */
 	uint32_t path;
 	/* Packets until a task ends and another begins in its place; 0: never. */
 	uint32_t life;
-	/* Tasks, the last ones, that use vectors and have not said so. */
+	/* Tasks, the last ones, that use vectors without the flag. */
 	uint32_t unflagged;
-	/* The run ends after so many 1/1000 s, or if check is set, after so many switches. */
+	/* The run ends after this many 1/1000 s, or if check is set, after this many switches. */
 	uint32_t duration_ms;
 	uint32_t switches;
 	uint32_t seed;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What C cannot say: where exceptions begin and end, how a task stops and goes on, and how the
- * registers of one are compared. Everything runs privileged, without address translation, as under
- * VxWorks 5.5: an exception finds a stack in r1, and puts its frame there. Leaves out machine
- * checks: they end where all unexpected exceptions do.
+ * Parts that C cannot express: entry and exit of exceptions, switching of tasks, and comparison of
+ * their registers. Everything runs privileged, without address translation, as under VxWorks 5.5:
+ * an exception uses the stack in r1 for its frame. Machine checks are treated like all unexpected
+ * exceptions.
  *
  * The frame, as kernel.h declares it:
  *
@@ -80,7 +80,7 @@ call:
 unavailable:
 	enter	on_unavailable
 
-/* A reservation must not outlive its context: the stwcx. takes it, whoever's it was. */
+/* A reservation must not outlive its context: the stwcx. clears any reservation. */
 	.globl	exception_exit, exception_return
 exception_exit:
 	stwcx.	1,0,1
@@ -111,7 +111,7 @@ exception_exit:
 exception_return:
 	rfi
 
-/* switch_stacks(&old, new): stops here, and goes on where the other stack stopped. */
+/* switch_stacks(&old, new): suspends here, and resumes where the other stack was suspended. */
 	.globl	switch_stacks
 switch_stacks:
 	mflr	0
@@ -130,7 +130,7 @@ switch_stacks:
 	mtlr	0
 	blr
 
-/* A task begins, or begins anew: r3 is its struct, whose second word is the top of its stack. */
+/* A task starts or restarts: r3 is its struct, whose second word is the top of its stack. */
 	.globl	task_start
 task_start:
 	lwz	1,4(3)
@@ -139,7 +139,7 @@ task_start:
 	bl	task_main
 1:	b	1b
 
-/* Interrupts are let in while another is served, and shut out again. */
+/* Interrupts are enabled while another is served, and disabled again. */
 	.globl	let_in, let_in_done, shut_out, shut_out_done
 let_in:
 	mfmsr	3

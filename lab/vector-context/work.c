@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What tasks and interrupts do: a packet is some scalar work, the path of a protocol stack, and one
- * call that copies it and sums it, by the kernels of native/. Its sum is compared with one that was
- * known before. Leaves out protocols and memory that is not cached: an emulator has neither.
+ * Work of tasks and interrupts: a packet is some scalar work, representing a protocol stack, and
+ * one call that copies and sums it, by the kernels of native/. Its sum is compared with the known
+ * one. Protocols and uncached memory are not modelled.
  */
 #include <linerate/checksum.h>
 
 #include "scheme.h"
 
-/* Longest packet; what may be added to its address; and the fewest bytes that vectors are for. */
+/* Longest packet; the maximum added to its address; and the minimum length for vectors. */
 enum { MOST_BYTES = 65536, MOST_OFFSET = 64, FEWEST = 96 };
 
 /* By their names, for which of them runs is the scheme's to say. */
@@ -19,7 +19,7 @@ static uint8_t source[MOST_BYTES + MOST_OFFSET] __attribute__((aligned(64)));
 /* The sum of all words before one. */
 static uint32_t sums[(MOST_BYTES + MOST_OFFSET) / 2 + 1];
 static uint8_t destinations[MOST_TASKS][MOST_BYTES + MOST_OFFSET] __attribute__((aligned(64)));
-/* One for all, since nobody reads it. */
+/* Shared by all, since it is never read. */
 static uint8_t interrupt_destination[2048] __attribute__((aligned(64)));
 static uint32_t sequence;
 uint32_t last_packet_at;

@@ -4,9 +4,10 @@
 //   send INTERFACE BYTES PACKETS_PER_S SECONDS FLOWS MAC [BURST_MS] [qdisc]
 //
 // BYTES: length of a frame without FCS, 64 to 1514. PACKETS_PER_S: 0 for as many as go. FLOWS:
-// source ports, in turn. MAC: of the receiver. BURST_MS: the packets of so many milliseconds are
-// sent at once, then a pause. `qdisc`: through the queueing discipline of the interface, not past
-// it. Addresses: 10.9.0.1 to 10.9.0.2, port 9000. Prints the packets sent and their rate.
+// source ports, used round-robin. MAC: of the receiver. BURST_MS: the packets of this many
+// milliseconds are sent at once, then a pause. `qdisc`: through the queueing discipline of the
+// interface, not past it. Addresses: 10.9.0.1 to 10.9.0.2, port 9000. Prints the packets sent and
+// their rate.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the kernels are measured against on the machine they run on: loops that do the loads or the
- * stores a kernel cannot do without, and nothing else, and the C library's copy and fill; and the
- * inline sum of a header as a function.
+ * Bounds for the kernels on the same machine: loops with only the necessary loads or stores of a
+ * kernel, the C library's copy and fill; and the inline sum of a header as a function.
  *
  * For measuring only. Unlike the kernels, this needs a C library.
  */
@@ -20,23 +19,23 @@
  *   copy                a memcpy
  *   copy_csum_partial   a memcpy; what it returns means nothing
  *
- * Names say what a load or store moves at once, in bits: load256, store512; or the function of the
- * C library: memcpy, memset. What moves n bits at once takes 64 or fewer where fewer than n are
- * left and there are none before them to take once more.
+ * Names give the width of a load or store in bits: load256, store512; or the function of the C
+ * library: memcpy, memset. A loop of n-bit accesses uses 64 bits or fewer if fewer than n are left
+ * and none before them can be repeated.
  */
 extern const struct lr_variant *const lr_bounds[];
 extern const size_t lr_bound_count;
 
 /*
- * csum_partial and copy in plain C, for comparing with; and the same with a checksum that counts a
- * carry twice, for checking what checks.
+ * csum_partial and copy in plain C, for comparison; and the same with a checksum that counts a
+ * carry twice, for testing the checks.
  */
 extern const struct lr_variant lr_document;
 extern const struct lr_variant lr_wrong_by_a_carry;
 
 /*
- * lr_csum_header behind a call, so that it can be timed beside routines that are called: adds the
- * whole 32-bit words of the bytes to sum.
+ * lr_csum_header behind a call, so that it can be timed like called routines: adds the whole 32-bit
+ * words of the bytes to sum.
  */
 uint32_t lr_bench_header(const void *src, size_t bytes, uint32_t sum);
 

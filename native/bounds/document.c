@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What a stack without routines of its own makes do with: the checksum as the white paper "Enhanced
- * TCP/IP Performance with AltiVec" has it in C, figure 1, by words of 16 bits, and a copy by machine
- * words. Both as they are written: an empty statement that could change the sum or the word keeps
- * the compiler from taking several at a time and from calling memcpy instead.
+ * The default of a stack without optimized routines: the checksum as the white paper "Enhanced
+ * TCP/IP Performance with AltiVec" has it in C, figure 1, by words of 16 bits, and a copy by
+ * machine words. Both are compiled as written: an empty statement that could change the sum or the
+ * word keeps the compiler from vectorizing them and from calling memcpy.
  */
 #include "bounds.h"
 

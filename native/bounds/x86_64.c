@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Loads and stores of 128, 256 and 512 bits on x86-64, eight per step, written as assembly so that
- * each of them is done and none beside them. Pointers are used as they are: what a misaligned
- * buffer costs is part of the bound.
+ * Loads and stores of 128, 256 and 512 bits on x86-64, eight per step, written in assembly so that
+ * exactly these are executed. Pointers are used as given: the cost of a misaligned buffer is part
+ * of the bound.
  *
  *	while eight vectors are left: eight loads     head of the loop at a multiple of 32 bytes
  *	while a vector is left: one load
@@ -41,9 +41,8 @@ static int supported_512(void)
 }
 
 /*
- * One load or store: vector n, so many bytes behind the pointer. Loads into different registers do
- * not wait for each other; the value to store is in register 0. The upper sixteen registers need no
- * vzeroupper.
+ * One load or store: vector n, at this offset from the pointer. Loads into different registers are
+ * independent; the value to store is in register 0. The upper sixteen registers need no vzeroupper.
  */
 #define LOAD128(behind, n) "	movdqu	" behind "(%[at]), %%xmm" n "\n"
 #define LOAD256(behind, n) "	vmovdqu	" behind "(%[at]), %%ymm" n "\n"
@@ -62,8 +61,8 @@ static int supported_512(void)
 	one("4*" #size, "4") one("5*" #size, "5") one("6*" #size, "6") one("7*" #size, "7")
 
 /*
- * Walks over all bytes by vectors of so many, which there must be at least. At 2:, left is what
- * remains behind the steps of eight.
+ * Walks over all bytes in vectors of this size, at least one. At 2:, left is the rest after the
+ * steps of eight.
  */
 #define WALK(one, size)                                                                            \
 	"	test	%[steps], %[steps]\n"                                                      \

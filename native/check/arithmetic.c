@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What a 16-bit load of these two bytes gives. */
+/* Result of a 16-bit load of these two bytes. */
 static uint16_t word(uint8_t first, uint8_t second)
 {
 	const uint8_t bytes[] = { first, second };
@@ -17,7 +17,7 @@ static uint16_t word(uint8_t first, uint8_t second)
 	return word;
 }
 
-/* A number of 16 bits as it stands in a packet. */
+/* A 16-bit number in network byte order. */
 static uint16_t network(unsigned number)
 {
 	return word((uint8_t)(number >> 8), (uint8_t)number);

@@ -33,7 +33,7 @@ static uint8_t ones(size_t index)
 	return 0xff;
 }
 
-/* Carries that come late and travel far: sums stand just below and just above a power of two. */
+/* Late carries that propagate far: sums just below and just above a power of two. */
 static uint8_t mostly_ones(size_t index)
 {
 	(void)index;
@@ -47,7 +47,7 @@ static uint8_t no_carry(size_t index)
 	return index & 1 ? (uint8_t)(random_number() & 1) : 0;
 }
 
-/* Where signed and saturating arithmetic turns: 0x00, 0x7f, 0x80 and 0xff only. */
+/* Edges of signed and saturating arithmetic: 0x00, 0x7f, 0x80 and 0xff only. */
 static uint8_t extremes(size_t index)
 {
 	static const uint8_t bytes[] = { 0x00, 0x7f, 0x80, 0xff };

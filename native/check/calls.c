@@ -106,7 +106,7 @@ static void judge_sum(struct subject *s, uint32_t sum, uint16_t expected)
 		fail_call(s, "folded sum", expected, lr_csum_fold(sum));
 }
 
-/* The bytes beside a destination that are looked at after every call, as far as there are any. */
+/* Guard bytes around a destination that are checked after every call, as far as there are any. */
 static size_t flank_before(const uint8_t *dst)
 {
 	const size_t room = (size_t)(dst - destination.first);
@@ -151,7 +151,7 @@ void check_destination_clean(struct subject *s)
 	use_destination(&destination);
 }
 
-/* Judges what stands in and beside the destination, and makes it GUARD again. */
+/* Checks the contents in and around the destination, and restores GUARD. */
 static void judge_bytes(struct subject *s, uint8_t *dst, const uint8_t *content, size_t bytes)
 {
 	const size_t before = flank_before(dst), after = flank_after(dst, bytes);

@@ -13,10 +13,10 @@
 /* Failures after which a subject is not called any more. */
 #define FAILURE_LIMIT 10
 
-/* What a destination holds before it is written, and must hold beside it afterwards. */
+/* Initial contents of a destination, which must remain around it. */
 #define GUARD 0xa5
 
-/* Offsets are alignments within so many bytes: a cache line, the widest vector. */
+/* Offsets are alignments within this many bytes: a cache line, the widest vector. */
 #define LINE 64
 
 /* One line of the result. */
@@ -32,13 +32,13 @@ struct subject {
 	struct lr_variant kernels;
 };
 
-/* How much of the sweep to do. A step of 1 takes every offset of a line. */
+/* Size of the sweep. A step of 1 covers every offset of a line. */
 struct extent {
 	size_t every_length_to;
 	size_t source_step;
 	size_t pair_step;
 	size_t long_step;
-	/* Of the long lengths, and of those in megabytes. */
+	/* For the long lengths, and for those in megabytes. */
 	size_t longest;
 };
 
@@ -51,13 +51,13 @@ struct arena arena_new(size_t bytes);
 void arena_free(const struct arena *arena);
 /* The lowest address in the arena with that offset. */
 uint8_t *arena_front(const struct arena *arena, size_t offset);
-/* The highest address with that offset which has so many bytes behind it. */
+/* The highest address with that offset followed by this many bytes. */
 uint8_t *arena_back(const struct arena *arena, size_t bytes, size_t offset);
-/* Under AddressSanitizer or Valgrind, closes the bytes beside these, and opens them again. */
+/* Under AddressSanitizer or Valgrind, poisons the bytes around these, and unpoisons them. */
 void fence(const void *at, size_t bytes);
 void unfence(const void *at, size_t bytes);
 void report_faults(void);
-/* Whether body(which) returns not 0 in a process of its own. */
+/* Whether body(which) returns nonzero in a separate process. */
 int in_a_process(int (*body)(int which), int which);
 
 /* bytes.c: contents that find different mistakes; numbers that only look random. */
@@ -95,7 +95,7 @@ void check_copy(struct subject *s, uint8_t *dst, const uint8_t *src, const uint8
 void check_fill(struct subject *s, uint8_t *dst, uint8_t value, const uint8_t *content,
 		size_t bytes);
 void fail(struct tally *tally, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Counts a case that is no call of a kernel; prints the text if it does not hold. */
+/* Counts a case other than a call of a kernel; prints the text if it fails. */
 void expect(struct tally *tally, int holds, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -62,7 +62,7 @@ static int forced_during_first_call(int delay)
 }
 
 #ifndef __x86_64__
-/* Whether nobody uses a vector once it has been said that there is none. */
+/* Whether no vector is used after the processor was declared to have none. */
 static int told_of_no_vectors(int unused)
 {
 	(void)unused;
@@ -77,7 +77,7 @@ static int told_of_no_vectors(int unused)
 void check_first_calls(struct tally *tally)
 {
 #ifndef __x86_64__
-	expect(tally, in_a_process(told_of_no_vectors, 0), "told of no vectors: none is selected");
+	expect(tally, in_a_process(told_of_no_vectors, 0), "no vectors declared: none is selected");
 #endif
 	for (int delay = 0; delay < 100000; delay += 500)
 		expect(tally, in_a_process(forced_during_first_call, delay),
@@ -116,7 +116,7 @@ static int same_functions(const struct lr_variant *a, const struct lr_variant *b
 	       a->copy == b->copy && a->fill == b->fill;
 }
 
-/* Of each function the last variant of the table that runs well here and is preferred for it. */
+/* For each function the last variant of the table that runs well here and is preferred for it. */
 static struct lr_variant expected_selection(void)
 {
 	struct lr_variant best = { .name = "selected" };

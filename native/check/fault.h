@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The check of copies that survive a fault: memory of which every page can be made to fault, and
- * one copy in it, judged byte by byte. A program of its own: it changes what signals do.
+ * The check of copies that survive a fault: memory in which every page can be made to fault, and
+ * one copy in it, verified byte by byte. A separate program, since it changes signal handling.
  */
 #ifndef LINERATE_CHECK_FAULT_H
 #define LINERATE_CHECK_FAULT_H
@@ -15,23 +15,23 @@
 
 enum { CANNOT = 0, CAN_READ = 1, CAN_WRITE = 3 };
 
-/* The same bytes twice: as copies meet them, and as the check looks at them. */
+/* The same bytes mapped twice: for the copies, and for the check. */
 struct memory {
 	uint8_t *view;
 	uint8_t *truth;
 	size_t page;
-	/* Of each page of view, CANNOT, CAN_READ or CAN_WRITE. */
+	/* For each page of view, CANNOT, CAN_READ or CAN_WRITE. */
 	int can[PAGES];
 	int file;
 };
 
 struct memory memory_new(void);
 void memory_free(struct memory *memory);
-/* What copies can do with that page. */
+/* Access of copies to that page. */
 void memory_protect(struct memory *memory, size_t page, int can);
 /*
- * The file behind both keeps so many pages: access to others is a SIGBUS, and they lose their
- * bytes.
+ * Truncates the file behind both to this many pages: access to others is a SIGBUS, and they lose
+ * their bytes.
  */
 void memory_truncate(struct memory *memory, size_t pages);
 
@@ -61,11 +61,11 @@ void check_fault_random(struct tally *tally, unsigned long cases);
 void check_fault_ranges(struct tally *tally, unsigned long cases);
 /* fault_signals.c: what reaches the actions that were there before. */
 void check_fault_signals(struct tally *tally);
-/* The signal that ended body(which) in a process of its own; 0 if it returned. */
+/* The signal that ended body(which) in a separate process; 0 if it returned. */
 int ended_by(int (*body)(int which), int which);
 /* fault_handlers.c: other handlers than ours, and what the calls refuse. */
 void check_fault_handlers(struct tally *tally);
-/* The edges once more, under a handler that knows the fix-up table and nothing of ranges. */
+/* The edges again, under a handler that knows the fix-up table but no ranges. */
 void check_fault_embedded(struct tally *tally);
 /* fault_speed.c: what surviving costs here. */
 void print_fault_speed(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Memory that faults as it is told to, and one copy in it, judged. */
+/* Memory with configurable faults, and one verified copy in it. */
 #define _GNU_SOURCE
 #include "fault.h"
 
@@ -77,7 +77,7 @@ uint64_t random_from(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1d;
 }
 
-/* How many bytes from at on can be accessed that way. */
+/* Number of bytes from at on that can be accessed that way. */
 static size_t reach(const struct memory *memory, size_t at, size_t bytes, int can)
 {
 	const size_t from = at;
@@ -136,7 +136,7 @@ static void judge(struct tally *tally, const struct try *t, const struct lr_trie
 	       t->dst_at, copied);
 	expect(tally, is_guard(d, before, t->dst_at, held) &&
 	       is_guard(d, end, up_to(t->dst_at + t->bytes, LINE, PAGES * d->page), held),
-	       "%s: %zu bytes, from %zu to %zu, %zu copied: a byte beside those was written",
+	       "%s: %zu bytes, from %zu to %zu, %zu copied: a byte outside of those was written",
 	       what, t->bytes, t->src_at, t->dst_at, copied);
 	memset(d->truth + t->dst_at, GUARD, copied);
 }

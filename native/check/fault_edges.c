@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A fault at every byte of the source and of the destination: the first page of each can be
- * accessed, the second cannot, and copies begin so many bytes before its edge. And edges on both
- * sides at once, copies that begin without access, and files that were truncated.
+ * A fault at every byte of the source and of the destination: the first page of each is accessible,
+ * the second is not, and copies begin a given number of bytes before its edge. Also edges on both
+ * sides at once, copies that begin inaccessible, and truncated files.
  */
 #include "fault.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Who handles the faults of copies: a trap handler that knows the fix-up table and nothing else,
- * ours behind somebody else's, nobody; and what the calls refuse.
+ * Handlers of copy faults: a trap handler that only knows the fix-up table, ours behind another
+ * handler, none; and the errors of the calls.
  */
 #define _GNU_SOURCE
 #include "fault.h"
@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the trap handler of a kernel does. */
+/* The action of a kernel's trap handler. */
 static void trap(int signal, siginfo_t *info, void *opaque)
 {
 	ucontext_t *context = opaque;
@@ -38,7 +38,7 @@ void check_fault_embedded(struct tally *tally)
 		sigaction(signals[i], &old[i], 0);
 	expect(tally,
 	       !lr_fault_lookup(0, 0) && !lr_fault_lookup((uintptr_t)&check_fault_embedded, 0),
-	       "an instruction that is no copy's has a fix-up");
+	       "an instruction outside the copies has a fix-up");
 }
 
 static uint8_t *closed;
@@ -46,7 +46,7 @@ static size_t page;
 static volatile sig_atomic_t passed_on;
 static struct sigaction ours;
 
-/* What a library does that installs its handler after ours. */
+/* A library that installs its handler after ours. */
 static void later(int signal, siginfo_t *info, void *context)
 {
 	passed_on++;
@@ -159,7 +159,7 @@ void check_fault_handlers(struct tally *tally)
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	closed = mmap(0, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	expect(tally, closed != MAP_FAILED, "no page without access: mmap failed");
-	expect(tally, in_a_process(somebody_after_us, 0), "somebody's handler after ours");
+	expect(tally, in_a_process(somebody_after_us, 0), "another handler after ours");
 	expect(tally, in_a_process(again, 0), "installed again");
 	expect(tally, in_a_process(twice, 0), "a range registered twice");
 	expect(tally, in_a_process(refusals, 0), "what the calls refuse");

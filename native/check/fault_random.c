@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Random copies over pages of which random ones fault, in several threads at once; and the same
- * while every thread registers its memory anew for each copy and one more registers and takes back
- * ranges that have nothing to do with them.
+ * Random copies over randomly faulting pages, in several threads at once; and the same while every
+ * thread re-registers its memory for each copy and one more thread registers and unregisters
+ * unrelated ranges.
  */
 #include "fault.h"
 
@@ -36,7 +36,7 @@ static void choose_pages(struct worker *w, struct memory *memory)
 }
 
 /*
- * An offset with so many bytes behind it: anywhere, or so that the copy meets an edge of a page.
+ * An offset followed by this many bytes: anywhere, or so that the copy crosses an edge of a page.
  */
 static size_t choose_offset(struct worker *w, size_t page, size_t bytes)
 {

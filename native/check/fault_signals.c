@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What reaches the actions that were there before ours: each case in a process of its own, with and
- * without our handlers, which must make no difference.
+ * Signals that reach the previously installed actions: each case in a separate process, with and
+ * without our handlers, which must not make a difference.
  */
 #define _GNU_SOURCE
 #include "fault.h"
@@ -37,7 +37,7 @@ static uint8_t *lost_page(void)
 	return at;
 }
 
-/* What a handler saw, as it comes out of the process. */
+/* Arguments of a handler, as passed out of the process. */
 struct seen {
 	/* Beyond closed. */
 	uintptr_t address;
@@ -55,7 +55,7 @@ static void look(int signal, const siginfo_t *info)
 	seen->calls++;
 	seen->signal = signal;
 	seen->code = info ? info->si_code : 0;
-	/* Of a signal that was sent, the number of the process stands there. */
+	/* For a sent signal, the process ID is stored there. */
 	if (seen->code > 0)
 		seen->address = (uintptr_t)info->si_addr - (uintptr_t)closed;
 	seen->on_stack = at >= alternate && at < alternate + sizeof alternate;
@@ -93,7 +93,7 @@ struct scene {
 	int flags;
 	void (*act)(void);
 	int signal;
-	/* How often the handler is called, and whether the signal ends the process. */
+	/* Number of calls of the handler, and whether the signal ends the process. */
 	int calls, ends;
 };
 
@@ -131,7 +131,7 @@ static void load_lost(void)
 		(void)at[9];
 }
 
-/* Of a page that is not registered, by the fault's byte. */
+/* For an unregistered page, by the faulting byte. */
 static void copy_closed(void)
 {
 	uint8_t bytes[64];
@@ -182,7 +182,7 @@ static void play(const struct scene *scene, int installed)
 	if (installed && (lr_fault_install() || lr_fault_install()))
 		_exit(101);
 	scene->act();
-	/* Of those that come this far, what is there before must be there again. */
+	/* In the cases that come this far, the previous action must be restored. */
 	struct sigaction left = { 0 };
 	if (installed && (lr_fault_uninstall() || lr_fault_uninstall()))
 		_exit(102);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What surviving costs: copies that survive beside the scalar ones that do not, in turns, on warm
- * data. Times are printed and judged by nobody.
+ * Cost of surviving faults: surviving copies compared with the plain scalar ones, interleaved, on
+ * warm data. Times are printed, not checked.
  */
 #define _GNU_SOURCE
 #include "fault.h"
@@ -70,7 +70,7 @@ void print_fault_speed(void)
 	sibling = lr_variant_find("adc");
 	if (!sibling || !sibling->compiled)
 		sibling = lr_variant_find("portable");
-	printf("nanoseconds, beside the variant %s; offsets of source and destination\n"
+	printf("nanoseconds, compared with the variant %s; offsets of source and destination\n"
 	       "bytes  src  dst  try_csum copy_csum  ratio  try_copy      copy  ratio\n",
 	       sibling->name);
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)

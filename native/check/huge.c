@@ -2,10 +2,10 @@
 /*
  * Lengths above 4 GiB, where a count or a lane of 32 bits wraps, in a few megabytes of memory.
  *
- * A ring is a file of PERIOD bytes mapped again and again, side by side. A source that is a ring
- * repeats with the period; so does a destination of any offset, and every lap writes the same
- * bytes to the same places. That hides what is written in one lap only; hence some stretches of
- * the destination, its ends among them, are memory of their own: windows.
+ * A ring is a file of PERIOD bytes mapped repeatedly at adjacent addresses. A source in a ring
+ * repeats with the period; so does a destination at any offset, and every lap writes the same bytes
+ * to the same places. That hides errors in a single lap; some stretches of the destination,
+ * including its ends, therefore have separate memory: windows.
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -29,7 +29,7 @@
 
 /* Cut off after 32 bits this is 59. */
 #define BYTES (((size_t)1 << 32) + 59)
-/* Of a ring; the bytes stand at its end. */
+/* Size of a ring; the bytes are at its end. */
 #define RING ((BYTES / PERIOD + 1) * PERIOD)
 
 struct ring {
@@ -67,10 +67,10 @@ static struct ring ring_new(int protection)
 
 static struct ring source, target;
 static uint8_t *src, *dst;
-/* What every PERIOD bytes of src hold, from its first one on. */
+/* Contents of every PERIOD bytes of src, from its first one on. */
 static uint8_t content[PERIOD];
 
-/* Where the destination begins, at every stride of the ring, and where both end. */
+/* Start of the destination, at every stride of the ring, and the end of both. */
 #define WINDOWS ((RING - WINDOW) / WINDOW_STRIDE + 2)
 
 static uint8_t *window(size_t i)
@@ -102,7 +102,7 @@ static void clear_target(void)
 		memset(window(i), GUARD, WINDOW);
 }
 
-/* The byte that must stand there afterwards, given one that a fill has left or -1 for the copy. */
+/* The byte expected there afterwards, given the fill byte or -1 for the copy. */
 static uint8_t wanted(const uint8_t *at, int value)
 {
 	if (at < dst || at >= dst + BYTES)
@@ -133,7 +133,7 @@ static void judge_target(struct subject *s, const char *kernel, int value)
 	clear_target();
 }
 
-/* So many laps and a rest, by the reference; the period is even, so laps begin at even offsets. */
+/* The sum of whole laps and a rest, by the reference; the period is even, so laps begin at even offsets. */
 static uint16_t expected_sum(uint32_t seed)
 {
 	const uint64_t lap = reference(content, PERIOD, 0);

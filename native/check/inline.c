@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What callers' code looks like where it uses the inline functions; symbols.sh looks at it. */
+/* Callers of the inline functions; symbols.sh inspects their code. */
 #include <linerate/checksum.h>
 #include <linerate/vector_context.h>
 

@@ -50,7 +50,7 @@ static int list(void)
 	return 0;
 }
 
-/* What runs here, and last what is selected; one line for each that does not. */
+/* The variants that run here, and last the selected one; one line for each that does not. */
 static size_t collect(struct subject *subjects)
 {
 	size_t count = 0;
@@ -109,7 +109,7 @@ static unsigned run(int huge, const struct extent *extent)
 static int force(const char *name)
 {
 	static const char *const reasons[] = {
-		[LR_UNKNOWN] = "there is no such variant",
+		[LR_UNKNOWN] = "no such variant",
 		[LR_NOT_COMPILED] = "this build does not hold it",
 		[LR_NOT_SUPPORTED] = "this processor cannot run it",
 	};

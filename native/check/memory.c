@@ -85,7 +85,7 @@ static void print_call(void)
 		_exit(2);
 }
 
-/* Where the fault lies as seen from the range it is nearer to. */
+/* Position of the fault relative to the nearer range. */
 static void report_fault(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
@@ -93,7 +93,7 @@ static void report_fault(int signal, siginfo_t *info, void *context)
 	const intptr_t fault = (intptr_t)info->si_addr;
 	const char *name = signal == SIGILL ? "illegal instruction" :
 			   fault	    ? "memory fault" :
-					      "memory fault at null or for want of alignment";
+					      "memory fault at null or by misalignment";
 	const intptr_t from_src = fault - (intptr_t)now.src, from_dst = fault - (intptr_t)now.dst;
 	const int is_src = !now.dst || labs(from_src) < labs(from_dst);
 
@@ -114,7 +114,7 @@ void report_faults(void)
 	const int signals[] = { SIGSEGV, SIGBUS, SIGILL };
 	struct sigaction action = { .sa_flags = SA_SIGINFO };
 
-	/* What was printed so far must not be lost, nor printed twice by processes of our own. */
+	/* Flush earlier output, so that child processes neither lose nor repeat it. */
 	setvbuf(stdout, 0, _IOLBF, BUFSIZ);
 	action.sa_sigaction = report_fault;
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Two packets whose checksums another program has found good, taken apart as a stack would. */
+/* Two packets whose checksums another program has verified, dissected as in a stack. */
 #include "check.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static const uint8_t ipv6_tcp[] = {
 	0x21,
 };
 
-/* Sums the bytes over seed as they are; then makes the field at `field` anew from zero. */
+/* Sums the bytes over seed as they are; then recomputes the field at `field` from zero. */
 static void intact_and_remade(struct tally *tally, const char *what, const uint8_t *bytes,
 			      size_t length, size_t field, uint32_t seed)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Every kernel of every subject over lengths, offsets and contents. Each case stands as low and as
- * high in its arena as its offset allows: within a line of the page without access, and at it for
- * one offset in 64. All subjects see the same case before the next one is made.
+ * Every kernel of every subject over lengths, offsets and contents. Each case is placed as low and
+ * as high in its arena as its offset allows: within a line of the guard page, and adjacent to it
+ * for one offset in 64. All subjects see the same case before the next one.
  */
 #include "check.h"
 
@@ -13,7 +13,7 @@
 static struct subject *all;
 static size_t all_count;
 static struct arena source, target;
-/* What a fill must leave. */
+/* Expected result of a fill. */
 static uint8_t *filled;
 
 #define EACH_SUBJECT(s) for (struct subject *s = all; s < all + all_count; s++)
@@ -142,7 +142,7 @@ static void with_room_for(size_t longest, void (*part)(const struct extent *exte
 		perror("check: malloc");
 		exit(2);
 	}
-	/* What a kernel adds from beside its source must be noticed from the first case on. */
+	/* Out-of-bounds bytes added by a kernel must be noticed from the first case on. */
 	fill_bytes(FILL_RANDOM, source.first, source.bytes);
 	use_destination(&target);
 	part(extent);
@@ -161,7 +161,7 @@ static void every_length(const struct extent *extent)
 	}
 }
 
-/* Blocks of 16 to 512 bytes and their neighbours, packets, and what lies between. */
+/* Blocks of 16 to 512 bytes and their neighbours, packets, and lengths in between. */
 static const size_t pair_lengths[] = {
 	0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 95, 96, 97, 127, 128, 129,
 	191, 192, 193, 255, 256, 257, 319, 320, 383, 384, 385, 511, 512, 513, 575, 576, 577, 767,

@@ -4,13 +4,13 @@
 #
 #   symbols.sh BUILD NAME...
 #
-# BUILD/liblr.a may export lr_ names only and must need nothing from outside, not even memcpy, and
-# neither may BUILD/check/inline.o. But for PowerPC gcc has registers saved and restored, when it
-# makes small code, by functions that every linker for 64 bits makes and that for 32 bits stand
-# beside the compiler: whoever compiles with -Os has them.
-# The objects of the variants NAME, those that belong to no variant, BUILD/check/inline.o, which is
-# made of inline functions, and in all other objects the function
-# that asks whether the processor can run them may not name a vector or floating-point register.
+# BUILD/liblr.a may export lr_ names only and must have no undefined symbols, not even memcpy, and
+# neither may BUILD/check/inline.o. Exception: gcc for PowerPC saves and restores registers in small
+# code through functions that every 64-bit linker provides and that for 32 bits come with the
+# compiler: they exist wherever -Os is used. The objects of the variants NAME, those that belong to
+# no variant, BUILD/check/inline.o, which is made of inline functions, and in all other objects the
+# function that asks whether the processor can run them may not name a vector or floating-point
+# register.
 set -eu
 
 build=$1
@@ -25,7 +25,7 @@ fail() {
 	failed=1
 }
 
-# A function of two instructions that compilers for SPARC put beside every file, hidden.
+# A hidden function of two instructions that compilers for SPARC add to every file.
 thunk='__sparc_get_pc_thunk.*'
 exported=$("$nm" -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u |
 	grep -vxE "$thunk" || true)
@@ -63,8 +63,8 @@ operand() {
 	echo "[[:space:],{(]($1)([],})[]|\$)"
 }
 
-# How each machine's vector and floating-point registers are written, and instructions of
-# extensions that nobody may use before it is known that the processor has them.
+# Names of each machine's vector and floating-point registers, and instructions of extensions that
+# must not be used before the processor is known to have them.
 extensions='no such instruction'
 case ${MACHINE-} in
 x86_64-*)

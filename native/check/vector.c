@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Do all vector registers survive whoever nests; are refused callers refused; do guarded kernels keep
- * to both. Leaves out who preempts whom: vector_nested.c, and linerate's models.
+ * Checks that vector registers survive nesting, that refused callers are refused, and that guarded
+ * kernels follow both. Preemption is covered by vector_nested.c and linerate's models.
  */
 #include "../kernels/no_vectors.h"
 
@@ -176,7 +176,7 @@ static void registers_survive(struct tally *tally)
 	}
 }
 
-/* The same registers are lost if nobody saves: the comparison would see it. */
+/* Without saving, the same registers are lost: the comparison would detect it. */
 static void loss_is_seen(struct tally *tally)
 {
 	make_registers(&mine);
@@ -229,7 +229,7 @@ static void tasks_are_switched(struct tally *tally)
 	lr_vec_task_leave(&unit, &one);
 	come_home();
 	expect(tally, same == 4, "of 4 switches, %d brought back the registers", same);
-	expect(tally, !unit.owner && !one.inside && !two.inside, "somebody is left inside");
+	expect(tally, !unit.owner && !one.inside && !two.inside, "a user is left inside");
 }
 
 static void assembly_agrees(struct tally *tally)
@@ -260,7 +260,7 @@ static void assembly_agrees(struct tally *tally)
 #endif
 }
 
-/* Each guarded kernel, its result against the specification, in registers that are somebody's. */
+/* Each guarded kernel, its result against the specification, in registers that are owned. */
 static uint8_t source[700], copy[700];
 
 static int kernels_work(struct lr_vec_nest *nest, size_t bytes, uint16_t sum)

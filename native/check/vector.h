@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The check of who may touch the vector registers. All of it runs with registers of its own making,
- * compiled without vectors: between at_home(0) and at_home(1) nothing of a C library may be called.
+ * The check of vector register sharing. It runs with known register contents, compiled without
+ * vectors: between at_home(0) and at_home(1) the C library must not be called.
  */
 #ifndef LINERATE_CHECK_VECTOR_H
 #define LINERATE_CHECK_VECTOR_H
@@ -19,7 +19,7 @@
 
 #if CHECKED
 
-/* What vector_registers.S fills and dumps; as large as the largest. */
+/* Register image of vector_registers.S; as large as the largest. */
 struct registers {
 	uint8_t bytes[16 + 34 * 256 + 64];
 } __attribute__((aligned(64)));

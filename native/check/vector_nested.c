@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The schemes' own code under handlers that come at any of their steps: the same as linerate's models
- * say of nested interrupts, with the registers of the processor and not with a picture of them.
+ * The schemes' own code with handlers that interrupt at any step: the same as linerate's models of
+ * nested interrupts, but with the real registers of the processor.
  *
  * LR_VEC_STEP calls a function here, which at one step of each level lets the next level in. Levels
  * are a task and three handlers, and every choice of their steps is run:
@@ -42,7 +42,7 @@ struct scheme {
 	int corrupts, spins;
 };
 
-/* What the models say of each under nested interrupts. */
+/* Verdicts of the models for each under nested interrupts. */
 static const struct scheme schemes[] = {
 	{ "note's appendix: no semaphore, full unseen", NOTE, 0, 1, 0 },
 	{ "note: no semaphore, full: scalar", NOTE, NOTE_SCALAR, 1, 0 },

@@ -50,7 +50,7 @@ int main(void)
 		fprintf(stderr, "no handlers for faults: %s\n", strerror(error));
 		return 2;
 	}
-	/* The packet lies across the end of the first page. */
+	/* The packet crosses the end of the first page. */
 	const uint8_t *from = shared + page - 1000;
 	const int whole = take(from);
 	if (ftruncate(file, (off_t)page)) {

@@ -3,7 +3,7 @@
 #ifndef LINERATE_FAULT_AARCH64_H
 #define LINERATE_FAULT_AARCH64_H
 
-/* A pair is two accesses, in no order; aligned to itself it still lies in one page. */
+/* A pair is two accesses, in no order; aligned to its size it is within one page. */
 #define ALIGN 16
 #define BLOCK ((size_t)64)
 #define GROUP ((size_t)64)

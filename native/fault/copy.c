@@ -11,16 +11,17 @@
  *   whenever bytes at once fault, try them one by one
  *   whenever one byte faults, end
  *
- * A loop ends before a group that faults, with whole groups stored and added. Every store lies in
- * one page, hence is made as a whole or not at all: in the loops because it is aligned to its
- * width, before and behind them because all that is stored there lies in one aligned stretch of
- * the widest store. Stores of a group go up. So nothing at or beyond the first byte at fault is
- * ever written, and what a group wrote before it is written again, and then added, byte by byte.
+ * A loop ends before a group that faults, with complete groups stored and added. Every store is
+ * within one page, hence done completely or not at all: in the loops because it is aligned to its
+ * width, before and after them because all stores there are in one aligned stretch of the widest
+ * store. Stores of a group are in ascending order. Nothing at or beyond the first faulting byte is
+ * therefore ever written, and the bytes that a group wrote before it are written again, and then
+ * added, byte by byte.
  *
- * What is added is what was stored, from the same register: others may change src meanwhile.
+ * The sum uses the stored value, from the same register: other threads may change src meanwhile.
  *
- * Bytes are summed in the halves of 16-bit words where they stand in dst. If dst is odd, that is
- * the sum wanted, rotated by 8 bits.
+ * Bytes are summed in the halves of 16-bit words by their position in dst. If dst is odd, that is
+ * the wanted sum rotated by 8 bits.
  */
 #include "../kernels/no_vectors.h"
 
@@ -40,7 +41,7 @@ typedef uint32_t word;
 #endif
 #define WORD sizeof(word)
 
-/* How far a copy has come. */
+/* Progress of a copy. */
 struct copy {
 	uint8_t *dst;
 	const uint8_t *src;
@@ -57,7 +58,7 @@ ALWAYS_INLINE word add_word(word a, word b)
 }
 
 /*
- * What an architecture gives:
+ * Definitions required from an architecture:
  *
  *   ALIGN    to what dst is aligned before the loops: the widest store
  *   BLOCK    bytes of a step of the widest loop
@@ -80,21 +81,21 @@ ALWAYS_INLINE word add_word(word a, word b)
 #include "powerpc.h"
 #endif
 
-/* So many bytes, shifted in one after the other, as a word that sums like them in memory. */
+/* `bytes` bytes, shifted in one after the other, as a word that sums like them in memory. */
 ALWAYS_INLINE word as_in_memory(word shifted, size_t bytes)
 {
 	const word first = shifted << 8 * (WORD - bytes);
 	return LR_BYTE_SWAP ? first : SWAPPED(first);
 }
 
-/* Adds bytes of which the first stands in dst at that address. */
+/* Adds bytes, the first of which is in dst at that address. */
 ALWAYS_INLINE void add_at(struct copy *c, const uint8_t *dst, word bytes)
 {
 	const word rotated = bytes << 8 | bytes >> (8 * WORD - 8);
 	c->sum = add_word(c->sum, (uintptr_t)dst & 1 ? rotated : bytes);
 }
 
-/* Up to so many bytes one by one, and no more than are left. */
+/* Up to this many bytes one by one, and no more than are left. */
 static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t bytes, int csum)
 {
 	if (bytes > c->left)
@@ -125,7 +126,7 @@ ALWAYS_INLINE void one_by_one(struct copy *c, size_t bytes, const int csum)
 	c->side = rare.side;
 }
 
-/* So many bytes, 1, 2, 4 or 8, all in one page of dst; one by one if they fault. */
+/* 1, 2, 4 or 8 bytes, all in one page of dst; one by one if they fault. */
 ALWAYS_INLINE void at_once(struct copy *c, const size_t bytes, const int csum)
 {
 	word value;
@@ -158,7 +159,7 @@ ALWAYS_INLINE void copy_head(struct copy *c, const int csum)
 		at_once(c, 8, csum);
 }
 
-/* What is left, less than a word, from where dst is aligned. The widths go down. */
+/* The rest, less than a word, from where dst is aligned. The widths go down. */
 ALWAYS_INLINE void copy_tail(struct copy *c, const int csum)
 {
 	if (WORD > 4 && c->left & 4)

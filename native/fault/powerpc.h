@@ -3,8 +3,7 @@
  * The loops that may fault, for PowerPC of 32 and 64 bits and either byte order, of general
  * registers only. Included by copy.c.
  *
- * No load or store updates its base register: whether one that faults has updated it need not be
- * known.
+ * No load or store updates its base register, so that a fault leaves it known.
  */
 #ifndef LINERATE_FAULT_POWERPC_H
 #define LINERATE_FAULT_POWERPC_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The fix-up table: for every instruction that may fault, where to go on and what it accesses.
- * What a handler does with it is not told here but in <linerate/fault.h>.
+ * The fix-up table: for every instruction that may fault, where to resume and what it accesses.
+ * <linerate/fault.h> documents its use by handlers.
  *
  * Entries are relative to themselves, so that a table in read-only memory needs no relocation when
- * a program is loaded, and lie in a section whose name is a C identifier, to which linkers add
- * symbols of its beginning and end.
+ * a program is loaded, and are in a section whose name is a C identifier, for which linkers define
+ * start and stop symbols.
  */
 #ifndef LINERATE_FAULT_TABLE_H
 #define LINERATE_FAULT_TABLE_H
@@ -15,7 +15,7 @@
 #define AS_TEXT_(x) #x
 #define AS_TEXT(x) AS_TEXT_(x)
 
-/* What the directives below lay down. */
+/* An entry as emitted by the directives below. */
 struct fault_entry {
 	/* From this field on to the instruction. */
 	int32_t fault;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Where the program counter stands in what a signal of Linux interrupted: an lvalue, of a pointer
- * to ucontext_t. Needs _GNU_SOURCE before the first header. On 32-bit PowerPC as glibc has it.
+ * The interrupted program counter in a ucontext_t of Linux: an lvalue, given a pointer to it. Needs
+ * _GNU_SOURCE before the first header. On 32-bit PowerPC as glibc has it.
  */
 #ifndef LINERATE_HOSTED_CONTEXT_H
 #define LINERATE_HOSTED_CONTEXT_H
@@ -13,7 +13,7 @@
 #elif defined(__aarch64__)
 #define PROGRAM_COUNTER(context) ((context)->uc_mcontext.pc)
 #elif defined(__powerpc__)
-/* PT_NIP of asm/ptrace.h, which cannot be included beside the headers of the C library. */
+/* PT_NIP of asm/ptrace.h, which cannot be included together with the headers of the C library. */
 #define NEXT_INSTRUCTION 32
 #ifdef __powerpc64__
 #define PROGRAM_COUNTER(context) ((context)->uc_mcontext.gp_regs[NEXT_INSTRUCTION])

@@ -3,15 +3,15 @@
  * The ranges in which faults are expected: written under a lock, read without one by a signal
  * handler that may have interrupted anything, a writer included.
  *
- * A range stands in a slot and does not move while it is registered. A slot has a version, odd
- * while it is written:
+ * A range is in a slot and does not move while it is registered. A slot has a version, odd while it
+ * is written:
  *
  *   write: version odd; first, bytes; version even, two above what it was
  *   read:  version; first, bytes; version again. If it was odd or is another one now, the slot was
- *          written meanwhile: what stood there is no longer registered, or what comes not yet, so
- *          the slot counts as empty. A range that is registered is in a slot that nobody writes.
+ *          written meanwhile: the old range is no longer registered or the new one not yet, so the
+ *          slot counts as empty. The slot of a registered range is not written.
  *
- * So a reader waits for nobody and looks at each slot once. Slots come in chunks, linked when all
+ * A reader therefore never waits and reads each slot once. Slots come in chunks, linked when all
  * are taken and never freed.
  */
 #include "ranges.h"

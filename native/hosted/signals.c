@@ -48,7 +48,7 @@ static const struct sigaction *_Atomic *before_of(int signal)
 	return &before[signal == SIGBUS];
 }
 
-/* Whether the thread itself met it, as opposed to a signal that somebody sent. */
+/* Whether the thread itself caused it, as opposed to a sent signal. */
 static int is_fault(int signal, const siginfo_t *info)
 {
 	return info->si_code > 0 && !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
@@ -70,8 +70,8 @@ static int resume(const siginfo_t *info, ucontext_t *context)
 
 /*
  * Ends the process by the default action, at the instruction that was interrupted. A fault recurs
- * when our handler returns to it, and with the very siginfo. A signal that was sent is sent again,
- * to this thread and with what came with it; it waits, blocked, until then.
+ * when our handler returns, with the same siginfo. A sent signal is sent again, to this thread and
+ * with its data; it stays blocked until then.
  */
 static void end_process(int signal, siginfo_t *info)
 {
@@ -95,7 +95,7 @@ static const struct sigaction *take_before(int signal)
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
 	const struct sigaction *action = take_before(signal);
-	/* The kernel lets nobody ignore a fault. */
+	/* The kernel does not allow a fault to be ignored. */
 	if (action->sa_handler == SIG_DFL ||
 	    (action->sa_handler == SIG_IGN && is_fault(signal, info)))
 		end_process(signal, info);
@@ -190,7 +190,7 @@ int lr_fault_install(void)
 	return error;
 }
 
-/* Whether nobody has put another handler in front of ours. */
+/* Whether no other handler has been installed in front of ours. */
 static int all_ours(void)
 {
 	for (size_t i = 0; i < SIGNALS; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the AArch64 variants share: additions with carry. */
+/* Shared by the AArch64 variants: additions with carry. */
 #ifndef LINERATE_AARCH64_H
 #define LINERATE_AARCH64_H
 
@@ -43,8 +43,8 @@ ALWAYS_INLINE uint64_t add_32(uint64_t sum, uint8_t *dst, const uint8_t *src, co
 }
 
 /*
- * A multiple of 128 bytes, and not 0. One chain that goes on from one round to the next: neither
- * subtraction nor branch touches the carry. 26 instructions for 128 bytes, of which 24 load and add.
+ * A multiple of 128 bytes, and not 0. One chain across iterations: neither subtraction nor branch
+ * touches the carry. 26 instructions for 128 bytes, of which 24 load and add.
  */
 ALWAYS_INLINE uint64_t sum_in_one_chain(uint64_t sum, const uint8_t *src, size_t bytes)
 {

@@ -75,7 +75,7 @@ ALWAYS_INLINE vec vec_pairs(vec v, struct constants k)
 	return _mm512_madd_epi16(_mm512_xor_si512(v, k.flip), k.ones);
 }
 
-/* Halves are joined until two lanes stand in one word. */
+/* Halves are joined until each word has two lanes. */
 ALWAYS_INLINE uint32_t vec_total(vec lanes)
 {
 	const __m256i upper = _mm512_extracti64x4_epi64(lanes, 1);

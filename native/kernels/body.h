@@ -14,17 +14,18 @@
  * result modulo 2^32 is therefore the true sum, not merely congruent to it, and 0 only if all words
  * are 0. CHUNK keeps n below that.
  *
- * Vectors are taken from where the bytes begin, so that words are words whatever the alignment;
- * only from LONG bytes on is it worth the trouble to begin with a part of a vector, so that the
- * rest is aligned. The rest is a fragment then, which may begin at an odd offset.
+ * Vectors start at the first byte, so that words keep their boundaries whatever the alignment; only
+ * from LONG bytes on does it pay to begin with a partial vector, so that the rest is aligned. The
+ * rest is then a fragment, which may begin at an odd offset.
  *
  * What to define: VEC, bytes in a vector; vec; vec_load, vec_store, vec_opaque (hides where a vector
  * came from: the compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set;
- * constants, which vec_pairs and vec_accumulate are handed; MISSING, 0 where words are added as they
- * are; vec_pairs (the lanes of one vector), vec_accumulate (lanes plus those of a vector), vec_total
- * (all lanes, modulo 2^32). Loads and stores take any address. Where the machine has stores that pass
- * by the caches, STREAMS, vec_stream (aligned) and vec_stream_fence (behind the last); where one
- * instruction moves four vectors, BLOCK_AT_ONCE, struct block, load_block and store_block. The ends define:
+ * constants, which are passed to vec_pairs and vec_accumulate; MISSING, 0 if words are added
+ * unmodified; vec_pairs (the lanes of one vector), vec_accumulate (lanes plus those of a vector),
+ * vec_total (all lanes, modulo 2^32). Loads and stores take any address. If the machine has
+ * nontemporal stores, STREAMS, vec_stream (aligned) and vec_stream_fence (after the last); if one
+ * instruction moves four vectors, BLOCK_AT_ONCE, struct block, load_block and store_block. The ends
+ * define:
  *
  *	FEW		how many bytes are summed in the shortest way
  *	sum_few		the sum of at most FEW bytes, as 64 bits
@@ -155,7 +156,7 @@ ALWAYS_INLINE uint32_t total(const struct lanes *s)
 	return vec_total(all) + s->vectors * MISSING + s->last;
 }
 
-/* Whether pairs are better added in two steps beside stores, although vec_accumulate takes one. */
+/* Whether pairs are better added in two steps next to stores, although vec_accumulate is one. */
 #ifndef TWO_STEPS_BESIDE_STORES
 #define TWO_STEPS_BESIDE_STORES 0
 #endif
@@ -247,8 +248,8 @@ ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t byte
 }
 
 /*
- * Aligned to a line of the instruction cache, so that loops and jump targets lie in lines as they do
- * wherever the linker puts a function: elsewhere the same code took up to a fifth longer on Zen 5.
+ * Aligned to a line of the instruction cache, so that the placement of loops and jump targets in
+ * lines does not depend on the linker: otherwise the same code took up to a fifth longer on Zen 5.
  */
 #define KERNEL __attribute__((aligned(64)))
 

@@ -2,10 +2,10 @@
 /*
  * Sums by additions with carry, for 64-bit machines that have them and load words from anywhere.
  *
- * What to define: add_16 and add_32, which add so many bytes to a sum of 64 bits, and copy them to
+ * What to define: add_16 and add_32, which add this many bytes to a 64-bit sum, and copy them to
  * dst if copy is set. Each is a chain: an addition, then additions with carry, the last one of 0.
- * That one never carries: what carries out of an addition without carry is at most 2^64 - 2, and
- * of one with carry 2^64 - 1 only if that is what came in together with a carry.
+ * That one never carries: the result of an addition with carry-out is at most 2^64 - 2 without
+ * carry-in, and 2^64 - 1 only if that came in together with a carry.
  *
  * Defined are sum_short, and sum_blocks unless SUM_BLOCKS says that the machine has its own.
  */
@@ -16,7 +16,7 @@
 
 #define SUM_SHORT sum_short
 
-/* The bytes of a word but for the first few, to where they would stand if the message went on. */
+/* The bytes of a word except the first few, at the position where they would be in the message. */
 ALWAYS_INLINE uint64_t last_bytes(uint64_t word, unsigned count)
 {
 	/* Twice, because a shift by 64 is not defined; count is 0 to 7. */
@@ -26,9 +26,9 @@ ALWAYS_INLINE uint64_t last_bytes(uint64_t word, unsigned count)
 /*
  * The sum of fewer than 256 bytes, copied to dst if copy is set; 0 only if all are 0.
  *
- * A chain for each binary digit of the length, then the last bytes in one load: of 1 to 7, the 8
- * that end with them, shifted so that those summed before fall out. The bytes left stand where
- * they would if the message went on, in even places.
+ * A chain for each binary digit of the length, then the last bytes in one load: for 1 to 7, the 8
+ * that end with them, shifted to drop those already summed. The remaining bytes are at even
+ * positions, as if the message continued.
  */
 ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t bytes, const int copy)
 {

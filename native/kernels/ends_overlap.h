@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Ends of messages where a vector is loaded and stored whole or not at all.
+ * Ends of messages on machines without masked loads and stores.
  *
- * The last BLOCK bytes of a message are loaded once more as they stand, and what was summed before
- * is masked away; no branch depends on how much that is. Were their number odd, words would be read
- * across; so the loads end with the last even byte, and one that is left is added by itself.
+ * The last BLOCK bytes of a message are loaded again unaligned, and bytes already summed are masked
+ * off; no branch depends on their number. With an odd number, words would be misread; the loads
+ * therefore end with the last even byte, and a remaining one is added separately.
  *
  * Fewer bytes than a block are summed by words: vectors do not pay there.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the files of the kernels share: loads, stores and arithmetic of sums in 64 bits. */
+/* Shared by the files of the kernels: loads, stores and arithmetic of 64-bit sums. */
 #ifndef LINERATE_KERNELS_H
 #define LINERATE_KERNELS_H
 
@@ -84,9 +84,9 @@ ALWAYS_INLINE uint32_t fold64(uint64_t sum)
 #define NAME(variant) NAME_(variant)
 
 /*
- * What lr_csum_partial and its siblings call now, for who must keep to it through several steps; and
- * into, with the best of each filled in, those with vectors among them or not. Members are to be
- * loaded by atomic loads: threads that select at once write the same.
+ * The current targets of lr_csum_partial and its siblings, for code that must use the same ones
+ * through several steps; and into, filled with the best of each, with or without vectors. Load
+ * members atomically: threads that select at the same time write the same values.
  */
 const struct lr_variant *lr_variant_called(void);
 const struct lr_variant *lr_variant_select(struct lr_variant *into, int with_vectors);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What follows, up to no_vectors_end.h, is compiled without vector and floating-point registers, for
- * callers that may not touch them; the flags of the build say what else may be used. Without it
- * compilers move words by twos through vectors. Atomics are made of instructions: by default
- * AArch64 calls functions of the compiler's library for them.
+ * Code up to no_vectors_end.h is compiled without vector and floating-point registers, for callers
+ * that must not use them, even if the build flags allow them. Otherwise compilers move pairs of
+ * words through vectors. Atomics are inline: by default AArch64 calls functions of the compiler's
+ * library for them.
  *
- * clang knows such an attribute on x86-64 only: for other machines build with flags that say so.
+ * clang has such an attribute on x86-64 only: for other machines use build flags.
  */
 #ifndef LINERATE_NO_VECTORS_H
 #define LINERATE_NO_VECTORS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the PowerPC variants share: sums and copies by the words of the general registers, 4 bytes
- * on the 32-bit and 8 on the 64-bit architecture. Leaves out vectors.
+ * Shared by the PowerPC variants: sums and copies by words of the general registers, 4 bytes on the
+ * 32-bit and 8 on the 64-bit architecture. Without vectors.
  *
  * The carry of a chain of adde lives in XER, which neither a load, nor a branch, nor addi, nor a
  * move to the condition register touches: one chain runs from the first word to the last byte,
@@ -9,8 +9,8 @@
  * without carry is at most 2^n - 2 where it left one:
  * s + a + 1 <= (2^n - 2) + (2^n - 1) + 1 = 2^n + (2^n - 2).
  *
- * What is left behind the loop has its length as bits in the condition register, each of which a
- * branch tests by itself.
+ * The length of the rest after the loop is in bits of the condition register, each tested by a
+ * branch.
  */
 #ifndef LINERATE_PPC_H
 #define LINERATE_PPC_H
@@ -42,7 +42,7 @@ PPC_OWN uint32_t lr_copy_csum_partial_ppc(void *dst, const void *src, size_t byt
 PPC_OWN void *lr_copy_ppc(void *dst, const void *src, size_t bytes);
 PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 
-/* Bytes in a turn of the loop: sixteen words. */
+/* Bytes per iteration of the loop: sixteen words. */
 #define PPC_TURN (16 * sizeof(uintptr_t))
 
 /* One word, the at-th from src and dst on, through the register t. */
@@ -99,7 +99,7 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 	"bf " PPC_BIT_2 ",5f\n\t" ONE(a, 0) ONE(b, 1) STEP("2*" PPC_WORD) "5:\n\t"         \
 	"bf " PPC_BIT_1 ",6f\n\t" ONE(a, 0) STEP(PPC_WORD) "6:\n\t"
 
-/* What is left of less than a word: PART(load, store) two or four bytes, LAST the last byte. */
+/* The rest of less than a word: PART(load, store) two or four bytes, LAST the last byte. */
 #ifdef __powerpc64__
 #define PPC_REST(PART, STEP, LAST)                                            \
 	"bf 29,7f\n\t" PART("lwz", "stw") STEP("4") "7:\n\t"                  \
@@ -117,7 +117,7 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t bytes);
 #define PPC_COPY_SUM_PART(load, store) PPC_COPY_PART(load, store) PPC_PLUS(a, 0)
 #define PPC_FILL_PART(load, store) store " %[word],0(%[dst])\n\t"
 
-/* The last byte stands in the first half of its word. */
+/* The last byte is in the first half of its word. */
 #if LR_BYTE_SWAP
 #define PPC_PLUS_LAST "slwi %[a],%[a],8\n\t" PPC_PLUS(a, 0)
 #else

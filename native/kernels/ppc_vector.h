@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the vector variants of PowerPC share: their sum, and the loop around what they differ in. In
- * assembly, because gcc refuses to turn AltiVec on for a function or a file of the 32-bit ABI that
- * was not built for it: so no file needs flags, and none needs the compiler's vectors. Leaves out
- * how vectors are loaded and stored.
+ * Shared by the vector variants of PowerPC: their sum, and the loop around the parts that differ.
+ * In assembly, because gcc refuses to enable AltiVec for a function or a file of the 32-bit ABI
+ * that was not built for it: no file needs flags or the compiler's vectors. Loads and stores of
+ * vectors are defined elsewhere.
  *
  * vmsumuhm multiplies the eight unsigned words of a vector by those of another, here 1, and adds
  * them in pairs to four lanes of 32 bits: one instruction for what the loop of the white paper
@@ -11,8 +11,8 @@
  * and a few is at most half their number times 65535, less than 2^32: all lanes together, modulo
  * 2^32, are the sum itself, not merely congruent to it, and 0 only if all bytes are.
  *
- * The paper's loop can stand in its place, if ADD and what belongs to it are defined before: that is
- * how the two are compared, in lab/icount/carries.c.
+ * The paper's loop can replace it, if ADD and its helpers are defined before: lab/icount/carries.c
+ * compares the two this way.
  */
 #ifndef LINERATE_PPC_VECTOR_H
 #define LINERATE_PPC_VECTOR_H
@@ -23,8 +23,8 @@
 #define VEC 16
 
 /*
- * Fewer bytes go by words, where that takes fewer instructions: to sum, and to copy or fill only.
- * The 64-bit architecture has the longer words.
+ * Fewer bytes are handled by words, if that takes fewer instructions: for sums, and for copy or
+ * fill only. The 64-bit architecture has longer words.
  */
 #ifdef __powerpc64__
 #define FEW 256
@@ -63,7 +63,7 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 #define SAVED_VARIABLES
 #endif
 
-/* What a compiler that knows vector registers must not keep in them. */
+/* Clobbers for compilers that know vector registers. */
 #ifdef __ALTIVEC__
 #define CLOBBERED , "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",     \
 		  "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19"
@@ -128,7 +128,7 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 	what " " v0 ",%[i4]," base "\n\t" what " " v1 ",%[i5]," base "\n\t"                  \
 	what " " v2 ",%[i6]," base "\n\t" what " " v3 ",%[i7]," base "\n\t"
 
-/* What is moved is summed or not. */
+/* Moved bytes are summed or not. */
 #define NO_ADD(sum, v)
 
 ALWAYS_INLINE void copy_16(uint8_t *dst, const uint8_t *src)

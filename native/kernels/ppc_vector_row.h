@@ -3,7 +3,7 @@
  * The functions and the row of a vector variant of PowerPC, from sum_some and its siblings, which
  * take FEW bytes and more, and sums PIECE + FEW at most. Leaves out how they do it: isa/.
  *
- * The functions themselves only look at the length and jump on, which needs no frame on the stack.
+ * The functions themselves only check the length and branch, which needs no stack frame.
  */
 #ifndef LINERATE_PPC_VECTOR_ROW_H
 #define LINERATE_PPC_VECTOR_ROW_H

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Which vectors there are, on architectures where only what runs privileged may ask the processor.
+ * Detects vector units on architectures where only privileged code may query the processor.
  *
- * Linux hands every process a list of what may be used, the auxiliary vector. A program with a C
- * library has getauxval to look into it, but in one that is linked statically that function is there
- * only if something else wanted it. It must not be wanted here: on bare metal nobody has it. So it is
- * named weakly, and where it is missing the list is read from /proc/self/auxv, by system calls made
- * here. Those are only made if the program holds what a C library begins with on Linux, for in
- * firmware or in a kernel the same instruction would go who knows where:
+ * Linux passes every process a list of usable features, the auxiliary vector. A program with a C
+ * library can read it with getauxval, but in a static one that function is linked only if other
+ * code references it. It must not be referenced strongly here: on bare metal it does not exist. It
+ * is therefore a weak reference, and if it is missing, the list is read from /proc/self/auxv by
+ * inline system calls. Those are only made if the program contains the startup symbol of a Linux C
+ * library, since in firmware or in a kernel the same instruction has other effects:
  *
- *	told?			what the caller said
+ *	given?			the caller's choice
  *	getauxval linked?	ask it
  *	a Linux C library?	read /proc/self/auxv
- *	else			nothing: no vectors
+ * else			nothing: no vectors
  *
- * A static program with a C library of another kind, or without /proc, stays without vectors unless
- * it tells. Left out: x86-64, where everybody may ask the processor (x86_64.c).
+ * A static program with another C library, or without /proc, stays without vectors unless it
+ * declares them. Not here: x86-64, where any code may use CPUID (x86_64.c).
  */
 #include "no_vectors.h"
 
 #include "processor.h"
 
-/* Beside LR_HAS_: whether the other bits have been found or told. */
+/* In addition to LR_HAS_: whether the other bits have been detected or declared. */
 #define IS_KNOWN (1u << 31)
 
 static unsigned known;

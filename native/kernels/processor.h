@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What this processor and its operating system offer, where the processor cannot be asked. */
+/* Features of this processor and its operating system, if the processor cannot be queried. */
 #ifndef LINERATE_PROCESSOR_H
 #define LINERATE_PROCESSOR_H
 
 #include <linerate/variant.h>
 
 /*
- * LR_RUNS_WELL if all of these LR_HAS_ are there, else 0. What lr_processor_tell was told; if
- * nothing, what Linux says to a process; if there is none, nothing is there.
+ * LR_RUNS_WELL if all of these LR_HAS_ are available, else 0. Source: lr_processor_tell; otherwise
+ * the auxiliary vector of a Linux process; otherwise nothing is available.
  */
 int lr_processor_runs(unsigned features);
 

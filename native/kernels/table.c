@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The table of variants, what is selected from it, and the functions that call what was selected. */
+/* The table of variants, the selection, and the functions that call the selected variants. */
 #include "no_vectors.h"
 
 #include "kernels.h"
@@ -63,7 +63,7 @@ static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t bytes
 static void *first_copy(void *dst, const void *src, size_t bytes);
 static void *first_fill(void *dst, uint8_t value, size_t bytes);
 
-/* What every call goes through until one of them has looked at the processor. */
+/* Initial targets of every call until one of them has detected the processor. */
 static const struct lr_variant first = {
 	.name = "selected",
 	.csum_partial = first_csum_partial,
@@ -87,12 +87,12 @@ static struct lr_variant best;
 #endif
 
 /*
- * What is called. Whoever stores here has first written what it points to, hence at least release
- * and, on loading, acquire.
+ * The current targets. The pointed-to data are written before the pointer is stored, hence at least
+ * release and, on loading, acquire.
  */
 static const struct lr_variant *current = &first;
 
-/* What was forced last, &best if that was the best of each; null before. */
+/* The last forced choice, &best for the best of each; null before. */
 static const struct lr_variant *forced;
 
 static void publish(const struct lr_variant **where, const struct lr_variant *v)
@@ -147,13 +147,13 @@ static const struct lr_variant *selected(void)
 }
 
 /*
- * What is called, selected now if nothing has been selected or forced.
+ * The current targets, selected now if nothing has been selected or forced.
  *
- * If another thread forces a variant meanwhile, that stands. It stores to forced and then to
- * current, this to current and then loads forced, all in one order: either the load sees what was
- * forced, and what it sees is stored until it is still there afterwards, or the other thread's store
- * to current comes after this one. Not by an exchange, which not every processor has. Not inlined: five
- * that call it do so once.
+ * If another thread forces a variant meanwhile, that takes precedence. It stores to forced and then
+ * to current, this to current and then loads forced, all in one order: either the load sees the
+ * forced value, and stores it until it is unchanged afterwards, or the other thread's store to
+ * current comes after this one. Not by an exchange, which not every processor has. Not inlined:
+ * five that call it do so once.
  */
 __attribute__((noinline)) const struct lr_variant *lr_variant_called(void)
 {

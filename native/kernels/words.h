@@ -6,8 +6,8 @@
 #include "kernels.h"
 
 /*
- * Fewer than 8 bytes as a word that sums like them: each in the half of a 16-bit word where it
- * stands in memory. Other than as a sum the result means nothing.
+ * Fewer than 8 bytes as a word that sums like them: each in the half of a 16-bit word by its
+ * position in memory. The result is meaningful only as a sum.
  */
 ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t bytes)
 {
@@ -55,7 +55,7 @@ ALWAYS_INLINE void copy_below_16(uint8_t *dst, const uint8_t *src, size_t bytes)
 	}
 }
 
-/* Two words per step, and the last two once more if they do not end a step. */
+/* Two words per step, and the last two again if they do not end a step. */
 ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	if (bytes < 16) {

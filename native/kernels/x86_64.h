@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the x86-64 variants share: what this processor has, and additions with carry. */
+/* Shared by the x86-64 variants: CPU features, and additions with carry. */
 #ifndef LINERATE_X86_64_H
 #define LINERATE_X86_64_H
 
 #include "words.h"
 
 /*
- * What the vectors share: flipping the top bit of a word makes of an unsigned w the signed w - 2^15,
- * as the instruction that multiplies signed words and adds neighbours takes them, the other factor
- * being 1. Each word is 2^15 too small then.
+ * Shared by the vector variants: flipping the top bit of a word turns an unsigned w into the signed
+ * w - 2^15, the input of the instruction that multiplies signed words and adds neighbours, with 1
+ * as the other factor. Each word is then 2^15 too small.
  */
 #define MISSING ((uint32_t)VEC / 2 << 15)
 #define STREAMS 1
 
 /*
- * Whether this processor and its operating system can run what the variants are made of; answers of
- * supported(). They stand in a file of their own that asks for no instruction set: whoever asks may
- * not have it.
+ * Whether this processor and its operating system can run the variants; results for supported().
+ * They are in a separate file compiled without extensions, since the processor may lack them.
  */
 int lr_x86_has_avx2(void);
 int lr_x86_has_avx512(void);

@@ -5,9 +5,9 @@
  * PMUSERENR_EL0 permits; elsewhere each access of a user program is trapped (SIGILL in Linux).
  *
  * Registers and bits as in the Arm Architecture Reference Manual for A-profile (DDI 0487), chapter
- * on the Performance Monitors Extension. Leaves out EL2's and EL3's control of counting, event
- * counters of 64 bits (PMUv3p5), what is reached through memory (apb.h), and who else uses the
- * counters: each CPU has its own, so whoever counts stays on one CPU and is alone there.
+ * on the Performance Monitors Extension. Not covered: EL2's and EL3's control of counting, 64-bit
+ * event counters (PMUv3p5), memory-mapped access (apb.h), and sharing of the counters: each CPU has
+ * its own, so pin the counting thread to one CPU and keep others off it.
  */
 #ifndef LINERATE_PMU_AARCH64_H
 #define LINERATE_PMU_AARCH64_H
@@ -89,13 +89,13 @@ LR_AARCH64_EVENT_COUNTERS(LR_AARCH64_EVENT)
 #define LR_AARCH64_USER_CYCLES 0x4u    /* CR: reads of PMCCNTR */
 #define LR_AARCH64_USER_EVENTS 0x8u    /* ER: reads of the event counters */
 
-/* What was written to these registers holds for all instructions behind this one. */
+/* Writes to these registers take effect for all later instructions. */
 static inline void lr_aarch64_barrier(void)
 {
 	__asm__ __volatile__("isb" : : : "memory");
 }
 
-/* How many event counters this core has. */
+/* Number of event counters of this core. */
 static inline uint32_t lr_aarch64_counters(void)
 {
 	return (uint32_t)(lr_aarch64_read_pmcr_el0() & LR_AARCH64_PMCR_COUNTERS) >>
@@ -157,8 +157,8 @@ struct lr_aarch64_counts {
 };
 
 /*
- * Reads the cycle counter, then event counters 0 to 3, all of which must be there: six
- * instructions, the first a barrier, so that what stands before the call is counted.
+ * Reads the cycle counter, then event counters 0 to 3, all of which must exist: six instructions,
+ * the first a barrier, so that code before the call is counted.
  */
 static inline struct lr_aarch64_counts lr_aarch64_read_counts(void)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The counters of ARM through memory: where the registers stand from the base of a core's PMU,
- * which the debug bus says (the ROM table, or the board's manual). For a debugger, another core, or
- * an RTOS that maps it; the bits are those of armv7.h.
+ * Memory-mapped access to ARM's PMU: register offsets from the base of a core's PMU, which is found
+ * through the debug bus (the ROM table, or the board's manual). For a debugger, another core, or an
+ * RTOS that maps it; the bits are those of armv7.h.
  *
- * Register n stands at byte 4 n. Numbers as in the Cortex-A7 MPCore Technical Reference Manual
- * (DDI 0464), table 11-1, which the tutorial "Performance Counters on the RPi 2" shows, and the
- * ARM Architecture Reference Manual ARMv7 (DDI 0406), appendix on the memory-mapped interface. No
- * machine of the project has run this: QEMU has no such bus. It is checked by the encoding of each
- * access.
+ * Register n is at byte 4 n. Numbers as in the Cortex-A7 MPCore Technical Reference Manual (DDI
+ * 0464), table 11-1, which the tutorial "Performance Counters on the RPi 2" shows, and the ARM
+ * Architecture Reference Manual ARMv7 (DDI 0406), appendix on the memory-mapped interface. No
+ * machine of the project has run this: QEMU has no such bus. The encoding of each access is
+ * checked.
  */
 #ifndef LINERATE_PMU_APB_H
 #define LINERATE_PMU_APB_H

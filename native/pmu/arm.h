@@ -13,7 +13,7 @@
 #define LR_ARM_BIT(name) LR_AARCH64_##name
 #define LR_ARM_READ(name) lr_aarch64_read_##name##_el0()
 #define LR_ARM_WRITE(name, value) lr_aarch64_write_##name##_el0(value)
-/* Whose names differ by more: flags of overflow, interrupts, filters of the cycle counter. */
+/* Registers whose names differ by more: overflow flags, interrupts, cycle counter filters. */
 #define LR_ARM_READ_FLAGS() lr_aarch64_read_pmovsclr_el0()
 #define LR_ARM_CLEAR_FLAGS(mask) lr_aarch64_write_pmovsclr_el0(mask)
 #define LR_ARM_READ_INTERRUPTS() lr_aarch64_read_pmintenset_el1()
@@ -21,7 +21,7 @@
 #define LR_ARM_FORBID_INTERRUPTS(mask) lr_aarch64_write_pmintenclr_el1(mask)
 #define LR_ARM_READ_COUNTS() lr_aarch64_read_counts()
 typedef struct lr_aarch64_counts lr_arm_counts;
-/* What a register takes, and what the cycle counter holds. */
+/* Width of a register, and of the cycle counter. */
 typedef uint64_t lr_arm_word;
 #else
 #include "armv7.h"

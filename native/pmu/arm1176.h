@@ -61,7 +61,7 @@ LR_ARM1176_REGISTERS(LR_ARM1176_BOTH)
 
 #define LR_ARM1176_USER_ENABLE 0x1u /* V of the access validation control register */
 
-/* What was written to these registers holds for all instructions behind this one. */
+/* Writes to these registers take effect for all later instructions. */
 static inline void lr_arm1176_barrier(void)
 {
 	/* Flushes the prefetch buffer; what ARMv6 has in place of isb. */

@@ -5,10 +5,10 @@
  * user program wherever PMUSERENR.EN is 1; elsewhere each access of a user program is an undefined
  * instruction (SIGILL in Linux).
  *
- * Registers and bits as in the ARM Architecture Reference Manual ARMv7 (DDI 0406), C12. Leaves out
- * what is reached through memory (apb.h), the security extension's control of counting, and who
- * else uses the counters: each CPU has its own, no system saves PMSELR or a counter for a program,
- * so whoever counts stays on one CPU and is alone there.
+ * Registers and bits as in the ARM Architecture Reference Manual ARMv7 (DDI 0406), C12. Not
+ * covered: memory-mapped access (apb.h), the security extension's control of counting, and sharing
+ * of the counters: each CPU has its own, and no system saves PMSELR or a counter per program, so
+ * pin the counting thread to one CPU and keep others off it.
  */
 #ifndef LINERATE_PMU_ARMV7_H
 #define LINERATE_PMU_ARMV7_H
@@ -86,13 +86,13 @@ LR_ARMV7_REGISTERS(LR_ARMV7_BOTH, LR_ARMV7_READER, LR_ARMV7_WRITER)
 
 #define LR_ARMV7_USER_ENABLE 0x1u /* PMUSERENR.EN */
 
-/* What was written to these registers holds for all instructions behind this one. */
+/* Writes to these registers take effect for all later instructions. */
 static inline void lr_armv7_barrier(void)
 {
 	__asm__ __volatile__("isb" : : : "memory");
 }
 
-/* How many event counters this core has. */
+/* Number of event counters of this core. */
 static inline uint32_t lr_armv7_counters(void)
 {
 	return (lr_armv7_read_pmcr() & LR_ARMV7_PMCR_COUNTERS) >> LR_ARMV7_PMCR_COUNTERS_SHIFT;

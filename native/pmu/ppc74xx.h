@@ -86,8 +86,8 @@ static inline uint32_t lr_ppc74xx_counters(uint32_t version)
 }
 
 /*
- * Where a counter's event goes: bits and shift in MMCR0 (counters 1 and 2) or MMCR1 (3 to 6). Of
- * counters from 1; any other has no bits.
+ * The selector field of a counter: bits and shift in MMCR0 (counters 1 and 2) or MMCR1 (3 to 6).
+ * Counters start at 1; any other has no bits.
  */
 struct lr_ppc74xx_field {
 	uint32_t mask; /* of the event itself, not shifted */
@@ -125,7 +125,7 @@ static inline uint32_t lr_ppc74xx_counters_for(uint32_t counters, uint32_t code)
 	       selection <= 22 ? 0x06 : 0;
 }
 
-/* What an event is on each counter that has it, those as a mask of bits 1 to 6. */
+/* Selectors of an event on each counter that has it, those as a mask of bits 1 to 6. */
 struct lr_ppc74xx_event {
 	uint32_t counters;
 	uint8_t selection[7];
@@ -191,13 +191,13 @@ static inline void lr_ppc74xx_select(uint32_t counter, uint32_t event)
 			lr_ppc74xx_selecting(lr_ppc74xx_read_mmcr1(), counter, event));
 }
 
-/* What was written to these registers holds for all instructions behind this one. */
+/* Writes to these registers take effect for all later instructions. */
 static inline void lr_ppc74xx_barrier(void)
 {
 	__asm__ __volatile__("isync" : : : "memory");
 }
 
-/* No counter counts any more. */
+/* Stops all counters. */
 static inline void lr_ppc74xx_stop(void)
 {
 	lr_ppc74xx_write_mmcr0(lr_ppc74xx_read_mmcr0() | LR_PPC74XX_MMCR0_FREEZE);
@@ -211,7 +211,7 @@ static inline void lr_ppc74xx_start(void)
 	lr_ppc74xx_barrier();
 }
 
-/* Stopped, nothing selected, no interrupt, and so many counters (4 or 6) at 0. */
+/* Stopped, nothing selected, no interrupts, and this many counters (4 or 6) at 0. */
 static inline void lr_ppc74xx_reset(uint32_t counters)
 {
 	lr_ppc74xx_write_mmcr0(LR_PPC74XX_MMCR0_FREEZE);

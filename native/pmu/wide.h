@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the counters of all architectures here have in common: the integer types, and counts of 64
- * bits from registers of 32 that wrap.
+ * Shared by all architectures: the integer types, and 64-bit counts from 32-bit registers that
+ * wrap.
  *
- * Knows no register. Whoever keeps a count keeps it for one thread, or guards it.
+ * Accesses no register. A count belongs to one thread, or its owner locks it.
  */
 #ifndef LINERATE_PMU_WIDE_H
 #define LINERATE_PMU_WIDE_H
@@ -24,7 +24,7 @@ struct lr_pmu_wide {
 	uint32_t seen;
 };
 
-/* A count of 0 that goes on from where the register stands. */
+/* A count of 0 that continues from the current register value. */
 static inline struct lr_pmu_wide lr_pmu_wide_from(uint32_t now)
 {
 	struct lr_pmu_wide wide;
@@ -37,10 +37,10 @@ static inline struct lr_pmu_wide lr_pmu_wide_from(uint32_t now)
 /*
  * Adds what the register has counted since it was last seen, and returns the count.
  *
- * Let d be what was counted since. Registers hold what they counted modulo 2^32, so now - seen is
- * d modulo 2^32, which is d itself if d < 2^32. Hence: call this at least once in 2^32 - 1 events,
- * which at 1 GHz is every 4 s for cycles (every 4 minutes with the divider by 64 of ARM). Nothing
- * tells that a call came too late but the overflow flag: see lr_pmu_wide_may_be_short.
+ * Let d be the count since then. Registers count modulo 2^32, so now - seen is d modulo 2^32, which
+ * is d itself if d < 2^32. Therefore: call this at least once in 2^32 - 1 events, which at 1 GHz is
+ * every 4 s for cycles (every 4 minutes with the divider by 64 of ARM). Only the overflow flag
+ * shows that a call came too late: see lr_pmu_wide_may_be_short.
  */
 static inline uint64_t lr_pmu_wide_advance(struct lr_pmu_wide *wide, uint32_t now)
 {
@@ -50,11 +50,11 @@ static inline uint64_t lr_pmu_wide_advance(struct lr_pmu_wide *wide, uint32_t no
 }
 
 /*
- * Whether a register that has now been read wrapped a whole turn more than lr_pmu_wide_advance is
- * about to assume: its overflow flag, cleared when it was last seen, is set though the register
- * stands at or above where it was. That is at least one turn of 2^32 that would be missing; how
- * many, no flag of one bit can tell, and a register that wrapped a second time and stands below
- * where it was looks as if all were well. Call it before lr_pmu_wide_advance.
+ * Whether a register just read has wrapped once more than lr_pmu_wide_advance would assume: its
+ * overflow flag, cleared at the previous read, is set although the register is at or above its
+ * previous value. At least one wrap of 2^32 would then be missing; a one-bit flag cannot show how
+ * many, and a register that wrapped twice and is below its previous value looks correct. Call it
+ * before lr_pmu_wide_advance.
  */
 static inline int lr_pmu_wide_may_be_short(const struct lr_pmu_wide *wide, uint32_t now,
 					   int overflowed)
@@ -63,11 +63,11 @@ static inline int lr_pmu_wide_may_be_short(const struct lr_pmu_wide *wide, uint3
 }
 
 /*
- * For whoever has the overflow interrupt: wraps is the number of interrupts so far, the handler's
- * own count. Read wraps, the flag, the register, and wraps again; if the two wraps differ, repeat.
- * A flag that is still set is a wrap whose interrupt has not been taken; if the register is then in
- * its lower half it was read after that wrap, and otherwise before, for no interrupt stays away for
- * 2^31 events.
+ * For use with the overflow interrupt: wraps is the number of interrupts so far, counted by the
+ * handler. Read wraps, the flag, the register, and wraps again; if the two wraps differ, repeat. A
+ * flag that is still set is a wrap whose interrupt has not been taken; if the register is then in
+ * its lower half it was read after that wrap, and otherwise before, since no interrupt is delayed
+ * for 2^31 events.
  */
 static inline uint64_t lr_pmu_wide_of_wraps(uint32_t wraps, uint32_t now, int overflowed)
 {

@@ -39,8 +39,7 @@ static inline void lr_x86_barrier(void)
 	__asm__ __volatile__("lfence" : : : "memory");
 }
 
-/* What was counted between two reads of a counter of so many bits, 1 to 64, that wrapped at most
- * once. */
+/* Events between two reads of a counter of 1 to 64 bits that wrapped at most once. */
 static inline uint64_t lr_x86_since(uint64_t before, uint64_t now, unsigned int width)
 {
 	const unsigned int unused = 64 - width;

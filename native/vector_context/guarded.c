@@ -9,8 +9,7 @@
 #if LR_VEC
 
 /*
- * Below it there are no more bytes than the vector variants themselves do by words, or take about
- * as long for as the words of a scalar one.
+ * Below it the vector variants themselves use words, or take about as long as a scalar variant.
  */
 #define FEW 128
 
@@ -29,7 +28,7 @@ static const struct lr_variant *scalar(void)
 	return v;
 }
 
-/* Which variant does it, and whether the registers were taken for that. */
+/* The variant to use, and whether the registers were acquired for it. */
 struct guarded {
 	const struct lr_variant *variant;
 	int has_registers;

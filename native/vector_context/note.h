@@ -8,10 +8,10 @@
  *	enter	count one user more; if there were some, push the registers
  *	leave	count one user less; if there are some left, pop the registers
  *
- * The note leaves open what this takes as flags: whether a binary semaphore guards push and pop, as
- * its text says, or nothing does, as its appendix says it need not be; and what becomes of a user
- * who finds the stack full: it uses scalar code, it spins until there is room, or, as in the code of
- * the appendix, nobody looks. NOTE_POP_FIRST is not the note's: it pops before it counts down.
+ * Flags select what the note leaves open: whether a binary semaphore guards push and pop, as in its
+ * text, or not, as in its appendix; and the behaviour on a full stack: scalar code, spinning until
+ * there is room, or, as in the code of the appendix, no check. NOTE_POP_FIRST is not in the note:
+ * it pops before it decrements.
  *
  * The note saves v0 to v31 and neither VSCR nor VRSAVE; here push and pop are those of
  * lr_vec_save, so that what goes wrong is the order of steps and nothing else.
@@ -39,9 +39,9 @@ enum {
 struct note {
 	uint32_t users;
 	uint32_t semaphore;
-	/* How often the stack was full, and the semaphore taken. */
+	/* Number of times the stack was full, and the semaphore taken. */
 	uint32_t overflows, waits;
-	/* The last is what lies behind the stack, for where nobody looks. */
+	/* The last is the memory past the stack, for the variant without a check. */
 	struct lr_vec_area stack[NOTE_DEPTH + 1];
 };
 

@@ -8,7 +8,7 @@
  *	at 16	the vectors, one behind the other
  *	then	the predicates, of an eighth of the bytes of a vector each; FFR
  *
- * FFR can be had only through a predicate, which is loaded again.
+ * FFR is accessible only through a predicate, which is reloaded.
  */
 #include "../kernels/no_vectors.h"
 

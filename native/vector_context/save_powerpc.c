@@ -10,7 +10,7 @@
 
 #if defined(__powerpc__) && !defined(__SPE__)
 
-/* What stands behind the 32 vectors: VSCR in a vector of its own, then VRSAVE. */
+/* Layout after the 32 vectors: VSCR in a separate vector, then VRSAVE. */
 #define VECTORS 512
 _Static_assert(LR_VEC_AREA_BYTES == VECTORS + 32, "VSCR and VRSAVE behind the vectors");
 
@@ -24,7 +24,7 @@ _Static_assert(LR_VEC_AREA_BYTES == VECTORS + 32, "VSCR and VRSAVE behind the ve
 #define END ".machine pop"
 #define VRSAVE "256"
 
-/* VSCR can be had only through a vector, which is loaded again. */
+/* VSCR is accessible only through a vector, which is reloaded. */
 int lr_vec_save(struct lr_vec_area *area)
 {
 	uint8_t *at = area->bytes;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * All vector registers of x86-64 to memory and back. Which there are is what the operating system
- * has enabled in XCR0: XMM, the upper halves of YMM, opmasks, and ZMM. XSAVE knows the way of each,
- * in the standard form, whose size the processor tells. Without XSAVE there are XMM registers only.
- * Leaves out x87 and MMX, AMX, and protection keys: they are no vector registers.
+ * All vector registers of x86-64 to memory and back. The set is the one enabled by the operating
+ * system in XCR0: XMM, the upper halves of YMM, opmasks, and ZMM. XSAVE saves them in the standard
+ * format, whose size CPUID reports. Without XSAVE only XMM registers exist. Not saved: x87 and MMX,
+ * AMX, and protection keys, which are not vector registers.
  *
- * The processor is asked at the first save and the answer kept, for asking is slow and, in a guest of
- * a hypervisor, slower.
+ * CPUID is executed at the first save and the result cached, since it is slow and, in a guest, even
+ * slower.
  */
 #include "../kernels/no_vectors.h"
 
@@ -20,7 +20,7 @@
 #define COMPONENTS 0xe6u
 #define ECX1_OSXSAVE (1u << 27)
 
-/* What XSAVE is asked for; without XSAVE, NONE; with registers that have no room, TOO_LARGE. */
+/* Components for XSAVE; without XSAVE, NONE; with registers that have no room, TOO_LARGE. */
 enum { UNKNOWN = 0, NONE = 1, TOO_LARGE = 1 << 8 };
 
 _Static_assert(LR_VEC_AREA_BYTES % 64 == 0, "XSAVE takes areas of whole lines");

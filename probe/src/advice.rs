@@ -5,20 +5,20 @@
 use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::StatReport;
 
-/// What simulates, which the probe does not.
+/// Alternatives that simulate, which the probe cannot.
 const SIMULATES: &str = "linerate stat --tier sim";
 
-/// What else the probe has not.
+/// Other features that the probe lacks.
 const LISTS: &str = "linerate stat --list";
 
-/// Of what was counted.
+/// For counts.
 pub(crate) fn of_stat(report: &mut StatReport) {
     for fix in report.events.iter_mut().filter_map(|event| event.fix.as_mut()) {
         *fix = own(fix);
     }
 }
 
-/// Of the machine.
+/// For the machine.
 pub(crate) fn of_doctor(report: &mut DoctorReport) {
     let tiers = report.tiers.iter_mut().filter_map(|tier| tier.fix.as_mut());
     let others = report.observations.iter_mut().filter_map(|seen| seen.fix.as_mut());
@@ -27,10 +27,10 @@ pub(crate) fn of_doctor(report: &mut DoctorReport) {
     }
 }
 
-/// A fix as it is meant here.
+/// A fix as it applies here.
 fn own(fix: &str) -> String {
     match fix.split_once("  # ") {
-        // What stands there would do without simulating.
+        // The part that works without simulating.
         Some((command, instead)) if command.contains(SIMULATES) => {
             format!("# {}", instead.strip_prefix("or ").unwrap_or(instead))
         }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_probe_has_not_is_left_out_or_said_to_be_of_linerate() {
+    fn features_missing_in_the_probe_are_omitted_or_attributed_to_linerate() {
         let simulate = "linerate stat --tier sim -- COMMAND";
         let install = format!("sudo apt-get install valgrind && {simulate}");
         for (fix, expected) in [

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What `--help` prints.
+/// Output of `--help`.
 pub(crate) const USAGE: &str = "\
 Counters, and the memory, of machines where linerate itself cannot be built.
 
@@ -48,7 +48,7 @@ Exit status of stat: the command's own, 128 + n when signal n killed it, 127 not
 executable, 125 stat itself failed.
 ";
 
-/// What to do.
+/// The command.
 #[derive(Debug)]
 pub(crate) enum Task {
     /// Print [`USAGE`].
@@ -60,21 +60,21 @@ pub(crate) enum Task {
     Stat(Box<Request>, Destination),
 }
 
-/// Where the result goes, and as what.
+/// Destination and format of the result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Destination {
-    /// As a record instead of lines for people.
+    /// As a record rather than lines for people.
     pub(crate) json: bool,
-    /// To this file instead of standard output.
+    /// To this file rather than standard output.
     pub(crate) file: Option<PathBuf>,
 }
 
 /// A command line that makes no sense.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// What is wrong.
+    /// The error.
     pub(crate) reason: String,
-    /// What to exit with.
+    /// The exit status.
     pub(crate) status: u8,
 }
 
@@ -150,7 +150,7 @@ fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
     let mut destination = Destination::default();
     let mut request = Request::new(What::Command { argv: Vec::new() });
     while let Some(argument) = parser.next()? {
-        // Owned, because the parser is asked for the option's value meanwhile.
+        // Owned, because the parser is queried for the option's value meanwhile.
         let option = match argument {
             Short(letter) => letter.to_string(),
             Long(name) => name.to_owned(),

@@ -12,7 +12,7 @@ mod text;
 
 use arguments::{Destination, Fault, Task, USAGE};
 use linerate_counters::opener::Kernel;
-use linerate_doctor::surroundings::Surroundings;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::{Body, Record};
 use linerate_stat::{Outcome, Request, Watch};
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 const PROGRAM: &str = concat!("linerate-probe ", env!("CARGO_PKG_VERSION"));
 
-/// What env(1) and `linerate stat` exit with when they fail themselves.
+/// Exit status of env(1) and `linerate stat` for their own failures.
 const STAT_FAILED: u8 = 125;
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(Fault { reason, status }) => {
-            say(&reason);
+            print_error(&reason);
             ExitCode::from(status)
         }
     }
@@ -56,7 +56,7 @@ fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
     let text = text::stat(&report);
     let record = record(Body::Stat(Box::new(report)));
     for warning in &record.warnings() {
-        say(warning);
+        print_error(warning);
     }
     let text = match destination.json {
         true => json(&record),
@@ -64,10 +64,10 @@ fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
     };
     // Why there is nothing to see is said below; lines of nothing say no more.
     if destination.json || !never_began {
-        put(destination, text).map_err(|reason| fault(&reason))?;
+        write_result(destination, text).map_err(|reason| fault(&reason))?;
     }
     if let Some(failure) = failure {
-        say(&failure);
+        print_error(&failure);
     }
     Ok(u8::try_from(status).unwrap_or(STAT_FAILED))
 }
@@ -79,13 +79,13 @@ fn never_began(report: &StatReport) -> bool {
 
 /// Looks at the machine; the status to exit with.
 fn doctor(destination: &Destination) -> Result<u8, Fault> {
-    let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
+    let mut report = linerate_doctor::examine(&Kernel, &HostFacts::gather());
     advice::of_doctor(&mut report);
     let text = match destination.json {
         true => json(&record(Body::Doctor(Box::new(report)))),
         false => Ok(text::doctor(&report)),
     };
-    put(destination, text).map_err(|reason| Fault { reason, status: 2 })?;
+    write_result(destination, text).map_err(|reason| Fault { reason, status: 2 })?;
     Ok(0)
 }
 
@@ -99,7 +99,7 @@ fn memory(request: &linerate_memory::Request, destination: &Destination) -> Resu
         true => json(&record(Body::Memory(Box::new(report)))),
         false => Ok(text::memory(&report)),
     };
-    put(destination, text).map_err(fault)?;
+    write_result(destination, text).map_err(fault)?;
     Ok(0)
 }
 
@@ -118,7 +118,7 @@ fn json(record: &Record) -> Result<String, String> {
     record.to_json_pretty().map_err(|error| error.to_string())
 }
 
-fn put(destination: &Destination, text: Result<String, String>) -> Result<(), String> {
+fn write_result(destination: &Destination, text: Result<String, String>) -> Result<(), String> {
     let text = text?;
     match &destination.file {
         Some(file) => std::fs::write(file, text)
@@ -127,12 +127,12 @@ fn put(destination: &Destination, text: Result<String, String>) -> Result<(), St
     }
 }
 
-/// Puts a line on standard error. That it is closed ends nothing: what was counted is still there.
-fn say(what: &dyn Display) {
+/// Writes a line to standard error. A closed one is ignored: the counts are still valid.
+fn print_error(what: &dyn Display) {
     let _ = io::stderr().write_all(format!("linerate-probe: {what}\n").as_bytes());
 }
 
-/// Prints to standard output; a reader that left early is no failure.
+/// Prints to standard output; a reader that left early is not an error.
 fn print(text: &str) -> Result<(), Fault> {
     match linerate_linux::write_to_stdout(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -50,13 +50,13 @@ fn line(text: &mut String, name: &str, figure: &Figure, rest: &str, fix: Option<
         }
         (Scalar::Text(value), _) => writeln!(text, "{name:NAME$} {value:>VALUE$}{rest}"),
         (Scalar::Absent, reason) => {
-            let reason = reason.unwrap_or("nobody knows why");
+            let reason = reason.unwrap_or("unknown");
             writeln!(text, "{name:NAME$} {:>VALUE$} {}", "-", advised(reason, fix))
         }
     };
 }
 
-/// Half the width of the interval, as a share of the value, in per cent.
+/// Half the width of the interval, as a share of the value, in percent.
 fn error(figure: &Figure) -> Option<f64> {
     let value = figure.as_number().filter(|value| *value != 0.0)?;
     Some((figure.high? - figure.low?) / 2.0 / value.abs() * 100.0)
@@ -69,10 +69,10 @@ fn advised(sentence: &str, fix: Option<&str>) -> String {
     }
 }
 
-/// What `linerate` alone can use, and the probe says nothing about.
+/// Observations useful only to `linerate`, which the probe omits.
 const SIMULATOR: &str = "valgrind";
 
-/// A line per tier that the probe has, then one per thing that was looked at.
+/// A line per tier that the probe has, then one per check.
 pub(crate) fn doctor(report: &DoctorReport) -> String {
     let mut text = String::new();
     let is_own = |state: &&TierState| !matches!(state.tier, Tier::Sim | Tier::Model);
@@ -91,8 +91,8 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
     text
 }
 
-/// Lines of each level of the caches, of each of the translation buffer, of the pages and the
-/// noise; then a line for what could not be told.
+/// Lines for each cache level, each TLB level, the pages and the noise; then a line for each
+/// undetermined value.
 pub(crate) fn memory(report: &MemoryReport) -> String {
     let mut text = String::new();
     for level in &report.levels {
@@ -115,7 +115,7 @@ pub(crate) fn memory(report: &MemoryReport) -> String {
     line(&mut text, "time lost to others", &report.noise.lost, "", None);
     let _ = writeln!(text, "pages: {}", report.pages.sentence);
     for part in &report.unresolved {
-        let _ = writeln!(text, "not told: {}", part.sentence);
+        let _ = writeln!(text, "undetermined: {}", part.sentence);
     }
     text
 }

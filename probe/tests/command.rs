@@ -62,7 +62,7 @@ fn doctor_names_no_command_that_the_probe_has_not() {
     }
 }
 
-/// Whoever reads may have left, and the disk may be full: nothing panics.
+/// Nothing panics on a closed pipe or a full disk.
 #[test]
 fn outputs_that_take_nothing_end_in_a_status() {
     let status = |arguments: &str, stderr: File| {

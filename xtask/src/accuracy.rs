@@ -13,7 +13,7 @@ use linerate_record::accuracy::{Check, Verdict};
 
 /// A program of the suite.
 struct Program {
-    /// What it checks, in one word.
+    /// The checked subject, in one word.
     name: &'static str,
     package: &'static str,
     example: &'static str,

@@ -13,11 +13,11 @@
 
 mod call;
 mod damage;
+mod environment;
 mod files;
 mod judge;
 mod limits;
 mod paths;
-mod surroundings;
 
 use crate::command::{cargo, root, status};
 use crate::outcome::{Outcome, judge as judge_status};
@@ -32,10 +32,10 @@ use std::time::{Duration, Instant};
 /// Calls at the same time: some wait for what never comes.
 const LANES: usize = 4;
 
-/// Drawn where nobody gives another one.
+/// Default seed.
 const SEED: u64 = 1;
 
-/// How many calls of each class.
+/// Number of calls of each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// A few, for CI.
@@ -74,12 +74,12 @@ const CLASSES: &[Class] = &[
     ("records", files::records),
     ("numbers", files::numbers),
     ("dumps", files::dumps),
-    ("options", surroundings::options),
-    ("streams", surroundings::streams),
-    ("places", surroundings::places),
-    ("overwrites", surroundings::overwrites),
-    ("environments", surroundings::environments),
-    ("signals", surroundings::signals),
+    ("options", environment::options),
+    ("streams", environment::streams),
+    ("places", environment::places),
+    ("overwrites", environment::overwrites),
+    ("environments", environment::environments),
+    ("signals", environment::signals),
     ("limits", limits::limits),
     ("threads", limits::threads),
     ("memory-groups", limits::memory_groups),
@@ -138,7 +138,7 @@ fn attack(choice: &Choice) -> Result<Vec<String>, String> {
     judge_status(status(cargo(&["build", "--locked", "-q", "-p", "linerate"])))?;
     let program = program();
     let folder = root().join("target/attack");
-    // What an earlier attack left.
+    // Files left by an earlier attack.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut skipped = Vec::new();

@@ -226,7 +226,7 @@ pub(crate) fn run(choice: Choice) -> Result<(), String> {
     if failed == 0 { Ok(()) } else { Err(format!("{failed} steps failed")) }
 }
 
-/// Steps that wait to be run, and what is in use.
+/// The steps still to be run, and the resources in use.
 struct Waiting {
     steps: Vec<&'static Step>,
     used: Vec<&'static str>,

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 thread_local! {
-    /// Where the output of this thread's programs goes instead of ours, if anywhere.
+    /// Destination of the output of this thread's programs, if not ours.
     static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
@@ -17,12 +17,12 @@ pub(crate) fn log_to(log: Option<File>) {
     LOG.set(log);
 }
 
-/// The log of this thread once more, if it has one; for a thread that it starts.
+/// A second handle of this thread's log, if it has one; for a thread that it starts.
 pub(crate) fn log() -> Option<File> {
     LOG.with_borrow(|log| log.as_ref().map(|file| file.try_clone().expect("a file can be shared")))
 }
 
-/// A line of our own, to wherever output goes.
+/// Prints a line of our own to the current output.
 pub(crate) fn say(line: &str) -> io::Result<()> {
     match log() {
         Some(mut file) => writeln!(file, "{line}"),
@@ -39,7 +39,7 @@ fn logged(command: &mut Command) {
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root")
 }
 
 /// A program with its arguments, to be run from the root without standard input.
@@ -58,7 +58,7 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 pub(crate) fn cargo_of(toolchain: &str, args: &[&str]) -> Command {
     let mut command = program("rustup", &["run", toolchain, "cargo"]);
     command.args(args);
-    // A target directory of its own: artefacts of two compilers do not mix, and each stays warm.
+    // A separate target directory: artefacts of two compilers do not mix, and each stays warm.
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     command.env("CARGO_TARGET_DIR", root().join(target).join(toolchain));
     command
@@ -105,7 +105,7 @@ pub(crate) fn status_with_lines(
     status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
 }
 
-/// What the command writes to standard output; `Err` when it cannot start or does not exit with 0.
+/// Standard output of the command; `Err` if it cannot start or does not exit with 0.
 pub(crate) fn output(command: Command) -> Result<Vec<u8>, String> {
     let shown = shown(&command);
     match finish(command)? {
@@ -114,7 +114,7 @@ pub(crate) fn output(command: Command) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What the command writes to standard output, and how it ended; `Err` when it cannot start.
+/// Standard output of the command, and how it ended; `Err` if it cannot start.
 pub(crate) fn finish(mut command: Command) -> Result<Output, String> {
     let shown = shown(&command);
     let errors = log().map_or_else(Stdio::inherit, Stdio::from);

@@ -2,9 +2,8 @@
 //! Instructions that the kernels execute, variant by variant, on architectures that are emulated.
 //!
 //! `lab/icount` has the program that makes the calls and the plugin that counts between them.
-//! Counts depend on the compiler and on nothing else: each is taken twice, in different
-//! environments, and must be the same. They are no times: what an instruction costs is the
-//! processor's affair.
+//! Counts depend only on the compiler: each is taken twice, in different environments, and must be
+//! the same. They are not times: the cost of an instruction depends on the processor.
 
 pub(crate) mod context;
 mod document;
@@ -26,7 +25,7 @@ const DRIVER: &str = "-std=c11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute
 /// More than the arguments of any call take beyond those of a call of a function without effect.
 const CALLER: u64 = 8;
 
-/// What was called.
+/// The calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Call {
     variant: String,
@@ -55,7 +54,7 @@ struct Variant {
     bytes: u64,
 }
 
-/// What is known of one target.
+/// Results for one target.
 #[derive(Debug)]
 struct Counts {
     target: &'static Target,
@@ -74,7 +73,7 @@ impl Counts {
         self.counts.get(&Call { variant, function, bytes, offsets }).copied()
     }
 
-    /// The scalar variant of which `function` is selected where there are no vectors.
+    /// The scalar variant of `function` that is selected without vectors.
     fn scalar(&self, function: &str) -> Option<&str> {
         let is_selected =
             |v: &&Variant| !v.is_vector && v.preferred.iter().any(|name| name == function);
@@ -190,7 +189,7 @@ fn build(target: &Target, folder: &str) -> Result<(), String> {
         let flags = format!("{DRIVER} {} -Inative/include -c -o {object} {source}", target.flags);
         run(&gcc, &flags.split_whitespace().collect::<Vec<_>>())?;
     }
-    // The order is the meaning: what is counted stands between begin and end.
+    // The order matters: the counted code is between begin and end.
     let link = format!(
         "{} -static -o {folder}/calls {folder}/calls.o {folder}/begin.o {folder}/plain.o \
          {folder}/carries.o -Wl,--whole-archive {folder}/liblr.a -Wl,--no-whole-archive \
@@ -251,7 +250,7 @@ fn address_of(symbols: &str, name: &str) -> Result<String, String> {
 
 type Read = (Vec<Variant>, Vec<String>, BTreeMap<Call, Count>);
 
-/// Joins the calls with what was counted: of each two marks the second ends a call.
+/// Joins the calls with the counts: of every two marks the second ends a call.
 fn read(lines: &str, marks: &str) -> Result<Read, String> {
     let mut ends = marks.lines().skip(1).step_by(2);
     let (mut variants, mut not_run, mut counts) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -265,7 +264,7 @@ fn read(lines: &str, marks: &str) -> Result<Read, String> {
         let mark = ends.next().ok_or_else(wrong)?;
         let [all, in_range, vector] = numbers::<3>(mark).ok_or_else(wrong)?;
         let outside = all - in_range;
-        // What a kernel had others do would not be counted as the kernel's.
+        // Calls from a kernel to other functions would not be counted as the kernel's.
         if outside > *overhead.get_or_insert(outside) + CALLER {
             return Err(format!("`{line}` executes {outside} instructions outside the kernels"));
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sources of others, brought to `third-party`, which git leaves alone.
 //!
-//! Pinned by hash, which is compared before anything is unpacked. Where they come from is apt's to
-//! know: the source lies beside a binary package of the same name on whatever mirror it uses.
+//! Pinned by hash, which is checked before unpacking. apt knows the location: the source is next to
+//! a binary package of the same name on its mirror.
 
 use crate::command::{output, program, root};
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ const LWIP_SHA256: &str = "0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e
 /// A binary package made from it.
 const LWIP_PACKAGE: &str = "liblwip-dev";
 
-/// What looks for lwIP when it is built, and must be built again.
+/// Crates that look for lwIP at build time, and must be rebuilt.
 const BUILD_SCRIPT: &str = "crates/kernelbench/build.rs";
 
 /// Tells tools, ours among them, that a folder holds nothing of the project. What it must begin
@@ -56,7 +56,7 @@ pub(crate) fn lwip() -> Result<(), String> {
     script.and_then(touch).map_err(|error| format!("{BUILD_SCRIPT}: {error}"))
 }
 
-/// Writes a file, and the folders it lies in.
+/// Writes a file, and creates its folders.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
     let folder = file.parent().unwrap_or(file);
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(file, text));
@@ -115,7 +115,7 @@ mod tests {
     use super::pool_folder;
 
     #[test]
-    fn the_source_lies_beside_the_binary_package() {
+    fn the_source_is_next_to_the_binary_package() {
         let uris =
             "'http://a.b/c/pool/main/l/lwip/liblwip-dev_2%2bd_amd64.deb' liblwip 24 SHA256:0\n";
         assert_eq!(pool_folder(uris), Some("http://a.b/c/pool/main/l/lwip"));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 const FOLDER: &str = "crates/record/fixtures";
 
-/// Where they are made: the program contains them, and would be built again after each.
+/// Where they are generated: the program contains them, and would be rebuilt after each.
 const MADE_IN: &str = "target/fixtures";
 
 /// The kind of a record, and the arguments that make it. Small: a test asks for their shape.
@@ -50,8 +50,8 @@ fn linerate(arguments: &[&str], kind: &str, end: &[&str]) -> Command {
     let run = ["run", "--quiet", "--locked", "--package", "linerate", "--"];
     let file = format!("{MADE_IN}/{kind}.json");
     let mut command = cargo(&[&run, arguments, &["--quiet", "--record", &file], end].concat());
-    // No profile of this machine: what was measured once would be in the records, and the path of
-    // the file, which `doctor` names, is not to say where they were made.
+    // No profile of this machine: its values would be in the records, and `doctor` would name its
+    // path.
     command.env("XDG_STATE_HOME", "/nonexistent");
     command
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels on every architecture, each on emulated processors: the whole matrix as one table.
 //!
-//! A build is one compiler with its flags. Of each, three things are looked at once: which symbols
-//! and registers its objects name, whether it compiles with flags that forbid vectors, and whether
-//! the same is selected in a program linked dynamically as in one linked statically. A row is a
-//! build on one emulated processor: the check of the kernels runs there, and what is selected must
-//! be what the row says; a selection that quietly stays with a plainer variant is a failure.
+//! A build is one compiler with its flags. Each is checked once for three things: the symbols and
+//! registers in its objects, compiling with flags that forbid vectors, and the same selection in
+//! dynamically and statically linked programs. A row is a build on one emulated processor: the
+//! check of the kernels runs there, and the selection must match the row; silently selecting a
+//! simpler variant is a failure.
 //!
 //! Rows without their compiler, its C library or the emulator are skipped, and counted. Left out:
 //! times. An emulator's say nothing about a processor.
@@ -28,7 +28,7 @@ struct Build {
 
 struct Row {
     name: &'static str,
-    /// What the emulator calls the processor; its default if empty.
+    /// The emulator's name of the processor; its default if empty.
     cpu: &'static str,
     /// The variants of checksum, copy with checksum, copy and fill; one name if it is the same.
     selected: &'static str,
@@ -81,7 +81,7 @@ const BUILDS: &[Build] = &[
         flags: "",
         rows: &[row("7455", "7455", "altivec"), refusing(row("750", "750", "ppc"), "altivec")],
     },
-    // Compiled for it: the compiler knows the vector registers, and must be told which are used.
+    // Compiled for it: the compiler may use the vector registers, and needs the list of clobbers.
     Build {
         machine: &machines::POWERPC,
         flags: "-mcpu=7450",
@@ -221,7 +221,7 @@ fn lines_of(build: &Build, rows: &[&'static Row], full: bool) -> Vec<Line> {
     rows.iter().map(line).collect()
 }
 
-/// Where what a build makes goes, below `native`.
+/// Output folder of a build, below `native`.
 fn folder(build: &Build) -> String {
     format!("build/isa/{}", build.rows[0].name)
 }
@@ -236,11 +236,11 @@ fn emulator(build: &Build, cpu: &str) -> Vec<String> {
     words
 }
 
-/// Makes both programs, and looks at what does not depend on the processor.
+/// Builds both programs, and checks everything independent of the processor.
 fn prepare(build: &Build) -> Result<(), Verdict> {
     let folder = folder(build);
     let tool = |name: &str, tool: &str| format!("{name}={}", build.machine.tool(tool));
-    // With its flags, because each target has other ones of its own.
+    // With its own flags, because they differ between targets.
     let compiler = tool("CC", "gcc") + " " + build.flags;
     let cpu = build.rows.last().map_or("", |row| row.cpu);
     let mut args: Vec<String> =
@@ -256,7 +256,7 @@ fn prepare(build: &Build) -> Result<(), Verdict> {
     if made.code == 0 { Ok(()) } else { Err(Verdict::Fails(made.last_line())) }
 }
 
-/// What a program wrote, and its exit status; 128 if a signal ended it.
+/// Output of a program, and its exit status; 128 if a signal ended it.
 struct Captured {
     text: String,
     code: i32,
@@ -271,7 +271,7 @@ impl Captured {
     }
 }
 
-/// Runs a command; what it wrote goes to the log as a whole, because others run beside it.
+/// Runs a command; its output is logged as a whole, because other commands run in parallel.
 fn captured(mut command: Command) -> Result<Captured, String> {
     let shown = shown(&command);
     let output = command.output().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
@@ -290,7 +290,7 @@ fn on(build: &Build, row: &Row, name: &str, args: &[&str]) -> Result<Captured, S
     captured(program(words[0], &words[1..]))
 }
 
-/// Fills in the line; `Err` says what does not hold.
+/// Fills in the line; `Err` describes the failure.
 fn examine(build: &Build, row: &Row, full: bool, line: &mut Line) -> Result<(), String> {
     for name in ["lr-check", "lr-check-static"] {
         let list = on(build, row, name, &["--list"])?;
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_can_be_told_apart() {
+    fn rows_are_distinguishable() {
         let names: Vec<_> = BUILDS.iter().flat_map(|b| b.rows).map(|row| row.name).collect();
         for (i, name) in names.iter().enumerate() {
             assert!(!names[..i].contains(name), "{name} twice");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Emulated machines whose counters are real to the kernel and repeat to the last count.
 //!
-//! `lab/README.md` says what a guest can show and what it cannot. What is downloaded lies in
-//! `lab/cache`, which git leaves alone; nothing is installed on this machine.
+//! `lab/README.md` describes what a guest can show and what it cannot. Downloads go to `lab/cache`,
+//! which git ignores; nothing is installed on this machine.
 
 mod checks;
 pub(crate) mod compiler;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 /// Why the lab has no answer.
 pub(crate) enum Obstacle {
-    /// What it needs is not on this machine and could not be had.
+    /// A requirement is missing on this machine and could not be fetched.
     Missing(String),
     /// It is there and does not work.
     Failed(String),
@@ -106,12 +106,12 @@ const TOOLS: [(&str, &str); 11] = [
     ("/usr/arm-linux-gnueabihf/lib/libc.a", "libc6-dev-armhf-cross"),
 ];
 
-/// Where downloads are kept.
+/// Download folder.
 fn cache() -> PathBuf {
     root().join("lab/cache")
 }
 
-/// Says something to whoever runs the lab; a closed terminal is no obstacle.
+/// Prints a message for the user of the lab; a closed terminal is not an error.
 fn note(line: &str) {
     let _ = say(line);
 }
@@ -199,11 +199,11 @@ fn called(name: &str) -> Result<&'static Guest, String> {
     GUESTS.iter().find(|guest| guest.name == name).ok_or_else(|| {
         let names = GUESTS.map(|guest| guest.name);
         let others = [linux_7455::NAME, pmu::NAME, vector_context::NAME].join(", ");
-        format!("there is no `{name}`; the lab has {}, {others}", names.join(", "))
+        format!("unknown `{name}`; the lab has {}, {others}", names.join(", "))
     })
 }
 
-/// What a person asks of the lab.
+/// Command of the lab.
 pub(crate) enum Task {
     /// The checks in a guest.
     Check(&'static Guest),

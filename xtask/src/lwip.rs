@@ -52,7 +52,7 @@ fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(objects)
 }
 
-/// Writes the sum of an object beside it.
+/// Writes the hash of an object next to it.
 fn seal(object: &Path) -> Result<(), String> {
     let bytes = fs::read(object).map_err(|error| format!("{}: {error}", object.display()))?;
     fetch::write(&object.with_extension("seal"), &format!("{:016x}\n", fnv1a(&bytes)))

@@ -9,7 +9,7 @@ use std::process::Stdio;
 /// An architecture's tools.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
-    /// What the names of the compiler and its tools begin with.
+    /// Prefix of the compiler and its tools.
     prefix: &'static str,
     pub(crate) emulator: &'static str,
 }
@@ -37,12 +37,12 @@ impl Machine {
         format!("{}{name}", self.prefix)
     }
 
-    /// Where a distribution puts the libraries of an architecture that is not this machine's.
+    /// Where a distribution puts the libraries of a foreign architecture.
     pub(crate) fn libraries(&self) -> String {
         format!("/usr/{}", self.prefix.trim_end_matches('-'))
     }
 
-    /// What is not here to build for it and to run that, and the package of Debian that brings it.
+    /// Missing tools for building and running for it, and the Debian package that has them.
     pub(crate) fn missing(&self) -> Option<String> {
         let gcc = self.tool("gcc");
         let package = format!("gcc-{}", self.prefix.trim_end_matches('-').replace('_', "-"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What developers run beside cargo: the checks of CI and the files made from the program.
+//! Developer commands in addition to cargo: the checks of CI and generated files.
 //!
 //! Rules about the source tree (arrows between crates, tidiness, links) are tests of this package,
 //! under `tests/house`, so that plain `cargo test` applies them.
@@ -82,7 +82,7 @@ usage: cargo xtask COMMAND
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";
 
-/// What a command does; the error says why it could not.
+/// A command; the error is the reason of its failure.
 type Task = Box<dyn FnOnce() -> Result<(), String>>;
 
 fn main() -> ExitCode {
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// What the words ask for; the error says what is wrong with them. Does nothing yet.
+/// Parses the words of a command; the error says what is wrong with them. Has no effect yet.
 fn task(words: &[&str]) -> Result<Task, String> {
     let task: Task = match words {
         _ if words.iter().any(|word| ["--help", "-h"].contains(word)) => Box::new(help),
@@ -161,7 +161,7 @@ fn unknown(words: &[&str]) -> String {
     if words.is_empty() {
         return format!("no command\n{USAGE}");
     }
-    format!("there is no `{}`\n{USAGE}", words.join(" "))
+    format!("unknown command `{}`\n{USAGE}", words.join(" "))
 }
 
 #[cfg(test)]
@@ -172,7 +172,7 @@ mod tests {
         line.split_whitespace().collect()
     }
 
-    /// The first words of a command as the usage has them: those before what may be left out.
+    /// The first words of a command in the usage: those before optional ones.
     #[test]
     fn every_command_of_the_usage_is_known() {
         let mut found = 0;
@@ -194,9 +194,9 @@ mod tests {
     fn what_is_not_known_is_refused_before_anything_is_done() {
         let cases = [
             ("", "no command"),
-            ("nothing", "there is no `nothing`"),
-            ("schema more", "there is no `schema more`"),
-            ("fetch nothing", "there is no `fetch nothing`"),
+            ("nothing", "unknown command `nothing`"),
+            ("schema more", "unknown command `schema more`"),
+            ("fetch nothing", "unknown command `fetch nothing`"),
             ("ci nothing", "no step's name has `nothing`"),
             ("ci --slow", "no step's name has `--slow`"),
             ("accuracy nothing", "no accuracy program is named `nothing`; known: levels, engine"),
@@ -205,13 +205,13 @@ mod tests {
             ("isa nothing", "no row is called `nothing`; choose of arm926"),
             ("isa --full nothing", "no row is called `nothing`; choose of arm926"),
             ("lab", "which guest?"),
-            ("lab nothing", "there is no `nothing`; the lab has guest-arm64"),
+            ("lab nothing", "unknown `nothing`; the lab has guest-arm64"),
             ("lab linux-7455 ls", "linux-7455 takes nothing"),
             ("lab pmu --short", "pmu takes --brief, --print or nothing"),
             ("lab vector-context --short", "vector-context takes --brief or nothing"),
             ("lab guest-arm64 ls /", "one word"),
-            ("counts nothing", "there is no `counts nothing`"),
-            ("why nothing", "there is no seed `nothing`"),
+            ("counts nothing", "unknown command `counts nothing`"),
+            ("why nothing", "unknown seed `nothing`"),
             ("why --slow", "why: no option `--slow`"),
             ("splice", "splice: which pages?"),
             ("splice --slow a.md", "no option `--slow`"),

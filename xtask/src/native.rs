@@ -7,7 +7,7 @@
 use crate::command::{output, program, status_with_lines};
 use crate::outcome::{Outcome, judge};
 
-/// Whether a line says what was not done.
+/// Whether a line reports a skipped part.
 type IsSkip = fn(&str) -> bool;
 
 /// Makes targets of `native/Makefile`, warnings being errors.
@@ -24,7 +24,7 @@ fn make_with(targets: &[&str], is_skip: IsSkip) -> Outcome {
     if let Err(why) = output(program("make", &["--version"])) {
         return Outcome::Skipped(why);
     }
-    // Apart from what a developer builds, and with every warning seen anew when a file changes.
+    // Separate from a developer's build, and with every warning shown again when a file changes.
     let args = ["--no-print-directory", "-C", "native", "BUILD=build/ci", "WERROR=-Werror"];
     let mut skips: Vec<String> = Vec::new();
     let status = status_with_lines(program("make", &[&args, targets].concat()), |line| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came of a check.
+//! Result of a check.
 
-/// What came of a step.
+/// Result of a step.
 pub(crate) enum Outcome {
     /// It held; with what single tests inside it could not do here.
     Passed(Vec<String>),

@@ -7,12 +7,12 @@ pub(crate) mod events;
 
 use crate::outcome::Outcome;
 
-/// Compares every access with its documented encoding; what has no compiler here is skipped.
+/// Compares every access with its documented encoding; those without a compiler here are skipped.
 pub(crate) fn check() -> Outcome {
     encodings::check()
 }
 
-/// The same for a person: what was skipped is said.
+/// The same, with skipped parts printed.
 pub(crate) fn registers() -> Result<(), String> {
     match check() {
         Outcome::Passed(skips) => {

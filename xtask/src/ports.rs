@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ports into stacks that run here: lwIP and DPDK. Linux' is the lab's.
 //!
-//! What a port needs and this machine has not is a counted skip; an example that says nothing about
-//! its result has failed.
+//! A missing requirement of a port is a counted skip; an example without a result has failed.
 
 use crate::command::{output, program, status_with_lines};
 use crate::fetch;
@@ -42,7 +41,7 @@ fn check_one(port: &str) -> Result<Option<String>, String> {
     verdict(port, &lines)
 }
 
-/// What the lines of an example say: that it agreed, or why it did not run.
+/// Result lines of an example: that it agreed, or why it did not run.
 fn verdict(port: &str, lines: &[String]) -> Result<Option<String>, String> {
     let passed = format!("RESULT PASS {port}:");
     if lines.iter().any(|line| line.starts_with(&passed)) {

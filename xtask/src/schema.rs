@@ -3,7 +3,7 @@
 
 use crate::command::{cargo, output, root};
 
-/// What `linerate schema` is asked for, and the file that holds its answer.
+/// The argument of `linerate schema`, and the file with its output.
 const FILES: &[(&str, &str)] =
     &[("record", "docs/schema/record.json"), ("path", "docs/schema/path.json")];
 

@@ -60,7 +60,7 @@ const END: &str = "<!-- end -->";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     files: Vec<String>,
-    /// Compare instead of writing.
+    /// Compare rather than write.
     is_check: bool,
     /// Minutes that a command may take.
     limit: u32,
@@ -219,7 +219,7 @@ fn again(text: &str, limit: u32) -> Result<String, String> {
 /// Programs of ours that a page calls by name.
 const OWN: [&str; 2] = ["linerate", "figures"];
 
-/// Where cargo puts what it builds with optimisation.
+/// Cargo's folder of release builds.
 fn release() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root().join(target).join("release")
@@ -231,7 +231,7 @@ fn build() -> Result<(), String> {
     Ok(())
 }
 
-/// What a command prints on standard output, run in the root.
+/// Standard output of a command, run in the root.
 fn printed(command: &str, limit: u32) -> Result<String, String> {
     let minutes = format!("{limit}m");
     let mut shell = program("timeout", &["--kill-after=9", &minutes, "sh", "-c", command]);
@@ -242,7 +242,7 @@ fn printed(command: &str, limit: u32) -> Result<String, String> {
     String::from_utf8(output(shell)?).map_err(|error| format!("`{command}`: {error}"))
 }
 
-/// The command of a line that stands above output in Markdown.
+/// The command of a line above output in Markdown.
 fn marked(line: &str) -> Option<&str> {
     line.strip_prefix("> `$ ")?.strip_suffix('`')
 }
@@ -324,13 +324,13 @@ fn counts(text: &str) -> Vec<f64> {
     text.lines().filter_map(row).collect()
 }
 
-/// How many rows begin in each of the ways of [`PRESENT`].
+/// Number of rows that begin in each of the ways of [`PRESENT`].
 fn present(text: &str) -> [usize; PRESENT.len()] {
     PRESENT.map(|head| text.lines().filter(|line| line.starts_with(head)).count())
 }
 
 fn compare(text: &str, now: &str) -> Result<(), String> {
-    // How many tables follow depends on the machine; that there are any does not.
+    // The number of tables depends on the machine; their presence does not.
     let is_there = |text: &str| present(text).map(|rows| rows > 0);
     if is_there(text) != is_there(now) {
         return Err(format!("of {PRESENT:?} {:?} rows, now {:?}", present(text), present(now)));

@@ -25,7 +25,7 @@ const PROGRAMS: &str = "target/why";
 /// that share a cache line.
 const SOURCES: [&str; 3] = ["drain", "send", "share"];
 
-/// What is to be tried.
+/// The selection.
 pub(crate) struct Choice {
     repeats: u32,
     random: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Choice {
     kept: Option<PathBuf>,
 }
 
-/// What the words behind `why` ask for.
+/// Arguments after `why`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let mut choice = Choice {
         repeats: 1,
@@ -71,7 +71,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     }
     let known = seeds::all()?;
     match choice.ids.iter().find(|id| known.iter().all(|seed| seed.id != **id)) {
-        Some(id) => Err(format!("why: there is no seed `{id}`")),
+        Some(id) => Err(format!("why: unknown seed `{id}`")),
         None => Ok(choice),
     }
 }
@@ -88,7 +88,7 @@ pub(crate) fn choose_scene(words: &[&str]) -> Result<Task, String> {
     Ok(Box::new(move || scene::inside(&seed, is_seeded, random, &linerate)))
 }
 
-/// Tries what was chosen and prints the page of results.
+/// Runs the selection and prints the page of results.
 pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     run_and_count(choice).map(drop)
 }
@@ -113,7 +113,7 @@ fn run_and_count(choice: &Choice) -> Result<u32, String> {
     for (seed, rights) in seeds.flat_map(|s| choice.rights.iter().map(move |r| (s, *r))) {
         let lacks = match rights {
             Rights::Root if !scene::is_root() => Some("root is needed".to_owned()),
-            _ => scene::lacks(seed, choice.may_change_settings),
+            _ => scene::lacks(seed, rights, choice.may_change_settings),
         };
         match lacks {
             Some(why) => skipped.push(format!("SKIP {} ({}): {why}", seed.id, rights.word())),
@@ -141,7 +141,7 @@ pub(crate) fn check() -> Outcome {
         Ok(known) => known,
         Err(why) => return Outcome::Failed(why),
     };
-    let lacks = |seed: &&Seed| scene::lacks(seed, false);
+    let lacks = |seed: &&Seed| scene::lacks(seed, Rights::User, false);
     let chosen = known.iter().filter(|seed| BRIEFLY.contains(&seed.id.as_str()));
     let (there, lacking): (Vec<_>, Vec<_>) = chosen.partition(|seed| lacks(seed).is_none());
     if there.is_empty() {

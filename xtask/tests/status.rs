@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the program ends: 2 where it was asked for what there is not.
+//! Exit status of the program: 2 for unknown commands.
 #![forbid(unsafe_code)]
 
 use std::process::Command;
@@ -27,7 +27,7 @@ fn unknown_names_and_bad_numbers_end_with_2_and_say_what_there_is() {
 }
 
 #[test]
-fn what_can_be_asked_for_goes_to_stdout() {
+fn requested_output_goes_to_stdout() {
     for (words, said) in [(&["ci", "--help"][..], "usage: "), (&["ci", "--list"], "guests\n")] {
         let (status, stdout, stderr) = run(words);
         assert_eq!((status, stderr.as_str()), (Some(0), ""), "{words:?}");

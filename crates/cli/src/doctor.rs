@@ -7,7 +7,7 @@ use crate::files::Files;
 use crate::provenance;
 use clap::Args;
 use linerate_counters::opener::Kernel;
-use linerate_doctor::surroundings::Surroundings;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_record::{Body, Record};
 
 const AFTER: &str = "\
@@ -35,7 +35,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
 
 /// What was found on this machine.
 pub(crate) fn record() -> Record {
-    let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
+    let mut report = linerate_doctor::examine(&Kernel, &HostFacts::gather());
     report.observations.push(linerate_memory::profile::observation());
     report.observations.sort_by_key(|observation| observation.section);
     Record { provenance: provenance::provenance(), body: Body::Doctor(Box::new(report)) }

@@ -78,7 +78,7 @@ pub(crate) fn bytes(file: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     read.map_err(|error| error.to_string())
 }
 
-/// All that `from` gives.
+/// Reads `from` to its end.
 fn whole(from: &mut impl Read, kind: Kind) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
     loop {

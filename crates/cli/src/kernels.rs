@@ -21,7 +21,7 @@ use std::fmt::Write;
 /// Measures the kernels and prints the report.
 pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let refuse = |error| Failure::new(format!("--variant: {error}, or {SELECTED}"));
-    let filter = Filter::of(&args.variant).map_err(refuse)?;
+    let filter = Filter::parse(&args.variant).map_err(refuse)?;
     if args.list {
         return emit::print(&list(args.output.json()));
     }

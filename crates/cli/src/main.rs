@@ -78,7 +78,7 @@ fn main() -> ExitCode {
 /// Why no `bytes` of memory more are free in addition to those of the heap; `None` where they are,
 /// or that is unknown.
 fn no_room(bytes: usize, held: usize) -> Option<String> {
-    let free = free_memory::free_beside(&Root::new(Path::new("/")), held as u64)?;
+    let free = free_memory::free_in_addition_to(&Root::new(Path::new("/")), held as u64)?;
     let is_more = bytes as u64 > free.bytes;
     is_more.then(|| format!("{} are free: {}", memory_size(free.bytes as f64), free.reason))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person at a terminal sees while a command works.
+//! Progress of a running command, shown on a terminal.
 
 use crate::emit;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast strands are simulated: core-cycles per second of processor time, for both
-//! configurations of the RLP application on the T1, beside a bound.
+//! Speed of the simulation: core cycles per second of CPU time, for both configurations of the RLP
+//! application on the T1, compared with a bound.
 //!
-//! Most of the time goes into deciding, cycle by cycle, who issues, and each decision needs the one
-//! before. The bound is a chain of as many decisions that do nothing else: a look-up of the next
-//! state by this one. Both run in turns; what is printed are medians.
+//! Most of the time is spent deciding, cycle by cycle, which strand issues, and each decision
+//! depends on the previous one. The bound is a chain of as many bare decisions: a lookup of the
+//! next state by the current one. Both run interleaved; medians are printed.
 //!
 //! `cargo bench -p linerate-cmt --bench simulate [-- REPETITIONS | --test]`; a test is one
 //! repetition.
@@ -66,7 +66,7 @@ fn chain(length: u64) -> u64 {
     length
 }
 
-/// What `work` returns, and the seconds of processor time it took.
+/// The result of `work`, and its CPU time in seconds.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let before = seconds_on_processor();
     let result = work();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Applications as data: what their strands do, every number with its origin.
+//! Applications as data: the work of their strands, every number with its origin.
 //!
-//! An application is a TOML file of parameters, roles and configurations. A role is what one strand
-//! does for one flow; a configuration says which role of which flow runs where. Numbers of roles
-//! are names of parameters, so that a fit, or a what-if, changes one place.
+//! An application is a TOML file of parameters, roles and configurations. A role is the work of one
+//! strand for one flow; a configuration maps each role of each flow to a strand. Numbers of roles
+//! are names of parameters, so that a fit or a what-if changes a single place.
 
 use super::chip::Chip;
 use super::system::{
@@ -17,13 +17,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Application {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Where it is described.
+    /// Its source document.
     pub source: String,
-    /// Flows that do not meet; each has its own line, queues and strands.
+    /// Independent flows; each has its own line, queues and strands.
     pub flows: u32,
-    /// What brings the packets of a flow.
+    /// Source of the packets of a flow.
     pub line: LineSpec,
     /// Its numbers, by name.
     #[serde(rename = "parameter")]
@@ -31,10 +31,10 @@ pub struct Application {
     /// Queues of each flow.
     #[serde(rename = "queue")]
     pub queues: Vec<QueueSpec>,
-    /// What strands do.
+    /// The work of strands.
     #[serde(rename = "role")]
     pub roles: Vec<Role>,
-    /// What ran where.
+    /// Placements that were run.
     #[serde(default, rename = "configuration")]
     pub configurations: Vec<Configuration>,
 }
@@ -45,9 +45,9 @@ pub struct Application {
 pub struct Parameter {
     /// The number.
     pub value: f64,
-    /// Where it is from.
+    /// Its origin.
     pub origin: Origin,
-    /// What it is, or how it was reckoned.
+    /// Its meaning, or how it was computed.
     pub text: String,
     /// The least a fit may make of it.
     pub low: Option<f64>,
@@ -55,13 +55,13 @@ pub struct Parameter {
     pub high: Option<f64>,
 }
 
-/// Where a number is from.
+/// Origin of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// The document has it, or what it is reckoned from.
     Given,
-    /// Found by fitting what the model says to what was observed.
+    /// Fitted to match the model to observations.
     Fitted,
     /// Taken for likely.
     Assumed,
@@ -92,21 +92,21 @@ pub struct LineSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
-    /// What tasks call it.
+    /// Its name in tasks.
     pub name: String,
     /// Packets it holds.
     pub capacity: u32,
     /// Cycles until one end sees what the other did.
     pub hand_over_cycles: u32,
-    /// What a writer does that finds no room.
+    /// Behaviour of a writer that finds no room.
     pub when_full: WhenFull,
 }
 
-/// What a strand does for a flow.
+/// The work of a strand for a flow.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Done in turn.
     #[serde(rename = "task")]
@@ -121,13 +121,13 @@ pub struct TaskSpec {
     pub input: Option<String>,
     /// A queue; without one packets leave.
     pub output: Option<String>,
-    /// Instructions of a look.
+    /// Instructions per poll.
     pub poll_instructions: String,
-    /// Nanoseconds that a look stalls for when a packet is there.
+    /// Stall of a poll that finds a packet, in ns.
     pub packet_stall_ns: Option<String>,
     /// The same when there is none.
     pub empty_stall_ns: Option<String>,
-    /// Cycles let pass after a look that found none.
+    /// Cycles skipped after an empty poll.
     pub slow_cycles: Option<String>,
     /// Instructions per packet; a task without input has none.
     pub instructions: Option<String>,
@@ -137,19 +137,19 @@ pub struct TaskSpec {
     pub l2_misses: Option<String>,
 }
 
-/// What ran where, and what was observed.
+/// A placement that was run, with its observations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Per pipe, what its strands run: `ROLE FLOW`, `while(1)` or `parked`.
+    /// Per pipe, the work of its strands: `ROLE FLOW`, `while(1)` or `parked`.
     pub pipes: Vec<Vec<String>>,
-    /// What was observed.
+    /// The observations.
     pub observed: Option<Observed>,
 }
 
-/// What was observed of a configuration.
+/// Observations of a configuration.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Observed {
@@ -162,9 +162,9 @@ pub struct Observed {
 /// Why an application cannot be read or set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadApplication {
-    /// Its text is no application.
+    /// Its text is not an application.
     Text(String),
-    /// A name stands for nothing.
+    /// An undefined name.
     Unknown {
         /// `parameter`, `role`, `flow`, `queue` or `configuration`.
         what: &'static str,
@@ -177,9 +177,9 @@ pub enum BadApplication {
         chip: String,
         /// `pipes` or `strands of a pipe`.
         what: &'static str,
-        /// How many it needs.
+        /// Number needed.
         needed: usize,
-        /// How many there are.
+        /// Number available.
         has: u32,
     },
 }
@@ -189,7 +189,7 @@ impl fmt::Display for BadApplication {
         match self {
             Self::Text(text) => f.write_str(text.trim_end()),
             Self::Unknown { what, name } => {
-                write!(f, "there is no {what} `{name}` in the application; add it or correct it")
+                write!(f, "the application has no {what} `{name}`; add it or correct the name")
             }
             Self::TooSmall { chip, what, needed, has } => {
                 write!(f, "{chip} has {has} {what}, and the configuration needs {needed}")
@@ -213,7 +213,7 @@ impl Application {
     /// Reads an application.
     ///
     /// # Errors
-    /// The text is no TOML, or a key is missing, unknown or of the wrong type.
+    /// The text is not TOML, or a key is missing, unknown or of the wrong type.
     pub fn from_toml(text: &str) -> Result<Self, BadApplication> {
         toml::from_str(text).map_err(|error| BadApplication::Text(error.to_string()))
     }
@@ -237,11 +237,11 @@ impl Application {
         self.configurations.iter().find(named).ok_or_else(unknown)
     }
 
-    /// The application on a chip: per pipe, what its strands run.
+    /// The application on a chip: per pipe, the work of its strands.
     ///
     /// # Errors
-    /// A name stands for nothing, or the chip is too small. Whether what comes of it can be
-    /// simulated, [`System::check`] says.
+    /// A name is undefined, or the chip is too small. [`System::check`] verifies that the result
+    /// can be simulated.
     pub fn on(&self, chip: &Chip, pipes: &[Vec<String>]) -> Result<System, BadApplication> {
         let too_small = |what, needed, has| {
             let chip = chip.name.clone();
@@ -345,7 +345,7 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// What parameters marked as given are reckoned from, once more.
+    /// Recomputes the parameters that are marked as given.
     #[test]
     fn given_parameters_follow_from_the_tables() {
         let cycles = |kpps: f64| 1.2e6 / kpps;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a processor the simulator needs.
+//! The properties of a processor that the simulator needs.
 
 use crate::processor::Processor;
 use serde::Deserialize;
 use std::fmt;
 
-/// Most strands that may share a pipe.
+/// Maximum number of strands on a pipe.
 pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 
-/// Most strands of a chip that is simulated: a plan for as many still takes seconds.
+/// Maximum number of simulated strands: a plan for this many still takes seconds.
 const STRANDS_MAX: u64 = 4096;
 
 /// Which strands share a unit.
@@ -27,13 +27,13 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unit {
-    /// What it is called: `fpu`.
+    /// Its name: `fpu`.
     pub name: String,
-    /// Who shares it.
+    /// The strands that share it.
     pub scope: Scope,
     /// Cycles from one instruction taken to the next, at least 1.
     pub interval_cycles: u32,
-    /// Where the figures are from.
+    /// Source of the figures.
     pub source: String,
 }
 
@@ -43,7 +43,7 @@ pub struct Unit {
 /// processors of the chip.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
-    /// What its maker calls it.
+    /// The maker's name of it.
     pub name: String,
     /// Cycles per second.
     pub clock_hz: f64,
@@ -57,7 +57,7 @@ pub struct Chip {
     pub l2_cycles: u32,
     /// Cycles that a miss of the second adds to those.
     pub memory_cycles: u32,
-    /// What strands share beside pipes.
+    /// Units that strands share in addition to pipes.
     pub units: Vec<Unit>,
 }
 
@@ -118,11 +118,11 @@ impl fmt::Display for NoChip {
 impl std::error::Error for NoChip {}
 
 impl Chip {
-    /// What the simulator needs of a processor.
+    /// Extracts the properties that the simulator needs.
     ///
     /// # Errors
-    /// The processor's latencies are not known, its pipes issue more or less than an instruction
-    /// per cycle, too many strands share one, or it has too many.
+    /// The processor's latencies are unknown, its pipes issue more or less than one instruction per
+    /// cycle, too many strands share one, or it has too many.
     pub fn new(processor: &Processor) -> Result<Self, NoChip> {
         let name = || processor.name.clone();
         let latency = processor.latency.ok_or_else(|| NoChip::NoLatency { name: name() })?;
@@ -184,7 +184,7 @@ mod tests {
         let scope = |chip: &Chip, name| chip.units[chip.unit(name).unwrap()].scope;
         assert_eq!((scope(&t1, "fpu"), scope(&t2, "fpu")), (Scope::Chip, Scope::Core));
         assert_eq!(scope(&t2, "lsu"), Scope::Core);
-        assert_eq!(t1.unit("lsu"), None, "one pipe per core: nobody to share it with");
+        assert_eq!(t1.unit("lsu"), None, "one pipe per core: it is not shared");
     }
 
     #[test]

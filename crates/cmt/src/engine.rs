@@ -2,9 +2,9 @@
 //! Pipes in the order of time.
 //!
 //! Pipes whose strands use a unit together form a *group*, which goes through the cycles as one;
-//! in even cycles the pipe of the lowest number has the first turn, in odd ones that of the
-//! highest. Groups meet at queues only. Each runs alone for a window of as many cycles as the
-//! shortest hand-over of a queue between two of them:
+//! in even cycles the lowest-numbered pipe goes first, in odd ones the highest. Groups interact
+//! through queues only. Each runs alone for a window of as many cycles as the shortest hand-over of
+//! a queue between two of them:
 //!
 //! ```text
 //! start = the first cycle in which any group issues
@@ -16,7 +16,7 @@
 //! >= end`: no other group can see it in this window, whichever ran first.
 //!
 //! On a pipe all of whose strands are `while(1)`, strand `k` of `n` issues in the cycles `k`,
-//! `k + n`, `k + 2n`, ...: it is not simulated but reckoned.
+//! `k + n`, `k + 2n`, ...: it is computed, not simulated.
 
 use super::chip::{Chip, Scope};
 use super::link::{Line, Links, Ring, Turns};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An application on a chip compared with what was observed of it, and its parameters fitted to
-//! that.
+//! Compares an application on a chip with observations, and fits its parameters to them.
 //!
 //! ```text
 //! error(parameters) = sum over configurations and figures of ((found / observed - 1) / within)^2
@@ -22,31 +21,31 @@ use std::fmt;
 /// An application on a chip.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What its strands do.
+    /// The work of its strands.
     pub application: Application,
-    /// Where they run.
+    /// Their placement.
     pub chip: Chip,
 }
 
-/// What is simulated for a figure that is shown.
+/// Settings for simulating a printed figure.
 pub const LONG: Run = Run { warm_up_cycles: 3_000_000, cycles: 12_000_000, seed: 1 };
 
-/// What is simulated for a step of a fit.
+/// Settings for simulating a step of a fit.
 const SHORT: Run = Run { warm_up_cycles: 1_500_000, cycles: 2_500_000, seed: 1 };
 
-/// What errors weigh: those that count as one, of rates and of cycles per instruction.
+/// Weights of errors: the sizes that count as one, for rates and for cycles per instruction.
 const WITHIN: (f64, f64) = (0.05, 0.12);
 
 /// Why an application cannot be compared or fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FitError {
-    /// A name stands for nothing, or the chip is too small.
+    /// A name is undefined, or the chip is too small.
     Application(BadApplication),
-    /// What comes of it cannot be simulated.
+    /// The result cannot be simulated.
     System(Fault),
-    /// A configuration of which nothing was observed.
+    /// A configuration without observations.
     NotObserved(String),
-    /// A role that was observed and that no strand plays.
+    /// A role that was observed but is not assigned to a strand.
     NoStrand(String),
     /// A parameter without bounds for a fit.
     NoBounds(String),
@@ -60,7 +59,7 @@ impl fmt::Display for FitError {
             Self::NotObserved(name) => {
                 write!(f, "nothing was observed of configuration `{name}`; add [observed] to it")
             }
-            Self::NoStrand(role) => write!(f, "`{role}` was observed, and no strand plays it"),
+            Self::NoStrand(role) => write!(f, "`{role}` was observed, but no strand has this role"),
             Self::NoBounds(name) => {
                 write!(f, "parameter `{name}` has no `low` and `high`, which a fit needs")
             }
@@ -82,21 +81,21 @@ impl From<Fault> for FitError {
     }
 }
 
-/// What a configuration came to.
+/// Result of a configuration.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// All that was counted.
     pub outcome: Outcome,
     /// Thousand packets per second that leave, mean of the flows.
     pub kpps: f64,
-    /// Those of the slowest flow.
+    /// Rate of the slowest flow.
     pub slowest_kpps: f64,
     /// Cycles per instruction by role, mean of the flows.
     pub cpi: BTreeMap<String, f64>,
 }
 
 impl Found {
-    /// The mean of a figure over the strands that play a role and have it.
+    /// The mean of a figure over the strands with a role, where available.
     pub fn mean(&self, role: &str, of: impl Fn(&StrandOutcome) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = of_role(&self.outcome, role).filter_map(of).collect();
         (!values.is_empty()).then(|| mean(values.into_iter()))
@@ -117,13 +116,13 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// By how much the model is above what was observed, as a share of that.
+    /// Relative error of the model: positive if above the observation.
     pub fn error(&self) -> f64 {
         self.found / self.observed - 1.0
     }
 }
 
-/// The strands of an outcome that play a role.
+/// The strands of an outcome with a role.
 fn of_role<'o>(
     outcome: &'o Outcome,
     role: &'o str,
@@ -163,10 +162,10 @@ impl Model {
         Ok(self.application.configuration(name)?)
     }
 
-    /// Simulates what its strands run, pipe by pipe.
+    /// Simulates the strands, pipe by pipe.
     ///
     /// # Errors
-    /// A name stands for nothing, the chip is too small, or it cannot be simulated.
+    /// A name is undefined, the chip is too small, or it cannot be simulated.
     pub fn run(&self, pipes: &[Vec<String>], run: &Run) -> Result<Found, FitError> {
         let system = self.application.on(&self.chip, pipes)?;
         let outcome = simulate(&system, run)?;
@@ -190,10 +189,10 @@ impl Model {
         Ok(Found { outcome, kpps, slowest_kpps, cpi })
     }
 
-    /// What was observed of a configuration, and what the model says of it.
+    /// The observations of a configuration, and the results of the model.
     ///
     /// # Errors
-    /// Nothing was observed of it, or as [`Model::run`].
+    /// There are no observations, or as [`Model::run`].
     pub fn pairs(&self, name: &str, run: &Run) -> Result<Vec<Pair>, FitError> {
         let configuration = self.configuration(name)?;
         let observed = configuration.observed.as_ref();
@@ -214,7 +213,7 @@ impl Model {
         Ok(pairs)
     }
 
-    /// Fits parameters to what was observed of configurations, in so many evaluations; the others
+    /// Fits parameters to the observations of configurations, in this many evaluations; the others
     /// stay.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A simulator of chip multithreading: strands that share the pipes of a processor, cycle by cycle.
+//! A simulator of chip multithreading: strands that share pipelines of a processor, cycle by cycle.
 //!
-//! A [`System`] is a [`Chip`], what its strands run, the queues between them and the lines that
-//! bring packets. [`simulate`] runs it for some cycles and counts.
+//! A [`System`] is a [`Chip`], the work of its strands, the queues between them and the lines that
+//! deliver packets. [`simulate`] runs it for some cycles and counts.
 //!
 //! # The model
 //!
@@ -19,21 +19,22 @@
 //!     if a packet is there: works on it, hands it over
 //! ```
 //!
-//! What is done to a queue at cycle `t` is seen at the other end at `t` plus the queue's hand-over,
-//! which is at least one cycle: the order of pipes within a cycle therefore decides nothing.
+//! A change of a queue at cycle `t` is visible at the other end at `t` plus the queue's hand-over,
+//! which is at least one cycle: the order of pipes within a cycle therefore has no effect.
 //!
-//! Means that are no whole numbers are met by carrying the rest along; distances between misses,
-//! and between uses of a unit, are drawn uniformly between nothing and twice their mean from a
-//! generator that each strand has for itself, started from the seed.
+//! Fractional means are met by carrying the remainder; distances between misses, and between uses
+//! of a unit, are uniform between 0 and twice their mean, from a per-strand generator initialized
+//! from the seed.
 //!
-//! [`Application`] reads what strands do from a file, [`rank`] compares all placements of it.
-//! [`fit`] finds the numbers of an application that no document gives. [`processor`] describes
+//! [`Application`] reads the work of strands from a file, [`rank`] compares all its placements.
+//! [`fit`] estimates the numbers of an application that are not documented. [`processor`] describes
 //! processors as data, [`planner`] recommends changes of a packet path on one.
 //!
 //! # Left out
 //!
-//! What is in the caches: misses are a property of the work, also when neighbours change. More than
-//! one miss of a strand at a time. Limits of bandwidth. Units used by polling. Interrupts.
+//! Not modelled. Cache contents: misses are a property of the work, also when neighbours change.
+//! More than one miss of a strand at a time. Limits of bandwidth. Units used by polling.
+//! Interrupts.
 //!
 //! Every figure is of evidence tier `model`.
 

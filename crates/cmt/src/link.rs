@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What strands share: queues, lines and units.
+//! Objects shared by strands: queues, lines and units.
 //!
 //! A queue is a ring of slots, each with the cycle from which its next user may see it: the reader
-//! what was written, the writer the room. Writer and reader may be ahead of each other in time by
-//! less than the hand-over: what the one has done then carries a cycle that the other has not
-//! reached, and is not seen. The outcome is that of strict order.
+//! the data, the writer the room. Writer and reader may be ahead of each other in time by less than
+//! the hand-over: a change then carries a cycle that the other side has not reached, and is not
+//! visible. The outcome is that of strict order.
 
 use super::share::fixed;
 use super::system::{Queue, Source, WhenFull};
@@ -20,7 +20,7 @@ pub(super) struct Links {
 /// A queue as it is.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
-    /// Per slot, the cycle from which what was last done to it is seen.
+    /// Per slot, the cycle from which its last change is visible.
     seen_from: Vec<u64>,
     /// Packets read and written so far; their slots.
     read: u64,
@@ -92,8 +92,8 @@ impl Line {
         Self { interval, next: interval, waiting: 0, ring, offered: 0, dropped: 0 }
     }
 
-    /// Brings what has come before cycle `end`. Nothing is taken meanwhile, so that the ring takes
-    /// packets until it is full and none after.
+    /// Delivers the packets due before cycle `end`. Nothing is taken meanwhile, so that the ring
+    /// accepts packets until it is full and none after.
     pub(super) fn bring_until(&mut self, end: u64) {
         let end = end << 32;
         if self.next >= end {

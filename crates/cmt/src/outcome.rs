@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a simulated run came to.
+//! Result of a simulated run.
 
-/// What is run.
+/// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Cycles before counting begins; queues fill meanwhile.
     pub warm_up_cycles: u64,
     /// Cycles counted, at least 1. With the warm-up at most [`Run::CYCLES_MAX`].
     pub cycles: u64,
-    /// What the distances between misses are drawn from.
+    /// Seed of the distances between misses.
     pub seed: u64,
 }
 
 impl Run {
-    /// Longest run: what strands carry along is kept in 32 bits before the point.
+    /// Longest run: remainders are kept in 32 bits before the point.
     pub const CYCLES_MAX: u64 = 1 << 31;
 }
 
@@ -32,13 +32,13 @@ pub struct Outcome {
     pub core_cycles: u64,
 }
 
-/// What a strand did.
+/// Counts of a strand.
 ///
 /// The cycles of a strand that is not parked are its instructions, its stalls and the cycles it
 /// was ready while another issued: `cycles = instructions + stalls.sum() + waited`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrandOutcome {
-    /// What it is called.
+    /// Name of the strand.
     pub name: String,
     /// The logical processor.
     pub cpu: u32,
@@ -65,14 +65,14 @@ pub struct TaskOutcome {
     pub blocked: u64,
 }
 
-/// Cycles of a strand by the cause of its standing still.
+/// Stall cycles of a strand by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
     /// Bubbles in the pipe.
     pub bubbles: u64,
     /// Misses of the first cache.
     pub l1: u64,
-    /// What misses of the second add.
+    /// Additional cycles of L2 misses.
     pub l2: u64,
     /// Turns waited for at shared units.
     pub units: u64,
@@ -120,7 +120,7 @@ impl Stalls {
     }
 }
 
-/// What a line brought.
+/// Counts of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceOutcome {
     /// Packets that came.
@@ -140,7 +140,7 @@ impl Outcome {
         (strand.instructions > 0).then(|| self.cycles as f64 / strand.instructions as f64)
     }
 
-    /// The strand of that name.
+    /// The strand with that name.
     pub fn strand(&self, name: &str) -> Option<&StrandOutcome> {
         self.strands.iter().find(|strand| strand.name == name)
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A pipe: of the strands that are ready, the one that issued longest ago issues.
 //!
-//! What decides about a cycle is kept in a few words. Of the strands that are not ready, those
-//! that will be within [`SLOTS`] cycles stand in a calendar, a bit per strand and cycle, that moves
-//! on by one cycle at a time; the others sleep until a cycle of their own.
+//! The state that decides a cycle is kept in a few words. Strands that will be ready within
+//! [`SLOTS`] cycles are in a calendar, a bit per strand and cycle, that advances by one cycle at a
+//! time; the others sleep until a given cycle.
 //!
 //! ```text
 //! each cycle:
@@ -15,9 +15,9 @@
 //!     go to where the first sleep ends
 //! ```
 //!
-//! The bubbles of a strand's next instruction are known before it issues, so that who is ready next
-//! waits for no arithmetic. In a cycle in which nobody is ready, [`NOBODY`] issues: one more place,
-//! that stays out of the calendar.
+//! The bubbles of a strand's next instruction are known before it issues, so that finding the next
+//! ready strand needs no arithmetic. In a cycle without a ready strand, [`NO_PLACE`] issues, an
+//! extra place that is not in the calendar.
 
 use super::chip::STRANDS_PER_PIPE_MAX;
 use super::link::Links;
@@ -34,8 +34,8 @@ const SLOTS: u64 = u64::BITS as u64 / PLACES as u64;
 
 const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
 
-/// The place that issues when nobody is ready.
-const NOBODY: usize = PLACES;
+/// The place that issues if no strand is ready.
+const NO_PLACE: usize = PLACES;
 
 /// Bits of the places of a slot.
 const ALL: u64 = (1 << PLACES) - 1;
@@ -69,7 +69,7 @@ const fn orders() -> [[u8; PLACES]; ORDERS] {
 
 const fn next() -> [[(u8, u8); 1 << PLACES]; ORDERS] {
     let orders = orders();
-    let mut table = [[(NOBODY as u8, 0); 1 << PLACES]; ORDERS];
+    let mut table = [[(NO_PLACE as u8, 0); 1 << PLACES]; ORDERS];
     let mut order = 0;
     while order < ORDERS {
         let mut ready = 0;
@@ -89,7 +89,7 @@ const fn choice(orders: &[[u8; PLACES]; ORDERS], order: usize, ready: usize) -> 
         first += 1;
     }
     if first == PLACES {
-        return (NOBODY as u8, order as u8);
+        return (NO_PLACE as u8, order as u8);
     }
     // The chosen one goes behind those that issued after it.
     let mut moved = digits;
@@ -128,12 +128,12 @@ pub(super) struct Pipe {
     /// When the first sleep ends.
     far: u64,
     sleeping: u64,
-    /// By place, and nobody: from which cycle it can issue again.
+    /// By place, including [`NO_PLACE`]: the cycle from which it can issue again.
     ready_from: [u64; PLACES + 1],
     /// Bubbles per instruction, and of all so far; 32 bits behind the point.
     bubble: [u64; PLACES + 1],
     bubbles: [u64; PLACES + 1],
-    /// What the next instruction puts into the calendar.
+    /// Calendar entry of the next instruction.
     entry: [u64; PLACES + 1],
     /// Instructions until one for the thread: as they were after the last for it, as they are.
     span: [u64; PLACES + 1],
@@ -141,7 +141,7 @@ pub(super) struct Pipe {
     threads: [Option<Thread>; PLACES],
 }
 
-/// What of a pipe changes each cycle.
+/// State of a pipe that changes each cycle.
 #[derive(Clone, Copy)]
 struct State {
     ready: u64,
@@ -179,7 +179,7 @@ impl Pipe {
         self.threads[place] = Some(thread);
     }
 
-    /// Puts a strand there that has only quiet instructions, and no end of them.
+    /// Adds a strand with an endless sequence of quiet instructions.
     pub(super) fn put_busy(&mut self, place: usize) {
         self.ready |= 1 << place;
         self.ready_from[place] = 0;
@@ -277,7 +277,8 @@ impl Pipe {
         woken
     }
 
-    /// Counts of the strand at a place before cycle `end`, up to which all has been issued.
+    /// Counts of the strand at a place before cycle `end`, up to which all instructions have been
+    /// issued.
     pub(super) fn counts(&self, place: usize, end: u64) -> StrandOutcome {
         let quiet = self.span[place] - self.quiet[place];
         let bubbles = self.bubbles[place] >> 32;
@@ -286,7 +287,7 @@ impl Pipe {
             return StrandOutcome { instructions: quiet, waited, ..StrandOutcome::default() };
         };
         let mut stalls = Stalls { bubbles, ..thread.stalls };
-        // Of the last instruction; if it was a quiet one, all it has are bubbles.
+        // Of the last instruction; a quiet one has only bubbles.
         let last = if quiet == 0 { thread.last } else { Stalls::default() };
         stalls.cut(self.ready_from[place].saturating_sub(end), &last);
         let instructions = thread.instructions + quiet;
@@ -295,7 +296,7 @@ impl Pipe {
     }
 }
 
-/// The bit of a place, `away` slots on in the calendar; none for nobody.
+/// The bit of a place, `away` slots ahead in the calendar; none for [`NO_PLACE`].
 fn entry(place: usize, away: u64) -> u64 {
     ((1 << place) & ALL) << (away * PLACES as u64)
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which strand where: all placements of an application up to symmetry, ranked.
+//! Placement of strands: all placements of an application up to symmetry, ranked.
 //!
-//! Pipes of a chip are alike, so are the places of a pipe, so are flows. What remains of a pipe is
-//! its *kind*: how many strands of each role it has. A placement is a multiset of kinds that has
-//! each role once per flow.
+//! Pipes of a chip are interchangeable, as are the places of a pipe and the flows. A pipe is thus
+//! described by its *kind*: the number of strands per role. A placement is a multiset of kinds that
+//! has each role once per flow.
 //!
-//! There are many placements and few kinds, and strands of different pipes meet at queues only.
-//! Each kind is therefore simulated by itself, with a line in front of every strand: its *capacity*
-//! is the highest rate at which all of its strands keep up, found by halving. The slowest flow of a
-//! placement has the least capacity among its pipes:
+//! There are many placements and few kinds, and strands of different pipes interact through queues
+//! only. Each kind is therefore simulated separately, with a line in front of every strand: its
+//! *capacity* is the highest rate at which all of its strands keep up, found by bisection. The
+//! slowest flow of a placement has the least capacity among its pipes:
 //!
 //! ```text
 //! for each kind:       capacity = greatest rate, up to the line's, with every strand keeping up
@@ -16,14 +16,14 @@
 //! bound:               least of the rates of the roles, each alone on a pipe, offered the line's
 //! ```
 //!
-//! No placement exceeds the bound. Alone, and never without a packet, a strand issues the
-//! instructions of a packet and of the look before it, each as soon as the stalls of the one before
-//! are over. In a placement it issues the same, those of looks in vain besides, and neighbours can
-//! only delay it. The best of the ranking, simulated whole, therefore is within a known gap of the
-//! best there is.
+//! No placement exceeds the bound. Alone, and always with a packet available, a strand issues the
+//! instructions of a packet and of the poll before it, each as soon as the stalls of the previous
+//! one are over. In a placement it issues the same plus empty polls, and neighbours can only delay
+//! it. The best of the ranking, simulated as a whole, is therefore within a known gap of the
+//! optimum.
 //!
-//! Left out: units shared between pipes; flows that are faster than the slowest. Both are in a
-//! simulation of the whole.
+//! Not modelled: units shared between pipes; flows that are faster than the slowest. A simulation
+//! of the whole includes both.
 
 mod best;
 
@@ -45,13 +45,13 @@ pub struct Ranking {
     pub kinds: Vec<Kind>,
     /// All placements: the fastest first, of equals the one with fewer pipes.
     pub placements: Vec<Placement>,
-    /// What no placement can exceed, in thousand packets per second of each flow.
+    /// Upper bound for all placements, in thousand packets per second of each flow.
     pub bound_kpps: f64,
     /// Cycles simulated.
     pub core_cycles: u64,
 }
 
-/// What strands a pipe has.
+/// The strands of a pipe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
     /// By role, how many.
@@ -73,9 +73,9 @@ pub struct Placement {
 /// Why placements cannot be ranked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CannotRank {
-    /// The application is at fault.
+    /// An error in the application.
     Application(BadApplication),
-    /// What comes of it cannot be simulated.
+    /// The result cannot be simulated.
     System(Fault),
     /// The strands do not fit.
     Full {
@@ -92,7 +92,7 @@ impl fmt::Display for CannotRank {
             Self::Application(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::Full { strands, has } => {
-                write!(f, "{strands} strands are to be placed, and the chip has {has}")
+                write!(f, "{strands} strands to place, but the chip has {has}")
             }
         }
     }
@@ -100,12 +100,12 @@ impl fmt::Display for CannotRank {
 
 impl std::error::Error for CannotRank {}
 
-/// Halvings of the interval that a capacity lies in, which is a fifth of the line's rate wide where
-/// strands compute most: less than a hundredth of the rate is left.
+/// Bisection steps for a capacity: the initial interval is a fifth of the line's rate where strands
+/// compute most, the final one less than a hundredth of the rate.
 const HALVINGS: u32 = 5;
 
-/// The share of what a line offers that a strand must handle to keep up: what is in its ring when
-/// counting begins and ends is taken for noise.
+/// The share of a line's packets that a strand must handle to keep up: the contents of its ring at
+/// the start and end of counting are noise.
 const KEEPS_UP: f64 = 0.995;
 
 /// Ranks all placements of `roles`, each once per flow. `run` is for one rate of one kind.
@@ -153,8 +153,8 @@ pub fn rank(
 }
 
 impl Ranking {
-    /// Per pipe, what its strands run, as [`Application::on`] takes it. Strands of a role get the
-    /// flows in order.
+    /// Per pipe, the work of its strands, as input of [`Application::on`]. Strands of a role get
+    /// the flows in order.
     pub fn pipes(&self, placement: &Placement) -> Vec<Vec<String>> {
         let mut flows = vec![0; self.roles.len()];
         let strands = placement.pipes.iter().map(|kind| &self.kinds[*kind].strands);
@@ -176,7 +176,8 @@ impl Ranking {
     }
 }
 
-/// What the strands of a pipe run that has so many of each role; `flows` are those taken so far.
+/// The work of the strands of a pipe with this number of each role; `flows` counts those used so
+/// far.
 fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec<String> {
     let mut words = Vec::new();
     for ((role, times), flow) in roles.iter().zip(strands).zip(flows) {
@@ -243,10 +244,10 @@ impl Search<'_> {
     }
 }
 
-/// A pipe whose strands have lines of their own in front of them.
+/// A pipe whose strands have separate lines.
 struct Probe<'p> {
     system: System,
-    /// Of each line, packets for each of a flow.
+    /// For each line, packets per packet of a flow.
     shares: Vec<f64>,
     run: &'p Run,
     core_cycles: u64,
@@ -270,7 +271,7 @@ impl<'p> Probe<'p> {
         Self { system, shares, run, core_cycles: 0 }
     }
 
-    /// With a share of the packets for each strand instead of one of one.
+    /// With a share of the packets for each strand rather than one of one.
     fn with_shares(mut self, strands: Vec<f64>) -> Self {
         let takes = |strand: &Strand| match &strand.runs {
             Runs::Packets { tasks, .. } => {
@@ -283,8 +284,8 @@ impl<'p> Probe<'p> {
         self
     }
 
-    /// Packets per second of the slowest strand when each is offered `rate`, and whether that is
-    /// all it is offered. Pipes without work keep up with anything.
+    /// Packets per second of the slowest strand if each is offered `rate`, and whether it handles
+    /// all of them. Pipes without work always keep up.
     fn at(&mut self, rate: f64) -> Result<(f64, bool), Fault> {
         for (source, share) in self.system.sources.iter_mut().zip(&self.shares) {
             source.packets_per_s = rate * share;
@@ -315,7 +316,7 @@ impl<'p> Probe<'p> {
         if keeps_up {
             return Ok(line);
         }
-        // Neighbours that have less to do look in vain more often, which may cost a strand more.
+        // Neighbours with less work have more empty polls, which may slow a strand down.
         let mut high = line;
         loop {
             // The run is shorter than a packet takes.

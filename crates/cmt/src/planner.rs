@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans for processors whose strands share pipes: each mapping simulated cycle by cycle.
+//! Plans for processors whose strands share pipelines: each mapping is simulated cycle by cycle.
 //!
-//! A setting is a `Setup`: which strands run which stages where, what runs beside them, and how
-//! they poll. Its changes are single ones, each simulated whole; [`linerate_plan::search`] puts
-//! them in a row.
+//! A setting is a `Setup`: which strands run which stages where, other threads on the chip, and how
+//! they poll. Its changes are single steps, each simulated as a whole; [`linerate_plan::search`]
+//! chains them.
 //!
 //! ```text
 //! rate(setup)     = packets that leave the path, simulated
@@ -13,10 +13,10 @@
 //!                   of the mapping as written also the best of all placements
 //! ```
 //!
-//! What was not tried may be faster by no more than the gap to a bound (`bound.rs`). Cores that no
-//! strand of the path is on are not simulated: they share nothing with it.
+//! Untried mappings may be faster by at most the gap to a bound (`bound.rs`). Cores without a
+//! strand of the path are not simulated: they share nothing with it.
 //!
-//! Left out: bursts (packets are handed over one by one), variants of kernels, and misses that
+//! Not modelled: bursts (packets are handed over one by one), variants of kernels, and misses that
 //! change when strands move.
 
 mod basis;
@@ -48,27 +48,27 @@ use linerate_record::tune::RuledOut;
 use linerate_record::units::three_digits;
 use rates::Rates;
 use relocate::{Relocated, relocated};
-use setup::{Beside, Setup};
+use setup::{Outsiders, Setup};
 use simulated::Simulated;
 use simulator::Simulator;
 
 const METHOD: &str = "simulated cycle by cycle from instructions, misses and stalls per packet";
 
-/// A kind of pipe is simulated for one of so many parts of what a mapping is: there are many kinds,
-/// and what is made of the best is simulated whole.
+/// A kind of pipe is simulated for a fraction of the time of a mapping: there are many kinds, and
+/// the best placement is simulated as a whole.
 const KIND_SHARE: u64 = 4;
 
 /// Rates that differ by less are the same: a simulation counts some hundred packets of a flow.
 const SAME: f64 = 0.01;
 
-/// What the simulator is given beside the path.
+/// Inputs of the simulator in addition to the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation<'a> {
-    /// What the file of the path says of costs.
+    /// Costs from the path file.
     pub costs: &'a GivenCosts,
     /// The machine.
     pub chip: &'a Chip,
-    /// How many of its strands may be used, from the first.
+    /// Number of usable strands, from the first.
     pub cpus: u32,
     /// Cycles of each simulation that count; a quarter as many come before.
     pub cycles: u64,
@@ -141,7 +141,7 @@ impl<'a> Planning<'a> {
         Simulated::new(&self.simulator, predicted)
     }
 
-    /// The pipes of each segment, and of each group of strands that polls beside the path.
+    /// The pipes of each segment, and of each group of strands outside the path that polls.
     fn pipes(&self, setup: &Setup) -> Vec<Vec<u32>> {
         let polls = setup.beside.iter().filter(|beside| beside.does == Idling::Polls);
         let groups = setup.segments.iter().map(|one| &one.cpus).chain(polls.map(|one| &one.cpus));
@@ -154,10 +154,10 @@ impl<'a> Planning<'a> {
         pipes.collect()
     }
 
-    /// Strands beside the path that poll, and not where they do as written.
+    /// Strands outside the path that poll, and are not in their original place.
     fn moved(&self, setup: &Setup) -> Vec<WorkersBeside> {
         let written = &self.simulator.simulation.costs.neighbours;
-        let is_there = |beside: &Beside| {
+        let is_there = |beside: &Outsiders| {
             written.iter().any(|one| one.name == beside.name && one.cpus == beside.cpus)
         };
         let polls = setup.beside.iter().filter(|beside| beside.does == Idling::Polls);
@@ -194,8 +194,8 @@ impl Planner for Planning<'_> {
         &self.written
     }
 
-    /// Without places on the pipes where the strands are: what those gain is that loops without end
-    /// made way, which parking them does by itself.
+    /// Without placements on the pipes already used: they gain only because endless loops made way,
+    /// and parking them has the same effect.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Setup>> {
         let Simulator { subject, simulation, world } = &self.simulator;
         let changes = Changes { world, specs: subject.specs, cpus: simulation.cpus };
@@ -211,12 +211,12 @@ impl Planner for Planning<'_> {
         all
     }
 
-    /// Without those that reach no more than another of their sort with fewer strands, or that
+    /// Without those that are no faster than another of the same sort with fewer strands, or that
     /// parks fewer.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let strands = |one: &CandidateOf<Self>| one.predicted.setting.strands();
         let parks_more = |one: &CandidateOf<Self>, other: &CandidateOf<Self>| {
-            let beside = |one: &CandidateOf<Self>| one.predicted.setting.strands_beside();
+            let beside = |one: &CandidateOf<Self>| one.predicted.setting.strands_outside();
             one.kind == Change::Park && beside(one) < beside(other)
         };
         let is_needless = |one: &CandidateOf<Self>| {

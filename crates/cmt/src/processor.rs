@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processors as data: how many strands share what, how far away memory is, what moves bytes.
+//! Processors as data: shared resources, memory latencies, and bandwidths.
 //!
 //! A processor is a TOML file. Those that come with the program are in `data/processors`; a user's
 //! own is read the same way.
@@ -15,14 +15,14 @@ pub const FRAME_MIN: u32 = 64;
 /// The longest that is taken: a jumbo frame with room to spare.
 pub const FRAME_MAX: u32 = 65_536;
 
-/// Most cores of a processor, pipes of a core, strands of a pipe: far more than any has.
+/// Limits on the cores of a processor, pipes of a core, strands of a pipe: far above any real one.
 pub const COUNT_MAX: u32 = 65_536;
 
 /// GHz of a core that there may be: from what emulators reach to ten times what cooling allows.
 pub const CLOCK_GHZ: RangeInclusive<f64> = 0.01..=100.0;
 
-/// What latencies, bandwidths and rates may be in the units of the file: far beyond what is made,
-/// and what is reckoned from them stays a number.
+/// Limits on latencies, bandwidths and rates in the units of the file: far above any real one, so
+/// that results stay finite.
 const SMALLEST: f64 = 1e-6;
 const LARGEST: f64 = 1e6;
 
@@ -30,9 +30,9 @@ const LARGEST: f64 = 1e6;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
-    /// What its maker calls it.
+    /// The maker's name of it.
     pub name: String,
-    /// Where the figures are from.
+    /// Source of the figures.
     pub source: String,
     /// GHz of a core.
     pub clock_ghz: f64,
@@ -47,12 +47,12 @@ pub struct Processor {
     /// Cycles per instruction above which a strand waits for memory rather than computes; `None`
     /// where there is no such rule.
     pub compute_bound_cpi_max: Option<f64>,
-    /// How far away the caches and memory are.
+    /// Latencies of caches and memory.
     pub latency: Option<Latency>,
-    /// What moves bytes.
+    /// Interconnects that move bytes.
     #[serde(default)]
     pub bandwidth: Bandwidth,
-    /// Units that strands share beside pipes.
+    /// Units that strands share in addition to pipes.
     #[serde(default, rename = "unit")]
     pub units: Vec<Unit>,
     /// Events that its counters count, by code.
@@ -71,11 +71,11 @@ pub struct Event {
     pub code: u64,
     /// The name in `<name>_pti`; `instructions` for that one.
     pub name: String,
-    /// What its maker calls it.
+    /// The maker's name of it.
     pub native: String,
     /// The portable name of the event that comes nearest, where there is one.
     pub portable: Option<String>,
-    /// What each one waits for at most; `None` where that is not known, or nothing.
+    /// The maximum wait of each; `None` if unknown or zero.
     pub waits_for: Option<WaitsFor>,
 }
 
@@ -91,7 +91,7 @@ pub enum WaitsFor {
     Cycle,
 }
 
-/// How far away the caches and memory are.
+/// Latencies of caches and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
@@ -103,7 +103,7 @@ pub struct Latency {
     pub memory_ns: f64,
 }
 
-/// What moves bytes, in 10^9 bytes per second; `None` where it is not known.
+/// Bandwidths in 10^9 bytes per second; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bandwidth {
@@ -132,7 +132,7 @@ const BUILT_IN: [(&str, &str); 2] = [
     ("t2", include_str!("../data/processors/t2.toml")),
 ];
 
-/// Why a text is no processor.
+/// Why a text is not a valid processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoProcessor(String);
 
@@ -159,8 +159,8 @@ impl Processor {
     /// Reads a processor.
     ///
     /// # Errors
-    /// The text is no TOML, a key is missing, unknown or of the wrong type, or a value makes no
-    /// sense; the error says which and where.
+    /// The text is not TOML, a key is missing, unknown or of the wrong type, or a value is invalid;
+    /// the error names it.
     pub fn from_toml(text: &str) -> Result<Self, NoProcessor> {
         let processor: Self =
             toml::from_str(text).map_err(|error| NoProcessor(error.to_string()))?;
@@ -227,7 +227,7 @@ impl Processor {
         all
     }
 
-    /// Strands of the whole processor.
+    /// Strands of the entire processor.
     pub fn strands(&self) -> u64 {
         u64::from(self.cores) * u64::from(self.pipes_per_core) * u64::from(self.strands_per_pipe)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Means that are no whole numbers, met by whole ones: arithmetic in 32 bits before the point and
-//! 32 behind it, so that a run is the same on every machine.
+//! Fractional means, realized by integers: arithmetic in 32 bits before the point and 32 after it,
+//! so that a run is the same on every machine.
 
 use linerate_record::random::Random;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is simulated: the strands of a chip, what they run, and what connects them.
+//! The simulated system: the strands of a chip, their work, and the connections between them.
 
 use super::chip::Chip;
 use serde::Deserialize;
@@ -10,56 +10,55 @@ use std::fmt;
 pub struct System {
     /// The chip.
     pub chip: Chip,
-    /// What runs on it. Logical processors that are not named are parked.
+    /// Its strands. Logical processors that are not listed are parked.
     pub strands: Vec<Strand>,
-    /// What packets are handed over through.
+    /// Queues between strands.
     pub queues: Vec<Queue>,
-    /// Where packets come from.
+    /// Sources of packets.
     pub sources: Vec<Source>,
 }
 
-/// A hardware thread and what runs on it.
+/// A hardware thread and its work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strand {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The logical processor, counted through by core, pipe and place at the pipe.
     pub cpu: u32,
-    /// What it does.
+    /// Its work.
     pub runs: Runs,
 }
 
-/// What a strand does.
+/// The work of a strand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Runs {
     /// Handles packets.
     Packets {
-        /// Cycles that an instruction adds on average for which the strand cannot go on: branches,
-        /// results waited for.
+        /// Average stall cycles per instruction: branches, dependences.
         bubble_cycles: f64,
         /// Done in turn.
         tasks: Vec<Task>,
     },
     /// `while(1)`: an instruction whenever its turn comes.
     Busy,
-    /// Nothing at all.
+    /// Idle.
     Parked,
 }
 
-/// A place where packets may wait for a strand, and what it does to them.
+/// An input that a strand polls, and the processing of its packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Where packets come from. A queue and a source have one reader.
+    /// The input. A queue and a source have one reader.
     pub input: Input,
-    /// How it looks for them.
+    /// How it polls.
     pub poll: Poll,
-    /// What it does to each.
+    /// Processing of each packet.
     pub work: Work,
     /// Queues that packets go to in turn; none: they leave the system. A queue has one writer.
     pub outputs: Vec<usize>,
 }
 
-/// Where a task takes its packets.
+/// Input of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// [`System::queues`] at that index.
@@ -70,21 +69,20 @@ pub enum Input {
     Nothing,
 }
 
-/// What looking for a packet, or for room, takes.
+/// Cost of polling for a packet, or for room.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Poll {
-    /// Instructions of a look; at least 1.
+    /// Instructions per poll; at least 1.
     pub instructions: f64,
-    /// Cycles that a look stalls for when a packet is there, as an uncached read of an interface
-    /// does.
+    /// Stall cycles of a poll that finds a packet, such as an uncached read of an interface.
     pub packet_stall_cycles: f64,
     /// The same when there is none.
     pub empty_stall_cycles: f64,
-    /// Cycles that the strand lets pass on purpose after a look that found none (slow polling).
+    /// Cycles that the strand skips deliberately after an empty poll (slow polling).
     pub slow_cycles: f64,
 }
 
-/// What a packet costs once it has been found.
+/// Cost of a packet after the poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// Instructions; at least 1.
@@ -98,13 +96,13 @@ pub struct Work {
 /// Misses per packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Misses {
-    /// Of the first cache, whether or not they hit the second.
+    /// L1 misses, whether or not they hit L2.
     pub l1: f64,
-    /// Of both; at most as many as of the first.
+    /// L2 misses; at most as many as L1 misses.
     pub l2: f64,
 }
 
-/// How often work uses a unit.
+/// Frequency of uses of a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitUse {
     /// [`Chip::units`] at that index.
@@ -120,11 +118,11 @@ pub struct Queue {
     pub capacity: u32,
     /// Cycles until one end sees what the other did, at least 1.
     pub hand_over_cycles: u32,
-    /// What a writer does that finds no room.
+    /// Behaviour of a writer that finds no room.
     pub when_full: WhenFull,
 }
 
-/// What a writer does that finds no room.
+/// Behaviour of a writer that finds no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
@@ -139,7 +137,7 @@ pub enum WhenFull {
 pub struct Source {
     /// Packets per second, more than 0 and less than one per cycle.
     pub packets_per_s: f64,
-    /// Packets that wait; what comes beyond is dropped.
+    /// Capacity in packets; excess packets are dropped.
     pub ring: u32,
 }
 
@@ -152,7 +150,7 @@ pub enum Fault {
         strand: String,
         /// Its logical processor.
         cpu: u32,
-        /// How many there are.
+        /// Number available.
         strands: u32,
     },
     /// Two strands run on one logical processor.
@@ -162,7 +160,7 @@ pub enum Fault {
         /// Its logical processor.
         cpu: u32,
     },
-    /// There is no queue, source or unit of that index.
+    /// Index of a nonexistent queue, source or unit.
     NoSuch {
         /// The strand.
         strand: String,
@@ -171,7 +169,8 @@ pub enum Fault {
         /// The index.
         index: usize,
     },
-    /// A second strand or task reads or writes what may have one reader and one writer.
+    /// A second strand or task reads or writes an object that allows only one reader and one
+    /// writer.
     Shared {
         /// The strand.
         strand: String,
@@ -182,16 +181,16 @@ pub enum Fault {
     },
     /// A number makes no sense.
     Number {
-        /// Whose it is.
+        /// Its owner.
         of: String,
         /// Which it is.
         what: &'static str,
         /// The number.
         value: f64,
-        /// What it must be.
+        /// The requirement.
         must: &'static str,
     },
-    /// A strand handles packets and has no task.
+    /// A strand handles packets but has no task.
     NoTask {
         /// The strand.
         strand: String,
@@ -207,13 +206,13 @@ impl fmt::Display for Fault {
                 strands.saturating_sub(1)
             ),
             Self::CpuTaken { strand, cpu } => {
-                write!(f, "strand `{strand}` is on processor {cpu}, which another has")
+                write!(f, "strand `{strand}` is on processor {cpu}, which another strand uses")
             }
             Self::NoSuch { strand, what, index } => {
-                write!(f, "strand `{strand}` names {what} {index}, and there is none")
+                write!(f, "strand `{strand}` refers to {what} {index}, which does not exist")
             }
             Self::Shared { strand, what, index } => {
-                write!(f, "strand `{strand}` is the second {what} {index}; give it its own")
+                write!(f, "strand `{strand}` is a second {what} {index}; give it its own")
             }
             Self::Number { of, what, value, must } => {
                 write!(f, "`{what}` of {of} is {value}; it must be {must}")
@@ -227,7 +226,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Largest number taken: what a strand carries along is kept in 32 bits before the point.
+/// Maximum accepted number: strands keep their carries in 32 bits before the point.
 const NUMBER_MAX: f64 = 1e9;
 
 /// Most bubbles of an instruction: with those carried along one less than the slots of the calendar
@@ -238,8 +237,8 @@ impl System {
     /// Whether it can be simulated.
     ///
     /// # Errors
-    /// A strand names what there is not, shares what may not be shared, or a number makes no sense;
-    /// the error says which.
+    /// A strand refers to a nonexistent object, shares one that cannot be shared, or a number is
+    /// invalid; the error names it.
     pub fn check(&self) -> Result<(), Fault> {
         self.check_queues_and_sources()?;
         let mut taken = vec![false; self.chip.strands() as usize];
@@ -294,7 +293,7 @@ impl System {
             let per_cycle = source.packets_per_s / self.chip.clock_hz;
             // The time between packets must be a cycle or more, and fit 32 bits.
             if !(per_cycle > 1.0 / f64::from(u32::MAX) && per_cycle <= 1.0) {
-                let must = "at most one per cycle, and one in 4 thousand million cycles at least";
+                let must = "at most one per cycle, at least one per 4e9 cycles";
                 let value = source.packets_per_s;
                 return Err(Fault::Number { of, what: "packets_per_s", value, must });
             }
@@ -343,7 +342,7 @@ fn at_least(least: f64, of: &str, what: &'static str, value: f64) -> Result<(), 
     Err(Fault::Number { of: of.to_owned(), what, value, must })
 }
 
-/// Marks what may have one user as used.
+/// Marks an exclusive object as used.
 fn claim(
     used: &mut [bool],
     index: usize,

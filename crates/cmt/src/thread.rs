@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a strand does, instruction by instruction, whoever decides when each is issued.
+//! Execution of a strand, instruction by instruction, independent of the scheduling of issues.
 //!
-//! Most instructions only have bubbles. How many such *quiet* ones come next is known, and the pipe
-//! counts them down by itself; the one after them comes here.
+//! Most instructions only have bubbles. The number of *quiet* instructions ahead is known, and the
+//! pipe counts them down by itself; the one after them is handled here.
 
 use super::link::{Links, Ring};
 use super::outcome::{Stalls, TaskOutcome};
@@ -53,7 +53,7 @@ struct Job {
     slow: Share,
     instructions: Share,
     misses: Option<Gaps>,
-    /// Of the misses of the first cache, those of the second too.
+    /// Of the L1 misses, those that also miss L2.
     l2_share: Share,
     units: Vec<(usize, Gaps)>,
     outputs: Vec<usize>,
@@ -62,7 +62,7 @@ struct Job {
 }
 
 impl Job {
-    /// `unit` says which of the chip's units the strand gets for a unit of a use.
+    /// `unit` maps each unit of a use to one of the chip's units for this strand.
     fn new(task: &Task, unit: impl Fn(usize) -> usize, random: &mut Random) -> Self {
         let (poll, work) = (&task.poll, &task.work);
         let misses = Gaps::new(work.misses.l1, work.instructions, random);
@@ -135,8 +135,8 @@ impl Thread {
         self.tasks.iter().map(|job| job.counts).collect()
     }
 
-    /// Issues, at `cycle`, the instruction after `quiet` quiet ones. Returns the cycles it stalls
-    /// for beside its bubbles, and how many quiet ones follow.
+    /// Issues, at `cycle`, the instruction after `quiet` quiet ones. Returns its stall cycles in
+    /// addition to its bubbles, and the number of quiet ones that follow.
     pub(super) fn issue(&mut self, quiet: u64, cycle: u64, links: &mut Links) -> (u64, u64) {
         self.instructions += quiet + 1;
         self.left -= quiet + 1;

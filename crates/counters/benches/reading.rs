@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reading counters costs: a group of events by one read(2), beside a read of one event; and a
-//! turn of a session, in which one set is stopped and read and another started.
+//! Cost of reading counters: a group of events by one read(2), compared with a read of one event;
+//! and a change of event sets, in which one set is stopped and read and another started.
 //!
 //! Rounds of many calls in random order; printed are the minimum over all rounds in ns, and the
 //! median of the ratios of the same round with its 95 % interval. Page faults, which the kernel
@@ -29,7 +29,7 @@ fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
     while group.len() < len {
         group.push(perf::open(&member, Target::CurrentThread, Some(&group[0]))?);
     }
-    // Nobody may mind if the kernel cannot start it: then reading shows 0, at the same cost.
+    // Ignored if the kernel cannot start it: then reads return 0, at the same cost.
     let _ = group[0].enable();
     Ok(group)
 }

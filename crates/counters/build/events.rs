@@ -16,7 +16,7 @@ struct NamesFile {
 struct Name {
     name: String,
     prose: String,
-    /// The event that stands in where a table says nothing.
+    /// The event used if a table has no entry.
     like: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
@@ -26,7 +26,7 @@ struct Name {
 #[serde(deny_unknown_fields)]
 struct TableFile {
     title: String,
-    /// Where the numbers come from.
+    /// Source of the numbers.
     manual: String,
     /// The table whose events these are added to or put in place of.
     base: Option<String>,
@@ -36,8 +36,8 @@ struct TableFile {
     /// Beginnings of the names of units that show by a file which events they have.
     #[serde(default)]
     units: Vec<String>,
-    /// Native names of the events that emulators of these processors count. Where it is left out,
-    /// they are believed.
+    /// Native names of the events that emulators of these processors count. If absent, emulators
+    /// are trusted.
     emulated: Option<Vec<String>>,
     #[serde(default)]
     processor: Vec<Processor>,
@@ -82,10 +82,10 @@ struct Event {
     /// Codes of other counters that count the same, for those who choose the counter themselves.
     #[serde(default)]
     also: Vec<u64>,
-    /// Who documents it, where the table has that for each event.
+    /// Source of each event, if the table has it per event.
     #[serde(default)]
     sources: Vec<String>,
-    /// What the counter's register takes, where Linux has another number (`code`) for it.
+    /// Register value of the event, if Linux uses another number (`code`).
     register: Option<u64>,
     event: Option<u64>,
     umask: Option<u64>,
@@ -93,7 +93,7 @@ struct Event {
     cache: Option<(String, String, String)>,
     software: Option<u64>,
     unit: Option<String>,
-    /// What it counts on this processor; that of the first portable name where it is left out.
+    /// What it counts on this processor; default: that of the first portable name.
     prose: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
@@ -147,7 +147,7 @@ fn check_processors(table: &str, file: &TableFile) -> Result<(), String> {
         for models in models {
             match *models {
                 Models::Range(first, last) if first > last => {
-                    return Err(format!("{place}: models: [{first:#x}, {last:#x}] is no range"));
+                    return Err(format!("{place}: models: invalid range [{first:#x}, {last:#x}]"));
                 }
                 _ => {}
             }
@@ -188,7 +188,7 @@ fn merge(
     let mut file = files[table].clone();
     let Some(base) = file.base.clone() else { return Ok(file) };
     if depth == files.len() || !files.contains_key(base.as_str()) {
-        return Err(format!("{}: base: `{base}` is no table, or its own base", place(table)));
+        return Err(format!("{}: base: `{base}` is not a table, or is its own base", place(table)));
     }
     let base = merge(&base, files, depth + 1)?;
     let natives: BTreeSet<String> = file.event.iter().map(|event| normal(&event.native)).collect();
@@ -227,7 +227,7 @@ impl Names {
             check_prose(&format!("data/names.toml: {name}"), prose)?;
             for name in aliases.iter().chain([name]) {
                 if !seen.insert(normal(name)) {
-                    return Err(format!("data/names.toml: `{name}` stands there twice"));
+                    return Err(format!("data/names.toml: duplicate name `{name}`"));
                 }
             }
             if let Some(like) =
@@ -284,7 +284,7 @@ impl Names {
         let known = |name: &str| self.list.iter().any(|known| known.name == name);
         for name in file.event.iter().flat_map(|event| &event.names).chain(file.absent.keys()) {
             if !known(name) {
-                return Err(format!("{place}: `{name}` is no portable name (data/names.toml)"));
+                return Err(format!("{place}: `{name}` is not a portable name (data/names.toml)"));
             }
         }
         for Name { name, like, .. } in &self.list {
@@ -295,7 +295,7 @@ impl Names {
                 (2.., false) if !file.units.is_empty() => continue,
                 (0, false) => {}
                 (_, true) => return Err(format!("{place}: `{name}` has an event and is absent")),
-                (_, false) => return Err(format!("{place}: `{name}` stands at several events")),
+                (_, false) => return Err(format!("{place}: `{name}` is used for several events")),
             }
             let missing = || format!("{place}: `{name}` has no event, nor a reason in [absent]");
             let like = like.as_ref().ok_or_else(missing)?;
@@ -311,7 +311,7 @@ impl Names {
         Ok(())
     }
 
-    /// No native name stands for two events, or for a portable name it does not have.
+    /// A native name belongs to one event only, and is not the portable name of another.
     fn check_natives(&self, table: &str, file: &TableFile) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         for event in &file.event {
@@ -332,7 +332,7 @@ impl Names {
         check_prose(&place, prose)?;
         let (kind, config, shown) = selector(&place, event)?;
         if event.register.is_some() && event.code.is_none() {
-            return Err(format!("{place}: register: there is no `code` that differs from it"));
+            return Err(format!("{place}: register: no `code` that differs from it"));
         }
         let class = if event.software.is_some() { "Software" } else { "Hardware" };
         let unit = event.unit.as_deref().unwrap_or("events");
@@ -345,7 +345,7 @@ impl Names {
     }
 }
 
-/// No code stands for two events, and none lacks its source where others have theirs.
+/// Each code belongs to one event, and has a source if the others have one.
 fn check_codes(table: &str, file: &TableFile) -> Result<(), String> {
     let place = place(table);
     let mut seen = BTreeMap::new();
@@ -353,7 +353,7 @@ fn check_codes(table: &str, file: &TableFile) -> Result<(), String> {
     for event in &file.event {
         let native = &event.native;
         if event.code.is_none() && !event.also.is_empty() {
-            return Err(format!("{place}: {native}: also: there is no `code`"));
+            return Err(format!("{place}: {native}: also: no `code`"));
         }
         if has_sources && event.sources.is_empty() {
             return Err(format!("{place}: {native}: sources: other events have theirs"));
@@ -416,7 +416,7 @@ fn selector(place: &str, event: &Event) -> Result<(&'static str, u64, String), S
     };
     match umask {
         Some(0x100..) => Err(format!("{place}: umask is a byte")),
-        Some(_) if number.is_none() => Err(format!("{place}: umask goes with event")),
+        Some(_) if number.is_none() => Err(format!("{place}: umask requires event")),
         _ => Ok(found),
     }
 }

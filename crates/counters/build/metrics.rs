@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metric sets: formulas that parse, of events that exist, under names of their own.
+//! Metric sets: valid formulas of existing events, with unique names.
 
 use super::formula::Formula;
 use super::{check_prose, parse};
@@ -12,7 +12,7 @@ struct SetFile {
     /// Place in the list of sets.
     rank: u32,
     prose: String,
-    /// Events to count besides those of the formulas, or before them.
+    /// Events to count in addition to those of the formulas, or before them.
     #[serde(default)]
     events: Vec<String>,
     /// The metrics in order, defined here or in another file.

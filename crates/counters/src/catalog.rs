@@ -15,7 +15,7 @@
 //! makes them static, so that nothing is parsed when a program starts. A processor without a table
 //! gets the architectural events of its maker, or those that the kernel generalises, and
 //! [`Catalog::is_known_processor`] says so. On ARM's PMUv3 an event that a core does not implement
-//! would count 0; the kernel shows which ones it does, and the others are refused here. So are
+//! would count 0; the kernel lists the implemented ones, and the others are refused here. So are
 //! those that an emulator leaves at 0 although the kernel opens them.
 //!
 //! Left out: opening events, and why the kernel refuses some (`refusal`).
@@ -54,20 +54,20 @@ pub struct EventInfo {
     pub native: Option<&'static str>,
     /// What it counts on this processor.
     pub prose: &'static str,
-    /// Who counts it.
+    /// The counter: PMU or kernel.
     pub class: Class,
     /// Why this processor does not count it; `None` if it does.
     pub absent: Option<String>,
 }
 
-/// Why a name is no event here.
+/// Why a name is not a valid event here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// No table, unit or tracepoint has the name.
+    /// The name is not in any table, unit or tracepoint list.
     Unknown {
         /// The name as given.
         name: String,
-        /// What may have been meant, best first.
+        /// Suggestions, best first.
         nearest: Vec<String>,
     },
     /// The name is known, but this processor does not count that.
@@ -83,7 +83,7 @@ pub enum NameError {
     Malformed {
         /// The name as given.
         name: String,
-        /// What is wrong, and what would be right.
+        /// The error, and the correct form.
         reason: String,
     },
     /// It is an event of a unit that this machine does not have.
@@ -92,14 +92,14 @@ pub enum NameError {
         name: String,
         /// Which unit, and which ones there are.
         reason: String,
-        /// What may have been meant, best first.
+        /// Suggestions, best first.
         nearest: Vec<String>,
     },
     /// A tracepoint cannot be looked up.
     NoTracefs {
         /// The name as given.
         name: String,
-        /// What was tried.
+        /// The formats that were tried.
         reason: String,
         /// The command that would change it.
         fix: &'static str,
@@ -139,7 +139,7 @@ impl Catalog {
     /// The catalog of this machine. Takes a few microseconds; files are read when a name needs
     /// them.
     pub fn of_this_machine() -> Self {
-        let catalog = Self::of(&identity(), Path::new("/sys"));
+        let catalog = Self::for_processor(&identity(), Path::new("/sys"));
         let is_emulated = || platform(Path::new("/")).emulated == Some(true);
         match catalog.table.emulated.is_some() && is_emulated() {
             true => catalog.on_emulator(),
@@ -148,8 +148,8 @@ impl Catalog {
     }
 
     /// The catalog of a processor whose kernel shows its units and tracepoints under `sysfs`.
-    pub fn of(identity: &Identity, sysfs: &Path) -> Self {
-        // x86 and Power are told by their identity alone: no need to read a folder.
+    pub fn for_processor(identity: &Identity, sysfs: &Path) -> Self {
+        // x86 and Power are identified by CPUID or PVR alone: no need to read a folder.
         let names = match identity {
             Identity::X86 { .. } | Identity::Power { .. } => Vec::new(),
             Identity::Arm { .. } | Identity::Other { .. } => unit::names(sysfs),
@@ -283,7 +283,7 @@ impl Catalog {
     }
 
     /// Why this machine's cores do not count an event of their table: they are emulated, or one of
-    /// the units has no file for it. Kernels that show no events at all are believed.
+    /// the units has no file for it. Kernels that list no events at all are trusted.
     fn lack(&self, row: &Row) -> Option<String> {
         let counted = self.table.emulated.filter(|_| self.is_emulated);
         if counted.is_some_and(|ids| !ids.contains(&row.id)) {
@@ -301,8 +301,8 @@ impl Catalog {
         Some(format!("the cores of unit {lacking} do not implement {native}, and would count 0"))
     }
 
-    /// Why the kernel never counts an event of its own here. It opens these two on x86 as well,
-    /// where they stay at 0: what counts them is code of other architectures (perf_sw_event with
+    /// Why the kernel never counts one of its software events here. It opens these two on x86 as
+    /// well, where they stay at 0: only code of other architectures counts them (perf_sw_event with
     /// PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
     fn never(&self, row: &Row) -> Option<String> {
         let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());
@@ -329,12 +329,12 @@ impl Catalog {
         })
     }
 
-    /// `subsystem:tracepoint`, unless what stands before the colon is an event: then what is behind
-    /// it was meant as a mode.
+    /// `subsystem:tracepoint`, unless the part before the colon is an event: then the part after it
+    /// was meant as a mode.
     fn by_tracepoint(&self, name: &str) -> Result<Event, NameError> {
         let (before, mode) = name.split_once(':').unwrap_or((name, ""));
         if !matches!(self.by_table(before), Ok(None)) || self.by_code(before).is_some() {
-            let reason = format!("`:{mode}` is no mode; the only one is `:u`, user mode only");
+            let reason = format!("invalid mode `:{mode}`; the only one is `:u`, user mode only");
             return Err(NameError::Malformed { name: name.to_owned(), reason });
         }
         tracepoint::resolve(&self.sysfs, name)
@@ -395,7 +395,7 @@ fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
         },
     };
     match plain.is_empty() {
-        true => Err(malformed("there is no name")),
+        true => Err(malformed("the name is missing")),
         false => Ok((plain, is_user_only)),
     }
 }

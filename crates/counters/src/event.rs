@@ -4,7 +4,7 @@
 use linerate_linux::perf::Selector;
 use std::fmt;
 
-/// Who counts an event.
+/// The counter of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// A counter of the processor: one of few.
@@ -18,13 +18,13 @@ pub enum Class {
 /// An event, resolved for this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its name in the record: the portable one where there is one, else as it was asked for.
+    /// Its name in the record: the portable one if it exists, otherwise as requested.
     pub name: String,
     /// The processor's own name and code, e.g. `INST_RETIRED (0x08)`.
     pub native: Option<String>,
-    /// What one count is: `events`, `ns`.
+    /// Unit of one count: `events`, `ns`.
     pub unit: &'static str,
-    /// Who counts it.
+    /// The counter.
     pub class: Class,
     /// Its numbers for the kernel.
     pub selector: Selector,

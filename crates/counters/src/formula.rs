@@ -32,14 +32,14 @@ enum Operator {
     Divide,
 }
 
-/// Why a text is no formula.
+/// Parse error of a formula.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormulaError {
     /// The formula.
     pub formula: String,
-    /// Where in it, in bytes from its beginning.
+    /// Position of the error, in bytes.
     pub at: usize,
-    /// What was expected there.
+    /// The expected token.
     pub expected: &'static str,
 }
 
@@ -81,8 +81,8 @@ impl Formula {
         names
     }
 
-    /// Its value with the counts that `count` knows. `None` when one is missing, or the result is
-    /// no finite number, as after a division by 0.
+    /// Its value with the counts that `count` knows. `None` if one is missing, or the result is not
+    /// finite, as after a division by 0.
     pub fn value(&self, count: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let mut stack = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -117,7 +117,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// The next character that is no space.
+    /// The next character that is not a space.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();

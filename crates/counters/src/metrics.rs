@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from counts: ratios and rates, gathered into sets that answer one question each.
+//! Metrics derived from counts: ratios and rates, grouped into sets that answer one question each.
 //!
 //! The sets are the data files of data/metrics; the build turns them into the static tables here.
 //! Left out: counting, and intervals of what is computed (`rotation`).
@@ -17,7 +17,7 @@ pub struct MetricSet {
     pub prose: &'static str,
     /// The events it needs, in the order in which they are shown. Portable names.
     pub events: &'static [&'static str],
-    /// What is computed from them. A metric may stand in several sets.
+    /// Its metrics. A metric may be in several sets.
     pub metrics: &'static [Metric],
 }
 
@@ -26,13 +26,13 @@ pub struct MetricSet {
 pub struct Metric {
     /// Its name in the record; no event has it, and no other metric.
     pub name: &'static str,
-    /// How it is computed, in portable names of events. [`Formula::parse`] reads it.
+    /// Its formula, in portable names of events. [`Formula::parse`] reads it.
     pub formula: &'static str,
     /// The unit of the value: `ratio`, `percent`, `per thousand instructions`, ...
     pub unit: &'static str,
-    /// What it tells.
+    /// Its meaning.
     pub prose: &'static str,
-    /// What it does not tell, and where it misleads.
+    /// Its limits, and where it misleads.
     pub limits: &'static str,
 }
 
@@ -41,13 +41,13 @@ pub struct Metric {
 pub struct UnknownSet {
     /// The name that was given.
     pub name: String,
-    /// What may have been meant, best first.
+    /// Suggestions, best first.
     pub nearest: Vec<String>,
 }
 
 impl fmt::Display for UnknownSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no set of metrics `{}`", self.name)?;
+        write!(f, "unknown metric set `{}`", self.name)?;
         let known = || SETS.iter().map(|set| set.name).collect::<Vec<_>>().join(", ");
         match self.nearest.as_slice() {
             [] => write!(f, "; the sets are: {}", known()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whoever opens events: the kernel, or in tests something that refuses as asked.
+//! Opens events: the kernel, or in tests a stand-in that refuses on request.
 
 use linerate_linux::errno;
 use linerate_linux::perf::{self, OpenError, Request, Target};
@@ -33,10 +33,10 @@ impl Opener for Kernel {
     }
 }
 
-/// Opens in the best manner that is granted, and tells in which.
+/// Opens with the best modes granted, and returns them.
 ///
-/// Both modes, else user mode alone where that may be; each without the hypervisor, else with it:
-/// some processors (ARM1176) cannot tell modes apart and refuse to leave any out.
+/// Both modes, otherwise user mode alone if acceptable; each without the hypervisor, otherwise with
+/// it: some processors (ARM1176) cannot distinguish modes and refuse to exclude any.
 ///
 /// # Errors
 /// The answer to `request` itself, if nothing is granted.

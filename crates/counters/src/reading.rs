@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reads of a thread's counters give, however they are done.
+//! Results of reading a thread's counters, by either method.
 
 use crate::refusal::Refusal;
 use linerate_record::Tier;
@@ -11,14 +11,15 @@ pub const EVENTS_MAX: usize = 8;
 /// One reading of every event in the caller's order, 0 for refused ones.
 pub type Counts = [u64; EVENTS_MAX];
 
-/// What an event rests on, or why it is not counted.
+/// Evidence tier of an event, or why it is not counted.
 pub type Outcome = Result<Tier, Refusal>;
 
 /// Taken with a read. Two reads with the same marks have the thread's own counts between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// How often the thread had left its CPU: before the first read of two, after the second.
+    /// Number of times the thread had left its CPU: before the first of two reads, after the
+    /// second.
     pub switches: u64,
-    /// How often reads had been too far apart to be sure of the registers' wraps.
+    /// Number of reads too far apart to be sure of counter wraps.
     pub gaps: u64,
 }

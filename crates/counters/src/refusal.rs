@@ -29,11 +29,11 @@ pub enum Refusal {
 pub struct Attempt {
     /// The kernel's answer.
     pub error: OpenError,
-    /// How it was asked.
+    /// The request.
     pub request: Request,
     /// On what.
     pub target: Target,
-    /// How many events the group had that it was to join; 0 when it was opened alone.
+    /// Number of events in the group it was to join; 0 if it was opened alone.
     pub group_len: usize,
 }
 
@@ -44,7 +44,7 @@ pub enum RegisterRefusal {
     NotUnderstood {
         /// The first wrong line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Description of the defect.
         reason: &'static str,
     },
     /// The thread may run on several CPUs, and no system saves registers for a thread.
@@ -75,6 +75,6 @@ pub enum RegisterRefusal {
         /// On which CPU.
         cpu: u32,
     },
-    /// The register of an event that happens with every instruction stands still.
+    /// The register of an event that occurs with every instruction does not change.
     StandsStill,
 }

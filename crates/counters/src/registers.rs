@@ -2,15 +2,15 @@
 //! Counters read by their registers, which the module `kmod/pmu_user` opened: where perf counts
 //! nothing, and in a few instructions.
 //!
-//! No system saves these registers for a thread. So counts between two reads are the thread's only
-//! if it stayed on its CPU from before the first until after the second, and a [`Mark`] of each
-//! tells whether it did. A register has 32 bits (that of cycles 64 on AArch64); counts are
+//! No operating system saves these registers per thread. Counts between two reads are therefore the
+//! thread's only if it stayed on its CPU from before the first until after the second, which a
+//! [`Mark`] of each shows. A register has 32 bits (that of cycles 64 on AArch64); counts are
 //!
 //! ```text
 //! count += (register - register at the last read) modulo 2^32
 //! ```
 //!
-//! which is right if fewer than 2^32 events happened in between; where reads are further apart than
+//! which is right if fewer than 2^32 events occurred in between; if reads are further apart than
 //! `MOST_PER_NS` allows, the marks differ too.
 //!
 //! Left out: choosing events, which the module does when it is loaded; PowerPC, whose registers any
@@ -36,23 +36,23 @@ pub const CAN_BE_OPENED: bool = cfg!(any(target_arch = "aarch64", target_arch = 
 /// each cycle of 4.5 GHz, which no core retires.
 const MOST_PER_NS: [u64; 2] = [4, if cfg!(target_arch = "aarch64") { 64 } else { 16 }];
 
-/// What the counters of a thread are read with.
+/// Readers of a thread's counters.
 pub(crate) trait Bank {
     /// A counter of the CPU that the thread is on, 31 being that of cycles; `None` where it is
     /// closed.
     fn counter(&self, number: u32) -> Option<u64>;
     /// A clock.
     fn now_ns(&self) -> u64;
-    /// How often the thread has left its CPU.
+    /// Number of times the thread has left its CPU.
     fn switches(&self) -> u64;
 }
 
-/// The registers of one thread, which it alone reads.
+/// The counter registers as one thread reads them; not shared with other threads.
 #[derive(Debug)]
 pub(crate) struct Registers<B = Processor> {
     bank: B,
     counters: Vec<Counter>,
-    /// As far apart as reads may be, in ns.
+    /// Maximum distance of reads, in ns.
     apart_ns: u64,
     read_ns: Cell<u64>,
     gaps: Cell<u64>,
@@ -82,7 +82,7 @@ impl Counter {
         self.count.get()
     }
 
-    /// In so many ns it counts less than 2^32.
+    /// Time in ns in which it counts less than 2^32.
     fn apart_ns(&self) -> u64 {
         match (self.is_wide, self.number) {
             (true, _) => u64::MAX,
@@ -93,8 +93,8 @@ impl Counter {
 }
 
 impl<B: Bank> Registers<B> {
-    /// Of these counters, each with its place among the caller's events; `None` where one is
-    /// closed.
+    /// Of these counters, each with its index among the caller's events; `None` if one is not
+    /// accessible.
     fn new(bank: B, counters: &[(usize, u32)]) -> Option<Self> {
         let counters: Vec<Counter> =
             counters.iter().map(|&(place, number)| Counter::new(place, number)).collect();
@@ -116,7 +116,7 @@ impl<B: Bank> Registers<B> {
         Some(Mark { switches, gaps: self.gaps.get() })
     }
 
-    /// The second, as close as can be to what was before.
+    /// The second read, as close as possible to the code before it.
     #[inline(never)]
     pub(crate) fn second(&self, counts: &mut Counts) -> Option<Mark> {
         self.read(counts)?;
@@ -146,7 +146,7 @@ impl<B: Bank> Registers<B> {
         self.counters.iter().any(|counter| counter.place == place)
     }
 
-    /// How long a stretch without a read may be, in ms, rounded down.
+    /// Maximum time without a read, in ms, rounded down.
     pub(crate) fn apart_ms(&self) -> u64 {
         self.apart_ns / 1_000_000
     }

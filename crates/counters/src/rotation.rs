@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event sets that take turns on the counters, and what their slices tell of the whole run.
+//! Multiplexing of event sets, and the estimation of the whole run from their slices.
 //!
 //! A processor has few counters. Where more events are wanted, they are divided into sets, and each
 //! set counts for a slice of time, then the next. What was counted is a sample, and this module
@@ -7,9 +7,9 @@
 //! computed from events.
 //!
 //! **The sample.** Time is a sequence of rounds. With `K` sets, a round is `2 K` slices, and every
-//! set has two of them, in an order drawn anew ([`Turns`]). So whatever the load does, and however
-//! long or late a slice is, each slice of a round is as likely to be a set's as any other: a load
-//! cannot keep in step with it. Nothing else is assumed.
+//! set has two of them, in a new random order ([`Turns`]). Whatever the load does, and however long
+//! or late a slice is, each slice of a round is equally likely to belong to each set: there is no
+//! aliasing with the load. Nothing else is assumed.
 //!
 //! **The estimate.** With `y` the count and `x` the base in a set's slices, and `X` the base of the
 //! whole run:
@@ -31,10 +31,9 @@
 //! variance of sum(e) = (1 - 1/K) * sum(d^2)
 //! ```
 //!
-//! What changes between rounds does not enter: a load with phases gets the narrow interval it
-//! deserves, and one that alternates within a round the wide one. `1/K` is the share of slices that
-//! were seen; what is used is the share of time, which is less if somebody else takes counters
-//! away.
+//! Changes between rounds do not widen the interval: a load with phases gets a narrow interval, one
+//! that alternates within a round a wide one. `1/K` is the share of slices that were seen; the code
+//! uses the share of time, which is less if another user takes counters away.
 //!
 //! With one slice per round, rounds would have to be compared with each other, and what changes
 //! between them would widen the interval. The price is that rounds are twice as long.
@@ -46,9 +45,9 @@
 //! and -1. If two sets contribute alike, the error is then 0.82 to 1.15 times the assumed one for
 //! `K = 2` and 0.93 to 1.07 times for `K = 4`; less if the correlation helps.
 //!
-//! **What no interval can know.** What happened a few times only, and never while it was looked at.
-//! For counts below 30, the interval reckons with the chance that things were missed which happen
-//! one by one; a burst of them may be missed all the same.
+//! **Limits of the interval.** Rare events may never occur while they are counted. For counts below
+//! 30, the interval includes the probability of missing independent events; a burst of them may
+//! still be missed.
 //!
 //! Left out: opening and reading events ([`crate::session`]), clocks, and any I/O.
 
@@ -62,7 +61,7 @@ pub use turns::{Turn, Turns};
 use std::time::Duration;
 use sums::SetSums;
 
-/// Which events count when. Numbers are places in the list of events that was asked for.
+/// Which events count when. Numbers are indices into the list of requested events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Events that count all of the time.
@@ -77,8 +76,8 @@ pub struct Plan {
 /// some microseconds, mostly not the target's.
 pub const DEFAULT_SLICE: Duration = Duration::from_millis(2);
 
-/// Rounds after which an interval is worth its name. The first gives one already, but so wide (12.7
-/// standard errors; four: 2.8, many: 2.0) that it says nothing.
+/// Rounds for a useful interval. The first already gives one, but it is too wide to be useful (12.7
+/// standard errors; four: 2.8, many: 2.0).
 const ROUNDS_FOR_AN_INTERVAL: u32 = 4;
 
 impl Plan {
@@ -87,8 +86,7 @@ impl Plan {
         self.sets.len() > 1
     }
 
-    /// How long a run must be for scaled counts to get a useful interval; zero where none is
-    /// scaled.
+    /// Minimum duration of a run for useful intervals of scaled counts; zero if none is scaled.
     pub fn shortest_run(&self) -> Duration {
         if !self.is_rotating() {
             return Duration::ZERO;
@@ -106,20 +104,20 @@ impl Plan {
     }
 }
 
-/// What was counted in one slice.
+/// Counts of one slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Slice<'a> {
-    /// Whose turn it was.
+    /// The set counted.
     pub set: usize,
-    /// What the events of that set counted, in their order.
+    /// Counts of the events of that set, in their order.
     pub counts: &'a [u64],
-    /// What went on meanwhile of what counts are scaled by.
+    /// Increase of the base of scaling meanwhile.
     pub base: f64,
     /// Time on the counters, in ns.
     pub running_ns: u64,
 }
 
-/// What was counted from the start to the end of a run.
+/// Counts from the start to the end of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole<'a> {
     /// The events that are always counted, in the order of [`Plan::always`]; `None` where one
@@ -127,23 +125,23 @@ pub struct Whole<'a> {
     pub always: &'a [Option<AlwaysCount>],
     /// All of what counts are scaled by.
     pub base: f64,
-    /// How long the target ran, on all processors together, in ns.
+    /// CPU time of the target, on all processors together, in ns.
     pub enabled_ns: u64,
 }
 
-/// What was counted of an event that takes no turns.
+/// Counts of an event that is not multiplexed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlwaysCount {
     /// Its count.
     pub raw: u64,
-    /// How long its target ran, in ns.
+    /// CPU time of its target, in ns.
     pub enabled_ns: u64,
-    /// How long of this it was on a counter, in ns.
+    /// Time of this on a counter, in ns.
     pub running_ns: u64,
 }
 
 impl AlwaysCount {
-    /// What was counted since `earlier`.
+    /// Difference to `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -162,7 +160,7 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// Nothing counted yet.
+    /// No counts yet.
     pub fn new(plan: &Plan) -> Self {
         let sums = |set: &Vec<usize>| SetSums::new(set.len(), plan.sets.len());
         Self { sets: plan.sets.iter().map(sums).collect(), slices: 0 }
@@ -179,7 +177,7 @@ impl Slices {
         self.slices += 1;
     }
 
-    /// What was added since `earlier`, a copy of this collection at that time.
+    /// Difference to `earlier`, a copy of this collection at that time.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let pairs = self.sets.iter().zip(&earlier.sets);
@@ -189,7 +187,7 @@ impl Slices {
         }
     }
 
-    /// What follows for each of `events` events that were asked for.
+    /// The results for each of `events` requested events.
     pub fn counts(&self, events: usize, plan: &Plan, whole: &Whole<'_>) -> Counts {
         Counts::new(self, events, plan, whole)
     }

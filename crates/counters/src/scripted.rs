@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A kernel for tests: refuses as scripted, and counts software events in place of hardware ones.
-//! The only [`Opener`] besides [`Kernel`].
+//! The only [`Opener`] other than [`Kernel`].
 
 use crate::opener::{Kernel, Opener};
 use linerate_linux::errno::EINVAL;
@@ -8,8 +8,8 @@ use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target}
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// What counts in place of hardware events unless [`Scripted::counting`] says otherwise: page
-/// faults, which a test can cause one by one.
+/// Replacement for hardware events unless [`Scripted::counting`] sets another: page faults, which a
+/// test can cause one by one.
 pub const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
 
 /// Nanoseconds of processor time.

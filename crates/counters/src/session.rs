@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events opened, started, turned and read: what [`rotation`](crate::rotation) computes with.
 //!
-//! Events of the kernel are always counted. Those of the processor are as long as they fit on its
-//! counters together; otherwise sets of them take turns, and whoever holds the session calls
-//! [`Session::turn`] when it says. What is refused keeps nothing else from being counted.
+//! Software events are always counted. Hardware events are counted all the time if they fit on the
+//! counters together; otherwise sets of them are multiplexed, and the owner of the session calls
+//! [`Session::turn`] when it is due. A refused event does not affect the others.
 //!
-//! Left out: the clock and waiting (whoever holds the session), which event is which
-//! ([`catalog`](crate::catalog)), and what a refusal means on this machine (`linerate-doctor`).
+//! Not here: the clock and waiting (owner of the session), event names
+//! ([`catalog`](crate::catalog)), and the explanation of a refusal (`linerate-doctor`).
 
 mod groups;
 mod open;
@@ -22,7 +22,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Whose events are counted.
+/// The target of counting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// A child that waits before execve(2), by its number; counting begins with that call.
@@ -37,7 +37,7 @@ pub enum Scope {
     CurrentThread,
 }
 
-/// How to count.
+/// Options for counting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Whether hardware events count user mode alone; `None`: both modes, or user mode alone where
@@ -47,10 +47,10 @@ pub struct Options {
     pub inherit: bool,
     /// The nominal length of a slice.
     pub slice: Duration,
-    /// Of the order of the sets.
+    /// Seed of the order of the sets.
     pub seed: u64,
-    /// The event, by its place, whose counts a scaled count goes by; `None`: time. It is then
-    /// always counted; if that cannot be had, time is used: see [`Session::scaled_by`].
+    /// The event, by its index, that is the base of scaled counts; `None`: time. It is then always
+    /// counted; if that is impossible, time is used: see [`Session::scaled_by`].
     pub scale_by: Option<usize>,
 }
 
@@ -76,22 +76,22 @@ pub struct Session {
     /// The event of [`Options::scale_by`], by its place in `always`.
     base: Option<usize>,
     turns: Option<Turns>,
-    /// Whose turn it is.
+    /// The current set.
     current: usize,
-    /// How long the first slice shall be.
+    /// Length of the first slice.
     first_length: Duration,
-    /// What each set, and the base, showed when last read.
+    /// Last readings of each set, and of the base.
     shown: Vec<Sums>,
     base_shown: Sums,
     slices: Slices,
     /// Whether the last set that was to be read could not be: its last counts are missing.
     is_behind: bool,
-    /// Where the current lap began.
+    /// Start of the current lap.
     lap: Option<Mark>,
     is_counting: bool,
 }
 
-/// Everything that was counted up to a moment.
+/// All counts up to a moment.
 #[derive(Clone, Debug)]
 struct Mark {
     slices: Slices,
@@ -100,11 +100,11 @@ struct Mark {
     enabled_ns: u64,
 }
 
-/// The time between turns where one set is alone. Its slices are needed only if somebody else takes
+/// Time between changes if there is only one set. Its slices are needed only if another user takes
 /// counters away.
 const SLICE_ALONE: Duration = Duration::from_millis(100);
 
-/// The time between turns where nobody has any.
+/// Time between changes if no set exists.
 const NEVER: Duration = Duration::from_secs(3600);
 
 impl Session {
@@ -136,7 +136,7 @@ impl Session {
         &self.plan
     }
 
-    /// The event that scaled counts go by; `None`: time.
+    /// The event that is the base of scaled counts; `None`: time.
     pub fn scaled_by(&self) -> Option<usize> {
         self.base.map(|place| self.plan.always[place])
     }
@@ -146,8 +146,8 @@ impl Session {
         self.user_only[event]
     }
 
-    /// What the counts of hardware events rest on: `hw` or `user`, `hw` if some of them are of both
-    /// modes; `None` where none is open.
+    /// Evidence tier of hardware events: `hw` or `user`, `hw` if some of them count both modes;
+    /// `None` if none is open.
     pub fn tier(&self) -> Option<Tier> {
         let events = self.events.iter().zip(&self.outcomes).zip(&self.user_only);
         let hardware = events
@@ -159,7 +159,7 @@ impl Session {
     /// [`Session::turn`] wants to be called.
     ///
     /// # Errors
-    /// What ioctl(2) says.
+    /// The error of ioctl(2).
     pub fn start(&mut self) -> io::Result<Duration> {
         self.is_counting = true;
         if !self.starts_with_exec {
@@ -258,7 +258,7 @@ impl Session {
     /// Stops counting: a last [`Session::lap`] and [`Session::finish`] then see the same moment.
     pub fn stop(&mut self) {
         for group in 0..self.groups.len() {
-            // What has ended cannot be stopped and need not be.
+            // A finished target cannot be stopped and need not be.
             let _ = self.groups.disable(group);
         }
         self.is_counting = false;
@@ -296,12 +296,12 @@ impl Session {
         Mark { slices: self.slices.clone(), always, base, enabled_ns }
     }
 
-    /// How long the target ran, given what all groups show.
+    /// CPU time of the target, derived from all groups.
     ///
-    /// Two times tell, and neither is ever too long. That of the groups without turns has the
-    /// moments in which no set is on, but the kernel starts the clocks of software events after
-    /// those of hardware events, at every switch to the target. Those of the sets, which are on
-    /// one after the other, lack these moments, and nothing else unless one could not be read.
+    /// There are two times, and neither is ever too long. That of the groups that are always on
+    /// includes the gaps between sets, but the kernel starts the clocks of software events after
+    /// those of hardware events, at every switch to the target. The sum over the sets lacks these
+    /// gaps, and nothing else unless one could not be read.
     fn enabled_ns(&self, readings: &[Option<Sums>]) -> u64 {
         let of_sets = self.shown.iter().map(|sums| sums.enabled_ns).sum();
         if self.turns.is_none() && !self.is_behind {

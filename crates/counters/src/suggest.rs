@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What somebody may have meant who wrote a name that does not exist.
+//! Suggestions for a misspelled name.
 
 /// Most names that are suggested.
 const SUGGESTIONS: usize = 3;
 
-/// The candidates near enough to be what was meant, best first, at most three.
+/// The closest candidates, best first, at most three.
 ///
-/// Near is: at most one slip of the pen (an insertion, a deletion, a replacement, two letters
-/// exchanged) for every three characters of the longer name; failing that, containing what was
-/// written, if that is three characters or more. `-` is `_`, and case does not matter.
+/// Close means at most one typo (insertion, deletion, replacement, transposition) per three
+/// characters of the longer name; otherwise, containing the text, if that has three characters or
+/// more. `-` is `_`, and case does not matter.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = normal(written);
     let length = wanted.chars().count();

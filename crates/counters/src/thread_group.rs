@@ -2,10 +2,9 @@
 //! The counters of one thread, opened as one group and read as cheaply as this machine allows.
 //!
 //! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it.
-//! So counts between two reads are whole, and nothing is scaled. Where a module opened the
-//! registers of the counters, hardware events are read there (`registers.rs`), and perf is asked
-//! for the others alone. Left out: event sets that take turns ([`session`](crate::session) has
-//! them).
+//! Counts between two reads are therefore complete, and nothing is scaled. If a module enabled the
+//! PMU registers, hardware events are read there (`registers.rs`), and only the others through
+//! perf. Not here: multiplexing (see [`session`](crate::session)).
 
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
@@ -20,10 +19,10 @@ use linerate_record::Tier;
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// No loss: two notes of the kernel's clock may be so far apart.
+/// Not a loss: two timestamps of the kernel may be this far apart.
 const LOST_NS: u64 = 1_000;
 
-/// How counts are had.
+/// The read method.
 #[derive(Debug)]
 enum Way {
     /// There are none.
@@ -44,12 +43,12 @@ pub struct ThreadGroup {
     /// For each member of the group, which event of the caller it is.
     places: Vec<usize>,
     outcomes: Vec<Outcome>,
-    /// How long the group had been without its counters when it was last noticed.
+    /// Time the group had been without its counters, when last checked.
     lost_ns: Cell<u64>,
     stays_in_its_thread: PhantomData<*const ()>,
 }
 
-/// What counters are opened with.
+/// Options for opening counters.
 #[derive(Clone, Copy)]
 pub struct Machine<'a> {
     /// Opens events.
@@ -62,14 +61,14 @@ pub struct Machine<'a> {
 }
 
 impl ThreadGroup {
-    /// Opens `events` on the calling thread and starts them. Those that are refused are told by
-    /// [`ThreadGroup::outcomes`]; the others count.
+    /// Opens `events` on the calling thread and starts them. [`ThreadGroup::outcomes`] reports
+    /// refused ones; the others count.
     ///
     /// ```text
     /// loop
     ///     open a group of all events not yet refused; what does not open is refused
     ///     start it and read it; if that works: done
-    ///     somebody else holds a counter: the last hardware event is refused
+    ///     another user holds a counter: the last hardware event is refused
     /// ```
     pub fn open(machine: Machine<'_>, events: &[Event], user_only: bool) -> Self {
         let mut opened = Self {
@@ -123,7 +122,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Opens the group anew, stopped.
+    /// Opens the group again, stopped.
     fn open_group(&mut self, machine: Machine<'_>, events: &[Event], user_only: bool) {
         self.group.clear();
         self.places.clear();
@@ -158,7 +157,7 @@ impl ThreadGroup {
             request = with_user_access(request);
         }
         let open = |request: &Request| machine.opener.open(request, Target::CurrentThread, leader);
-        // What happens in kernel mode only would count 0 without it.
+        // Events in kernel mode only would count 0 without it.
         let opened = open_best(&request, !is_kernel_only(event), open);
         let tier = |granted: &Request| match (is_hardware, granted.exclude_kernel) {
             (false, _) => Tier::Sw,
@@ -186,12 +185,12 @@ impl ThreadGroup {
         self.registers.as_ref().is_some_and(|registers| registers.has(place))
     }
 
-    /// How long a stretch without a read may be, in ms, if registers are to be sure of their wraps.
+    /// Maximum time without a read, in ms, for registers to be sure of their wraps.
     pub fn apart_ms(&self) -> Option<u64> {
         self.registers.as_ref().map(Registers::apart_ms)
     }
 
-    /// How counts are had, in the words of the record.
+    /// The read method, as worded in the record.
     pub fn reading(&self) -> &'static str {
         match (&self.registers, &self.way) {
             (None, Way::TicksOnly) => "timestamp counter only",
@@ -215,7 +214,7 @@ impl ThreadGroup {
         is_read.then_some(mark)
     }
 
-    /// The second, close to what was before.
+    /// The second read, close to the code before it.
     #[inline]
     pub fn second(&self, counts: &mut Counts) -> Option<Mark> {
         let mark = match &self.registers {
@@ -271,7 +270,7 @@ impl ThreadGroup {
 
     /// Starts counting again after [`ThreadGroup::stop`].
     pub fn start(&self) {
-        // A group that cannot be started cannot be read either, which is told then.
+        // A group that cannot be started cannot be read either, which is reported then.
         let _ = self.group.first().map(perf::Event::enable);
     }
 
@@ -281,7 +280,7 @@ impl ThreadGroup {
     }
 }
 
-/// The refusal of an event of the calling thread, in a group of so many.
+/// The refusal of an event of the calling thread, in a group of this size.
 fn refused(error: OpenError, request: Request, group_len: usize) -> Refusal {
     Refusal::NotOpened(Attempt { error, request, target: Target::CurrentThread, group_len })
 }

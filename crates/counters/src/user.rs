@@ -13,8 +13,8 @@
 //! while sequence != before
 //! ```
 //!
-//! Whoever gets `None` calls [`perf::Event::read`] instead: the event is on no counter just now, or
-//! the kernel or the processor lets user mode read none.
+//! On `None`, call [`perf::Event::read`] instead: the event is not on a counter at the moment, or
+//! the kernel or the processor does not allow user-mode reads.
 //!
 //! Left out: reading in program order. A counter may be read some tens of cycles before or after
 //! its neighbours in the program, as with [`ticks`](linerate_machine::ticks).
@@ -32,13 +32,12 @@ pub struct UserCounter {
     stays_in_its_thread: PhantomData<*const ()>,
 }
 
-/// What a [`UserCounter`] shows.
+/// Reading of a [`UserCounter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserReading {
     /// The count since the event was opened.
     pub count: u64,
-    /// How long the event was enabled and on a counter; `None` where the kernel offers no clock to
-    /// tell.
+    /// Time the event was enabled and on a counter; `None` if the kernel offers no clock for it.
     pub times: Option<Times>,
 }
 
@@ -51,9 +50,9 @@ pub struct Times {
     pub running_ns: u64,
 }
 
-/// `request`, asking for reads from user mode where the kernel wants to be asked: on arm64, bit 1
-/// of `config1` (Documentation/arch/arm64/perf.rst). Such an event keeps to one counter, which the
-/// kernel extends to 64 bits. With `kernel.perf_user_access` off it is opened all the same, and
+/// `request`, requesting user-mode reads where the kernel requires it: on arm64, bit 1 of `config1`
+/// (Documentation/arch/arm64/perf.rst). Such an event keeps to one counter, which the kernel
+/// extends to 64 bits. With `kernel.perf_user_access` off it is still opened, and
 /// [`UserCounter::count`] is `None`.
 #[must_use]
 pub fn with_user_access(request: Request) -> Request {
@@ -68,23 +67,23 @@ impl UserCounter {
     /// Maps the page of `event`, which counts the calling thread.
     ///
     /// # Errors
-    /// What mmap(2) says, e.g. that too much memory is locked already (EPERM).
+    /// The error of mmap(2), e.g. that too much memory is locked already (EPERM).
     pub fn map(event: &perf::Event) -> io::Result<Self> {
         Ok(Self { page: event.map()?, stays_in_its_thread: PhantomData })
     }
 
-    /// The count since the event was opened; `None` if only the kernel can tell.
+    /// The count since the event was opened; `None` if it takes a system call to read it.
     #[inline]
     pub fn count(&self) -> Option<u64> {
         settled(&self.page, |fields| count(fields, &Processor))?
     }
 
-    /// How long the event was enabled but on no counter, in ns, when it was last put on one.
+    /// Time the event was enabled but on no counter, in ns, when it was last put on one.
     #[inline]
     pub fn lost_ns(&self) -> u64 {
         let PageFields { enabled_ns, running_ns, .. } = self.page.fields();
-        // Should the kernel change the page in between: the first was read first, so that nothing
-        // is told that is not so.
+        // If the kernel changes the page in between: the first was read first, so the result is
+        // never wrong.
         enabled_ns.saturating_sub(running_ns)
     }
 
@@ -99,7 +98,7 @@ impl UserCounter {
     }
 }
 
-/// The page as the protocol needs it; in tests, a made-up one.
+/// The page as the protocol needs it; in tests, a synthetic one.
 trait KernelPage {
     fn sequence(&self) -> u32;
     fn fields(&self) -> PageFields;
@@ -117,19 +116,19 @@ impl KernelPage for Page {
     }
 }
 
-/// What user mode can read of the processor; in tests, made up.
+/// User-mode access to the PMU; simulated in tests.
 trait Registers {
-    /// The counter that the page calls `index`; `None` where there is no way to it.
+    /// The counter that the page calls `index`; `None` if it is not accessible.
     fn counter(&self, index: u32) -> Option<u64>;
     /// The clock that the page's `time` fields are about.
     fn ticks(&self) -> u64;
 }
 
-/// More changes during one read than a system in order makes in as many reads; then the kernel is
+/// More changes during one read than a healthy system makes in as many reads; then the kernel is
 /// asked, which always works.
 const ATTEMPTS: u32 = 64;
 
-/// What `read` makes of fields that did not change meanwhile.
+/// Result of `read` for fields that did not change meanwhile.
 #[inline]
 fn settled<T>(page: &impl KernelPage, mut read: impl FnMut(&PageFields) -> T) -> Option<T> {
     for _ in 0..ATTEMPTS {
@@ -163,7 +162,7 @@ fn times(fields: &PageFields, registers: &impl Registers) -> Option<Times> {
         ticks = fields.time_cycles.wrapping_add(since);
     }
     // In two parts, because ticks * mult may need more than 64 bits; arithmetic modulo 2^64, as
-    // `time_offset` may stand for a negative number.
+    // `time_offset` may represent a negative number.
     let mult = u64::from(fields.time_mult);
     let (whole, rest) = (ticks >> fields.time_shift, ticks & ((1 << fields.time_shift) - 1));
     let since_ns = fields
@@ -200,8 +199,7 @@ impl Registers for Processor {
     }
 }
 
-/// `mrs` of the register that `$index` stands for: the number of a register is part of the
-/// instruction.
+/// `mrs` of the register for `$index`: the number of a register is part of the instruction.
 #[cfg(target_arch = "aarch64")]
 macro_rules! counter_register {
     ($index:expr, $($number:literal $name:literal),+) => {
@@ -243,7 +241,7 @@ impl Registers for Processor {
     }
 }
 
-/// Left to the kernel: either it allows no such reads, or nobody asked for them yet.
+/// Left to the kernel: it allows no user-mode reads, or they have not been requested yet.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl Registers for Processor {
     fn counter(&self, _index: u32) -> Option<u64> {

@@ -57,7 +57,7 @@ fn wrong_tables_are_named_with_the_key() {
     events("arm1176", "code = 0x07", "code = \"7\"", &["line"]);
     events("arm1176", "code = 0x07", "", &["INSTR_EXEC", "one of code"]);
     events("arm1176", "code = 0x07", "code = 7\nhardware = 1", &["INSTR_EXEC", "one of code"]);
-    events("arm1176", "code = 0x07", "code = 7\numask = 1", &["INSTR_EXEC", "umask goes with"]);
+    events("arm1176", "code = 0x07", "code = 7\numask = 1", &["INSTR_EXEC", "umask requires"]);
     events("arm1176", "\"instructions\"", "\"instrs\"", &["instrs", "names.toml"]);
     events("arm1176", "\"instructions\"", "\"cycles\"", &["`cycles`", "several events"]);
     events("arm1176", "names = [\"instructions\"]", "", &["`instructions` has no event"]);
@@ -98,7 +98,7 @@ fn wrong_codes_and_bases_are_named() {
         error_of(|data| replace(&mut data.names, "like = \"stall_frontend\"", "like = \"x\""));
     assert!(error.contains("data/names.toml: ibuf_stall_cycles: like"), "{error}");
     let error = error_of(|data| replace(&mut data.names, "\"cpu-cycles\"", "\"instructions\""));
-    assert!(error.contains("data/names.toml") && error.contains("twice"), "{error}");
+    assert!(error.contains("data/names.toml") && error.contains("duplicate name"), "{error}");
 }
 
 #[test]

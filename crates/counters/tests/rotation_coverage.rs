@@ -47,7 +47,7 @@ fn intervals_of_two_seconds_hold_the_truth_and_errors_per_unit_of_work_are_small
         let error = outcome.by_packets.p95_error();
         assert!(error <= limit, "{}: {error}", load.name);
     }
-    // What a fixed order of long slices does to loads that change slowly or keep in step with it.
+    // Effect of a fixed order of long slices on loads that change slowly or are in phase with it.
     for name in ["phases", "warm-up", "period 400 ms", "wander 50 ms"] {
         let (_, outcome) = outcomes.iter().find(|(load, _)| load.name == name).unwrap();
         let (ours, fixed) = (outcome.by_time.p95_error(), outcome.round_robin.p95_error());

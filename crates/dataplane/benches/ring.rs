@@ -141,7 +141,7 @@ impl Grid {
 
 /// Million items per second through a queue, median of the clean windows.
 ///
-/// Each end is moved into its thread: beside each other they would share a cache line.
+/// Each end is moved into its thread: next to each other they would share a cache line.
 fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Option<f64> {
     let start = AtomicU64::new(0);
     let ready = Barrier::new(2);
@@ -200,7 +200,7 @@ fn main() {
     let test = arguments.iter().any(|argument| argument == "--test");
     let asked = arguments.iter().find_map(|argument| argument.parse().ok());
     let repetitions: u32 = if test { 1 } else { asked.unwrap_or(41) };
-    let allowed = linux::allowed_cpus().expect("the kernel tells the processors");
+    let allowed = linux::allowed_cpus().expect("the kernel reports the CPUs");
     let [first, second, ..] = allowed[..] else {
         println!("ring: SKIP: a ring needs two processors, {} may be used", allowed.len());
         return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How right the profile is on this machine: each quantity measured several times beside what is
-//! known of it, and the median of the errors against its limit.
+//! Accuracy of the profile on this machine: each quantity is measured several times against a known
+//! value, and the median error is compared with its limit.
 //!
 //! Prints a line per quantity for `cargo xtask accuracy`, which judges them. Needs processor 0 to
 //! itself: a measurement that gave no figure, because others had it all the time, counts as
@@ -23,10 +23,10 @@ use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Measurements of each quantity, unless told otherwise.
+/// Default number of measurements per quantity.
 const MEASUREMENTS: usize = 9;
 
-/// What the limits are of.
+/// Quantities with a limit.
 const WHY: &str = "median error against what is known of it";
 
 /// A quantity: how far one measurement of it is off, or what kept it from being one.
@@ -150,16 +150,16 @@ fn grown_work() -> Option<f64> {
     came_to_the_dear_part.then_some((1.0 - worker.time?.busy).abs())
 }
 
-/// What the profile says another thread took of the processor, against the scheduler.
+/// CPU time taken by another thread according to the profile, compared with the scheduler.
 fn lost_time(rate: Rate) -> Option<f64> {
-    let worker = &beside_a_rival(|| spinning(0.6, rate, 10)).workers[0];
+    let worker = &with_a_rival(|| spinning(0.6, rate, 10)).workers[0];
     let was_disturbed = worker.time?.lost >= 0.2 && worker.windows.preempted > 0;
     let delay = worker.run_delay_ns.filter(|_| was_disturbed)?;
     Some(off(worker.lost_ns as f64, delay as f64))
 }
 
 /// Runs `work` while another thread keeps processor 0 busy.
-fn beside_a_rival<T>(work: impl FnOnce() -> T) -> T {
+fn with_a_rival<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -193,8 +193,8 @@ fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {
     stage.kernels.as_ref()?.iter().find(|one| one.kernel == kernel)
 }
 
-/// Ticks of a stage that sums three times, and of one that sums six times: of the replayed sums,
-/// and of the whole stage.
+/// Ticks of a stage with three sums, and of one with six: for the replayed sums, and for the whole
+/// stage.
 fn three_and_six() -> Option<[[f64; 2]; 2]> {
     let report = replayed(vec![call("three", 3, 900), call("six", 6, 900)]);
     let number = |figure: &Figure| figure.as_number();
@@ -211,7 +211,7 @@ fn replay_of_twice_the_calls() -> Option<f64> {
     Some(off(six, 2.0 * three))
 }
 
-/// What three more calls take in the replay, against what the stage takes longer for them.
+/// Cost of three more calls in the replay, compared with the additional time of the stage.
 fn replay_against_stage() -> Option<f64> {
     let [[three, with_three], [six, with_six]] = three_and_six()?;
     Some(off(six - three, with_six - with_three))

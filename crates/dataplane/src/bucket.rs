@@ -27,7 +27,7 @@ pub fn address_bucket(frame: &[u8]) -> u8 {
 /// The hash behind [`address_bucket`], for those who deal flows out to something else.
 pub fn address_hash(frame: &[u8]) -> u64 {
     let pair = ip_pair(frame).or_else(|| mac_pair(frame));
-    // The sum does not depend on the order; mixing first keeps 1 <-> 4 apart from 2 <-> 3.
+    // The sum does not depend on the order; mixing first distinguishes 1 <-> 4 from 2 <-> 3.
     pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))))
 }
 

@@ -7,10 +7,10 @@ use crate::packet::Packet;
 /// Largest burst.
 pub const MAX_BURST: usize = 256;
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
+    /// It continues.
     Pass,
     /// It is dropped; the index into the stage's `drop_causes` says why.
     Drop(u8),
@@ -23,9 +23,9 @@ pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
     /// Dropped or consumed; the worker sends their buffers home.
     pub(crate) released: Vec<Packet<'p>>,
-    /// The packet being looked at, for the report of a panic; beyond all between two looks.
+    /// The packet being processed, for the report of a panic; past the end between packets.
     cursor: usize,
-    /// While packets are looked at: those before the cursor that passed.
+    /// During an iteration: the packets before the cursor that passed.
     kept: usize,
 }
 
@@ -65,7 +65,7 @@ impl<'p> Burst<'p> {
         self.packets.push(packet);
     }
 
-    /// The packets dropped or consumed that nobody has sent home yet.
+    /// Dropped or consumed packets that have not been returned to their pool yet.
     pub fn released(&self) -> &[Packet<'p>] {
         &self.released
     }

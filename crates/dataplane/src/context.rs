@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a stage is handed beside its packets: its account, and the kernels to call.
+//! Context of a stage in addition to its packets: its account, and the kernels to call.
 
 use crate::kernels::StageKernels;
 use linerate_record::run::Tally;
@@ -10,13 +10,13 @@ pub const MAX_CAUSES: usize = 16;
 /// The account of a stage and the kernels it calls, one of each per stage and worker.
 #[derive(Clone, Debug, Default)]
 pub struct StageContext {
-    /// What the stage made, used up and dropped.
+    /// Packets the stage created, consumed and dropped.
     pub account: Account,
     /// Checksum and copy, in the variant the worker was given.
     pub kernels: StageKernels,
 }
 
-/// What a stage made, used up and dropped. What went in and out is counted by the worker.
+/// Packets a stage created, consumed and dropped. The worker counts packets in and out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Packets and bytes that came from nowhere.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hardware events of the parts of a worker, counted in some of its turns.
 //!
-//! In a counted turn, picked at random, the worker's counters are read before its first part and
-//! after each. What lies between two reads is one part's, less what a read adds to the counts,
-//! which is measured before the run. So polls that find nothing are never in these counts. A turn
+//! In a counted iteration, picked at random, the worker's counters are read before its first part
+//! and after each part. The difference of two reads, minus the overhead of a read (measured before
+//! the run), belongs to one part. Empty polls are therefore never in these counts. An iteration
 //! that was interrupted, or that had to wait for room, is left out.
 //!
-//! How often turns are counted depends on what a read costs: see [`TurnCounter::new`].
+//! The sampling rate depends on the cost of a read: see [`TurnCounter::new`].
 //!
-//! Left out: counters that take turns. The few events of a profile fit on every processor of the
-//! tables at once; what does not fit is refused with its reason.
+//! Not supported: multiplexing. The few events of a profile fit on every processor in the tables at
+//! once; an event that does not fit is refused with its reason.
 
 use crate::stage::MAX_PARTS;
 use linerate_counters::catalog::Catalog;
@@ -17,8 +17,8 @@ use linerate_counters::event::Event;
 use linerate_counters::opener::{Kernel, Opener};
 use linerate_counters::reading::{Counts, EVENTS_MAX};
 use linerate_counters::thread_group::{Machine, ThreadGroup};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::Explainer;
-use linerate_doctor::surroundings::Surroundings;
 use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
@@ -26,14 +26,14 @@ use linerate_record::run::CountedEvent;
 /// Which events are counted around the stages of a run.
 pub struct Counting {
     opener: Box<dyn Opener + Sync>,
-    surroundings: Surroundings,
+    host_facts: HostFacts,
     is_known_processor: bool,
     events: Vec<Event>,
     /// Those that have no number on this processor.
     absent: Vec<CountedEvent>,
 }
 
-/// What a packet costs, in the portable names: how much is done, how fast, and what holds it up.
+/// The events per packet, by portable name: amount of work, speed, and stalls.
 const EVENTS: [&str; 4] = ["instructions", "cycles", "ll_misses", "branch_misses"];
 
 impl Counting {
@@ -61,7 +61,7 @@ impl Counting {
     pub fn new(opener: Box<dyn Opener + Sync>, events: Vec<Event>) -> Self {
         Self {
             opener,
-            surroundings: Surroundings::gather(),
+            host_facts: HostFacts::gather(),
             is_known_processor: true,
             events,
             absent: Vec::new(),
@@ -79,23 +79,23 @@ impl std::fmt::Debug for Counting {
 /// Counted turns kept; beyond that every other one is let go, and so on.
 const KEPT: usize = 2_048;
 
-/// Pairs of reads by which the counts of one read are told: their median does not mind a tick of
-/// the kernel's clock.
+/// Pairs of reads for calibrating the overhead of one read: their median is not affected by a timer
+/// tick of the kernel.
 const PAIRS: usize = 63;
 
 /// The counters of one worker, and what they showed.
 pub(crate) struct TurnCounter {
     group: ThreadGroup,
-    /// What one read adds to the counts.
+    /// Counts added by one read.
     own: Counts,
-    /// How long one takes.
+    /// Duration of one read.
     read_ticks: u64,
     one_iteration_in: u32,
     marks: [Counts; MAX_PARTS + 1],
     parts: usize,
     /// For each counted turn, for each part: its packets, then its counts.
     turns: Vec<u64>,
-    /// One counted turn in so many is kept, and how many there were since the last.
+    /// One counted iteration in this number is kept, and the number since the last.
     stride: u64,
     skipped: u64,
     /// A read of this turn failed.
@@ -104,28 +104,28 @@ pub(crate) struct TurnCounter {
     broken: u64,
 }
 
-/// One turn in so many is counted where a read takes no system call. As for times, a multiple of
-/// what is sampled and logged, so that one random number chooses between them.
-const ONE_TURN_IN_BY_USER_READ: u32 = 64;
+/// One iteration in this number is counted if a read needs no system call. As for times, a multiple
+/// of the sampling and logging intervals, so that one random number chooses between them.
+const ONE_IN_BY_USER_READ: u32 = 64;
 
 /// The same where each read is a system call of some 1500 ticks (2.6 GHz, group of four): at ten
-/// parts that is 15 ticks per turn, 0.2 % of a turn of 32 packets on the edge path.
-const ONE_TURN_IN_BY_CALL: u32 = 1_024;
+/// parts that is 15 ticks per iteration, 0.2 % of an iteration with 32 packets on the edge path.
+const ONE_IN_BY_CALL: u32 = 1_024;
 
 /// The random number of a counted turn, modulo `one_iteration_in`: none of those that are sampled
 /// (0) or logged (1).
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
-    /// Opens and starts the counters of the calling thread. `None` where it has none; the outcomes
-    /// are told in any case.
+    /// Opens and starts the counters of the calling thread. `None` if it has none; the outcomes are
+    /// returned in any case.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
-        let Counting { opener, surroundings, is_known_processor, events, absent } = counting;
-        let pmu_user = surroundings.pmu_user();
+        let Counting { opener, host_facts, is_known_processor, events, absent } = counting;
+        let pmu_user = host_facts.pmu_user();
         let pmu_user = pmu_user.as_ref();
         let machine = Machine { opener: &**opener, pmu_user, compares_marks: false };
         let group = ThreadGroup::open(machine, events, false);
-        let explainer = Explainer::new(surroundings, *is_known_processor);
+        let explainer = Explainer::new(host_facts, *is_known_processor);
         let told = events.iter().zip(group.outcomes()).map(|(event, outcome)| {
             let refusal = outcome.as_ref().err().map(|refusal| explainer.explain(refusal, event));
             CountedEvent {
@@ -143,11 +143,7 @@ impl TurnCounter {
         let counter = Self {
             own,
             read_ticks,
-            one_iteration_in: if is_by_call {
-                ONE_TURN_IN_BY_CALL
-            } else {
-                ONE_TURN_IN_BY_USER_READ
-            },
+            one_iteration_in: if is_by_call { ONE_IN_BY_CALL } else { ONE_IN_BY_USER_READ },
             marks: [[0; EVENTS_MAX]; MAX_PARTS + 1],
             parts,
             turns: Vec::with_capacity(KEPT * parts * (1 + group.outcomes().len())),
@@ -166,7 +162,7 @@ impl TurnCounter {
         random % self.one_iteration_in == COUNTED
     }
 
-    /// How long the reads of a counted turn take: one at its start and one after each part.
+    /// Duration of the reads of a counted iteration: one at its start and one after each part.
     pub(crate) fn turn_ticks(&self) -> u64 {
         self.read_ticks * (self.parts as u64 + 1)
     }
@@ -177,7 +173,7 @@ impl TurnCounter {
         self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);
     }
 
-    /// Keeps the turn that has just ended, in which each part was given so many packets.
+    /// Keeps the iteration that has just ended, with the number of packets given to each part.
     pub(crate) fn keep(&mut self, given: &[u64]) {
         if self.is_broken {
             self.broken += 1;
@@ -211,12 +207,12 @@ impl TurnCounter {
         self.stride *= 2;
     }
 
-    /// Packets and counts of one part of one turn.
+    /// Packets and counts of one part of one iteration.
     fn width(&self) -> usize {
         1 + self.group.outcomes().len()
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub(crate) fn finish(self) -> CountedTurns {
         let tiers = self.group.outcomes().iter().map(|outcome| outcome.as_ref().ok().copied());
         CountedTurns {
@@ -232,8 +228,8 @@ impl TurnCounter {
     }
 }
 
-/// What a read adds to the counts, and how many ticks it takes: medians of what two reads that
-/// follow each other tell apart.
+/// Counts added by a read, and its duration in ticks: medians of the differences between
+/// consecutive reads.
 fn own_cost(group: &ThreadGroup) -> (Counts, u64) {
     let mut pairs: Vec<[Counts; 2]> = vec![[[0; EVENTS_MAX]; 2]; PAIRS];
     let mut read_ticks = Vec::with_capacity(PAIRS);
@@ -254,23 +250,23 @@ fn median(mut values: Vec<u64>) -> u64 {
     values[values.len() / 2]
 }
 
-/// What the counters of a worker showed.
+/// Counts of a worker.
 pub(crate) struct CountedTurns {
-    /// How they were read, in the words of the record.
+    /// Method of reading, as worded in the record.
     pub(crate) reading: &'static str,
     pub(crate) one_iteration_in: u64,
-    /// What each event rests on; `None` where it was refused.
+    /// Evidence tier of each event; `None` where it was refused.
     pub(crate) tiers: Vec<Option<Tier>>,
     own: Counts,
     parts: usize,
     width: usize,
-    /// Turns left out because somebody else had the counters.
+    /// Iterations left out because another user held the counters.
     pub(crate) broken: u64,
     turns: Vec<u64>,
 }
 
 impl CountedTurns {
-    /// Packets that a part was given, in each turn in which there were any.
+    /// Packets passed to a part, per iteration with any.
     pub(crate) fn packets(&self, part: usize) -> Vec<f64> {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
@@ -289,9 +285,9 @@ impl CountedTurns {
         cells.filter(|cell| cell[0] > 0)
     }
 
-    /// Turns of one part, each with its packets and the count of one event.
+    /// Iterations of one part, each with its packets and the count of one event.
     #[cfg(test)]
-    pub(crate) fn made_up(rows: Vec<[u64; 2]>, own: u64) -> Self {
+    pub(crate) fn synthetic(rows: Vec<[u64; 2]>, own: u64) -> Self {
         let mut counts = [0; EVENTS_MAX];
         counts[0] = own;
         Self {

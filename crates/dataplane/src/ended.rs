@@ -12,14 +12,14 @@ pub(crate) struct Ended<'g> {
     pub(crate) place: Place,
     pub(crate) worker: Worker<'g, 'g>,
     pub(crate) readings: Readings,
-    /// Processor time of the whole run, warming up included.
+    /// CPU time of the whole run, including warm-up.
     pub(crate) cpu_ns: u64,
     /// Core cycles per tick before and after, where they could be measured.
     pub(crate) clock: [Option<f64>; 2],
-    /// What a panic said.
+    /// Message of the panic.
     pub(crate) panic: Option<String>,
-    /// What the kernels did for each part: head, stages, tail; empty where that was not asked for.
-    /// `None` where nothing was logged.
+    /// Kernel calls of each part: head, stages, tail; empty if not requested. `None` if nothing was
+    /// logged.
     pub(crate) kernels: Vec<Option<Vec<Replayed>>>,
     /// Which events were counted; empty where none were asked for.
     pub(crate) counted: Vec<CountedEvent>,

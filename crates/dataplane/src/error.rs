@@ -14,7 +14,7 @@ pub enum RunError {
     Stage {
         /// Index of the stage in the path.
         stage: usize,
-        /// What was wrong.
+        /// Description of the error.
         error: BuildError,
     },
     /// A system call failed.
@@ -27,7 +27,7 @@ pub enum RunError {
         stage: String,
         /// Position of the packet in the source's sequence; `None` when it was not at a packet.
         packet: Option<u64>,
-        /// What the stage said.
+        /// Message of the stage.
         message: String,
         /// The profile up to then.
         report: Box<RunReport>,
@@ -37,7 +37,7 @@ pub enum RunError {
 impl std::fmt::Display for RunError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::UnknownKind(kind) => write!(f, "there is no stage of kind '{kind}'"),
+            Self::UnknownKind(kind) => write!(f, "unknown kind of stage '{kind}'"),
             Self::Stage { stage, error } => write!(f, "stage {stage}: {error}"),
             Self::System(error) => error.fmt(f),
             Self::Panicked { worker, stage, packet, message, .. } => {

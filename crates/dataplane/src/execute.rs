@@ -25,7 +25,7 @@ const WARM_UP: Duration = Duration::from_millis(60);
 /// When a paced source begins: later than its worker, or it would begin with a backlog.
 const START_DELAY: Duration = Duration::from_millis(20);
 
-/// How often the waiting thread checks whether the workers have ended.
+/// Interval at which the waiting thread checks whether the workers have ended.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
 /// When a run begins.
@@ -38,8 +38,8 @@ struct Start {
 }
 
 impl Start {
-    /// To be called when everything is laid out: a paced source does not wait for the workers. A
-    /// run of so many packets is measured from the first.
+    /// Call this after the layout is complete: a paced source does not wait for the workers. A run
+    /// limited by packets is measured from the first packet.
     fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
         let Pace { timetable, ticks_per_s } = pace;
         let now = ticks();
@@ -182,7 +182,7 @@ fn worker_main<'g, const ON: bool>(
     Ok(Ended { place, worker, readings, cpu_ns, clock, panic, kernels, counted })
 }
 
-/// What the kernels did for each part of a worker.
+/// Kernel calls of each part of a worker.
 fn replays(worker: &Worker<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
     let burst = worker.burst_size;
     let head = match &worker.head {

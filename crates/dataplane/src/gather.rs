@@ -67,7 +67,7 @@ fn panic_error(ended: &Ended<'_>, report: RunReport) -> RunError {
 fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool) -> RunReport {
     let Pace { timetable, ticks_per_s } = pace;
     let readings: Vec<&Readings> = ended.iter().map(|e| &e.readings).collect();
-    let rates = Rates::of(&readings, ticks_per_s, !job.oversubscribe);
+    let rates = Rates::from_readings(&readings, ticks_per_s, !job.oversubscribe);
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
     let mean_bytes = job.traffic.mean_bytes();
     RunReport {
@@ -115,8 +115,7 @@ fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
             Figure::exact("kpps", kpps, Tier::Model, METHOD)
         }
         None => {
-            let reason =
-                "the source has no rate of its own: packets come as fast as they are taken";
+            let reason = "the source has no fixed rate: packets come as fast as they are taken";
             Figure::absent("kpps", Tier::Model, METHOD, reason)
         }
     }

@@ -26,7 +26,7 @@ const INSIDE_NET: u64 = 0x0a00_0000;
 /// TEST-NET-2 (RFC 5737).
 const SERVER_NET: u64 = 0xc633_6400;
 const SERVERS: u64 = 32;
-/// Discard (RFC 863) and ports nobody owns: the payload follows no protocol.
+/// Discard (RFC 863) and unassigned ports: the payload follows no protocol.
 const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
 /// The upper half of the dynamic ports (RFC 6335); no known protocol has settled there.
 const FIRST_CLIENT_PORT: u64 = 57344;
@@ -35,7 +35,7 @@ const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
 /// Every byte of every payload: random ones look like some protocol to a dissector now and then.
 const PAYLOAD: u8 = 0x55;
 
-/// What to generate. The same values give the same frames.
+/// Parameters of the generator. The same values give the same frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator<'a> {
     /// Frame sizes in bytes, without FCS, used in turn.
@@ -51,7 +51,7 @@ pub struct Generator<'a> {
 pub enum GeneratorError {
     /// The list of sizes is empty.
     NoSizes,
-    /// No flow is asked for.
+    /// The number of flows is 0.
     NoFlows,
     /// A size is out of range.
     FrameSize {
@@ -87,7 +87,7 @@ impl std::error::Error for GeneratorError {}
 
 impl Generator<'_> {
     /// Makes the frames and hands each to `keep`: whole rounds of the sizes, at least one frame of
-    /// each flow and at least 4096 frames. Flows take turns, in another order each time round.
+    /// each flow and at least 4096 frames. Flows alternate, in a new order each round.
     pub fn generate(
         &self,
         buffer_bytes: u32,
@@ -109,7 +109,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// How many frames, once the parameters have been checked.
+    /// Number of frames, after the parameters have been checked.
     fn packets(&self, buffer_bytes: u32) -> Result<u64, GeneratorError> {
         let max = buffer_bytes.min(MAX_BUFFER_BYTES as u32);
         if self.flows == 0 {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Everything one run needs.
 ///
-/// [`Job::new`] takes what has no default; everything else is set by struct update:
+/// [`Job::new`] takes the values without a default; everything else is set by struct update:
 ///
 /// ```no_run
 /// # use linerate_dataplane::{Job, StageKind, traffic::Traffic};
@@ -35,14 +35,14 @@ pub struct Job<'a> {
     pub mapping: &'a Mapping,
     /// One processor per worker, in order of segment, then replica.
     pub cpus: &'a [u32],
-    /// How to run; by default as the path says.
+    /// Run options; by default from the path.
     pub options: RunOptions,
     /// Let workers share processors: they yield while they wait.
     pub oversubscribe: bool,
-    /// Offer only the first so many frames of each queue, over and over: everything a stage looks
-    /// up is then in the nearest cache.
+    /// Offer only this number of frames of each queue, in a loop: everything a stage looks up is
+    /// then in the nearest cache.
     pub confine: Option<usize>,
-    /// Recount the bytes after every stage instead of trusting the stages' accounts.
+    /// Recount the bytes after every stage rather than trusting the stages' accounts.
     pub audit: bool,
     /// Checksum and copy for all workers; by default the best of each on this processor.
     pub kernels: Kernels,
@@ -94,12 +94,12 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What a run gives.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The profile.
     pub report: RunReport,
-    /// What the sinks kept.
+    /// Packets kept by the sinks.
     pub kept: Kept,
 }
 

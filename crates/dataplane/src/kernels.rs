@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels as one stage calls them, and a log of its calls.
 //!
-//! What a call costs cannot be told around the call: it takes 10 to 100 ticks, and two reads of the
-//! counter as much again. So calls are logged in a random sample of turns, and made again when the
-//! run is over (see `replay`). Turns whose stages are timed are never logged: the log is in no
-//! service time of a stage, and in one turn of 64 of a worker.
+//! The cost of a call cannot be measured in place: a call takes 10 to 100 ticks, and so do two
+//! reads of the counter. Calls are therefore logged in a random sample of iterations, and replayed
+//! after the run (see `replay`). Iterations whose stages are timed are never logged: logging adds
+//! nothing to the service time of a stage, and affects one iteration of 64 of a worker.
 //!
 //! Inline sums of headers (`linerate_kernels::checksum::header`) are not calls and not logged.
 
 use linerate_kernels::{Kernel, Kernels, Sum};
 
-/// Calls a log holds: more than the packets of a short capture, so that making them over and over
-/// is no easier to learn for a branch predictor than the run itself was. 128 KiB.
+/// Calls a log holds: more than the packets of a short capture, so that a branch predictor cannot
+/// learn the replay more easily than the run itself. 128 KiB.
 const LOGGED: usize = 1 << 14;
 
 /// One call.
@@ -39,7 +39,7 @@ pub(crate) struct CallTotal {
 pub struct StageKernels {
     kernels: Kernels,
     is_logging: bool,
-    /// Of stages that may log.
+    /// Number of stages that may log.
     log: Option<Box<Log>>,
 }
 
@@ -140,7 +140,7 @@ impl StageKernels {
         self.log.as_ref().map_or(0, |log| log.packets)
     }
 
-    /// What the logged turns called of `kernel`.
+    /// Logged calls of `kernel`.
     pub(crate) fn total(&self, kernel: Kernel) -> CallTotal {
         self.log.as_ref().map_or_else(CallTotal::default, |log| log.totals[kernel as usize])
     }
@@ -160,7 +160,7 @@ impl StageKernels {
 /// a call:        count it; if the turn is kept, write it over what stood at the place, place + 1
 /// ```
 ///
-/// Turns are kept whole, but a later one may cover part of them.
+/// Iterations are kept as a whole, but a later one may overwrite part of them.
 #[derive(Clone, Debug)]
 struct Log {
     calls: Vec<Call>,
@@ -260,23 +260,25 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_holds_turns_of_all_times_alike() {
+    fn a_full_log_samples_the_whole_run_evenly() {
         const TURNS: usize = 4_000;
         const CALLS: usize = 16;
         let bytes = vec![0; TURNS * CALLS];
-        let mut kernels = StageKernels::logging(Kernels::of("portable").expect("always there"));
+        let mut kernels =
+            StageKernels::logging(Kernels::by_name("portable").expect("always there"));
         (0..TURNS).for_each(|n| turn(&mut kernels, n, CALLS, &bytes));
         let calls = kernels.calls(Kernel::Checksum);
         assert_eq!(calls.len(), LOGGED);
         assert_eq!(kernels.total(Kernel::Checksum).calls, (TURNS * CALLS) as u64);
         assert_eq!(kernels.logged_packets(), 7 * TURNS as u64);
-        // Within what stands of a turn the calls follow each other.
+        // The remaining calls of an iteration are consecutive.
         let follows = |pair: &&[Call]| pair[1].bytes == pair[0].bytes + 1;
         let breaks = calls.windows(2).filter(|pair| !follows(pair)).count();
         assert!(breaks < 2 * LOGGED / CALLS, "{breaks}");
         let early = calls.iter().filter(|call| (call.bytes as usize) < TURNS * CALLS / 2).count();
         let share = early as f64 / LOGGED as f64;
-        // What is overwritten is drawn with replacement, which favours later turns a little.
+        // The calls to overwrite are drawn with replacement, which slightly favours later
+        // iterations.
         assert!((0.4..0.6).contains(&share), "{share}");
     }
 }

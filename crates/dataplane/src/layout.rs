@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A packet of bucket `b` goes to replica `table_k[b]` of segment `k`; the tables balance the
-//! packets of the traffic, so no worker has to hand packets out. Buffers belong to the source queue
-//! that fills them and return to it over rings too: every buffer has one owner at every moment.
+//! packets of the traffic, so no dispatcher is needed. Buffers belong to the source queue that
+//! fills them and return to it over rings too: every buffer has one owner at any time.
 
 use crate::bucket::indirection;
 use crate::burst::{Burst, MAX_BURST};
@@ -28,7 +28,7 @@ use crate::worker::{Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Tail, Worker};
 use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink as SinkSpec};
 use linerate_record::run::Tally;
 
-/// Where a worker stands in the mapping.
+/// Position of a worker in the mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) segment: usize,
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// What the workers of a run share and borrow: it outlives them.
+/// Data shared and borrowed by the workers of a run: it outlives them.
 pub(crate) struct Ground {
     timetable: Option<Timetable>,
     ticks_per_s: f64,
@@ -70,7 +70,7 @@ impl Ground {
 /// The time of a run: how fast ticks pass and when frames are due.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace<'g> {
-    /// `None` where packets come as fast as they are taken.
+    /// `None` if packets come as fast as they are taken.
     pub(crate) timetable: Option<&'g Timetable>,
     pub(crate) ticks_per_s: f64,
 }

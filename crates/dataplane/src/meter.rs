@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The profile of one worker, kept by the worker itself while it runs.
 //!
-//! Time is told from the timestamp counter, read once per turn of the worker's loop. A turn that
-//! moved packets is *busy*, one that found none is *starved*, time spent before a full ring is
-//! *blocked*. A worker that was not running shows as a turn far longer than its like: the excess is
-//! *lost*. Nothing here looks at the wall clock; the report compares the sum with it.
+//! Time is read from the timestamp counter, once per iteration of the worker's loop. An iteration
+//! that moved packets is *busy*, one that found none is *starved*, time spent in front of a full
+//! ring is *blocked*. A worker that was not running shows as an iteration far longer than usual:
+//! the excess is *lost*. The meter never reads the wall clock; the report compares the sum with it.
 //!
-//! In one turn of sixteen, picked at random so as not to beat with a periodic load, the counter is
-//! also read between the stages. Stage times thus come from a sample, the times of the worker from
-//! every turn. In one turn of 64, none of those, the stages log which kernels they call. In still
-//! others hardware events are counted ([`crate::counting`]).
+//! In one iteration of sixteen, picked at random to avoid aliasing with a periodic load, the
+//! counter is also read between the stages. Stage times therefore come from a sample, the times of
+//! the worker from every iteration. In one iteration of 64, disjoint from these, the stages log
+//! their kernel calls. In others still, hardware events are counted ([`crate::counting`]).
 //!
-//! Turns are gathered in windows of [`WINDOW_NS`]. At the end of a window the kernel is asked
-//! whether the thread was preempted in it; estimates use the clean windows alone.
+//! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of a window the meter queries
+//! the kernel for preemptions of the thread; estimates use only clean windows.
 //!
 //! With `ON` false everything here compiles to nothing: the bound against which the cost of the
 //! profile is measured.
@@ -29,19 +29,19 @@ use linerate_trial::Account;
 pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
-/// A wait longer than this between two looks at the counter was not a wait: the worker was away.
-/// A poll takes well under 1 us; the shortest slice a scheduler gives to another thread is longer.
+/// A gap longer than this between two reads of the counter was not a wait: the worker was off the
+/// CPU. A poll takes well under 1 us; the shortest time slice of a scheduler is longer.
 const AWAY_NS: u64 = 10_000;
 
 /// A turn with packets counts as interrupted when it takes this many times the usual ...
 const AWAY_FACTOR: u64 = 4;
 
-/// One turn in so many is sampled. A sampled turn reads the counter once per part (25 ticks each
-/// where this was tried), which at 16 is 0.2 % of a turn of 32 packets on the edge path.
+/// One iteration in this number is sampled. A sampled iteration reads the counter once per part (25
+/// ticks each where measured), which at 16 is 0.2 % of an iteration of 32 packets on the edge path.
 const SAMPLED: u32 = 16;
 
-/// One turn in so many is logged: a multiple of [`SAMPLED`], so that the same random number chooses
-/// either, and never both.
+/// One iteration in this number is logged: a multiple of [`SAMPLED`], so that the same random
+/// number chooses either, and never both.
 const LOGGED: u32 = 64;
 
 /// The measured part of a run, in ticks.
@@ -52,7 +52,7 @@ pub(crate) struct Span {
     pub(crate) ticks_per_s: f64,
 }
 
-/// Longest latency told apart, in ticks: minutes, on any counter.
+/// Longest latency distinguished, in ticks: minutes, on any counter.
 const LATENCY_TICKS_MAX: u64 = 1 << 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ enum Phase {
     After,
 }
 
-/// What a meter is made for.
+/// Settings of a meter.
 pub(crate) struct Setup {
     /// The part of the run that is measured.
     pub(crate) span: Span,
@@ -70,7 +70,7 @@ pub(crate) struct Setup {
     pub(crate) parts: usize,
     /// Start of the random choice of iterations.
     pub(crate) seed: u32,
-    /// The worker gives its processor away while it waits, so being away for long is no loss.
+    /// The worker yields its processor while it waits, so a long absence is not lost time.
     pub(crate) yields: bool,
     /// Some iterations are for logging calls.
     pub(crate) logs: bool,
@@ -159,7 +159,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Begins with the first turn: what was done before belongs to none.
+    /// Starts the first iteration: earlier work does not belong to any.
     pub(crate) fn begin(&mut self) {
         if ON {
             self.turn_over(self.clock.ticks());
@@ -228,7 +228,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// A look at the source or ring found nothing.
+    /// A poll of the source or ring found nothing.
     #[inline]
     pub(crate) fn starved(&mut self) {
         if ON {
@@ -241,8 +241,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// The worker could not go on for want of room and will look again. May be called within a turn
-    /// with packets, or instead of one.
+    /// The worker found no room and will retry. May be called within an iteration with packets, or
+    /// instead of one.
     #[inline]
     pub(crate) fn blocked_within(&mut self, since: u64) -> u64 {
         if !ON {
@@ -260,7 +260,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         now
     }
 
-    /// The turn could not start for want of buffers.
+    /// The iteration could not start for lack of buffers.
     #[inline]
     pub(crate) fn blocked(&mut self) {
         if ON {
@@ -323,7 +323,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             // Should the work have become dearer for good, this is soon the usual.
             self.usual_x16 += self.usual_x16 / 8 + 1;
         } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
-            // Exponential mean over 16 sampled turns: the division is not for every turn.
+            // Exponential mean over 16 sampled iterations; a division in each would cost too much.
             let x16 = elapsed * 16 / packets.max(1);
             let before = if self.usual_x16 == 0 { x16 } else { self.usual_x16 };
             self.usual_x16 = (before * 15 + x16) / 16;
@@ -342,7 +342,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// What of a counted turn were reads of the counters, not work.
+    /// Part of a counted iteration spent reading the counters.
     #[inline]
     fn counting_ticks(&self) -> u64 {
         match &self.counter {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A packet: the handle of a buffer that was allocated before the run.
 //!
-//! A buffer is a line of metadata followed by room for the frame. Buffers lie in a [`Pool`]; a
-//! [`Packet`] is the only handle to its buffer, so its holder may read and write without locks, on
-//! whichever worker it is. A packet that is dropped without being released is lost to its pool
-//! until the pool itself goes; that is a leak of one buffer, never a dangling handle.
+//! A buffer is a cache line of metadata followed by room for the frame. Buffers are in a [`Pool`];
+//! a [`Packet`] is the only handle to its buffer, so its holder may read and write without locks,
+//! on any worker. A packet that is dropped without being released is lost to its pool until the
+//! pool itself goes; that is a leak of one buffer, never a dangling handle.
 //!
 //! [`Pool`]: crate::pool::Pool
 
@@ -12,7 +12,7 @@ use crate::context::Account;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Bytes kept free in front of a frame for headers put on later (GRE over IPv6 needs 48).
+/// Bytes kept free in front of a frame for headers prepended later (GRE over IPv6 needs 48).
 pub const HEADROOM_BYTES: usize = 128;
 
 /// How a packet relates to IP fragmentation.
@@ -27,24 +27,24 @@ pub enum Fragment {
     Later,
 }
 
-/// Where the headers are. Offsets count from the first byte of the frame.
+/// Offsets of the headers, from the first byte of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
     /// Offset of the IP header; 0 when the frame has not been parsed.
     pub l3: u16,
     /// Offset of what follows the IP header and its extension headers.
     pub l4: u16,
-    /// Offset past the IP packet, by its own total length; link-layer padding lies behind it.
+    /// Offset past the IP packet, by its total length field; link-layer padding follows.
     pub l3_end: u16,
     /// 4 or 6; 0 when the frame has not been parsed.
     pub ip_version: u8,
-    /// IP protocol number of what stands at `l4`.
+    /// IP protocol number of the header at `l4`.
     pub protocol: u8,
     /// Fragmentation.
     pub fragment: Fragment,
 }
 
-/// What is known of a packet beside its bytes, for stages to read and write.
+/// Metadata of a packet, for stages to read and write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meta {
     /// Place in the sequence the source offers, from 0.
@@ -53,15 +53,14 @@ pub struct Meta {
     pub time_ns: u64,
     /// Timestamp counter when the source handed the packet over; 0 when not sampled.
     pub born_ticks: u64,
-    /// Where the headers are, once parsed.
+    /// Offsets of the headers, once parsed.
     pub layers: Layers,
     /// The bucket the source sorted the packet into.
     pub bucket: u8,
 }
 
-/// The cache line in front of a frame: what is known of the packet, and where the frame lies. The
-/// latter is out of reach of whoever holds a [`Meta`], which may be copied between buffers of any
-/// size.
+/// The cache line in front of a frame: metadata of the packet, and the location of the frame. The
+/// latter is not accessible through a [`Meta`], which may be copied between buffers of any size.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
@@ -117,19 +116,19 @@ impl Packet<'_> {
         unsafe { self.slot.as_mut() }
     }
 
-    /// What is known of the packet.
+    /// Metadata of the packet.
     #[inline]
     pub fn meta(&self) -> &Meta {
         &self.line().meta
     }
 
-    /// What is known of the packet.
+    /// Metadata of the packet, writable.
     #[inline]
     pub fn meta_mut(&mut self) -> &mut Meta {
         &mut self.line_mut().meta
     }
 
-    /// The source queue the buffer goes home to.
+    /// The source queue that owns the buffer.
     #[inline]
     pub(crate) fn home(&self) -> usize {
         self.line().home.into()
@@ -167,9 +166,9 @@ impl Packet<'_> {
         self.line().bytes.into()
     }
 
-    /// Replaces the whole packet by a frame of `bytes` bytes behind the full headroom, unparsed;
-    /// what is in the frame is for the caller to write. The account of a stage does not see this:
-    /// it is how a source fills a buffer.
+    /// Replaces the whole packet by an unparsed frame of `bytes` bytes after the full headroom; the
+    /// caller writes the frame. This bypasses the account of a stage: it is for sources that fill a
+    /// buffer.
     ///
     /// Returns `None`, and changes nothing, when the buffer is too small.
     #[inline]
@@ -193,7 +192,7 @@ impl Packet<'_> {
     /// Makes room for `bytes` bytes in front of the frame; their content is unspecified. Offsets
     /// in [`Layers`] are not moved.
     ///
-    /// Returns `None`, and changes nothing, when the headroom does not suffice.
+    /// Returns `None`, and changes nothing, if the headroom is too small.
     #[inline]
     pub fn push_front(&mut self, bytes: usize, account: &mut Account) -> Option<&mut [u8]> {
         let line = self.line_mut();

@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A whole number.
+    /// An integer.
     ///
     /// # Errors
     /// When the parameter is missing or of another type, or out of the range of `T`.
@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
             Value::Integer(n) => {
                 T::try_from(*n).map_err(|_| fail(name, format!("{n} is out of range")))
             }
-            other => Err(fail(name, format!("{other:?} is not a whole number"))),
+            other => Err(fail(name, format!("{other:?} is not an integer"))),
         }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         if self.0.contains_key(name) { self.integer(name).map(Some) } else { Ok(None) }
     }
 
-    /// A number, whole or not; 0 where the parameter is absent.
+    /// A number; 0 if the parameter is absent.
     ///
     /// # Errors
     /// When the parameter is of another type.

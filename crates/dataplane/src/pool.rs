@@ -39,7 +39,7 @@ impl Pool {
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
         // Before the first touch, which is what gives each page its size. Small pages do as well.
         let _ = linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
-        // SAFETY: allocated with this size a moment ago.
+        // SAFETY: allocated with this size above.
         unsafe { base.write_bytes(0, layout.size()) }
         Self { base, layout, slots, stride, room: room as u16 }
     }
@@ -57,12 +57,12 @@ impl Pool {
         self.layout.size()
     }
 
-    /// The handles to all buffers, each of which goes home to queue `home`. The exclusive borrow
+    /// The handles to all buffers, each of which returns to queue `home`. The exclusive borrow
     /// lasts as long as the handles: no buffer can be handed out twice, and none outlives the pool.
     pub fn packets(&mut self, home: u16) -> Vec<Packet<'_>> {
         (0..self.slots)
             .map(|i| {
-                // SAFETY: `i < slots`, so the slot lies within the allocation, aligned to a line
+                // SAFETY: `i < slots`, so the slot is within the allocation, aligned to a line
                 // since base and stride are.
                 let slot = unsafe { self.base.add(i * self.stride).cast::<Line>() };
                 // SAFETY: `slot` is valid for writes; the bytes behind it are zeroed; slots do not

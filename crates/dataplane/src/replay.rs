@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the calls of a stage cost: made again, by the worker that made them, when its run is over.
+//! Cost of the kernel calls of a stage: replayed by the same worker after its run.
 //!
 //! ```text
 //! ROUNDS times:
@@ -40,10 +40,10 @@ const STRETCH_BYTES: u64 = 1 << 20;
 /// calls leave predictors cold.
 const WARM_PART: usize = 4;
 
-/// Fewest calls that are worth timing.
+/// Minimum number of calls worth timing.
 const CALLS_MIN: usize = 32;
 
-/// Longest call that is made again; longer ones are made with this length.
+/// Longest replayed call; longer ones are replayed with this length.
 const BYTES_MAX: u32 = 1 << 20;
 
 /// One kernel of one stage.
@@ -55,7 +55,7 @@ pub(crate) struct Replayed {
     pub(crate) selected: &'static str,
     pub(crate) calls_per_packet: f64,
     pub(crate) bytes_per_call: f64,
-    /// Of the variant in use; why not, where it is not known.
+    /// Of the variant in use; the reason if it is unknown.
     pub(crate) ticks_per_call: Result<Estimate, String>,
     /// Time over that of the variant in use, of each variant that can run here.
     pub(crate) ratios: Vec<(&'static str, Estimate)>,
@@ -133,7 +133,7 @@ impl Rounds {
         Self { kernel, routines, net, calls: calls as f64 }
     }
 
-    /// Of the routine in use; `None` where no round counts.
+    /// Of the routine in use; `None` if no round is valid.
     fn ticks_per_call(&self) -> Option<Estimate> {
         let all: Vec<f64> = self.net[0].iter().flatten().map(|net| net / self.calls).collect();
         (!all.is_empty()).then(|| median_interval(&all, CONFIDENCE))
@@ -210,12 +210,12 @@ impl Scratch {
         // An odd number of lines, as in a pool: first lines fall into different sets of the cache.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
         let all = stride * burst.min(WARM_BYTES / stride).max(1);
-        // Written, not zero: pages that were never written are all the same one.
+        // Written with a nonzero value: pages that were never written all map to the same one.
         let from = vec![0xa5; all + 64];
         let to = vec![0x5a; all + 64 + 4_096];
         let [start_from, start_to] = [&from, &to].map(|bytes| bytes.as_ptr().align_offset(64));
-        // Half a page apart: a load waits for a store under way that has the same last 12 bits of
-        // the address.
+        // Half a page apart: a load waits for an earlier store to an address with the same last 12
+        // bits.
         let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
         let apart = (a + 2_048).wrapping_sub(b) % 4_096;
         let first = [start_from, start_to + apart];

@@ -3,9 +3,8 @@
 //!
 //! A Lamport queue over free-running indices. The slots are an array whose length is a power of
 //! two; `tail` counts items ever pushed, `head` items ever popped, so `tail - head` items are
-//! inside and item `i` lies in slot `i mod length`. Each side owns one index and keeps a copy of
-//! the other that it refreshes only when the copy says there is too little room, or too little to
-//! take:
+//! inside and item `i` is in slot `i mod length`. Each side owns one index and caches the other; it
+//! refreshes the cached value only when that shows too little room, or too few items:
 //!
 //! ```text
 //! push(items):  room = length - (tail - cached_head)
@@ -39,9 +38,9 @@ struct Shared<T> {
     closed: AtomicBool,
 }
 
-// SAFETY: a slot is accessed by one side at a time: by the producer while its index lies in
-// [tail, head + length), by the consumer while it lies in [head, tail); the index is published with
-// Release after the access and read with Acquire before the other side's (P1/C1, C2/P2 below).
+// SAFETY: a slot is accessed by one side at a time: by the producer while its index is in [tail,
+// head + length), by the consumer while it is in [head, tail); the index is published with Release
+// after the access and read with Acquire before the other side's (P1/C1, C2/P2 below).
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Drop for Shared<T> {
@@ -56,7 +55,7 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Where the slots are: a copy on either side saves a load that the next depends on.
+/// Pointer to the slots: a copy on either side saves a dependent load.
 struct Slots<T> {
     base: *mut T,
     mask: usize,
@@ -73,8 +72,8 @@ impl<T> Slots<T> {
     }
 }
 
-/// The side that pushes. In cache lines of its own: where both ends lay in one line, throughput was
-/// half of what it is apart, or less.
+/// The side that pushes. In separate cache lines: with both ends in one line, throughput dropped to
+/// half or less.
 #[repr(align(128))]
 pub struct Producer<T> {
     slots: Slots<T>,
@@ -83,7 +82,7 @@ pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The side that pops. In cache lines of its own, as the producer.
+/// The side that pops. In separate cache lines, like the producer.
 #[repr(align(128))]
 pub struct Consumer<T> {
     slots: Slots<T>,
@@ -157,7 +156,7 @@ impl<T: Send> Producer<T> {
         room
     }
 
-    /// Pushes one item; gives it back when there is no room.
+    /// Pushes one item; returns it if there is no room.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         if self.room(1) == 0 {
@@ -281,7 +280,7 @@ impl<T: Send> Consumer<T> {
 
     /// Whether the producer has closed and everything has been popped.
     pub fn is_finished(&self) -> bool {
-        // P3/C3: `closed` first; what was pushed before it is then visible to `len`.
+        // P3/C3: `closed` first; items pushed before it are then visible to `len`.
         self.shared.closed.load(Ordering::Acquire) && self.is_empty()
     }
 }

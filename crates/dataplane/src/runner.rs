@@ -24,9 +24,9 @@ pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<true>(job, watch)
 }
 
-/// As [`run`], without the profile: for benches that ask what the profile costs. The report's
-/// totals are right, everything else in it is empty. No feature of the crate, which would then be
-/// built twice, and with it all that stands above it.
+/// Like [`run`], without the profile: for benches of the profiling overhead. The report's totals
+/// are right, everything else in it is empty. Not a feature of the crate, because then this crate
+/// and all crates above it would be built twice.
 ///
 /// # Errors
 /// As [`run`].

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whole runs of one worker on a clock that the tests turn, so that every figure of the profile is
-//! arithmetic: a tick is a nanosecond, each read of the clock takes some, a stage takes what it
-//! says, and another thread takes the processor when it is told to.
+//! Complete runs of one worker on a simulated clock, so that every figure of the profile can be
+//! computed: a tick is a nanosecond, each read of the clock takes some, a stage takes its
+//! configured time, and another thread preempts the worker at configured times.
 
 use crate::ended::Ended;
 use crate::gather::gather;
@@ -21,7 +21,7 @@ use linerate_trial::Watch;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a read of the clock takes, in ticks.
+/// Duration of a clock read, in ticks.
 const READ: u64 = 50;
 
 /// When measuring begins.
@@ -37,7 +37,7 @@ struct Rival {
     takes: u64,
 }
 
-/// The time of the simulated worker; a test has its own, as each runs on a thread of its own.
+/// The time of the simulated worker; each test has its own, as tests run on separate threads.
 #[derive(Clone, Copy, Default)]
 struct Time {
     now: u64,
@@ -53,7 +53,7 @@ thread_local! {
     };
 }
 
-/// The worker is at work for so many ticks, and whoever else wants the processor has it meanwhile.
+/// The worker works for this number of ticks; a competing thread may preempt it meanwhile.
 fn pass(ticks: u64) {
     let mut time = TIME.get();
     time.now += ticks;
@@ -143,14 +143,14 @@ const TAKE: StageKind = StageKind::new(
     },
 );
 
-/// What is simulated.
+/// Parameters of the simulation.
 struct Case {
     seconds: f64,
     rate: Rate,
     burst: u32,
-    /// Ticks of a packet on each stage.
+    /// Ticks per packet in each stage.
     stages: Vec<i64>,
-    /// The position from which a packet takes ten times as many.
+    /// The position from which a packet takes ten times as long.
     until: Option<i64>,
     rival: Option<Rival>,
 }
@@ -183,7 +183,7 @@ impl Case {
         }
     }
 
-    /// Lays the path out and gathers its report as a run does; what lies between is simulated.
+    /// Builds the layout and gathers the report as a run does; everything in between is simulated.
     fn run(&self) -> RunReport {
         TIME.set(Time {
             now: 1_000,
@@ -334,7 +334,7 @@ fn time_lost_to_another_thread_is_what_the_scheduler_says() {
     for rate in [Rate::Max, Rate::PacketsPerSecond(100_000.0)] {
         let report = Case { rate, rival, stages: vec![1_000], ..CASE }.run();
         let worker = only(&report);
-        let delay = worker.run_delay_ns.expect("the clock tells") as f64;
+        let delay = worker.run_delay_ns.expect("the clock reports it") as f64;
         assert_near("lost", Some(worker.lost_ns as f64), delay, 0.01);
         assert_near("share", Some(worker.time_or_zero().lost), 0.4, 0.05);
         // Two of five milliseconds are one window; the windows around it are cut short.

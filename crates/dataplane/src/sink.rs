@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where packets end: nowhere, or in memory until they are written to a file after the run.
+//! Sinks for packets: discarded, or kept in memory until they are written to a file after the run.
 
 use crate::packet::Packet;
 
@@ -68,7 +68,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Keeps what comes of the first `until` packets of the source.
+    /// Keeps the output for the first `until` packets of the source.
     pub(crate) fn keeping(until: u64) -> Self {
         Self { until, kept: Kept::default() }
     }

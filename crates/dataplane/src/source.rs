@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Receive descriptors of a queue: the largest ring common network cards offer.
 pub const DESCRIPTORS: u64 = 4_096;
 
-/// Packets lost at one look at most, some milliseconds' worth: however far beyond the worker the
-/// rate may be, the worker goes on hearing when to stop.
+/// Maximum number of packets missed per poll, a few milliseconds' worth: the worker keeps checking
+/// for the end of the run however far the rate exceeds its speed.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
 /// Share of all packets that the replica which sets the pace is held to, when `replicas` replicas
@@ -81,7 +81,7 @@ pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
     clock.iter().max().map_or(even, |last| (*last as f64 / packets).max(even))
 }
 
-/// How far each queue has come, by queue.
+/// Progress of each queue.
 pub(crate) struct Progress(Vec<PaddedPosition>);
 
 #[repr(align(128))]
@@ -147,7 +147,7 @@ impl Timetable {
         (at > 0.0).then_some(Self { due, pass_ticks: at })
     }
 
-    /// How many frames are due per tick, over all queues.
+    /// Frames due per tick, over all queues.
     pub(crate) fn packets_per_tick(&self) -> f64 {
         self.due.len() as f64 / self.pass_ticks
     }
@@ -158,7 +158,7 @@ impl Timetable {
     }
 }
 
-/// What a look at an input found.
+/// Result of a poll of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Poll {
     /// Packets.
@@ -167,11 +167,11 @@ pub(crate) enum Poll {
     Starved,
     /// Packets, but no buffers to put them in.
     Blocked,
-    /// Nothing, and nothing will come.
+    /// Nothing, and no more packets will come.
     Finished,
 }
 
-/// What all queues of a run share.
+/// State shared by all queues of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Feed<'a> {
     pub(crate) traffic: &'a Traffic,
@@ -197,7 +197,7 @@ pub(crate) struct SourceQueue<'a, 'p> {
     /// Buffers at home. Last in, first out: the buffer used last is the warmest.
     pub(crate) free: Vec<Packet<'p>>,
     pub(crate) returns: Vec<Consumer<Packet<'p>>>,
-    /// What frames are copied with.
+    /// Kernels for copying frames.
     pub(crate) kernels: StageKernels,
     pub(crate) taken: Tally,
     pub(crate) missed: Tally,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a stage is: a function over bursts, with its account and its kernels.
+//! The stage interface: a function over bursts, with its account and its kernels.
 
 use crate::burst::Burst;
 use crate::context::StageContext;
@@ -27,7 +27,7 @@ pub trait Stage: Send {
     /// Must not allocate per packet. A panic ends the run; the report names the packet.
     fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext);
 
-    /// What else the stage counted, by name, for the report; read when the run has ended.
+    /// Additional counts of the stage, by name, for the report; read after the run.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -48,23 +48,23 @@ pub trait Steer: Send + Sync {
     fn bucket(&self, frame: &[u8]) -> Option<u8>;
 }
 
-/// What a stage is told when it is made.
+/// Inputs for building a stage.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext {
     /// Which replica this is, from 0.
     pub replica: u32,
-    /// How many there are.
+    /// Number of replicas.
     pub replicas: u32,
 }
 
 /// Why a stage could not be made from its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildError {
-    /// The parameter at fault.
+    /// The invalid parameter.
     pub param: &'static str,
     /// Which entry of it, where it is a list.
     pub index: Option<usize>,
-    /// What is wrong with it.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -93,7 +93,7 @@ pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
 /// A kind of stage: its specification and how to make one.
 #[derive(Clone, Copy)]
 pub struct StageKind {
-    /// What a description of a path must know.
+    /// The specification for the description of a path.
     pub spec: StageSpec,
     /// Makes the stage of one replica.
     pub build: Build,

@@ -22,10 +22,10 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Generated frames are this far apart, in nanoseconds.
+/// Interval between generated frames, in nanoseconds.
 const GENERATED_GAP_NS: u64 = 1000;
 
-/// Where one frame is and what is known of it.
+/// Location and metadata of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Time of capture, nanoseconds since 1970-01-01 UTC; never before that of the frame before.
@@ -36,9 +36,9 @@ pub struct Frame {
     pub bytes: u16,
     /// Which bucket it is sorted into, below [`BUCKETS`].
     pub bucket: u8,
-    /// How many of its numbers run on from pass to pass.
+    /// Count of its numbers that run on from pass to pass.
     running: u8,
-    /// Where they start among those of all frames.
+    /// Their offset in the array for all frames.
     first_running: u32,
 }
 
@@ -48,11 +48,11 @@ pub struct Frame {
 pub struct Running {
     /// Offset of its first byte in the frame.
     pub at: u16,
-    /// How many bytes it has, 1 to 4, the highest first.
+    /// Width in bytes, 1 to 4, big-endian.
     pub bytes: u8,
     /// Its value the first time.
     pub first: u32,
-    /// What each pass adds.
+    /// Increment per pass.
     pub step: u32,
 }
 
@@ -76,14 +76,14 @@ pub struct Traffic {
     input: InputReport,
 }
 
-/// Traffic in the making, for sources that stand in other crates.
+/// A builder of traffic, for sources in other crates.
 pub struct TrafficBuilder<'s> {
     traffic: Traffic,
     steers: &'s [Arc<dyn Steer>],
 }
 
 impl<'s> TrafficBuilder<'s> {
-    /// Nothing yet. `steers` as in [`Traffic::from_capture`].
+    /// Empty traffic. `steers` as in [`Traffic::from_capture`].
     pub fn new(steers: &'s [Arc<dyn Steer>]) -> Self {
         Self { traffic: Traffic::default(), steers }
     }
@@ -91,9 +91,9 @@ impl<'s> TrafficBuilder<'s> {
     /// Puts a frame behind the others; `running` are those of its numbers that run on.
     ///
     /// # Panics
-    /// When the frame is empty or longer than [`MAX_BUFFER_BYTES`], when a running number does not
-    /// lie in it or has no byte or more than 4, when there are more than 255, or when a stage
-    /// steers into a bucket that does not exist.
+    /// When the frame is empty or longer than [`MAX_BUFFER_BYTES`], when a running number is
+    /// outside of it or is not 1 to 4 bytes wide, when there are more than 255, or when a stage
+    /// steers into a nonexistent bucket.
     pub fn push(&mut self, frame: &[u8], time_ns: u64, running: &[Running]) {
         let bytes = frame.len();
         assert!((1..=MAX_BUFFER_BYTES).contains(&bytes), "a frame of {bytes} bytes");
@@ -104,12 +104,13 @@ impl<'s> TrafficBuilder<'s> {
         self.traffic.push_running(frame, time_ns, self.steers, running);
     }
 
-    /// Counts packets that are left out.
+    /// Counts packets left out.
     pub fn reject(&mut self, cause: &str, packets: Tally) {
         self.traffic.reject(cause, packets);
     }
 
-    /// Counts what was left out of the capture that `inner` was made of, and what was repaired.
+    /// Takes over the counts of packets left out and repaired of the capture `inner` was derived
+    /// from.
     pub fn made_of(&mut self, inner: &Traffic) {
         let InputReport { left_out, .. } = &inner.input;
         left_out.iter().for_each(|(cause, tally)| self.reject(cause, *tally));
@@ -118,10 +119,10 @@ impl<'s> TrafficBuilder<'s> {
         *input = InputReport { offered: input.offered, left_out, ..inner.input.clone() };
     }
 
-    /// The traffic, or what was left out where there is none.
+    /// The traffic, or the packets left out if there is none.
     ///
     /// # Errors
-    /// [`TrafficError::AllRejected`] when there is no frame.
+    /// [`TrafficError::AllRejected`] if there are no frames.
     pub fn finish(self) -> Result<Traffic, TrafficError> {
         match self.traffic.frames.is_empty() {
             true => Err(TrafficError::AllRejected(self.traffic.input.left_out)),
@@ -133,7 +134,7 @@ impl<'s> TrafficBuilder<'s> {
 /// A kind of source that makes its packets of those of a capture.
 #[derive(Clone, Copy)]
 pub struct SourceKind {
-    /// What a description of a path must know.
+    /// The specification for the description of a path.
     pub spec: SourceSpec,
     /// Makes the traffic of the packets of the capture; the last are the stages' steering, as in
     /// [`Traffic::from_capture`].
@@ -156,11 +157,11 @@ pub enum TrafficError {
     AllRejected(BTreeMap<String, Tally>),
     /// `skip` and `first` pass over all packets that the capture has, or `sample` does.
     NoneSelected(u64),
-    /// There is no memory for the packets.
+    /// Not enough memory for the packets.
     NoRoom {
         /// Packets and bytes that were taken.
         taken: Tally,
-        /// What is free.
+        /// Free memory in bytes.
         limit: Limit,
     },
     /// Most bytes of the capture would be left out, and the path does not ask for the rest.
@@ -236,14 +237,14 @@ impl std::error::Error for TrafficError {
 
 impl Traffic {
     /// The packets of a capture file that can be replayed. `buffer_bytes` is the largest frame a
-    /// buffer holds; `rules` say what to do with frames that are not as they were on the wire;
-    /// `steers` are asked for the bucket in turn, and where none answers the addresses decide.
+    /// buffer holds; `rules` define the treatment of frames that differ from the wire; `steers` are
+    /// queried for the bucket in turn, and if none decides, the addresses do.
     ///
     /// Left out, and counted in [`Traffic::input`] under the causes of
-    /// [`linerate_record::input::cause`]: what is too long for a buffer; what the capture cut,
-    /// whose length and checksums would be wrong, and `rules` do not pad, or cut within its
-    /// headers; what the file does not give.
-    /// Whatever else is odd (ARP, headers that lie) is offered: to refuse it is the path's work.
+    /// [`linerate_record::input::cause`]: frames too long for a buffer; truncated frames, whose
+    /// length and checksums would be wrong, if `rules` do not pad them or the cut is within the
+    /// headers; unreadable parts of the file. All other unusual frames (ARP, inconsistent headers)
+    /// are offered: rejecting them is the job of the path.
     ///
     /// # Errors
     /// When no packet is left, or less than half of the bytes and `rules` do not allow it.
@@ -377,7 +378,7 @@ impl Traffic {
         }
     }
 
-    /// What became of the packets of the input.
+    /// Counts of the input packets by outcome.
     pub fn input(&self) -> &InputReport {
         &self.input
     }

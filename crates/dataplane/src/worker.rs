@@ -54,7 +54,7 @@ pub(crate) struct Inlet<'p> {
     pub(crate) occupancy: [u64; OCCUPANCY_STEPS],
 }
 
-/// Where a worker's packets come from.
+/// Input of a worker.
 pub(crate) enum Head<'a, 'p> {
     Source(Box<SourceQueue<'a, 'p>>),
     Rings { inlets: Vec<Inlet<'p>>, turn: usize },
@@ -67,13 +67,13 @@ pub(crate) struct Outlet<'p> {
     pub(crate) full_pushes: u64,
 }
 
-/// Where a worker's packets go.
+/// Output of a worker.
 pub(crate) enum Tail<'p> {
     Sink(Sink),
     Rings { outlets: Vec<Outlet<'p>>, replica_of: [u8; BUCKETS], full: FullRing },
 }
 
-/// A stage with what it is handed beside its packets.
+/// A stage with its context.
 pub(crate) struct Part {
     pub(crate) name: String,
     /// The causes its drops are counted under, by index.
@@ -83,7 +83,7 @@ pub(crate) struct Part {
     pub(crate) input_packets: u64,
     /// `input_packets` when measuring began and ended.
     pub(crate) measured: [u64; 2],
-    /// What really left, where audited.
+    /// Bytes that actually left, if audited.
     pub(crate) audited_output: Tally,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) head: Head<'a, 'p>,
     pub(crate) parts: Vec<Part>,
     pub(crate) tail: Tail<'p>,
-    /// Ways home for buffers, by source queue; empty on workers that own one.
+    /// Buffer return rings, by source queue; empty on workers that own one.
     pub(crate) homes: Vec<Producer<Packet<'p>>>,
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
@@ -186,8 +186,8 @@ impl<'p> Worker<'_, 'p> {
                 if control.stop.load(Ordering::Relaxed) {
                     return Poll::Finished;
                 }
-                // Latency is taken in sampled turns alone: two more reads of the counter and a
-                // histogram in every turn would cost 0.6 % of the edge path.
+                // Latency is taken only in sampled iterations: two more reads of the counter and a
+                // histogram in every iteration would cost 0.6 % of the edge path.
                 let now = if meter.is_sampling() { meter.last() } else { 0 };
                 queue.poll(&mut self.burst, self.burst_size, now, meter.clock())
             }
@@ -196,7 +196,7 @@ impl<'p> Worker<'_, 'p> {
                 for step in 0..count {
                     let inlet = &mut inlets[(*turn + step) % count];
                     if meter.is_sampling() {
-                        inlet.look();
+                        inlet.poll();
                     }
                     if inlet.ring.pop_into(&mut self.burst.packets, self.burst_size) > 0 {
                         *turn = (*turn + step + 1) % count;
@@ -303,7 +303,7 @@ impl<'p> Worker<'_, 'p> {
             (_, homes) => {
                 for packet in released.drain(..) {
                     let fits = homes[packet.home()].push(packet).is_ok();
-                    debug_assert!(fits, "a way home has room for all buffers of its home");
+                    debug_assert!(fits, "a return ring has room for all buffers of its pool");
                 }
             }
         }
@@ -332,7 +332,7 @@ impl<'p> Worker<'_, 'p> {
 }
 
 impl Inlet<'_> {
-    fn look(&mut self) {
+    fn poll(&mut self) {
         let inside = self.ring.len();
         let step = (inside * (OCCUPANCY_STEPS - 1)).div_ceil(self.capacity);
         self.occupancy[step.min(OCCUPANCY_STEPS - 1)] += 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events around the stages against what is known: how many pages a stage touches per packet. What
-//! the kernel counts itself stands in for hardware events, which few test machines have; everything
-//! but the numbers of the events is the same.
+//! Events around the stages compared with known values: the pages a stage touches per packet.
+//! Software events stand in for hardware events, which few test machines have; everything but the
+//! numbers of the events is the same.
 
 mod common;
 
@@ -88,7 +88,7 @@ fn without_counters_the_report_says_why() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_told() {
+fn unrequested_events_are_not_reported() {
     let path = path(vec![used("spin", "turns", 20)]);
     let report = run_on_one(&path, &mapping(&[(1, 1)]), OPTIONS).expect("runs").report;
     assert!(report.counted.is_none());

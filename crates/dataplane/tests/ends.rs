@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How runs end: early, late, on error, with nothing to do. Each must end, and add up.
+//! Ends of runs: early, late, on error, without work. Each must terminate, and the ledger must
+//! balance.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -36,7 +37,7 @@ fn run_with(
     run(&job, &Watch::new(stop, &|_, _| {}))
 }
 
-fn taken(report: &RunReport) -> u64 {
+fn packets_taken(report: &RunReport) -> u64 {
     let first = report.workers.iter().filter(|worker| worker.segment == 0);
     first.map(|worker| worker.stages[0].packets).sum()
 }
@@ -49,7 +50,7 @@ fn one_flow_at_once(frames: usize) -> Traffic {
     }
     let file = writer.finish().expect("memory has room");
     Traffic::from_capture(&file, 512, CaptureRules::default(), &[])
-        .expect("what was written is read")
+        .expect("the written file is readable")
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn a_processor_that_is_not_there_ends_all_workers() {
             ..Job::new(&path, &kinds, &traffic, &cpus)
         };
         let watch = Watch::unattended();
-        let error = run(&job, &watch).expect_err("there is no such processor");
+        let error = run(&job, &watch).expect_err("no such CPU");
         assert!(matches!(error, RunError::System(_)), "{error}");
     }
 }
@@ -109,7 +110,7 @@ fn a_capture_without_duration_has_no_pace() {
     let options = RunOptions { rate: Rate::Capture, length: RunLength::Packets(10_000), ..OPTIONS };
     let running = AtomicBool::new(false);
     let outcome = run_with(&path, &mapping(&[(1, 1)]), options, &traffic, &running).expect("ends");
-    assert_eq!(taken(&outcome.report), 10_000);
+    assert_eq!(packets_taken(&outcome.report), 10_000);
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn the_first_packet_of_a_paced_source_is_due_after_all_stages_are_made() {
     };
     run_on_one(&path, &mapping(&[(1, 1)]), options).expect("ends");
     let [made, due] = [&MADE_TICKS, &FIRST_DUE_TICKS].map(|ticks| ticks.load(Ordering::Relaxed));
-    // Were it due when the run was asked for, it would be late by the time the stage took.
+    // If it were due at the request of the run, it would be late by the time of the stage.
     assert!(made > 0 && due > made, "made at {made}, first packet due at {due}");
 }
 

@@ -85,10 +85,10 @@ fn the_share_of_a_kernel_is_its_ticks_over_those_of_the_stage() {
 }
 
 #[test]
-fn every_variant_replays_the_calls_beside_the_one_in_use() {
+fn every_variant_replays_the_calls() {
     let _processor = PROCESSOR.lock();
     let supported: Vec<_> = variants().filter(|v| v.is_supported()).map(|v| v.name()).collect();
-    let portable = Kernels::of("portable").expect("always there");
+    let portable = Kernels::by_name("portable").expect("always there");
     let report = measured(vec![call("both", 2, 1_400)], 0.2, portable);
     assert_eq!(report.kernels.as_deref(), Some("portable"));
     let sum = used(stage(&report, "both"), Kernel::Checksum);

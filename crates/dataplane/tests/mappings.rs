@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a path does to packets does not depend on where its stages run.
+//! The effect of a path on packets does not depend on where its stages run.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -62,7 +62,7 @@ fn bursts_and_rings_of_any_size_lose_nothing() {
 }
 
 #[test]
-fn a_full_ring_drops_where_it_is_told_to_and_says_so() {
+fn a_full_ring_drops_if_configured_and_counts_the_drops() {
     let path = path(vec![stage("drop", "", 0), stage("spin", "turns", 300)]);
     let options = RunOptions { full_ring: FullRing::Drop, ring: 8, ..OPTIONS };
     let report = run_on_one(&path, &mapping(&[(1, 1), (1, 1)]), options).expect("runs").report;

@@ -145,7 +145,7 @@ fn runs_of_every_shape_end_and_add_up() {
         let thread = std::thread::spawn(move || {
             let outcome = own.run();
             own.check(&outcome);
-            sender.send(()).expect("somebody waits");
+            sender.send(()).expect("the receiver is waiting");
         });
         match receiver.recv_timeout(PATIENCE) {
             Ok(()) => thread.join().expect("it has ended well"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine is made of, and what in its settings disturbs or slows a data plane: each with
-//! the command that would change it, which nobody here runs.
+//! Hardware of this machine, and settings that disturb or slow a data plane: each with the command
+//! that would change it, which is only printed.
 //!
 //! Everything is read from /proc and /sys, once; a machine of 256 CPUs and 1000 interrupts takes
 //! some 30 ms. Left out: counters (`linerate-counters`), and settings of network cards that only
@@ -23,7 +23,7 @@ use linerate_record::doctor::{Observation, Section};
 
 const NODES: &str = "sys/devices/system/node";
 
-/// What the observers share, read once.
+/// State shared by the observers, read once.
 struct Host {
     root: Root,
     /// The text of /proc/cpuinfo; empty where it cannot be read.
@@ -38,7 +38,7 @@ struct Host {
 impl Host {
     fn read(root: &Root) -> Self {
         let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
-        let platform = Platform::told_by(&root.path(""), &cpuinfo);
+        let platform = Platform::determined_by(&root.path(""), &cpuinfo);
         let online = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_default();
         let isolated = root.cpu_list("sys/devices/system/cpu/isolated").unwrap_or_default();
         Self { root: root.clone(), cpuinfo, platform, online, isolated }
@@ -89,7 +89,7 @@ fn counted(cpus: usize) -> String {
     if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") }
 }
 
-/// Everything that was looked at, section by section.
+/// All checks, section by section.
 pub fn observe(root: &Root) -> Vec<Observation> {
     let host = Host::read(root);
     let parts = [

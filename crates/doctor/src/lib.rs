@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine can measure, found out by trying, and what unlocks the rest.
+//! Determines by trial what this machine can measure, and what unlocks the rest.
 //!
 //! Every tier is tried on work of known size: events that open and then count too little are
 //! refused like those that do not open. Takes some 30 ms, most of it asleep to learn the rate of
@@ -8,38 +8,38 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | what decides here whether events can be counted? | [`surroundings`] |
+//! | what decides here whether events can be counted? | [`host_facts`] |
 //! | why is an event not counted, and which command changes that? | [`refusal`] |
 //! | what disturbs or slows a data plane, and which command changes that? | [`host`] |
-//! | what can be read of programs that run, and which command changes that? | `watching` |
-//! | may a program have namespaces of its own? | [`namespaces`] |
+//! | what can be read of running programs, and which command changes that? | `watching` |
+//! | may a program create its own namespaces? | [`namespaces`] |
 
 #![forbid(unsafe_code)]
 
 pub mod host;
+pub mod host_facts;
 pub mod namespaces;
 pub mod refusal;
 mod settings;
-pub mod surroundings;
 mod tiers;
 mod watching;
 
+use host_facts::HostFacts;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::Opener;
 use linerate_machine::Root;
 use linerate_machine::identity::identity;
 use linerate_record::Tier;
 use linerate_record::doctor::DoctorReport;
-use surroundings::Surroundings;
 use tiers::{Trial, VersionQuery};
 
 /// Examines the machine of `around`, opening events with `opener`.
-pub fn examine(opener: &dyn Opener, around: &Surroundings) -> DoctorReport {
+pub fn examine(opener: &dyn Opener, around: &HostFacts) -> DoctorReport {
     let root = Root::new(around.root());
-    let valgrind = VersionQuery::of(around.facts());
+    let valgrind = VersionQuery::start(around.facts());
     let mut observations = host::observe(&root);
-    let catalog = Catalog::of(&identity(), &root.path("sys"));
-    let trial = Trial::of(opener, around, &catalog, valgrind);
+    let catalog = Catalog::for_processor(&identity(), &root.path("sys"));
+    let trial = Trial::run(opener, around, &catalog, valgrind);
     let tiers = trial.tiers();
     let best_tier = tiers.iter().find(|state| state.works).map_or(Tier::Model, |state| state.tier);
     observations.extend(settings::observe(&trial, around, &catalog));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why an event is not counted, in a sentence, and which command would change that.
 //!
-//! `linerate-counters` tells what it met when it tried ([`Refusal`]); an [`Explainer`] reads that
-//! together with the kernel's settings. No other crate words a refusal of counters.
+//! `linerate-counters` reports its failures ([`Refusal`]); an [`Explainer`] interprets them with
+//! the kernel's settings. No other crate words a refusal of counters.
 
 mod kernel;
 mod pmu;
 mod registers;
 
-use crate::surroundings::{Facts, Surroundings};
+use crate::host_facts::{Facts, HostFacts};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::Refusal;
 pub(crate) use pmu::instead_of_nothing;
@@ -17,25 +17,25 @@ pub(crate) use registers::examine;
 /// Why an event is not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What keeps it from being counted.
+    /// The cause that keeps it from being counted.
     pub cause: Cause,
     /// The same in a sentence, with the values found.
     pub sentence: String,
-    /// The exact command that would change it or do instead, where there is one: a line that a
-    /// shell takes here. What is done by hand, or on another machine, stands behind `#`.
+    /// The exact command that would change it, or an alternative, if any: a line for a shell on
+    /// this machine. Manual steps, or those for another machine, follow `#`.
     pub fix: Option<String>,
 }
 
-/// What keeps an event from being counted.
+/// The cause that keeps an event from being counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// A virtual machine whose host passes no counters on.
+    /// A virtual machine without a virtual PMU.
     NoVirtualPmu,
     /// The processor may have counters, but the kernel found no driver or no description for them.
     NoPmuDriver,
     /// The device tree has no node for the counters, or an empty one.
     DeviceTreeWithoutPmu,
-    /// `kernel.perf_event_paranoid` is too high for what was asked.
+    /// `kernel.perf_event_paranoid` is too high for the request.
     Paranoid,
     /// A seccomp filter forbids the system call.
     Seccomp,
@@ -57,11 +57,11 @@ pub enum Cause {
     NotInTable,
     /// The simulator does not model it.
     NotSimulated,
-    /// There is no Valgrind.
+    /// Valgrind is not installed.
     NoValgrind,
     /// The kernel was built without perf events.
     NoPerfEvents,
-    /// Somebody else holds the counters alone.
+    /// Another user holds the counters exclusively.
     CountersBusy,
     /// No file descriptors are left.
     NoDescriptors,
@@ -69,7 +69,7 @@ pub enum Cause {
     TargetGone,
     /// It was opened but never got a counter.
     NeverScheduled,
-    /// No module has opened the registers of the counters, or somebody closed them again.
+    /// No module has enabled the PMU registers, or other code has disabled them again.
     RegistersClosed,
     /// A thread that reads registers may run on several CPUs.
     NotOnOneCpu,
@@ -142,8 +142,8 @@ impl Cause {
 /// Explains the refusals of one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Explainer<'a> {
-    /// Where this process runs. Its facts are read when the first refusal needs them.
-    pub surroundings: &'a Surroundings,
+    /// The environment of this process. Its facts are read when the first refusal needs them.
+    pub host_facts: &'a HostFacts,
     /// Whether the processor is one of the event tables'.
     pub is_known_processor: bool,
     /// Whether the caller could read registers, so that loading `pmu_user` would help it too.
@@ -152,14 +152,14 @@ pub struct Explainer<'a> {
 
 impl<'a> Explainer<'a> {
     /// For a caller that reads no registers.
-    pub fn new(surroundings: &'a Surroundings, is_known_processor: bool) -> Self {
-        Self { surroundings, is_known_processor, takes_registers: false }
+    pub fn new(host_facts: &'a HostFacts, is_known_processor: bool) -> Self {
+        Self { host_facts, is_known_processor, takes_registers: false }
     }
 
     /// Why `event` was refused.
     ///
-    /// What concerns the machine and not this event has a sentence without its name, so that a
-    /// report may say it once for many events.
+    /// A cause of the machine, not of the event, has a sentence without the event's name, so that a
+    /// report can state it once for many events.
     pub fn explain(&self, refusal: &Refusal, event: &Event) -> Explanation {
         match refusal {
             Refusal::NotOpened(attempt) => {
@@ -169,11 +169,11 @@ impl<'a> Explainer<'a> {
                     false => explanation,
                 }
             }
-            Refusal::NeverScheduled => never_scheduled(event, self.surroundings),
+            Refusal::NeverScheduled => never_scheduled(event, self.host_facts),
             Refusal::HeldByModule => registers::held(),
             Refusal::KernelOnly => kernel_only(event),
             Refusal::NoTarget => nothing_to_count(),
-            Refusal::Register(why) => registers::explain(why, event, self.surroundings),
+            Refusal::Register(why) => registers::explain(why, event, self.host_facts),
         }
     }
 }
@@ -199,7 +199,7 @@ impl Explanation {
     }
 }
 
-/// What counts on any machine that has Valgrind.
+/// Events that can be counted on any machine with Valgrind.
 const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
 
 /// The same, after what installs Valgrind where it is missing.
@@ -211,7 +211,7 @@ fn simulate(facts: &Facts) -> String {
 }
 
 /// The command that sets the level of `kernel.perf_event_paranoid`; in a user namespace, whose root
-/// may not, what does instead.
+/// may not, the alternative.
 pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
     match facts.is_in_user_namespace {
@@ -221,7 +221,7 @@ pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
 }
 
 /// Why an event was opened and never got a counter, although its target ran.
-fn never_scheduled(event: &Event, around: &Surroundings) -> Explanation {
+fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     if event.class == Class::Hardware && around.pmu_user().is_some() {
         return registers::held();
     }
@@ -247,7 +247,7 @@ fn never_scheduled(event: &Event, around: &Surroundings) -> Explanation {
     }
     Explanation::new(
         Cause::NeverScheduled,
-        format!("`{name}` never got a counter: others had them, or its turn never came"),
+        format!("`{name}` never ran on a counter: other events held them, or its slice never came"),
         format!("linerate stat -e {name} -- COMMAND  # alone, or for longer"),
     )
 }
@@ -278,7 +278,7 @@ pub(crate) fn user_access_off(facts: &Facts) -> Option<Explanation> {
     Some(Explanation::new(Cause::UserAccessOff, sentence, fix))
 }
 
-/// Why there is no simulator; `None` if there is.
+/// Why the simulator is not available; `None` if it is.
 pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
     if facts.valgrind.is_some() {
         return None;
@@ -287,7 +287,7 @@ pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
         Some(installer) => format!("{} valgrind", installer.command),
         None => "echo \"$PATH\"  # install Valgrind in one of these".to_owned(),
     };
-    let sentence = "there is no Valgrind in PATH, which simulates instructions and caches";
+    let sentence = "Valgrind, which simulates instructions and caches, is not in PATH";
     Some(Explanation::new(Cause::NoValgrind, sentence, fix))
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was found about counters, one thing at a time.
+//! Checks of the counters, one at a time.
 
 use super::tiers::Trial;
+use crate::host_facts::{Facts, HostFacts};
 use crate::refusal;
-use crate::surroundings::{Facts, Surroundings};
 use linerate_counters::catalog::Catalog;
 use linerate_machine::{Root, name_cpus};
 use linerate_record::doctor::{COUNTERS_AT_ONCE, Observation, Section};
@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 
 const COUNTERS: Section = Section::Counters;
 
-pub(super) fn observe(trial: &Trial, around: &Surroundings, catalog: &Catalog) -> Vec<Observation> {
+pub(super) fn observe(trial: &Trial, around: &HostFacts, catalog: &Catalog) -> Vec<Observation> {
     let facts = around.facts();
     let has_units = !facts.core_units.is_empty();
     let always = [
@@ -70,8 +70,7 @@ fn table(catalog: &Catalog) -> Observation {
 fn at_once(trial: &Trial) -> Observation {
     match (trial.at_once, &trial.user) {
         (Some(count), _) => {
-            let sentence =
-                "hardware events that count at the same time; sets of so many take turns";
+            let sentence = "hardware events that count at the same time; more are multiplexed";
             COUNTERS.fact(COUNTERS_AT_ONCE, count.to_string(), sentence)
         }
         (None, Err(refusal)) => COUNTERS.unknown(COUNTERS_AT_ONCE, &refusal.sentence),
@@ -92,7 +91,7 @@ fn paranoid(facts: &Facts) -> Observation {
             value,
             "this process has CAP_PERFMON or CAP_SYS_ADMIN, so it does not matter",
         ),
-        ..=0 => COUNTERS.good(NAME, value, "any process may count, whole CPUs too"),
+        ..=0 => COUNTERS.good(NAME, value, "any process may count, including whole CPUs"),
         1 => {
             COUNTERS.good(NAME, value, "any process may count itself in both modes; --cpu needs 0")
         }
@@ -131,17 +130,17 @@ fn software(trial: &Trial) -> Observation {
     }
 }
 
-/// Where the kernel describes its tracepoints, the older place last.
+/// Paths of the kernel's tracepoints, the older one last.
 const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
 /// Every kernel with tracepoints has this one. Folders may be open while their files are not.
 const SOME_POINT: &str = "events/sched/sched_switch/id";
 
-pub(super) fn tracepoints(around: &Surroundings) -> Observation {
+pub(super) fn tracepoints(around: &HostFacts) -> Observation {
     const NAME: &str = "tracepoints";
     let root = Root::new(around.root());
     if TRACEFS.iter().any(|at| root.number::<u64>(&format!("{at}/{SOME_POINT}")).is_some()) {
-        let sentence = "programs that know nothing of linerate can be counted by packet";
+        let sentence = "unmodified programs can be counted per packet";
         return COUNTERS.good(NAME, "readable", sentence);
     }
     let sentence = "events of the form subsystem:tracepoint cannot be looked up";

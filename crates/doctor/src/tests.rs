@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines made up by what their kernel answers, with software events in the place of hardware
-//! ones.
+//! Synthetic machines defined by the results of their kernel, with software events in place of
+//! hardware ones.
 
 use super::*;
-use crate::surroundings::{CoreUnit, Facts, UserAccess};
+use crate::host_facts::{CoreUnit, Facts, UserAccess};
 use linerate_counters::opener::Kernel;
 use linerate_counters::scripted::{Scripted, TASK_CLOCK, full, with_counters};
 use linerate_linux::errno::{EACCES, ENOENT, EPERM};
@@ -25,13 +25,13 @@ fn synthetic(counters: usize, refuses: fn(&Request) -> Option<i32>) -> impl Open
     Scripted::new(refuse).counting(|_| TASK_CLOCK)
 }
 
-/// What is found; `None`, said so, where this kernel refuses even software events.
-fn found(opener: &dyn Opener, facts: Facts) -> Option<DoctorReport> {
+/// The findings; `None`, with a message, if this kernel refuses even software events.
+fn examine_scripted(opener: &dyn Opener, facts: Facts) -> Option<DoctorReport> {
     if perf::open(&Request::new(TASK_CLOCK), Target::CurrentThread, None).is_err() {
         println!("SKIP: software events are refused");
         return None;
     }
-    Some(examine(opener, &Surroundings::of(facts)))
+    Some(examine(opener, &HostFacts::from_facts(facts)))
 }
 
 fn usual() -> Facts {
@@ -57,7 +57,7 @@ fn about<'a>(report: &'a DoctorReport, name: &str) -> &'a Observation {
 
 #[test]
 fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
-    let Some(report) = found(&synthetic(6, |_| None), usual()) else { return };
+    let Some(report) = examine_scripted(&synthetic(6, |_| None), usual()) else { return };
     assert_eq!(report.best_tier, Tier::Hw);
     let (by_registers, others): (Vec<&TierState>, Vec<&TierState>) =
         report.tiers.iter().partition(|state| state.way.is_some());
@@ -78,7 +78,7 @@ fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
 /// Perf would open its events, count nothing, and on AArch64 close the registers.
 #[test]
 fn perf_is_not_tried_while_a_module_holds_the_counters() {
-    let Some(_) = found(&synthetic(1, |_| None), usual()) else { return };
+    let Some(_) = examine_scripted(&synthetic(1, |_| None), usual()) else { return };
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("proc")).unwrap();
     std::fs::write(root.path().join("proc/pmu_user"), "cut").unwrap();
@@ -86,7 +86,7 @@ fn perf_is_not_tried_while_a_module_holds_the_counters() {
         assert_eq!(request.selector.kind, SOFTWARE, "{request:?}");
         None
     };
-    let report = examine(&synthetic(6, only_software), &Surroundings::from(root.path()));
+    let report = examine(&synthetic(6, only_software), &HostFacts::from(root.path()));
     let causes: Vec<_> = report.tiers.iter().map(|state| state.cause.as_deref()).collect();
     let held = Some("counters_busy");
     assert_eq!(causes[..3], [held, Some("registers_closed"), held]);
@@ -99,7 +99,7 @@ fn perf_is_not_tried_while_a_module_holds_the_counters() {
 /// The kernel opens groups that want the counter of its watchdog, too; they never count.
 #[test]
 fn a_counter_that_the_watchdog_holds_is_not_there() {
-    let Some(_) = found(&synthetic(1, |_| None), usual()) else { return };
+    let Some(_) = examine_scripted(&synthetic(1, |_| None), usual()) else { return };
     for (counters, held) in [(6, 0), (6, 1), (1, 1)] {
         let tried = std::cell::RefCell::new(Vec::new());
         let counts = |group: &[perf::Event]| {
@@ -117,16 +117,16 @@ fn a_counter_that_the_watchdog_holds_is_not_there() {
 
 /// The level forbids kernel mode to software events as to others.
 #[test]
-fn software_events_of_user_mode_alone_are_said_to_be_part() {
+fn software_events_of_user_mode_only_are_marked_as_partial() {
     let refuses = |request: &Request| (!request.exclude_kernel).then_some(EACCES);
-    let Some(report) = found(&synthetic(4, refuses), usual()) else { return };
+    let Some(report) = examine_scripted(&synthetic(4, refuses), usual()) else { return };
     let software = about(&report, "software_events");
     assert_eq!((software.value.as_deref(), software.verdict), (Some("in part"), Verdict::Advice));
     assert!(software.sentence.contains("migrations"), "{software:?}");
     assert_eq!(software.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
     let sw = tier(&report, Tier::Sw);
     assert!(sw.works && sw.sentence.starts_with("clocks and faults of user mode"), "{sw:?}");
-    let Some(report) = found(&synthetic(4, |_| None), usual()) else { return };
+    let Some(report) = examine_scripted(&synthetic(4, |_| None), usual()) else { return };
     assert_eq!(about(&report, "software_events").value.as_deref(), Some("counted"));
 }
 
@@ -136,7 +136,7 @@ fn kernel_mode_forbidden_leaves_the_user_tier() {
         let is_hardware = request.selector.kind != SOFTWARE;
         (is_hardware && !request.exclude_kernel).then_some(EACCES)
     };
-    let Some(report) = found(&synthetic(4, refuses), usual()) else { return };
+    let Some(report) = examine_scripted(&synthetic(4, refuses), usual()) else { return };
     assert_eq!(report.best_tier, Tier::User);
     let hw = tier(&report, Tier::Hw);
     assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("paranoid")));
@@ -150,7 +150,7 @@ fn a_virtual_machine_without_counters_says_why_once_for_each_tier() {
     let refuses = |request: &Request| (request.selector.kind != SOFTWARE).then_some(ENOENT);
     let platform = Platform { hypervisor: Some("KVM".to_owned()), emulated: Some(false) };
     let facts = Facts { core_units: vec![], platform, ..usual() };
-    let Some(report) = found(&synthetic(0, refuses), facts) else { return };
+    let Some(report) = examine_scripted(&synthetic(0, refuses), facts) else { return };
     assert_eq!(report.best_tier, Tier::Sw);
     for kind in [Tier::Hw, Tier::User] {
         assert_eq!(tier(&report, kind).cause.as_deref(), Some("no_virtual_pmu"));
@@ -167,7 +167,7 @@ fn a_virtual_machine_without_counters_says_why_once_for_each_tier() {
 fn events_that_open_and_count_nothing_are_not_trusted() {
     let opener = with_counters(4).counting(|_| EMULATION_FAULTS);
     let platform = Platform { hypervisor: Some("QEMU TCG".to_owned()), emulated: Some(true) };
-    let Some(report) = found(&opener, Facts { platform, ..usual() }) else { return };
+    let Some(report) = examine_scripted(&opener, Facts { platform, ..usual() }) else { return };
     let hw = tier(&report, Tier::Hw);
     assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("unsupported_event")));
     assert!(hw.sentence.contains("counts 0 where at least"), "{hw:?}");
@@ -178,7 +178,7 @@ fn events_that_open_and_count_nothing_are_not_trusted() {
 #[test]
 fn a_filter_leaves_the_timestamp_counter() {
     let facts = Facts { has_seccomp_filter: Some(true), capabilities: Some(u64::MAX), ..usual() };
-    let Some(report) = found(&synthetic(0, |_| Some(EPERM)), facts) else { return };
+    let Some(report) = examine_scripted(&synthetic(0, |_| Some(EPERM)), facts) else { return };
     let sw = tier(&report, Tier::Sw);
     assert!(sw.works && sw.sentence.starts_with("the timestamp counter alone: "), "{sw:?}");
     assert!(sw.fix.as_ref().unwrap().contains("--security-opt seccomp=unconfined"));
@@ -200,7 +200,7 @@ fn settings_are_judged_by_what_they_cost() {
         core_units: vec![unit("cpu_core", RAW, &[0, 1, 2]), unit("cpu_atom", 10, &[3])],
         ..usual()
     };
-    let Some(report) = found(&synthetic(4, |_| None), facts) else { return };
+    let Some(report) = examine_scripted(&synthetic(4, |_| None), facts) else { return };
     let units = about(&report, "counter_units");
     assert_eq!(units.value.as_deref(), Some("cpu_core (CPUs 0-2), cpu_atom (CPU 3)"));
     let fix = |name| about(&report, name).fix.clone().unwrap();
@@ -211,18 +211,18 @@ fn settings_are_judged_by_what_they_cost() {
 }
 
 #[test]
-fn a_valgrind_that_does_not_run_is_no_simulator() {
+fn a_broken_valgrind_is_not_a_simulator() {
     let facts = Facts { valgrind: Some("/bin/false".into()), ..usual() };
-    let Some(report) = found(&synthetic(4, |_| None), facts) else { return };
+    let Some(report) = examine_scripted(&synthetic(4, |_| None), facts) else { return };
     let sim = tier(&report, Tier::Sim);
     assert!(!sim.works && sim.sentence.contains("/bin/false does not say its version"), "{sim:?}");
 }
 
-/// Whatever this machine is: what works has no cause, what does not has one, a fix unless that
-/// would be another processor, and a figure that is null with the same reason.
+/// On any machine: a working tier has no cause; a failing one has a cause, a fix unless that would
+/// be another processor, and a null figure with the same reason.
 #[test]
 fn this_machine_contradicts_itself_nowhere() {
-    let report = examine(&Kernel, &Surroundings::gather());
+    let report = examine(&Kernel, &HostFacts::gather());
     let figures = report.figures();
     for state in &report.tiers {
         assert_eq!(state.works, state.cause.is_none(), "{state:?}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Trying the tiers.
 
+use crate::host_facts::{Facts, HostFacts};
 use crate::refusal::{self, Cause, Explainer, Explanation};
-use crate::surroundings::{Facts, Surroundings};
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::Opener;
@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// What came of trying each tier.
+/// Result of trying each tier.
 pub(super) struct Trial {
     /// Instructions of both modes.
     pub(super) both: Result<(), Explanation>,
@@ -29,16 +29,16 @@ pub(super) struct Trial {
     pub(super) software_both: Result<(), Explanation>,
     /// The version of Valgrind.
     pub(super) valgrind: Result<String, Explanation>,
-    /// How many hardware events count at once; `None` if none does.
+    /// Number of hardware events that count at once; `None` if none does.
     pub(super) at_once: Option<usize>,
     /// Whether this program can read a counter itself; `None` if none counts.
     pub(super) reads_counters: Option<bool>,
 }
 
 impl Trial {
-    pub(super) fn of(
+    pub(super) fn run(
         opener: &dyn Opener,
-        around: &Surroundings,
+        around: &HostFacts,
         catalog: &Catalog,
         valgrind: VersionQuery,
     ) -> Self {
@@ -164,8 +164,8 @@ fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
     }
 }
 
-/// Turns of the loop that is counted. Each is one instruction at least, and all together take a
-/// microsecond at least: counts of either kind are no smaller than [`LEAST`].
+/// Iterations of the counted loop. Each is at least one instruction, and all together take at least
+/// a microsecond: counts of either kind are at least [`LEAST`].
 const TURNS: u64 = 20_000;
 
 /// The least that instructions, or nanoseconds, of the loop can be: no core takes a turn, which
@@ -217,11 +217,11 @@ impl Probe<'_> {
         Explanation {
             cause: Cause::UnsupportedEvent,
             sentence: format!(
-                "`{}` opens and counts {count} where at least {LEAST} happen: nobody counts it \
+                "`{}` opens but counts {count} where at least {LEAST} occur: nothing counts it \
                  here",
                 event.name
             ),
-            fix: Some(refusal::instead_of_nothing(self.explainer.surroundings.facts())),
+            fix: Some(refusal::instead_of_nothing(self.explainer.host_facts.facts())),
         }
     }
 
@@ -235,10 +235,9 @@ impl Probe<'_> {
     }
 }
 
-/// How many events count in one group: cycles, for which some processors have a counter of their
-/// own, and then as many of this one as there is room for. The kernel takes as many as the
-/// processor has counters for, also where its watchdog holds one, so the group has to count, as
-/// `counts` tells.
+/// Number of events that count in one group: cycles, for which some processors have a dedicated
+/// counter, then as many of this one as fit. The kernel accepts as many as the processor has
+/// counters, even if its watchdog holds one, so `counts` checks that the group really counts.
 pub(super) fn count_at_once(
     opener: &dyn Opener,
     request: &Request,
@@ -273,11 +272,11 @@ fn counted(event: &perf::Event) -> std::io::Result<Reading> {
     event.read()
 }
 
-/// Valgrind, asked for its version; it answers while other things are looked at.
+/// Valgrind's version; it is queried in parallel with other checks.
 pub(super) struct VersionQuery(Result<(PathBuf, std::io::Result<Child>), Explanation>);
 
 impl VersionQuery {
-    pub(super) fn of(facts: &Facts) -> Self {
+    pub(super) fn start(facts: &Facts) -> Self {
         if let Some(refusal) = refusal::no_valgrind(facts) {
             return Self(Err(refusal));
         }
@@ -291,7 +290,7 @@ impl VersionQuery {
         Self(Ok((program, asked)))
     }
 
-    /// What it says.
+    /// Its output.
     fn answer(self) -> Result<String, Explanation> {
         let (program, asked) = self.0?;
         let said = match asked.and_then(Child::wait_with_output) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `linerate why` can read of programs that run, and what would change it.
 
+use crate::host_facts::HostFacts;
 use crate::namespaces;
 use crate::refusal;
 use crate::settings::tracepoints;
-use crate::surroundings::Surroundings;
 use crate::tiers::Trial;
 use linerate_machine::Root;
 use linerate_record::doctor::{Observation, Section, Verdict};
@@ -14,7 +14,7 @@ use std::io::Read;
 const PROGRAMS: Section = Section::Programs;
 
 /// The settings that decide what is seen of a program.
-pub(super) fn observe(trial: &Trial, around: &Surroundings) -> Vec<Observation> {
+pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
     let root = Root::new(around.root());
     vec![
         others(around),
@@ -26,7 +26,7 @@ pub(super) fn observe(trial: &Trial, around: &Surroundings) -> Vec<Observation> 
     ]
 }
 
-fn others(around: &Surroundings) -> Observation {
+fn others(around: &HostFacts) -> Observation {
     const NAME: &str = "programs_of_others";
     match around.facts().may_trace_others() {
         true => PROGRAMS.good(NAME, "readable", "programs of all users can be watched"),
@@ -94,7 +94,7 @@ fn names(root: &Root, trial: &Trial) -> Observation {
 }
 
 /// The kernel's events: they take tracepoints, and the right to see those of all programs.
-fn events(around: &Surroundings) -> Observation {
+fn events(around: &HostFacts) -> Observation {
     const NAME: &str = "kernel_events";
     const WHAT: &str = "who ran instead, reasons of dropped packets, system calls, locks";
     let facts = around.facts();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the counts of a strand: the metrics of table 10-5 of "Netra Data Plane
-//! Software Suite 2.0".
+//! Metrics derived from the counts of a strand: those of table 10-5 of "Netra Data Plane Software
+//! Suite 2.0".
 //!
 //! ```text
 //! packet rate              = packets / ticks * clock         between consecutive readings
@@ -9,11 +9,11 @@
 //! events per 1000          = count / instructions * 1000     of the slices that counted the event
 //! ```
 //!
-//! Sums over slices come first and are divided then, so that a short slice counts for little. Where
-//! five slices or more were counted, the interval is that of the median slice. A tick is taken for
-//! a cycle, which it is where the processor's own cycle counter is read.
+//! Slices are summed first and divided afterwards, so that a short slice has little weight. With
+//! five slices or more, the interval is that of the median slice. A tick counts as a cycle, which
+//! is right if the processor's own cycle counter is read.
 //!
-//! A slice whose overflow indicator is set tells time and packets, and no counts: nothing says
+//! A slice whose overflow indicator is set provides time and packets, but no counts: it is unknown
 //! which counter overflowed, or how often.
 
 use crate::{CYCLES, INSTRUCTIONS, Processor};
@@ -33,7 +33,7 @@ pub(crate) mod unit {
     pub(crate) const PTI: &str = "events/1000 instructions";
 }
 
-/// A strand from its slices, and what makes no sense among them.
+/// A strand from its slices, and the inconsistencies among them.
 pub fn from_slices(
     cpu: u32,
     slices: Vec<Slice>,
@@ -43,7 +43,7 @@ pub fn from_slices(
     let counted: Vec<Counted> = slices
         .iter()
         .zip(befores(&slices))
-        .filter_map(|(slice, before)| Counted::of(slice, before, processor, &mut faults))
+        .filter_map(|(slice, before)| Counted::from_slice(slice, before, processor, &mut faults))
         .collect();
     let (packets, ticks) = between_readings(&slices);
     let strand = StrandCounts {
@@ -89,18 +89,18 @@ fn between_readings(slices: &[Slice]) -> (Option<u64>, Option<u64>) {
     (sum(|(_, packets)| *packets), sum(|(ticks, _)| *ticks))
 }
 
-/// What was counted in one slice, where its counts can be used.
+/// Counts of one slice, where usable.
 struct Counted {
     ticks: f64,
     instructions: Option<f64>,
-    /// `None` where the reading before is missing.
+    /// `None` if the previous reading is missing.
     packets: Option<f64>,
     /// Name, native name and count of what is not instructions.
     events: Vec<(String, String, f64)>,
 }
 
 impl Counted {
-    fn of(
+    fn from_slice(
         slice: &Slice,
         before: Option<&Slice>,
         processor: &Processor,
@@ -160,7 +160,7 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
     Figure::number(unit, estimate, Tier::Hw, METHOD)
 }
 
-const NO_PACKETS: &str = "no two readings in a row: nothing tells how many packets there were";
+const NO_PACKETS: &str = "no two consecutive readings: the number of packets is unknown";
 const NO_INSTRUCTIONS: &str = "no slice counts instructions by a code that is known of the \
                                machine: give --machine another, or a TOML file with its codes \
                                as [[event]]";
@@ -242,7 +242,7 @@ pub(crate) struct Sum {
     pub(crate) native: String,
     /// The count; or why there is none.
     pub(crate) count: Result<f64, String>,
-    /// What of it was counted rather than scaled: the count is no less.
+    /// The part that was counted rather than scaled: the count is at least this.
     pub(crate) least: f64,
     pub(crate) tier: Tier,
     pub(crate) method: String,
@@ -255,22 +255,24 @@ impl Sum {
     }
 }
 
-/// A strand of which the input has sums, and no packets but those that the user counted.
+/// A strand whose input has sums, but no packets except those that the user counted.
 pub(crate) fn from_sums(
     name: Option<String>,
     cpu: Option<u32>,
     sums: &[Sum],
     packets: Option<f64>,
 ) -> StrandCounts {
-    const NONE: &str = "the input counts no packets: say how many with --packets";
+    const NONE: &str = "the input counts no packets: give their number with --packets";
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
     let said = |tier| match packets {
-        Some(packets) => Told { tier, count: Ok(packets), is_scaled: false, least: packets },
-        None => Told { tier, count: Err(NONE.to_owned()), is_scaled: false, least: 0.0 },
+        Some(packets) => {
+            CertainCount { tier, count: Ok(packets), is_scaled: false, least: packets }
+        }
+        None => CertainCount { tier, count: Err(NONE.to_owned()), is_scaled: false, least: 0.0 },
     };
     let of = |name: &str| sums.iter().find(|sum| sum.name == name);
     let missing = |name: &str| Err(format!("the input has no {name}"));
-    let told = |sum: &Sum| Told {
+    let told = |sum: &Sum| CertainCount {
         tier: sum.tier,
         count: sum.count.clone(),
         is_scaled: sum.is_scaled(),
@@ -278,7 +280,7 @@ pub(crate) fn from_sums(
     };
     let [cycles, instructions] = [CYCLES, INSTRUCTIONS].map(|name| {
         of(name).map_or_else(
-            || Told { tier: Tier::Hw, count: missing(name), is_scaled: false, least: 0.0 },
+            || CertainCount { tier: Tier::Hw, count: missing(name), is_scaled: false, least: 0.0 },
             told,
         )
     });
@@ -317,7 +319,7 @@ pub(crate) fn from_sums(
     }
 }
 
-/// Packets over the wall time that the input has.
+/// Packets over the wall time of the input.
 fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
     let duration = duration?;
     let ns = duration.count.as_ref().ok().filter(|ns| **ns > 0.0)?;
@@ -329,19 +331,19 @@ fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
     ))
 }
 
-/// What a count rests on.
-struct Told {
+/// Evidence tier of a count.
+struct CertainCount {
     tier: Tier,
     /// The count, or why there is none.
     count: Result<f64, String>,
     is_scaled: bool,
-    /// What was counted for certain.
+    /// Certain lower bound of a count.
     least: f64,
 }
 
-/// One count over another. Where one of them was scaled, the quotient has the one end that what was
-/// counted for certain gives; where both were, none.
-fn quotient(unit: &str, scale: f64, above: &Told, below: &Told) -> Figure {
+/// One count over another. If one of them was scaled, the quotient has only the bound that the
+/// certain count gives; if both were, none.
+fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) -> Figure {
     const METHOD: &str = "counts of the input";
     // The weaker evidence of the two is that of the quotient.
     let tier = above.tier.max(below.tier);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which format a text has, by what no other format contains.
+//! Detects the format of a text by content unique to each format.
 
 use crate::{perf_stat, profile_dump, vpp};
 use linerate_record::strands::ForeignFormat;
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_apart() {
+    fn distinguishes_formats() {
         let cases = [
             ("noise\nPROFILE_DUMP_START,ver,2.0\n", Some(ForeignFormat::ProfileDump)),
             ("4,6043,2,30051d74250,512598,1,3a372e12,dc22fb0,0,30c1b080\n", None),

@@ -2,9 +2,9 @@
 //! Folded stacks: a line per place in a program, `outer;inner COUNT`, as programs that draw flame
 //! graphs read them.
 //!
-//! The count is ticks, to the nearest whole: of a run those that each stage worked and those that
-//! its worker waited, by their shares of the measured time; of regions those in the region itself;
-//! of VPP those of each node. Left out: places that were never timed.
+//! The count is ticks, rounded: for a run the working ticks of each stage and the waiting ticks of
+//! its worker, by their shares of the measured time; for regions those in the region itself; for
+//! VPP those of each node. Places that were never timed are omitted.
 
 use crate::CannotWrite;
 use linerate_record::run::RunReport;
@@ -24,7 +24,7 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
             for region in &report.regions {
                 let path = region.name.split('/').map(frame).collect::<Vec<_>>().join(";");
                 let stack = format!("thread {};{path}", region.tid);
-                put(&mut text, &stack, region.own_ticks.as_number());
+                append_stack(&mut text, &stack, region.own_ticks.as_number());
             }
         }
         Body::Strands(report) => {
@@ -32,7 +32,7 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
                 for node in &worker.nodes {
                     let stack = format!("{};{}", frame(&worker.label()), frame(&node.name));
                     let each = node.ticks_per_packet.as_number();
-                    put(&mut text, &stack, each.map(|each| each * node.packets as f64));
+                    append_stack(&mut text, &stack, each.map(|each| each * node.packets as f64));
                 }
             }
         }
@@ -55,18 +55,18 @@ fn of_run(run: &RunReport, text: &mut String) {
         for stage in &worker.stages {
             // The share of the measured part, which packets of the whole run would overstate.
             let ticks = stage.busy.map(|share| share * all);
-            put(text, &format!("{name};{}", frame(&stage.name)), ticks);
+            append_stack(text, &format!("{name};{}", frame(&stage.name)), ticks);
         }
         if let Some(time) = worker.time {
             let waits = [("starved", time.starved), ("blocked", time.blocked), ("lost", time.lost)];
             for (wait, share) in waits {
-                put(text, &format!("{name};[{wait}]"), Some(share * all));
+                append_stack(text, &format!("{name};[{wait}]"), Some(share * all));
             }
         }
     }
 }
 
-fn put(text: &mut String, stack: &str, ticks: Option<f64>) {
+fn append_stack(text: &mut String, stack: &str, ticks: Option<f64>) {
     if let Some(ticks) = ticks.filter(|ticks| *ticks >= 0.5) {
         let _ = writeln!(text, "{stack} {ticks:.0}");
     }

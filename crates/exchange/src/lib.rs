@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What other profilers print, as records; and records as other programs read them.
+//! Imports the output of other profilers as records, and exports records for other programs.
 //!
-//! - PROFILE_DUMP ver 2.0 of the Netra DPS profiler is read and written by [`profile_dump`]; what a
-//!   dump can hold of our own records is [`totals`].
+//! - PROFILE_DUMP ver 2.0 of the Netra DPS profiler is read and written by [`profile_dump`];
+//!   [`totals`] converts our own records to what a dump can hold.
 //! - `perf stat -j`, `perf stat -x` and its plain text are read by [`perf_stat`], `show runtime` of
 //!   VPP by [`vpp`].
 //! - Comma-separated values and Prometheus text are written by [`table`], folded stacks, for flame
 //!   graphs, by [`folded`].
-//! - [`detect`] tells by a text whose output it is.
+//! - [`detect`] identifies the program that wrote a text.
 //!
-//! Reading keeps what is sound and names the line of everything that is not: a damaged line costs
-//! itself, not the file. Nothing is filled in. What follows from the counts is worked out in
-//! [`mod@derive`], the same for every format.
+//! Readers keep valid lines and report the number of every invalid one: a damaged line does not
+//! invalidate the file. Nothing is filled in. [`mod@derive`] computes metrics from the counts, the
+//! same for every format.
 //!
 //! Left out: files (`cli` reads them), what a miss costs and what to do about it (`plan`).
 
@@ -29,18 +29,18 @@ pub mod vpp;
 
 use std::fmt;
 
-/// What is known of the processor that an input was measured on.
+/// Known properties of the processor that an input was measured on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processor {
     /// GHz of its tick counter.
     pub clock_ghz: Option<f64>,
-    /// Instructions that a strand executes in a tick at most; counts beyond it cannot be true.
+    /// Maximum instructions of a strand per tick; counts beyond it are invalid.
     pub instructions_per_tick: Option<f64>,
     /// Events by code.
     pub codes: Vec<EventCode>,
 }
 
-/// Which event a code stands for.
+/// Event of a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventCode {
     /// The code, as it was given to the counter.
@@ -63,10 +63,10 @@ pub const INSTRUCTIONS: &str = "instructions";
 /// The name of the event that counts cycles of the core.
 pub const CYCLES: &str = "cycles";
 
-/// Nothing of an input could be used.
+/// The input had no usable data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NothingRead {
-    /// What is wrong and what to do.
+    /// The error and the fix.
     pub sentence: String,
     /// The line of the first fault, from 1; `None` where no line is to blame.
     pub line: Option<u64>,

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `perf stat` prints: an event a line, with `-j`, with `-x SEPARATOR` and as plain text.
+//! Output of `perf stat`: one event per line, with `-j`, with `-x SEPARATOR` and as plain text.
 //!
-//! A strand is what perf counted apart: a processor (`-A`), a core, a thread, or all together.
-//! Intervals (`-I`) are added up. Of the fields of a line, these are read:
+//! A strand is a unit that perf counted separately: a processor (`-A`), a core, a thread, or all
+//! together. Intervals (`-I`) are added up. Of the fields of a line, these are read:
 //!
 //! ```text
 //! [moment] [processor, core, thread [processors of it]] count unit event [variance] time share ...
 //! ```
 //!
-//! With `-x`, which of the first three is there is not said; they are told apart by the columns
-//! behind them, since only a count is followed by a unit that is no number, an event, and the time
-//! and share that it was counted.
+//! With `-x`, the output does not say which of the first three is present; they are distinguished
+//! by the following columns, since only a count is followed by a non-numeric unit, an event, and
+//! the time and share that it was counted.
 //!
-//! Counts that perf scaled, because the event was on a counter for a part of the time, are taken as
-//! they are and say so. How far off scaling is, perf does not tell, and its one sum does not show;
-//! what is certain is what was counted, a lower end:
+//! Counts that perf scaled, because the event was on a counter for a part of the time, are used as
+//! they are and marked. perf does not report the error of scaling, and a single sum does not show
+//! it; only the raw count is certain, a lower bound:
 //!
 //! ```text
 //! counted = count * share of the time that it was counted
 //! ```
 //!
-//! Metrics are left out: they are computed here, from the counts.
+//! Metrics are ignored: they are computed here, from the counts.
 
 mod plain;
 
@@ -30,7 +30,7 @@ use linerate_record::Tier;
 use linerate_record::strands::{ForeignFormat, InputFault, StrandsReport};
 use serde_json::Value;
 
-/// What separates fields, the likeliest first.
+/// Field separators, the likeliest first.
 const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
 
 /// Events of the kernel, whatever the processor counts.
@@ -75,13 +75,13 @@ impl Row {
     }
 }
 
-/// Reads what perf printed. Every other line is a fault, those of the command too: `perf stat -o`
-/// keeps the two apart.
+/// Reads the output of perf. Every other line is a fault, including the command's: `perf stat -o`
+/// separates the two.
 ///
 /// # Errors
-/// No line of it could be used.
+/// No line was usable.
 ///
-/// `packets`: how many the user says were handled meanwhile.
+/// `packets`: the number handled meanwhile, as the user gave it.
 pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRead> {
     let mut strands: Vec<(String, Vec<Sum>)> = Vec::new();
     let (mut faults, mut lines) = (Vec::new(), 0);
@@ -97,7 +97,7 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
         let row = json(text).or_else(|| fields(text, separator?));
         let row = row.or_else(|| plain::row(text).filter(|_| is_plain));
         match row {
-            // The time of all is no event of processors that were counted apart.
+            // The wall time of the command belongs to none of the processors counted separately.
             Some(row)
                 if row.is_time_of_all() && strands.iter().all(|(whose, _)| !whose.is_empty()) => {}
             Some(row) => add(&mut strands, row),
@@ -105,7 +105,7 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
             None if is_plain && plain::is_prose(text) => lines -= 1,
             None => faults.push(InputFault {
                 line,
-                sentence: "no event of `perf stat`; the line is left out".to_owned(),
+                sentence: "not an event of `perf stat`; the line is left out".to_owned(),
             }),
         }
     }
@@ -162,7 +162,7 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
 
 fn sum_of(row: Row) -> Sum {
     let (plain, modifier) = match row.event.rsplit_once(':') {
-        // `tracepoint:name` and `cpu/event/` have colons and slashes that are no modifiers.
+        // `tracepoint:name` and `cpu/event/` have colons and slashes that are not modifiers.
         Some((plain, modifier)) if modifier.chars().all(|c| "ukhHGpPSDIW".contains(c)) => {
             (plain, modifier)
         }
@@ -197,7 +197,7 @@ fn sum_of(row: Row) -> Sum {
     Sum { name, native: row.event, count, least, tier, method: "perf stat".to_owned() }
 }
 
-/// Says of what was scaled how much of it was counted.
+/// Reports the counted share of scaled counts.
 fn note_scaling(sum: &mut Sum) {
     if let (true, Ok(count)) = (sum.is_scaled(), &sum.count) {
         let percent = 100.0 * sum.least / count;
@@ -247,7 +247,7 @@ fn json(line: &str) -> Option<Row> {
 
 fn fields(line: &str, separator: char) -> Option<Row> {
     let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
-    // In front of the count at most a moment, whose it is, and of how many processors.
+    // At most a timestamp, the owner, and the number of processors precede the count.
     (0..=3).find_map(|at| row_at(&fields, at))
 }
 
@@ -340,7 +340,7 @@ mod tests {
         );
     }
 
-    /// Two intervals, one counted whole and one for a tenth of the time.
+    /// Two intervals, one counted completely and one for a tenth of the time.
     #[test]
     fn what_was_counted_of_intervals_adds_up() {
         let text = "0.1,100,,cycles,1000,100.00,,\n0.2,300,,cycles,1000,10.00,,\n\

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A start sets the counters to a pair of events; the next update of the same strand reads them.
-//! The program walks through the events, so that each is counted in its turn. The user's number is
-//! packets so far. A dump stands between `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there
-//! may be several, and other output between them.
+//! The program cycles through the events, one after another. The user's number is the packets so
+//! far. A dump is enclosed by `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there may be
+//! several, with other output between them.
 //!
 //! ```text
 //! for each line inside a dump
@@ -22,8 +22,8 @@
 //!                           where nothing stands between the two
 //! ```
 //!
-//! The first update of a dump ends a slice that began before it: of which events is not said, so
-//! its counts are not used, and it serves as the reading that the next slice begins with.
+//! The first update of a dump ends a slice that began before it: its events are unknown, so its
+//! counts are not used, only the time and packets as the start of the next slice.
 //!
 //! Counters have 32 bits. ID and PC are kept as they are. Left out: what they say of the program.
 
@@ -38,7 +38,7 @@ const END: &str = "PROFILE_DUMP_END";
 const VERSION: &str = "2.0";
 const COLUMNS: &str = "CPUID,ID,Type,Cycles,PC,Grp,Evt_Hi,Evt_Lo,Overflow,User Data";
 
-/// The group of counters whose codes the processor's table has: those of a strand.
+/// The group of counters whose codes are in the processor's table: those of a strand.
 const GROUP: u64 = 1;
 
 /// Whether a line is from such a dump and nothing else.
@@ -49,7 +49,7 @@ pub(crate) fn is_its_own(line: &str) -> bool {
 /// Reads a text with dumps in it.
 ///
 /// # Errors
-/// No line of it could be used.
+/// No line was usable.
 pub fn read(text: &str, processor: &Processor) -> Result<StrandsReport, NothingRead> {
     let mut reader = Reader { is_cut: !text.ends_with('\n'), ..Reader::default() };
     let last = text.lines().count() as u64;
@@ -85,14 +85,13 @@ pub fn read(text: &str, processor: &Processor) -> Result<StrandsReport, NothingR
 fn nothing(fault: Option<&InputFault>) -> NothingRead {
     match fault {
         Some(fault) => NothingRead { line: Some(fault.line), sentence: fault.sentence.clone() },
-        None => NothingRead {
-            line: None,
-            sentence: format!("there is no reading between {START} and {END}"),
-        },
+        None => {
+            NothingRead { line: None, sentence: format!("no reading between {START} and {END}") }
+        }
     }
 }
 
-/// Where the reader is among the dumps.
+/// Position of the reader among the dumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     /// In front of, between or behind them.
@@ -104,13 +103,13 @@ enum Part {
     Refused,
 }
 
-/// What is remembered of a strand.
+/// State of a strand.
 #[derive(Debug, Default)]
 struct Strand {
     slices: Vec<Slice>,
     /// A start that was not read yet, and its line.
     started: Option<(u64, Start)>,
-    /// Ticks and user's number of the last update, if nothing is missing since.
+    /// Ticks and user value of the last update, unless updates are missing since.
     last: Option<(u64, u64)>,
 }
 
@@ -118,7 +117,7 @@ struct Strand {
 struct Reader {
     part: Part,
     strands: BTreeMap<u32, Strand>,
-    /// The strands as they were met.
+    /// The strands in order of appearance.
     order: Vec<u32>,
     faults: Vec<InputFault>,
     lines: u64,
@@ -168,7 +167,7 @@ impl Reader {
 
     fn finish(&mut self, line: u64) {
         if self.part == Part::Outside {
-            self.fault(line, format!("no {START} for it: what stands before it was not read"));
+            self.fault(line, format!("no {START} for it: the lines before it were not read"));
         }
         self.part = Part::Outside;
     }
@@ -210,7 +209,7 @@ impl Reader {
                     (strand.started, strand.last) = (None, None);
                 }
             }
-            // Whose reading is missing is not known, so it may be anybody's.
+            // The reading that is missing is unknown, so any strand may be affected.
             (None, read) => {
                 let sentence =
                     read.err().unwrap_or_else(|| format!("no CPUID: `{}`", shortened(fields[0])));
@@ -240,7 +239,7 @@ impl Strand {
         let lost = self.started.replace((line, start));
         if self.last.is_some_and(|(last, _)| start.ticks < last) {
             (self.started, self.last) = (None, None);
-            return Some("ticks run backwards: what stands before is kept apart".to_owned());
+            return Some("ticks run backwards: earlier readings are kept separate".to_owned());
         }
         let (line, _) = lost?;
         self.last = None;
@@ -269,12 +268,13 @@ impl Strand {
             to: place,
         });
         self.last = Some((ticks, user));
-        backwards
-            .then(|| "ticks or packets run backwards: what stands before is kept apart".to_owned())
+        backwards.then(|| {
+            "ticks or packets run backwards: earlier readings are kept separate".to_owned()
+        })
     }
 }
 
-/// A line that is sound.
+/// A valid line.
 enum Entry {
     Start(Start),
     Update(Update),
@@ -308,14 +308,14 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
     for (at, field) in (1..).zip(fields.iter().take(10)) {
         let number = is_number(field).then(|| u64::from_str_radix(field, 16).ok()).flatten();
         numbers.push(number.ok_or_else(|| {
-            format!("field {at} is no hexadecimal number of 64 bits: `{}`", shortened(field))
+            format!("field {at} is not a 64-bit hexadecimal number: `{}`", shortened(field))
         })?);
     }
     let wanted = match numbers.get(2) {
         Some(1) => 8,
         Some(2) => 10,
         Some(other) => return Err(format!("records are of type 1 or 2, not {other:x}")),
-        None => return Err(format!("{} fields are no record", fields.len())),
+        None => return Err(format!("a record cannot have {} fields", fields.len())),
     };
     if fields.len() != wanted {
         return Err(format!("{} fields in place of {wanted}", fields.len()));
@@ -335,7 +335,7 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
     Ok(Entry::Update(Update { ticks, counts: counters, overflow, user, place }))
 }
 
-/// So much of a field as an error can show, without what could drive a terminal.
+/// A field, shortened for an error message and without control characters.
 fn shortened(field: &str) -> String {
     let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut short: String = field.chars().take(20).map(shown).collect();
@@ -345,19 +345,19 @@ fn shortened(field: &str) -> String {
     short
 }
 
-/// Writes the readings of strands. Read again, they are the same; ID and PC are 0 where the
-/// readings are of no dump.
+/// Writes the readings of strands. Reading them back gives the same; ID and PC are 0 where the
+/// readings do not come from a dump.
 pub fn write(strands: &[Written]) -> String {
     let mut text = String::new();
     for strand in strands {
         open(&mut text);
         for (at, slice) in strand.slices.iter().enumerate() {
-            // Only at the beginning of a dump is it forgotten what stands before.
+            // The previous state is reset only at the beginning of a dump.
             if slice.is_first && at > 0 {
                 close(&mut text);
                 open(&mut text);
             }
-            put(&mut text, strand.number, slice);
+            append_slice(&mut text, strand.number, slice);
         }
         close(&mut text);
     }
@@ -372,7 +372,7 @@ fn close(text: &mut String) {
     let _ = writeln!(text, "{END}");
 }
 
-fn put(text: &mut String, cpu: u32, slice: &Slice) {
+fn append_slice(text: &mut String, cpu: u32, slice: &Slice) {
     if let (Some(from), Some(hi), Some(lo)) = (slice.from_ticks, slice.code_hi, slice.code_lo) {
         let Place { id, pc } = slice.from;
         let _ = writeln!(text, "{cpu:x},{id:x},1,{from:x},{pc:x},{GROUP:x},{hi:x},{lo:x}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a dump is written of: slices of time in which a strand had a pair of events counted, made
-//! of totals as if its events had been counted one after the other.
+//! The contents of a dump: slices of time in which a strand had a pair of events counted, generated
+//! from totals as if its events had been counted one after the other.
 
 use crate::{CannotWrite, EventCode, INSTRUCTIONS, Processor};
 use linerate_record::strands::{Place, Slice};
@@ -11,7 +11,7 @@ pub(crate) const COUNT_MAX: u64 = u32::MAX as u64;
 /// A strand to be written, and its number in the dump.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// What the record calls it.
+    /// Its name in the record.
     pub name: String,
     /// CPUID.
     pub number: u32,
@@ -19,7 +19,7 @@ pub struct Written {
     pub slices: Vec<Slice>,
 }
 
-/// Totals of a strand, to be written as if its events had been counted in turns.
+/// Totals of a strand, to be written as if its events had been multiplexed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
     /// Packets.
@@ -34,10 +34,9 @@ pub struct Totals {
 
 /// Slices that add up to `totals`, an event in each.
 ///
-/// Packets, ticks and instructions add up exactly. Of an event, its slices hold the part that falls
-/// into their share of the instructions, to the nearest whole: its rate is that of the totals to
-/// within half a count. Events that the processor has no code for are left out; their names are
-/// returned.
+/// Packets, ticks and instructions add up exactly. The slices of an event have the part for their
+/// share of the instructions, rounded: its rate is that of the totals to within half a count.
+/// Events that the processor has no code for are left out; their names are returned.
 ///
 /// # Errors
 /// The processor has no code for instructions.
@@ -55,7 +54,7 @@ pub fn slices(
         totals.events.iter().filter_map(|(name, count)| Some((code(name)?, *count))).collect();
     let left_out = totals.events.iter().map(|(name, _)| name.clone());
     let left_out = left_out.filter(|name| code(name).is_none()).collect();
-    // Without an event, some code must stand beside the instructions: theirs.
+    // Without an event, the instructions still need a second code: their own.
     let turns: Vec<(u64, u64)> = match coded.as_slice() {
         [] => vec![(instructions.code, totals.instructions)],
         coded => coded.iter().map(|(event, count)| (event.code, *count)).collect(),
@@ -69,7 +68,7 @@ pub fn slices(
         let (code, count) = turns[(step % turns.len() as u64) as usize];
         let share = |all: u64| (part(all, step + 1) - part(all, step)) as u64;
         let executed = share(totals.instructions);
-        // The event's rate in this slice is that of the whole.
+        // The event's rate in this slice is the overall rate.
         let count = match totals.instructions {
             0 => share(count),
             all => {
@@ -89,15 +88,15 @@ pub fn slices(
     }
     if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
         return Err(CannotWrite(
-            "an event that is so much more frequent than instructions does not \
-             fit into counters of 32 bits beside them"
+            "an event that is so frequent compared with instructions does not \
+             fit into counters of 32 bits next to them"
                 .to_owned(),
         ));
     }
     Ok((slices, left_out))
 }
 
-/// A reading of which nothing but time and packets is known.
+/// A reading with only time and packets.
 pub(crate) fn reading(to_ticks: u64, user: u64) -> Slice {
     Slice {
         line: 0,

@@ -2,8 +2,8 @@
 //! The figures of a record one by one: as comma-separated values (RFC 4180) and as the text that
 //! Prometheus reads (its exposition format).
 //!
-//! Absent figures have an empty value and their reason in the first, and are left out of the
-//! second, which has no word for them. Left out of both: curves, histograms, and sentences.
+//! Absent figures have an empty value and their reason in the first, and are omitted from the
+//! second, which cannot express them. Omitted from both: curves, histograms, and sentences.
 
 mod rows;
 
@@ -58,10 +58,10 @@ fn quoted(text: &str) -> String {
 }
 
 /// Prometheus text: a gauge per name, with the worker, the stage, the unit and the tier as labels.
-/// Every gauge stands once, its samples behind it, as the format wants it.
+/// Every gauge appears once, followed by its samples, as the format requires.
 ///
 /// # Errors
-/// No figure is a number.
+/// The record has no numeric figures.
 pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
     let mut gauges: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in rows {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a dump can hold of a record of this project: packets, ticks, and events, by line of the
-//! dump, which is a strand there and here a worker, a region or a whole program.
+//! Data of a record of this project that a dump can hold: packets, ticks, and events, by line of
+//! the dump, which is a strand there and here a worker, a region or a whole program.
 //!
 //! A dump has one tick counter, and its events are of all of a line's time. Here events are of
 //! work alone, so its ticks are those of work too: packets times service time. The rate that
@@ -12,7 +12,7 @@
 //! | regions | region of a thread | units of work, or visits without any | ticks in it |
 //! | stat | all | the unit of work | cycles |
 //!
-//! Where no instructions were counted, time and packets are all that is left.
+//! Without instructions only time and packets remain.
 
 use crate::slices::{Totals, Written, reading, slices};
 use crate::{CYCLES, CannotWrite, INSTRUCTIONS, Processor};
@@ -23,7 +23,7 @@ use linerate_record::strands::{Slice, StrandCounts};
 use linerate_record::{Body, Record};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is written, and what could not be.
+/// The written lines, and the data that could not be written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Readings {
     /// The lines, by number.
@@ -58,7 +58,7 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
             found.left_out.extend(left_out);
             slices
         } else {
-            // An update without a start tells time and packets, and nothing of the counters.
+            // An update without a start provides time and packets, but no counts.
             let end = Slice { is_first: false, ..reading(totals.ticks, totals.packets) };
             vec![reading(0, 0), end]
         };
@@ -110,7 +110,7 @@ fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
         Some((worker.name.clone(), worker.cpu, counted))
     };
     let mut lines: Vec<_> = run.workers.iter().filter_map(of).collect();
-    // Workers that took turns on a processor are several all the same.
+    // Workers that shared a processor still count separately.
     let cpus: BTreeSet<u32> = lines.iter().map(|(_, cpu, _)| *cpu).collect();
     if cpus.len() < lines.len() {
         lines.iter_mut().zip(0..).for_each(|((_, number, _), at)| *number = at);

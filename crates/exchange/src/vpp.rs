@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What VPP prints for `show runtime`: per thread, what each node of its graph did.
+//! Output of VPP's `show runtime`: per thread, statistics of each node of its graph.
 //!
 //! ```text
 //! Thread 1 vpp_wk_0 (lcore 2)
@@ -10,17 +10,17 @@
 //! ```
 //!
 //! A thread is a strand; one without a heading is `vpp_main`. *Clocks* are ticks per packet, or per
-//! call where a node was given no packet. Packets of a strand are not printed, only their rate, to
-//! five digits; what a packet costs is the ticks of all nodes over that rate and the time:
+//! call if a node got no packets. VPP does not print the packets of a strand, only their rate, to
+//! five digits; the cost of a packet is the ticks of all nodes over that rate and the time:
 //!
 //! ```text
 //! ticks per packet = sum over nodes (clocks * vectors) / (rate in * time)
 //! ```
 //!
-//! Polling that found nothing is left out of it, as it is of VPP's own clocks.
+//! Empty polls are excluded, as in VPP's own clocks.
 //!
-//! What it was met with is the layout above, as documented, with heads of time of an older and a
-//! newer kind; no VPP ran here.
+//! It was tested against the documented layout above, with time headings of an older and a newer
+//! kind, not against a running VPP.
 
 use crate::derive::unit;
 use crate::{NothingRead, numbered};
@@ -49,7 +49,7 @@ struct Thread {
 /// Reads what VPP printed.
 ///
 /// # Errors
-/// No line of it could be used.
+/// No line was usable.
 pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
     let mut threads: Vec<Thread> = Vec::new();
     let (mut faults, mut lines) = (Vec::new(), 0);
@@ -137,7 +137,7 @@ fn node(line: &str) -> Result<NodeCounts, String> {
     };
     let whole = |word: &str| word.parse::<u64>().ok();
     let (Some(calls), Some(packets)) = (whole(calls), whole(packets)) else {
-        return Err(fault("calls and vectors of a node are whole numbers"));
+        return Err(fault("calls and vectors of a node must be integers"));
     };
     let (Some(clocks), Some(per_call)) = (number(clocks), number(per_call)) else {
         return Err(fault("clocks and vectors per call of a node are numbers"));

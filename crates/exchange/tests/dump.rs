@@ -75,7 +75,7 @@ fn the_sample_decodes_to_its_digits() {
     assert!((per_packet("l2_dmiss") - 4.6).abs() < 0.05);
 }
 
-/// The whole interval lies around the value, and the ten slices hardly differ.
+/// The whole interval is close to the value, and the ten slices hardly differ.
 #[test]
 fn intervals_hold_their_value() {
     let report = read(SAMPLE, &t1()).unwrap();
@@ -117,7 +117,7 @@ fn damage_costs_its_slice_and_is_named_by_line() {
         ("4,6043,2,305b5db43b0,512598,1,13a2ef375,29d8db7,0,311d3e00", "32 bits"),
         ("4,6043,2,305b5db43b0305b5db43b0,512598,1,1,1,0,311d3e00", "field 4"),
         ("4,6043,2,-5b5db43b0,512598,1,3a2ef375,29d8db7,0,311d3e00", "field 4"),
-        ("4", "no record"),
+        ("4", "cannot have 1 fields"),
         ("garbage", "field 1"),
         ("zz,6043,2,305b5db43b0,512598,1,3a2ef375,29d8db7,0,311d3e00", "field 1"),
     ] {
@@ -126,8 +126,8 @@ fn damage_costs_its_slice_and_is_named_by_line() {
         assert!(report.faults[0].sentence.contains(word), "{bad}: {:?}", report.faults);
         let strand = &report.strands[0];
         assert!(strand.event("dc").is_none(), "{bad}: its slice is gone");
-        assert!((pti(strand, "l2_dmiss") - 9.44).abs() < 0.005, "{bad}: the others stand");
-        assert_eq!(strand.packets, Some(16_000_000), "{bad}: of the next one nobody knows either");
+        assert!((pti(strand, "l2_dmiss") - 9.44).abs() < 0.005, "{bad}: the others are unaffected");
+        assert_eq!(strand.packets, Some(16_000_000), "{bad}: the next one is unknown, too");
         assert!((value(&strand.kpps) - 311.0).abs() < 0.05, "{bad}");
     }
 }
@@ -156,12 +156,12 @@ fn overflowed_counts_are_refused_and_their_time_is_kept() {
 }
 
 #[test]
-fn a_lost_start_or_update_is_no_guess() {
-    // Without the start in line 8, the update in line 9 counted nobody knows what.
+fn a_lost_start_or_update_is_not_guessed() {
+    // Without the start in line 8, the event counted by the update in line 9 is unknown.
     let report = read(&with_line(8, ""), &t1()).unwrap();
     let strand = &report.strands[0];
     assert!(strand.event("dc").is_none());
-    assert_eq!(strand.packets, Some(20_000_000), "two readings in a row all the same");
+    assert_eq!(strand.packets, Some(20_000_000), "still two consecutive readings");
     // Without the update in line 9, two starts follow each other.
     let report = read(&with_line(9, ""), &t1()).unwrap();
     assert_eq!(fault_lines(&report), [10]);
@@ -204,7 +204,7 @@ fn dumps_and_strands_are_kept_apart() {
     let report = read(&format!("{SAMPLE}{SAMPLE}"), &t1()).unwrap();
     assert_eq!(report.strands[0].packets, Some(40_000_000));
     assert_eq!(report.faults, []);
-    // Within one dump it is a fault, and what stands before and behind is used.
+    // Within one dump it is a fault, and the lines before and after are used.
     let body: String = SAMPLE.lines().skip(2).take(21).map(|line| format!("{line}\n")).collect();
     let twice = SAMPLE.replace("PROFILE_DUMP_END\n", &format!("{body}PROFILE_DUMP_END\n"));
     let report = read(&twice, &t1()).unwrap();
@@ -248,7 +248,7 @@ fn strand(cpu: u32, slices: Vec<Slice>) -> StrandCounts {
 }
 
 fn written(number: u32, slices: Vec<Slice>) -> Written {
-    Written { name: "made up".to_owned(), number, slices }
+    Written { name: "synthetic".to_owned(), number, slices }
 }
 
 fn without_lines(mut strand: StrandCounts) -> StrandCounts {

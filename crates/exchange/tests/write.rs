@@ -13,7 +13,7 @@ fn record(body: Body) -> Record {
 }
 
 fn figure(value: f64) -> Figure {
-    Figure::exact("x", value, Tier::User, "made up")
+    Figure::exact("x", value, Tier::User, "synthetic")
 }
 
 fn region(name: &str, units: u64, events: &[(&str, f64)]) -> RegionReport {
@@ -89,7 +89,7 @@ fn stage(name: &str, packets: u64, events: &[(&str, f64)]) -> StageReport {
     }
 }
 
-/// A strand on processor 0 with a stage that drops half of what it is given.
+/// A strand on processor 0 with a stage that drops half of its packets.
 fn strand(replica: u32) -> WorkerReport {
     let first = [("instructions", 200.0), ("l1d_misses", 3.0), ("ll_misses", 1.0), ("cpi", 0.5)];
     let second = [("instructions", 100.0), ("l1d_misses", 1.0), ("cpi", 0.6)];

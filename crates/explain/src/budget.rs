@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a packet may cost at line rate.
+//! The per-packet budget at line rate.
 //!
 //! ```text
 //! time between packets     = (frame + 20) * 8 / line        preamble, start and gap: 20 bytes
@@ -7,8 +7,8 @@
 //! instructions of a strand = cycles * instructions per cycle / strands that share the pipe
 //! ```
 //!
-//! The share of a strand is that of a pipe whose other strands are busy too; one whose neighbours
-//! are parked has the pipe to itself.
+//! The share of a strand assumes that the other strands of its pipe are busy too; with parked
+//! neighbours it has the whole pipe.
 //!
 //! Frames count as on the wire, FCS included: 64 bytes is the shortest. Left out: whatever a
 //! program does that is not per packet.
@@ -17,7 +17,7 @@ use linerate_cmt::processor::{FRAME_MIN, Processor};
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall, Task};
 use linerate_record::run::{RunReport, Tally};
 
-/// Bytes on the wire beside a frame: 8 of preamble and start, 12 of gap (IEEE 802.3).
+/// Bytes on the wire in addition to a frame: 8 of preamble and start, 12 of gap (IEEE 802.3).
 pub const GAP_BYTES: f64 = 20.0;
 
 /// Bytes of the frame check sequence (IEEE 802.3), which captures lack.
@@ -26,7 +26,7 @@ pub const FCS_BYTES: f64 = 4.0;
 /// The simple Internet mix: of 12 frames, 7 have 64 bytes, 4 have 594 and 1 has 1518.
 pub const IMIX: [(u32, u32); 3] = [(64, 7), (594, 4), (1518, 1)];
 
-/// What a budget follows from.
+/// Inputs of a budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetInputs<'a> {
     /// The processor.
@@ -35,7 +35,7 @@ pub struct BudgetInputs<'a> {
     pub line_bits_per_s: f64,
     /// Sizes of frames in bytes.
     pub frames: &'a [u32],
-    /// Instructions that a packet takes on one strand.
+    /// Instructions per packet on one strand.
     pub instructions: Option<f64>,
 }
 
@@ -89,18 +89,18 @@ fn row(inputs: &BudgetInputs<'_>, name: &str, bytes: f64) -> BudgetRow {
         cycles_of_all: cycles * f64::from(processor.cores) * f64::from(processor.pipes_per_core),
         instructions_per_packet: of_strand,
         instructions_alone: of_pipe,
-        ceilings: ceilings(processor, bytes, inputs.instructions),
+        ceilings: limits(processor, bytes, inputs.instructions),
         task: of_strand
             .zip(inputs.instructions)
             .map(|(share, task)| task_of(processor, share, task)),
     }
 }
 
-/// A packet that is forwarded crosses the way to interfaces on cards twice, and memory twice:
-/// written when it comes, read when it goes. What the program itself reads of it comes on top, so
-/// the rates are upper bounds; and no more packets are handled than all pipes, never stalled, issue
-/// the instructions of.
-fn ceilings(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
+/// A forwarded packet crosses the way to interfaces on cards twice, and memory twice: written on
+/// reception, read on transmission. What the program itself reads of it comes on top, so the rates
+/// are upper bounds; and the rate cannot exceed the one at which all pipelines, never stalled,
+/// issue its instructions.
+fn limits(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Ceilings {
     let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * bytes));
     let pipes = f64::from(processor.cores) * f64::from(processor.pipes_per_core);
     let issued = processor.instructions_per_cycle.map(|per_cycle| {
@@ -118,8 +118,8 @@ fn ceilings(processor: &Processor, bytes: f64, instructions: Option<f64>) -> Cei
     }
 }
 
-/// So many strands that their shares, in whole instructions, hold the task. Side by side each takes
-/// every n-th packet and may spend n shares on it; in a row each has one share for its part.
+/// Number of strands whose shares, in whole instructions, cover the task. In parallel each takes
+/// every n-th packet and may spend n shares on it; in a pipeline each has one share for its part.
 fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
     let whole = share.round().max(1.0);
     let strands = (instructions / whole).ceil().max(1.0);
@@ -132,8 +132,8 @@ fn task_of(processor: &Processor, share: f64, instructions: f64) -> Task {
     }
 }
 
-/// How a path that handles `packets_per_s` packets of `bytes` bytes, FCS included, compares with
-/// the line, if a packet costs the same whatever its size.
+/// Compares a path that handles `packets_per_s` packets of `bytes` bytes, FCS included, with the
+/// line, assuming that a packet costs the same whatever its size.
 pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortfall {
     let holds = line_bits_per_s / 8.0 / packets_per_s - GAP_BYTES;
     let at = |bytes: f64| packets_per_s * ns_between(bytes, line_bits_per_s) / 1e9;
@@ -235,11 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn ceilings_are_of_bytes_moved_twice() {
+    fn limits_count_bytes_moved_twice() {
         let row = &t1(1e9, &[64], None)[0];
         assert_eq!(row.ceilings.io_packets_per_s, Some(15.625e6));
         assert_eq!(row.ceilings.measured_packets_per_s, Some(3.3e6));
-        assert_eq!(row.ceilings.issue_packets_per_s, None, "nobody said what a packet takes");
+        assert_eq!(row.ceilings.issue_packets_per_s, None, "the cost of a packet is not given");
     }
 
     /// 9.6 thousand million instructions per second, says table 10-1.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the cycles of an instruction may have gone, and whether a strand computes or waits for
-//! memory.
+//! CPI stack, and whether a strand is compute-bound or memory-bound.
 //!
 //! ```text
 //! cycles of a cause  = events per 1000 instructions / 1000 * cycles that each one costs at most
@@ -8,11 +7,11 @@
 //! unexplained        = cycles per instruction - sum over causes
 //! ```
 //!
-//! That is how tables 10-6 and 10-7 of "Netra Data Plane Software Suite 2.0" reckon. Each cause is
-//! an upper bound, as if no two misses overlapped, so that the rest is a lower one; causes whose
-//! bounds together exceed the whole overlap for certain, and leave no rest that could be told.
+//! This is the method of tables 10-6 and 10-7 of "Netra Data Plane Software Suite 2.0". Each cause
+//! is an upper bound, as if no two misses overlapped, so that the rest is a lower bound; causes
+//! whose bounds together exceed the total certainly overlap, and then the rest is unknown.
 //!
-//! Whether a strand is compute-bound or memory-bound goes by the rule of the processor, where it
+//! Whether a strand is compute-bound or memory-bound is decided by the rule of the processor, if it
 //! has one, and otherwise by evidence:
 //!
 //! ```text
@@ -21,7 +20,7 @@
 //! otherwise                                                      -> cannot tell
 //! ```
 //!
-//! Left out: waits that no event stands for, such as reads of a device; they are in the rest.
+//! Not attributed: waits without an event, such as device reads; they are in the rest.
 
 use linerate_cmt::processor::{Processor, WaitsFor};
 use linerate_record::memory::{Cost, MemoryReport, TlbState};
@@ -29,36 +28,36 @@ use linerate_record::strands::{Bound, CpiByCause, CpiCause, StrandCounts};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
-/// What events cost.
+/// Costs of events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventCosts {
-    /// Where the costs are from.
+    /// Source of the costs.
     pub source: String,
-    /// Cycles per instruction above which a strand waits for memory; `None` where no rule is known.
+    /// Cycles per instruction above which a strand waits for memory; `None` if no rule is known.
     pub compute_bound_cpi_max: Option<f64>,
     /// The costs, by name of the event.
     pub events: Vec<EventCost>,
 }
 
-/// What an event costs, in cycles of the core.
+/// Cost of an event, in core cycles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventCost {
     /// The event.
     pub event: String,
-    /// At most; `None` where nobody knows.
+    /// Upper bound; `None` if unknown.
     pub most: Option<f64>,
-    /// At least; `None` where nobody knows.
+    /// Lower bound; `None` if unknown.
     pub least: Option<f64>,
     /// Whether it is a miss of a cache, rather than something else that takes time.
     pub is_miss: bool,
 }
 
-/// Above its limit by up to this factor, the rule of a processor does not speak: the document has
+/// Above its limit by up to this factor, the rule of a processor does not apply: the document has
 /// "considerably higher" for memory-bound strands, and no number. A fifth is this project's.
 const NEAR_LIMIT: f64 = 1.2;
 
-/// The share of the cycles that decides where there is no rule: what takes more than half of them
-/// takes more than everything else together.
+/// The share of the cycles that decides without a rule: more than half exceeds everything else
+/// together.
 const HALF: f64 = 0.5;
 
 /// The events of a processor with what they cost by its latencies; `None` where it has no events.
@@ -83,7 +82,7 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
     })
 }
 
-/// What misses cost by the profile of a machine.
+/// Cost of misses by the profile of a machine.
 ///
 /// ```text
 /// a miss of the first cache, at most    last cache - first       wherever between it was found
@@ -126,8 +125,7 @@ pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     }
 }
 
-/// Cycles per instruction by cause, from events per thousand instructions; `None` where there are
-/// no cycles per instruction.
+/// CPI stack from events per thousand instructions; `None` without cycles per instruction.
 pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Option<CpiByCause> {
     let whole = cpi.as_number().filter(|cpi| *cpi > 0.0)?;
     let causes: Vec<CpiCause> = costs
@@ -154,7 +152,7 @@ pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Op
     Some(CpiByCause { source: costs.source.clone(), causes, unexplained, bound, sentence })
 }
 
-/// The same of a strand that was imported.
+/// The CPI stack of an imported strand.
 pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause> {
     let pti: Vec<(&str, &Figure)> =
         strand.events.iter().map(|event| (event.name.as_str(), &event.pti)).collect();
@@ -178,7 +176,7 @@ fn cause(cost: &EventCost, pti: &Figure, whole: f64) -> CpiCause {
         let why = "what each one costs is not known";
         Figure::absent(unit, Tier::Model, METHOD, why)
     };
-    // What never happened took nothing, whatever it costs.
+    // An event that never occurred has no cost.
     let each = cost.most.or_else(|| (pti.as_number() == Some(0.0)).then_some(0.0));
     CpiCause {
         event: cost.event.clone(),
@@ -245,7 +243,7 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
     }
 }
 
-/// The misses of caches that no cause stands for: their cycles are missing from the most.
+/// Cache misses not covered by a cause: their cycles are missing from the upper bound.
 fn uncounted<'a>(causes: &[CpiCause], costs: &'a EventCosts) -> Vec<&'a str> {
     let is_counted = |cost: &&EventCost| {
         let counted = causes.iter().find(|cause| cause.event == cost.event);
@@ -266,10 +264,10 @@ mod tests {
     const NOT_COUNTED: f64 = -1.0;
 
     fn figure(value: f64) -> Figure {
-        Figure::exact("", value, Tier::Hw, "made up")
+        Figure::exact("", value, Tier::Hw, "synthetic")
     }
 
-    /// Share of the cycles in percent, of an event that takes so many cycles per instruction.
+    /// Share of the cycles in percent, for an event with this many cycles per instruction.
     fn percent(event: &str, cpi: f64, cycles: f64) -> f64 {
         let costs = t1();
         let each = costs.events.iter().find(|cost| cost.event == event).unwrap().most.unwrap();
@@ -279,8 +277,8 @@ mod tests {
         100.0 * found.causes[0].share.as_number().unwrap()
     }
 
-    /// Tables 10-6 (first two rows) and 10-7: each printed percentage lies between what the ends of
-    /// its printed inputs, which are rounded to two digits, give.
+    /// Tables 10-6 (first two rows) and 10-7: each printed percentage is within the range given by
+    /// its printed inputs, which are rounded to two digits.
     #[test]
     fn the_ten_good_cells_of_the_document() {
         for (cpi, dc, dc_percent, l2, l2_percent) in [
@@ -324,7 +322,7 @@ mod tests {
         assert!(by_cause(&absent, &[], &t1()).is_none());
     }
 
-    /// An upper bound that leaves misses out says which, lest it be taken for one on all.
+    /// An upper bound that excludes misses names them, so that it is not mistaken for one on all.
     #[test]
     fn misses_that_were_not_counted_are_named() {
         let (some, none) = (figure(9.44), figure(0.0));
@@ -369,7 +367,7 @@ mod tests {
                 overlapped_ns: figure(ns / 10.0),
             })
             .collect();
-        let costs = costs_from(&memory, "made up");
+        let costs = costs_from(&memory, "synthetic");
         let near = |event: usize, most: f64, least: f64| {
             let cost = &costs.events[event];
             let off = |found: Option<f64>, wanted: f64| (found.unwrap() - wanted).abs();
@@ -390,10 +388,10 @@ mod tests {
         assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));
     }
 
-    /// Without a rule: a made-up machine whose misses cost 10 and 200 cycles, or 2 and 50 where
+    /// Without a rule: a synthetic machine whose misses cost 10 and 200 cycles, or 2 and 50 where
     /// they overlap.
     #[test]
-    fn evidence_decides_where_there_is_no_rule() {
+    fn evidence_decides_without_a_rule() {
         let cost = |event: &str, most, least| EventCost {
             event: event.to_owned(),
             most: Some(most),
@@ -401,7 +399,7 @@ mod tests {
             is_miss: true,
         };
         let costs = EventCosts {
-            source: "made up".to_owned(),
+            source: "synthetic".to_owned(),
             compute_bound_cpi_max: None,
             events: vec![cost("l1d_misses", 10.0, 2.0), cost("ll_misses", 200.0, 50.0)],
         };

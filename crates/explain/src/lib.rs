@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a record answers.
+//! Answers from a record.
 //!
 //! [`questions`] answers what people ask when packet software misses line rate, from the record of
-//! a run, a tune or an import. Two of its parts are of use by themselves: [`budget`] says what a
-//! packet may cost at line rate, [`cpi`] where the cycles of an instruction may have gone.
+//! a run, a tune or an import. Two of its parts are of use by themselves: [`budget`] computes
+//! the per-packet budget at line rate, [`cpi`] where the cycles of an instruction may have gone.
 //! [`why`] says what limits a program that was
 //! observed from outside.
 //!
-//! Left out: other mappings (`linerate-plan`), what a simulated processor would do
-//! (`linerate-cmt`), printing.
+//! Not here: other mappings (`linerate-plan`), simulated processors (`linerate-cmt`), printing.
 
 #![forbid(unsafe_code)]
 

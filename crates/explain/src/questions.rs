@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people ask when packet software misses line rate, answered from a record.
+//! Common questions about a missed line rate, answered from a record.
 //!
 //! The questions are those of the troubleshooting section of "Netra Data Plane Software Suite 2.0",
-//! chapter 10, and what its sections on pipelining and parking lead to. Each answer quotes the
-//! figures it rests on. Where the record lacks one, the answer is that it cannot be told, with the
-//! command that measures what is missing.
+//! chapter 10, plus questions from its sections on pipelining and parking. Each answer quotes its
+//! evidence. If the record lacks a figure, the answer is "cannot tell", with the command that
+//! measures it.
 //!
 //! Left out: predictions of other mappings ([`linerate_plan::model`]), and trying them
 //! (`linerate tune`).
@@ -21,7 +21,7 @@ use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};
 use linerate_record::{Body, Record};
 use std::fmt;
 
-/// What is asked about, and what may help to answer.
+/// The record in question, and other data for the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Inquiry<'a> {
     /// The record.
@@ -34,7 +34,7 @@ pub struct Inquiry<'a> {
     pub processor: Option<&'a Processor>,
     /// Bits per second of the line, where it was given.
     pub line_bits_per_s: Option<f64>,
-    /// What events cost on this machine, where it was measured.
+    /// Costs of events on this machine, if measured.
     pub costs: Option<&'a EventCosts>,
 }
 
@@ -45,7 +45,7 @@ pub struct Question {
     pub id: &'static str,
     /// The question.
     pub text: &'static str,
-    /// What it takes to answer it.
+    /// The data needed to answer it.
     pub needs: &'static str,
     answer: fn(&Inquiry<'_>) -> Reply,
 }
@@ -108,14 +108,14 @@ pub const QUESTIONS: [Question; 8] = [
     },
 ];
 
-/// There is no such question.
+/// Unknown question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuestion(String);
 
 impl fmt::Display for NoQuestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ids: Vec<&str> = QUESTIONS.iter().map(|question| question.id).collect();
-        write!(f, "`{}` is no question; there are {}", self.0, ids.join(", "))
+        write!(f, "unknown question `{}`; use one of {}", self.0, ids.join(", "))
     }
 }
 

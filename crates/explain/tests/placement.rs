@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is answered about workers that share CPUs and cores, whatever the record says of them.
+//! Answers about workers that share CPUs and cores, for all forms of records.
 
 #[path = "../../plan/tests/reference/sim.rs"]
 #[expect(dead_code, reason = "one of its worlds is enough here")]
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use sim::{Dice, World, mapping, run};
 use std::sync::OnceLock;
 
-/// Where the workers ran, as far as a record has it.
+/// Placement of the workers, as far as a record has it.
 #[derive(Clone, Debug)]
 struct Places {
     /// The CPU of each worker.
@@ -105,7 +105,7 @@ proptest! {
             (false, true) => AnswerVerdict::DoesNotArise,
             (false, false) => AnswerVerdict::CannotTell,
         };
-        // Siblings of a crowded record are not believed: its CPUs are not those that were used.
+        // Siblings in a crowded record are not trusted: its CPUs are not those that were used.
         let crowded = places.available.is_some_and(|cpus| cpus < 3) && !places.share_a_cpu();
         let wanted = if crowded { AnswerVerdict::CannotTell } else { wanted };
         prop_assert_eq!(placement.verdict, wanted, "{:?} {:?}", places, placement);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions on runs and strands whose answers are known.
+//! Questions on runs and strands with known answers.
 
 #[path = "../../plan/tests/reference/sim.rs"]
 #[expect(dead_code, reason = "a few of its worlds are enough here")]
@@ -41,7 +41,7 @@ fn value(answer: &Answer, name: &str) -> f64 {
 }
 
 fn hw(unit: &str, value: f64) -> Figure {
-    Figure::exact(unit, value, Tier::Hw, "made up")
+    Figure::exact(unit, value, Tier::Hw, "synthetic")
 }
 
 /// A strand of the T1 with these figures of the document.
@@ -134,12 +134,12 @@ fn the_strand_of_most_cycles_per_instruction_is_the_one_to_split() {
     assert_eq!(found.verdict, AnswerVerdict::Answered);
     assert!(found.sentence.starts_with("PDSN_RX first"), "{found:?}");
     assert_eq!(value(&found, "PDSN_RX"), 8.53);
-    // That it limits the application cannot be seen from counters: all may be polling.
+    // Counters do not show that it limits the application: all may be polling.
     assert_eq!(answer(&asked(&record), "bottleneck").verdict, AnswerVerdict::CannotTell);
 }
 
 #[test]
-fn bound_goes_by_the_rule_of_the_document() {
+fn bound_follows_the_rule_of_the_document() {
     let found = answer(&asked(&configuration_2()), "bound");
     assert_eq!(found.verdict, AnswerVerdict::Answered);
     assert!(found.sentence.contains("PDSN_RX: by the processor's rule memory-bound"), "{found:?}");
@@ -167,7 +167,7 @@ fn line_rate_at_64_bytes_takes_three_strands() {
 
 /// Every strand must keep up, and 454, 990 and 1373 instructions take 3, 5 and 7 strands of 202.
 #[test]
-fn line_rate_at_64_bytes_is_asked_of_every_strand() {
+fn line_rate_at_64_bytes_applies_to_every_strand() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = configuration_2();
     let asked = Inquiry { processor: Some(&t1), line_bits_per_s: Some(1e9), ..asked(&record) };
@@ -218,7 +218,7 @@ fn placing_threads_matters_where_the_pipe_is_full() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = configuration_2();
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&record) }, "placement");
-    // 0.117 + 0.256 + 0.355 of 1, and the strand that polls beside them was not counted.
+    // 0.117 + 0.256 + 0.355 of 1, and the strand that polls next to them was not counted.
     assert!((value(&found, "core 0, 3 of 4") - 0.728).abs() < 0.001, "{found:?}");
     assert_eq!(found.verdict, AnswerVerdict::CannotTell);
     let Body::Strands(mut report) = record.body else { panic!("strands") };
@@ -234,7 +234,7 @@ fn placing_threads_matters_where_the_pipe_is_full() {
 }
 
 #[test]
-fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
+fn a_run_shows_its_bottleneck_and_polling_neighbours() {
     let run = simulated(&[100.0, 400.0], &[(1, 1), (1, 1)]);
     let cpus: Vec<u32> = (0..2).collect();
     let rate = processed_kpps(&run);
@@ -267,7 +267,7 @@ fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
 
 /// In time rather than instructions: a path of one strand that takes longer than 672 ns.
 #[test]
-fn without_instructions_the_time_of_a_packet_tells_how_many_workers_it_takes() {
+fn without_instructions_the_packet_time_determines_the_number_of_workers() {
     let record = record(Body::Run(Box::new(simulated(&[4000.0], &[(1, 1)]))));
     let asked = Inquiry { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "line-rate-64");

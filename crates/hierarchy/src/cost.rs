@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load costs, by the level of its data and the place of its translation.
+//! Cost of a load, by the level of its data and of its translation.
 //!
-//! A chase through all lines in random order meets `P` pages, of which a level of the translation
-//! buffer that holds `E` has the one it needs with probability `E / P`: the next line is on any
-//! page. A page-local chase through the same lines misses once per page, that is once in `L` loads
-//! where a page has `L` lines. The caches make the same of both, so
+//! A chase through all lines in random order meets `P` pages, of which a TLB level with `E` entries
+//! holds the needed one with probability `E / P`: the next line is on any page. A page-local chase
+//! through the same lines misses once per page, that is once in `L` loads for `L` lines per page.
+//! Both look the same to the caches, so
 //!
 //! ```text
 //! random - local = (1 - E1/P) first - first / L                        up to E2 pages
@@ -16,12 +16,12 @@
 //! size is, the cost of the miss in a small set of pages is added to the time of the level.
 //!
 //! A miss takes time, a walk no less than a miss, and a farther level no less than a nearer one.
-//! Values that say otherwise by no more than their intervals are raised to what they must be at
-//! least. Where the intervals contradict each other, what was added gives way to what was measured,
-//! and of two alike neither is known.
+//! Values that violate this within their intervals are raised to the lower bound. Where the
+//! intervals contradict each other, derived values yield to measured ones, and of two of the same
+//! kind neither is known.
 //!
-//! Left out: what is shared by loads that overlap. `overlapped` divides by the loads under way,
-//! though walks may overlap less.
+//! Not modelled: resources shared by overlapping loads. `overlapped` divides by the outstanding
+//! loads, though walks may overlap less.
 
 mod record;
 
@@ -32,12 +32,12 @@ use linerate_record::memory::TlbState;
 use linerate_record::stats::{Estimate, median};
 pub use record::{Measured, records};
 
-/// What the costs are made of. All times in one unit.
+/// Inputs of the costs. All times in one unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     /// The levels.
     pub levels: &'a [steps::Level],
-    /// Per level, the loads it has under way at once; may be shorter than `levels`.
+    /// Per level, the number of outstanding loads; may be shorter than `levels`.
     pub outstanding: &'a [Option<Estimate>],
     /// The levels of the translation buffer.
     pub tlb: &'a [tlb::Level],
@@ -55,7 +55,7 @@ pub struct Inputs<'a> {
     pub seed: u64,
 }
 
-/// What a cost rests on.
+/// Basis of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Chases that do just that.
@@ -64,12 +64,12 @@ pub enum Basis {
     Added,
 }
 
-/// What a load costs.
+/// Cost of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// The level, as an index.
     pub level: usize,
-    /// Where its translation is.
+    /// Where the address translation hits.
     pub state: TlbState,
     /// Time until a load that depends on it can begin: never less than with a nearer level or
     /// translation, nor than 0. `None` where the interval would be wider than the value, or
@@ -78,12 +78,12 @@ pub struct Cost {
     /// Time per load where as many overlap as can: a lower bound. `None` where that is not known,
     /// or no better than its interval is wide.
     pub overlapped: Option<Estimate>,
-    /// What `time` rests on.
+    /// Basis of `time`.
     pub basis: Basis,
 }
 
-/// The costs, by level and state. States for which nothing tells are left out: misses where no
-/// level was found, walks where no second one was.
+/// The costs, by level and state. States without data are left out: misses if no TLB level was
+/// found, walks if no second one was.
 pub fn table(inputs: &Inputs) -> Vec<Cost> {
     let mut random = Rng::with_seed(inputs.seed);
     let levels = 0..inputs.levels.len();
@@ -131,7 +131,7 @@ fn reconcile(less: &mut Cost, more: &mut Cost) {
 /// Chains are within a level from this many times the size of the one before it, up to this share
 /// of its own.
 const WITHIN: (f64, f64) = (1.6, 0.7);
-/// What is solved for takes part in at least this share of the loads.
+/// The unknown takes part in at least this share of the loads.
 const LEAST_SHARE: f64 = 0.3;
 
 /// A chain within a level.
@@ -148,7 +148,7 @@ impl Inputs<'_> {
         for (tlb_level, (_, miss)) in misses.iter_mut().enumerate() {
             *miss = self.miss(tlb_level, &sizes, random);
         }
-        // What the page-local chase misses in this level, if all of it is beyond the buffer's.
+        // Misses of the page-local chase in this level, if all of it is beyond the TLB's reach.
         let first = self.tlb.first().filter(|first| from >= self.bytes(first.reach()));
         let missed = misses[1].1.or(misses[0].1);
         let missed = missed.or(first.map(|first| first.cost).filter(|cost| is_known(*cost)));
@@ -204,7 +204,7 @@ impl Inputs<'_> {
         sizes.filter(|size| !size.random.is_empty() && !size.local.is_empty()).collect()
     }
 
-    /// What a miss of `tlb_level` adds to a load: the median over `sizes`. `None` where none tells.
+    /// Time added by a miss of `tlb_level`: the median over `sizes`. `None` if no size shows it.
     fn miss(&self, tlb_level: usize, sizes: &[Size], random: &mut Rng) -> Option<Estimate> {
         let measured = |size: &Size| {
             let difference = least(&size.random)? - least(&size.local)?;
@@ -222,12 +222,12 @@ impl Inputs<'_> {
         let replicates: Vec<f64> = (0..REPLICATES).filter_map(|_| redrawn()).collect();
         let n = sizes.iter().map(|size| size.random.len() as u64).sum();
         let miss = interval(value, &replicates, self.confidence, n);
-        // Noise can make a miss cheaper than a hit; what is no better than that tells nothing.
+        // Noise can make a miss cheaper than a hit; such values carry no information.
         Some(Estimate { low: miss.low.max(0.0), ..miss }).filter(|miss| is_known(*miss))
     }
 
-    /// What a miss of `tlb_level` costs, from the `difference` of the curves at so many pages: see
-    /// the head of this module. `None` where it takes too little part.
+    /// Cost of a miss of `tlb_level`, from the `difference` of the curves at this number of pages:
+    /// see the head of this module. `None` if its share is too small.
     fn solved(&self, tlb_level: usize, pages: f64, difference: f64) -> Option<f64> {
         let missed = |entries: f64| (1.0 - entries / pages).max(0.0);
         let first = self.tlb.first()?;

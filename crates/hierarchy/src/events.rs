@@ -6,28 +6,28 @@
 //! something else: of a part of the time, of other code, of an event by the same name. Bounds are
 //! wide, for prefetching, replays and interrupts: what they refuse is wrong by a factor.
 //!
-//! A whole table is looked at as well. Where counts are the same per second at all sizes, though
-//! the loads per second differ, something else was counted all the time, and none of them says
-//! anything of the chase.
+//! The table as a whole is checked too. If counts per second are the same at all sizes, though the
+//! loads per second differ, something else was counted all the time, and none of them describes the
+//! chase.
 //!
-//! Left out: what was counted instead.
+//! Not determined: what was counted instead.
 
 use linerate_record::memory::Order;
 
-/// The chase of one size, and what was counted in it.
+/// The chase of one size, with its counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Bytes of the chain.
     pub bytes: u64,
     /// Loads that were made.
     pub loads: u64,
-    /// How long they took.
+    /// Their duration.
     pub seconds: f64,
     /// Names of events, as of `linerate-counters`, and their counts.
     pub counts: Vec<(String, f64)>,
 }
 
-/// What is known of the machine.
+/// Known properties of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// The order of the chase.
@@ -47,7 +47,7 @@ pub struct Known {
 /// Whether a count can be true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// `None` where nothing is known of the event.
+    /// `None` if nothing is known of the event.
     pub plausible: Option<bool>,
     /// Why not.
     pub doubt: Option<String>,
@@ -82,7 +82,7 @@ pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
     judgements
 }
 
-/// Where `event` is in `rows`.
+/// Index of `event` in `rows`.
 fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
     let of_row = |(r, row): (usize, &Row)| {
         let named = row.counts.iter().enumerate().filter(|(_, (name, _))| name == event);
@@ -111,7 +111,7 @@ fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
     (follows && places.len() >= LEAST_ROWS).then_some((low, high))
 }
 
-/// What a count per load must be.
+/// Required range of a count per load.
 struct Bounds {
     least: f64,
     most: f64,
@@ -137,7 +137,8 @@ fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
 
 /// Counts of several events that take turns are scaled up, and off by some percent.
 const SCALED: f64 = 0.95;
-/// What the loop, and reading the counters, may add per load, in instructions and in loads.
+/// Maximum overhead of the loop, and of reading the counters, per load, in instructions and in
+/// loads.
 const MOST_INSTRUCTIONS: f64 = 8.0;
 const MOST_LOADS: f64 = 3.0;
 
@@ -177,10 +178,10 @@ fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
 /// Chains shorter than this share of a cache, or a buffer, stay within; those as many times as long
 /// as its inverse do not, whatever its replacement.
 const INSIDE: f64 = 0.5;
-/// What is within misses nearly never: interrupts leave something behind.
+/// Misses per load of a chain within the level: nearly none, apart from interrupts.
 const MOST_INSIDE: f64 = 0.1;
-/// What is beyond misses with most loads. Less than all: a neighbour may be fetched along with a
-/// line. More than once: prefetches may count, and the walks of page tables.
+/// Misses per load of a chain beyond the level: most loads. Fewer than all, since an adjacent line
+/// may be fetched too; more than one, since prefetches and page walks may count.
 const BEYOND: (f64, f64) = (0.3, 3.0);
 
 fn cache(row: &Row, size: u64) -> Bounds {

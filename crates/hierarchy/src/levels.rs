@@ -29,11 +29,11 @@ impl Levels {
         let options = Options { seed, replicates, ..Options::default() };
         let found = steps::detect(&samples(curve), &options);
         let longest = curve.points.last().map_or(0, |point| point.bytes);
-        Self::of(found, curve, longest, last_level)
+        Self::new(found, curve, longest, last_level)
     }
 
     /// `longest` chain, and the last cache that the system states.
-    fn of(found: FoundLevels, curve: &Curve, longest: u64, last_level: u64) -> Self {
+    fn new(found: FoundLevels, curve: &Curve, longest: u64, last_level: u64) -> Self {
         let ends =
             found.levels.iter().map(|level| level.size.map_or(f64::INFINITY, |size| size.value));
         let ends: Vec<f64> = std::iter::once(0.0).chain(ends).collect();
@@ -45,7 +45,8 @@ impl Levels {
             record(level, *ghz, place, longest, is_memory)
         };
         let levels = found.levels.iter().zip(&ghz).enumerate().map(level).collect();
-        let mut unresolved: Vec<Unresolved> = found.unresolved.iter().map(said).collect();
+        let mut unresolved: Vec<Unresolved> =
+            found.unresolved.iter().map(describe_unresolved).collect();
         if !is_memory && !found.levels.is_empty() {
             unresolved.push(beyond(longest, last_level));
         }
@@ -53,7 +54,7 @@ impl Levels {
     }
 }
 
-/// The curve as detectors take it.
+/// The points of a curve as samples for the detectors.
 pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     let sample = |point: &linerate_record::memory::CurvePoint| Sample {
         bytes: point.bytes,
@@ -62,13 +63,13 @@ pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     curve.points.iter().map(sample).collect()
 }
 
-/// A size whose time is within this of its level's lies on the plateau.
+/// A size whose time is within this of its level's is on the plateau.
 const PLATEAU: f64 = 0.05;
 
 /// Cycles of the core per ns of a load in `level`, whose chains are from `ends[0]` to `ends[1]`
-/// bytes long. The clock may move, and a level's time is that of its fastest passes: so the median
-/// cycles of the sizes on its plateau, each in its fastest pass, over that time; where there is no
-/// such size, the median clock of those in the level.
+/// bytes long. The clock may change, and a level's time is that of its fastest passes. The figure
+/// is therefore the median cycles of the sizes on its plateau, each in its fastest pass, over that
+/// time; without such a size, the median clock of those in the level.
 fn clock(curve: &Curve, ends: &[f64], level: &steps::Level) -> Option<f64> {
     let is_within = |bytes: u64| (ends[0]..=ends[1]).contains(&(bytes as f64));
     let points = curve.points.iter().filter(|point| is_within(point.bytes));
@@ -102,7 +103,7 @@ fn record(
     };
     let note = match (level.settled, level.size, is_memory) {
         (false, ..) => Some("it took longer in some passes than in others: others use it too"),
-        (true, None, false) => Some("its end lies beyond the longest chain"),
+        (true, None, false) => Some("its end is beyond the longest chain"),
         _ => None,
     };
     MemoryLevel {
@@ -120,13 +121,13 @@ pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     match ghz {
         Some(ghz) => Figure::number("cycles", ns.scale(ghz), Tier::Sw, method),
         None => {
-            let reason = "nothing tells the core clock on this processor";
+            let reason = "the core clock of this processor cannot be measured";
             Figure::absent("cycles", Tier::Sw, method, reason)
         }
     }
 }
 
-fn said(unresolved: &steps::Unresolved) -> Unresolved {
+fn describe_unresolved(unresolved: &steps::Unresolved) -> Unresolved {
     let (cause, sentence) = match unresolved.cause {
         Cause::Moved => (
             "moved",

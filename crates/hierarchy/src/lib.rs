@@ -4,19 +4,19 @@
 //! | question | module |
 //! |---|---|
 //! | which levels are there, how large, how far away? | [`steps`] |
-//! | how many pages does each translation buffer hold, and what does a miss cost? | [`tlb`] |
+//! | number of pages in each TLB level, cost of a miss | [`tlb`] |
 //! | how long does a single load take, by a clock that ticks more slowly? | [`single`] |
 //! | how many misses are outstanding at once? | [`parallel`] |
-//! | what does a load cost, by where its data and its translation are? | [`cost`] |
+//! | cost of a load, by the location of its data and its translation | [`cost`] |
 //! | how much slower is a textbook multiplication of matrices? | [`matmul`] |
 //! | what are the levels of a curve called, and how far away are they in cycles? | [`levels`] |
 //! | does that agree with what the system states? | [`os_view`] |
 //! | how much time was taken away, and in what pieces? | [`noise`] |
 //! | can counts of events be true? | [`events`] |
-//! | may other commands rely on what was found? | [`profile`] |
+//! | may other commands rely on the result? | [`profile`] |
 //!
-//! Nothing here measures: every function takes samples and gives estimates with intervals, or says
-//! that it cannot tell. Randomness comes from a seed in the arguments.
+//! This crate does not measure: every function takes samples and returns estimates with intervals,
+//! or reports that they cannot be determined. Randomness comes from a seed in the arguments.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much slower a textbook multiplication of matrices is than one with its loops interchanged,
-//! from what loads cost.
+//! Predicts the slowdown of textbook matrix multiplication compared with interchanged loops, from
+//! the cost of loads.
 //!
 //! ```text
 //! textbook:      for i, j:  for k:  c[i][j] += a[i][k] * b[k][j]      b column after column
@@ -19,12 +19,12 @@
 //! interchanged   the longer of arithmetic and reading all of b from where it is, line after line
 //! ```
 //!
-//! Where a set of so many bytes is comes from the page-local curve: between the latencies of two
-//! levels, part of the loads is served by each. Where translations are follows from the pages of a
-//! column.
+//! The levels that serve a set of a given size follow from the page-local curve: between the
+//! latencies of two levels, each serves part of the loads. The TLB level follows from the number of
+//! pages of a column.
 //!
-//! Left out: conflicts in sets, so rows must not be multiples of a large power of two; lines of a
-//! column that a prefetcher brings; the writing of c. All are small beside what is here.
+//! Not modelled: set conflicts, so rows must not be multiples of a large power of two; lines of a
+//! column that are prefetched; the stores to c. All are small compared with the modelled effects.
 
 use linerate_record::memory::{
     Bandwidth, Cost, Curve, MemoryLevel, MemoryReport, Operation, Order, PageKind, PagesVerdict,
@@ -32,7 +32,7 @@ use linerate_record::memory::{
 };
 use std::fmt;
 
-/// What a record says of a machine, as far as multiplications need it. Times in ns.
+/// Values of a record that the multiplication model needs. Times in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     line_bytes: f64,
@@ -48,9 +48,9 @@ pub struct Machine {
 #[derive(Clone, Debug, PartialEq)]
 struct Level {
     latency: f64,
-    /// Of loads that overlap, by the level of the buffer that has the translation; not empty.
+    /// Of overlapping loads, by the TLB level that has the translation; not empty.
     overlapped: Vec<f64>,
-    /// Of reading line after line.
+    /// Of sequential reading.
     per_byte: f64,
 }
 
@@ -63,7 +63,7 @@ pub struct Multiplication {
     pub element_bytes: u64,
     /// ns per multiply-add of the textbook loop.
     pub textbook_ns: f64,
-    /// The same of the interchanged one.
+    /// Latency per multiplication of the interchanged loop.
     pub interchanged_ns: f64,
 }
 
@@ -77,13 +77,13 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// How many times as long the textbook takes.
+    /// Ratio of the textbook time to the interchanged one.
     pub fn slowdown(&self) -> f64 {
         self.textbook_ns / self.interchanged_ns
     }
 }
 
-/// What a record lacks.
+/// Data missing in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing(pub &'static str);
 
@@ -96,7 +96,7 @@ impl fmt::Display for Missing {
 impl std::error::Error for Missing {}
 
 impl Machine {
-    /// What `report` says.
+    /// Extracts the values from `report`.
     ///
     /// # Errors
     /// A part is absent that a prediction needs.
@@ -134,7 +134,7 @@ impl Machine {
         })
     }
 
-    /// How long `multiplication` takes per multiply-add.
+    /// Time of `multiplication` per multiply-add.
     pub fn predict(&self, multiplication: &Multiplication) -> Prediction {
         let Multiplication { n, element_bytes, textbook_ns, interchanged_ns } = *multiplication;
         let (n, element) = (n as f64, element_bytes as f64);
@@ -153,8 +153,8 @@ impl Machine {
         }
     }
 
-    /// What `of` is for a set of so many bytes: of the two levels between whose latencies its own
-    /// lies, by the share of loads that each must serve for it to lie there.
+    /// `of` for a set of this many bytes: interpolated between the two levels whose latencies
+    /// enclose its own, by the share of loads that each must serve.
     fn mixed(&self, bytes: f64, of: impl Fn(&Level) -> f64) -> f64 {
         let latency = self.latency(bytes);
         let beyond = self.levels.iter().position(|level| level.latency > latency);
@@ -169,7 +169,7 @@ impl Machine {
         }
     }
 
-    /// The curve at so many bytes, straight between its points in log size.
+    /// The curve at this size, linear between its points in log size.
     fn latency(&self, bytes: f64) -> f64 {
         let beyond = self.curve.partition_point(|&(size, _)| size < bytes);
         match (beyond.checked_sub(1).map(|at| self.curve[at]), self.curve.get(beyond)) {
@@ -183,7 +183,7 @@ impl Machine {
 }
 
 impl Level {
-    /// `None` for a level that nothing was measured of: there is no size that lies in it.
+    /// `None` for a level without measurements: no size is in it.
     fn new(
         level: &MemoryLevel,
         costs: &[Cost],
@@ -211,7 +211,7 @@ impl Level {
         }))
     }
 
-    /// Where the translation is in that level, or in the last one that is known.
+    /// TLB level of the translation, or the last one known.
     fn overlapped(&self, tlb_level: usize) -> f64 {
         self.overlapped[tlb_level.min(self.overlapped.len() - 1)]
     }
@@ -332,7 +332,7 @@ mod tests {
 
     /// (elements, arithmetic of both loops, sizes and the slowdown that was measured.)
     #[test]
-    fn recorded_slowdowns_are_foretold_at_two_of_three_sizes() {
+    fn predicts_recorded_slowdowns_at_two_of_three_sizes() {
         let single = (4, [0.506, 0.081], [(500, 6.00), (1000, 6.60), (2000, 6.76)]);
         let double = (8, [0.502, 0.164], [(500, 3.01), (1000, 3.75), (2000, 4.09)]);
         for (element_bytes, [textbook_ns, interchanged_ns], measured) in [single, double] {

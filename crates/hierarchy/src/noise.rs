@@ -20,7 +20,7 @@ pub struct Gap {
     pub ns: f64,
 }
 
-/// What was taken away.
+/// The time taken away.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
     /// The share of the time, 0 to 1.
@@ -39,8 +39,8 @@ const STRETCHES: usize = 400;
 /// Fewer gaps are taken as Poisson.
 const FEW: usize = 10;
 
-/// What `gaps` took of `seconds`. `None` where `seconds` is no positive number. Gaps that are no
-/// positive number of ns are left out; a gap ends with the watch. No two of them overlap.
+/// The share of `seconds` that `gaps` took. `None` if `seconds` is not positive. Gaps that are not
+/// a positive number of ns are left out; a gap ends with the watch. Gaps do not overlap.
 pub fn loss(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> Option<Loss> {
     let watched_ns = seconds * 1e9;
     if !(seconds > 0.0 && watched_ns.is_finite()) {
@@ -96,7 +96,7 @@ fn few(gaps: &[Gap], seconds: f64, longest_ns: f64, confidence: f64) -> (Estimat
     let value = gaps.iter().map(|gap| gap.ns).sum::<f64>() / (seconds * 1e9);
     let value = value.min(1.0);
     let high = (rate.high * longest_ns / 1e9).min(1.0).max(value);
-    // How long a gap would be of which none was seen, nothing tells.
+    // The length of an unseen gap is unknown.
     let high = if gaps.is_empty() { f64::INFINITY } else { high };
     (Estimate { value, low: 0.0, high, confidence, n }, rate)
 }

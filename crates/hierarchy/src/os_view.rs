@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the system states of the hierarchy, beside what was found.
+//! The hierarchy stated by the OS, compared with the measured one.
 //!
 //! The system repeats what the processor says of itself, or what a hypervisor chose to say in its
 //! place. Neither knows what part of a shared cache this program gets.
@@ -18,17 +18,17 @@
 //!               nothing could be told
 //! ```
 //!
-//! Left out: reading what the system states (`linerate-memory` hands it over); associativity and
-//! the length of a line, which a chase of whole lines does not show.
+//! Not here: reading the OS statement (`linerate-memory` passes it in); associativity and line
+//! length, which a chase of whole lines does not show.
 
 use linerate_record::memory::{MemoryLevel, OsVerdict, OsView, Unresolved};
 use linerate_record::stats::Estimate;
 use linerate_record::units::memory_size;
 use linerate_record::{Figure, Tier};
 
-/// A statement agrees that lies no farther outside the interval than this share of its ends. The
-/// interval says how a size moves between passes; how lines are replaced and where pages fall
-/// shifts all passes alike, by some per cent.
+/// A stated size agrees if it is outside the interval by at most this share of its bounds. The
+/// interval describes the variation between passes; the replacement policy and page placement shift
+/// all passes alike, by a few percent.
 const TOLERANCE: f64 = 0.10;
 
 /// Found and more than this many times what is stated, a size does not belong to the statement.
@@ -45,12 +45,12 @@ pub struct Level {
     pub shared_by: usize,
 }
 
-/// What was found, as far as this comparison needs it.
+/// The measured values needed for this comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     /// The levels, nearest first.
     pub levels: &'a [MemoryLevel],
-    /// What could not be told.
+    /// The undetermined ranges.
     pub unresolved: &'a [Unresolved],
     /// Bytes of the longest chain.
     pub max_bytes: u64,
@@ -141,7 +141,7 @@ fn choose(few: usize, many: usize, cost: &dyn Fn(usize, usize) -> f64) -> Vec<us
     places
 }
 
-/// A level that is stated beside the one found that it is.
+/// A stated level with its measured counterpart.
 fn judged(
     level: &Level,
     below: u64,
@@ -157,7 +157,7 @@ fn judged(
             return view(&name, None, figure, OsVerdict::NotStated, sentence);
         }
     };
-    let found = Interval::of(&figure);
+    let found = Interval::from_figure(&figure);
     let is = memory_size(found.value);
     let doubt = unresolved
         .iter()
@@ -168,7 +168,7 @@ fn judged(
             let bytes = |bytes: u64| memory_size(bytes as f64);
             let (from, to) = (bytes(part.from_bytes), bytes(part.to_bytes));
             let sentence = format!(
-                "a step was found at {is}, and from {from} to {to} nothing can be told: {}",
+                "a step was found at {is}; sizes from {from} to {to} are undetermined: {}",
                 cause(part)
             );
             (OsVerdict::CannotTell, sentence)
@@ -178,7 +178,7 @@ fn judged(
     view(&name, Some(bytes), figure, verdict, sentence)
 }
 
-/// Why nothing can be told, in short: what to do stands with the sizes.
+/// Short reason for an undetermined size: the advice is with the sizes.
 fn cause(part: &Unresolved) -> &str {
     match &part.cause[..] {
         "moved" => "the time of these sizes was not the same in all passes",
@@ -188,7 +188,7 @@ fn cause(part: &Unresolved) -> &str {
     }
 }
 
-/// What was found of a level; an end that is not known is infinite.
+/// Measured size of a level; an unknown bound is infinite.
 struct Interval {
     value: f64,
     low: f64,
@@ -196,8 +196,8 @@ struct Interval {
 }
 
 impl Interval {
-    /// Of a figure; of one that is not a number, nothing is known.
-    fn of(figure: &Figure) -> Self {
+    /// Bounds of a figure; unknown for one that is not a number.
+    fn from_figure(figure: &Figure) -> Self {
         let unknown = Self { value: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
         figure.estimate().map_or(unknown, |Estimate { value, low, high, .. }| Self {
             value,
@@ -215,25 +215,24 @@ impl Interval {
         self.low * (1.0 - tolerance) <= bytes && bytes <= self.high * (1.0 + tolerance)
     }
 
-    /// Bytes that it has in common with sizes of which nothing could be told; 0 or less where it
-    /// has none, or an end only.
+    /// Bytes in common with undetermined sizes; 0 or less if there are none, or only an endpoint.
     fn shared(&self, part: &Unresolved) -> f64 {
         self.high.min(part.to_bytes as f64) - self.low.max(part.from_bytes as f64)
     }
 }
 
-/// What to make of a size, by that alone. `below` bytes are stated of the level before.
+/// Verdict on a size by itself. `below` bytes are stated for the level before.
 fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict, String) {
     let (is, of) = (memory_size(found.value), memory_size(bytes as f64));
     if found.is_open() && found.holds(bytes, 0.0) {
         let sentence = format!("{is} were found, and how far off that may be is not known");
         (OsVerdict::CannotTell, sentence)
     } else if found.holds(bytes, 0.0) {
-        (OsVerdict::Agrees, format!("{is} were found, and the {of} stated lie in the interval"))
+        (OsVerdict::Agrees, format!("{is} found; the {of} stated are within the interval"))
     } else if found.holds(bytes, TOLERANCE) {
         let sentence = format!(
-            "{is} were found, and the {of} stated lie less than {} % outside the interval: how \
-             lines are replaced and where pages fall makes so much",
+            "{is} found; the {of} stated are less than {} % outside the interval: \
+             replacement policy and page placement explain that",
             100.0 * TOLERANCE
         );
         (OsVerdict::Agrees, sentence)
@@ -244,29 +243,32 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         );
         (OsVerdict::Agrees, sentence)
     } else if found.value < bytes as f64 {
-        (OsVerdict::Smaller, format!("{is} of the {of} stated are to be had now{}", why(level)))
+        (
+            OsVerdict::Smaller,
+            format!("only {is} of the {of} stated are available now{}", why(level)),
+        )
     } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
-            "{is} were found, more than the {of} stated: others hid the step, which measuring \
-             again tells, or a hypervisor made up what is stated"
+            "{is} were found, more than the {of} stated: either other programs hid the step \
+             (measure again), or the hypervisor states a fictitious size"
         );
         (OsVerdict::Larger, sentence)
     } else {
         let sentence = format!(
             "a step was found at {is}, more than {CONTRADICTION} times the {of} stated: it may be \
-             that of another level, whose own was missed, or the statement is made up; measure \
+             that of another level, whose own was missed, or the stated size is invented; measure \
              again"
         );
         (OsVerdict::CannotTell, sentence)
     }
 }
 
-/// Why less may be had.
+/// Reason for a smaller size.
 fn why(level: &Level) -> &'static str {
     match level.shared_by {
-        // A virtual machine is told of its own processors only: who else shares stays unsaid.
+        // A virtual machine sees only its own processors: other tenants of the cache stay hidden.
         0 | 1 => ": other programs drive lines out, the host divides it, or the statement is wrong",
-        _ => ": others share it, or the host gives out a part",
+        _ => ": shared with other tenants, or partitioned by the hypervisor",
     }
 }
 
@@ -290,16 +292,16 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
         let sentence = format!("the longest chain had {longest}, too little to see its end");
         (OsVerdict::CannotTell, sentence)
     } else if let Some(part) = bytes.and_then(within) {
-        (OsVerdict::CannotTell, format!("no level could be told there: {}", part.sentence))
+        (OsVerdict::CannotTell, format!("no level could be determined there: {}", part.sentence))
     } else {
-        let sentence = "stated, and the time of a load makes no step of its own there".to_owned();
+        let sentence = "stated, but the time of a load has no separate step there".to_owned();
         (OsVerdict::Unseen, sentence)
     };
     view(&name, bytes, absent(&sentence), verdict, sentence)
 }
 
-/// A level found that is none of those stated. Where there are any, names like theirs would be
-/// taken for theirs: those found are counted by what is found, those stated by what is stated.
+/// A level found but not stated. It gets a name that cannot be confused with a stated level:
+/// measured levels are named by their measured size, stated ones by their stated name.
 fn not_stated(found_level: &MemoryLevel, levels: &[Level], silence: &str) -> OsView {
     let sentence = format!("found, and not stated: {silence}");
     let name = match (levels, found_level.size_bytes.as_number()) {

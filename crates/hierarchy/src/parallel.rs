@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many loads are under way at once, from chains side by side.
+//! The number of outstanding loads, from parallel chains.
 //!
-//! Each chain has one load under way. With `k` chains a load takes `1/k` of the time of one chain,
-//! until something is full: the buffers of misses, the ports, the memory. Then more chains make it
-//! no faster. By Little's law the loads under way are the time of a load times their rate, so the
-//! most is the time with one chain over the least time per load with any number.
+//! Each chain has one outstanding load. With `k` chains a load takes `1/k` of the time of one
+//! chain, until a resource is full: the miss buffers, the ports, the memory. From then on more
+//! chains do not help. By Little's law the number of outstanding loads is the latency times the
+//! rate, so the maximum is the time with one chain over the least time per load with any number of
+//! chains.
 //!
 //! The time of a point is the median of its passes: a lucky window of a single chain, whose lines
-//! happened to be nearer, would make that quotient too small, and nothing averages it out. A load
-//! of two chains cannot take longer than one of a single chain; points that say so were not
-//! measured under the same conditions, and tell nothing.
+//! happened to be nearer, would make that quotient too small. A load of two chains cannot take
+//! longer than one of a single chain; points that violate this were not measured under the same
+//! conditions and are ignored.
 //!
 //! Left out: what is full.
 
 use crate::resample::{REPLICATES, is_time, redrawn_median};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// So many chains side by side.
+/// Figures for this number of parallel chains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Chains.
@@ -25,7 +26,7 @@ pub struct Point {
     pub passes: Vec<f64>,
 }
 
-/// What points show.
+/// Result of the points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overlap {
     /// Loads under way at once when more chains make it no faster. The high end is infinite where
@@ -39,11 +40,11 @@ pub struct Overlap {
 /// From this many times the outstanding loads on, chains are clear of the knee, which is round.
 const CLEAR: f64 = 1.25;
 
-/// A load of several chains takes so much longer than one of a single chain, at most, by noise.
+/// Maximum slowdown by noise of a load of several chains over one of a single chain.
 const NOISE: f64 = 1.1;
 
-/// How loads overlap. `None` without a point of one chain and one of more, and where a load takes
-/// longer with the next more chains than with one.
+/// How loads overlap. `None` without a point of one chain and one of more, and if a load takes
+/// longer at the next point than with one chain.
 ///
 /// The least time is the median over the points beyond the knee: the minimum of many would be that
 /// of the luckiest. The interval resamples passes, and holds what their quartiles make of it:
@@ -77,7 +78,7 @@ pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> 
     };
     let mut outstanding = of(found.outstanding, |knee| knee.outstanding);
     let mut time = of(found.time, |knee| knee.time);
-    // One chain has one load under way, whatever the noise.
+    // One chain has one outstanding load, whatever the noise.
     outstanding.low = outstanding.low.max(1.0);
     time.low = time.low.max(0.0);
     if !found.is_beyond {
@@ -115,7 +116,7 @@ fn knee(curve: &[(f64, f64)]) -> Option<Knee> {
     let clear = CLEAR * alone / fastest;
     let beyond = curve.iter().filter(|(chains, _)| *chains > 1.0 && *chains >= clear);
     let beyond: Vec<f64> = beyond.map(|(_, time)| *time).collect();
-    // Far beyond the knee, chains get in each other's way; that is not what is asked for.
+    // Far beyond the knee, chains interfere with each other; that is not the question here.
     let time = median(&beyond).unwrap_or(fastest).min(alone);
     Some(Knee { outstanding: alone / time, time, is_beyond: !beyond.is_empty() })
 }

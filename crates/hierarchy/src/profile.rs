@@ -11,7 +11,7 @@ use linerate_record::{Body, Record};
 /// The memory hierarchy of a machine, as it was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What was found.
+    /// The measured levels.
     pub report: MemoryReport,
     /// When, in seconds since 1970.
     pub unix_s: u64,
@@ -27,17 +27,17 @@ impl Profile {
         }
     }
 
-    /// How long before `now`, in seconds since 1970, it was measured: `3 hours`.
+    /// Age at `now`, in seconds since 1970, as text: `3 hours`.
     pub fn age(&self, now: u64) -> String {
         spelled(now.saturating_sub(self.unix_s))
     }
 
-    /// What the profile has of the first level of the caches for data and of the last one.
+    /// The profile's sizes of the first data cache and of the last level.
     pub fn levels(&self) -> [Seen; 2] {
         let levels: Vec<_> =
             self.report.os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
         let seen = |index: Option<usize>| {
-            index.and_then(|index| levels.get(index)).map_or(Seen::No, |view| Seen::of(view))
+            index.and_then(|index| levels.get(index)).map_or(Seen::No, |view| Seen::from_view(view))
         };
         let last = levels.len().checked_sub(1).filter(|last| *last > 0);
         [seen(Some(0)), seen(last)]
@@ -46,14 +46,14 @@ impl Profile {
     /// Levels that the system states and that were not found, nearest first: `L3`.
     fn unseen(&self) -> Vec<&str> {
         let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
-        views.filter(|view| Seen::of(view) == Seen::No).map(|view| &view.name[..]).collect()
+        views.filter(|view| Seen::from_view(view) == Seen::No).map(|view| &view.name[..]).collect()
     }
 }
 
-/// What there is of a profile on a machine.
+/// State of the profile on a machine.
 #[derive(Clone, Copy, Debug)]
 pub enum Found<'a> {
-    /// None.
+    /// There is none.
     None {
         /// The file that it would be; `None` where no home is known.
         place: Option<&'a str>,
@@ -101,26 +101,26 @@ impl Found<'_> {
                 if unseen.is_empty() {
                     return section.good(NAME, age, &sentence);
                 }
-                let sentence = format!("{sentence}, and it tells no size of {}", unseen.join(", "));
+                let sentence = format!("{sentence}, without a size of {}", unseen.join(", "));
                 section.advice(NAME, age, &sentence, measure)
             }
         }
     }
 }
 
-/// What was found of a level that is stated.
+/// Measured counterpart of a stated level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// As stated.
     AsStated,
-    /// So many bytes instead.
+    /// This number of bytes instead.
     Instead(u64),
-    /// Nothing, or nothing sure.
+    /// Nothing, or nothing certain.
     No,
 }
 
 impl Seen {
-    fn of(view: &OsView) -> Self {
+    fn from_view(view: &OsView) -> Self {
         let found = view.found_bytes.as_number().filter(|bytes| *bytes >= 1.0);
         match (view.verdict, found) {
             (OsVerdict::Agrees, _) => Self::AsStated,
@@ -138,13 +138,13 @@ impl Seen {
     }
 }
 
-/// Passes over most sizes of the curve that a profile needs: of two that differ, nothing tells
-/// which was disturbed.
+/// Passes over most sizes of the curve that a profile needs: if two differ, it is unknown which one
+/// was disturbed.
 const PASSES_MIN: usize = 3;
 
-/// Why a report is not to be kept, in words that follow `since`; `None` where it is. A level that
-/// is private moves with nobody else's work, so that one that cannot be told is a failure to
-/// measure; the last one stated is taken to be shared, unless it is the only one.
+/// Reason for not keeping a report, worded to follow `since`; `None` if it is kept. A private level
+/// does not depend on other users, so an undetermined one is a measurement failure; the last stated
+/// level is assumed to be shared, unless it is the only one.
 pub fn unfit(report: &MemoryReport) -> Option<String> {
     if report.levels.is_empty() {
         return Some("no level was found".to_owned());
@@ -169,7 +169,7 @@ fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     let levels: Vec<_> = os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
     let private = &levels[..levels.len().saturating_sub(1).max(levels.len().min(1))];
     let doubtful = private.iter().find(|view| view.verdict == OsVerdict::CannotTell)?;
-    Some(format!("{} cannot be told: {}", doubtful.name, doubtful.sentence))
+    Some(format!("{} cannot be determined: {}", doubtful.name, doubtful.sentence))
 }
 
 /// A time in its largest unit.
@@ -190,9 +190,9 @@ mod tests {
         let view = |(verdict, level): (&OsVerdict, u32)| OsView {
             name: format!("L{level}"),
             stated_bytes: Some(1 << 20),
-            found_bytes: Figure::exact("B", 1e6, Tier::Sw, "made up"),
+            found_bytes: Figure::exact("B", 1e6, Tier::Sw, "synthetic"),
             verdict: *verdict,
-            sentence: "made up".to_owned(),
+            sentence: "synthetic".to_owned(),
         };
         verdicts.iter().zip(1..).map(view).collect()
     }
@@ -207,8 +207,8 @@ mod tests {
         assert!(!is_fit(3, &[Agrees, CannotTell, Agrees]));
         assert!(!is_fit(3, &[CannotTell]));
         let reason = doubt(3, "", &views(&[Agrees, CannotTell, Agrees]));
-        assert_eq!(reason.as_deref(), Some("L2 cannot be told: made up"));
-        // A level that is not stated stands between, and is no level.
+        assert_eq!(reason.as_deref(), Some("L2 cannot be determined: synthetic"));
+        // A level that is not stated is between them, and does not count.
         let mut between = views(&[Agrees, CannotTell, CannotTell]);
         between[1].stated_bytes = None;
         assert_eq!(doubt(3, "", &between), None);
@@ -224,7 +224,7 @@ mod tests {
             (Unseen, Seen::No),
             (CannotTell, Seen::No),
         ] {
-            assert_eq!(Seen::of(&views(&[verdict])[0]), wanted, "{verdict:?}");
+            assert_eq!(Seen::from_view(&views(&[verdict])[0]), wanted, "{verdict:?}");
         }
     }
 

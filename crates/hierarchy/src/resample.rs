@@ -4,8 +4,8 @@
 use fastrand::Rng;
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// How often passes are drawn anew: leaves the ends of a 95 % interval an error of about 5 % of its
-/// width, which is less than what few passes tell of them.
+/// Number of resamples of the passes: gives the ends of a 95 % interval an error of about 5 % of
+/// its width, less than the uncertainty from the few passes.
 pub(crate) const REPLICATES: usize = 200;
 
 /// The fastest of `passes`; `None` where none is a time.
@@ -43,8 +43,8 @@ pub(crate) fn interval(value: f64, replicates: &[f64], confidence: f64, n: u64) 
     Estimate { value, low: value - half, high: value + half, confidence, n }
 }
 
-/// Whether `estimate` is one: its interval is no wider than its value. An open end says for itself
-/// that the value is a lower bound; then the other end may be half the value away.
+/// Whether `estimate` is precise enough: its interval is not wider than its value. An open end
+/// marks the value as a lower bound; then the other end may be half the value away.
 pub(crate) fn is_known(estimate: Estimate) -> bool {
     let below = estimate.value - estimate.low;
     let above = estimate.high - estimate.value;
@@ -52,8 +52,8 @@ pub(crate) fn is_known(estimate: Estimate) -> bool {
     estimate.value > 0.0 && estimate.value.is_finite() && width <= estimate.value
 }
 
-/// The value at which half of the `weights` lie below: the first where they are equal. `None`
-/// without weight.
+/// The weighted median: the value with half of the `weights` below it: the first where they are
+/// equal. `None` without weight.
 pub(crate) fn weighted_median(mut weighted: Vec<(f64, f64)>) -> Option<f64> {
     weighted.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));

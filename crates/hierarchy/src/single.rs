@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Single loads, timed by a clock that may tick more slowly than a load takes.
 //!
-//! A clock that makes steps of 10 ns shows a load of 1 ns as 0 or 10. Over many loads that begin
-//! anywhere between two ticks, the mean is right all the same: a time `t` spans `t / step` ticks
-//! on average. So [`slope`] takes means, of chains of several lengths: what the timing itself adds
-//! is the same for all, and the rest grows with the chain. [`histogram`] shows single loads as the
-//! clock shows them, and [`modes`] finds where they pile up.
+//! A clock with steps of 10 ns shows a load of 1 ns as 0 or 10. Over many loads that start at
+//! random between two ticks, the mean is still right: a time `t` spans `t / step` ticks on average.
+//! So [`slope`] takes means, of chains of several lengths: the overhead of timing is the same for
+//! all, and the rest grows with the chain. [`histogram`] collects single loads at the resolution of
+//! the clock, and [`modes`] finds the peaks.
 //!
 //! Left out: reading the clock, and which level a mode is.
 
@@ -26,16 +26,16 @@ pub struct Line {
 /// A place where times pile up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// Where, in the unit of the bins: the mean of what is in them, known to half a bin, which is
-    /// half a step of the clock at least.
+    /// Position, in the unit of the bins: the mean of the samples in them, accurate to half a bin,
+    /// which is at least half a step of the clock.
     pub at: f64,
     /// The share of all samples that belong to it, 0 to 1.
     pub share: f64,
 }
 
-/// Differences as rare as this, or seen once, are interruptions, and tell nothing of the step.
+/// Differences as rare as this, or seen once, are interruptions, and are ignored for the step.
 const RARE: f64 = 0.001;
-/// Steps shorter than this many units are told from their rounding by no number of reads.
+/// Steps shorter than this many units cannot be distinguished from rounding by any number of reads.
 const LEAST_ROUNDED: u64 = 5;
 
 /// The step of a clock, from the differences between reads that follow each other closely, in the
@@ -99,9 +99,9 @@ fn greatest_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
-/// The share of the samples of each length that is left out at either end: a sample of 1 us is
-/// interrupted once in 1,000 times on a machine with 1,000 interruptions per second. More would
-/// also leave out what is to be measured, the few loads that miss a cache.
+/// The share of samples of each length trimmed at either end: a sample of 1 us is interrupted once
+/// in 1,000 times on a machine with 1,000 interruptions per second. More would also trim the
+/// signal, the few loads that miss a cache.
 const TRIMMED: f64 = 0.01;
 
 /// Time of a load and of the timing itself, from `samples` of (loads in a chain, time of it), many
@@ -109,10 +109,10 @@ const TRIMMED: f64 = 0.01;
 ///
 /// The slope is the weighted median of those between any two lengths (Theil, 1950; Sen, 1968), so
 /// that the first load after a pause, which is slower on some processors, does not bend it. The
-/// lengths should take turns while they are measured: what slows all samples of the longest down
-/// cannot be told from slow loads.
+/// lengths should be interleaved while measuring: a disturbance of all samples of the longest
+/// cannot be distinguished from slow loads.
 ///
-/// The interval follows from the errors of the means, widened where they are no straight line.
+/// The interval follows from the errors of the means, widened if they deviate from a straight line.
 pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line> {
     let mut lengths = BTreeMap::<u32, Vec<f64>>::new();
     for &(loads, time) in samples.iter().filter(|(_, time)| time.is_finite()) {
@@ -120,7 +120,7 @@ pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line>
     }
     let n = lengths.values().map(|times| times.len() as u64).sum();
     let means: Vec<Mean> =
-        lengths.into_iter().map(|(loads, times)| Mean::of(loads, times)).collect();
+        lengths.into_iter().map(|(loads, times)| Mean::from_times(loads, times)).collect();
     let (slope, intercept) = line(&means)?;
     let bend = bend(&means, slope, intercept);
     let mut random = fastrand::Rng::with_seed(seed);
@@ -150,7 +150,7 @@ struct Mean {
 
 impl Mean {
     /// The trimmed mean; its error from the winsorised variance (Tukey and McLaughlin, 1963).
-    fn of(loads: u32, mut times: Vec<f64>) -> Self {
+    fn from_times(loads: u32, mut times: Vec<f64>) -> Self {
         times.sort_unstable_by(f64::total_cmp);
         let n = times.len();
         let cut = (n as f64 * TRIMMED) as usize;
@@ -160,7 +160,7 @@ impl Mean {
         let squares = times.iter().map(|&t| (t.clamp(first, last) - time).powi(2)).sum::<f64>();
         let variance = squares / (n.max(2) - 1) as f64;
         let error = (variance / n as f64).sqrt() / (1.0 - 2.0 * TRIMMED);
-        // No clock is finer than its unit's resolution as a number; keeps weights finite.
+        // No clock is finer than its unit's numeric resolution; keeps weights finite.
         let least = (time.abs() * f64::EPSILON).max(f64::MIN_POSITIVE);
         Self { loads: f64::from(loads), time, error: error.max(least) }
     }
@@ -194,7 +194,7 @@ const SHOWN: f64 = 0.99;
 /// least two: the last has everything above the others. They add up to the number of the times
 /// that are finite; empty without any.
 ///
-/// Edges are half a step beside what the clock can show, and bins are whole steps wide, so that
+/// Edges are half a step away from possible clock values, and bins are whole steps wide, so that
 /// all bins hold as many values of the clock.
 pub fn histogram(times: &[f64], bias: f64, step: f64, most: usize) -> Vec<Bin> {
     let net = times.iter().map(|time| time - bias).filter(|time| time.is_finite());
@@ -220,11 +220,11 @@ pub fn histogram(times: &[f64], bias: f64, step: f64, most: usize) -> Vec<Bin> {
     bins
 }
 
-/// The least whole number of steps that is no narrower than `wanted`; `wanted` itself where the
-/// clock makes no steps.
+/// The least whole number of steps that is at least `wanted`; `wanted` itself if the clock has no
+/// steps.
 fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
     let width = if step > 0.0 { (wanted / step - 1e-9).ceil().max(1.0) * step } else { wanted };
-    // Equal times and no step: any width will do that moves an edge at all.
+    // Equal times and no step: any width that moves an edge is fine.
     let apart = (least.abs() * 4.0 * f64::EPSILON).max(f64::MIN_POSITIVE);
     if width.is_finite() { width.max(apart) } else { f64::MAX }
 }
@@ -233,12 +233,12 @@ fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
 const LEAST_SHARE: f64 = 0.02;
 /// Bins lower than this, as a share of a mode's highest, are its tail and do not move it.
 const TAIL: f64 = 0.05;
-/// By how many standard errors a heap must stand above the valley beside it.
+/// Minimum height of a peak above the adjacent valley, in standard errors.
 const ERRORS: f64 = 4.0;
-/// A valley is no deeper than that is not one: the ratio of its count to the lower heap's.
+/// Maximum ratio of a valley's count to that of the lower peak.
 const VALLEY: f64 = 0.7;
 
-/// Where the samples of `bins` pile up, rising. The last bin, if it has no end, belongs to none.
+/// The peaks of `bins`, in ascending order. The last bin, if it has no end, belongs to none.
 ///
 /// As if the bins were ground, flooded to the brim and drained:
 ///
@@ -273,7 +273,7 @@ pub fn modes(bins: &[Bin]) -> Vec<Mode> {
 fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by(|&a, &b| counts[b].total_cmp(&counts[a]).then(a.cmp(&b)));
-    // Per bin the heap it belongs to, by its highest bin; heaps that were kept apart stay so.
+    // Per bin the peak it belongs to, by its highest bin; separated peaks stay separate.
     let mut heap: Vec<Option<usize>> = vec![None; counts.len()];
     for i in order {
         let left = i.checked_sub(1).and_then(|left| heap[left]);
@@ -300,8 +300,8 @@ fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
     ranges.into_iter().map(|(_, range)| range).collect()
 }
 
-/// Whether a heap as high as `top` is one beside a valley as high as `valley`: counts of
-/// independent samples scatter by their square roots.
+/// Whether `top` is a peak next to a valley of height `valley`: counts of independent samples
+/// scatter by their square roots.
 fn stands_out(top: f64, valley: f64) -> bool {
     valley <= VALLEY * top && top - valley >= ERRORS * (top + valley).sqrt()
 }

@@ -12,7 +12,7 @@ mod size;
 
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// Sizes nearer than this ratio are not told apart.
+/// Sizes closer than this ratio cannot be distinguished.
 pub const RESOLUTION: f64 = 2.0;
 
 /// One size of a page-local curve.
@@ -36,7 +36,7 @@ pub struct Level {
     pub settled: bool,
 }
 
-/// Why sizes could not be told.
+/// Reason for undetermined sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A plateau that moved between passes.
@@ -47,7 +47,7 @@ pub enum Cause {
     TooNoisy,
 }
 
-/// Sizes that could not be told.
+/// Undetermined sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unresolved {
     /// Bytes, from ...
@@ -58,21 +58,21 @@ pub struct Unresolved {
     pub cause: Cause,
 }
 
-/// What a curve shows.
+/// Result of a curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundLevels {
     /// Nearest first; empty without samples.
     pub levels: Vec<Level>,
-    /// What could not be told.
+    /// The undetermined sizes.
     pub unresolved: Vec<Unresolved>,
 }
 
-/// How to look at a curve.
+/// Options for analysing a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// The share of intervals that are to hold the true value, above 0 and below 1.
     pub confidence: f64,
-    /// Where randomness comes from: the same seed and samples give the same levels.
+    /// Random seed: the same seed and samples give the same levels.
     pub seed: u64,
     /// Resamplings of the passes that intervals rest on.
     pub replicates: u32,
@@ -116,7 +116,7 @@ pub fn detect(curve: &[Sample], options: &Options) -> FoundLevels {
 }
 
 /// Sizes worth measuring next, rising, multiples of `granule` bytes, none of them in `curve`;
-/// empty when more sizes would tell no more.
+/// empty if more sizes would not help.
 pub fn refine(curve: &[Sample], levels: &FoundLevels, granule: u64) -> Vec<u64> {
     more::refine(curve, levels, granule)
 }

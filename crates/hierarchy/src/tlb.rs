@@ -2,9 +2,9 @@
 //! The translation buffers for data, from the time of a load over the number of pages.
 //!
 //! A chase through one line of each of `n` pages needs `n` translations and `n` lines; one through
-//! `n` lines side by side needs as many lines in few pages. The caches make the same of both, so
-//! the difference of the two times is what the translations cost. It is flat while a level of the
-//! buffer holds them, and rises where it no longer does:
+//! `n` adjacent lines needs as many lines in few pages. Both look the same to the caches, so the
+//! difference of the two times is the cost of translation. It is flat while a TLB level holds the
+//! translations, and rises where it no longer does:
 //!
 //! ```text
 //! difference = time of the spread chase - time of the packed one, least of the passes each
@@ -13,13 +13,13 @@
 //! a level    = a rise between two plateaus, or after the last
 //! ```
 //!
-//! What the edge of a rise looks like is in `tlb/edge.rs`. Intervals draw the passes anew, and the
-//! points of the plateaus.
+//! `tlb/edge.rs` models the edge of a rise. Intervals resample the passes and the points of the
+//! plateaus.
 //!
-//! Other threads of the core take entries, and a system that joins pages gives some back, so that
-//! the least of few passes shows neither. The edge is that of the buffer, exactly, only where
-//! `tlb/sharp.rs` tells it from theirs. Otherwise the number of entries is left out, and the
-//! interval of the onset is widened to hold the half point, which is moved less.
+//! SMT siblings take entries, and page coalescing frees some, so that the minimum of few passes
+//! shows neither. The edge is exactly that of the TLB only if `tlb/sharp.rs` can exclude such
+//! effects. Otherwise the number of entries is left out, and the interval of the onset is widened
+//! to include the half point, which is affected less.
 //!
 //! Left out: levels with less than an octave between them, which look like one; what is behind a
 //! slow climb (page tables that leave the caches, replacement at random).
@@ -37,7 +37,7 @@ use linerate_record::stats::{Estimate, median, quantile};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-pub use pages::{beside_edge, refine, start};
+pub use pages::{around_edge, refine, start};
 
 /// One number of pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +54,8 @@ pub struct Sample {
 /// A level of the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Pages it holds: only where the time makes a step that others cannot have made. `None` beside
-    /// `is_step` where they can: then the interval of `onset` has the size.
+    /// Pages it holds: only if the time has a step that no other thread can have caused. `None`
+    /// with `is_step` if one can: then the interval of `onset` has the size.
     pub entries: Option<Estimate>,
     /// Pages from which on the time rises. Where onset and half contradict each other, or passes
     /// do, the interval holds all of them.
@@ -63,17 +63,17 @@ pub struct Level {
     /// Pages at which it has risen by half. The high end is infinite where the end of the rise was
     /// not seen.
     pub half: Estimate,
-    /// What a miss here adds to a load, in the unit of the samples. The high end is infinite where
-    /// the end of the rise was not seen. The low end is at least 0, for a miss takes time; where
-    /// the interval is wider than the value, that is NaN: not known.
+    /// Time added by a miss here, in the unit of the samples. The high end is infinite if the end
+    /// of the rise was not seen. The low end is at least 0, since a miss takes time; if the
+    /// interval is wider than the value, the value is NaN: unknown.
     pub cost: Estimate,
     /// Whether it is a step; otherwise a slow climb.
     pub is_step: bool,
 }
 
 impl Level {
-    /// Pages up to which nothing is missed, as well as is known: the entries, or where a step tells
-    /// none its half, which others move less than its onset.
+    /// Pages up to which there are no misses, by the best estimate: the entries, or for a step
+    /// without them its half, which other threads affect less than its onset.
     pub fn reach(&self) -> f64 {
         match (self.entries, self.is_step) {
             (Some(entries), _) => entries.value,
@@ -94,9 +94,9 @@ fn is_steep(half: Estimate, onset: Estimate) -> bool {
 }
 
 /// The levels that `samples` show, nearest first; at most three. Samples of the same number of
-/// pages are taken together; those without a time are left out.
+/// pages are combined; those without a time are left out.
 pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
-    let curve = Curve::of(samples);
+    let curve = Curve::from_samples(samples);
     let mut random = Rng::with_seed(seed);
     let rises = curve.rises().into_iter().take(MOST_LEVELS);
     rises.filter_map(|rise| curve.level(&rise, confidence, &mut random)).collect()
@@ -107,7 +107,7 @@ struct Point {
     pages: f64,
     spread: Vec<f64>,
     packed: Vec<f64>,
-    /// What translations cost.
+    /// Cost of translation.
     difference: f64,
     /// The standard deviation of that from point to point.
     error: f64,
@@ -139,11 +139,11 @@ const LEAST_COST: f64 = 0.1;
 const LEAST_OF_PREVIOUS: f64 = 0.25;
 /// Times differ from point to point by this share at least, however quiet the machine.
 const LEAST_ERROR: f64 = 0.003;
-/// What is still disturbed in the fastest of so many passes stays so.
+/// Disturbances still present in the fastest of this many passes are permanent.
 const ENOUGH_PASSES: usize = 12;
 
 impl Curve {
-    fn of(samples: &[Sample]) -> Self {
+    fn from_samples(samples: &[Sample]) -> Self {
         let mut passes = BTreeMap::<u64, (Vec<f64>, Vec<f64>)>::new();
         for sample in samples {
             let (spread, packed) = passes.entry(sample.pages).or_default();
@@ -204,8 +204,8 @@ impl Curve {
         plateaus
     }
 
-    /// The rises that are levels. None where the first plateau is not at 0: then a level ends
-    /// before the first point, and what comes later cannot be named.
+    /// The rises that are levels. Empty if the first plateau is not at 0: then a level ends before
+    /// the first point, and later ones cannot be named.
     fn rises(&self) -> Vec<Rise> {
         let rising = isotonic(&self.differences());
         let mut plateaus = self.plateaus(&rising).into_iter().peekable();
@@ -250,7 +250,7 @@ impl Curve {
         self.points.iter().zip(rising).filter(above).map(|(point, _)| point.pages as u64)
     }
 
-    /// What is at `rise`. `None` where it cannot be placed.
+    /// The level at `rise`. `None` if its position cannot be determined.
     fn level(&self, rise: &Rise, confidence: f64, random: &mut Rng) -> Option<Level> {
         let end = rise.after.as_ref().map_or(self.points.len(), |after| after.end);
         let measured = self.as_measured(rise);
@@ -313,7 +313,7 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// As the pass of some rank has it at each point, instead of the fastest.
+    /// The value of the pass of a given rank at each point, rather than the fastest.
     fn as_ranked(&self, rise: &Rise, rank: fn(usize) -> usize) -> Drawn {
         let differences: Vec<f64> = self.points.iter().map(|point| point.ranked(rank)).collect();
         let before = self.mid(&differences, &rise.before);
@@ -404,7 +404,7 @@ impl Drawn {
     }
 }
 
-/// What a rise looks like.
+/// Shape of a rise.
 struct Fit {
     cost: f64,
     edge: Edge,

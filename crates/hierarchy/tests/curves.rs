@@ -13,8 +13,8 @@ fn read(text: &str) -> Vec<Sample> {
     lines.map(sample).collect()
 }
 
-/// What is sure of this machine, whatever its neighbours do: the first cache, the times of the
-/// first two, and that memory is far away.
+/// The facts that hold for this machine regardless of its neighbours: the first cache, the times of
+/// the first two, and that memory is far away.
 fn private_caches_are_found(levels: &FoundLevels) {
     assert!((3..=5).contains(&levels.levels.len()), "{levels:?}");
     let first = levels.levels[0].size.unwrap();
@@ -29,7 +29,7 @@ fn private_caches_are_found(levels: &FoundLevels) {
     assert!(levels.levels.last().unwrap().latency.value > 80.0, "{levels:?}");
 }
 
-fn of(text: &str) -> FoundLevels {
+fn levels_of_text(text: &str) -> FoundLevels {
     detect(&read(text), &Options { replicates: 40, ..Options::default() })
 }
 
@@ -42,17 +42,17 @@ fn tells(levels: &FoundLevels, cause: Cause, bytes: std::ops::RangeInclusive<u64
 
 #[test]
 fn small_pages_on_a_busy_machine() {
-    private_caches_are_found(&of(include_str!("data/curve-busy-base.txt")));
+    private_caches_are_found(&levels_of_text(include_str!("data/curve-busy-base.txt")));
 }
 
 #[test]
 fn huge_pages_on_a_busy_machine() {
-    private_caches_are_found(&of(include_str!("data/curve-busy-huge.txt")));
+    private_caches_are_found(&levels_of_text(include_str!("data/curve-busy-huge.txt")));
 }
 
 #[test]
 fn a_last_cache_that_passes_disagree_about_has_moved() {
-    let levels = of(include_str!("data/curve-busy-moved.txt"));
+    let levels = levels_of_text(include_str!("data/curve-busy-moved.txt"));
     assert!(tells(&levels, Cause::Moved, 2 * MIB..=5 * MIB), "{levels:?}");
     let (sure, moved): (Vec<_>, Vec<_>) = levels.levels.iter().partition(|level| level.settled);
     assert_eq!((sure.len(), moved.len()), (3, 1), "{levels:?}");
@@ -60,9 +60,9 @@ fn a_last_cache_that_passes_disagree_about_has_moved() {
 }
 
 #[test]
-fn memory_that_sizes_disagree_about_has_moved_and_no_level_lies_beyond_what_was_measured() {
+fn inconsistent_memory_has_moved_and_no_level_exceeds_the_curve() {
     let text = include_str!("data/curve-busy-once.txt");
-    let (curve, levels) = (read(text), of(text));
+    let (curve, levels) = (read(text), levels_of_text(text));
     assert!(tells(&levels, Cause::Moved, 64 * MIB..=128 * MIB), "{levels:?}");
     let longest = curve.iter().flat_map(|sample| sample.passes.iter().copied()).fold(0.0, f64::max);
     let largest = curve.iter().map(|sample| sample.bytes).max().unwrap() as f64;
@@ -73,7 +73,7 @@ fn memory_that_sizes_disagree_about_has_moved_and_no_level_lies_beyond_what_was_
 }
 
 #[test]
-fn a_step_that_noise_hides_is_told() {
-    let levels = of(include_str!("data/curve-busy-hidden.txt"));
+fn reports_a_step_hidden_by_noise() {
+    let levels = levels_of_text(include_str!("data/curve-busy-hidden.txt"));
     assert!(tells(&levels, Cause::TooNoisy, 5 * MIB..=12 * MIB), "{levels:?}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked of the kernels, measured: the table of targets.
+//! The targets of the kernels, measured: prints the table of targets.
 //!
 //! All routines of a case run in the same rounds in random order on one processor; ratios are taken
 //! within a round. A target that is missed is printed as such and fails nothing.
@@ -15,7 +15,7 @@ use linerate_machine::topology::pick_cpus;
 
 fn main() {
     let test = std::env::args().any(|argument| argument == "--test");
-    let allowed = allowed_cpus().expect("the kernel tells the processors");
+    let allowed = allowed_cpus().expect("the kernel reports the CPUs");
     let targets = targets();
     let scope = Scope { quick: test, ..Scope::full() };
     let request =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The checksum of DPDK's rte_ip.h, compiled as a program that uses DPDK is: -O3 with the flags its
- * package gives, which name a processor. That may be more than the processor at hand has, so nothing
- * here may be called before peer_dpdk_needs has been looked at.
+ * The checksum of DPDK's rte_ip.h, compiled like a DPDK program: -O3 with the flags of its package,
+ * which select a processor. This processor may lack some of its features, so check peer_dpdk_needs
+ * before calling anything here.
  */
 #include "peers.h"
 

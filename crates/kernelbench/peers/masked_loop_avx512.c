@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * A checksum in the shape of the best peer known for packets of unforeseeable length: one loop over
- * whole vectors, one masked load for what is left, nothing that depends on the length otherwise.
- * Lengths are told apart by one branch, so that little is mispredicted. Written to be compared with,
- * not to be used.
+ * whole vectors, one masked load for the rest, no other dependence on the length. A single branch
+ * depends on the length, so that mispredictions are rare. For comparison only.
  *
  *	while 64 bytes are left: widen(vector)
  *	widen(vector of what is left, the other lanes 0)

@@ -22,7 +22,7 @@ uint32_t peer_masked_loop_avx512(const void *src, size_t bytes, uint32_t sum);
 
 /* rte_raw_cksum of DPDK's rte_ip.h. At most 128 KiB. */
 uint32_t peer_dpdk(const void *src, size_t bytes, uint32_t sum);
-/* What its object file needs of the processor: bits as in dpdk.c. */
+/* CPU features its object file needs: bits as in dpdk.c. */
 extern const uint32_t peer_dpdk_needs;
 
 /* lwip_standard_chksum of lwIP, its three algorithms. At most 64 KiB. */

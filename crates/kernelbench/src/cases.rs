@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cases: what is called, on how many bytes, where they lie, and what of it is timed.
+//! The cases: kernel, number of bytes, alignment, and what is timed.
 //!
 //! Left out: which routines take part in a case; that follows from its kernel.
 
@@ -15,14 +15,14 @@ pub const SIZES: [u32; 15] =
 /// The largest size that may be asked for: peers that add in 32 bits are right up to twice that.
 pub const SIZE_MAX: u32 = 65_536;
 
-/// The offsets whose mean stands for "misaligned": odd and even, near both ends of a line.
+/// Offsets that represent "misaligned": odd and even, near both ends of a line.
 pub const MEAN_OFFSETS: [u32; 8] = [1, 2, 7, 14, 31, 34, 45, 63];
 
 /// The sizes at which that mean is taken.
 const MEAN_SIZES: [u32; 3] = [1460, 4096, 8000];
 
-/// Where an IP packet begins behind an Ethernet header at the start of a line, and where it does
-/// when whoever wrote it left room for the header to make it aligned.
+/// Offset of an IP packet after an Ethernet header at the start of a line, without and with padding
+/// that aligns the IP header.
 const BEHIND_ETHERNET: u32 = 14;
 const ALIGNED_ETHERNET: u32 = 2;
 
@@ -35,16 +35,16 @@ const SAME_PLACE_SIZE: u32 = 1460;
 /// Headers that are summed as soon as they are written.
 const WRITTEN_SIZES: [u32; 3] = [20, 40, 60];
 
-/// How many bytes a call is for.
+/// Number of bytes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Length {
-    /// So many.
+    /// This number of bytes.
     Bytes(u32),
     /// Another number each time.
     Mix(Mix),
 }
 
-/// Where the source begins behind a multiple of 64, in bytes.
+/// Offset of the source from a multiple of 64, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// There is none.
@@ -55,33 +55,33 @@ pub enum Source {
     MeanOffsets,
 }
 
-/// Where the destination lies in its page of 4096 bytes.
+/// Offset of the destination in its page of 4096 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
     /// Half a page from the place of the source, so that addresses of up to 1920 bytes of both
     /// differ in their last 12 bits.
     Apart,
-    /// At the place of the source but for the offsets: buffers of a pool with slots of 2048 or 4096
-    /// bytes often lie so.
+    /// At the page offset of the source, apart from the offsets: typical for a pool with slots of
+    /// 2048 or 4096 bytes.
     SamePlace,
 }
 
 /// One case. All routines that take part in it are timed in the same rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Case {
-    /// What the routines do.
+    /// The kernel.
     pub kernel: Kernel,
     /// On how many bytes.
     pub length: Length,
-    /// Where the source begins.
+    /// Start of the source.
     pub source: Source,
-    /// Where the destination begins behind a multiple of 64; `None` without one.
+    /// Offset of the destination from a multiple of 64; `None` without one.
     pub dst_offset: Option<u32>,
-    /// Where the destination lies in its page; has no meaning without one.
+    /// Page offset of the destination; meaningless without one.
     pub placement: Placement,
-    /// Where the bytes are when the call begins.
+    /// Cache state of the bytes at the start of the call.
     pub state: State,
-    /// What is timed.
+    /// The timed quantity.
     pub timing: Timing,
 }
 
@@ -114,14 +114,14 @@ impl Case {
         Self { placement: Placement::SamePlace, ..Self::aligned(kernel, size) }
     }
 
-    /// How far behind the source the destination begins modulo 4096; `None` without both.
+    /// Distance from source to destination modulo 4096; `None` without both.
     pub fn page_distance(&self) -> Option<u32> {
         let Source::At(from) = self.source else { return None };
         let distance = self.dst_offset? as usize + PAGE_BYTES + self.skew() - from as usize;
         Some((distance % PAGE_BYTES) as u32)
     }
 
-    /// How far behind a multiple of 4096 the destination begins, its offset aside.
+    /// Distance of the destination from a multiple of 4096, excluding its offset.
     pub(crate) fn skew(&self) -> usize {
         match self.placement {
             Placement::Apart => SKEW_BYTES,
@@ -188,7 +188,7 @@ impl fmt::Display for Case {
 pub struct Scope {
     /// These kernels.
     pub kernels: Vec<Kernel>,
-    /// These sizes instead of the usual ones, and no mixes; empty for the usual ones.
+    /// These sizes in place of the defaults, and no mixes; empty for the defaults.
     pub sizes: Vec<u32>,
     /// These states.
     pub states: Vec<State>,
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_and_nothing_else() {
+    fn only_the_requested_cases() {
         let kernels = vec![Kernel::Checksum, Kernel::Fill];
         let scope = Scope { kernels, sizes: vec![60, 777], ..Scope::full() };
         let states = vec![State::Warm];

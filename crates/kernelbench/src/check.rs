@@ -8,12 +8,12 @@ use crate::cases::SIZES;
 use linerate_kernels::bench::{Role, Routine};
 use linerate_kernels::{Kernel, Sum, checksum};
 
-/// What a checksum routine returns.
+/// Result of a checksum routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The sum of the bytes and what was handed in, in the byte order of the machine.
+    /// The sum of the bytes plus the initial sum, in native byte order.
     Sum,
-    /// The same of whole words of 32 bits; right where nothing else is left.
+    /// The same, of whole 32-bit words; right only if nothing remains.
     SumOfWords,
 }
 
@@ -26,7 +26,7 @@ const SHORT: usize = 140;
 /// Room for the longest with its offset, and bytes behind it that must stay as they are.
 const ROOM: usize = 65_536 + 1 + 64 + 64;
 
-/// Bytes of the destination that nobody may write.
+/// Guard bytes around the destination.
 const GUARD: u8 = 0x3c;
 
 /// Sums to begin with.
@@ -94,11 +94,11 @@ impl Bench {
             }
             Kernel::CopyChecksum => Some(routine.copy_checksum(destination, source, at.sum)),
             Kernel::Checksum | Kernel::Fill => {
-                routine.fill(destination, crate::bout::FILL);
+                routine.fill(destination, crate::contest::FILL);
                 None
             }
         };
-        let filled = vec![crate::bout::FILL; if sum.is_none() { at.bytes } else { 0 }];
+        let filled = vec![crate::contest::FILL; if sum.is_none() { at.bytes } else { 0 }];
         let expected = if routine.kernel() == Kernel::Fill { &filled } else { source };
         if let Some(index) = first_difference(destination, expected) {
             let (got, expected) = (destination[index], expected[index]);
@@ -108,13 +108,13 @@ impl Bench {
         let (before, behind) = (at.to.saturating_sub(64)..at.to, at.to + at.bytes..);
         let beside = [&self.destination[before], &self.destination[behind][..64]].concat();
         if beside.iter().any(|&byte| byte != GUARD) {
-            return Some("bytes beside the destination were written".to_owned());
+            return Some("bytes outside the destination were written".to_owned());
         }
         sum.and_then(|got| wrong_sum(source, at.sum, got))
     }
 }
 
-/// Equal slices are told from different ones quickly; the place is looked for only then.
+/// Comparing whole slices is fast; the position is searched only on a difference.
 fn first_difference(got: &[u8], expected: &[u8]) -> Option<usize> {
     if got == expected {
         return None;

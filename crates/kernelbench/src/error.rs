@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What could not be done, and what to do next.
+/// The failed operation, and what to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A variant does not exist or cannot run here; in words, with those that can.

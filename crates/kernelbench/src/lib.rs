@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the kernels of `linerate-kernels` beside their bounds and peers, in turns, after
+//! Measures the kernels of `linerate-kernels` against their bounds and peers, interleaved, after
 //! checking each of them.
 //!
 //! | question | module |
@@ -7,20 +7,20 @@
 //! | what is called, on what, and what of it is timed? | [`cases`] |
 //! | how are routines timed against each other? | [`linerate_trial`] |
 //! | how fast is everything on this machine? | [`sweep`](mod@sweep) |
-//! | does it reach what is asked of it? | [`targets`] |
+//! | does it reach its targets? | [`targets`] |
 //!
 //! All routines of a case are timed in the same rounds, each in a window of some 25 us, in random
 //! order; ratios are taken within a round. Times are in ticks of the timestamp counter, turned into
 //! core cycles with a chain of additions timed before and after the case.
 //!
-//! Left out: printing and files, which are `cli`'s; the effect of wide vectors on the clock of what
-//! runs beside or after them; other processors than the one at hand.
+//! Not covered: printing and files (see `cli`); the effect of wide vectors on the clock of
+//! neighbouring or later code; other processors.
 
 #![deny(unsafe_code)]
 
-mod bout;
 pub mod cases;
 mod check;
+mod contest;
 mod error;
 mod lineup;
 mod memory;

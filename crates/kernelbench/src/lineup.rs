@@ -11,10 +11,10 @@ use linerate_record::kernels::{
     self as record, Kernel, PeerReport, Skipped, Timing, VariantReport,
 };
 
-/// What callers get who name no variant.
+/// The default for callers that do not name a variant.
 pub(crate) const SELECTED: &str = "selected";
 
-/// What C callers and the free functions call: it looks up what is selected.
+/// Entry point of C callers and the free functions: it looks up the selected variant.
 const DISPATCH: &str = "dispatch";
 
 /// The inline sums of headers, in Rust and in C.
@@ -40,8 +40,8 @@ impl Filter {
     /// The filter for the names given; everything if there are none.
     ///
     /// # Errors
-    /// There is no such variant, or it cannot run here.
-    pub fn of(names: &[String]) -> Result<Self, Error> {
+    /// The variant does not exist or cannot run here.
+    pub fn parse(names: &[String]) -> Result<Self, Error> {
         let is_entry = |name: &str| [SELECTED, DISPATCH, HEADER, HEADER_C].contains(&name);
         for name in names.iter().filter(|name| !is_entry(name)) {
             let found = Variant::find(name).and_then(|variant| variant.kernels());
@@ -148,7 +148,7 @@ pub fn peer_reports() -> Vec<PeerReport> {
     reports
 }
 
-/// Bounds that cannot run here, and why. Of variants and peers the record says so itself.
+/// Bounds that cannot run here, with the reason. Variants and peers have theirs in the record.
 pub(crate) fn absent_bounds() -> Vec<Skipped> {
     let missing = bounds().filter(|bound| !bound.is_supported());
     let skipped = missing.map(|bound| Skipped {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_supported_variant_takes_part_beside_its_bound() {
+    fn every_supported_variant_is_measured_with_its_bound() {
         for kernel in Kernel::ALL {
             let all = names(kernel, &Filter::All);
             assert!(all.contains(&SELECTED) && all.contains(&DISPATCH), "{kernel}");
@@ -185,13 +185,13 @@ mod tests {
 
     #[test]
     fn a_filter_leaves_what_it_names_and_the_bounds() {
-        let filter = Filter::of(&["portable".to_owned()]).expect("there is a portable variant");
+        let filter = Filter::parse(&["portable".to_owned()]).expect("there is a portable variant");
         for (routine, _) in lineup(Kernel::Checksum, &filter) {
             assert!(routine.name() == "portable" || routine.role() == Role::Bound);
         }
         assert!(names(Kernel::Copy, &filter).contains(&"portable"));
-        assert_eq!(Filter::of(&[]), Ok(Filter::All));
-        let unknown = Filter::of(&["fast".to_owned()]).expect_err("there is no such variant");
+        assert_eq!(Filter::parse(&[]), Ok(Filter::All));
+        let unknown = Filter::parse(&["fast".to_owned()]).expect_err("no such variant");
         assert!(unknown.to_string().contains("portable"), "{unknown}");
     }
 
@@ -211,7 +211,7 @@ mod tests {
         for case in others.into_iter().chain([Case::mix(Kernel::Checksum, Mix::Imix)]) {
             assert!(timed(case).is_empty(), "{case}");
         }
-        let named = Filter::of(&[HEADER.to_owned(), DISPATCH.to_owned()]).expect("ways in");
+        let named = Filter::parse(&[HEADER.to_owned(), DISPATCH.to_owned()]).expect("ways in");
         assert_eq!(names(Kernel::Copy, &named), [DISPATCH, MEMCPY]);
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes the routines work on: two areas, for each of which huge pages are asked for, every
-//! page touched before anything is timed. What the system gave is looked up and reported.
+//! The bytes the routines work on: two areas with huge pages requested, every page touched before
+//! timing. The pages actually granted are looked up and reported.
 
 use linerate_linux::advise_huge_pages;
 use linerate_machine::topology::Topology;
@@ -9,20 +9,20 @@ use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// What areas are aligned to: a huge page of x86 and of most others.
+/// Alignment of the areas: a huge page of x86 and of most others.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// The last 12 bits of addresses: on many processors a load that agrees with an earlier store in
 /// these waits for it.
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
-/// How far behind a multiple of [`PAGE_BYTES`] the destinations begin when sources begin at one.
-/// Half a page and a line: source and destination of up to 1920 bytes, wherever in their lines
-/// they begin, then have no place of a page in common. From 2049 on they must have some.
+/// Page offset of destinations when sources begin at a multiple of [`PAGE_BYTES`]. Half a page and
+/// a line: source and destination of up to 1920 bytes then share no page offset, wherever in their
+/// lines they begin. From 2049 bytes on they must share some.
 pub(crate) const SKEW_BYTES: usize = 2_112;
 
-/// Bytes beside those that hold buffers: up to a page to the same place of the next one, and what
-/// is read in front and behind.
+/// Extra bytes around the buffers: up to a page to reach the same page offset, and bytes read
+/// before and after.
 const MARGIN_BYTES: usize = 2 * PAGE_BYTES;
 
 /// Length of a cache line. Lines of 128 bytes are touched twice then.
@@ -70,7 +70,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Two areas of so many bytes, the source filled at random by seed.
+    /// Two areas of this many bytes, the source filled with seeded random bytes.
     pub(crate) fn new(bytes: usize, seed: u64) -> Self {
         let mut source = Area::new(bytes, 0);
         let mut destination = Area::new(bytes, SKEW_BYTES);
@@ -84,7 +84,7 @@ impl Memory {
         (self.destination.get_mut(), self.source.get_mut())
     }
 
-    /// What pages the areas lie in. All of them are touched.
+    /// The pages that back the areas. All of them are touched.
     pub(crate) fn huge_pages(&self) -> HugePages {
         let areas = [&self.source, &self.destination];
         let refused = areas.iter().find_map(|area| area.advised.clone().err());
@@ -101,8 +101,7 @@ impl Memory {
         }
     }
 
-    /// Reads every line of a range of the areas asked for, so that what was in the caches makes
-    /// room for it.
+    /// Reads every line of a range of the given areas, to evict earlier contents from the caches.
     pub(crate) fn read_lines(&self, range: Range<usize>, source: bool, destination: bool) {
         let wanted = [(source, &self.source), (destination, &self.destination)];
         for (_, area) in wanted.iter().filter(|(wanted, _)| *wanted) {
@@ -112,25 +111,24 @@ impl Memory {
     }
 }
 
-/// Bytes to walk through so that what was touched at first has left every cache of a processor.
+/// Bytes to walk through to evict everything touched before from every cache of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     /// Bytes of each area.
     pub(crate) bytes: usize,
-    /// The size of its last-level cache, where the system tells.
+    /// The size of its last-level cache, if the OS reports it.
     pub(crate) cache_bytes: Option<u64>,
 }
 
 impl Footprint {
-    /// Never less, for processors that tell of no cache, and for caches of the host's that a guest
-    /// is not told of.
+    /// Lower bound, for processors that report no cache, and for host caches hidden from a guest.
     const LEAST: u64 = 64 << 20;
 
     /// The share of the memory available that the two areas may take.
     const SHARE: u64 = 4;
 
     /// The footprint for a processor of this machine.
-    pub(crate) fn of(cpu: u32) -> Self {
+    pub(crate) fn for_cpu(cpu: u32) -> Self {
         let topology = Topology::read(&[cpu]);
         let caches = topology.cpus.first().and_then(|cpu| cpu.caches.as_ref().ok());
         let caches = caches.into_iter().flatten().filter(|cache| cache.level >= 2);
@@ -152,10 +150,10 @@ impl Footprint {
     }
 }
 
-/// The share of ranges of addresses that lies in huge pages, from the text of /proc/self/smaps: a
-/// line of each mapping begins with its addresses, and one of those below counts its huge pages.
-/// `None` if no mapping that holds part of a range says so. Of a mapping that reaches beyond a
-/// range all huge pages count, up to the length of the range: its other pages had no advice.
+/// The share of the address ranges that is backed by huge pages, from the text of /proc/self/smaps:
+/// each mapping starts with a line of its addresses, and a later line counts its huge pages. `None`
+/// if no mapping of a range has that line. For a mapping larger than a range all its huge pages
+/// count, up to the length of the range: its other pages were not advised.
 fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
     let mut found = vec![None; ranges.len()];
     let mut inside = None;
@@ -199,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_begin_where_they_say_and_hold_what_was_asked_for() {
+    fn areas_have_the_documented_offsets_and_sizes() {
         let mut memory = Memory::new(100_000, 1);
         memory.read_lines(0..100_000, true, true);
         let (destination, source) = memory.both();
@@ -207,13 +205,13 @@ mod tests {
         assert_eq!(destination.as_ptr() as usize % HUGE_PAGE_BYTES, SKEW_BYTES);
         assert!(source.len() >= 100_000 && destination.len() >= 100_000);
         assert_eq!(SKEW_BYTES % LINE_BYTES, 0);
-        // What is said to be apart, whichever begins at the end of its line.
+        // The distance holds for both orders of the two ends of a line.
         let between = SKEW_BYTES.min(PAGE_BYTES - SKEW_BYTES);
         assert!(between - LINE_BYTES >= 1920);
     }
 
     #[test]
-    fn huge_pages_are_asked_for_and_what_was_given_is_said() {
+    fn requests_huge_pages_and_reports_the_granted_share() {
         let pages = Memory::new(3 << 20, 1).huge_pages();
         assert!(pages.granted.is_none_or(|share| (0.0..=1.0).contains(&share)), "{pages:?}");
         assert_eq!(pages.reason.is_none(), pages.advised && pages.granted.is_some(), "{pages:?}");

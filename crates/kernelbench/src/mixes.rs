@@ -5,8 +5,8 @@ use linerate_record::kernels::Mix;
 
 /// Draws the lengths of packets, in bytes.
 ///
-/// Every window of every routine gets lengths of its own. Were routines to share them, those that
-/// go second would find a predictor taught by those that went first, most of all by the same code.
+/// Every window of every routine gets its own lengths. If routines shared them, the second one
+/// would benefit from a branch predictor trained by the first, especially with the same code.
 pub(crate) struct Lengths {
     mix: Mix,
     random: fastrand::Rng,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Routines of others, in the call shape of ours. The only module with `unsafe` code.
 //!
-//! A peer that cannot be had stays in the list, with what to do to have it. Checksums of peers that
-//! return 16 bits are added to the sum of the caller; that costs them two or three instructions,
-//! which their own callers need as well.
+//! An unavailable peer stays in the list, with how to get it. Checksums of peers that return 16
+//! bits are added to the sum of the caller; this costs them two or three instructions, which their
+//! usual callers need as well.
 
 use crate::check::Answer;
 use linerate_kernels::Kernel;
 use linerate_kernels::bench::{Role, Routine};
 
-/// A routine of somebody else.
+/// An external routine.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     /// The package and its version.
@@ -17,7 +17,7 @@ pub(crate) struct Peer {
     pub(crate) kernel: Kernel,
     /// The routine, or why there is none and what to do.
     pub(crate) routine: Result<Routine, String>,
-    /// What it answers.
+    /// Its result.
     pub(crate) answer: Answer,
 }
 
@@ -28,7 +28,7 @@ impl Peer {
     }
 }
 
-/// Every peer there is, those that cannot be had included.
+/// All peers, including unavailable ones.
 pub(crate) fn peers() -> Vec<Peer> {
     let mut all = vec![masked_loop(), two_passes()];
     all.extend(crates());
@@ -82,7 +82,7 @@ fn has_features(features: &[&str]) -> bool {
     })
 }
 
-/// What a caller does who has a fast copy and a fast checksum and nothing that is both.
+/// The approach of a caller with a fast copy and a fast checksum but no combined routine.
 fn two_passes() -> Peer {
     const NAME: &str = "memcpy+checksum";
     unsafe extern "C" fn copy_checksum(
@@ -91,7 +91,7 @@ fn two_passes() -> Peer {
         bytes: usize,
         sum: u32,
     ) -> u32 {
-        // SAFETY: both ranges have so many bytes and do not overlap, ensured by the caller.
+        // SAFETY: the caller guarantees that both ranges have this many bytes and do not overlap.
         let copied = unsafe {
             std::ptr::copy_nonoverlapping(src, dst, bytes);
             std::slice::from_raw_parts(dst, bytes)
@@ -132,13 +132,13 @@ fn crates() -> [Peer; 2] {
     use std::slice::from_raw_parts;
 
     unsafe extern "C" fn internet_checksum(src: *const u8, bytes: usize, sum: u32) -> u32 {
-        // SAFETY: so many bytes can be read, ensured by the caller.
+        // SAFETY: the caller guarantees that this many bytes are readable.
         let bytes = unsafe { from_raw_parts(src, bytes) };
         let checksum = u16::from_ne_bytes(internet_checksum::checksum(bytes));
         (Sum::from_raw(sum) + Sum::from_raw(u32::from(!checksum))).raw()
     }
     unsafe extern "C" fn smoltcp(src: *const u8, bytes: usize, sum: u32) -> u32 {
-        // SAFETY: so many bytes can be read, ensured by the caller.
+        // SAFETY: the caller guarantees that this many bytes are readable.
         let bytes = unsafe { from_raw_parts(src, bytes) };
         let folded = smoltcp::wire::checksum::data(bytes);
         (Sum::from_raw(sum) + Sum::from_raw(u32::from(folded.to_be()))).raw()
@@ -179,7 +179,7 @@ fn dpdk() -> Peer {
     let needs = NEEDS.iter().enumerate().filter(|(bit, _)| needs >> bit & 1 == 1);
     let needs: Vec<&str> = needs.map(|(_, feature)| *feature).collect();
     let routine = match has_features(&needs) {
-        // SAFETY: rte_raw_cksum reads what it is given; the line above says that it can run here.
+        // SAFETY: rte_raw_cksum reads only its input; the line above checks that it can run here.
         true => Ok(unsafe { Routine::checksum_from("dpdk", Role::Peer, peer_dpdk) }),
         false => Err(format!("its package compiles for processors with {}", needs.join(", "))),
     };
@@ -204,7 +204,7 @@ fn lwip() -> [Peer; 3] {
     let algorithms: [(&str, ChecksumFn); 3] =
         [("lwip1", peer_lwip1), ("lwip2", peer_lwip2), ("lwip3", peer_lwip3)];
     algorithms.map(|(name, function)| {
-        // SAFETY: plain C that reads what it is given, compiled for any processor.
+        // SAFETY: plain C that reads only its input, compiled for any processor.
         let routine = unsafe { Routine::checksum_from(name, Role::Peer, function) };
         Peer::checksum(name, env!("PEER_LWIP_SOURCE"), Ok(routine))
     })
@@ -217,10 +217,10 @@ fn lwip() -> [Peer; 3] {
         .map(|name| Peer::checksum(name, "lwIP, inet_chksum.c", Err(reason.to_owned())))
 }
 
-/// A routine of a test that only looks at what it is handed.
+/// A test routine that only inspects its arguments.
 #[cfg(test)]
 pub(crate) fn copy_of(look: extern "C" fn(*mut u8, *const u8, usize) -> *mut u8) -> Routine {
-    // SAFETY: a safe function, which can do with its pointers nothing but look at them.
+    // SAFETY: a safe function, which can only inspect its pointers.
     unsafe { Routine::copy_from("look", Role::Peer, look) }
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn copy_of(look: extern "C" fn(*mut u8, *const u8, usize) -> *mut u8)
 pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
     unsafe extern "C" fn sum_without_end(src: *const u8, bytes: usize, sum: u32) -> u32 {
         let bytes = bytes - usize::from(bytes > 1000);
-        // SAFETY: so many bytes can be read, ensured by the caller.
+        // SAFETY: the caller guarantees that this many bytes are readable.
         let bytes = unsafe { std::slice::from_raw_parts(src, bytes) };
         let sum = linerate_kernels::Sum::from_raw(sum);
         linerate_kernels::checksum::partial(bytes, sum).raw()
@@ -239,7 +239,7 @@ pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
         unsafe { sum_without_end(src, bytes, 0) }
     }
     unsafe extern "C" fn copy_without_end(dst: *mut u8, src: *const u8, bytes: usize) -> *mut u8 {
-        // SAFETY: both ranges have so many bytes and do not overlap, ensured by the caller.
+        // SAFETY: the caller guarantees that both ranges have this many bytes and do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(src, dst, bytes - usize::from(bytes > 100)) };
         dst
     }

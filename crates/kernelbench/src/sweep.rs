@@ -2,9 +2,9 @@
 //! The sweep: checks every routine, times every case, and makes the report.
 
 use crate::Error;
-use crate::bout::{Bout, bytes_needed, cold_stride};
 use crate::cases::{Case, Length, MEAN_OFFSETS, Scope, Source};
 use crate::check::difference;
+use crate::contest::{Contest, bytes_needed, cold_stride};
 use crate::lineup::{
     Filter, absent_bounds, is_bound, lineup, peer_reports, recorded, takes_part, variant_reports,
 };
@@ -28,13 +28,13 @@ const WINDOW_SECONDS: f64 = 25e-6;
 const ROUNDS: u32 = 201;
 const ROUNDS_QUICK: u32 = 41;
 
-/// How far the core clock may move over a case for its cycles to mean anything.
+/// Maximum change of the core clock over a case for cycles to be meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.03;
 
-/// Times that a case is measured at most until the clock stood still over it.
+/// Maximum repetitions of a case until the clock is stable.
 const TRIES: u32 = 3;
 
-/// What to measure, and where.
+/// Settings of a sweep.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The cases.
@@ -87,7 +87,7 @@ pub struct Measured {
     pub additions_per_cycle: Result<[f64; 2], String>,
 }
 
-/// What came of a sweep.
+/// Result of a sweep.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// For the record.
@@ -99,15 +99,15 @@ pub struct Outcome {
 /// Measures all cases on the calling thread, which stays pinned to the processor.
 ///
 /// # Errors
-/// There is no case, or the thread cannot be pinned.
+/// There are no cases, or the thread cannot be pinned.
 pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     if request.cases.is_empty() {
         return Err(Error::NothingToDo);
     }
     pin_current_thread(request.cpu).map_err(Error::Pin)?;
     watch.progress("checking", 0.0);
-    let Checked { lineups, wrong } = Checked::of(request);
-    let footprint = Footprint::of(request.cpu);
+    let Checked { lineups, wrong } = Checked::check_all(request);
+    let footprint = Footprint::for_cpu(request.cpu);
     let bytes = request.cases.iter().map(|case| bytes_needed(case, footprint)).max();
     let mut bench = Bench {
         memory: Memory::new(bytes.unwrap_or(0), request.seed),
@@ -122,7 +122,7 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
         watch.progress(&case.to_string(), index as f64 / request.cases.len() as f64);
         let of_kernel = lineups[case.kernel as usize].iter().copied();
         let routines: Vec<Routine> = of_kernel.filter(|r| takes_part(case, r)).collect();
-        // A seed of its own for each case: the same order in all of them would not be random.
+        // A different seed for each case: the same order in all of them would not be random.
         let seed = request.seed.wrapping_add(index as u64);
         let done = bench.measure(case, &routines, &of_case, seed);
         if watch.is_stopped() {
@@ -163,7 +163,7 @@ struct Checked {
 }
 
 impl Checked {
-    fn of(request: &Request) -> Self {
+    fn check_all(request: &Request) -> Self {
         let mut checked = Self { lineups: Default::default(), wrong: Vec::new() };
         let is_wanted = |kernel: &Kernel| request.cases.iter().any(|case| case.kernel == *kernel);
         for kernel in Kernel::ALL.into_iter().filter(is_wanted) {
@@ -182,7 +182,7 @@ impl Checked {
     }
 }
 
-/// What all cases are measured on.
+/// Resources shared by all cases.
 struct Bench {
     memory: Memory,
     footprint: Footprint,
@@ -199,12 +199,12 @@ impl Bench {
         watch: &Watch<'_>,
         seed: u64,
     ) -> Measured {
-        let mut bout = Bout::new(*case, routines, &mut self.memory, self.footprint, seed);
+        let mut contest = Contest::new(*case, routines, &mut self.memory, self.footprint, seed);
         let ticks = WINDOW_SECONDS * ticks_per_s();
         let mut tries = 1;
         let (times, cycles_per_tick, additions_per_cycle) = loop {
             let before = self.core_clock.last_width();
-            let times = bout.race(self.rounds, ticks, &self.clock, watch, seed);
+            let times = contest.race(self.rounds, ticks, &self.clock, watch, seed);
             let cycles_per_tick = self.core_clock.since_last();
             if cycles_per_tick.is_ok() || tries == TRIES {
                 let after = self.core_clock.last_width();
@@ -220,7 +220,7 @@ impl Bench {
         };
         Measured {
             case: *case,
-            mean_bytes: bout.mean_bytes(),
+            mean_bytes: contest.mean_bytes(),
             routines: routines.iter().map(timed).collect(),
             times,
             cycles_per_tick,
@@ -229,22 +229,22 @@ impl Bench {
     }
 }
 
-/// The core clock, looked at between the cases.
+/// The core clock, measured between the cases.
 struct Clock {
     last: Result<f64, String>,
     all: Vec<f64>,
-    /// Independent additions per cycle, or why they could not be had.
+    /// Independent additions per cycle, or the reason why they are unknown.
     widths: Result<Vec<f64>, String>,
 }
 
 impl Clock {
     fn start() -> Self {
         let mut clock = Self { last: Err(String::new()), all: Vec::new(), widths: Ok(Vec::new()) };
-        clock.look();
+        clock.sample();
         clock
     }
 
-    fn look(&mut self) {
+    fn sample(&mut self) {
         self.last = core_cycles_per_tick().map(|clock| clock.value).map_err(|e| e.to_string());
         self.all.extend(self.last.as_ref().ok());
         match (additions_per_cycle(), &mut self.widths) {
@@ -254,10 +254,10 @@ impl Clock {
         }
     }
 
-    /// Core cycles per tick since the last look, if the clock stood still.
+    /// Core cycles per tick since the last measurement, if the clock was stable.
     fn since_last(&mut self) -> Result<f64, String> {
         let before = self.last.clone()?;
-        self.look();
+        self.sample();
         let after = self.last.clone()?;
         if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
             return Err(format!(
@@ -269,7 +269,7 @@ impl Clock {
 
     fn last_width(&self) -> Result<f64, String> {
         let widths = self.widths.as_ref().map_err(Clone::clone)?;
-        widths.last().copied().ok_or_else(|| "nobody looked".to_owned())
+        widths.last().copied().ok_or_else(|| "not measured".to_owned())
     }
 
     fn figure(&self) -> Figure {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked of the kernels, and whether they reach it on this machine.
+//! The targets of the kernels, and whether they are met on this machine.
 //!
 //! Every target is a ratio of two routines in the same rounds of one case, or the worst of several
 //! cases. Missing one is an answer, not a failure: the machine may be another than the one that the
@@ -18,7 +18,7 @@ use std::fmt::Write;
 const AVX2: &str = "avx2";
 const LOAD256: &str = "load256";
 
-/// What a routine is compared with.
+/// The rival of a routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rival {
     /// The fastest bound of the case.
@@ -29,19 +29,19 @@ enum Rival {
     Named(&'static str),
 }
 
-/// How much is asked.
+/// The required ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reach {
-    /// The rival's time over the routine's is at least so much.
+    /// The rival's time over the routine's is at least this.
     Speed(f64),
-    /// The routine's time over the rival's is at most so much.
+    /// The routine's time over the rival's is at most this.
     Time(f64),
 }
 
 /// One target.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// What it is about, in words.
+    /// Description of the target.
     pub what: String,
     cases: Vec<Case>,
     routine: &'static str,
@@ -49,7 +49,7 @@ pub struct Target {
     reach: Reach,
 }
 
-/// What came of a target.
+/// Result for a target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reached {
     /// The ratio, of the worst case where there are several.
@@ -123,7 +123,7 @@ pub fn cases(targets: &[Target]) -> Vec<Case> {
 }
 
 impl Target {
-    /// What the measurements say about it.
+    /// Result from the measurements.
     ///
     /// # Errors
     /// A case was not measured, or the routine or its rival cannot run here; in words.
@@ -173,7 +173,7 @@ impl Target {
         Ok(Reached { ratio, rival, case, measured: 0, ticks, is_met })
     }
 
-    /// What the measurements have to say about why a target was missed.
+    /// Reasons for a missed target, according to the measurements.
     fn reasons(&self, reached: &Reached, all: &[Measured]) -> Vec<String> {
         let measured = &all[reached.measured];
         let (clock, unit) = match measured.cycles_per_tick {
@@ -184,7 +184,7 @@ impl Target {
         let (routine, name) = (self.routine, &reached.rival);
         let mut parts = vec![format!("{routine} takes {own:.1} {unit}, {name} {rival:.1}")];
         if reached.ratio.low <= self.threshold() && self.threshold() <= reached.ratio.high {
-            parts.push("what is asked lies in the interval".to_owned());
+            parts.push("the target is within the interval".to_owned());
         }
         parts.extend(shared(measured, widths(all).1));
         let is_load = name.strip_prefix("load").and_then(|bits| bits.parse::<f64>().ok());
@@ -192,14 +192,15 @@ impl Target {
             let per_cycle = measured.mean_bytes / (bits / 8.0) / rival;
             let unit = unit.trim_end_matches('s');
             parts.push(format!("{name} does {per_cycle:.2} loads of {bits} bits per {unit}"));
-            const BESIDES: &str = "a sum by vectors needs two or three operations more for each";
-            parts.push(format!("{BESIDES}, and some twenty per call"));
+            const VECTOR_OVERHEAD: &str =
+                "a sum by vectors needs two or three operations more for each";
+            parts.push(format!("{VECTOR_OVERHEAD}, and some twenty per call"));
         }
         parts.extend(self.possibility(name));
         parts
     }
 
-    /// What may be behind it that no measurement of this run tells.
+    /// Possible reasons that no measurement of this run covers.
     fn possibility(&self, rival: &str) -> Option<String> {
         match self.rival {
             Rival::Bound if rival.starts_with("load") => None,
@@ -217,14 +218,14 @@ impl Target {
         }
     }
 
-    /// The ratio that is asked for.
+    /// The required ratio.
     fn threshold(&self) -> f64 {
         match self.reach {
             Reach::Speed(ratio) | Reach::Time(ratio) => ratio,
         }
     }
 
-    /// What is asked: `>= 0.72`.
+    /// The requirement: `>= 0.72`.
     pub fn asked(&self) -> String {
         match self.reach {
             Reach::Speed(least) => format!(">= {least:.2}"),
@@ -274,7 +275,7 @@ pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     text
 }
 
-/// How wide the core was over a run, in a sentence.
+/// The width of the core during a run, as a sentence.
 fn core(measured: &[Measured]) -> String {
     let ends = |m: &Measured| m.additions_per_cycle.clone();
     let (Some(first), Some(last)) = (measured.first().map(ends), measured.last().map(ends)) else {
@@ -290,7 +291,7 @@ fn core(measured: &[Measured]) -> String {
             )
         }
         (Err(reason), _) | (_, Err(reason)) => {
-            format!("How wide the core was is not known: {reason}.")
+            format!("The width of the core is unknown: {reason}.")
         }
     }
 }
@@ -308,13 +309,13 @@ fn shared(measured: &Measured, most: f64) -> Option<String> {
     let least = before.min(after);
     (least < SHARED_BELOW * most).then(|| {
         format!(
-            "the core did {least:.1} additions per cycle beside this case, {most:.1} at its \
+            "the core did {least:.1} additions per cycle during this case, {most:.1} at its \
              widest, as when another thread uses it"
         )
     })
 }
 
-/// Looks at the width of a core that nobody else uses differ by less than this share.
+/// Measured widths of an otherwise idle core differ by less than this share.
 const SHARED_BELOW: f64 = 0.85;
 
 #[cfg(test)]
@@ -348,7 +349,7 @@ mod tests {
 
     fn target(routine: &'static str, rival: Rival, reach: Reach) -> Target {
         let cases = vec![Case::aligned(Kernel::Checksum, 1460)];
-        Target { what: "made up".to_owned(), cases, routine, rival, reach }
+        Target { what: "synthetic".to_owned(), cases, routine, rival, reach }
     }
 
     #[test]
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn reports_missing_measurements() {
         let all = [measured(Case::aligned(Kernel::Checksum, 1460))];
         let absent = target("avx512", Rival::Bound, Reach::Speed(1.0)).judge(&all);
         assert!(absent.expect_err("no such routine").contains("avx512"));
@@ -415,8 +416,8 @@ mod tests {
             "The core did 6.0 independent additions per cycle before, 3.0 after, 3.0 to 6.0 ";
         assert!(missed.starts_with(head), "{missed}");
         let reason =
-            "- made up\n    selected takes 20.0 cycles, load256 10.0\n    load256 does 4.56";
-        assert_eq!(missed.matches("- made up").count(), 1, "only what is missed: {missed}");
+            "- synthetic\n    selected takes 20.0 cycles, load256 10.0\n    load256 does 4.56";
+        assert_eq!(missed.matches("- synthetic").count(), 1, "only what is missed: {missed}");
         assert!(missed.contains(reason) && !missed.contains("at its widest"), "{missed}");
         let of_cold = Target { cases: vec![all[1].case], ..asked(0.6) };
         let missed = table(&[of_cold], &all);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines to measure: every variant of a kernel, what is selected, other ways to it, what bounds
-//! it on this machine, and peers, all behind one call through one function pointer, so that all pay
-//! the same for being called.
+//! Routines to measure: every variant of a kernel, the selected one, other entry points to it, its
+//! bounds on this machine, and peers, all called through one function pointer, so that all have the
+//! same call overhead.
 //!
 //! Measuring itself is left to the caller, and so is checking: a bound computes nothing. Write to
-//! buffers before reading them in a loop: pages never written are all the same page of zeros, and
-//! loads from many addresses that mean one place are slow on some processors.
+//! buffers before reading them in a loop: untouched pages are all mapped to one page of zeros, and
+//! loads from many addresses of one physical line are slow on some processors.
 //!
 //! ```
 //! use linerate_kernels::{Kernel, bench};
@@ -20,18 +20,18 @@ use crate::variant::assert_equal_lengths;
 use crate::{Kernel, Sum, Variant, checksum, ffi, variants};
 use alloc::vec::Vec;
 
-/// What a routine is measured for.
+/// Role of a routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// One implementation of the kernel.
     Variant,
-    /// What is selected, called by its own address, as [`Kernels`](crate::Kernels) does.
+    /// The selected variant, called through its own address, as [`Kernels`](crate::Kernels) does.
     Selected,
     /// Another way in: the functions that look up what is selected at each call, and inline sums.
     Entry,
-    /// What cannot be beaten by a kernel that reads and writes what it must.
+    /// A bound for kernels that read and write the same bytes.
     Bound,
-    /// Somebody else's implementation.
+    /// Another project's implementation.
     Peer,
 }
 
@@ -81,8 +81,8 @@ pub struct Routine {
 /// Every routine of `kernel` that can run here: what is selected, the function that looks it up,
 /// its variants, its bounds. [`headers`] and peers are for the caller to add.
 pub fn routines(kernel: Kernel) -> Vec<Routine> {
-    let variants = variants().filter_map(|v| Routine::of(v, Role::Variant, kernel));
-    let bounds = bounds().filter_map(|v| Routine::of(v, Role::Bound, kernel));
+    let variants = variants().filter_map(|v| Routine::from_variant(v, Role::Variant, kernel));
+    let bounds = bounds().filter_map(|v| Routine::from_variant(v, Role::Bound, kernel));
     let selected = [Routine::selected(kernel), Routine::dispatch(kernel)];
     selected.into_iter().chain(variants).chain(bounds).collect()
 }
@@ -98,7 +98,7 @@ pub fn headers() -> [Routine; 2] {
 }
 
 unsafe extern "C" fn header(src: *const u8, bytes: usize, sum: u32) -> u32 {
-    // SAFETY: so many bytes can be read, ensured by the caller.
+    // SAFETY: the caller guarantees that this many bytes are readable.
     let bytes = unsafe { core::slice::from_raw_parts(src, bytes) };
     checksum::header(bytes, Sum::from_raw(sum)).raw()
 }
@@ -106,7 +106,7 @@ unsafe extern "C" fn header(src: *const u8, bytes: usize, sum: u32) -> u32 {
 /// Every bound there is, whether or not it can run here; in the form of variants, but each has only
 /// the kernels that it bounds.
 ///
-/// - `load64` to `load512` bound `checksum`: loops that load every byte, so many bits at once.
+/// - `load64` to `load512` bound `checksum`: loops that load every byte, this many bits at a time.
 /// - `store64` to `store512` bound `fill`: loops that store every byte.
 /// - `memcpy` and `memset` of the C library bound the copies and `fill`; kernels may beat them.
 pub fn bounds() -> impl ExactSizeIterator<Item = Variant> {
@@ -120,15 +120,15 @@ pub fn document() -> Variant {
     Variant::from_descriptor(ffi::document())
 }
 
-/// The same, but the checksum counts the last carry twice: right for most bytes, which is what
-/// makes such a mistake hard to find. For checking what checks routines.
+/// The same, but the checksum counts the last carry twice: right for most inputs, which makes such
+/// a bug hard to find. For testing the checks.
 pub fn wrong_by_a_carry() -> Variant {
     Variant::from_descriptor(ffi::wrong_by_a_carry())
 }
 
 impl Routine {
     /// A kernel of a variant or bound, if it has it and it can run here.
-    pub fn of(variant: Variant, role: Role, kernel: Kernel) -> Option<Self> {
+    pub fn from_variant(variant: Variant, role: Role, kernel: Kernel) -> Option<Self> {
         if !variant.is_supported() {
             return None;
         }
@@ -142,7 +142,7 @@ impl Routine {
         Some(Self { name: variant.name(), role, function })
     }
 
-    /// What was selected, by its own address.
+    /// The selected variant, by its own address.
     pub fn selected(kernel: Kernel) -> Self {
         let v = ffi::current();
         let function = match kernel {
@@ -205,7 +205,7 @@ impl Routine {
         self.name
     }
 
-    /// What it is measured for.
+    /// Its role.
     pub const fn role(&self) -> Role {
         self.role
     }
@@ -249,7 +249,7 @@ impl Routine {
     pub fn checksum(&self, bytes: &[u8], sum: u32) -> u32 {
         let Function::Checksum(function) = self.function else { self.mistaken() };
         // SAFETY: the slice can be read for its whole length, ensured by its type; the function
-        // reads no more and can run here, ensured by whoever made the routine.
+        // reads no more and can run here, ensured by the constructor of the routine.
         unsafe { function(bytes.as_ptr(), bytes.len(), sum) }
     }
 
@@ -262,7 +262,7 @@ impl Routine {
         let Function::Copy(function) = self.function else { self.mistaken() };
         assert_equal_lengths(dst, src);
         // SAFETY: both slices have the length given and are disjoint, one being exclusive; the
-        // function keeps to them and can run here, ensured by whoever made the routine.
+        // function keeps to them and can run here, ensured by the constructor of the routine.
         unsafe { function(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
     }
 
@@ -286,7 +286,7 @@ impl Routine {
     pub fn fill(&self, dst: &mut [u8], value: u8) {
         let Function::Fill(function) = self.function else { self.mistaken() };
         // SAFETY: the slice can be written for its whole length, ensured by its type; the function
-        // writes no more and can run here, ensured by whoever made the routine.
+        // writes no more and can run here, ensured by the constructor of the routine.
         unsafe { function(dst.as_mut_ptr(), value, dst.len()) };
     }
 

@@ -8,13 +8,13 @@ use crate::{Sum, ffi};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 use core::arch::asm;
 
-/// What `byte_swap` of [`reference`](fn@reference) must be on this machine for the checksum of
-/// RFC 1071.
+/// Value of `byte_swap` of [`reference`](fn@reference) on this machine for the checksum of RFC
+/// 1071.
 pub const BYTE_SWAP: bool = cfg!(target_endian = "big");
 
 /// Adds `bytes` to `sum` with the selected kernel; an odd last byte counts as if a zero followed.
 ///
-/// Any length and alignment will do, but this is a call through a pointer: [`header`] is inline.
+/// Any length and alignment is allowed, but this is a call through a pointer: [`header`] is inline.
 /// To sum a message in pieces, add sums of pieces that begin at even offsets, or
 /// [`combine`](Sum::combine) them.
 ///
@@ -77,7 +77,7 @@ pub fn header(bytes: &[u8], sum: Sum) -> Sum {
 /// anyway.
 ///
 /// # Panics
-/// If the lengths differ, or are no multiple of 4.
+/// If the lengths differ, or are not a multiple of 4.
 ///
 /// ```
 /// use linerate_kernels::{Sum, checksum};
@@ -136,8 +136,8 @@ fn opaque(word: u64) -> u64 {
 }
 
 /// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). `addresses`
-/// holds source and destination as they stand in the header; `bytes` is the length of the segment
-/// with its header.
+/// holds source and destination in network byte order; `bytes` is the length of the segment with
+/// its header.
 #[inline]
 pub fn pseudo_ipv4(addresses: &[u8; 8], protocol: u8, bytes: u16) -> Sum {
     header(addresses, Sum::of_number(u32::from(protocol) + u32::from(bytes)))
@@ -150,9 +150,9 @@ pub fn pseudo_ipv6(addresses: &[u8; 32], next_header: u8, bytes: u32) -> Sum {
     header(addresses, Sum::of_number(bytes)) + Sum::of_number(next_header.into())
 }
 
-/// The checksum after one 16-bit word it covers changed (RFC 1624, equation 3); all three as
-/// numbers, or all three as they stand in the packet. Not for a UDP checksum of zero, which says
-/// that there is none.
+/// The checksum after one 16-bit word it covers changed (RFC 1624, equation 3); all three in host
+/// order, or all three in network order. Not for a UDP checksum of zero, which means that there is
+/// none.
 ///
 /// ```
 /// // The example of RFC 1624, section 4.
@@ -165,8 +165,8 @@ pub fn update(checksum: u16, before: u16, after: u16) -> u16 {
     change.apply(checksum)
 }
 
-/// Words that changed together: one change serves every checksum that covers them, such as those of
-/// the IP and of the TCP header after an address changed. Up to 2^15 words.
+/// Words that changed together: one delta applies to every checksum that covers them, such as those
+/// of the IP and of the TCP header after an address changed. Up to 2^15 words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Change(u64);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `native/include/linerate/*.h` declares, as far as it is called from here.
+//! Declarations of `native/include/linerate/*.h`, as far as they are used here.
 //!
 //! All functions read and write exactly the bytes named, need no alignment, accept null if the
 //! length is 0, and may be called from any number of threads.
@@ -11,7 +11,7 @@ pub(crate) type CopyCsumPartial = unsafe extern "C" fn(*mut u8, *const u8, usize
 pub(crate) type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8;
 pub(crate) type Fill = unsafe extern "C" fn(*mut u8, u8, usize) -> *mut u8;
 
-/// `struct lr_variant`, member by member; what they mean stands there.
+/// `struct lr_variant`, member by member; documented there.
 #[derive(Clone, core::marker::Copy)]
 #[repr(C)]
 pub(crate) struct Variant {
@@ -113,7 +113,7 @@ pub(crate) fn wrong_by_a_carry() -> &'static Variant {
     &WRONG_BY_A_CARRY
 }
 
-/// What the dispatch functions call now.
+/// The target of the dispatch functions now.
 pub(crate) fn current() -> Variant {
     lr_variant_current()
 }

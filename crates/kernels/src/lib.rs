@@ -2,12 +2,12 @@
 //! Internet checksum, copy, copy with checksum, and fill, as fast as the machine's loads and
 //! stores.
 //!
-//! The kernels are C (`native/`), one variant per instruction set, chosen at the first call by what
-//! the processor can run. This crate is their safe face: slices say what may be read and written,
-//! exclusive references keep source and destination apart, lengths are compared.
+//! The kernels are C (`native/`), one variant per instruction set, selected at the first call by
+//! CPU features. This crate is their safe interface: slices delimit what may be read and written,
+//! exclusive references keep source and destination disjoint, lengths are checked.
 //!
 //! - [`checksum`]: sums of what packets carry and of their headers, and updates of checksums.
-//! - [`copy_checksum`], [`copy()`], [`fill`]: moving bytes, summed on the way or not.
+//! - [`copy_checksum`], [`copy()`], [`fill`]: moving bytes, with or without a checksum.
 //! - [`Kernels`], [`variants`], [`force`]: one variant by name, where the choice should not be left
 //!   to this crate.
 //!
@@ -23,7 +23,7 @@
 //! All functions may be called from any number of threads at once. Lengths are in bytes and may be
 //! any, zero included; no alignment is needed. Memory is ordinary cacheable memory.
 //!
-//! What it leaves out: packets, headers and their fields; memory shared with devices.
+//! Not covered: packets, headers and their fields; memory shared with devices.
 //!
 //! # Environment
 //! Needs a C compiler when built and only `core` when used. Most variants use vector registers:
@@ -67,7 +67,7 @@ pub fn copy(dst: &mut [u8], src: &[u8]) {
 }
 
 /// Copies `src` to `dst` with the selected kernel and returns what
-/// [`checksum::partial`]`(src, sum)` would have: reading once serves both.
+/// [`checksum::partial`]`(src, sum)` would have, with a single read of the data.
 ///
 /// # Panics
 /// If the lengths differ.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arithmetic of partial sums. What adds bytes to them stands in [`crate::checksum`].
+//! The arithmetic of partial sums. [`crate::checksum`] adds bytes to them.
 
 use core::ops::Add;
 
@@ -46,7 +46,7 @@ impl Sum {
         Self(((wide >> 32) + (wide & 0xffff_ffff)) as u32)
     }
 
-    /// The sum of a number that stands in the packet in network order, at an even offset.
+    /// The sum of a number stored in the packet in network order, at an even offset.
     #[inline]
     pub(crate) const fn of_number(number: u32) -> Self {
         Self(number.to_be())
@@ -79,9 +79,9 @@ impl Sum {
         }
     }
 
-    /// Joins the sum of a fragment to the sum of what stood before it. `offset` is where in the
-    /// message the fragment begins, in bytes; only its parity matters. So a packet that lies in
-    /// several buffers, cut at odd places too, is summed buffer by buffer.
+    /// Joins the sum of a fragment to the sum of everything before it. `offset` is the offset of
+    /// the fragment in the message, in bytes; only its parity matters. A packet in several buffers,
+    /// split at odd offsets too, can thus be summed buffer by buffer.
     ///
     /// Behind an odd number of bytes, those of the fragment fall into the other halves of their
     /// words: rotating by 8 bits multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.

@@ -70,7 +70,7 @@ impl Variant {
         self.0.name()
     }
 
-    /// What the processor must have, in the words of its manual: `AVX2`.
+    /// Required CPU feature, as named in the manual: `AVX2`.
     pub fn isa(self) -> &'static str {
         self.0.isa()
     }
@@ -129,7 +129,7 @@ impl fmt::Debug for Variant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VariantError<'a> {
-    /// No variant has this name; [`variants`] knows all, and they are printed.
+    /// No variant has this name; the message lists [`variants`].
     Unknown {
         /// The name asked for.
         name: &'a str,
@@ -138,14 +138,14 @@ pub enum VariantError<'a> {
     NotCompiled {
         /// The variant.
         name: &'static str,
-        /// What it needs.
+        /// Its requirement.
         isa: &'static str,
     },
     /// This processor, or its operating system, cannot run it.
     NotSupported {
         /// The variant.
         name: &'static str,
-        /// What it needs.
+        /// Its requirement.
         isa: &'static str,
     },
 }
@@ -176,7 +176,7 @@ impl Error for VariantError<'_> {}
 /// hold.
 ///
 /// # Errors
-/// If there is no such variant or it cannot run here; then nothing has changed.
+/// If the variant does not exist or cannot run here; then nothing has changed.
 pub fn force(name: Option<&str>) -> Result<(), VariantError<'_>> {
     let variant = match name {
         None => None,
@@ -202,8 +202,8 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// What the functions of this crate use now: the best of each this processor can run, unless
-    /// [`force`] chose otherwise.
+    /// The kernels used by the functions of this crate: the best of each this processor can run,
+    /// unless [`force`] chose otherwise.
     pub fn selected() -> Self {
         Self::from_descriptor(&ffi::current())
     }
@@ -211,20 +211,20 @@ impl Kernels {
     /// The kernels of the variant of that name.
     ///
     /// # Errors
-    /// If there is no such variant or it cannot run here.
+    /// If the variant does not exist or cannot run here.
     ///
     /// ```
     /// use linerate_kernels::Kernels;
     ///
-    /// let kernels = Kernels::of("portable").unwrap();
+    /// let kernels = Kernels::by_name("portable").unwrap();
     /// let mut copy = [0; 4];
     /// kernels.copy(&mut copy, b"ping");
     /// assert_eq!(&copy, b"ping");
     ///
-    /// let error = Kernels::of("fast").unwrap_err().to_string();
+    /// let error = Kernels::by_name("fast").unwrap_err().to_string();
     /// assert!(error.starts_with("no variant of the kernels is called `fast`; choose one of"));
     /// ```
-    pub fn of(name: &str) -> Result<Self, VariantError<'_>> {
+    pub fn by_name(name: &str) -> Result<Self, VariantError<'_>> {
         Variant::find(name)?.kernels()
     }
 

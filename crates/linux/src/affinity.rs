@@ -32,7 +32,7 @@ pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
 /// and that a container left to the process. Threads it starts later inherit that.
 ///
 /// # Errors
-/// None of them exists, is online and may be used.
+/// None of them exists, is online and is allowed.
 pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
     let advice = "choose one of Cpus_allowed_list in /proc/self/status";
     let value = || match cpus {
@@ -108,7 +108,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_pinned_thread_runs_where_it_was_told() {
+    fn a_pinned_thread_runs_on_its_cpu() {
         for cpu in allowed_cpus().unwrap() {
             let seen = std::thread::spawn(move || {
                 pin_current_thread(cpu).unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of the system calls that wait, or move packets.
 
-/// What the first argument of a system call is.
+/// Kind of the first argument of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstArgument {
     /// A file descriptor that the call waits for.

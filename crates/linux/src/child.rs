@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A command that is held before it starts, so that counters can be put on it first.
 //!
-//! `fork`, then the child waits at a pipe; whoever forked opens events on it that begin with
-//! execve(2), lets it go, and learns over a second pipe, closed by a successful execve(2), whether
-//! the command could be started at all.
+//! `fork`, then the child waits on a pipe; the parent opens events on it that start with execve(2),
+//! releases it, and learns over a second pipe, closed by a successful execve(2), whether the
+//! command could be started.
 
 use crate::{Error, monotonic_ns, signal};
 use std::ffi::{CString, OsStr, OsString};
@@ -21,7 +21,7 @@ pub struct Held {
     verdict: OwnedFd,
 }
 
-/// A child process; whoever holds it must [`Child::wait`] for it, or a zombie stays.
+/// A child process; its owner must [`Child::wait`] for it, otherwise a zombie remains.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
@@ -29,15 +29,15 @@ pub struct Child {
     watch: Option<OwnedFd>,
 }
 
-/// How a child ended, and what it used, its own children that it waited for included.
+/// How a child ended, and its resource usage, including its own waited-for children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Its exit status, unless a signal killed it.
     pub status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
-    /// When, in ns of [`monotonic_ns`]: after [`signal::catch`] the moment the kernel told of it,
-    /// whatever this program was doing then; else when it was waited for.
+    /// End time, in ns of [`monotonic_ns`]: with [`signal::catch`] the time of the kernel's
+    /// notification; otherwise the time of waiting.
     pub at_ns: u64,
     /// CPU time in user mode, in ns (from a clock of microseconds).
     pub user_ns: u64,
@@ -45,9 +45,9 @@ pub struct Ended {
     pub system_ns: u64,
     /// The most memory it held at one time, in bytes.
     pub max_resident_bytes: u64,
-    /// Page faults served without a disk.
+    /// Minor page faults.
     pub minor_faults: u64,
-    /// Page faults served from a disk.
+    /// Major page faults.
     pub major_faults: u64,
     /// Context switches because it waited.
     pub voluntary_switches: u64,
@@ -64,9 +64,9 @@ pub struct ExecError {
 
 /// Forks a child that will run `command` (found along PATH) with `arguments`, and waits. The child
 /// has this process's environment, folder and open files, no blocked signals, and SIGPIPE as it is
-/// by default. A signal that asks to end kills it while it waits. Async-signal-safe between fork
-/// and exec, so other threads may run. From now on SIGCHLD is not ignored (whoever started this
-/// program may have left it so): of children nobody wants to know of, the kernel tells nothing.
+/// by default. A termination signal kills it while it waits. Async-signal-safe between fork and
+/// exec, so other threads may run. From now on SIGCHLD is not ignored (this program may have been
+/// started with SIGCHLD ignored): otherwise the kernel does not report ended children.
 ///
 /// # Errors
 /// A text with a NUL, or what pipe2(2) and fork(2) say.
@@ -152,19 +152,18 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
             "raise the limit of open files (ulimit -n)",
         ));
     }
-    // SAFETY: the kernel has just opened both, and nobody else knows them.
+    // SAFETY: the kernel has just opened both, and no other code knows them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
 fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
     // SAFETY: numbers only.
     let number = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    // SAFETY: the kernel has just opened it, and nobody else knows it.
+    // SAFETY: the kernel has just opened it, and no other code knows it.
     (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as libc::c_int) })
 }
 
-/// How often a process is looked at that the kernel gives no descriptor of: how late its end may be
-/// seen.
+/// Polling interval for a process without a pidfd: the maximum delay in detecting its end.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Waits until `watch` is readable, for `at_most` that long, or until a signal arrives; without one
@@ -207,7 +206,7 @@ pub fn signal_group(group: u32, signal: i32) -> bool {
     }
 }
 
-/// A process that somebody else started.
+/// A process not started by this program.
 #[derive(Debug)]
 pub struct Stranger {
     pid: u32,
@@ -279,7 +278,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.child.pid != 0 {
-            // The end of the gate would do if no child forked meanwhile held it, too.
+            // The end of the gate would suffice if no concurrently forked child held it, too.
             self.child.signal(libc::SIGKILL);
             self.child.wait();
         }
@@ -343,7 +342,7 @@ impl Ended {
     fn new(status: libc::c_int, usage: &libc::rusage, at_ns: Option<u64>) -> Self {
         let ns =
             |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        // A long is as wide as a pointer; in 32 bits it goes on from 2^31 as a negative number.
+        // A long is as wide as a pointer; in 32 bits it wraps at 2^31 to negative numbers.
         let count = |number: libc::c_long| number as usize as u64;
         Self {
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
@@ -401,7 +400,7 @@ mod tests {
         let mut child = held("sleep", &["60"]).release().unwrap();
         assert_eq!(child.wait_timeout(Duration::from_millis(20)), None);
         child.signal(libc::SIGTERM);
-        let ended = child.wait_timeout(Duration::from_secs(50)).expect("it was told to end");
+        let ended = child.wait_timeout(Duration::from_secs(50)).expect("it was terminated");
         assert_eq!(ended.signal, Some(libc::SIGTERM));
     }
 
@@ -419,7 +418,7 @@ mod tests {
         assert!(ended.at_ns - began_ns < 50_000_000_000);
     }
 
-    /// Of two at once, the later one holds the gate of the earlier one, too.
+    /// With two at once, the later one holds the gate of the earlier one, too.
     #[test]
     fn held_children_may_be_dropped_in_any_order() {
         let (first, second) = (held("true", &[]), held("true", &[]));
@@ -436,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_told_apart() {
+    fn distinguishes_groups() {
         let mut child = held("sleep", &["60"]).release().unwrap();
         assert!(child.is_in_own_group());
         child.signal(libc::SIGKILL);

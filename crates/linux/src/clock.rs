@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's clocks.
 
-/// Nanoseconds since a moment in the past that is the same for all threads; never goes back.
+/// Nanoseconds since an arbitrary moment that is the same for all threads; monotonic.
 ///
 /// CLOCK_MONOTONIC_RAW rather than CLOCK_MONOTONIC: no time daemon speeds it up or slows it down
 /// (which would be by up to 500 ppm while it corrects), so that the ratio of a counter to it is the
@@ -20,8 +20,8 @@ pub fn thread_cpu_time_ns() -> u64 {
 }
 
 /// # Panics
-/// Where a sandbox forbids clock_gettime(2). The call has no other way to fail: both clocks exist
-/// since Linux 2.6.28, and `time` can be written.
+/// If a sandbox forbids clock_gettime(2). The call cannot fail otherwise: both clocks exist since
+/// Linux 2.6.28, and `time` is writable.
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing during the call.
@@ -39,7 +39,7 @@ mod tests {
     fn the_raw_clock_keeps_pace_with_the_other() {
         let (instant, ns) = (Instant::now(), monotonic_ns());
         std::thread::sleep(Duration::from_millis(50));
-        // `inner` lies within `outer`: true however long this thread was preempted.
+        // `inner` is within `outer`: true regardless of preemption of this thread.
         let inner = monotonic_ns() - ns;
         let outer = instant.elapsed().as_nanos() as u64;
         assert!(inner >= 49_900_000, "{inner}");

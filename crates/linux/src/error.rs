@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong between this program and the kernel.
+//! Errors between this program and the kernel.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ pub enum Error {
     Call {
         /// The system call.
         call: &'static str,
-        /// What it was asked about.
+        /// The object of the call.
         value: String,
         /// The error number, as in errno(3).
         errno: i32,
-        /// What to do next.
+        /// The fix.
         advice: &'static str,
     },
     /// A file of the kernel is missing, or does not say what is wanted.
     File {
         /// The file.
         path: &'static str,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
-        /// What to do next.
+        /// The fix.
         advice: &'static str,
     },
 }

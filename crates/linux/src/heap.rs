@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A heap that ends the program with a sentence where memory is refused.
 //!
-//! Rust aborts a program whose memory is refused, and Linux refuses little: it kills the process
-//! that touches more than there is. So a program may ask, before each large allocation, whether
-//! there is room. Where there is none, or the kernel refuses, the sentence goes to stderr and the
-//! program ends at once: nothing that needs memory could run any more.
+//! Rust aborts on a failed allocation, and Linux rarely fails one: it kills the process that
+//! touches more memory than available. A program may therefore check for room before each large
+//! allocation. If there is none, or the kernel fails it, an error goes to stderr and the program
+//! ends at once, since nothing that needs memory could run any more.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// From this size on an allocation is asked about.
+/// Allocations of at least this size are checked.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// From this size on an allocation counts towards one, with what was taken since: many of these are
-/// one large one.
+/// Allocations of at least this size count towards a check together with earlier ones: many of
+/// these are one large one.
 const COUNTED_BYTES: usize = 16 << 10;
 
-/// Bytes of counted allocations since there was asked last.
+/// Bytes of counted allocations since the last check.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Says why there is no room for so many bytes, beside so many that the heap holds, touched or not;
-/// `None` where there is. It may allocate less than a mebibyte.
+/// Reason why there is no room for this many bytes, in addition to those the heap holds, touched or
+/// not; `None` if there is. It may allocate less than a mebibyte.
 pub type Room = fn(bytes: usize, held: usize) -> Option<String>;
 
 /// Bytes that counted allocations hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Who decides on large allocations, and how the program ends.
+/// The decision on large allocations, and how the program ends.
 struct Guard {
     room: Room,
     status: i32,
@@ -42,23 +42,24 @@ pub struct Heap;
 /// From now on `room` decides on large allocations, and a refusal ends the program with `status`.
 /// Before, it aborts. Only the first call counts.
 pub fn guard(room: Room, status: u8) {
-    // Who came first stays.
+    // The first one stays.
     let _ = GUARD.set(Guard { room, status: status.into() });
 }
 
 impl Heap {
-    /// Ends the program if `bytes`, with those since it asked last, are large and there is no room.
+    /// Ends the program if `bytes`, with those since the last check, are large and there is no
+    /// room.
     fn ask(bytes: usize) {
         if bytes < COUNTED_BYTES {
             return;
         }
-        // Relaxed: a sum, of which nothing else depends.
+        // Relaxed: a sum; nothing else depends on it.
         let counted = COUNTED.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if counted < LARGE_BYTES {
             return;
         }
         COUNTED.store(0, Ordering::Relaxed);
-        // What will be taken before there is asked again must be there, too.
+        // Allocations until the next check must fit, too.
         let bytes = bytes.max(LARGE_BYTES);
         let Some(guard) = GUARD.get() else { return };
         if let Some(why) = (guard.room)(bytes, HELD.load(Ordering::Relaxed)) {
@@ -73,7 +74,7 @@ impl Heap {
         }
     }
 
-    /// What the system gave for `bytes`, unless it refused.
+    /// Result of the system for `bytes`, unless it failed.
     fn given(start: *mut u8, bytes: usize) -> *mut u8 {
         if bytes >= COUNTED_BYTES {
             HELD.fetch_add(bytes, Ordering::Relaxed);
@@ -85,8 +86,8 @@ impl Heap {
     }
 }
 
-// SAFETY: every call is passed on as it is to the system's heap, which keeps the contract; what is
-// done besides reads and ends the program.
+// SAFETY: every call is passed unchanged to the system's heap, which upholds the contract; the
+// additional code only reads, or ends the program.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::ask(layout.size());
@@ -135,7 +136,7 @@ fn end(guard: &Guard, bytes: usize, why: &str) -> ! {
     unsafe { libc::_exit(guard.status) }
 }
 
-/// A line on the stack, for there is no heap.
+/// A line on the stack, since the heap is unavailable.
 struct Line {
     bytes: [u8; 512],
     length: usize,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Code that goes on where the kernel forbids one of its instructions.
+//! Survives illegal instructions in one stretch of code.
 //!
-//! Registers that a module opens to programs can be closed at any moment, and then their reads are
-//! illegal instructions: SIGILL, which ends a process. Here one stretch of code says where to go on
-//! instead. Every other SIGILL does what it did before. A program that sets a handler of its own
-//! afterwards, and does not call ours, ends as if there were none.
+//! User access to registers that a module enabled can be disabled at any time, and then reads are
+//! illegal instructions: SIGILL, which kills a process. Here one stretch of code defines where to
+//! resume instead. Every other SIGILL behaves as before. A program that installs its own handler
+//! later, without chaining to ours, is killed as if there were none.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,11 +17,11 @@ pub struct Stretch {
     pub begin: usize,
     /// Behind its last.
     pub end: usize,
-    /// Where to go on when one of its instructions is forbidden.
+    /// Where to resume after an illegal instruction.
     pub resume: usize,
 }
 
-/// What is to be recovered, and what happened on SIGILL before.
+/// The protected stretch, and the previous SIGILL action.
 struct Recovery {
     stretch: Stretch,
     before: libc::sigaction,
@@ -30,13 +30,13 @@ struct Recovery {
 static RECOVERY: OnceLock<Recovery> = OnceLock::new();
 static SETTING: Mutex<()> = Mutex::new(());
 
-/// From now on a thread of this process that meets a forbidden instruction in `stretch` goes on at
-/// `stretch.resume`. There is one such stretch for a process; asking again for the same one does
-/// nothing.
+/// From now on a thread of this process that hits an illegal instruction in `stretch` resumes at
+/// `stretch.resume`. There is one such stretch per process; registering the same one again has no
+/// effect.
 ///
 /// # Errors
-/// What sigaction(2) says; that there is another stretch already, or that the registers of this
-/// architecture are not known here.
+/// The error of sigaction(2); another stretch is already registered, or the registers of this
+/// architecture are unknown here.
 ///
 /// # Safety
 /// From every instruction of the stretch, the code at `resume` finds stack and registers as it
@@ -45,7 +45,7 @@ pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     if !KNOWS_REGISTERS {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "not on this architecture"));
     }
-    // Whoever comes second waits until the handler is there.
+    // A second caller waits until the handler is installed.
     let _alone = SETTING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = RECOVERY.get() {
         return match known.stretch == stretch {
@@ -72,7 +72,7 @@ pub fn is_held_back() -> bool {
     unsafe { libc::sigismember(set.as_ptr(), libc::SIGILL) == 1 }
 }
 
-/// What happens on SIGILL until now; from now on `action`, where there is one.
+/// Returns the current SIGILL action; sets `action`, if given.
 fn exchange(action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     let action = action.map_or(std::ptr::null(), std::ptr::from_ref);
@@ -86,7 +86,7 @@ fn exchange(action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     Ok(unsafe { before.assume_init() })
 }
 
-/// What a handler is told.
+/// Arguments of a handler.
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -107,12 +107,12 @@ extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut
             let _ = exchange(Some(&standard));
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: whoever set it said by SA_SIGINFO that it is of this type.
+            // SAFETY: it was set with SA_SIGINFO, which means that it is of this type.
             let handler: Handler = unsafe { std::mem::transmute(handler) };
             handler(number, about, context);
         }
         handler => {
-            // SAFETY: whoever set it said by leaving SA_SIGINFO away that it is of this type.
+            // SAFETY: it was set without SA_SIGINFO, which means that it is of this type.
             let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
             handler(number);
         }
@@ -123,7 +123,7 @@ extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut
 const KNOWS_REGISTERS: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"));
 
-/// Where a thread goes on when its handler returns; `None` where that is not known.
+/// Where a thread resumes when its handler returns; `None` if unknown.
 fn program_counter(context: &mut libc::ucontext_t) -> Option<&mut usize> {
     #[cfg(target_arch = "x86_64")]
     let place = &raw mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_instruction_of_the_stretch_is_left_and_others_go_to_whom_they_went() {
+    fn survives_illegal_instructions_of_the_stretch_and_forwards_others() {
         // SAFETY: all zero is a valid value.
         let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         action.sa_sigaction = step as Handler as usize;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_is_held_back_is_told() {
+    fn reports_a_blocked_signal() {
         std::thread::spawn(|| {
             assert!(!is_held_back());
             let mut set = MaybeUninit::<libc::sigset_t>::zeroed();

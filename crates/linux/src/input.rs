@@ -37,8 +37,8 @@ pub fn is_without_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENXIO)
 }
 
-/// Waits until a file has something to read or its last writer is gone; `false` where neither
-/// happened in `at_most`. A signal that is handled begins the time anew.
+/// Waits until a file has data to read or its last writer is gone; `false` if neither happened
+/// within `at_most`. A handled signal restarts the time.
 ///
 /// # Errors
 /// Those of poll(2).
@@ -64,16 +64,16 @@ mod tests {
     use std::io::{ErrorKind, Read, Write};
 
     #[test]
-    fn a_pipe_without_the_other_end_holds_nobody_up() {
+    fn a_pipe_without_a_peer_does_not_block() {
         let folder = std::env::temp_dir().join(format!("linerate-pipe-{}", std::process::id()));
         let made = std::process::Command::new("mkfifo").arg(&folder).status();
         assert!(made.expect("mkfifo is there").success());
-        let refused = open_pipe_to_write_without_waiting(&folder).expect_err("nobody reads");
+        let refused = open_pipe_to_write_without_waiting(&folder).expect_err("no reader");
         assert!(is_without_reader(&refused), "{refused}");
         let mut reader = open_to_read_without_waiting(&folder).expect("it can be opened");
         assert_eq!(reader.read(&mut [0; 4]).expect("no writer is an end"), 0);
         assert!(!wait_to_read(&reader, Duration::ZERO).expect("it can be waited for"));
-        let mut writer = open_pipe_to_write_without_waiting(&folder).expect("somebody reads");
+        let mut writer = open_pipe_to_write_without_waiting(&folder).expect("there is a reader");
         let nothing = reader.read(&mut [0; 4]).expect_err("there is a writer");
         assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
         writer.write_all(b"x").expect("there is room");

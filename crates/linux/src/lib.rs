@@ -2,9 +2,9 @@
 //! The system calls linerate makes, each behind a safe function.
 //!
 //! Calls that concern the calling thread alone say so. Every function may be called from any
-//! number of threads at once. Left out: anything that changes a setting of the system (interfaces
-//! are made in namespaces of a process's own only), and what the standard library already offers,
-//! [`yield_now`] excepted.
+//! number of threads at once. Not included: anything that changes a setting of the system
+//! (interfaces are created only in the process's own namespaces), and functions of the standard
+//! library, except [`yield_now`].
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("linerate-linux speaks to the Linux kernel; build it for a *-linux-* target");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of the kernel's own: mapped, with the pages that are asked for, and how much of it a
-//! process may have.
+//! Memory from the kernel: mapped, with the requested page size, and the limits of a process.
 
 use crate::Error;
 use std::fs::File;
@@ -8,8 +7,8 @@ use std::io::{Seek, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// Bytes of memory that nothing else uses: zero, writable, private to this process. Pages stand
-/// behind it from their first touch on. Given back when dropped.
+/// Bytes of private memory: zero, writable, backed by pages from the first touch on. Unmapped when
+/// dropped.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
@@ -22,12 +21,11 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes` bytes, rounded up to whole pages. No page is taken yet, and none is set
-    /// aside: the memory may be gone by the time it is touched, so ask for no more than there
-    /// is.
+    /// Maps `bytes` bytes, rounded up to whole pages. No page is allocated or reserved yet: the
+    /// memory may be gone by the time it is touched, so do not map more than is free.
     ///
     /// # Errors
-    /// `bytes` is 0, or the address space of the process or its limit does not suffice.
+    /// `bytes` is 0, or exceeds the address space of the process or its limit.
     pub fn new(bytes: usize) -> Result<Self, Error> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -47,7 +45,7 @@ impl Mapping {
         self.start.as_ptr()
     }
 
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -55,8 +53,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made; whoever had an address in it is told by
-        // `start` that it ends here. A failure would only leave the memory mapped.
+        // SAFETY: this is the mapping that `new` made; the documentation of `start` limits the use
+        // of addresses to its lifetime. A failure would only leave the memory mapped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -85,7 +83,7 @@ pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
 /// changes nothing but speed, and so may a grant: pages get their size at the first touch.
 ///
 /// # Errors
-/// `start` is no multiple of the page size, or the kernel has no huge pages.
+/// `start` is not a multiple of the page size, or the kernel has no huge pages.
 pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
     // SAFETY: MADV_HUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
     match unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) } {
@@ -98,11 +96,12 @@ pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
     }
 }
 
-/// Asks for small pages behind `bytes` bytes from `start`, a multiple of the page size, also
-/// where the system makes pages huge by itself. As [`advise_huge_pages`], before the first touch.
+/// Requests small pages for `bytes` bytes from `start`, a multiple of the page size, even with
+/// transparent huge pages. Like [`advise_huge_pages`], before the first touch.
 ///
 /// # Errors
-/// `start` is no multiple of the page size, or the kernel has no huge pages, so that all are small.
+/// `start` is not a multiple of the page size, or the kernel has no huge pages, so that all are
+/// small.
 pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
     // SAFETY: MADV_NOHUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
     match unsafe { libc::madvise(start.cast(), bytes, libc::MADV_NOHUGEPAGE) } {
@@ -123,7 +122,7 @@ pub fn page_bytes() -> usize {
     usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }
 
-/// How much this process may map.
+/// Memory limit of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// Bytes of its address space (`ulimit -v`); `None` without a limit.
@@ -132,7 +131,7 @@ pub struct MemoryLimits {
     pub data: Option<u64>,
 }
 
-/// The limits of this process (getrlimit(2)). A limit that cannot be read is taken for none: the
+/// The limits of this process (getrlimit(2)). A limit that cannot be read counts as none: the
 /// kernel still enforces it when memory is mapped.
 pub fn memory_limits() -> MemoryLimits {
     MemoryLimits { address_space: limit(libc::RLIMIT_AS), data: limit(libc::RLIMIT_DATA) }

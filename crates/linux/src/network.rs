@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a network namespace says of its sockets, interfaces and queueing disciplines, over netlink
-//! and ethtool.
+//! Sockets, interfaces and queueing disciplines of a network namespace, over netlink and ethtool.
 //!
 //! A [`Network`] is a set of sockets that belong to one namespace, this program's or another's:
-//! they answer for it wherever they are used. No question needs a privilege once they are open.
-//! Answers of the kernel are decoded by pure functions that take any bytes: what is truncated, or
-//! says a length that it does not have, is left out.
+//! they refer to it wherever they are used. No query needs a privilege once they are open. Replies
+//! of the kernel are decoded by pure functions that accept any bytes: truncated parts, or parts
+//! with a wrong length, are left out.
 
 mod buffer;
 mod ethtool;
@@ -52,7 +51,7 @@ impl Network {
             // SAFETY: numbers only.
             let number = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) };
             match number < 0 {
-                // SAFETY: the kernel has just opened it, and nobody else knows it.
+                // SAFETY: the kernel has just opened it, and no other code knows it.
                 false => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
                 true => Err(Error::last(
                     "socket",

@@ -2,10 +2,9 @@
 //! Standard output as the program was given it.
 //!
 //! Before `main`, the standard library opens /dev/null in the place of a closed stdin, stdout or
-//! stderr, so that no file that is opened later is written to by mistake; and what it writes to a
-//! stdout that takes no writes (EBADF) it calls written. Neither tells that a result was lost. So
-//! the program looks for itself, before the library does, and writes to the descriptor as to any
-//! file.
+//! stderr, so that no file that is opened later is written to by mistake; and it treats writes to
+//! an unwritable stdout (EBADF) as successful. Both hide a lost result. The program therefore
+//! checks by itself, before the library does, and writes to the descriptor as to any file.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -18,7 +18,7 @@ pub struct Selector {
     /// `PERF_TYPE_*`, or the number in the file `type` of a unit under
     /// /sys/bus/event_source/devices.
     pub kind: u32,
-    /// What to count, as this kind numbers it.
+    /// The event, in the numbering of this kind.
     pub config: u64,
     /// More of it, where the kind wants it.
     pub config1: u64,
@@ -44,10 +44,10 @@ pub const HW_CACHE: u32 = 3;
 /// `PERF_TYPE_RAW`: a code of the processor.
 pub const RAW: u32 = 4;
 
-/// How to count.
+/// Options for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What to count.
+    /// The event.
     pub selector: Selector,
     /// Whether to leave out user mode.
     pub exclude_user: bool,
@@ -116,7 +116,7 @@ pub(crate) fn bit_fields(bits: &[(bool, u32)]) -> u64 {
     if cfg!(target_endian = "big") { flags.reverse_bits() } else { flags }
 }
 
-/// Whose events are counted.
+/// The target of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The calling thread, wherever it runs.
@@ -176,9 +176,9 @@ pub struct Event {
     file: OwnedFd,
 }
 
-/// Opens an event. With a `leader`, it joins that event's group: the group is put on the counters
-/// whole or not at all, and starts and stops with its leader if the member itself is enabled.
-/// Descriptors are closed on exec.
+/// Opens an event. With a `leader`, it joins that event's group: the group is scheduled on the
+/// counters completely or not at all, and starts and stops with its leader if the member itself is
+/// enabled. Descriptors are closed on exec.
 ///
 /// # Errors
 /// [`OpenError`] with the kernel's number.
@@ -219,7 +219,7 @@ pub(crate) fn open_with(
             _ => return Err(OpenError { errno }),
         }
     };
-    // SAFETY: the kernel has just opened this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just opened this descriptor, and no other code knows it.
     let file = unsafe { OwnedFd::from_raw_fd(number as libc::c_int) };
     Ok(Event { file })
 }
@@ -278,12 +278,12 @@ impl AsFd for Event {
 }
 
 impl Event {
-    /// Reads the whole group of this leader, or this event alone if nobody joined it. One system
-    /// call. Children that inherited the events are counted in.
+    /// Reads the whole group of this leader, or this event alone if no other joined it. One system
+    /// call. Includes children that inherited the events.
     ///
     /// # Errors
-    /// More than [`GROUP_MAX`] members, or what read(2) says; a pinned event that was thrown off
-    /// the counters is an early end of the file.
+    /// More than [`GROUP_MAX`] members, or the error of read(2); a pinned event that lost its
+    /// counter reads as end of file.
     pub fn read(&self) -> io::Result<Reading> {
         let mut words = [0u64; 3 + GROUP_MAX];
         // SAFETY: `words` is valid for writing, as long as is said, during the call.
@@ -306,7 +306,7 @@ impl Event {
     /// Starts the group of this leader.
     ///
     /// # Errors
-    /// What ioctl(2) says.
+    /// The error of ioctl(2).
     pub fn enable(&self) -> io::Result<()> {
         self.control(ENABLE)
     }
@@ -314,7 +314,7 @@ impl Event {
     /// Stops the group of this leader; its counts stay.
     ///
     /// # Errors
-    /// What ioctl(2) says.
+    /// The error of ioctl(2).
     pub fn disable(&self) -> io::Result<()> {
         self.control(DISABLE)
     }
@@ -329,7 +329,7 @@ impl Event {
     /// Maps the page that the kernel keeps for this event, for reading it without a system call.
     ///
     /// # Errors
-    /// What mmap(2) says.
+    /// The error of mmap(2).
     pub fn map(&self) -> io::Result<Page> {
         // SAFETY: a question without memory.
         let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
@@ -352,7 +352,7 @@ impl Event {
     }
 }
 
-/// The fields of `perf_event_mmap_page` that a reader needs, as found; whole only if
+/// The fields of `perf_event_mmap_page` that a reader needs, as found; consistent only if
 /// [`Page::sequence`] was the same before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFields {
@@ -360,9 +360,9 @@ pub struct PageFields {
     pub index: u32,
     /// To be added to what the counter shows.
     pub offset: i64,
-    /// As in [`Reading`], up to the last time the event was put on a counter.
+    /// Like in [`Reading`], up to the last time the event was scheduled on a counter.
     pub enabled_ns: u64,
-    /// As in [`Reading`], likewise.
+    /// Like in [`Reading`].
     pub running_ns: u64,
     /// Whether user mode may read the counter.
     pub can_read_counter: bool,
@@ -370,7 +370,7 @@ pub struct PageFields {
     pub can_read_time: bool,
     /// Whether the timestamp counter is short and `time_cycles`, `time_mask` extend it.
     pub is_time_short: bool,
-    /// Bits of the counter.
+    /// Width of the counter in bits.
     pub width: u16,
     /// ns = (ticks * `time_mult`) >> `time_shift`, plus `time_offset`.
     pub time_shift: u16,
@@ -401,15 +401,15 @@ impl Page {
     /// Reads a field of `perf_event_mmap_page`.
     #[inline]
     fn field<T: Copy>(&self, offset: usize) -> T {
-        // SAFETY: all offsets below lie within the page's first 96 bytes and are aligned as their
+        // SAFETY: all offsets below are within the page's first 96 bytes and are aligned as their
         // types are; the kernel may write at any time, hence volatile.
         unsafe { self.start.as_ptr().add(offset).cast::<T>().read_volatile() }
     }
 
-    /// The kernel's count of its changes to the page: odd or changed means to read again. What is
-    /// read between two calls stays between them, for the thread that is counted: the kernel
-    /// changes the page on the processor that runs this thread, so the order of the program is
-    /// enough, and fences of the processor, which cost more than all the rest, are left out.
+    /// The kernel's count of its changes to the page: odd or changed means to read again. Reads
+    /// between two calls stay between them, for the counted thread: the kernel changes the page on
+    /// the processor that runs this thread, so program order is sufficient, and no fences, which
+    /// would cost more than everything else, are used.
     #[inline]
     pub fn sequence(&self) -> u32 {
         compiler_fence(Ordering::SeqCst);

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How to sample an event.
+/// Options for sampling an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// Events from one sample to the next: nanoseconds for the clocks.
@@ -24,7 +24,7 @@ pub struct Sampling {
     pub skips_idle: bool,
 }
 
-/// What a sample carries besides what each has.
+/// Optional fields of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     /// The raw record of a tracepoint.
@@ -66,7 +66,7 @@ pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Ev
         attributes.sample_type |= USER_REGISTERS;
         attributes.sample_registers = GENERAL_REGISTERS;
     }
-    // Nothing waits for the ring: wake up when it can hold no more, which is hardly ever.
+    // No reader waits for the ring: wake up when it is full, which hardly ever happens.
     attributes.flags |= bit_fields(&[(true, WATERMARK), (sampling.skips_idle, EXCLUDE_IDLE)]);
     attributes.wakeup_events = i32::MAX as u32;
     perf::open_with(&attributes, target, None)
@@ -79,7 +79,7 @@ impl Event {
     /// Lets this event write its samples to the ring of another one of the same CPU.
     ///
     /// # Errors
-    /// What ioctl(2) says: EINVAL for an event of another CPU.
+    /// The error of ioctl(2): EINVAL for an event of another CPU.
     pub fn write_to(&self, owner: &Self) -> io::Result<()> {
         let (event, owner) = (self.as_fd().as_raw_fd(), owner.as_fd().as_raw_fd());
         // SAFETY: this request takes a descriptor, which `owner` keeps open during the call.
@@ -90,7 +90,7 @@ impl Event {
     /// Lets a tracepoint pass only where its fields fulfil `filter`: `reason == 6`, `id == 1`.
     ///
     /// # Errors
-    /// What ioctl(2) says: EINVAL for a field that the tracepoint does not have.
+    /// The error of ioctl(2): EINVAL for a field that the tracepoint does not have.
     pub fn filter(&self, filter: &CStr) -> io::Result<()> {
         let event = self.as_fd().as_raw_fd();
         // SAFETY: the kernel reads the text, which ends with a zero, during the call.
@@ -99,7 +99,7 @@ impl Event {
     }
 }
 
-/// What a ring holds.
+/// An entry of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A sample.
@@ -214,8 +214,8 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_ne_bytes)
 }
 
-/// A ring that the kernel writes the samples of an event to. A full ring keeps what it has: what
-/// comes then is counted as [`Record::Lost`].
+/// A ring that the kernel writes the samples of an event to. A full ring keeps its content: later
+/// samples are counted as [`Record::Lost`].
 #[derive(Debug)]
 pub struct Ring {
     start: NonNull<u8>,
@@ -223,7 +223,7 @@ pub struct Ring {
     data_offset: usize,
     data_bytes: usize,
     fields: Fields,
-    /// What was read last, in one piece.
+    /// The last entry read, in one piece.
     copy: Vec<u8>,
 }
 
@@ -239,7 +239,7 @@ impl Ring {
     /// is locked, and counts against kernel.perf_event_mlock_kb where the user has no privileges.
     ///
     /// # Errors
-    /// What mmap(2) says: EPERM where no more may be locked.
+    /// The error of mmap(2): EPERM if no more memory may be locked.
     pub fn map(event: &Event, pages: usize, fields: Fields) -> io::Result<Self> {
         let page = crate::page_bytes();
         let data_bytes = page * pages.next_power_of_two();
@@ -285,8 +285,8 @@ impl Ring {
     }
 }
 
-/// Where the bytes from position `tail` to position `head` are in a ring of `size` bytes, a power
-/// of two: one piece, or two where they wrap around. Nothing where the distance exceeds the ring.
+/// Location in a ring of `size` bytes, a power of two, of the bytes from position `tail` to `head`:
+/// one piece, or two if they wrap around. Empty if the distance exceeds the ring.
 fn pieces(tail: u64, head: u64, size: usize) -> [(usize, usize); 2] {
     let length = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX);
     if length > size {

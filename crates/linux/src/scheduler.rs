@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the scheduler does to the calling thread.
+//! Context switches and run delay of the calling thread.
 
 use crate::Error;
 use std::mem::MaybeUninit;
 
-/// How often the calling thread was made to give up its processor (involuntary context switches)
-/// since it began. Costs a system call.
+/// Number of involuntary context switches of the calling thread since it began. Costs a system
+/// call.
 ///
 /// # Panics
-/// Where a sandbox forbids getrusage(2). The call has no other way to fail: RUSAGE_THREAD exists
-/// since Linux 2.6.26, and the result can be written.
+/// If a sandbox forbids getrusage(2). The call cannot fail otherwise: RUSAGE_THREAD exists since
+/// Linux 2.6.26, and the result is writable.
 pub fn involuntary_switches() -> u64 {
     usage().ru_nivcsw as u64
 }
 
-/// How often the calling thread gave up its processor since it began, made to or waiting. A thread
-/// for which this stays the same stays on its processor, and nobody else runs there but the kernel.
-/// Costs a system call.
+/// Number of context switches of the calling thread since it began, voluntary or not. While it does
+/// not change, the thread stays on its processor, and only the kernel shares it. Costs a system
+/// call.
 ///
 /// # Panics
 /// As [`involuntary_switches`].
@@ -30,7 +30,7 @@ fn usage() -> libc::rusage {
     // SAFETY: `usage` is valid for writing during the call.
     let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
     assert!(status == 0, "getrusage(RUSAGE_THREAD): {}", std::io::Error::last_os_error());
-    // SAFETY: getrusage(2) fills the whole of it when it returns 0, as it just did.
+    // SAFETY: getrusage(2) fills all of it when it returns 0, as it just did.
     unsafe { usage.assume_init() }
 }
 
@@ -50,8 +50,8 @@ pub fn run_delay_ns() -> Result<u64, Error> {
 }
 
 /// The second of the three numbers: time on the processor, run delay, times put on a processor.
-/// Without the account the kernel prints zeros; whoever reads this was put on a processor at least
-/// once, so a third number of 0 tells the two apart.
+/// Without accounting the kernel prints zeros; a running reader was scheduled at least once, so a
+/// third number of 0 means that there is no accounting.
 fn parse_schedstat(text: &str) -> Result<u64, &'static str> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asking a program on its UNIX socket, of whole messages (SOCK_SEQPACKET) or of bytes, with a
+//! Queries a program over its UNIX socket, of whole messages (SOCK_SEQPACKET) or of bytes, with a
 //! deadline.
 
 use crate::Error;
@@ -49,7 +49,7 @@ fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd
     if number < 0 {
         return Err(failed("socket"));
     }
-    // SAFETY: the kernel has just opened it, and nobody else knows it.
+    // SAFETY: the kernel has just opened it, and no other code knows it.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     let timeout = libc::timeval {
         tv_sec: deadline.as_secs() as libc::time_t,
@@ -82,7 +82,7 @@ impl Seqpacket {
     /// Connects. Connecting, sending and receiving take `deadline` at most, each.
     ///
     /// # Errors
-    /// There is no such socket, it may not be used, or the program does not take the connection.
+    /// The socket does not exist or may not be used, or the program does not accept the connection.
     pub fn connect(path: &Path, deadline: Duration) -> Result<Self, Error> {
         let socket = connect(path, libc::SOCK_SEQPACKET, deadline)?;
         Ok(Self { socket, path: path.display().to_string() })
@@ -111,7 +111,7 @@ impl Seqpacket {
     /// Receives a message of `most` bytes at most.
     ///
     /// # Errors
-    /// None comes in time, the program has gone, or the message is longer.
+    /// No message within the deadline, the program has gone, or the message is longer.
     pub fn receive(&self, most: usize) -> Result<Vec<u8>, Error> {
         let mut message = vec![0u8; most];
         // SAFETY: `message` is valid for writing during the call.
@@ -152,7 +152,7 @@ mod tests {
         // SAFETY: numbers only.
         let number = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0) };
         assert!(number >= 0);
-        // SAFETY: the kernel has just opened it, and nobody else knows it.
+        // SAFETY: the kernel has just opened it, and no other code knows it.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
         // SAFETY: `address` is valid during the call and as long as is said.
@@ -171,11 +171,11 @@ mod tests {
         let server = listener(&folder);
         let client = Seqpacket::connect(&folder, deadline).unwrap();
         std::fs::remove_file(&folder).unwrap();
-        assert!(client.receive(100).is_err(), "nobody has said anything");
+        assert!(client.receive(100).is_err(), "no message was sent");
         // SAFETY: numbers and no place for the address.
         let number =
             unsafe { libc::accept(server.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()) };
-        // SAFETY: the kernel has just opened it, and nobody else knows it.
+        // SAFETY: the kernel has just opened it, and no other code knows it.
         let accepted = unsafe { OwnedFd::from_raw_fd(number) };
         for text in [&b"one"[..], b"and two"] {
             // SAFETY: `text` is valid for reading during the call.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Signals that ask this program to end, kept for its main loop instead.
 //!
-//! [`catch`] is for programs that run another one: whoever asks them to end means the other one
-//! too, and when it ended must be known though this program was busy then. [`stop_flag`] is for
-//! programs that measure in a loop and finish what they have. A program uses one of the two. Left
-//! out: every other use of signals.
+//! [`catch`] is for programs that run another one: a request to end concerns the other one too, and
+//! its end time must be known even if this program was busy then. [`stop_flag`] is for programs
+//! that measure in a loop and finish with the results so far. A program uses one of the two. Other
+//! uses of signals are not supported.
 
 use crate::monotonic_ns;
 use std::io;
@@ -34,14 +34,14 @@ pub struct Caught {
 
 impl Caught {
     /// Whether it is a key of the terminal: then every process of the foreground group got it, and
-    /// it must not be passed on to them a second time. That the terminal is gone is told to the
-    /// first process of a session alone.
+    /// it must not be passed on to them a second time. A hangup of the terminal is sent only to the
+    /// session leader.
     pub fn is_key(self) -> bool {
         self.is_from_kernel && matches!(self.number, INTERRUPT | QUIT)
     }
 }
 
-/// The last signal that nobody has looked at. Any thread may put and take.
+/// The last unhandled signal. Any thread may store and take it.
 #[derive(Debug, Default)]
 pub struct Pending(AtomicU32);
 
@@ -75,11 +75,11 @@ static PENDING: Pending = Pending::new();
 /// cuts no call short.
 ///
 /// # Errors
-/// What sigaction(2) says; without a kernel that forbids it, nothing.
+/// The error of sigaction(2); does not occur unless a kernel forbids it.
 pub fn catch() -> io::Result<&'static Pending> {
     for number in ASKING {
         if disposition(number)? != libc::SIG_IGN {
-            // No SA_RESTART: whoever waits must look.
+            // No SA_RESTART: a waiting caller must check.
             handle(number, keep, 0)?;
         }
     }
@@ -89,14 +89,14 @@ pub fn catch() -> io::Result<&'static Pending> {
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// What a shell gives a command that Ctrl-C ended.
+/// Exit status of a shell command ended by Ctrl-C.
 const INTERRUPTED: i32 = 128 + INTERRUPT;
 
 /// From now on, Ctrl-C and SIGTERM set the flag that is returned and cut no call short. The second
 /// of them ends the program at once, with status 130.
 ///
 /// # Errors
-/// What sigaction(2) says; without a kernel that forbids it, nothing.
+/// The error of sigaction(2); does not occur unless a kernel forbids it.
 pub fn stop_flag() -> io::Result<&'static AtomicBool> {
     for number in [INTERRUPT, TERMINATE] {
         handle(number, stop, libc::SA_RESTART)?;
@@ -105,10 +105,10 @@ pub fn stop_flag() -> io::Result<&'static AtomicBool> {
 }
 
 /// From now on, a write beyond the limit of file sizes (`ulimit -f`) fails with EFBIG instead of
-/// ending the program. Commands started afterwards find the signal as it was before.
+/// ending the program. Commands started later inherit the previous action.
 ///
 /// # Errors
-/// What sigaction(2) says; without a kernel that forbids it, nothing.
+/// The error of sigaction(2); does not occur unless a kernel forbids it.
 pub fn fail_writes_beyond_the_file_limit() -> io::Result<()> {
     handle(libc::SIGXFSZ, pass, libc::SA_RESTART)
 }
@@ -122,10 +122,10 @@ extern "C" fn stop(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     }
 }
 
-/// What a handler is told.
+/// Arguments of a handler.
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// What happens on a signal: SIG_DFL, SIG_IGN, or a handler.
+/// Action of a signal: SIG_DFL, SIG_IGN, or a handler.
 fn disposition(number: i32) -> io::Result<libc::sighandler_t> {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: `now` is valid for writing during the call; nothing is changed.
@@ -179,8 +179,8 @@ pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
     (was_it && is_it()).then_some(u64::from(high) << 32 | u64::from(low))
 }
 
-/// The kernel keeps nothing of children whose end is ignored. What it says if it refuses is of no
-/// use: waiting will fail, and say so.
+/// The kernel discards the status of children if SIGCHLD is ignored. An error here needs no
+/// handling: waiting will fail and report it.
 pub(crate) fn stop_ignoring_children() {
     if disposition(libc::SIGCHLD).is_ok_and(|now| now == libc::SIG_IGN) {
         // SAFETY: numbers only.
@@ -208,7 +208,7 @@ pub(crate) fn no_signals() -> libc::sigset_t {
     }
 }
 
-/// Blocks every signal in this thread; what was blocked before. Async-signal-safe.
+/// Blocks every signal in this thread; returns the previous mask. Async-signal-safe.
 pub(crate) fn block_all() -> libc::sigset_t {
     let mut all = no_signals();
     let mut before = no_signals();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The system as a whole.
+//! System-wide information.
 
 use crate::Error;
 use std::ffi::CStr;
@@ -15,7 +15,7 @@ pub fn kernel_release() -> Result<String, Error> {
     if unsafe { libc::uname(name.as_mut_ptr()) } != 0 {
         return Err(Error::last("uname", String::new(), "allow uname in the sandbox this runs in"));
     }
-    // SAFETY: uname(2) fills the whole of it when it returns 0, as it just did.
+    // SAFETY: uname(2) fills all of it when it returns 0, as it just did.
     let name = unsafe { name.assume_init() };
     // SAFETY: uname(2) ends every field with a zero byte; `name` lives until the text is copied.
     let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
@@ -23,7 +23,7 @@ pub fn kernel_release() -> Result<String, Error> {
 }
 
 /// Load average of the whole system over 1, 5 and 15 minutes: threads that run, wait for a
-/// processor or wait for a disk. In a container that is the load of its host.
+/// CPU or wait for a disk. In a container it is the load of its host.
 ///
 /// # Errors
 /// /proc is not mounted.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this very process does on signals. One thread, without the harness: signals and children
-//! are the process's, so nothing else may send or end any meanwhile.
+//! Signal handling of this process. One thread, without the harness: signals and children belong to
+//! the process, so nothing else may send or end any meanwhile.
 
 use linerate_linux::child::{Stranger, fork_held};
 use linerate_linux::monotonic_ns;
@@ -36,5 +36,5 @@ fn the_end_of_a_child_is_noted_when_it_happens() {
     // The only thread sleeps, so the signal has been handled when it wakes.
     std::thread::sleep(Duration::from_millis(20));
     let seen_ns = monotonic_ns();
-    assert!(child.wait().at_ns < seen_ns, "the end was noted before it was asked for");
+    assert!(child.wait().at_ns < seen_ns, "the end was recorded before it was queried");
 }

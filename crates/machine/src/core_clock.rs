@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast the core runs, against the timestamp counter.
+//! The core clock, relative to the timestamp counter.
 //!
 //! In a chain of additions each of which needs the result of the one before, an addition takes one
-//! core cycle on every processor we know of, however many it could do side by side. So a chain of
-//! known length, timed in ticks, tells the core clock without any counter of cycles. Both operands
-//! are registers: some processors (Intel's since Golden Cove) fold additions of a constant away.
+//! core cycle on every known processor, regardless of its width. A chain of known length, timed in
+//! ticks, therefore shows the core clock without a cycle counter. Both operands are registers: some
+//! processors (Intel's since Golden Cove) fold additions of a constant away.
 //!
 //! Left out: processors without a chain written for them, and where the clock goes between
 //! measurements; measure before and after what is to be converted.
@@ -13,17 +13,17 @@ use crate::Error;
 use crate::ticks::ticks_in_order;
 use linerate_record::stats::{CONFIDENCE, Estimate, median};
 
-/// Additions in one turn of the loop. What the loop itself may cost an in-order core, two cycles,
-/// is 0.4 % of them; out of order it costs nothing. 2 KiB of code: fits any instruction cache.
-const ADDS_PER_TURN: u32 = 512;
+/// Additions in one iteration of the loop. The loop itself costs an in-order core up to two
+/// cycles, 0.4 % of them; an out-of-order core, nothing. 2 KiB of code: fits any instruction cache.
+const ADDS_PER_ITERATION: u32 = 512;
 
 /// Turns in a window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most such windows see no interrupt.
 const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
 
-/// Chains that run at once when the width of the core is asked for: as many as the widest cores of
-/// today add in a cycle (six to eight), as few as leave registers over.
+/// Parallel chains for measuring the width of the core: as many as the widest current cores add per
+/// cycle (six to eight), but few enough for the registers.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SIDE_BY_SIDE: u32 = 8;
 
@@ -41,7 +41,7 @@ const WIDTH_TURNS: u32 = 64;
 /// confidence, as soon as a window has one chance in seven (1 - (6/7)^20 = 0.954).
 ///
 /// # Errors
-/// There is no chain for this processor, or the counter is too coarse for it.
+/// There is no chain for this processor, or the counter is too coarse.
 pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     // The first window raises the clock of a core that was asleep.
     time_chain(TURNS)?;
@@ -49,21 +49,21 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
     for window in &mut windows {
         *window = time_chain(TURNS)? as f64;
     }
-    from_windows(f64::from(TURNS * ADDS_PER_TURN), &windows, shortest(empty_window))
+    from_windows(f64::from(TURNS * ADDS_PER_ITERATION), &windows, shortest(empty_window))
 }
 
-/// Turns of the window of [`glimpse`]: 18 us at 3.7 GHz, 1,700 times a counter's step of 10 ns.
-const GLIMPSE_TURNS: u32 = 128;
+/// Iterations of the window of [`glimpse`]: 18 us at 3.7 GHz, 1,700 times a 10 ns step.
+const GLIMPSE_ITERATIONS: u32 = 128;
 
-/// Core cycles per tick of the calling thread's CPU in the next 20 to 70 us: to put beside windows
-/// that are not much longer, several of them, of which the highest counts. Too low where it was
-/// disturbed, and off by the step of the counter. Pin the thread first.
+/// Core cycles per tick of the calling thread's CPU in the next 20 to 70 us: to be taken several
+/// times around windows of similar length, using the maximum. Too low if disturbed, with an error
+/// of a step of the counter. Pin the thread first.
 ///
 /// # Errors
 /// There is no chain for this processor, or the counter does not advance.
 pub fn glimpse() -> Result<f64, Error> {
-    let ticks = time_chain(GLIMPSE_TURNS)?;
-    let cycles = f64::from(GLIMPSE_TURNS * ADDS_PER_TURN);
+    let ticks = time_chain(GLIMPSE_ITERATIONS)?;
+    let cycles = f64::from(GLIMPSE_ITERATIONS * ADDS_PER_ITERATION);
     Some(cycles / ticks as f64).filter(|ratio| ratio.is_finite()).ok_or_else(|| Error::CannotTell {
         what: "the core clock",
         reason: format!("{cycles} cycles took no tick"),
@@ -71,15 +71,15 @@ pub fn glimpse() -> Result<f64, Error> {
     })
 }
 
-/// How many independent additions the calling thread's core does per cycle now: as many as it has
-/// units for, fewer while another hardware thread uses them. Pin the thread first. Takes 1 ms.
+/// Independent additions per cycle of the calling thread's core now: the number of its units, fewer
+/// while an SMT sibling uses them. Pin the thread first. Takes 1 ms.
 ///
 /// The median, over nine pairs of windows, of the time of a chain to that of as many additions in
 /// eight chains at once. The two windows of a pair follow each other, so a clock that
 /// moves meets both.
 ///
 /// # Errors
-/// There is no chain for this processor, or the counter is too coarse for it.
+/// There is no chain for this processor, or the counter is too coarse.
 pub fn additions_per_cycle() -> Result<f64, Error> {
     let mut ratios = [0.0; PAIRS];
     for ratio in &mut ratios {
@@ -95,14 +95,13 @@ pub fn additions_per_cycle() -> Result<f64, Error> {
     })
 }
 
-/// What two readings of the counter show with nothing between them, in ticks.
+/// Difference of two consecutive readings of the counter, in ticks.
 fn empty_window() -> u64 {
     let start = ticks_in_order();
     ticks_in_order() - start
 }
 
-/// The shortest of 16 empty windows that show anything, in ticks; infinite if the counter stands
-/// still.
+/// The shortest of 16 nonzero empty windows, in ticks; infinite if the counter does not advance.
 fn shortest(empty_window: impl FnMut() -> u64) -> f64 {
     let shown = std::iter::repeat_with(empty_window).take(100_000).filter(|&ticks| ticks > 0);
     shown.take(16).min().map_or(f64::INFINITY, |ticks| ticks as f64)
@@ -134,16 +133,16 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
     }
 }
 
-/// Ticks that `turns` turns of [`ADDS_PER_TURN`] dependent additions took.
+/// Ticks that `turns` iterations of [`ADDS_PER_ITERATION`] dependent additions took.
 fn time_chain(turns: u32) -> Result<u64, Error> {
     let start = ticks_in_order();
     let sum = run_chain(u64::from(turns))?;
     let ticks = ticks_in_order() - start;
-    debug_assert_eq!(sum, u64::from(turns * ADDS_PER_TURN));
+    debug_assert_eq!(sum, u64::from(turns * ADDS_PER_ITERATION));
     Ok(ticks)
 }
 
-/// What the chains are made of: an addition, and the end of a turn.
+/// Elements of the chains: an addition, and the end of an iteration.
 #[cfg(target_arch = "x86_64")]
 macro_rules! adds_one_to {
     ($sum:literal) => {
@@ -169,7 +168,7 @@ macro_rules! next_turn {
     };
 }
 
-/// Adds 1 to 0 `turns * ADDS_PER_TURN` times, one after the other; `turns` is not 0.
+/// Adds 1 to 0 `turns * ADDS_PER_ITERATION` times, one after the other; `turns` is not 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_chain(mut turns: u64) -> Result<u64, Error> {
     let mut sum = 0;
@@ -181,7 +180,7 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
             adds_one_to!("sum"),
             ".endr",
             next_turn!(),
-            adds = const ADDS_PER_TURN,
+            adds = const ADDS_PER_ITERATION,
             sum = inout(reg) sum,
             one = in(reg) 1u64,
             turns = inout(reg) turns,
@@ -192,7 +191,8 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
-/// Makes [`ADDS_PER_TURN`] additions per turn in [`SIDE_BY_SIDE`] chains; `turns` is not 0.
+/// Makes [`ADDS_PER_ITERATION`] additions per iteration in [`SIDE_BY_SIDE`] chains; `turns` is not
+/// 0.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
     let mut sums = [0u64; SIDE_BY_SIDE as usize];
@@ -212,7 +212,7 @@ fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
             adds_one_to!("h"),
             ".endr",
             next_turn!(),
-            adds = const ADDS_PER_TURN / SIDE_BY_SIDE,
+            adds = const ADDS_PER_ITERATION / SIDE_BY_SIDE,
             a = inout(reg) *a,
             b = inout(reg) *b,
             c = inout(reg) *c,
@@ -250,19 +250,19 @@ mod tests {
     #[test]
     fn the_chain_is_as_long_as_it_says() {
         for turns in [1, 2, 1000] {
-            assert_eq!(run_chain(turns), Ok(turns * u64::from(ADDS_PER_TURN)));
+            assert_eq!(run_chain(turns), Ok(turns * u64::from(ADDS_PER_ITERATION)));
         }
     }
 
     #[test]
     fn as_many_additions_are_made_side_by_side() {
         for turns in [1, 2, 1000] {
-            assert_eq!(run_side_by_side(turns), Ok(turns * u64::from(ADDS_PER_TURN)));
+            assert_eq!(run_side_by_side(turns), Ok(turns * u64::from(ADDS_PER_ITERATION)));
         }
     }
 
     /// No core adds less than once per cycle, which is what a chain does, or more often than there
-    /// are chains. A neighbour on the same core takes part of it, so the most of several counts.
+    /// are chains. A neighbour on the same core takes part of it, so the maximum of several counts.
     #[test]
     fn the_width_of_this_core_is_one_that_processors_have() {
         let widths: Vec<f64> = (0..20).map(|_| additions_per_cycle().unwrap()).collect();
@@ -294,7 +294,7 @@ mod tests {
         assert!((2e7..1e10).contains(&hertz), "{hertz} Hz");
     }
 
-    /// What disturbs makes glimpses too low, and the clock may move: of several rounds, one is to
+    /// Disturbances make samples too low, and the clock may change: one of several rounds must
     /// agree.
     #[test]
     fn the_highest_glimpse_agrees_with_the_long_look() {
@@ -309,28 +309,28 @@ mod tests {
         f64::from(random.next_u32()) / 4_294_967_296.0
     }
 
-    /// What a counter that advances by `step` shows over `span` from a random moment on.
-    fn shown(span: f64, step: f64, random: &mut TestRng) -> u64 {
+    /// Readings over `span`, starting at a random moment, of a counter that advances by `step`.
+    fn counter_reading(span: f64, step: f64, random: &mut TestRng) -> u64 {
         let start = 1000.0 * uniform(random);
         ((((start + span) / step).floor() - (start / step).floor()) * step) as u64
     }
 
-    /// Windows made up around a clock that is known: a counter in steps, readings that cost, three
-    /// windows in four disturbed. The interval must hold the clock as often as it says.
+    /// Synthetic windows with a known clock: a counter in steps, readings that cost, three windows
+    /// in four disturbed. The interval must contain the clock as often as stated.
     #[test]
     fn the_interval_holds_a_known_clock() {
         let random = &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-        let cycles = f64::from(TURNS * ADDS_PER_TURN);
+        let cycles = f64::from(TURNS * ADDS_PER_ITERATION);
         let (mut held, trials) = (0, 2000);
         for _ in 0..trials {
             let (truth, step) =
                 (0.3 + 3.0 * uniform(random), 1.0 + (40.0 * uniform(random)).floor());
             let cost = 5.0 + 60.0 * uniform(random);
-            let empty = shortest(|| shown(cost, step, random));
+            let empty = shortest(|| counter_reading(cost, step, random));
             let windows = [(); WINDOWS].map(|()| {
                 let is_disturbed = uniform(random) < 0.75;
                 let disturbance = if is_disturbed { 5000.0 * uniform(random) } else { 0.0 };
-                shown(cycles / truth + cost + disturbance, step, random) as f64
+                counter_reading(cycles / truth + cost + disturbance, step, random) as f64
             });
             let clock = from_windows(cycles, &windows, empty).unwrap();
             held += i32::from(clock.low <= truth && truth <= clock.high);

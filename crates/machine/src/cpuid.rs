@@ -3,7 +3,7 @@
 
 use std::arch::asm;
 
-/// What one leaf says.
+/// Content of one leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaf {
     pub(crate) eax: u32,

@@ -13,8 +13,8 @@ pub fn value<'a>(cpuinfo: &'a str, key: &'a str) -> Option<&'a str> {
     values(cpuinfo, key).next()
 }
 
-/// The processor's name, and the board's where the file tells it. Two kinds of core in one machine
-/// are both named.
+/// The processor's name, and the board's if the file has it. Two kinds of core in one machine are
+/// both named.
 ///
 /// x86 writes `model name`, POWER `cpu`. ARM writes numbers, for which names are looked up; only if
 /// there are none, `model name`, which there is that of the architecture.
@@ -37,10 +37,10 @@ pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     Some(names.join(" + ") + &board)
 }
 
-/// What the main identification register of an ARM core says.
+/// Content of the main identification register of an ARM core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArmCore {
-    /// Who designed it, by a letter: 0x41 is ARM.
+    /// Designer, by a letter: 0x41 is ARM.
     pub implementer: u32,
     /// Which of the designer's cores it is: 0xd08 of ARM is the Cortex-A72.
     pub part: u32,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What could not be found out, and why.
+/// A failure to determine something, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A request to the kernel failed.
@@ -12,12 +12,12 @@ pub enum Error {
     File {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// This cannot be done on this kind of processor.
     Unsupported {
-        /// What cannot be done.
+        /// The operation.
         what: &'static str,
         /// The kind of processor.
         architecture: &'static str,
@@ -26,16 +26,16 @@ pub enum Error {
     Cpus {
         /// The CPUs asked about.
         cpus: Vec<u32>,
-        /// What is wrong with the list.
+        /// The error in the list.
         reason: &'static str,
     },
-    /// It was measured, but the measurement does not tell.
+    /// The measurement was inconclusive.
     CannotTell {
         /// The question.
         what: &'static str,
-        /// Why there is no answer.
+        /// The reason.
         reason: String,
-        /// What to do next.
+        /// The fix.
         advice: &'static str,
     },
 }
@@ -50,7 +50,7 @@ impl fmt::Display for Error {
             }
             Self::Cpus { cpus, reason } => write!(f, "CPUs {cpus:?}: {reason}"),
             Self::CannotTell { what, reason, advice } => {
-                write!(f, "cannot tell {what}: {reason}; {advice}")
+                write!(f, "cannot determine {what}: {reason}; {advice}")
             }
         }
     }

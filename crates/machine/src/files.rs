@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Where /proc and /sys lie: `/`, or in tests a folder. Paths below it are given without the slash
-/// in front.
+/// Root of /proc and /sys: `/`, or a folder in tests. Paths below it are given without the leading
+/// slash.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
@@ -23,7 +23,7 @@ impl Root {
         self.0 == Path::new("/")
     }
 
-    /// The whole path.
+    /// The full path.
     pub fn path(&self, path: &str) -> PathBuf {
         self.0.join(path)
     }
@@ -70,7 +70,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// What `parse` makes of the text of a file.
+/// Result of `parse` for the text of a file.
 pub(crate) fn read_as<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, String>,
@@ -82,7 +82,7 @@ fn display(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A whole number in decimal.
+/// A decimal integer.
 pub(crate) fn parse_number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("`{text}` is not a number below 2^32"))
 }
@@ -95,7 +95,7 @@ const CPU_LIMIT: u32 = 1 << 16;
 /// is the empty list.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The error, in words.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -109,7 +109,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
 /// given, each once.
 ///
 /// # Errors
-/// What is wrong, with the value.
+/// The error, with the value.
 pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
     let mut cpus = Vec::new();
     let mut seen = BTreeSet::new();
@@ -130,7 +130,7 @@ pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
 /// The number of a CPU, as users write it.
 ///
 /// # Errors
-/// What is wrong, with the value.
+/// The error, with the value.
 pub fn parse_cpu(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| invalid_cpu(text))
 }

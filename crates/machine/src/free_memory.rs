@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much memory this process may take, and what limits it.
+//! Free memory for this process, and its limits.
 //!
-//! What is taken will be touched, so it must be there: the system must not begin to swap, nor the
-//! kernel to kill. Half of what is free is left to other processes, which go on allocating
-//! meanwhile. Of the limits of this process an eighth is left for what it maps besides.
+//! Allocated memory will be touched, so it must be available: the system must not start swapping,
+//! nor the kernel kill processes. Half of the free memory is left to other processes, which
+//! continue to allocate. An eighth of the limits of this process is left for its other mappings.
 //!
 //! Not considered: the memory of one NUMA node of several, and what a hypervisor may take back.
 
 use crate::{Root, groups};
 use linerate_linux::MemoryLimits;
 
-/// So much may be taken.
+/// The amount of memory that may be allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Bytes.
@@ -46,7 +46,7 @@ pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     limits.reduce(Limit::or_less)
 }
 
-/// What its limits leave to this process.
+/// The rest within its limits.
 fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let left = |limit: Option<u64>, used: &str, reason: &str| {
@@ -58,7 +58,7 @@ fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
     address_space.into_iter().chain(data)
 }
 
-/// Left to what a process needs beside what it asks for: stacks, tables of pages, the program.
+/// Reserve for other needs of a process: stacks, page tables, the program.
 const LEFT_BYTES: u64 = 1 << 20;
 
 /// All that is free where nothing refuses what is mapped, but the kernel kills who touches more: of
@@ -76,7 +76,7 @@ pub fn free(root: &Root) -> Option<Limit> {
 
 /// As [`free`], less what this process has of the `held` bytes of its heap and has not touched yet:
 /// the system still counts that as free.
-pub fn free_beside(root: &Root, held: u64) -> Option<Limit> {
+pub fn free_in_addition_to(root: &Root, held: u64) -> Option<Limit> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let touched = kib(&status, "RssAnon:").or_else(|| kib(&status, "VmRSS:")).unwrap_or(held);
     let limit = free(root)?;
@@ -107,9 +107,9 @@ fn of_groups(root: &Root) -> Vec<Limit> {
     folders.into_iter().filter_map(limit).collect()
 }
 
-/// What the group in `folder` may still take; `None` without a limit. Version 2 has the limit in
-/// memory.max, `max` for none; version 1 in memory.limit_in_bytes, nearly 2^63 for none. What files
-/// have in memory and nobody uses counts as taken, but the kernel gives it up first.
+/// Memory that the group in `folder` may still allocate; `None` without a limit. Version 2 has the
+/// limit in memory.max, `max` for none; version 1 in memory.limit_in_bytes, nearly 2^63 for none.
+/// Inactive page cache counts as used, but the kernel reclaims it first.
 fn free_in_group(root: &Root, folder: &str) -> Option<u64> {
     let number = |name: &str| root.number::<u64>(&format!("{folder}/{name}"));
     let (limit, used) = match number("memory.max") {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_is_no_limit() {
+    fn unknown_values_do_not_limit() {
         let (_folder, root) = root(&[]);
         assert_eq!(available(&root, FREE), None);
     }
@@ -215,7 +215,7 @@ mod tests {
         assert!(found.reason.contains("/sys/fs/cgroup/a)"), "{found:?}");
         let status = ("proc/self/status", "RssAnon:\t 1024 kB\n");
         let (_folder, here) = root(&[MEMINFO, status]);
-        let beside = |held| free_beside(&here, held).unwrap().bytes;
+        let beside = |held| free_in_addition_to(&here, held).unwrap().bytes;
         assert_eq!((beside(0), beside(1 << 20)), (8 * GIB, 8 * GIB));
         assert_eq!((beside(3 << 20), beside(u64::MAX)), (8 * GIB - (2 << 20), 0));
         let (_folder, here) = root(&[]);

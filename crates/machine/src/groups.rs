@@ -17,18 +17,18 @@ pub fn folders_of(root: &Root, process: &str, controller: &str) -> Option<Vec<St
     Some(lines.flat_map(|(mount, group)| levels(&mount, group)).collect())
 }
 
-/// A limit to the time on CPUs.
+/// A limit on CPU time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuQuota {
-    /// How many CPUs' worth of time it grants.
+    /// The limit in CPUs.
     pub cpus: f64,
-    /// The file that says so, below the root.
+    /// The file that sets it, below the root.
     pub file: String,
-    /// What that file says where there is no limit.
+    /// The content of that file without a limit.
     pub none: &'static str,
 }
 
-/// The narrowest limit to the time on CPUs among groups with these folders.
+/// The narrowest CPU limit among groups with these folders.
 pub fn cpu_quota(root: &Root, folders: &[String]) -> Option<CpuQuota> {
     let quotas = folders.iter().filter_map(|folder| quota_of(root, folder));
     quotas.reduce(|least, quota| if quota.cpus < least.cpus { quota } else { least })
@@ -52,8 +52,8 @@ fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     (quota > 0.0 && period > 0.0).then(|| CpuQuota { cpus: quota / period, file, none })
 }
 
-/// Where a line of /proc/self/cgroup points to, `number:controllers:path`; `None` for other
-/// controllers. Version 2 has one line without controllers.
+/// Path in a line of /proc/self/cgroup, `number:controllers:path`; `None` for other controllers.
+/// Version 2 has one line without controllers.
 fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;

@@ -27,7 +27,7 @@ pub enum Identity {
     },
     /// Power and PowerPC.
     Power {
-        /// What the kernel calls it: `POWER9`, `7455`, ...
+        /// Its name in the kernel: `POWER9`, `7455`, ...
         name: String,
         /// The processor version register: the version in the upper half, the revision below.
         pvr: u32,
@@ -39,7 +39,7 @@ pub enum Identity {
     },
 }
 
-/// The processor this runs on. x86 is asked itself, others are looked up in /proc/cpuinfo.
+/// The processor of this machine: CPUID on x86, otherwise from /proc/cpuinfo.
 pub fn identity() -> Identity {
     #[cfg(target_arch = "x86_64")]
     return x86();
@@ -51,8 +51,8 @@ pub fn identity() -> Identity {
 }
 
 impl Identity {
-    /// The processor that a /proc/cpuinfo, of whatever machine, is about; `None` where it is none
-    /// of x86, ARM and Power, or does not tell.
+    /// The processor of a /proc/cpuinfo, of any machine; `None` if it is not x86, ARM or Power, or
+    /// not identified.
     pub fn from_cpuinfo(cpuinfo: &str) -> Option<Self> {
         let cores = arm_cores(cpuinfo);
         if !cores.is_empty() {
@@ -163,7 +163,7 @@ mod tests {
         })]
 
         #[test]
-        fn an_x86_is_read_back_whatever_else_stands_there(
+        fn parses_an_x86_among_other_lines(
             family in 0u32..0x200,
             model in 0u32..0x200,
             noise in prop::collection::vec("(cpu|revision|flags|.{0,8})[\t ]{0,2}:?.{0,9}", 0..6),

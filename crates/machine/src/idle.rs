@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether other programs use these CPUs right now.
 //!
-//! The kernel accounts the time of each CPU to what it did, in /proc/stat, in ticks of 10 ms
-//! (proc_stat(5); USER_HZ is 100 but on Alpha). Left out: who uses them, and what the neighbours
-//! of a virtual machine do unless the host tells (steal).
+//! The kernel accounts the time of each CPU by activity in /proc/stat, in ticks of 10 ms
+//! (proc_stat(5); USER_HZ is 100 except on Alpha). Not determined: which programs use them, and the
+//! activity of a virtual machine's neighbours unless the host reports it (steal).
 
 use crate::Error;
 use crate::files::read_as;
@@ -21,12 +21,12 @@ struct Account {
     free: u64,
 }
 
-/// Ticks below which a share is not worth telling.
+/// Minimum number of ticks for a meaningful share.
 const LEAST_TICKS: u64 = 5;
 
 /// The share of the time of `cpus`, 0 to 1, that went to anything but idling while the calling
 /// thread slept for `window`: other programs, interrupts, the host. This process counts among the
-/// others, so call before it starts its work. 100 ms on two CPUs tells 0 from 0.3, a second tells
+/// others, so call before it starts its work. 100 ms on two CPUs distinguishes 0 from 0.3, a second
 /// 0 from 0.05.
 ///
 /// Interval: 95 %, taking each tick for an independent glance at the CPU (Wilson, 1927), widened by
@@ -166,8 +166,8 @@ mod tests {
         assert!(matches!(short, Err(Error::CannotTell { .. })), "{short:?}");
     }
 
-    /// Accounts made up tick by tick, each tick taken with a known probability, and one added or
-    /// lost by rounding.
+    /// Synthetic accounts, each tick counted with a known probability, and one added or lost by
+    /// rounding.
     #[test]
     fn the_interval_holds_a_known_load() {
         let random = &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha);

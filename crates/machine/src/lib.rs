@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine is: processors, clocks, and who else uses them.
+//! Describes this machine: processors, clocks, and other users of them.
 //!
 //! | question | module |
 //! |---|---|
@@ -7,17 +7,17 @@
 //! | how many core cycles is a tick? | [`core_clock`] |
 //! | which CPUs share a core, a cache? which to take first? | [`topology`] |
 //! | do other programs use these CPUs right now? | [`idle`] |
-//! | what does /proc/cpuinfo say? | [`cpuinfo`] |
+//! | contents of /proc/cpuinfo | [`cpuinfo`] |
 //! | how much memory may this process take? | [`free_memory`] |
 //! | which control groups limit this process? | [`groups`] |
 //! | is there a hypervisor, an emulator? | [`mod@platform`] |
 //! | what machine was this measured on? | [`mod@provenance`] |
 //! | which processor is it, in its maker's numbers? | [`identity`] |
 //!
-//! Measured values come with an interval; what cannot be read or told is an [`Error`] that says
-//! why. Nothing here changes a setting of the system. Functions that measure keep a CPU busy for
-//! the time they state; run them on the thread whose CPU is meant, and not beside what is being
-//! measured.
+//! Measured values come with an interval; values that cannot be read or determined are an [`Error`]
+//! with the reason. This crate does not change system settings. Functions that measure keep a CPU
+//! busy for the stated time; run them on the thread whose CPU is meant, and not during another
+//! measurement.
 
 pub mod core_clock;
 #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs below the kernel: hardware, a hypervisor, or an emulator.
+//! The platform below the kernel: hardware, a hypervisor, or an emulator.
 //!
 //! Left out: which version of it, and whose computer that is.
 
@@ -9,20 +9,20 @@ use crate::cpuinfo::{self, arm_cores};
 use crate::files::read;
 use std::path::Path;
 
-/// What runs below the kernel.
+/// The platform below the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Platform {
-    /// The hypervisor or the machine it pretends to be; `None` on hardware, or where nothing tells.
+    /// The hypervisor or the emulated machine; `None` on hardware, or if unknown.
     pub hypervisor: Option<String>,
-    /// Whether instructions are emulated; `None` when it cannot be told.
+    /// Whether instructions are emulated; `None` if unknown.
     pub emulated: Option<bool>,
 }
 
-/// What runs below the kernel whose /proc and /sys are under `root`: `/` for that of this machine,
-/// which may also ask the processor.
+/// The platform below the kernel whose /proc and /sys are under `root`: `/` for this machine, where
+/// CPUID is used too.
 pub fn platform(root: &Path) -> Platform {
     let cpuinfo = read(&root.join("proc/cpuinfo")).unwrap_or_default();
-    Platform::told_by(root, &cpuinfo)
+    Platform::determined_by(root, &cpuinfo)
 }
 
 impl Platform {
@@ -31,12 +31,12 @@ impl Platform {
     }
 
     /// As [`platform`], where the text of /proc/cpuinfo was read already.
-    pub fn told_by(root: &Path, cpuinfo: &str) -> Self {
+    pub fn determined_by(root: &Path, cpuinfo: &str) -> Self {
         Evidence::gather(root, cpuinfo).platform()
     }
 }
 
-/// Everything from which the platform is told.
+/// Inputs for determining the platform.
 #[derive(Clone, Debug, Default)]
 struct Evidence {
     /// /proc/cpuinfo; empty where it cannot be read.
@@ -51,7 +51,7 @@ struct Evidence {
     tree_hypervisor: Option<String>,
     /// `compatible` of the device tree's root.
     tree_root: Option<String>,
-    /// The maker of the machine, as its firmware tells (DMI).
+    /// The maker of the machine, according to its firmware (DMI).
     vendor: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl Evidence {
 
     fn platform(&self) -> Platform {
         self.by_signature()
-            .or_else(|| self.by_made_up_processor())
+            .or_else(|| self.by_synthetic_processor())
             .or_else(|| self.by_hypervisor_files())
             .or_else(|| self.by_virtual_board())
             // QEMU sets CPUID's hypervisor bit under TCG too: on x86 its absence means hardware.
@@ -115,7 +115,7 @@ impl Evidence {
             return Some(Platform::new(name, Some(*emulated)));
         }
         // A hypervisor that hides its name may still have left it in the processor's.
-        self.by_made_up_processor().or_else(|| {
+        self.by_synthetic_processor().or_else(|| {
             let letters = String::from_utf8_lossy(&signature);
             let name = letters.trim_matches(|c: char| c == '\0' || c == ' ');
             Some(Platform::new(if name.is_empty() { "unnamed" } else { name }, None))
@@ -123,12 +123,12 @@ impl Evidence {
     }
 
     /// Processors that exist in an emulator only.
-    fn by_made_up_processor(&self) -> Option<Platform> {
+    fn by_synthetic_processor(&self) -> Option<Platform> {
         let model = cpuinfo::value(&self.cpuinfo, "model name").unwrap_or("");
-        let is_made_up = model.contains("QEMU TCG CPU")
+        let is_emulated = model.contains("QEMU TCG CPU")
             || model.contains("QEMU Virtual CPU")
             || arm_cores(&self.cpuinfo).contains(&cpuinfo::QEMU_MAX);
-        is_made_up.then(|| Platform::new("QEMU TCG", Some(true)))
+        is_emulated.then(|| Platform::new("QEMU TCG", Some(true)))
     }
 
     fn by_hypervisor_files(&self) -> Option<Platform> {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn x86_is_told_by_the_letters_of_the_hypervisor() {
+    fn detects_hypervisors_on_x86_by_signature() {
         check(&x86("AMD EPYC", Some(b"KVMKVMKVM\0\0\0")), Some("KVM"), Some(false));
         check(&x86("AMD EPYC", None), None, Some(false));
         let tcg = Some(b"TCGTCGTCGTCG");
@@ -205,9 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn files_of_another_machine_tell_that_there_is_a_hypervisor_but_not_its_letters() {
+    fn foreign_files_show_a_hypervisor_but_not_its_signature() {
         let root = tempfile::tempdir().unwrap();
-        let told = |cpuinfo| Platform::told_by(root.path(), cpuinfo);
+        let told = |cpuinfo| Platform::determined_by(root.path(), cpuinfo);
         assert_eq!(told(samples::EPYC_GUEST), Platform::new("unnamed", None));
         assert_eq!(told(samples::RASPBERRY_PI_4), Platform::default());
         std::fs::create_dir_all(root.path().join("sys/class/dmi/id")).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn arm_and_power_are_told_by_their_files_or_not_at_all() {
+    fn detects_arm_and_power_only_by_their_files() {
         check(&other(samples::RASPBERRY_PI_4), None, None);
         check(&other(samples::QEMU_ARM_MAX), Some("QEMU TCG"), Some(true));
         check(&other(samples::POWER_MAC_G4), None, None);

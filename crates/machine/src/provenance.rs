@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a record comes from: the machine, the system and the moment.
+//! Origin of a record: the machine, the system and the time.
 //!
 //! Left out: who ran it, and anything that names the host.
 
@@ -15,8 +15,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Describes this machine, now, for a record made by `program` (name and version), built from
-/// `commit` by `compiler`, called as `command` (quoted for a shell). What cannot be read is `None`;
-/// no CPUs means that the kernel does not tell which are allowed.
+/// `commit` by `compiler`, called as `command` (quoted for a shell). Values that cannot be read are
+/// `None`; an empty list of CPUs means that the allowed ones are unknown.
 ///
 /// Call it before pinning threads: the CPUs are those the calling thread may use. Takes 20 ms the
 /// first time (see [`tick_rate`](crate::ticks::tick_rate)).
@@ -32,8 +32,8 @@ pub fn provenance(
     Provenance { ticks_per_s, ticks_invariant: Some(is_invariant()), siblings, ..rest }
 }
 
-/// As [`provenance`], but for records that hold no ticks: their rate and what cores share are left
-/// out, and it takes some hundred microseconds.
+/// Like [`provenance`], but for records without ticks: their rate and shared cores are left out,
+/// and it takes a few hundred microseconds.
 pub fn provenance_without_ticks(
     program: &str,
     commit: Option<&str>,
@@ -41,7 +41,7 @@ pub fn provenance_without_ticks(
     command: &str,
 ) -> Provenance {
     let cpuinfo = read(Path::new("/proc/cpuinfo")).unwrap_or_default();
-    let platform = Platform::told_by(Path::new("/"), &cpuinfo);
+    let platform = Platform::determined_by(Path::new("/"), &cpuinfo);
     Provenance {
         program: program.to_owned(),
         commit: commit.map(str::to_owned),

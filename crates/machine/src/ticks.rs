@@ -5,9 +5,9 @@
 //! timer on aarch64, a nanosecond of the monotonic clock elsewhere. Ticks are not core cycles (see
 //! [`core_clock`](crate::core_clock)). Counters of different CPUs agree where [`is_invariant`].
 //!
-//! [`ticks`] may be carried out some tens of cycles before or after its neighbours in the program:
-//! it is for time spans of thousands of cycles. [`ticks_in_order`] keeps its place, and holds up
-//! what would have overlapped.
+//! [`ticks`] may execute some tens of cycles before or after its neighbours in program order: use
+//! it for time spans of thousands of cycles. [`ticks_in_order`] is serializing, and delays code
+//! that would have overlapped.
 
 use linerate_linux::monotonic_ns;
 use linerate_record::stats::Estimate;
@@ -24,7 +24,7 @@ mod counter {
         unsafe { _rdtsc() }
     }
 
-    /// LFENCE waits for what stands before it and holds back what stands after it.
+    /// LFENCE waits for everything before it and holds back everything after it.
     #[inline(always)]
     pub(super) fn read_in_order() -> u64 {
         // SAFETY: SSE2 and RDTSC exist on every x86-64 processor; LFENCE touches no memory.
@@ -53,7 +53,7 @@ mod counter {
         ticks
     }
 
-    /// ISB waits for what stands before it and holds back what stands after it.
+    /// ISB waits for everything before it and holds back everything after it.
     #[inline(always)]
     pub(super) fn read_in_order() -> u64 {
         let ticks;
@@ -112,7 +112,7 @@ pub fn ticks_per_s() -> f64 {
     tick_rate().value
 }
 
-/// How long the first call of [`tick_rate`] takes. Two brackets of 100 ns each are 10 ppm of it.
+/// Duration of the first call of [`tick_rate`]. Two brackets of 100 ns each are 10 ppm of it.
 const CALIBRATION: Duration = Duration::from_millis(20);
 
 /// Ticks per second of [`monotonic_ns`], with bounds. Takes 20 ms the first time in a process,
@@ -195,7 +195,7 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// Made-up enclosures around moments that are known: the bounds hold the true rate.
+        /// Synthetic enclosures around moments that are known: the bounds hold the true rate.
         #[test]
         fn bounds_hold_the_true_rate(
             ticks_per_ns in 0.001f64..10.0,

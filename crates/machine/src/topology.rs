@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which logical CPUs share a core, a package, a cache; which to take first.
 //!
-//! Read from /sys, as the kernel tells it. In a virtual machine that is what the hypervisor chose
-//! to tell: two "cores" may be two hardware threads of one. Left out: NUMA nodes, and cores of
-//! different speed in one machine.
+//! Read from /sys, as reported by the kernel. In a virtual machine the hypervisor decides: two
+//! "cores" may be SMT siblings. Not covered: NUMA nodes, and cores of different speed in one
+//! machine.
 
 use crate::Error;
 use crate::files::{parse_cpu_list, parse_number, parse_size, read_as};
 use std::path::{Path, PathBuf};
 
-/// What a cache holds.
+/// Kind of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheKind {
     /// Data only.
@@ -25,7 +25,7 @@ pub enum CacheKind {
 pub struct Cache {
     /// 1 is nearest to the core.
     pub level: u32,
-    /// What it holds.
+    /// Its kind.
     pub kind: CacheKind,
     /// Its size, all sharers together.
     pub bytes: Result<u64, Error>,
@@ -37,7 +37,7 @@ pub struct Cache {
     pub shared_by: Result<Vec<u32>, Error>,
 }
 
-/// One logical CPU. What the kernel does not tell is an error that says why.
+/// One logical CPU. Values that the kernel does not report are errors with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
     /// Its number.
@@ -56,24 +56,24 @@ impl Cpu {
     /// The logical CPUs that share its level 3 cache, this one included, ascending.
     ///
     /// # Errors
-    /// The kernel tells of no such cache.
+    /// The kernel reports no such cache.
     pub fn l3_group(&self) -> Result<&[u32], Error> {
         let caches = self.caches.as_ref().map_err(Clone::clone)?;
         let shared_by = caches.iter().find(|cache| cache.level == 3).map(|l3| &l3.shared_by);
         let absent = || Error::CannotTell {
             what: "which CPUs share a level 3 cache",
-            reason: format!("CPU {} has none, or the kernel does not tell", self.number),
+            reason: format!("CPU {} has none, or the kernel does not report it", self.number),
             advice: "do without it",
         };
         shared_by.ok_or_else(absent)?.as_deref().map_err(Clone::clone)
     }
 
-    /// The lowest CPU of its core, which stands for the core; itself where siblings are unknown.
+    /// The lowest CPU of its core, which identifies the core; itself if siblings are unknown.
     fn core_leader(&self) -> u32 {
         self.siblings.as_ref().ok().and_then(|s| s.first().copied()).unwrap_or(self.number)
     }
 
-    /// The lowest CPU on its level 3 cache, which stands for the cache; 0 where that is unknown.
+    /// The lowest CPU on its L3, which identifies the cache; 0 if unknown.
     fn l3_leader(&self) -> u32 {
         self.l3_group().ok().and_then(|group| group.first().copied()).unwrap_or(0)
     }
@@ -125,7 +125,7 @@ impl Topology {
     }
 }
 
-/// Where a CPU stands in the order of [`Topology::pick`]; the fields compare from the first on.
+/// Position of a CPU in the order of [`Topology::pick`]; the fields are compared in order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     thread_of_core: usize,
@@ -157,7 +157,7 @@ fn read_caches(folder: &Path) -> Result<Vec<Cache>, Error> {
     let index = |i: u32| folder.join(format!("index{i}"));
     let present: Vec<PathBuf> = (0..).map(index).take_while(|cache| cache.exists()).collect();
     if present.is_empty() {
-        let reason = "the kernel tells of no cache".to_owned();
+        let reason = "the kernel reports no cache".to_owned();
         return Err(Error::File { path: folder.display().to_string(), reason });
     }
     present.iter().map(|cache| read_cache(cache)).collect()
@@ -190,7 +190,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// A /sys made up in a folder.
+    /// A synthetic /sys in a folder.
     struct Sys(TempDir);
 
     impl Sys {
@@ -272,7 +272,7 @@ mod tests {
         let topology = sys.topology(&[3, 1]);
         assert_eq!(topology.pick(4), [1, 3]);
         let error = topology.cpus[0].l3_group().unwrap_err();
-        assert!(error.to_string().contains("cpu3/cache: the kernel tells of no cache"), "{error}");
+        assert!(error.to_string().contains("cpu3/cache: the kernel reports no cache"), "{error}");
     }
 
     /// A POWER8: eight threads to a core, and a firmware that does not number packages.
@@ -309,7 +309,7 @@ mod tests {
 
     /// A topology of `threads` threads to a core, of which `allowed` may be used.
     fn regular(threads: u32, allowed: &[u32]) -> Topology {
-        let unknown = || Error::Cpus { cpus: vec![], reason: "made up" };
+        let unknown = || Error::Cpus { cpus: vec![], reason: "synthetic" };
         let cpu = |&number: &u32| {
             let first = number / threads * threads;
             let siblings = Ok((first..first + threads).collect());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load of a chase costs beside the plainest loop that does the same, and what building a
-//! chain costs.
+//! Cost of a load of a chase compared with the simplest equivalent loop, and cost of building a
+//! chain.
 //!
-//! Rounds in which both walk the same chain, in random order; printed are the least ns and cycles
-//! per load of each over all rounds, and the median of the ratios of the same round with its 95 %
+//! Rounds in which both walk the same chain, in random order; it prints the minimum ns and cycles
+//! per load of each over all rounds, and the median of the ratios within a round with its 95 %
 //! interval. In the nearest cache a load takes a whole number of cycles: 4 or 5 on most cores. The
-//! goal: the walk is no slower than the plain loop by more than 2 %.
+//! goal: the walk is at most 2 % slower than the plain loop.
 //!
 //! `cargo bench -p linerate-memory --bench chase`
 

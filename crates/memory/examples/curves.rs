@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the page-local, the random and the sequential curve and prints them as JSON, a curve of
-//! a record per line: to be looked at, and to try detectors on. On stderr, a table of the first.
+//! Measures the page-local, the random and the sequential curve and prints them as JSON, one curve
+//! of a record per line: for inspection, and for testing detectors. On stderr, a table of the
+//! first.
 //!
 //! `cargo run --release -p linerate-memory --example curves -- MIB SECONDS [base|huge] [SEED]`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much slower a textbook multiplication of matrices is than one with its loops interchanged:
-//! predicted from what `linerate memory` says of the machine, and measured beside it.
+//! Slowdown of textbook matrix multiplication compared with interchanged loops: predicted from the
+//! record of `linerate memory`, and measured for comparison.
 //!
 //! ```text
 //! linerate memory --json > record.json
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Elements of a row where the arithmetic is measured: two rows of eight bytes fit 16 KiB.
 const SMALL: usize = 1000;
 
-/// Rows and columns, where no others are asked for: no multiples of large powers of two.
+/// Default numbers of rows and columns: not multiples of large powers of two.
 const SIZES: [usize; 3] = [500, 1000, 2000];
 
 const MOST_OFF: f64 = 0.2;
@@ -36,7 +36,7 @@ const MOST_OFF: f64 = 0.2;
 /// Multiply-adds of a stretch: 20 to 200 us.
 const STRETCH: usize = 40_000;
 
-/// Rows of the product are computed for this long, and so many times at least.
+/// Rows of the product are computed for this long, and at least this many times.
 const SPAN: Duration = Duration::from_millis(1000);
 const LEAST_ROWS: u32 = 6;
 
@@ -95,8 +95,8 @@ fn compare<T: Element>(
     Ok(good)
 }
 
-/// ns per multiply-add of both loops with rows of `n` elements: of a matrix of `rows` rows, or
-/// where there are none, of one row and of columns that lie side by side.
+/// ns per multiply-add of both loops with rows of `n` elements: of a matrix of `rows` rows, or, if
+/// 0, of one row and of adjacent columns.
 fn measure<T: Element>(
     n: usize,
     rows: Option<usize>,
@@ -142,7 +142,7 @@ fn time(work: impl FnOnce()) -> f64 {
     (monotonic_ns() - start) as f64
 }
 
-/// Elements of a row of the product, each from the row `a` and a column of `b`, whose elements lie
+/// Elements of a row of the product, each from the row `a` and a column of `b`, whose elements are
 /// `stride` apart.
 #[inline(never)]
 fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
@@ -155,8 +155,8 @@ fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     }
 }
 
-/// Adds to a row of the product what some elements of `a` and as many rows of `b`, `stride` apart,
-/// have to give.
+/// Adds the contribution of some elements of `a` and as many rows of `b`, `stride` apart, to a row
+/// of the product.
 #[inline(never)]
 fn interchanged<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
     for (row, &a) in a.iter().enumerate() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records what neighbours do to the time of a load: data for `lab/caches`, whose made-up machines
-//! are as noisy as real ones.
+//! Records how neighbours change the latency of a load: data for `lab/caches`, whose synthetic
+//! machines are as noisy as real ones.
 //!
 //! ```text
 //! cargo run --release -p linerate-memory --example record_noise -- 400 16K 256K 3M 128M >FILE
@@ -66,7 +66,7 @@ fn bytes(size: &str) -> Option<usize> {
 }
 
 /// # Errors
-/// No memory for the chains, or no window that was left alone for 10 s.
+/// No memory for the chains, or no undisturbed window within 10 s.
 fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Error>> {
     let stop = AtomicBool::new(false);
     let watch = Watch::new(&stop, &|_, _| {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory that chains lie in: of one size of page, all of it touched before anything is timed.
+//! The memory of the chains: of one page size, all of it touched before timing.
 //!
 //! Left out: pages of hugetlbfs, which someone has to reserve first, and the node of memory, which
 //! is that of the processor that touches it.
@@ -30,9 +30,9 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Takes `bytes` bytes, rounded up to whole small pages, in pages of `kind` if the system
-    /// grants them, and touches all of them: 0.2 to 2 s per GiB. Ask [`limits`](crate::limits) how
-    /// much may be taken.
+    /// Allocates `bytes` bytes, rounded up to whole small pages, in pages of `kind` if the system
+    /// grants them, and touches all of them: 0.2 to 2 s per GiB. [`limits`](crate::limits) has the
+    /// maximum.
     ///
     /// # Errors
     /// The kernel has not as much, or `stop` was set meanwhile.
@@ -42,8 +42,8 @@ impl Arena {
         let mapping = Mapping::new(bytes.saturating_add(ALIGNMENT))?;
         let offset = mapping.start().align_offset(ALIGNMENT);
         let mut arena = Self { mapping, offset, bytes, kind, granted: None };
-        // A refusal is no failure: where the kernel has no huge pages, all of them are small, which
-        // `granted` tells.
+        // A refusal is not an error: without huge pages in the kernel all pages are small, as
+        // `granted` shows.
         let _ = match kind {
             PageKind::Huge => advise_huge_pages(arena.start(), bytes),
             PageKind::Base => advise_small_pages(arena.start(), bytes),
@@ -54,12 +54,12 @@ impl Arena {
     }
 
     /// Its first byte. All of [`bytes`](Self::bytes) from there may be read and written while
-    /// `self` lives, by whoever makes sure that no one else uses them.
+    /// `self` lives, provided that the caller ensures exclusive access.
     pub fn start(&self) -> *mut u8 {
         self.mapping.start().wrapping_add(self.offset)
     }
 
-    /// How many bytes it has: whole small pages.
+    /// Its size: whole small pages.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -69,8 +69,7 @@ impl Arena {
         self.kind
     }
 
-    /// The share of it, 0 to 1, that the kernel says huge pages stand behind; `None` where it does
-    /// not tell.
+    /// The share of it, 0 to 1, backed by huge pages according to the kernel; `None` if unknown.
     pub fn granted(&self) -> Option<f64> {
         self.granted
     }
@@ -81,10 +80,10 @@ impl Arena {
         unsafe { std::slice::from_raw_parts_mut(self.start().cast(), self.bytes / 8) }
     }
 
-    /// Writes to each page, so that the kernel finds memory for it now: of a chunk first one page,
-    /// then one [`APART`] pages behind it, and so on around. What the kernel hands out one after
-    /// the other often lies side by side, and some processors (AMD's since Zen) translate four
-    /// pages by one entry where both sides are neighbours: a buffer would seem to hold more.
+    /// Writes to each page, so that the kernel allocates it now: in each chunk first one page, then
+    /// one [`APART`] pages later, and so on around. Pages allocated in sequence are often
+    /// physically adjacent, and some processors (AMD's since Zen) coalesce four adjacent pages into
+    /// one TLB entry: the TLB would seem larger.
     fn touch(&mut self, page: usize, stop: &AtomicBool) -> Result<(), MemoryError> {
         let words = self.words();
         for chunk in words.chunks_mut(ALIGNMENT / 8) {
@@ -112,9 +111,9 @@ impl Arena {
     }
 }
 
-/// Bytes in huge pages between the addresses `start` and `end`, as the text of /proc/PID/smaps
-/// tells; `None` where it does not. madvise(2) makes a mapping of its own of the range, so mappings
-/// that begin or end outside of it hold nothing that counts.
+/// Bytes in huge pages between the addresses `start` and `end`, from the text of /proc/PID/smaps;
+/// `None` if it does not show them. madvise(2) makes the range a separate mapping, so mappings that
+/// begin or end outside of it do not count.
 fn huge_bytes(smaps: &str, start: u64, end: u64) -> Option<u64> {
     let (mut is_within, mut sum) = (false, None);
     for line in smaps.lines() {
@@ -170,12 +169,12 @@ mod tests {
             }
         }
         assert_eq!(resident, arena.bytes() as u64);
-        // A kernel without huge pages has nothing to tell of.
+        // A kernel without huge pages reports none.
         assert!(arena.granted().is_none_or(|share| share == 0.0), "{arena:?}");
     }
 
     #[test]
-    fn a_stop_is_heeded() {
+    fn respects_a_stop() {
         let stop = AtomicBool::new(true);
         let stopped = Arena::new(8 << 20, PageKind::Base, &stop).unwrap_err();
         assert_eq!(stopped, MemoryError::Stopped);

@@ -7,9 +7,9 @@
 //!            windows, in which all threads sweep at the same time
 //! ```
 //!
-//! A window counts only if no thread was put aside in it, and if all of them swept nearly all of
-//! the time. Beside each figure stands its bound: the same loop over so few lines that each is at
-//! hand, or whatever was faster.
+//! A window counts only if no thread was preempted in it, and if all of them swept nearly all of
+//! the time. Each figure comes with its bound: the same loop over few enough lines for L1, or
+//! the fastest result if that was faster.
 //!
 //! Left out: stores past the caches, memory of other nodes, and mixes of reading and writing.
 
@@ -34,7 +34,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use sweep::{LOT, Piece};
 
-/// How to measure.
+/// Settings of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request<'a> {
     /// The processors to use, one thread each; the first is that of the calling thread, which is
@@ -42,7 +42,7 @@ pub struct Request<'a> {
     pub cpus: &'a [u32],
     /// Bytes of a line.
     pub line: usize,
-    /// Of the orders.
+    /// Seed of the orders.
     pub seed: u64,
     /// When to be done.
     pub deadline: Instant,
@@ -52,7 +52,7 @@ const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation
 
 const UNIT: &str = "GB/s";
 
-/// What to sweep.
+/// The levels to sweep.
 #[derive(Clone, Debug, PartialEq)]
 struct Job {
     operation: Operation,
@@ -72,7 +72,7 @@ pub fn measure(
     let threads = request.cpus.len();
     let mut records = Vec::new();
     windows.progress("bandwidth of one thread");
-    let reason = "no size lies in this level and clearly not in the one before";
+    let reason = "no size is in this level and clearly not in the one before";
     let bytes = sets.iter().map(|set| set.ok_or_else(|| reason.to_owned())).collect();
     let jobs = jobs(bytes);
     let halfway = if threads > 1 { 2 } else { 1 };
@@ -125,8 +125,8 @@ fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     OPERATIONS.into_iter().flat_map(of).collect()
 }
 
-/// How many of `cpus` share a cache of each of the levels 1 to `levels`: what the system says, or
-/// else that the third is shared by all.
+/// Number of `cpus` that share a cache of each of the levels 1 to `levels`: as stated by the OS,
+/// otherwise L3 is assumed to be shared by all.
 fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     let topology = Topology::read(cpus);
     let of_level = |level: usize| {
@@ -154,10 +154,10 @@ fn bytes_of_each(
     let of = |((level, set), &sharers): ((&MemoryLevel, &Option<usize>), &usize)| {
         let nearer = before;
         let size = level.size_bytes.as_number();
-        // What each thread has of a level that it shares.
+        // Share of each thread of a level that it shares.
         before = size.map_or(before, |size| size / sharers as f64);
         let Some(set) = *set else {
-            return Err("no size lies in this level and clearly not in the one before".to_owned());
+            return Err("no size is in this level and clearly not in the one before".to_owned());
         };
         let (bytes, least) = match size {
             Some(_) => (set / sharers, 1.4 * nearer),
@@ -206,7 +206,7 @@ fn record(
             }
         }
     };
-    // What some threads reached, they can: the loop over one lot may be disturbed more than
+    // A rate reached by some threads is possible: the loop over one lot may be disturbed more than
     // another.
     let fastest = |jobs: Range<usize>| {
         let rate = |k: &usize| gb_per_s(*k).as_number().unwrap_or(0.0);
@@ -286,7 +286,7 @@ mod tests {
         look(&Windows::new(&watch, Duration::from_secs(1)))
     }
 
-    /// Made-up levels on two processors, or the same one twice: figures of all, or a reason.
+    /// Synthetic levels on two processors, or the same one twice: figures of all, or a reason.
     #[test]
     fn one_thread_and_all_are_measured() {
         let allowed = allowed_cpus().unwrap();
@@ -338,7 +338,7 @@ mod tests {
             assert_eq!(points.len(), 1);
             points[0].latency_ns.reason.clone().unwrap()
         };
-        assert!(reason(&[0], 32.0).contains("one processor"));
+        assert!(reason(&[0], 32.0).contains("only one CPU"));
         assert!(reason(&[0, 1], 300.0).contains("fits the caches"));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every part of the measurement is handed: the processor, the memory that may be taken, and
-//! the windows to measure in. The order of the parts is `measure`'s.
+//! Context of every part of the measurement: the processor, the memory limit, and the windows to
+//! measure in. `measure` orders the parts.
 
 use crate::window::Windows;
 use linerate_machine::free_memory::Limit;
@@ -10,7 +10,7 @@ use linerate_record::memory::Effort;
 pub struct Bench<'a> {
     /// Measures in windows; knows whether to stop.
     pub windows: Windows<'a>,
-    /// How long the whole is to take.
+    /// Time limit of the whole measurement.
     pub effort: Effort,
     /// The processor this thread is pinned to.
     pub cpu: u32,
@@ -22,17 +22,17 @@ pub struct Bench<'a> {
     pub page: usize,
     /// Bytes of a huge page; `None` where there are none.
     pub huge: Option<usize>,
-    /// How much memory may be taken, all arenas of a moment together.
+    /// Memory limit, for all arenas that exist at the same time.
     pub limit: Limit,
-    /// GHz of the core; `None` where nothing tells.
+    /// GHz of the core; `None` if it cannot be measured.
     pub core_ghz: Option<f64>,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
 #[cfg(test)]
 impl<'a> Bench<'a> {
-    /// For a second at most, in so many bytes.
+    /// For a second at most, in this many bytes.
     pub(crate) fn small(watch: &'a crate::Watch<'a>, bytes: u64) -> Self {
         Self {
             windows: Windows::new(watch, std::time::Duration::from_secs(1)),

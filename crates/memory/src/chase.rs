@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Chains of lines in memory, each of which holds the address of the next, and the walk along them.
 //!
-//! A chain is a cycle over items 0 to n-1; where an item lies is up to the [`Layout`]. It is built
-//! item by item, so that every prefix is a chain too:
+//! A chain is a cycle over items 0 to n-1; the [`Layout`] defines the address of an item. It is
+//! built item by item, so that every prefix is a chain too:
 //!
 //! ```text
 //! to add item i:     j = a random item of the same box, the same one whenever i is added
@@ -10,10 +10,10 @@
 //! to take i off:     next(j) = next(i)           with the same j; items go last first
 //! ```
 //!
-//! With one box for all items that makes every cycle over 0 to i equally likely: there are i places
+//! With one box for all items this makes every cycle over 0 to i equally likely: there are i places
 //! to put item i into, each equally likely, and (i-1)! cycles before. With boxes of some pages, an
-//! item goes behind one of its own box, the first of a box behind the last of a random earlier box:
-//! a random path through each box, and the boxes in a random cycle. Only the last box may be
+//! item is inserted after one of its own box, the first of a box after the last of a random earlier
+//! box: a random path through each box, and the boxes in a random cycle. Only the last box may be
 //! incomplete.
 //!
 //! Left out: what the time of a load means, and writing to the lines while they are walked.
@@ -31,10 +31,10 @@ pub const UNROLL: u64 = 16;
 /// enough for an order that prefetchers do not guess.
 const BOX_PAGES: usize = 32;
 
-/// Items that are added between two looks at the clock: some ms.
+/// Items added between two reads of the clock: a few ms.
 pub(crate) const STRETCH: usize = 1 << 16;
 
-/// Where items lie, and in which order they are walked.
+/// Addresses of the items, and the order of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The order of the walk.
@@ -98,8 +98,8 @@ impl<'a> Chain<'a> {
     /// A chain of one item. `seed` chooses among the random orders.
     ///
     /// # Panics
-    /// The layout does not fit the arena: no room for an item, a stride that is no power of two
-    /// times the line, a start that is no multiple of the stride, or lines too short for an
+    /// The layout does not fit the arena: no room for an item, a stride that is not a power of two
+    /// times the line, a start that is not a multiple of the stride, or lines too short for an
     /// address.
     pub fn new(arena: &'a mut Arena, layout: Layout, seed: u64) -> Self {
         let Layout { order, stride, line, start } = layout;
@@ -161,8 +161,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Grows to `len` items, or to as many as fit, while `goes_on` says so, which is asked every
-    /// some ms; says whether it came that far.
+    /// Grows to `len` items, or to as many as fit, while `goes_on` (called every few ms) returns
+    /// true; returns whether it was completed.
     pub fn grow(&mut self, len: usize, goes_on: impl Fn() -> bool) -> bool {
         let len = len.min(self.capacity);
         while self.len < len && goes_on() {
@@ -206,9 +206,9 @@ impl<'a> Chain<'a> {
         turns * UNROLL
     }
 
-    /// Places that part the cycle into `n` stretches of about the same length, in the order of the
-    /// walk: a page-local or sequential chain to within a box. In a random one nobody knows the
-    /// distance without walking it, and the places are random ones.
+    /// Items that divide the cycle into `n` stretches of about the same length, in the order of the
+    /// walk: for a page-local or sequential chain to within a box. In a random one the distance is
+    /// unknown without walking it, and the items are random.
     pub fn places(&self, n: usize) -> Vec<Cursor> {
         let boxes = self.after.len();
         if boxes == 1 {
@@ -242,7 +242,7 @@ impl<'a> Chain<'a> {
         if cursor.item < self.len { cursor.item } else { 0 }
     }
 
-    /// Where item `item`, below the capacity, lies.
+    /// Address of item `item`, below the capacity.
     fn address(&self, item: usize) -> *const *const u8 {
         self.slot(item).cast_const()
     }
@@ -254,7 +254,7 @@ impl<'a> Chain<'a> {
         self.start.wrapping_add((stretch << self.stride_shift) + skew).cast()
     }
 
-    /// The item that lies at `address`.
+    /// The item at `address`.
     fn item_at(&self, address: *const *const u8) -> usize {
         let stretch = (address as usize - self.start as usize) >> self.stride_shift;
         if stretch < self.first {
@@ -269,7 +269,7 @@ impl<'a> Chain<'a> {
         item >> self.box_shift
     }
 
-    /// How many items of its box come before item `item`.
+    /// Number of items of its box before item `item`.
     fn within_box(&self, item: usize) -> usize {
         item & ((1 << self.box_shift) - 1)
     }
@@ -336,7 +336,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// A number that looks random, of its own for each `n`.
+/// A pseudorandom number for each `n`.
 fn mix(n: u64) -> u64 {
     finish(n.wrapping_mul(GOLDEN))
 }
@@ -356,8 +356,8 @@ macro_rules! walk {
         /// # Safety
         /// `at` holds an address that holds an address, and so on for ever; `turns` is neither 0
         /// nor more than a register holds.
-        // A function of its own: on ARM, constants of a caller with the loop in it would lie
-        // further away than an instruction reaches.
+        // A separate function: on ARM, constants of a caller with the loop inlined would be out of
+        // range of an instruction.
         #[inline(never)]
         unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
             let mut turns = turns as $register;

@@ -11,14 +11,14 @@
 //! after the first passes: sizes that tell where the steps are, until then and from then on
 //! ```
 //!
-//! Where the processor is shared with others there is time for some passes over the cheap sizes,
-//! and not for one over the costly ones: hence the two kinds.
+//! On a shared processor there is time for some passes over the cheap sizes, but not for one over
+//! the expensive ones: hence the two kinds.
 //!
-//! A walk of a chain that is much longer than the caches takes longer than all windows together. So
-//! several cursors part it into stretches. They walk side by side to warm the caches, as many loads
-//! under way at once, and in turns while they are timed, a part of a stretch each, one load after
-//! the other. Either way every line was last touched as many loads ago as the chain has lines, as
-//! in a walk by one cursor.
+//! A walk of a chain that is much longer than the caches takes longer than all windows together.
+//! Several cursors therefore divide it into stretches. They walk in parallel to warm the caches,
+//! with as many outstanding loads, and one after another while timed, a part of a stretch each,
+//! with dependent loads. Either way the reuse distance of every line is the number of lines of the
+//! chain, as in a walk by one cursor.
 //!
 //! Left out: what the curve shows (`linerate_hierarchy::levels`).
 
@@ -35,7 +35,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// What curve to measure.
+/// Settings of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// The order of the chase.
@@ -48,7 +48,7 @@ pub struct Request {
     pub per_octave: u32,
     /// Passes in which sizes are added where the curve bends; takes 40 to 200 ms each.
     pub refine: u32,
-    /// Of the orders.
+    /// Seed of the orders.
     pub seed: u64,
     /// When to be done.
     pub deadline: Instant,
@@ -57,10 +57,11 @@ pub struct Request {
 /// The smallest chain.
 const LEAST_BYTES: u64 = 4 << 10;
 
-/// With so many passes that add sizes there is time to add costly ones.
+/// With this many passes that add sizes there is time to add expensive ones.
 const OFTEN: u32 = 3;
 
-/// The first level of most caches ends here, at an edge so sharp that only close sizes tell it.
+/// The first level of most caches ends in this range, at an edge so sharp that only close sizes
+/// resolve it.
 const FIRST_LEVELS: RangeInclusive<u64> = 24 << 10..=160 << 10;
 
 /// Building and warming takes time by the line: longer chains would take as much as all others.
@@ -82,18 +83,17 @@ const MANY: usize = 16;
 const WINDOW_NS: [f64; 3] = [100_000.0, 300_000.0, 500_000.0];
 const SHORT_BYTES: u64 = 1 << 20;
 
-/// What the start of a chain is a multiple of: a huge page of most machines, or a box of small
-/// ones.
+/// Alignment of the start of a chain: a huge page of most machines, or a box of small ones.
 const HUGE_BYTES: usize = 2 << 20;
 const BOX_BYTES: usize = 128 << 10;
 
-/// How the figures of a size come about.
+/// How the figures of a size are derived.
 const METHOD: &str = "chase: fastest window of each pass, least of all passes";
 
 /// Windows of a size in a pass.
 const WINDOWS: u32 = 5;
 
-/// Measures a curve in `arena`, up to its size. Passes that the deadline or a stop cut short leave
+/// Measures a curve in `arena`, up to its size. Passes cut short by the deadline or a stop leave
 /// fewer samples; sizes without any are left out.
 pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> Curve {
     let kind = arena.kind();
@@ -101,8 +101,8 @@ pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> C
     let most = arena.bytes() as u64;
     let (cheap, costly): (Vec<u64>, Vec<u64>) =
         grid(most, request.per_octave).into_iter().partition(|&bytes| bytes <= SERIAL_BYTES);
-    let mut bench = Bench { windows, places: Places::of(arena), arena, request };
-    // Of the costly ones once, where there is time.
+    let mut bench = Bench { windows, places: Places::in_arena(arena), arena, request };
+    // The expensive ones once, if there is time.
     let mut groups =
         [Group::new(&cheap, request.refine, 1), Group::new(&costly, request.refine / OFTEN, 2)];
     let is_over = || windows.is_stopped() || Instant::now() >= request.deadline;
@@ -126,7 +126,7 @@ pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> C
     Curve { order: request.order, pages: kind, points }
 }
 
-/// What sizes are measured with.
+/// State of a curve measurement.
 struct Bench<'a> {
     windows: &'a Windows<'a>,
     arena: &'a mut Arena,
@@ -141,7 +141,7 @@ struct Group {
     left: Vec<usize>,
     /// Passes that are done.
     passes: u32,
-    /// In so many of them, the first ones, sizes are added.
+    /// In the first passes, this many, sizes are added.
     refined: u32,
     /// Whether that was done in this one.
     is_refined: bool,
@@ -172,7 +172,7 @@ impl Group {
         self.left.is_empty() && !self.is_refined && self.passes < self.refined
     }
 
-    /// Counts a pass if there is no size left of it.
+    /// Counts a pass if no size of it is left.
     fn end_pass(&mut self) {
         if self.left.is_empty() {
             self.passes += 1;
@@ -189,13 +189,13 @@ fn next(groups: &[Group], passes: u32) -> Option<usize> {
     (0..groups.len()).filter(has_more).min_by_key(spent)
 }
 
-/// What is known of a size.
+/// Samples of a size.
 #[derive(Clone, Debug, Default)]
 struct Point {
     bytes: u64,
     /// The fastest window of each pass, per load.
     ns: Vec<f64>,
-    /// The core clock beside each; empty where nothing tells.
+    /// The core clock with each; empty if it cannot be measured.
     ghz: Vec<f64>,
     loads: u64,
     total_ns: f64,
@@ -228,7 +228,7 @@ impl Point {
         let cycles = match fastest.and_then(|pass| self.ghz.get(pass)) {
             Some(ghz) => of_passes("cycles", latency.scale(*ghz), METHOD),
             None => {
-                let reason = "nothing tells the core clock on this processor";
+                let reason = "the core clock of this processor cannot be measured";
                 Figure::absent("cycles", Tier::Sw, METHOD, reason)
             }
         };
@@ -247,9 +247,9 @@ impl Point {
     }
 }
 
-/// The least of `passes` (one at least), and where it would lie if it were all measured again: the
-/// least of n drawn from these n with replacement is above the k-th least with probability
-/// ((n-k)/n)^n; the interval ends at the first k for which that is 5 % at most.
+/// The least of `passes` (one at least), and its interval under resampling: the least of n drawn
+/// from these n with replacement is above the k-th least with probability ((n-k)/n)^n; the interval
+/// ends at the first k for which that is 5 % at most.
 pub(crate) fn least(passes: &[f64]) -> Estimate {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -279,7 +279,7 @@ pub(crate) fn middle(passes: &[f64]) -> Estimate {
     }
 }
 
-/// A figure without an interval where passes are so few that they tell none.
+/// A figure without an interval if there are too few passes for one.
 pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure {
     match estimate.n {
         ..LEAST_PASSES => {
@@ -310,9 +310,9 @@ fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     sizes
 }
 
-/// The numbers below `n`: the last, which tells where the curve ends; then the others in random
-/// order, even ones first. A pass that is cut short has seen all of the curve with half of the
-/// sizes, rather than some of it.
+/// The numbers below `n`: the last, for the end of the curve; then the others in random order, even
+/// ones first. A truncated pass has covered the whole curve with half of the sizes, rather than a
+/// part of it.
 fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     let others = 0..n.saturating_sub(1);
     let (mut even, mut odd): (Vec<usize>, Vec<usize>) = others.partition(|index| index % 2 == 0);
@@ -321,7 +321,7 @@ fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     n.checked_sub(1).into_iter().chain(even).chain(odd).collect()
 }
 
-/// Adds sizes that would tell more than those of `groups` do. They have a turn at once.
+/// Adds sizes that improve on those of `groups`. They are measured at once.
 fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     let known = groups.iter().flat_map(|group| &group.points);
     let mut curve: Vec<Sample> = known.map(Point::sample).collect();
@@ -337,8 +337,8 @@ fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
     }
 }
 
-/// Where chains may begin: anywhere in the arena, at the start of a huge page where these are asked
-/// for.
+/// Possible starts of chains: anywhere in the arena, or at the start of a huge page if these are
+/// requested.
 #[derive(Clone, Copy)]
 struct Places {
     unit: usize,
@@ -346,7 +346,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(arena: &Arena) -> Self {
+    fn in_arena(arena: &Arena) -> Self {
         let unit = match arena.kind() {
             PageKind::Huge => HUGE_BYTES,
             PageKind::Base => BOX_BYTES,
@@ -361,7 +361,7 @@ impl Places {
 }
 
 impl Bench<'_> {
-    /// Measures a size once more, in a chain of its own.
+    /// Measures a size again, in a separate chain.
     fn visit(&mut self, point: &mut Point, random: &mut Rng) {
         let Request { order, line, deadline, .. } = *self.request;
         let layout = Layout { start: self.places.any(random), ..Layout::dense(order, line) };
@@ -376,8 +376,8 @@ impl Bench<'_> {
     }
 }
 
-/// The core clock in GHz beside a measurement: the highest of some glimpses, since what disturbs
-/// makes them too low, as it makes times of loads too high.
+/// The core clock in GHz during a measurement: the maximum of several samples, since disturbances
+/// make them too low, as they make load times too high.
 #[derive(Default)]
 struct Clock {
     cycles_per_tick: f64,
@@ -388,7 +388,7 @@ impl Clock {
         self.cycles_per_tick = self.cycles_per_tick.max(core_clock::glimpse().unwrap_or(0.0));
     }
 
-    /// `None` where there is no way to tell it.
+    /// `None` if it cannot be measured.
     fn ghz(&self) -> Option<f64> {
         core_ghz(self.cycles_per_tick)
     }
@@ -421,11 +421,11 @@ fn walk_alone(
     chain.run_side_by_side(&mut cursors, (chain.len() / FEW) as u64);
     let (mut cursor, mut clock) = (cursors[0], Clock::default());
     chain.run(&mut cursor, chain.len() as u64);
-    let best = windows.best_beside(plan, |loads| chain.run(&mut cursor, loads), || clock.look())?;
+    let best = windows.best_with(plan, |loads| chain.run(&mut cursor, loads), || clock.look())?;
     Some((best, clock.ghz()))
 }
 
-/// `N` cursors, each with a stretch of its own.
+/// `N` cursors, each with its own stretch.
 fn walk_in_turns<const N: usize>(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -438,7 +438,7 @@ fn walk_in_turns<const N: usize>(
         let each = (loads / N as u64).min(stretch / 2);
         cursors.iter_mut().map(|cursor| chain.run(cursor, each)).sum()
     };
-    let best = windows.best_beside(plan, walk, || clock.look())?;
+    let best = windows.best_with(plan, walk, || clock.look())?;
     Some((best, clock.ghz()))
 }
 
@@ -458,7 +458,7 @@ fn warm<const N: usize>(
     }
 }
 
-/// Where `N` stretches of the chain begin.
+/// Starts of `N` stretches of the chain.
 fn cursors<const N: usize>(chain: &Chain<'_>) -> [Cursor; N] {
     let places = chain.places(N);
     std::array::from_fn(|k| places[k])

@@ -3,11 +3,11 @@
 
 use std::fmt;
 
-/// What failed, with which value, and what to do next. Whatever only leaves a part out is said in
+/// What failed, with which value, and what to do next. Failures that only leave a part out are in
 /// the report instead.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryError {
-    /// There is less memory to measure in than tells anything.
+    /// Too little memory for a meaningful measurement.
     TooLittle {
         /// Bytes that may be taken.
         bytes: u64,

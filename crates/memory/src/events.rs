@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events of the chase of each size, and whether their counts can be true.
 //!
-//! How many loads a chase makes is known, so each count can be held against it. Counted is this
-//! thread in user mode: interrupts are no part of the chase.
+//! The number of loads of a chase is known, so each count can be checked against it. This thread is
+//! counted in user mode: interrupts are not part of the chase.
 //!
 //! Left out: the judgement (`hierarchy::events`), and events of other processors.
 
@@ -14,15 +14,15 @@ use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};
 use linerate_counters::rotation::Counts;
 use linerate_counters::session::{Options, Scope, Session};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::{Explainer, Explanation};
-use linerate_doctor::surroundings::Surroundings;
 use linerate_hierarchy::events::{Judgement, Known, Row, judge};
 use linerate_record::memory::{EventOfChase, EventsOfSize, MemoryLevel, Order, TlbLevel};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::time::Instant;
 
-/// What to count, and what is known of the machine.
+/// Events to count, and known properties of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The order of the chase.
@@ -39,31 +39,31 @@ pub struct Request<'a> {
 const EVENTS: [&str; 7] =
     ["cycles", "instructions", "loads", "l1d_misses", "l2_misses", "ll_misses", "dtlb_misses"];
 
-/// Loads between two looks at the clock: 60 us where they are fast, 3 ms where they are not.
+/// Loads between two reads of the clock: 60 us if they are fast, 3 ms if not.
 const STRETCH: u64 = 1 << 14;
 
 /// Fewer are less than what reading the counters adds.
 const LEAST_LOADS: u64 = 1 << 18;
 
-/// Who counts.
+/// The counting session.
 struct Counters<'a> {
     opener: &'a dyn Opener,
-    around: &'a Surroundings,
+    around: &'a HostFacts,
     catalog: &'a Catalog,
 }
 
 /// Counts events of this thread while it walks a chain of each size in `arena`. Sizes for which no
-/// time is left are left out.
+/// time remains are left out.
 ///
 /// # Errors
-/// Why no events are counted here at all, and what would change that.
+/// Why no events are counted here at all, and the fix.
 pub fn measure(
     bench: &Bench<'_>,
     arena: &mut Arena,
     request: &Request<'_>,
     deadline: Instant,
 ) -> Result<Vec<EventsOfSize>, String> {
-    let (around, catalog) = (Surroundings::gather(), Catalog::of_this_machine());
+    let (around, catalog) = (HostFacts::gather(), Catalog::of_this_machine());
     let counters = Counters { opener: &Kernel, around: &around, catalog: &catalog };
     measure_with(&counters, bench, arena, request, deadline)
 }
@@ -151,7 +151,7 @@ fn walk(
     while warm < chain.len() as u64 && !is_over() {
         warm += chain.run(&mut cursor, STRETCH);
     }
-    // What was counted since the last walk.
+    // Counts since the last walk.
     session.lap();
     let (start, mut loads) = (Instant::now(), 0);
     let mut next_turn = start + session.turn();

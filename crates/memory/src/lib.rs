@@ -9,7 +9,7 @@
 //! | how much memory may be taken, and why not more | [`limits`] |
 //! | the memory itself, small and huge pages | [`arena`] |
 //! | chains through it, and the loads along them | [`chase`] |
-//! | 2 ms of loads that nobody disturbed | [`window`] |
+//! | 2 ms of undisturbed loads | [`window`] |
 //! | curves | [`curve`] |
 //! | one line per page against as many lines packed | [`translation`] |
 //! | single loads, the timer's step | [`single`] |

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long the longest chain may be, and why not longer.
+//! The maximum length of a chain, and its reason.
 
 use crate::MemoryError;
 use linerate_machine::free_memory::Limit;
 
-/// Less than this tells nothing: it fits the second level of most caches.
+/// Minimum useful size: less fits L2 of most caches.
 pub const LEAST_BYTES: u64 = 256 << 10;
 
-/// How much of the `wanted` bytes may be taken, in whole pages of 4 KiB: no more than `max`, where
-/// the user gave one, and no more than is `available`, where that is known.
+/// How much of the `wanted` bytes may be allocated, in whole pages of 4 KiB: at most `max`, if the
+/// user set it, and at most `available`, if known.
 ///
 /// # Errors
 /// It would be less than [`LEAST_BYTES`].
@@ -17,7 +17,7 @@ pub fn limit(
     max: Option<u64>,
     available: Option<Limit>,
 ) -> Result<Limit, MemoryError> {
-    let wanted = Limit::new(wanted, "more would tell no more");
+    let wanted = Limit::new(wanted, "more would not improve the result");
     let given = max.map(|bytes| Limit::new(bytes, "no more was allowed (--max)"));
     let others = given.into_iter().chain(available);
     let Limit { bytes, reason } = others.fold(wanted, Limit::or_less);
@@ -42,7 +42,10 @@ mod tests {
     fn as_much_as_is_wanted_where_there_is_room() {
         for available in [None, free(4 * GIB)] {
             let limit = limit(GIB, None, available).unwrap();
-            assert_eq!(limit, Limit { bytes: GIB, reason: "more would tell no more".to_owned() });
+            assert_eq!(
+                limit,
+                Limit { bytes: GIB, reason: "more would not improve the result".to_owned() }
+            );
         }
     }
 

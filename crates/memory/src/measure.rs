@@ -13,7 +13,7 @@
 //! left: a part that was held up shortens all of those after it a little, and none of them much.
 
 mod budget;
-mod surroundings;
+mod machine_facts;
 
 use crate::arena::Arena;
 use crate::bench::Bench;
@@ -31,14 +31,14 @@ use linerate_record::memory::{
     Bandwidth, Conditions, Curve, Effort, EventsOfSize, Histogram, LoadedLatency, MemoryReport,
     Order, PageKind,
 };
+use machine_facts::MachineFacts;
 use std::path::Path;
 use std::time::Instant;
-use surroundings::Surroundings;
 
-/// What to measure.
+/// Settings of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// How long.
+    /// Time limit.
     pub effort: Effort,
     /// The processor to measure on; `None` for the one this runs on.
     pub cpu: Option<u32>,
@@ -46,7 +46,7 @@ pub struct Request {
     pub max_bytes: Option<u64>,
     /// The pages to measure on; `None` for huge ones where there are any.
     pub pages: Option<PageKind>,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
@@ -55,33 +55,33 @@ pub struct Request {
 /// again on a busy machine.
 ///
 /// # Errors
-/// There is too little memory, the processor is not to be had, or it was stopped before the first
-/// curve was there.
+/// There is too little memory, the processor is not available, or the measurement was stopped
+/// before the first curve.
 pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, MemoryError> {
     let budget = Budget::new(request.effort);
     let windows = Windows::new(watch, budget.total());
     let start = Start::now(request)?;
-    let surroundings = Surroundings::look(request, start.cpu)?;
+    let machine_facts = MachineFacts::gather(request, start.cpu)?;
     windows.progress("clocks");
-    let bench = surroundings.bench(windows, request, &start);
+    let bench = machine_facts.bench(windows, request, &start);
     let stopwatch = Stopwatch::new(&bench);
 
-    let mut arena = surroundings.arena(request.pages, watch)?;
+    let mut arena = machine_facts.arena(request.pages, watch)?;
     let used = arena.kind();
     let curves = curves(&bench, &mut arena, &budget);
-    // What follows has memory of its own.
-    let arena = Some(arena).filter(|arena| translation::has_room_beside(&bench, arena));
+    // The following parts have their own memory.
+    let arena = Some(arena).filter(|arena| translation::has_room_in_addition(&bench, arena));
     if curves[0].points.is_empty() {
         return Err(MemoryError::Stopped);
     }
     bench.windows.progress("levels");
     let replicates = if request.effort == Effort::Quick { FEW } else { MANY };
-    let levels = Levels::find(&curves[0], surroundings.last_level(), request.seed, replicates);
+    let levels = Levels::find(&curves[0], machine_facts.last_level(), request.seed, replicates);
     bench.windows.progress("pages");
     let mut translation = translation::measure(&bench, used, budget.until(Part::Translation));
     let arena = match arena {
         Some(arena) => Ok(arena),
-        None => Arena::new(surroundings.arena_bytes, used, watch.stop()),
+        None => Arena::new(machine_facts.arena_bytes, used, watch.stop()),
     };
     let parts = match arena {
         Ok(arena) => Parts::measure(&bench, arena, &levels, &mut translation, &stopwatch, &budget),
@@ -101,13 +101,13 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let found = os_view::Found {
         levels: &levels.levels,
         unresolved: &levels.unresolved,
-        max_bytes: surroundings.arena_bytes as u64,
+        max_bytes: machine_facts.arena_bytes as u64,
     };
     Ok(MemoryReport {
-        conditions: conditions(&bench, &surroundings, start.load),
+        conditions: conditions(&bench, &machine_facts, start.load),
         timer: stopwatch.timer,
         pages: translation.pages,
-        os_view: os_view::compare(&surroundings.stated, &found),
+        os_view: os_view::compare(&machine_facts.stated, &found),
         curves,
         levels: levels.levels,
         unresolved: levels.unresolved,
@@ -124,7 +124,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     })
 }
 
-/// The thread, pinned, and what was so before it began.
+/// The pinned thread, and the state before it began.
 struct Start {
     cpu: u32,
     cpus: Vec<u32>,
@@ -165,7 +165,7 @@ fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
     wanted.into_iter().map(&mut curve).collect()
 }
 
-/// What is measured of each level.
+/// Measurements of each level.
 #[derive(Default)]
 struct Parts {
     histograms: Vec<Histogram>,
@@ -257,7 +257,7 @@ fn count(
     events::measure(bench, arena, &request, deadline)
 }
 
-fn conditions(bench: &Bench<'_>, surroundings: &Surroundings, load: Option<f64>) -> Conditions {
+fn conditions(bench: &Bench<'_>, machine_facts: &MachineFacts, load: Option<f64>) -> Conditions {
     let (kept, dropped) = bench.windows.counts();
     Conditions {
         effort: bench.effort,
@@ -265,8 +265,8 @@ fn conditions(bench: &Bench<'_>, surroundings: &Surroundings, load: Option<f64>)
         cpu: bench.cpu,
         cpus: bench.cpus.clone(),
         line_bytes: bench.line as u64,
-        max_bytes: surroundings.arena_bytes as u64,
-        max_reason: surroundings.arena_reason.clone(),
+        max_bytes: machine_facts.arena_bytes as u64,
+        max_reason: machine_facts.arena_reason.clone(),
         load_before: load,
         load_after: load_average().ok().map(|averages| averages[0]),
         windows: kept + dropped,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Time that was taken away from the measuring thread.
 //!
-//! A thread that does nothing but read the clock sees when it did not run: two reads lie further
-//! apart than usual. That tells how long it was away, not who had the processor meanwhile; for that
-//! the kernel keeps accounts, of each thread that waits for a processor, and of each processor that
-//! a host took away.
+//! A thread that only reads the clock can detect when it did not run: two reads are further apart
+//! than usual. This shows the duration, not which thread had the processor meanwhile; for that the
+//! kernel accounts the time that each thread waits for a CPU, and the time stolen by a host.
 //!
 //! Left out: gaps of less than [`SHORTEST_NS`], among them what the core itself does at times.
 
@@ -27,18 +26,18 @@ pub const SHORTEST_NS: f64 = 500.0;
 /// As many times the usual distance of two reads must a gap last, where the clock is slow to read.
 const SHORTEST_READS: f64 = 8.0;
 
-/// Gaps that are kept: 16 B each. A watch that has seen so many ends.
+/// Maximum number of gaps kept: 16 B each. A watch with this many ends.
 const MOST_GAPS: usize = 1 << 16;
 
-/// Reads from which the usual distance of two is told.
+/// Reads for calibrating the usual distance of two.
 const FIRST_READS: usize = 1024;
 
-/// What the kernel accounted until a moment.
+/// The kernel's accounts at one moment.
 #[derive(Clone, Debug)]
 pub struct Account {
     root: Root,
     cpu: u32,
-    /// Of that processor, in the kernel's ticks; `None` where it does not tell.
+    /// Of that processor, in the kernel's ticks; `None` if not reported.
     processor: Option<Processor>,
 }
 
@@ -67,7 +66,7 @@ impl Account {
         };
         let is_guest = platform(&self.root.path("")).hypervisor.is_some();
         if is_guest && now.stolen == 0 {
-            let reason = "none since the system started: this host does not tell, or takes none";
+            let reason = "none since boot: this host does not report steal time, or takes none";
             return Err(reason.to_owned());
         }
         let all = now.all.saturating_sub(before.all);
@@ -99,8 +98,8 @@ impl Processor {
     }
 }
 
-/// Watches the clock until `deadline`, or until it is told to stop, and says what of that time was
-/// lost; what the host took, since `since`. Keeps the processor busy.
+/// Watches the clock until `deadline` or a stop request, and returns the time lost; stolen time
+/// counts from `since`. Keeps the processor busy.
 pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let (delay, cpu, wall) = (run_delay_ns(), thread_cpu_time_ns(), monotonic_ns());
     let span = deadline.saturating_duration_since(Instant::now());
@@ -123,16 +122,16 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     record(&seen, loss, account, bench.windows.more_time())
 }
 
-/// What the kernel knows of the time.
+/// The kernel's accounts of the time.
 struct Accounted {
     stolen: Figure,
     others: Figure,
     quota_cpus: Option<f64>,
 }
 
-/// How many processors' time the control groups allow this process: the least of them. `None`
-/// where none sets a limit. Version 2 has the microseconds of a period and its length in cpu.max,
-/// `max` for no limit; version 1 in two files, -1 for none.
+/// CPU limit of this process by its control groups, in CPUs: the minimum. `None` without a limit.
+/// Version 2 has the microseconds of a period and its length in cpu.max, `max` for no limit;
+/// version 1 in two files, -1 for none.
 fn quota_cpus(root: &Root) -> Option<f64> {
     let quota = |folder: String| {
         let number = |name: &str| root.number::<i64>(&format!("{folder}/{name}"));
@@ -157,7 +156,7 @@ fn share_of_time(ns: f64, wall_ns: f64, method: &str) -> Figure {
     }
 }
 
-/// What a watch saw.
+/// Result of a watch.
 struct Seen {
     gaps: Vec<Gap>,
     seconds: f64,
@@ -165,8 +164,7 @@ struct Seen {
 
 /// Reads the clock until `span` is over, `stop` is set, or there is no room for another gap.
 ///
-/// Nothing is allocated and nothing written while it looks but the gaps themselves, in memory that
-/// was touched before.
+/// While watching, it allocates nothing and writes only the gaps, into memory touched before.
 fn look(
     span: Duration,
     stop: &AtomicBool,
@@ -279,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_tell_is_no_zero() {
+    fn unreported_values_are_not_zero() {
         let root = tempfile::tempdir().unwrap();
         let before = account(root.path(), "cpu0 100 0 0 100\n");
         assert!(before.stolen().unwrap_err().contains("no account of processor 0"));
@@ -287,10 +285,10 @@ mod tests {
         assert!(before.stolen().unwrap_err().contains("0 ticks"));
         account(root.path(), "cpu0 100 0 0 200 0 0 0 0\n");
         assert_eq!(before.stolen().unwrap().value, 0.0);
-        // A guest whose host never took anything cannot know whether it tells.
+        // A guest whose host never took anything cannot know whether steal time is reported.
         fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
         fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
-        assert!(before.stolen().unwrap_err().contains("does not tell"));
+        assert!(before.stolen().unwrap_err().contains("does not report"));
     }
 
     #[test]
@@ -321,7 +319,7 @@ mod tests {
         assert_eq!(quota(&[]), None);
     }
 
-    /// A clock made up: it advances by 20 per read, and by 5,000 more at every 1,000th read.
+    /// A scripted clock: it advances by 20 per read, and by 5,000 more at every 1,000th read.
     #[test]
     fn gaps_are_those_of_the_clock() {
         let mut reads = 0_u64;
@@ -340,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_is_stopped_sees_nothing() {
+    fn a_stopped_watch_sees_nothing() {
         let mut now = 0;
         let clock = || {
             now += 10_000;
@@ -359,7 +357,7 @@ mod tests {
 
     /// A clock that is slow to read has no gaps for that.
     #[test]
-    fn a_slow_clock_is_no_gap() {
+    fn a_slow_clock_is_not_a_gap() {
         let mut reads = 0;
         let clock = || {
             reads += 1;
@@ -369,7 +367,7 @@ mod tests {
         assert!(seen.gaps.is_empty(), "{:?}", seen.gaps);
     }
 
-    /// The thread's own clock: what was lost is within the time that was watched.
+    /// Checked against the thread's CPU clock: the lost time is within the watched time.
     #[test]
     fn gaps_are_within_the_watch() {
         let span = Duration::from_millis(30);

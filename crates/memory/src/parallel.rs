@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many misses a core has outstanding at once: chains side by side, until more of them make it
-//! no faster.
+//! Number of outstanding misses of a core: parallel chains, until more of them do not help.
 //!
 //! The chains are one: cursors that follow each other along a page-local cycle, evenly spaced. Each
 //! load of a cursor needs the one before, none needs those of the others. A line is walked over by
 //! one cursor after the other, and in between by all of them over all other lines: it was last
 //! touched as many loads ago as the cycle has lines, however many cursors there are.
 //!
-//! Left out: stores. Cursors beyond the registers of a core go through the stack, a load and a
-//! store per step: nothing beside a miss. In the first level, where it is not nothing, there are no
-//! more than `IN_REGISTERS`.
+//! Not measured: stores. Cursors beyond the registers of a core are on the stack, a load and a
+//! store per step: negligible compared with a miss. In the first level, where it is not negligible,
+//! at most `IN_REGISTERS` are used.
 
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
@@ -21,33 +20,33 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 use std::time::Instant;
 
-/// How to measure.
+/// Settings of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// Bytes of a line.
     pub line: usize,
     /// Passes over all numbers of chains; more where a number had no window that counts.
     pub passes: u32,
-    /// Of the orders.
+    /// Seed of the orders.
     pub seed: u64,
     /// When to be done.
     pub deadline: Instant,
 }
 
-/// What was found of a level.
+/// Result for a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// For the record.
     pub record: Parallelism,
-    /// Loads under way at once, for the costs; `None` where nothing tells.
+    /// Outstanding loads, for the costs; `None` if undetermined.
     pub outstanding: Option<Estimate>,
 }
 
 /// Numbers of chains, all of them divisors of [`PLACES`].
 const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// Chains whose cursors fit the registers of x86-64 beside what else the loop needs. As many cover
-/// four cycles of three loads each, what the first levels of today have.
+/// Chains whose cursors fit the registers of x86-64 together with the rest of the loop. This covers
+/// four cycles of three loads each, as in current L1 caches.
 const IN_REGISTERS: u32 = 12;
 
 const MOST_CHAINS: u32 = 32;
@@ -55,11 +54,11 @@ const MOST_CHAINS: u32 = 32;
 /// Places that part the cycle evenly.
 const PLACES: usize = 96;
 
-/// Lines up to which places are found by walking: some ms at the latency of memory. In longer
-/// cycles there are so many boxes that the nearest box is near enough.
+/// Maximum lines for which starts are found by walking: a few ms at memory latency. Longer cycles
+/// have enough boxes for the nearest to be close.
 const WALKED_LINES: usize = 1 << 16;
 
-/// Within it hundreds of loads are served even by the slowest memory.
+/// Long enough for hundreds of loads even from the slowest memory.
 const WINDOW_NS: f64 = 250_000.0;
 
 /// Windows of a number of chains in a pass.
@@ -69,7 +68,7 @@ const WINDOWS: u32 = 4;
 /// what the building left there is gone.
 const WARM_LINES: usize = 1 << 20;
 
-/// Times the latency of a level above which a load was not served by it.
+/// Multiple of a level's latency above which a load was not served by it.
 const NOT_IN_LEVEL: f64 = 1.3;
 
 /// Measures each of `levels`, in their order, by page-local chains in `arena`. What the deadline or
@@ -108,9 +107,9 @@ pub fn measure(
     measured
 }
 
-/// Bytes that lie in each of `levels` and not in the one before, in an arena of `most`: between two
-/// sizes their geometric mean, half of the nearest level, and of memory several times what caches
-/// hold. `None` where the levels are so near each other, or so large, that there is no such size.
+/// Size of a chain in each of `levels` and not in the one before, in an arena of `most`: between
+/// two sizes their geometric mean, half of the nearest level, and for memory several times the
+/// caches. `None` if the levels are so close, or so large, that there is no such size.
 ///
 /// A set of a little more than a level already misses it: walked in a circle, least recently used
 /// lines are gone when they are needed. A factor of two leaves room for other policies.
@@ -137,7 +136,7 @@ pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<us
 /// Working sets are multiples of this.
 pub(crate) const GRAIN: usize = 4096;
 
-/// What is walked to measure a level.
+/// The chain for measuring a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Walked {
     lines: usize,
@@ -188,7 +187,7 @@ fn points(
     points
 }
 
-/// Where along a chain cursors begin: [`PLACES`] places.
+/// Starts of cursors along a chain: [`PLACES`] places.
 ///
 /// In a cache, always at the same places, evenly spaced. In memory every load has to meet a line
 /// that was not touched for as long as possible: there heads go on from where they came to, those
@@ -197,7 +196,7 @@ fn points(
 #[derive(Debug)]
 struct Heads {
     is_memory: bool,
-    /// Where each is, and the loads it made.
+    /// Position of each, and its number of loads.
     heads: Vec<(Cursor, u64)>,
 }
 
@@ -305,7 +304,7 @@ fn record(
             Figure { n, ..Figure::exact("loads", value, Tier::Sw, method) }
         }
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
-        (None, None) => absent("no size lies in this level and clearly not in the one before"),
+        (None, None) => absent("no size is in this level and clearly not in the one before"),
         (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => {
             absent("a load took longer with more chains than with one: disturbed; run it again")
         }

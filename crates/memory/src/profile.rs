@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the profile of this machine is kept: what `linerate memory` found, for other commands.
+//! Storage of the machine profile: the results of `linerate memory`, for other commands.
 //!
-//! One record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, for which
-//! `~/.local/state` stands where it is not set. A home that several machines share thus keeps them
-//! apart. The last measurement that is fit to be one replaces the one before; which is fit is up to
-//! [`unfit`](linerate_hierarchy::profile::unfit). Nothing depends on the file being there.
+//! One record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, by default
+//! `~/.local/state`. A home directory shared by several machines thus keeps them separate. The last
+//! suitable measurement replaces the previous one; [`unfit`](linerate_hierarchy::profile::unfit)
+//! decides. All commands work without the file.
 
 use linerate_hierarchy::profile::{Found, Profile};
 use linerate_machine::identity::{Identity, identity};
@@ -19,9 +19,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The profile of this machine, and its file.
 #[derive(Debug)]
 pub struct Stored {
-    /// Where it is kept.
+    /// Its path.
     pub file: PathBuf,
-    /// What is kept.
+    /// Its contents.
     pub profile: Profile,
 }
 
@@ -35,7 +35,7 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
-    /// There is no folder to keep it in.
+    /// No known folder to store it in.
     NoHome,
     /// It cannot be written as JSON.
     NoJson(String),
@@ -65,7 +65,7 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl Stored {
-    /// How long ago it was measured: `3 hours`.
+    /// Its age: `3 hours`.
     pub fn age(&self) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         self.profile.age(now)
@@ -84,18 +84,18 @@ fn read(file: &Path) -> Result<Option<Stored>, StoreError> {
     let unusable = |reason: String| StoreError::Unusable { file: file.to_owned(), reason };
     let json = match fs::read_to_string(file) {
         Ok(json) => json,
-        // Where a folder of the path is a file, there is no profile either.
+        // If a folder of the path is a file, there is no profile either.
         Err(error) if is_not_there(&error) => return Ok(None),
         Err(error) => return Err(unusable(error.to_string())),
     };
     let record = Record::from_json(&json).map_err(|error| unusable(error.to_string()))?;
     let profile = Profile::of_record(record)
-        .ok_or_else(|| unusable("it is no record of `linerate memory`".to_owned()))?;
+        .ok_or_else(|| unusable("it is not a record of `linerate memory`".to_owned()))?;
     Ok(Some(Stored { file: file.to_owned(), profile }))
 }
 
-/// Keeps a record as the profile of this machine; where. `replace` writes a file whole or not at
-/// all.
+/// Stores a record as the profile of this machine; returns its path. `replace` writes a file
+/// atomically.
 ///
 /// # Errors
 /// It cannot be written.
@@ -131,7 +131,7 @@ fn is_not_there(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Where the profile of this machine is kept, there or not; `None` where no home is known.
+/// Path of the profile of this machine, whether it exists or not; `None` without a home directory.
 fn file() -> Option<PathBuf> {
     // As the XDG base directory specification wants it: a path that is not absolute is none.
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_is_refused_with_a_reason() {
+    fn rejects_an_unsuitable_profile_with_a_reason() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("profile.json");
         assert!(read(&file).is_ok_and(|profile| profile.is_none()));

@@ -8,10 +8,10 @@
 //! a window:    so many rounds as take half a millisecond; dropped if the thread was put aside
 //! ```
 //!
-//! Samples of one load, less what reading the clock adds, are the histogram. The times of all
-//! lengths, of the fastest windows, lie on a line whose slope is the time of a load, free of the
-//! clock's step. The lengths go so far that the longest takes many steps: 32 loads where
-//! the clock ticks every 10 ns, thousands where it ticks every microsecond.
+//! Samples of one load, minus the overhead of reading the clock, form the histogram. The times of
+//! all lengths, of the fastest windows, are on a line whose slope is the time of a load,
+//! independent of the clock's resolution. The longest length takes many steps of the clock: 32
+//! loads where the clock ticks every 10 ns, thousands where it ticks every microsecond.
 //!
 //! Left out: what the steps of the clock mean, and the line (`hierarchy::single`).
 
@@ -31,7 +31,7 @@ use linerate_record::stats::{CONFIDENCE, median_interval, quantile};
 use linerate_record::{Figure, Tier};
 use std::time::{Duration, Instant};
 
-/// Samples of one load in a round beside those of each length.
+/// Samples of one load in a round, in addition to those of each length.
 const SINGLES: usize = 8;
 
 /// More samples of one load show no finer heaps.
@@ -59,13 +59,13 @@ const MOST_SAMPLES: usize = 512;
 /// hundred lines or two.
 const LONGEST_WALK: usize = 1 << 14;
 
-/// Of so many windows, the fastest, the slope is taken: some thousand samples of each length.
+/// Fastest windows from which the slope is taken: some thousand samples of each length.
 const QUIET_WINDOWS: usize = 128;
 
 /// Times that each level has its turn: neighbours on the host come and go.
 const VISITS: usize = 3;
 
-/// Chains of more bytes have one turn: building them takes longer than the turn.
+/// Longer chains are measured once per pass: building them takes longer than the measurement.
 const REVISITED: usize = 8 << 20;
 
 const WINDOW: Duration = Duration::from_micros(500);
@@ -73,8 +73,8 @@ const WINDOW: Duration = Duration::from_micros(500);
 /// Lines of a histogram.
 const MOST_BINS: usize = 32;
 
-/// A latency within so much of a level's is that level's: levels are at least twice as far from
-/// each other, as a rule, and a single load is timed to its share of the clock's step.
+/// A latency within this ratio of a level's is that level's: levels are usually at least twice as
+/// far from each other, and a single load is timed to a fraction of the clock's step.
 const SAME: f64 = 0.25;
 
 impl Stopwatch {
@@ -131,7 +131,7 @@ impl Stopwatch {
         if samples.order.is_empty() {
             samples.order = round(self.step_ns(), load_ns);
         }
-        // Items of a dense chain lie line after line from the start of the arena.
+        // Items of a dense chain are on consecutive lines from the start of the arena.
         let mut at: Address = start.wrapping_add(chain.item(cursor) * bench.line).cast();
         let (mut rounds, mut window) = (1, Vec::new());
         while !bench.windows.is_stopped() && Instant::now() < until {
@@ -213,7 +213,7 @@ impl Stopwatch {
     }
 }
 
-/// Brings the chain to where it belongs, and tells about how long a load takes, in ns.
+/// Warms the chain into its level, and estimates the time of a load in ns.
 fn warm_up(bench: &Bench<'_>, chain: &Chain<'_>, cursor: &mut Cursor, until: Instant) -> f64 {
     let mut left = 2 * chain.len() as u64;
     let mut fastest = f64::INFINITY;
@@ -235,7 +235,7 @@ fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
     lengths.chain([1; SINGLES]).collect()
 }
 
-/// What was timed, in units of the clock.
+/// Timings, in units of the clock.
 #[derive(Default)]
 struct Samples {
     /// Loads of the samples of a round.
@@ -285,8 +285,8 @@ impl Window {
     }
 }
 
-/// The mean of reads with nothing between them, which make steps of `step`: without what lies above
-/// twice the median and two steps, where an interrupt came between. `None` without values.
+/// The mean of reads with nothing between them, which make steps of `step`: excluding values above
+/// twice the median and two steps, which were interrupted. `None` without values.
 fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
     let most = 2.0 * (quantile(values, 0.5)? + step);
     let kept: Vec<f64> = values.iter().copied().filter(|&value| value <= most).collect();
@@ -317,9 +317,8 @@ fn sizes_within(levels: &[MemoryLevel], most: usize) -> Vec<(&MemoryLevel, usize
     sizes
 }
 
-/// The level whose latency a single load of `ns` shows, timed by a clock of this step: the nearest
-/// of those that it can be. Where it can be several, it is that of the chain, `own`, if that is
-/// among them; otherwise nobody knows.
+/// The level of a single load of `ns`, timed by a clock of this step: the nearest candidate. If
+/// several are possible, it is that of the chain, `own`, if among them; otherwise unknown.
 fn name_of<'a>(
     ns: f64,
     own: &'a MemoryLevel,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the system states of the caches of a processor, for `hierarchy` to compare with.
+//! Caches of a processor as stated by the OS, for comparison in `hierarchy`.
 
 use linerate_hierarchy::os_view::Level;
 use linerate_machine::topology::{Cache, CacheKind, Topology};

@@ -2,8 +2,8 @@
 //! The translation buffers for data: one line of each page against as many lines side by side.
 //!
 //! Both chains have the same number of lines, spread over the sets of the caches in the same way.
-//! So the caches serve both alike, and what a load of the first takes longer is its translation.
-//! That holds for any kind of page and any stride; the three that tell something:
+//! The caches therefore serve both alike, and the additional time of a load of the first is its
+//! translation. That holds for any kind of page and any stride; the three informative ones:
 //!
 //! | memory | stride | what it shows |
 //! |---|---|---|
@@ -17,8 +17,8 @@
 //! beside the first step, measure each number of pages until it is told what others may have taken
 //! ```
 //!
-//! Who takes entries does so for tenths of a second, or seconds. So where that step is not told, it
-//! is looked at again for a moment between the parts of the measurement that follow.
+//! Other users hold entries for tenths of a second, or seconds. An undetermined step is therefore
+//! measured again briefly between the later parts.
 //!
 //! Left out: finding the levels (`hierarchy::tlb`), and buffers for instructions.
 
@@ -36,7 +36,7 @@ use pages::Offer;
 use std::time::{Duration, Instant};
 use strided::Strided;
 
-/// What was found.
+/// Results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
     /// The levels, on small pages, and on huge ones where these work.
@@ -47,11 +47,11 @@ pub struct Translation {
     pub levels: Vec<tlb::Level>,
     /// Bytes that an entry of these translates.
     pub page_bytes: u64,
-    /// What was measured of small pages.
+    /// Results for small pages.
     small: Vec<tlb::Sample>,
 }
 
-/// How much to measure.
+/// Settings of the measurement.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     /// Small pages, at most: twice what the second level of any processor we know of holds, and
@@ -62,13 +62,13 @@ struct Scale {
     passes: usize,
     /// Times that sizes are added.
     refinements: usize,
-    /// Times that the pages beside the first step are measured at most, until it is told: other
+    /// Maximum measurements of the pages around the first step, until it is determined: other
     /// threads of the core, and of the system, take entries for a while.
     at_edge: usize,
 }
 
 impl Scale {
-    fn of(effort: Effort) -> Self {
+    fn for_effort(effort: Effort) -> Self {
         match effort {
             Effort::Quick => Self {
                 most_pages: 4096,
@@ -95,22 +95,22 @@ impl Scale {
     }
 }
 
-/// The share of the time for lines a small page apart, where huge pages follow, and for all lines;
-/// the rest is for finding the levels.
+/// The share of the time for lines a small page apart, if huge pages follow, and for all lines; the
+/// rest is for finding the levels.
 const BY_SMALL: f64 = 0.5;
 const BY_ALL: f64 = 0.85;
 
 /// Whether [`measure`] would be within the limit of the bench though `arena` stays.
-pub fn has_room_beside(bench: &Bench<'_>, arena: &Arena) -> bool {
+pub fn has_room_in_addition(bench: &Bench<'_>, arena: &Arena) -> bool {
     let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
-    Scale::of(bench.effort).most_bytes <= room
+    Scale::for_effort(bench.effort).most_bytes <= room
 }
 
-/// Measures both kinds of page in arenas of its own, together no larger than the limit of the
-/// bench; `used` is what the rest is measured on. What cannot be had or told is absent with a
+/// Measures both kinds of page in separate arenas, together within the limit of the bench; `used`
+/// is the kind used by the other parts. Unavailable or undetermined values are absent with a
 /// reason.
 pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translation {
-    let scale = Scale::of(bench.effort);
+    let scale = Scale::for_effort(bench.effort);
     let room = scale.most_bytes.min(bench.limit.bytes);
     let mut random = Rng::with_seed(bench.seed);
     let now = Instant::now();
@@ -119,7 +119,7 @@ pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translat
     let (small, huge, granted) = measure_by_small_pages(bench, &scale, room, &ends, &mut random);
     let seed = bench.seed;
     let effect = tlb::huge_pages(&small, &huge, CONFIDENCE, seed);
-    let pages = pages::judge(&Offer::of(bench, used, granted), &effect);
+    let pages = pages::judge(&Offer::read(bench, used, granted), &effect);
     let small_levels = tlb::levels(&small, CONFIDENCE, seed);
     let mut tlb = records(bench, PageKind::Base, &small_levels);
     let (levels, page_bytes) = match (used, pages.verdict, bench.huge) {
@@ -147,15 +147,15 @@ fn in_pieces(mut levels: Vec<tlb::Level>, small: &[tlb::Level]) -> Vec<tlb::Leve
     levels
 }
 
-/// The time for looking again, where the first level is not told.
+/// The time for re-measuring, if the first level is not determined.
 const AGAIN: Duration = Duration::from_millis(40);
 
 /// More pages have no edge that is looked for again.
 const MOST_AGAIN: f64 = 2048.0;
 
 impl Translation {
-    /// Looks for the edge of the first level once more, if it is not told, in `room` bytes of
-    /// memory: who took entries may rest by now. Takes 40 ms or so.
+    /// Measures the edge of the first level again, if it is undetermined, in `room` bytes of
+    /// memory: other users of entries may be idle by now. Takes about 40 ms.
     pub fn look_again(&mut self, bench: &Bench<'_>, room: u64) {
         let known = tlb::levels(&self.small, CONFIDENCE, bench.seed);
         let first = known.first().filter(|first| first.entries.is_none() && first.is_step);
@@ -169,16 +169,16 @@ impl Translation {
             Ok(mut again) => {
                 let deadline = Instant::now() + AGAIN;
                 let mut random = Rng::with_seed(bench.seed);
-                again.look_at_edge(bench, &Scale::of(bench.effort), deadline, &mut random);
+                again.look_at_edge(bench, &Scale::for_effort(bench.effort), deadline, &mut random);
                 again.into_samples()
             }
             Err(samples) => samples,
         };
-        self.tell(bench);
+        self.update_results(bench);
     }
 
-    /// Takes over what small pages tell now.
-    fn tell(&mut self, bench: &Bench<'_>) {
+    /// Updates the results for small pages.
+    fn update_results(&mut self, bench: &Bench<'_>) {
         let small = tlb::levels(&self.small, CONFIDENCE, bench.seed);
         let others = self.tlb.iter().filter(|level| level.pages != PageKind::Base).cloned();
         let others: Vec<TlbLevel> = others.collect();
@@ -193,10 +193,10 @@ impl Translation {
     }
 }
 
-/// When lines a small page apart are to be done.
+/// Deadline for lines a small page apart.
 struct Ends {
     usual: Instant,
-    /// Where huge pages work, so that they are measured too.
+    /// If huge pages work, they are measured too.
     early: Instant,
 }
 
@@ -227,7 +227,7 @@ fn measure_by_small_pages(
         }
         let all = small.sizes_and(&sizes);
         small.pass(bench, &all, deadline, random);
-        // Their levels are not sharpened: half of the passes will do.
+        // Their levels are not sharpened: half of the passes is enough.
         if let Some(huge) = huge.as_mut().filter(|_| pass < FIRST_PASSES || pass % 2 == 0) {
             huge.pass(bench, &sizes, deadline, random);
         }
@@ -236,7 +236,7 @@ fn measure_by_small_pages(
     (small.into_samples(), huge.map(Strided::into_samples).unwrap_or_default(), granted)
 }
 
-/// Passes after which is asked where to measure more.
+/// Passes between decisions where to measure more.
 const FIRST_PASSES: usize = 2;
 
 /// Fewer huge pages show no level.
@@ -268,7 +268,7 @@ fn measure_by_huge_pages(
     wide.into_samples()
 }
 
-/// How many pages fit in `room`, with a packed line for each.
+/// Pages that fit in `room`, with a packed line for each.
 fn fitting(room: u64, page: usize, line: usize) -> usize {
     usize::try_from(room / (page + line) as u64).unwrap_or(usize::MAX)
 }
@@ -311,7 +311,7 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
         cost_cycles: match bench.core_ghz {
             _ if is_noise => absent("cycles", noisy),
             Some(ghz) => figure("cycles", in_cycles(ghz)),
-            None => absent("cycles", "the core's clock is not known"),
+            None => absent("cycles", "the core clock is unknown"),
         },
         note: note(level),
     }
@@ -334,7 +334,7 @@ fn note(level: &tlb::Level) -> Option<String> {
     }
 }
 
-/// An arena of `bytes` bytes, if it is to be had.
+/// An arena of `bytes` bytes, if available.
 fn arena(bench: &Bench<'_>, bytes: usize, kind: PageKind) -> Option<Arena> {
     Arena::new(bytes, kind, bench.windows.watch.stop()).ok()
 }

@@ -12,7 +12,7 @@ pub use linerate_trial::best::Best;
 
 /// Measures in windows, and counts them. One thread's.
 pub struct Windows<'a> {
-    /// Who watches.
+    /// Progress observer.
     pub watch: Watch<'a>,
     started: Instant,
     /// The time that all of it is to take.
@@ -29,7 +29,7 @@ pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
     is_told.then(|| cycles_per_tick * ticks_per_s() / 1e9)
 }
 
-/// What to measure until when.
+/// Work and deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Length of a window in ns: 0.1 to 2 ms.
@@ -43,7 +43,7 @@ pub struct Plan {
 /// One window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// How long it took, in ns.
+    /// Duration in ns.
     pub ns: f64,
     /// Whether it is clean.
     pub kept: bool,
@@ -57,7 +57,7 @@ impl<'a> Windows<'a> {
         Self { watch: *watch, started, total, clock, kept: Cell::new(0), dropped: Cell::new(0) }
     }
 
-    /// What windows are timed by.
+    /// Clock of the windows.
     pub(crate) fn clock(&self) -> Machine {
         self.clock
     }
@@ -67,7 +67,7 @@ impl<'a> Windows<'a> {
         self.started
     }
 
-    /// Tells whoever watches what is measured now. The share that is done is that of the time.
+    /// Reports the current part to the observer. Progress is the share of time elapsed.
     pub fn progress(&self, what: &str) {
         let share = self.started.elapsed().as_secs_f64() / self.total.as_secs_f64();
         self.watch.progress(what, share.min(1.0));
@@ -78,7 +78,7 @@ impl<'a> Windows<'a> {
         self.watch.is_stopped()
     }
 
-    /// What to do for more time: words that end a sentence.
+    /// Advice for getting more time: the end of a sentence.
     pub(crate) fn more_time(&self) -> &'static str {
         if self.total >= MOST_TIME { "measure again when nothing else runs" } else { "use --full" }
     }
@@ -110,12 +110,12 @@ impl<'a> Windows<'a> {
     /// The fastest window of `work` ([`best_of`]). `None` when no window was kept until the
     /// deadline, or someone asked to stop.
     pub fn best_of(&self, plan: &Plan, work: impl FnMut(u64) -> u64) -> Option<Best> {
-        self.best_beside(plan, work, || {})
+        self.best_with(plan, work, || {})
     }
 
-    /// As [`best_of`](Self::best_of), with a call of `beside` after each window: for what is to be
-    /// known of the same time.
-    pub fn best_beside(
+    /// Like [`best_of`](Self::best_of), with a call of `beside` after each window: for quantities
+    /// sampled at the same time.
+    pub fn best_with(
         &self,
         plan: &Plan,
         work: impl FnMut(u64) -> u64,
@@ -136,7 +136,7 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// What is to take so long cannot be told to take longer: `--full`.
+/// Advice for a run that cannot be longer: it is `--full` already.
 const MOST_TIME: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn both_clocks_tell_the_same_time() {
+    fn both_clocks_agree() {
         for clock in [Machine::counter(), Machine::kernel()] {
             let ns = |work: &dyn Fn()| time(&clock, work).ticks as f64 * clock.ns_per_tick();
             let slept = ns(&|| std::thread::sleep(Duration::from_millis(5)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_and_a_deadline_are_heeded() {
+    fn respects_a_stop_and_a_deadline() {
         with_windows(true, |windows| {
             assert_eq!(windows.best_of(&plan(3, Duration::from_secs(9)), wait), None);
         });

@@ -3,8 +3,8 @@
 
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal::{Attempt, Refusal};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::Explainer;
-use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::perf::{OpenError, Request, TRACEPOINT, Target};
 use linerate_record::why::Unread;
 
@@ -26,7 +26,7 @@ pub(crate) fn explain(
         is_user_only: request.exclude_kernel,
     };
     let refusal = Refusal::NotOpened(Attempt { error, request, target, group_len: 0 });
-    let around = Surroundings::gather();
+    let around = HostFacts::gather();
     let explanation = Explainer::new(&around, true).explain(&refusal, &event);
     Unread { what: what.to_owned(), reason: explanation.sentence, fix: explanation.fix }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A path from fields that are right each by itself: what holds only for the whole is checked here.
+//! Builds a path from individually valid fields: checks the constraints on the whole.
 //!
 //! A function returns `None` only where a mistake is on record already, its own or that of a field
 //! it needs.
@@ -21,7 +21,7 @@ use std::ops::Range;
 /// The kind of stage that finds the headers others need.
 const PARSE: &str = "parse";
 
-/// What a file tells.
+/// Contents of a file.
 pub(crate) struct Built {
     pub(crate) path: Path,
     pub(crate) costs: Option<GivenCosts>,
@@ -29,7 +29,7 @@ pub(crate) struct Built {
     pub(crate) specs: Vec<StageSpec>,
 }
 
-/// The path of the whole file, and what it says of the costs.
+/// The path of the whole file, and its costs.
 pub(crate) fn path(
     file: &Fields,
     stem: &str,
@@ -58,12 +58,12 @@ pub(crate) fn path(
         mapping: mapping?,
         run: run?,
     };
-    // Where they could not be read, a mistake is on record.
+    // If they could not be read, an error is already recorded.
     let costs = if file.is_given("costs") { Some(costs??) } else { None };
     Some(Built { path, costs, specs })
 }
 
-/// The costs; the state they tell goes into the specifications of the stages.
+/// The costs; the states in them go into the specifications of the stages.
 fn given_costs(
     section: &Fields,
     stages: &mut [Stage],
@@ -77,7 +77,7 @@ fn given_costs(
     };
     let named: Vec<Named> = stages.iter().map(named).collect();
     let Some(costs) = costs(section, &named, kinds, mistakes) else {
-        // What state a foreign stage keeps may stand where the mistake is.
+        // The invalid entry may be the state of a foreign stage.
         for stage in stages.iter_mut().filter(|stage| stage.foreign_kind().is_some()) {
             stage.spec = None;
         }
@@ -214,7 +214,7 @@ fn unique_name(stage: &Stage, before: &[Stage], mistakes: &mut Vec<Mistake>) {
     let Some(name) = &stage.name else { return };
     if before.iter().any(|other| other.name.as_ref() == Some(name)) {
         let message = format!("two stages are named {}", shown(name));
-        let help = format!("give one a name of its own, such as name = \"{name}-2\"");
+        let help = format!("give one a different name, such as name = \"{name}-2\"");
         mistakes.push(Mistake::new(&stage.at, message).help(help));
     }
 }
@@ -267,7 +267,7 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
     Some(mapping)
 }
 
-/// Whether the workers name every stage once and in order; `None` where that cannot be told.
+/// Whether the workers list every stage once and in order; `None` if that cannot be determined.
 ///
 /// Then the runs are consecutive too: the names in a row are a strictly rising sequence that holds
 /// every stage, which only the stages in a row are.
@@ -311,7 +311,7 @@ impl Order<'_> {
     fn accept(&mut self, name: &str) -> Result<(), (String, String)> {
         let index_of = |name| self.known.iter().position(|stage| *stage == name);
         let Some(stage) = index_of(name) else {
-            // What was meant counts as named, or it would be reported as missing as well.
+            // A suggested name counts as listed, otherwise it would be reported as missing as well.
             let meant = suggest::nearest(name, self.known.iter().copied()).and_then(index_of);
             self.seen.extend(meant);
             let help = suggest::help(name, self.known.iter().copied());
@@ -333,7 +333,7 @@ impl Order<'_> {
     }
 }
 
-/// Where in the file a refused mapping is at fault.
+/// Position in the file of a rejected mapping's error.
 fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Range<usize> {
     let (segment, key, index) = match *refusal {
         Refusal::NotConsecutive { segment } => (segment, "stages", None),
@@ -366,7 +366,7 @@ fn run(fields: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Ru
     }
     let generated = file.section("source").is_some_and(|s| s.variant == Some("generator"));
     if rate == Rate::Capture && generated {
-        let help = "a generator has no gaps of its own; use \"max\", \"line\" or a rate";
+        let help = "a generator has no recorded gaps; use \"max\", \"line\" or a rate";
         mistakes.push(Mistake::new(&at, "rate = \"capture\" needs a capture").help(help));
     }
     Some(RunOptions {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the file that describes a packet path and finds every mistake in it.
 //!
-//! Three passes. The syntax, by the TOML library, which goes on after an error. Then each section
-//! and key by itself, against the one table of keys. Then what holds only for the whole, while the
+//! Three passes. The syntax, by the TOML library, which continues after an error. Then each section
+//! and key individually, against the table of keys. Then the constraints on the whole, while the
 //! path is built. Whether files exist, the machine has the processors, and a stage accepts its
-//! texts is not asked here; who asks reports it through [`Described`], with line and column.
+//! strings is checked elsewhere and reported through [`Described`], with line and column.
 
 use crate::build;
 use crate::costs::{FOREIGN, GivenCosts};
@@ -21,21 +21,21 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A path, and where in the file its parts stand.
+/// A path, with the position of its parts in the file.
 #[derive(Clone, Debug)]
 pub struct Described {
     /// The path.
     pub path: Path,
-    /// What its stages cost, where the file says so.
+    /// Costs of its stages, if the file has them.
     pub costs: Option<GivenCosts>,
-    /// The specification of each stage, in path order; [`FOREIGN`] with the state that the costs
-    /// tell for one that this build does not have.
+    /// The specification of each stage, in path order; [`FOREIGN`] with the state from the costs
+    /// for a stage that this build does not have.
     pub specs: Vec<StageSpec>,
-    /// Where its parts stand.
+    /// Positions of its parts.
     pub places: Places,
 }
 
-/// Where sections, keys and entries of lists stand in the file.
+/// Positions of sections, keys and list entries in the file.
 #[derive(Clone, Debug)]
 pub struct Places {
     text: String,
@@ -44,16 +44,16 @@ pub struct Places {
 }
 
 impl Places {
-    /// A problem at the first of `addresses` that stands in the file; at its start if none does.
+    /// A problem at the first of `addresses` found in the file; at its start if none is.
     fn problem(&self, addresses: &[String], message: &str) -> Problem {
         let found = addresses.iter().find_map(|address| self.by_address.get(address));
-        Problem::at(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
+        Problem::locate(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
     }
 }
 
 impl Described {
-    /// A problem with a parameter of a stage, or with one entry of it, both counted from 0. Stands
-    /// at the stage when the file leaves the parameter to its default.
+    /// A problem with a parameter of a stage, or with one entry of it, both counted from 0.
+    /// Reported at the stage if the file leaves the parameter at its default.
     pub fn problem_at(
         &self,
         stage: usize,
@@ -69,8 +69,8 @@ impl Described {
     }
 
     /// A problem with a key of a section that is not repeated, such as `file` of `source`, or, in
-    /// the section without a name, at the top of the file. Stands at the section when the file
-    /// leaves the key to its default.
+    /// the section without a name, at the top of the file. Reported at the section if the
+    /// file leaves the key at its default.
     pub fn problem_at_key(&self, section: &str, key: &str, message: &str) -> Problem {
         self.places.problem(&[join(section, key), section.to_owned()], message)
     }
@@ -80,8 +80,8 @@ impl Described {
 /// and sources there are.
 ///
 /// # Errors
-/// Every mistake of the file. Where its structure is no TOML, only mistakes of syntax: the rest
-/// could not be told from their consequences.
+/// All errors in the file. If it is not valid TOML, only syntax errors: others could not be
+/// distinguished from their consequences.
 pub fn read<'k>(
     text: &str,
     stem: &str,
@@ -111,7 +111,7 @@ fn read_with(
 ) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut syntax = Vec::with_capacity(errors.len());
-    // Each bare value is looked for in the whole file; who has more of them mends these first.
+    // Each bare value is searched in the whole file; files with more of them get these fixed first.
     let mut structure_is_sound = errors.len() <= SHOWN;
     for error in &errors {
         let at = error.span().unwrap_or_default();
@@ -152,8 +152,8 @@ fn read_with(
     }
 }
 
-/// The value an error at `at` lies in, if it is one that ends where it was meant to: written
-/// without quotes, or missing. The library then goes on as if it were sound, and so can the check.
+/// The value with an error at `at`, if its end is unambiguous: written without quotes, or missing.
+/// The library then continues as if it were valid, and so can the check.
 fn bare_value(text: &str, table: &DeTable<'_>, at: &Range<usize>) -> Option<Range<usize>> {
     table.iter().find_map(|(_, value)| bare_part(text, value, at))
 }
@@ -185,7 +185,7 @@ fn syntax_mistake(
             Mistake::new(&bare, "the value is missing")
         } else {
             Mistake::new(&bare, format!("{} is not a TOML value", shown(written)))
-                .help(format!("texts stand in quotes: {}", quoted(written)))
+                .help(format!("strings need quotes: {}", quoted(written)))
         };
     }
     if message != "duplicate key" {
@@ -201,7 +201,7 @@ fn syntax_mistake(
     }
 }
 
-/// What becomes of a kind of stage that this build does not have.
+/// Treatment of a kind of stage that this build does not have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Foreign {
     /// It is a mistake.
@@ -210,7 +210,7 @@ enum Foreign {
     ForPlanOnly,
     /// It is one, and would be none if the file had costs.
     WithCosts,
-    /// The costs must tell.
+    /// The costs must provide it.
     Allowed,
 }
 
@@ -223,7 +223,7 @@ struct Walk<'k> {
 }
 
 impl Walk<'_> {
-    /// Reads a section whose head stands at `at` and which the address `address` leads to.
+    /// Reads the section with its head at `at` and the address `address`.
     fn section(
         &mut self,
         section: &Section,
@@ -284,7 +284,7 @@ impl Walk<'_> {
         variants.iter().find(|variant| variant.kind == kind)
     }
 
-    /// What is no stage to run may be one to plan.
+    /// A stage that cannot run may still be planned.
     fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
         let way = match self.foreign {
             _ if section.variants != Variants::Stages => return mistake,
@@ -393,7 +393,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The default of a key, read as if the file had it, so that one reader serves both.
+    /// The default of a key, parsed as if it were in the file, so that one parser serves both.
     fn default(&mut self, key: &Key, text: &str, at: &Range<usize>) -> Option<Field> {
         let read = DeValue::parse(text).ok().and_then(|value| value::read(key, &value).ok());
         match read {
@@ -450,8 +450,9 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
     let example = key.example();
     match key.kind {
         Kind::Table(inner) | Kind::Tables(inner) if example.is_empty() => {
-            let says = inner.help.trim_end_matches('.').replacen('W', "w", 1);
-            Mistake::new(at, format!("{} is missing", key.shown())).help(format!("it says {says}"))
+            let content = inner.help.trim_end_matches('.').replacen('T', "t", 1);
+            let message = format!("{} is missing", key.shown());
+            Mistake::new(at, message).help(format!("it describes {content}"))
         }
         _ => {
             let message = format!("{} is missing {}", key.shown(), section.within());
@@ -470,8 +471,7 @@ fn meant(written: &str, known: &[&Key]) -> Option<String> {
     Some(format!("did you mean {}?", key.shown()))
 }
 
-/// Where a key belongs that stands in the wrong place: another variant, the top of the file, or
-/// another section.
+/// The right place of a misplaced key: another variant, the top of the file, or another section.
 fn belongs(written: &str, variants: &[Variant], kinds: Kinds<'_>) -> Option<String> {
     let has = |keys: &[Key]| keys.iter().any(|key| key.name == written);
     if let Some(variant) = variants.iter().find(|variant| has(&variant.keys)) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the stages of a path cost where no run can tell: the section `[costs]`.
+//! Costs of the stages of a path without a measured run: the section `[costs]`.
 //!
-//! Two ways of saying it, which one stage may have both of. Nanoseconds of a packet, for processors
-//! on which the work of a worker takes as long whoever its neighbours are. And instructions, misses
-//! and stalls of a packet, for processors whose strands share a pipe cycle by cycle.
+//! Costs have two forms, and a stage may have both. Nanoseconds per packet, for processors on which
+//! the time of a worker's work does not depend on its neighbours. And instructions, misses and
+//! stalls per packet, for processors whose strands share a pipeline cycle by cycle.
 //!
 //! With costs, a path may name *foreign* stages: of a kind that this build does not have. Such a
-//! path can be planned and not run. What it says of a foreign stage is believed; a foreign stage
-//! that does not say what state it keeps is taken to keep one for all packets, so that nothing
-//! replicates it.
+//! path can be planned, but not run. The properties of a foreign stage are not verified; without
+//! `state` it is assumed to have global state, so that it is never replicated.
 //!
 //! Left out: what the figures mean for a mapping.
 
@@ -20,7 +19,7 @@ use crate::suggest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What stands for the specification of a stage that this build does not have.
+/// Specification used for a stage that this build does not have.
 pub const FOREIGN: StageSpec = StageSpec {
     kind: "foreign",
     help: "A stage that this build does not have, known by its costs.",
@@ -34,19 +33,19 @@ pub const FOREIGN: StageSpec = StageSpec {
 /// The names by which the ends of a path have costs.
 pub const ENDS: [&str; 2] = ["source", "sink"];
 
-/// What the stages of a path cost, as its file has it.
+/// Costs of the stages of a path, from its file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenCosts {
-    /// Where the figures come from, in words.
+    /// Source of the figures, in words.
     pub from: String,
     /// Flows of equal rate that the path carries, each on its own line and, where a segment has
     /// replicas, on its own share of them. At least 1.
     pub flows: u32,
-    /// Share by which costs may be off, either way; 9 of 10 are meant to lie within.
+    /// Relative error of the costs, in both directions; 9 of 10 are meant to be within it.
     pub spread: Option<f64>,
     /// Nanoseconds that handing a packet over a ring takes on each side.
     pub handover_ns: Option<f64>,
-    /// Loads and stores per instruction, where strands share the unit that does them.
+    /// Loads and stores per instruction, if strands share the load/store unit.
     pub memory_share: Option<f64>,
     /// Taking a packet from the source; `None` where the first stage has it in its own.
     pub source: Option<GivenCost>,
@@ -54,11 +53,11 @@ pub struct GivenCosts {
     pub stages: Vec<GivenCost>,
     /// Handing a packet to the sink; `None` where the last stage has it in its own.
     pub sink: Option<GivenCost>,
-    /// Workers that run beside the path and take none of its packets.
+    /// Threads outside the path that take none of its packets.
     pub neighbours: Vec<Neighbour>,
 }
 
-/// What one stage costs.
+/// Cost of one stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenCost {
     /// The stage; `source` or `sink` for the ends.
@@ -77,7 +76,7 @@ pub struct GivenCost {
     pub assumed: Vec<String>,
 }
 
-/// What a worker spends on a packet that reaches a stage, in units of the processor.
+/// Cost of a packet that reaches a stage, in units of the processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GivenWork {
     /// Instructions.
@@ -86,21 +85,21 @@ pub struct GivenWork {
     pub l1_misses: f64,
     /// Those of them that miss the second cache too.
     pub l2_misses: f64,
-    /// Nanoseconds that the worker stands still for reads and writes of devices.
+    /// Nanoseconds that the worker stalls on device accesses.
     pub io_ns: f64,
-    /// Cycles lost per instruction to what counters do not tell: branches, buffers, dependences.
+    /// Stall cycles per instruction not covered by counters: branches, buffers, dependences.
     pub bubble_cycles: f64,
-    /// Instructions of a look for a packet.
+    /// Instructions of a poll for a packet.
     pub poll_instructions: f64,
-    /// Nanoseconds that a look stands still that finds none.
+    /// Nanoseconds that an empty poll stalls.
     pub poll_ns: f64,
-    /// Instructions of every turn, packet or not, for something else: polling a second input.
+    /// Instructions of every iteration, packet or not, for polling a second input.
     pub turn_instructions: f64,
-    /// Nanoseconds that the worker stands still for that.
+    /// Nanoseconds that the worker stalls for it.
     pub turn_ns: f64,
 }
 
-/// What a worker beside the path does.
+/// Activity of a thread outside the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idling {
     /// Polls an input on which nothing comes.
@@ -109,18 +108,18 @@ pub enum Idling {
     Spins,
 }
 
-/// Workers that run beside the path and take none of its packets.
+/// Threads outside the path that take none of its packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbour {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
-    /// What it does.
+    /// Its activity.
     pub does: Idling,
     /// The processors it runs on. Never empty.
     pub cpus: Vec<u32>,
     /// Instructions of a turn.
     pub instructions: f64,
-    /// Nanoseconds that it stands still in a turn.
+    /// Nanoseconds of stall per iteration.
     pub ns: f64,
 }
 
@@ -130,7 +129,7 @@ pub(crate) struct Named {
     pub(crate) name: Option<String>,
     /// Its kind as the file has it, where this build does not have it.
     pub(crate) foreign: Option<String>,
-    /// Where the kind stands.
+    /// Position of the kind.
     pub(crate) at: Range<usize>,
 }
 
@@ -225,7 +224,7 @@ fn check_needs_instructions(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// What cannot be more than something else, or nothing at all.
+/// Values that must not exceed another one, or must not be zero.
 fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     let of = |key: &str| entry.number(key);
     for (part, whole) in [("l1_misses", "instructions"), ("l2_misses", "l1_misses")] {
@@ -252,7 +251,7 @@ fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
         let at = entry.item_place(list, index);
         let known = || WORK.iter().copied().chain(["ns", "reach"]);
         if !known().any(|name| name == key) {
-            let message = format!("{} is no figure of a cost", shown(key));
+            let message = format!("{} is not a cost figure", shown(key));
             mistakes.push(Mistake::new(&at, message).help(suggest::help(key, known())));
         } else if !entry.is_given(key) {
             let message = format!("'{key}' is not given here");
@@ -322,9 +321,9 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         }
         for (index, cpu) in cpus.iter().enumerate() {
             if !taken.insert(*cpu) {
-                let message = format!("processor {cpu} is named twice");
+                let message = format!("CPU {cpu} is used twice");
                 let at = entry.item_place("cpus", index);
-                mistakes.push(Mistake::new(&at, message).help("a neighbour needs one of its own"));
+                mistakes.push(Mistake::new(&at, message).help("a neighbour needs a separate one"));
             }
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };

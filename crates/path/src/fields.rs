@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values of one section after each has been checked by itself.
+//! The values of one section after each has been checked individually.
 
 use crate::model::{Params, Rate, Value};
 use crate::spec::{Default, ParamSpec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a key was found to hold.
+/// Value of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Read {
     Value(Value),
@@ -17,7 +17,7 @@ pub(crate) enum Read {
     Sections(Vec<Fields>),
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub(crate) read: Read,
@@ -43,13 +43,13 @@ impl Fields {
         self.fields.get(key).map(|field| &field.read)
     }
 
-    /// Where the value stands in the file; the section where it does not.
+    /// Position of the value in the file; of the section if it is absent.
     pub(crate) fn place(&self, key: &str) -> Range<usize> {
         let given = self.fields.get(key).and_then(|field| field.at.clone());
         given.unwrap_or_else(|| self.at.clone())
     }
 
-    /// Where an entry of a list stands; the value where it is no list.
+    /// Position of a list entry; of the value if it is not a list.
     pub(crate) fn item_place(&self, key: &str, index: usize) -> Range<usize> {
         let item = self.fields.get(key).and_then(|field| field.items.get(index).cloned());
         item.unwrap_or_else(|| self.place(key))
@@ -81,7 +81,7 @@ impl Fields {
         }
     }
 
-    /// A whole number that the key's range has made fit.
+    /// An integer in the range of the key.
     pub(crate) fn integer<T: TryFrom<i64>>(&self, key: &str) -> Option<T> {
         match self.value(key)? {
             Value::Integer(value) => T::try_from(*value).ok(),

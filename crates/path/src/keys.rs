@@ -2,8 +2,8 @@
 //! Every section and key of the file that describes a packet path.
 //!
 //! This one table drives the check, the defaults, the published schema and the help. The parameters
-//! of stages join it from the specifications of their kinds. What several keys must satisfy
-//! together is not said here but where the whole is checked.
+//! of stages join it from the specifications of their kinds. Constraints between keys are checked
+//! with the whole file.
 
 mod costs;
 mod source;
@@ -38,9 +38,9 @@ pub const IMIX_BYTES: [u32; 12] = [60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 
 pub struct Key {
     /// The key as written in the file.
     pub name: &'static str,
-    /// What its value must be.
+    /// The required value.
     pub kind: Kind,
-    /// What happens when it is left out.
+    /// Behaviour if it is omitted.
     pub omitted: Omitted,
     /// One line of help, unit included.
     pub help: &'static str,
@@ -48,7 +48,7 @@ pub struct Key {
     pub example: &'static str,
 }
 
-/// What the value of a key must be.
+/// Required value of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Anything the parameter of a stage can be.
@@ -70,7 +70,7 @@ pub enum Kind {
     BitRate,
     /// A time, as text with unit.
     Duration,
-    /// How fast packets are offered: a word, a packet rate or a bit rate.
+    /// Offered rate: a word, a packet rate or a bit rate.
     OfferedRate,
     /// Frame sizes in bytes: a number, a list of numbers, or `"imix"`.
     Sizes,
@@ -84,18 +84,18 @@ pub enum Kind {
     Tables(&'static Section),
 }
 
-/// What happens when a key is left out.
+/// Behaviour if a key is omitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Omitted {
     /// This value is taken, or the file is refused.
     Is(Default),
-    /// As told here.
+    /// As described here.
     Means(&'static str),
     /// As if the section were there, without keys.
     EmptySection,
 }
 
-/// Keys that stand together.
+/// A group of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Section {
     /// How the section is written, as messages show it; empty for the whole file.
@@ -104,14 +104,14 @@ pub struct Section {
     pub help: &'static str,
     /// Keys every variant has.
     pub keys: &'static [Key],
-    /// Where the keys come from that depend on `kind`.
+    /// Source of the keys that depend on `kind`.
     pub variants: Variants,
 }
 
 /// A variant every build has: kind, help, keys.
 pub type FixedVariant = (&'static str, &'static str, &'static [Key]);
 
-/// Where the variants of a section come from.
+/// Source of the variants of a section.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variants {
     /// There are none.
@@ -124,7 +124,7 @@ pub enum Variants {
     Stages,
 }
 
-/// What one value of `kind` adds to a section.
+/// Keys that one value of `kind` adds to a section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
     /// The value of `kind`.
@@ -136,7 +136,7 @@ pub struct Variant {
 }
 
 impl Section {
-    /// Where a key of the section stands, as messages say it.
+    /// Location of a key of the section, as shown in messages.
     pub(crate) fn within(&self) -> String {
         match self.title {
             "" => "at the top of the file".to_owned(),
@@ -262,7 +262,7 @@ const fn text(value: &'static str) -> Omitted {
     Omitted::Is(Default::Text(value))
 }
 
-/// The whole file.
+/// The entire file.
 pub static FILE: Section = Section {
     title: "",
     help: "A packet path.",
@@ -272,7 +272,7 @@ pub static FILE: Section = Section {
             "name",
             Kind::Label,
             Omitted::Means("the name of the file without its extension"),
-            "What reports call the path.",
+            "Name of the path in reports.",
             "\"edge\"",
         ),
         key(
@@ -289,13 +289,13 @@ pub static FILE: Section = Section {
         key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
         key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one worker"), "", ""),
         key("run", Kind::Table(&RUN), Omitted::EmptySection, "", ""),
-        key("costs", Kind::Table(&costs::COSTS), Omitted::Means("a run must tell"), "", ""),
+        key("costs", Kind::Table(&costs::COSTS), Omitted::Means("a run must provide them"), "", ""),
     ],
 };
 
 static LINE: Section = Section {
     title: "[line]",
-    help: "The line the path is meant to keep up with.",
+    help: "The line that the path should keep up with.",
     variants: Variants::None,
     keys: &[
         key(
@@ -311,7 +311,7 @@ static LINE: Section = Section {
 
 static STAGE: Section = Section {
     title: "[[stage]]",
-    help: "What is done to packets, one section per stage, in the order packets meet them.",
+    help: "The processing of the packets, one section per stage, in order.",
     variants: Variants::Stages,
     keys: &[
         key("kind", Kind::Variant, REQUIRED, "Which kind of stage.", "\"parse\""),
@@ -319,7 +319,7 @@ static STAGE: Section = Section {
             "name",
             Kind::Name,
             Omitted::Means("the kind"),
-            "What reports and the mapping call the stage; no two may agree.",
+            "Name of the stage in reports and the mapping; must be unique.",
             "\"count-in\"",
         ),
     ],
@@ -327,7 +327,7 @@ static STAGE: Section = Section {
 
 static SINK: Section = Section {
     title: "[sink]",
-    help: "Where packets go.",
+    help: "The destination of the packets.",
     variants: Variants::Fixed(&[
         ("null", "Nowhere; packets are counted.", &[]),
         (
@@ -399,7 +399,7 @@ static WORKER: Section = Section {
 
 static RUN: Section = Section {
     title: "[run]",
-    help: "How the path is run.",
+    help: "Options of a run.",
     variants: Variants::None,
     keys: &[
         key("time", Kind::Duration, text("2s"), "How long packets are offered.", ""),
@@ -407,14 +407,14 @@ static RUN: Section = Section {
             "packets",
             integer(1, i64::MAX),
             Omitted::Means("the run ends by 'time'"),
-            "How many packets are offered; excludes 'time'.",
+            "Number of packets to offer; excludes 'time'.",
             "100000",
         ),
         key(
             "rate",
             Kind::OfferedRate,
             text("max"),
-            "How fast: \"max\", \"line\", \"capture\" (its own gaps), packets or bits per second.",
+            "Rate: \"max\", \"line\", \"capture\" (recorded gaps), packets or bits per second.",
             "",
         ),
         key("burst", integer(1, 256), number(32), "Packets handed over at once.", ""),
@@ -429,7 +429,7 @@ static RUN: Section = Section {
             "full_ring",
             Kind::Param(ParamKind::Word(&["wait", "drop"])),
             text("wait"),
-            "What a worker does when the next ring has no room.",
+            "Behaviour of a worker when the next ring is full.",
             "",
         ),
     ],

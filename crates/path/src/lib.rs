@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The description of a packet path: stages, rings, mapping, line; its TOML.
 //!
-//! [`check::read`] makes a [`model::Path`] of a file or tells everything that is wrong with it. The
-//! keys of the file are one table, [`keys::FILE`], from which the check, the defaults, the
-//! [schema](schema::schema) and the [help](help::help) come. Nothing here opens a file or knows a
-//! stage: texts and [specifications of stages](spec::StageSpec) are handed in.
+//! [`check::read`] turns a file into a [`model::Path`] or reports all its errors. The keys of the
+//! file are one table, [`keys::FILE`], from which the check, the defaults, the
+//! [schema](schema::schema) and the [help](help::help) come. This crate does not open files or know
+//! stages: texts and [specifications of stages](spec::StageSpec) are passed in.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a mapping must satisfy, and its short form.
+//! Constraints on a mapping, and its short form.
 //!
 //! Whether the machine has the processors a mapping names is not asked here.
 
@@ -30,7 +30,7 @@ pub enum Refusal {
         /// The segment, from 0.
         segment: usize,
     },
-    /// A segment names processors, but not one per replica.
+    /// A segment lists processors, but not one per replica.
     CpuCount {
         /// The segment, from 0.
         segment: usize,
@@ -81,7 +81,7 @@ impl fmt::Display for Refusal {
                 write!(f, "{cpus} processors for {replicas} replicas; name one for each, or none")
             }
             Self::CpuTwice { cpu, .. } => {
-                write!(f, "processor {cpu} is named twice; a worker needs one of its own")
+                write!(f, "CPU {cpu} is used twice; each worker needs its own")
             }
             Self::GlobalState { kind, .. } => write!(
                 f,

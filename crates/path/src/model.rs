@@ -4,10 +4,11 @@
 pub use crate::params::{Params, Value};
 use std::ops::Range;
 
-/// Bytes on the wire beside the captured frame: 4 of FCS, 8 of preamble, 12 of inter-packet gap.
+/// Bytes on the wire in addition to the captured frame: 4 of FCS, 8 of preamble, 12 of inter-packet
+/// gap.
 pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
-/// What [`Path::kernels`] says where the best variant of each kernel is to be called.
+/// Value of [`Path::kernels`] for calling the best variant of each kernel.
 pub const SELECTED: &str = "selected";
 
 /// A packet path: where packets come from, what is done to them, on which workers.
@@ -18,17 +19,17 @@ pub struct Path {
     /// The variant of checksum and copy that workers call, by name; [`SELECTED`] leaves the choice
     /// to the program. Whether there is such a variant is not checked here.
     pub kernels: String,
-    /// The line the path is meant to keep up with.
+    /// The line that the path should keep up with.
     pub line: Option<Line>,
-    /// Where the packets come from.
+    /// The source of the packets.
     pub source: Source,
     /// The stages, in the order packets meet them. Never empty; names are unique.
     pub stages: Vec<StageUse>,
-    /// Where the packets go.
+    /// The destination of the packets.
     pub sink: Sink,
     /// Which stages run on which worker.
     pub mapping: Mapping,
-    /// How the path is run.
+    /// Options of a run.
     pub run: RunOptions,
 }
 
@@ -48,7 +49,7 @@ impl Line {
     }
 }
 
-/// Where packets come from.
+/// Source of packets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// A pcap or pcapng file, replayed from memory.
@@ -57,7 +58,7 @@ pub enum Source {
         file: String,
         /// Largest frame a buffer holds, in bytes; longer ones are rejected and counted.
         buffer_bytes: u32,
-        /// What to do with frames that are not as they were on the wire.
+        /// Treatment of frames that differ from those on the wire.
         rules: CaptureRules,
     },
     /// UDP packets made to measure.
@@ -71,7 +72,7 @@ pub enum Source {
         /// Largest frame a buffer holds, in bytes.
         buffer_bytes: u32,
     },
-    /// What a registered kind makes of the packets of a capture.
+    /// Packets that a registered kind derives from a capture.
     Registered(SourceUse),
 }
 
@@ -110,13 +111,13 @@ pub struct CaptureRules {
     pub cut_segments: bool,
     /// Whether frames cut by the snap length are padded to their length on the wire.
     pub pad: bool,
-    /// Whether the rest is replayed where most bytes are left out.
+    /// Whether the rest is replayed if most bytes are left out.
     pub allow_left_out: bool,
     /// Packets at the start that are passed over.
     pub skip: u64,
-    /// Packets behind them that are looked at, at most.
+    /// Maximum number of packets read after those skipped.
     pub first: u64,
-    /// Of how many pairs of addresses one is taken, with all its packets; 1 for all.
+    /// One of this number of address pairs is sampled, with all its packets; 1 for all.
     pub sample: u32,
 }
 
@@ -147,13 +148,13 @@ pub struct SourceUse {
     pub file: String,
     /// Largest frame a buffer holds, in bytes.
     pub buffer_bytes: u32,
-    /// What to do with frames that are not as they were on the wire.
+    /// Treatment of frames that differ from those on the wire.
     pub rules: CaptureRules,
-    /// Its parameters; defaults are filled in, and what has none may be absent.
+    /// Its parameters; defaults are filled in, and those without one may be absent.
     pub params: Params,
 }
 
-/// Where packets go.
+/// Destination of packets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sink {
     /// Nowhere.
@@ -181,7 +182,7 @@ pub struct StageUse {
 /// Which stages run on which worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// Runs of consecutive stages, in order, covering all stages. Rings stand between them.
+    /// Runs of consecutive stages, in order, covering all stages. Rings connect them.
     pub segments: Vec<Segment>,
 }
 
@@ -208,7 +209,7 @@ impl Mapping {
     }
 }
 
-/// How fast packets are offered.
+/// Offered rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
     /// As fast as the path takes them.
@@ -223,7 +224,7 @@ pub enum Rate {
     Capture,
 }
 
-/// What a worker does when the next ring has no room.
+/// Behaviour of a worker when the next ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullRing {
     /// Wait for room.
@@ -241,17 +242,17 @@ pub enum RunLength {
     Packets(u64),
 }
 
-/// How the path is run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunOptions {
     /// When the run ends.
     pub length: RunLength,
-    /// How fast packets are offered.
+    /// Offered rate.
     pub rate: Rate,
     /// Packets handed over at once, 1 to 256.
     pub burst: u32,
     /// Packets a ring holds; a power of two.
     pub ring: u32,
-    /// What happens at a full ring.
+    /// Behaviour at a full ring.
     pub full_ring: FullRing,
 }

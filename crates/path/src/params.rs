@@ -11,12 +11,12 @@ pub type Params = BTreeMap<String, Value>;
 pub enum Value {
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A text.
     Text(String),
     /// A list of texts.
     Texts(Vec<String>),
-    /// A number, whole or not.
+    /// A number.
     Number(f64),
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rates and times as people write them, in the file and on the command line alike.
 //!
-//! Errors are sentences that quote the text and say what would have been right.
+//! Errors quote the text and show the right form.
 
 use crate::keys::MAX_SECONDS;
 use crate::model::Rate;
@@ -18,10 +18,10 @@ pub(crate) fn rate_words() -> [&'static str; 3] {
     WORDS.map(|(word, _)| word)
 }
 
-/// How long a run lasts, such as `2s`, in seconds; above 0, at most 30 days.
+/// Duration of a run, such as `2s`, in seconds; above 0, at most 30 days.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The error in the text.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let seconds = units::parse_duration(text).map_err(sentence)?.as_secs_f64();
     if seconds > 0.0 && seconds <= MAX_SECONDS {
@@ -33,16 +33,15 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 /// A rate of a line, such as `10Gb/s`, in bits per second; above 0.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The error in the text.
 pub fn bit_rate(text: &str) -> Result<f64, String> {
     units::parse_bit_rate(text).map(|rate| rate.0).map_err(sentence)
 }
 
-/// How fast packets are offered: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or
-/// `5Gb/s`.
+/// Offered rate: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or `5Gb/s`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The error in the text.
 pub fn rate(text: &str) -> Result<Rate, String> {
     if let Some((_, rate)) = WORDS.iter().find(|(word, _)| *word == text) {
         return Ok(*rate);
@@ -52,7 +51,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
         let figures = "or write packets like '1.5Mpps', bits like '5Gb/s'";
         return Err(format!("{} is not a rate; {help} ({figures})", shown(text)));
     }
-    // `b` stands in every bit rate and in no packet rate.
+    // Every bit rate contains `b`, and no packet rate does.
     if text.contains('b') {
         return bit_rate(text).map(Rate::BitsPerSecond);
     }

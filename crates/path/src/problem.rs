@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with a file, and how it is shown.
+//! An error in a file, and its display.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -11,9 +11,9 @@ pub struct Problem {
     pub line: usize,
     /// Column in characters, from 1. At most one past the end of the line.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do about it.
+    /// The fix.
     pub help: Option<String>,
     /// The line of the file, control characters replaced.
     source_line: String,
@@ -22,9 +22,14 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The problem that lies at the bytes `at` of `text`. Offsets outside the text count as its
-    /// end, offsets within a character as the character.
-    pub(crate) fn at(text: &str, at: &Range<usize>, message: String, help: Option<String>) -> Self {
+    /// The problem at the bytes `at` of `text`. Offsets outside the text count as its end, offsets
+    /// within a character as the character.
+    pub(crate) fn locate(
+        text: &str,
+        at: &Range<usize>,
+        message: String,
+        help: Option<String>,
+    ) -> Self {
         let start = char_boundary(text, at.start.max(byte_order_mark(text)));
         let line_start = line_start(text, start);
         let rest = &text[line_start..];
@@ -44,7 +49,7 @@ impl Problem {
 
     /// The problem as a compiler prints it: place, message, help, the line, a mark beneath.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
-        Shown { problem: self, file }
+        Rendered { problem: self, file }
     }
 }
 
@@ -61,23 +66,23 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-struct Shown<'a> {
+struct Rendered<'a> {
     problem: &'a Problem,
     file: &'a str,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Rendered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Problem { line, column, source_line, width, .. } = self.problem;
         writeln!(f, "{}:{}", self.file, self.problem)?;
         writeln!(f, "{line:>5} | {source_line}")?;
-        // Tabs stay, so that the mark stands beneath whatever the width of a tab.
+        // Tabs stay, so that the mark is aligned whatever the width of a tab.
         let indent = source_line.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' });
         writeln!(f, "      | {}{}", indent.collect::<String>(), "^".repeat(*width))
     }
 }
 
-/// Mistakes that are shown at most: who has more mends these first.
+/// Maximum number of errors shown: with more, these should be fixed first.
 pub const SHOWN: usize = 20;
 
 /// The mistakes of a file, by position. Never empty.
@@ -99,7 +104,7 @@ impl Problems {
         mistakes.dedup();
         let more = mistakes.len().saturating_sub(SHOWN);
         let shown = mistakes.into_iter().take(SHOWN);
-        let shown = shown.map(|m| Problem::at(text, &m.at, m.message, m.help)).collect();
+        let shown = shown.map(|m| Problem::locate(text, &m.at, m.message, m.help)).collect();
         Self { shown, more }
     }
 
@@ -116,16 +121,16 @@ impl Problems {
 
     /// The problems as [`Problem::display`] prints them.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
-        AllShown { problems: self, file }
+        AllRendered { problems: self, file }
     }
 }
 
-struct AllShown<'a> {
+struct AllRendered<'a> {
     problems: &'a Problems,
     file: &'a str,
 }
 
-impl fmt::Display for AllShown<'_> {
+impl fmt::Display for AllRendered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { problems, file } = self;
         problems.iter().try_for_each(|problem| write!(f, "{}", problem.display(file)))?;
@@ -189,7 +194,7 @@ fn char_boundary(text: &str, offset: usize) -> usize {
     (0..=within).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
-/// What a terminal may be sent in place of `c`.
+/// Safe replacement for the character `c` on a terminal.
 fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }
 }
@@ -207,12 +212,12 @@ mod tests {
     fn prints_like_a_compiler() {
         let text = "[run]\n\trate\t= 3 # é\n";
         let at = text.find('3').expect("it is there");
-        let problem = Problem::at(text, &(at..at + 1), "no".to_owned(), Some("so".to_owned()));
+        let problem = Problem::locate(text, &(at..at + 1), "no".to_owned(), Some("so".to_owned()));
         assert_eq!(
             problem.display("a.toml").to_string(),
             "a.toml:2:9: no; so\n    2 | \trate\t= 3 # é\n      | \t    \t  ^\n"
         );
-        let end = Problem::at(text, &(99..120), "end".to_owned(), None);
+        let end = Problem::locate(text, &(99..120), "end".to_owned(), None);
         assert_eq!(end.to_string(), "3:1: end");
     }
 
@@ -231,7 +236,7 @@ mod tests {
 
     #[test]
     fn leaves_terminals_alone() {
-        let problem = Problem::at("a\u{1b}[2J\r\n", &(0..9), "x".to_owned(), None);
+        let problem = Problem::locate("a\u{1b}[2J\r\n", &(0..9), "x".to_owned(), None);
         assert_eq!(
             problem.display("f").to_string(),
             "f:1:1: x\n    1 | a\u{fffd}[2J\n      | ^^^^^\n"

@@ -4,7 +4,7 @@
 /// Words of keys, before and now.
 const WORDS: [(&str, &str); 2] = [("octets", "bytes"), ("strands", "workers")];
 
-/// What `written` is called now, if that is among the `candidates`.
+/// New name of `written`, if it is among the `candidates`.
 pub(crate) fn now<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,

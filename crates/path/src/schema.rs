@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The JSON schema of the file, for editors and for programs that write paths.
 //!
-//! It knows what each key must be by itself. What holds only for the whole (names that match, a
-//! stage that must not be replicated) is left to [`read`](crate::check::read), and so are the units
-//! of rates and times.
+//! It describes each key individually. Constraints on the whole (matching names, a stage that must
+//! not be replicated) are left to [`read`](crate::check::read), as are the units of rates and
+//! times.
 
 use crate::keys::{FILE, Key, Kind, MAX_BUFFER_BYTES, MAX_STAGES, MAX_WORKERS};
 use crate::keys::{MIN_FRAME_BYTES, Omitted, Section, Variant};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What kinds of stage exist, as far as a description of a path must know.
+//! The kinds of stage, as far as a description of a path must know them.
 //!
-//! The kinds themselves live elsewhere; they hand their specifications to the checker, so that one
+//! The kinds themselves are elsewhere; they pass their specifications to the checker, so that one
 //! table serves the checker, the published schema and the help.
 
 use crate::params::{Params, Value};
@@ -10,11 +10,11 @@ use crate::params::{Params, Value};
 /// with it (IEEE 802.3, 3.2.7), and captures and buffers leave its 4 bytes out.
 pub const MIN_FRAME_BYTES: u32 = 60;
 
-/// Largest `buffer_bytes`: offsets in a packet are 16 bits wide, and 128 bytes in front of the
-/// frame stay free for headers put on later.
+/// Largest `buffer_bytes`: offsets in a packet are 16 bits wide, and 128 bytes before the frame are
+/// reserved for prepended headers.
 pub const MAX_BUFFER_BYTES: u32 = u16::MAX as u32 - 128;
 
-/// How a stage depends on packets that went before.
+/// How a stage depends on earlier packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// None: any replica may take any packet.
@@ -49,7 +49,7 @@ impl State {
 pub enum ParamKind {
     /// `true` or `false`.
     Bool,
-    /// A whole number from `min` to `max`, both included.
+    /// An integer from `min` to `max`, inclusive.
     Integer {
         /// Smallest value.
         min: i64,
@@ -62,14 +62,14 @@ pub enum ParamKind {
     Word(&'static [&'static str]),
     /// A list of texts.
     Texts,
-    /// A number, whole or not, from 0 to `max`, both included.
+    /// A number from 0 to `max`, inclusive.
     Number {
         /// Largest value.
         max: f64,
     },
 }
 
-/// What an omitted parameter means.
+/// Meaning of an omitted parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Default {
     /// It must be given.
@@ -82,7 +82,7 @@ pub enum Default {
     Text(&'static str),
     /// An empty list.
     EmptyTexts,
-    /// Nothing: the parameter is then absent, which means this.
+    /// No default: the parameter is then absent, which means this.
     Absent(&'static str),
 }
 
@@ -106,7 +106,7 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// Its type and range.
     pub kind: ParamKind,
-    /// What it is when omitted.
+    /// Its value if omitted.
     pub default: Default,
     /// One line of help, unit included.
     pub help: &'static str,
@@ -121,7 +121,7 @@ pub struct StageSpec {
     pub help: &'static str,
     /// Its parameters.
     pub params: &'static [ParamSpec],
-    /// Whether a `parse` must stand somewhere before it.
+    /// Whether a `parse` must precede it.
     pub needs_headers: bool,
     /// Its state, and with it whether it can be replicated.
     pub state: State,
@@ -132,8 +132,8 @@ pub struct StageSpec {
     pub drop_causes: &'static [&'static str],
 }
 
-/// A kind of source that makes its packets of those of a capture. Beside its parameters it has the
-/// keys `file` and `buffer_bytes` of every such source.
+/// A kind of source that makes its packets from those of a capture. In addition to its parameters
+/// it has the keys `file` and `buffer_bytes` of every such source.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceSpec {
     /// The word for `kind = "..."`.
@@ -142,8 +142,8 @@ pub struct SourceSpec {
     pub help: &'static str,
     /// Its parameters.
     pub params: &'static [ParamSpec],
-    /// What is wrong with parameters that are right each by itself; handed the largest frame a
-    /// buffer holds, in bytes, too.
+    /// Checks individually valid parameters together; also gets the largest frame a buffer holds,
+    /// in bytes.
     pub check: fn(&Params, u32) -> Vec<Misfit>,
     /// The bytes of each frame, where they do not depend on the capture.
     pub frame_bytes: fn(&Params) -> Option<u32>,
@@ -154,14 +154,14 @@ pub struct SourceSpec {
 pub struct Misfit {
     /// The parameter to point at.
     pub param: &'static str,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to write instead.
+    /// The fix.
     pub help: String,
 }
 
 impl Misfit {
-    /// Frames of so many bytes do not fit a buffer.
+    /// Frames of this many bytes do not fit a buffer.
     pub fn too_long(param: &'static str, bytes: u32, buffer_bytes: u32) -> Self {
         Self {
             param,
@@ -171,7 +171,7 @@ impl Misfit {
     }
 }
 
-/// The kinds of stage and of source that exist, beside the sources every build has.
+/// The registered kinds of stage and of source, in addition to the sources of every build.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kinds<'k> {
     /// The kinds of stage.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What somebody may have meant who wrote a name that does not exist.
+//! Suggestions for a misspelled name.
 
 use crate::problem::shown;
 
-/// The candidate nearest to `written`, if it is near enough to be what was meant.
+/// The candidate closest to `written`, if it is close enough.
 ///
 /// Near is: equal but for case and `-` for `_`; or at most one slip of the pen (an insertion, a
 /// deletion, a replacement, two letters exchanged) for every three characters; or the beginning, of

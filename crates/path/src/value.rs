@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One value of the file against what its key must hold.
 //!
-//! Sections are not values; they are walked where the whole file is checked.
+//! Sections are not values; they are processed with the whole file.
 
 use crate::fields::{Field, Read};
 use crate::keys::{IMIX_BYTES, Key, Kind, MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
@@ -44,15 +44,15 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
     Ok(Field { read, at: Some(given.span()), items: items(given) })
 }
 
-/// What a kind of value is called in messages and help.
+/// Name of a kind of value in messages and help.
 pub(crate) fn expected(kind: &Kind) -> String {
     match kind {
         Kind::Param(ParamKind::Bool) => "true or false".to_owned(),
         Kind::Param(ParamKind::Integer { min, max: i64::MAX }) => {
-            format!("a whole number of at least {min}")
+            format!("an integer of at least {min}")
         }
         Kind::Param(ParamKind::Integer { min, max }) => {
-            format!("a whole number from {min} to {max}")
+            format!("an integer from {min} to {max}")
         }
         Kind::Param(ParamKind::Text) | Kind::Label => "a text".to_owned(),
         Kind::Param(ParamKind::Word(words)) => {
@@ -77,11 +77,11 @@ pub(crate) fn expected(kind: &Kind) -> String {
     }
 }
 
-/// What was found where something else belongs.
-fn found(value: &DeValue<'_>) -> &'static str {
+/// Description of a value of the wrong kind.
+fn kind_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number",
+        DeValue::Integer(_) => "an integer",
         DeValue::Float(_) => "a number with a fraction",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date or time of day",
@@ -92,7 +92,7 @@ fn found(value: &DeValue<'_>) -> &'static str {
 
 /// The complaint about a value of the wrong type.
 pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
-    let found = found(given.get_ref());
+    let found = kind_name(given.get_ref());
     let message = format!("{} must be {}, not {found}", key.shown(), expected(&key.kind));
     with_example(key, Mistake::new(&given.span(), message))
 }
@@ -199,7 +199,7 @@ fn list<T>(
 
 /// The complaint about an entry of a list.
 fn wrong_entry(key: &Key, what: &str, given: &Given<'_>) -> Mistake {
-    let found = found(given.get_ref());
+    let found = kind_name(given.get_ref());
     let message = format!("each entry of {} must be {what}, not {found}", key.shown());
     with_example(key, Mistake::new(&given.span(), message))
 }
@@ -222,7 +222,7 @@ fn filled<T>(key: &Key, list: Vec<T>, given: &Given<'_>) -> Result<Vec<T>, Vec<M
 fn integers(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<Vec<i64>, Vec<Mistake>> {
     list(key, given, |entry| match entry.get_ref() {
         DeValue::Integer(_) => in_range(key, "an entry of ", entry, min, max),
-        _ => Err(wrong_entry(key, "a whole number", entry)),
+        _ => Err(wrong_entry(key, "an integer", entry)),
     })
 }
 
@@ -233,8 +233,7 @@ fn ranged(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Vec<M
     }
 }
 
-/// A whole number between `min` and `max`, both included. `part` says which part of the value it
-/// is.
+/// An integer from `min` to `max`, inclusive. `part` names the part of the value.
 fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Mistake> {
     let DeValue::Integer(integer) = given.get_ref() else {
         return Err(wrong_type(key, given));
@@ -299,7 +298,7 @@ fn quantity<T>(
     parse(&text).map_err(|why| vec![Mistake::new(&given.span(), format!("{}: {why}", key.shown()))])
 }
 
-/// Frame sizes; whether they fit the buffers is checked with the whole.
+/// Frame sizes; the whole-file check verifies that they fit the buffers.
 fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
     let (min, max) = (i64::from(MIN_FRAME_BYTES), i64::from(MAX_BUFFER_BYTES));
     let explained = |mistake: Mistake| {

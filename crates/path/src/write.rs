@@ -6,13 +6,13 @@ use crate::problem::{Mistake, Problems};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own, the
-/// kernels of `path`, and the capture where `path` has it: a file in another folder names it
-/// otherwise. Everything else stays as it is: comments, order, spacing, line ends. Comments within
-/// the list of workers go with the list.
+/// kernels of `path`, and the capture path of `path`: a file in another folder needs a different
+/// one. Everything else stays as it is: comments, order, spacing, line ends. Comments inside the
+/// list of workers are lost.
 ///
 /// # Errors
-/// When `text` is no TOML or holds something else than a section at `mapping`, `run` or `source`;
-/// never for the text `path` was read from.
+/// If `text` is not TOML, or `mapping`, `run` or `source` is not a section; never for the text
+/// `path` was read from.
 pub fn with_mapping(
     text: &str,
     path: &Path,
@@ -32,7 +32,8 @@ pub fn with_mapping(
     for (name, key, value) in capture.into_iter().chain([("mapping", "workers", workers), burst]) {
         let section = document.entry(name).or_insert_with(new_section);
         let section = section.as_table_like_mut();
-        let section = section.ok_or_else(|| refused(&format!("'{name}' is no section"), 0..0))?;
+        let section =
+            section.ok_or_else(|| refused(&format!("'{name}' is not a section"), 0..0))?;
         replace(section, key, value);
     }
     Ok(as_the_user_wrote(text, document.to_string()))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which mappings are worth measuring.
+//! Selects the mappings worth measuring.
 //!
-//! Two kinds of proposal. The named ones are what an engineer would try, and stand in the list
-//! whatever they promise: merge, merge and replicate, split at the balanced point, split off the
-//! stage that cannot be replicated, relieve the bottleneck, merge what is light. And the best
-//! mapping of all that the path and the processors allow, which the model finds exactly
-//! (see `partition`): no mapping has a higher predicted rate at the same burst size.
+//! Two kinds of proposal. The named ones are those an engineer would try, and are always in the
+//! list: merge, merge and replicate, split at the balanced point, split off the stage that cannot
+//! be replicated, relieve the bottleneck, merge light segments. The other is the best of all
+//! mappings that the path and the processors allow, found exactly by the model (see `partition`):
+//! no mapping has a higher predicted rate at the same burst size.
 //!
 //! Left out: which processor a worker is pinned to, and orders of stages other than the given one.
 
@@ -22,24 +22,24 @@ use std::ops::Range;
 /// packets of 1500 bytes fill a second-level cache of 512 KiB.
 const BURSTS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 
-/// What another burst size must be predicted to gain, relative, to be proposed: less is below what
-/// rounds of measurement resolve.
+/// Minimum predicted relative gain for proposing another burst size: less is below the resolution
+/// of the rounds.
 const MIN_BURST_GAIN: f64 = 0.01;
 
 /// A mapping worth measuring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// What it does, in words: `merge and replicate x2`.
+    /// Its change, in words: `merge and replicate x2`.
     pub name: String,
     /// Which stages run where; processors are left to the program.
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
-    /// What it is predicted to do.
+    /// Its prediction.
     pub prediction: Prediction,
 }
 
-/// What the search must know of a path: its stages, and how long its rings are.
+/// The properties of a path that the search needs: its stages, and the length of its rings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathShape {
     /// Name and state of each stage, in order.
@@ -49,7 +49,7 @@ pub struct PathShape {
 }
 
 impl PathShape {
-    /// That of `path`; `kinds` has the specification of each of its stages, in order.
+    /// Those of `path`; `kinds` has the specification of each of its stages, in order.
     ///
     /// # Panics
     /// When there are more or fewer specifications than stages.
@@ -68,13 +68,13 @@ impl PathShape {
     }
 }
 
-/// What the model advises.
+/// Advice of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// Best prediction first. No mapping stands in it twice with the same burst, and the baseline
-    /// with its own burst not at all.
+    /// Best prediction first. No mapping appears twice with the same burst, nor the baseline with
+    /// its own burst.
     pub proposals: Vec<Proposal>,
-    /// What was considered and may not be done, and why.
+    /// Mappings considered but ruled out, with the reason.
     pub ruled_out: Vec<RuledOut>,
     /// Mappings that the path and the processors allow; none of them has a higher prediction at the
     /// given burst than the best of the proposals and the baseline.
@@ -251,8 +251,8 @@ impl Search<'_> {
         }
     }
 
-    /// The stages from the first to the last global one on a worker of their own, what stands
-    /// before and behind them on the remaining workers.
+    /// The stages from the first to the last global one on a separate worker, earlier and later
+    /// stages on the remaining workers.
     fn split_off_global(&self, list: &mut List<'_>) {
         let is_global = |&i: &usize| self.shape.stages[i].1 == State::Global;
         let Some(first) = (0..self.stages()).find(is_global) else {
@@ -378,9 +378,8 @@ pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
 /// by merging neighbouring segments and taking away replicas and has the smallest largest load.
 ///
 /// Loads are costs of stages shared among replicas; without costs every stage counts the same. A
-/// merged segment never has more replicas than any of its parts had, so that a stage which may not
-/// be replicated is not. Processors to pin to are dropped, since there are fewer workers. `cpus` 0
-/// is taken as 1.
+/// merged segment never has more replicas than any of its parts, so that stages that must not be
+/// replicated are not. CPU pinning is dropped, since there are fewer workers. `cpus` 0 counts as 1.
 pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -> Mapping {
     let cpus = cpus.max(1);
     if mapping.workers() <= cpus {
@@ -400,7 +399,7 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
         let loads = parts.iter().map(|p| load(p.atoms.clone(), p.replicas));
         loads.fold(0.0, f64::max)
     };
-    // Among equal loads the last, which has the most workers, is nearest to what was given.
+    // Among equal loads the last, which has the most workers, is closest to the given one.
     let best = cuts.into_iter().flatten().min_by(|a, b| {
         let workers = |parts: &Vec<Part>| parts.iter().map(|p| p.replicas).sum::<u32>();
         largest(a).total_cmp(&largest(b)).then(workers(b).cmp(&workers(a)))

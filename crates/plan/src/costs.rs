@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each stage costs, taken from a measured run, and which stages wait for memory.
+//! Cost of each stage, from a measured run, and the stages that wait for memory.
 //!
 //! Costs are ticks of the timestamp counter per packet *entering the path*. A stage behind a filter
-//! that drops half the packets is weighed by half, so that costs of different stages add up to the
-//! cost of a worker. What rings cost is left out: it belongs to a mapping, not to a stage.
+//! that drops half the packets has half the weight, so that costs of different stages add up to the
+//! cost of a worker. The cost of rings is excluded: it belongs to a mapping, not to a stage.
 
 use crate::profile::{Profile, Which, inner};
 use linerate_path::model::Path;
@@ -129,7 +129,7 @@ fn stage_cost(
     if let Some(reason) = total.unreadable {
         return Err(CostsError::Unreadable { stage: name.to_owned(), reason });
     }
-    // Packets under way when counting began can lift a share a little above 1.
+    // Packets in flight when counting began can lift a share slightly above 1.
     let reach = total.reach.min(1.0);
     Ok(StageCost { name: name.to_owned(), ticks: total.ticks, reach, hot_ticks: None })
 }

@@ -28,15 +28,15 @@ use linerate_record::stats::Estimate;
 use linerate_record::tune::{Finding, Limit};
 
 /// A worker that waits less than a twentieth of its running time counts as never waiting. A
-/// bottleneck waits a little after each preemption of a neighbour and at the edges of bursts; a
-/// worker 5 % from the bottleneck is one whose relief would gain next to nothing by itself.
+/// bottleneck waits a little after each preemption of a neighbour and at the edges of bursts;
+/// relieving a worker within 5 % of the bottleneck would gain next to nothing by itself.
 const SATURATED: f64 = 0.95;
 
 /// Waiting for room below this share is jitter: a ring that fills now and then under bursts.
 const STRAY_BLOCKED: f64 = 0.02;
 
-/// A ring that drops more than this share of its packets is full, and the worker before it would
-/// wait if it were told to.
+/// A ring that drops more than this share of its packets is full: without drops, the worker before
+/// it would wait.
 const STRAY_DROPS: f64 = 0.01;
 
 /// Replicas whose busy shares differ by more than this are called uneven: a fifth of a worker
@@ -47,15 +47,15 @@ const UNEVEN: f64 = 0.20;
 /// only with 94 %, less than the 95 % that intervals promise.
 const MIN_CLEAN_WINDOWS: u64 = 6;
 
-/// With several workers, more windows than this share lost on one of them make the waiting of the
-/// others say more about the system than about the path. A worker by itself waits for nobody.
+/// With several workers, if one lost more than this share of its windows, the waiting of the others
+/// reflects the system rather than the path. A single worker has no neighbour to wait for.
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
-/// Names what limits `run`, or says why that cannot be told; and says where its packets ended if
-/// none came through.
+/// Names the bottleneck of `run`, or why it cannot be determined; and where its packets ended if
+/// none reached the sink.
 ///
-/// A source without a rate of its own never sets the rate: where all workers wait for packets, its
-/// queues held each other back. A record that is silent about the source is taken to have a rate.
+/// A source without a fixed rate never limits: if all workers wait for packets, its queues held
+/// each other back. A record without this information is assumed to have a rate.
 pub fn diagnose(run: &RunReport) -> Finding {
     let mut finding = by_waiting(run);
     let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
@@ -68,7 +68,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
     finding
 }
 
-/// What the waiting of the workers says.
+/// Conclusion from the waiting of the workers.
 fn by_waiting(run: &RunReport) -> Finding {
     let Some(profile) = Profile::new(run) else {
         return cannot_tell("no packet got through the path");
@@ -109,7 +109,7 @@ fn held_back(run: &RunReport) -> Finding {
     ))
 }
 
-/// The replica of a segment that waits least.
+/// The busiest replica of a segment.
 struct Leader<'a> {
     segment: &'a Segment<'a>,
     worker: &'a WorkerReport,
@@ -209,7 +209,7 @@ fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     )
 }
 
-/// No worker is saturated: either all wait for packets, or the waiting moves about.
+/// No worker is saturated: either all wait for packets, or the bottleneck moves between workers.
 fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let by_busy = |a: &&Leader<'_>, b: &&Leader<'_>| a.busy.total_cmp(&b.busy);
     let Some(busiest) = leaders.iter().max_by(by_busy) else {
@@ -247,7 +247,7 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
 
 fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     let worker = leader.worker;
-    // Source, sink and rings are no stage of the path: nobody can make them faster.
+    // Source, sink and rings are not stages of the path: the user cannot make them faster.
     let own = worker.path_stages().iter();
     let timed = own.filter_map(|s| Some((&s.name, stage_time(worker, s)?)));
     let mut stages: Vec<(&String, Estimate)> = timed.collect();
@@ -279,7 +279,7 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     }
 }
 
-/// How the segments next to the bottleneck wait, where there are any.
+/// How the segments next to the bottleneck wait, if there are any.
 fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     let here = leader.worker.segment;
     let mut text = String::new();

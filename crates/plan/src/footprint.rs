@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which level of the memory the packets of a path lie in, and what that costs.
+//! The cache level that holds the packets of a path, and its cost.
 //!
 //! A source goes round its frames and copies each into a buffer, so frames and buffers are what a
 //! path touches again and again whatever its stages do. By the sizes that `linerate memory` found:
@@ -12,10 +12,10 @@
 //! ```
 //!
 //! The cost is an upper bound: loads overlap, and frames are read in order, which prefetching
-//! helps. So there is none where one of the places was not measured, or from below only. Whether a
-//! stage waits at all is evidence of another kind, a run with few packets beside one with all of
-//! them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] puts the two together. Left out:
-//! tables of the stages, whose bytes only they know.
+//! helps. There is none if one of the levels was not measured, or has only a lower bound. Whether a
+//! stage waits at all is separate evidence, from a run with few packets compared with one with all
+//! of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] combines the two. Not included:
+//! tables of the stages, whose size only they know.
 
 use crate::costs::{Costs, StageCost};
 use linerate_record::memory::{MemoryLevel, MemoryReport};
@@ -23,7 +23,7 @@ use linerate_record::run::PacketsHome;
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Tier};
 
-/// What the packets of a path take.
+/// Memory used by the packets of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
     /// Bytes of the frames that the source goes round.
@@ -34,16 +34,16 @@ pub struct Footprint {
     pub queues: u32,
 }
 
-/// Where the packets of a path lie.
+/// Location of the packets of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Home {
     /// Bytes that one worker meets.
     pub bytes: u64,
-    /// The level they lie in, by name.
+    /// Name of the level.
     pub level: String,
-    /// The most that a load from there waits; why that cannot be told.
+    /// Maximum wait of a load from there; or why it is unknown.
     pub wait: Result<Wait, String>,
-    /// What to make of it, where they exceed the second cache or one beyond it.
+    /// Conclusion, if they exceed the second cache or a later one.
     pub sentence: Option<String>,
 }
 
@@ -56,12 +56,12 @@ pub struct Wait {
     pub cycles: Option<f64>,
 }
 
-/// What is known of the memory of a machine: its profile.
+/// Known memory properties of a machine: its profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownMemory {
-    /// What `linerate memory` found.
+    /// Results of `linerate memory`.
     pub report: MemoryReport,
-    /// How long ago: `3 hours`.
+    /// Age: `3 hours`.
     pub age: String,
 }
 
@@ -83,10 +83,10 @@ impl Unknown {
     }
 }
 
-/// Tells where the packets of a path lie, by a profile that is `age` old.
+/// Determines the level of the packets of a path, by a profile that is `age` old.
 ///
 /// # Errors
-/// Why that cannot be told.
+/// Why the level is unknown.
 pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<Home, String> {
     let bytes = (footprint.frames + footprint.buffers) / u64::from(footprint.queues.max(1));
     let size = |level: &MemoryLevel| level.size_bytes.as_number();
@@ -96,11 +96,11 @@ pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<H
     let covers = |from: u64, to: u64| (from..to).contains(&bytes);
     if let Some(part) = memory.unresolved.iter().find(|u| covers(u.from_bytes, u.to_bytes)) {
         let size = memory_size(bytes as f64);
-        return Err(format!("the profile cannot tell what {size} meet: {}", part.sentence));
+        return Err(format!("the profile does not show the level of {size}: {}", part.sentence));
     }
     let level = &memory.levels[place];
     let wait = worst(memory, level);
-    // What exceeds the first cache alone costs little, and nearly everything does.
+    // Exceeding only the first cache costs little, and nearly all packets do.
     let before = place.checked_sub(1).filter(|before| *before > 0).map(|b| &memory.levels[b]);
     let sentence = before.and_then(|before| {
         let parts = Footprint { queues: footprint.queues.max(1), ..*footprint };
@@ -152,7 +152,7 @@ fn sentence(
             )
         }
         Err(reason) => {
-            format!("waits for {}, and how long at most cannot be told: {reason}", level.name)
+            format!("waits for {}, for an unknown time: {reason}", level.name)
         }
     };
     format!(
@@ -165,8 +165,8 @@ fn sentence(
     )
 }
 
-/// Where the packets of a path are, for the record. Its sentence is there where it is worth one:
-/// the packets exceed a cache, or there is a profile that cannot tell.
+/// The location of the packets of a path, for the record. It has a sentence if that is useful: the
+/// packets exceed a cache, or a profile exists that cannot determine the level.
 pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     const METHOD: &str = "bytes of frames and buffers against the profile of this machine";
     let number = |unit: &str, value: Result<f64, &str>| match value {
@@ -177,7 +177,7 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
         Ok(home) => home.sentence.clone(),
         Err(Unknown::NoProfile) => None,
         Err(Unknown::CannotTell(reason)) => {
-            Some(format!("which cache the packets lie in cannot be told: {reason}"))
+            Some(format!("the cache level of the packets is unknown: {reason}"))
         }
     };
     let home = home.as_ref().map_err(Unknown::reason);
@@ -197,7 +197,7 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     }
 }
 
-/// What the stages that were seen to wait for memory wait, in loads from where the packets lie.
+/// Waiting time of the memory-bound stages, in loads from the level of the packets.
 pub fn waits(costs: &Costs, home: &Home, ticks_per_s: f64) -> Vec<String> {
     let all = [&costs.source, &costs.sink].into_iter().chain(&costs.stages);
     let waiting = all.filter_map(|cost| Some((cost, cost.ticks.value - cost.hot_ticks?.value)));
@@ -231,12 +231,12 @@ mod tests {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
 
-    fn at(frames: u64, buffers: u64, queues: u32) -> Home {
+    fn home_at(frames: u64, buffers: u64, queues: u32) -> Home {
         home(&Footprint { frames, buffers, queues }, &memory(), "3 hours").expect("a level")
     }
 
     #[test]
-    fn packets_lie_in_the_nearest_level_that_holds_them() {
+    fn packets_are_in_the_nearest_level_that_holds_them() {
         for (bytes, level, ns, is_told) in [
             (32 * KIB, "L1", 1.0, false),
             (32 * KIB + 1, "L2", 4.0, false),
@@ -244,7 +244,7 @@ mod tests {
             (MIB + 1, "L3", 15.0, true),
             (8 * MIB + 1, "memory", 100.0, true),
         ] {
-            let home = at(bytes, 0, 1);
+            let home = home_at(bytes, 0, 1);
             let wait = Wait { ns, cycles: Some(4.0 * ns) };
             assert_eq!((home.level.as_str(), home.wait), (level, Ok(wait)), "{bytes}");
             assert_eq!(home.sentence.is_some(), is_told, "{bytes}: {:?}", home.sentence);
@@ -253,10 +253,10 @@ mod tests {
 
     #[test]
     fn queues_divide_what_there_is() {
-        assert_eq!(at(MIB, MIB, 1).level, "L3");
-        let divided = at(MIB, MIB, 2);
+        assert_eq!(home_at(MIB, MIB, 1).level, "L3");
+        let divided = home_at(MIB, MIB, 2);
         assert_eq!((divided.bytes, divided.level.as_str()), (MIB, "L2"));
-        assert_eq!(at(MIB, MIB, 0), at(MIB, MIB, 1));
+        assert_eq!(home_at(MIB, MIB, 0), home_at(MIB, MIB, 1));
     }
 
     #[test]
@@ -264,11 +264,11 @@ mod tests {
         let wanted = "frames (3 MiB) and buffers (up to 512 KiB) of each queue exceed L2 (1 MiB, \
                       measured 3 hours ago): a load that misses it waits at most 15 ns (60 cycles) \
                       for L3, less where loads overlap";
-        assert_eq!(at(6 * MIB, MIB, 2).sentence.as_deref(), Some(wanted));
+        assert_eq!(home_at(6 * MIB, MIB, 2).sentence.as_deref(), Some(wanted));
     }
 
     #[test]
-    fn what_the_profile_cannot_tell_is_not_told() {
+    fn undetermined_profile_values_are_not_reported() {
         let footprint = Footprint { frames: 3 * MIB, buffers: 0, queues: 1 };
         let part = Unresolved {
             from_bytes: 2 * MIB,
@@ -287,7 +287,7 @@ mod tests {
         let told = home(&footprint, &silent, "1 day").expect("a level");
         assert_eq!(told.wait, Err("not measured".to_owned()));
         let sentence = told.sentence.expect("it exceeds L2");
-        let wanted = "waits for L3, and how long at most cannot be told: not measured";
+        let wanted = "waits for L3, for an unknown time: not measured";
         assert!(sentence.ends_with(wanted), "{sentence}");
     }
 
@@ -309,7 +309,7 @@ mod tests {
         let mut memory = memory();
         memory.costs[0].ns = absent("ns");
         assert!(home(&footprint, &memory, "1 day").expect("a level").wait.is_err());
-        // Without a clock there are no cycles, and ns all the same.
+        // Without a known clock there are no cycles, but still ns.
         memory.costs.clear();
         memory.levels[2].latency_cycles = absent("cycles");
         let wait = home(&footprint, &memory, "1 day").expect("a level").wait;
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_that_wait_are_told_in_loads() {
+    fn memory_bound_stages_are_reported_in_loads() {
         let exactly = |value| Estimate { value, low: value, high: value, confidence: 0.9, n: 9 };
         let stage = |name: &str, ticks, hot: Option<f64>| StageCost {
             name: name.to_owned(),
@@ -333,13 +333,13 @@ mod tests {
             workers: 1,
         };
         // 90 ticks of 1/3 ns are 30 ns, two loads of 15 ns.
-        let told = waits(&costs, &at(2 * MIB, 0, 1), 3e9);
+        let told = waits(&costs, &home_at(2 * MIB, 0, 1), 3e9);
         assert_eq!(told.len(), 1, "{told:?}");
         let wanted = "`nat44` waits for memory: 90 of its 150 ticks per packet (30 ns) are gone \
                       when few packets go round, as long as 2 loads from L3, or more, take one \
                       after the other";
         assert_eq!(told[0], wanted);
-        let unknown = Home { wait: Err("not measured".to_owned()), ..at(2 * MIB, 0, 1) };
+        let unknown = Home { wait: Err("not measured".to_owned()), ..home_at(2 * MIB, 0, 1) };
         let told = waits(&costs, &unknown, 3e9);
         assert!(told[0].ends_with("are gone when few packets go round"), "{told:?}");
     }

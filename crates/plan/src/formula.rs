@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans by the formula of [`crate::model`], for processors on which the work of a worker takes as
-//! long whoever its neighbours are.
+//! Plans by the formula of [`crate::model`], for processors on which the time of a worker's work
+//! does not depend on its neighbours.
 //!
 //! A setting is a mapping and its packets per burst. Its changes are the [`candidates`] of the
-//! path, the best mapping of all among them, so that one step is a whole search. A gain is a ratio
-//! under the same draws: what both settings share cancels.
+//! path, the best mapping of all among them, so that one step is a complete search. A gain is a
+//! ratio under the same random draws: common factors cancel.
 //!
 //! Left out, since the formula has no term for them: placement, parked workers, slower polling.
 
@@ -31,14 +31,14 @@ use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 use std::convert::Infallible;
 
-/// What the formula is given beside the path.
+/// Inputs of the formula in addition to the path.
 #[derive(Clone, Copy, Debug)]
 pub struct Formula<'a> {
-    /// What the stages cost and what the machine adds.
+    /// Costs of the stages and of the machine.
     pub inputs: &'a Inputs,
     /// Whether other kernels suit the calls of a run; `None` where no run is known.
     pub kernels: Option<&'a KernelAdvice>,
-    /// What commands call the file of the path, quoted for a shell.
+    /// The path file's name in commands, quoted for a shell.
     pub file: &'a str,
     /// Whether this build can run the path on this machine, so that commands can measure it.
     pub can_run: bool,
@@ -112,9 +112,9 @@ impl<'a> Planning<'a> {
         &self.written.setting
     }
 
-    /// What may be recommended: every proposal at the burst as written; where it was measured what
-    /// a burst costs, also the best of those at another burst, and the mapping as written at the
-    /// smallest burst that suits it as well as any.
+    /// Possible recommendations: every proposal at the burst as written; where the cost of a burst
+    /// was measured, also the best of those at another burst, and the mapping as written at the
+    /// smallest of its best bursts.
     fn proposals(&self) -> Vec<Proposal> {
         let given = self.given();
         let rate = |proposal: &Proposal| proposal.prediction.kpps.value;
@@ -141,13 +141,13 @@ impl<'a> Planning<'a> {
         all
     }
 
-    /// What the busiest worker takes per packet of the path, nanoseconds.
+    /// Time of the busiest worker per packet of the path, in nanoseconds.
     fn busiest_ns(&self, setting: &Setting) -> f64 {
         let loads = loads(setting.pair(), self.costs, self.env);
         loads.into_iter().fold(0.0, f64::max) * 1e9 / self.env.ticks_per_s
     }
 
-    /// Another variant of checksum and copy, if a run said it is worth trying.
+    /// Another variant of checksum and copy, if a run recommended it.
     fn kernels(&self, advice: &KernelAdvice) -> Option<Recommendation> {
         let before = advice.path_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
         let after = &advice.path_fastest_kpps;
@@ -374,7 +374,7 @@ impl Planner for Planning<'_> {
     }
 }
 
-/// What the formula says of a setting, as the rate of a flow, no more than its limits.
+/// Prediction of the formula for a setting, as the rate of a flow, capped by its limits.
 fn predicted(
     setting: Setting,
     evidence: Prediction,
@@ -388,7 +388,7 @@ fn predicted(
 fn unmeasured_bursts() -> RuledOut {
     RuledOut {
         name: "other bursts".to_owned(),
-        reason: "what a burst costs was assumed, and larger ones cost latency for certain; tune \
+        reason: "the cost of a burst was assumed, and larger bursts certainly add latency; tune \
                  measures both"
             .to_owned(),
     }
@@ -403,13 +403,13 @@ fn figure(unit: &str, value: f64) -> Figure {
 }
 
 fn unknown_to_the_formula() -> [RuledOut; 2] {
-    let reason = "the formula knows no strands that share a pipe; where costs are given in \
+    let reason = "the formula does not model strands that share a pipe; where costs are given in \
                   instructions, --machine t1, t2 or a file simulates them";
     [("place workers elsewhere", reason), ("park workers, slow their polling", reason)]
         .map(|(name, reason)| RuledOut { name: name.to_owned(), reason: reason.to_owned() })
 }
 
-/// What sort of change a proposal is.
+/// Kind of change of a proposal.
 fn kind(given: &Mapping, proposal: &Proposal) -> Change {
     let (before, after) = (given.segments.len(), proposal.mapping.segments.len());
     let workers = proposal.mapping.workers();

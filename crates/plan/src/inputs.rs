@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a plan rests on: costs and machine, from the record of a run or from what a path file says,
-//! and how each figure came about.
+//! Inputs of a plan: costs and machine, from the record of a run or from the path file, and the
+//! origin of each figure.
 //!
-//! What neither tells is assumed, with an interval wide enough for what has been seen, and listed
-//! as assumed.
+//! Values in neither source are assumed, with an interval wide enough for everything observed so
+//! far, and listed as assumed.
 
 use crate::costs::{Costs, CostsError, StageCost};
 use crate::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
@@ -25,24 +25,24 @@ const SCALING: [f64; 3] = [1.0, 0.69, 1.0];
 /// Costs, machine, and where both are from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
-    /// What the stages cost.
+    /// Costs of the stages.
     pub costs: Costs,
-    /// What the machine adds.
+    /// Costs added by the machine.
     pub env: Environment,
     /// CPUs' worth of time that a quota grants the workers; `None` without one.
     pub quota: Option<f64>,
     /// Flows of equal rate; a rate of the path is shared among them.
     pub flows: u32,
-    /// Where the costs come from, in words.
+    /// Source of the costs, in words.
     pub from: String,
-    /// How the figures came about.
+    /// Origin of the figures.
     pub list: Vec<Input>,
 }
 
 /// The processors that a mapping may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Processors {
-    /// How many there are. At least 1.
+    /// Their number. At least 1.
     pub count: usize,
     /// Whether a host may take them away at any moment.
     pub are_shared: bool,
@@ -53,7 +53,7 @@ pub struct Processors {
 /// Why no plan can be made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputsError {
-    /// The run does not tell the costs.
+    /// The run has no costs.
     Costs(CostsError),
     /// The run has a stage that the path does not have.
     OtherPath {
@@ -74,7 +74,7 @@ pub enum InputsError {
     TooFewWorkers {
         /// Workers of the mapping.
         wanted: usize,
-        /// Those beside it.
+        /// Workers outside of it.
         beside: usize,
         /// Those that may be used.
         available: usize,
@@ -107,7 +107,7 @@ impl fmt::Display for InputsError {
             ),
             Self::TooFewWorkers { wanted, beside, available } => write!(
                 f,
-                "the mapping takes {wanted} workers, {beside} run beside it \
+                "the mapping takes {wanted} workers, {beside} run outside of it \
                  ([[costs.neighbours]]), and {available} may be used: allow more with \
                  --workers N or another --machine, or change either"
             ),
@@ -123,7 +123,7 @@ impl From<CostsError> for InputsError {
     }
 }
 
-/// Whether the mapping of a path and `beside` workers more fit a machine.
+/// Whether the mapping of a path and `beside` additional workers fit a machine.
 ///
 /// # Errors
 /// [`InputsError::TooFewWorkers`] when not.
@@ -139,7 +139,7 @@ impl Inputs {
     /// From a run of `path` with bursts of `burst` packets; `from` says which.
     ///
     /// # Errors
-    /// The run is of another path, tells no costs, or the mapping of the path does not fit.
+    /// The run is of another path, has no costs, or the mapping of the path does not fit.
     pub fn from_run(
         run: &RunReport,
         path: &Path,
@@ -261,8 +261,8 @@ fn stranger(run: &RunReport, path: &Path) -> Option<String> {
     stages.find(|stage| !is_known(stage)).map(|stage| stage.name.clone())
 }
 
-/// What the rings of a run cost, the mean over its workers; `None` where it had none, or their
-/// times are missing.
+/// Cost of the rings of a run, the mean over its workers; `None` if it had none, or their times are
+/// missing.
 fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
     let side = |name: &str| {
         let stages = run.workers.iter().flat_map(|worker| &worker.stages);
@@ -300,7 +300,7 @@ fn around(value: f64, spread: f64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n: 1 }
 }
 
-/// The machine, with what is assumed of it put on the list.
+/// The machine; assumptions about it are added to the list.
 fn environment(
     ticks_per_s: f64,
     processors: Processors,
@@ -347,7 +347,7 @@ pub fn input(name: &str, value: &str, origin: Origin) -> Input {
     Input { name: name.to_owned(), value: value.to_owned(), origin }
 }
 
-/// How a figure of a stage came about.
+/// Origin of a figure of a stage.
 pub fn origin(cost: &GivenCost, key: &str) -> Origin {
     let named = |list: &[String]| list.iter().any(|name| name == key);
     match (named(&cost.fitted), named(&cost.assumed)) {

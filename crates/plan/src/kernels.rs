@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What part of the work is checksum and copy, and whether another variant would do it faster.
+//! Share of checksum and copy in the work, and whether another variant would be faster.
 //!
 //! A choice is a variant by name, or `selected`: for each kernel the variant that is selected on
-//! the machine of the run. Over the calls that every worker logged and made again:
+//! the machine of the run. Over the calls that every worker logged and replayed:
 //!
 //! ```text
 //! ticks(stage, c) = sum over its kernels of  ticks per packet in use x time ratio of c's variant
@@ -14,9 +14,9 @@
 //! path kpps(c)    = ticks per second / largest load(worker, c)
 //! ```
 //!
-//! Ends of intervals are taken together: all ratios low, or all high. Calls made again on warm data
-//! take less time than in the run where its packets are cold, and more where the run did other work
-//! at the same time. Hence a choice is only proposed here; it is measured before it is kept.
+//! Ends of intervals are combined: all ratios low, or all high. Calls replayed on warm data take
+//! less time than in a run with cold packets, and more where the run overlapped them with other
+//! work. A choice is therefore only proposed here; it is measured before it is kept.
 
 use crate::profile::{estimate, given};
 use crate::verdict::MIN_GAIN;
@@ -163,7 +163,7 @@ struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     /// `None` when no call was timed.
-    fn of(run: &'a RunReport) -> Option<Self> {
+    fn from_run(run: &'a RunReport) -> Option<Self> {
         let entering = run.workers.iter().filter(|worker| worker.segment == 0);
         let entered: f64 = entering.map(given).sum();
         let mut uses = Vec::new();
@@ -255,7 +255,7 @@ impl<'a> Calls<'a> {
 
 /// Which kernels suit the calls of `run` best; `None` when no call was timed.
 pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
-    let calls = Calls::of(run)?;
+    let calls = Calls::from_run(run)?;
     let in_use = run.kernels.as_deref().unwrap_or(SELECTED);
     let total = calls.in_use(|_| true);
     let ratio = |choice: &str| calls.ticks(choice, |_| true).over(total);
@@ -332,13 +332,13 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     if !advice.worth_trying {
         let gain = 100.0 * (number(then) / number(now) - 1.0);
         return format!(
-            "{in_use} will do: `{fastest}` takes {ratio} of its time for the calls of this path, \
+            "keep {in_use}: `{fastest}` takes {ratio} of its time for the calls of this path, \
              which would make the path {gain:.1} % faster (tier model)"
         );
     }
     format!(
         "`{fastest}` takes {ratio} of the time of {in_use} for the calls of this path: `{stage}` \
-         on a worker of its own would get through {} instead of {}, the path {} instead of {} \
+         alone on a worker would handle {} instead of {}, the path {} instead of {} \
          (tier model)",
         rate(&advice.stage_fastest_kpps),
         rate(&advice.stage_kpps),
@@ -347,7 +347,7 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
     )
 }
 
-/// A choice, and behind `selected` what it stands for.
+/// A choice, and for `selected` the variants it represents.
 fn called(choice: &str, calls: &Calls<'_>) -> String {
     if choice != SELECTED {
         return format!("`{choice}`");

@@ -9,14 +9,14 @@
 //! 4. [`candidates`] searches the mappings that a path and a number of processors allow.
 //! 5. [`verdict`] chooses among those that were measured.
 //!
-//! Beside the chain, [`footprint`] says which level of the memory the packets lie in, and
-//! [`kernels`] what part of the work is checksum and copy, and which variant of them suits the
-//! path; [`routines`] which of those that `linerate kernels` timed are worth a name.
+//! In addition to the chain, [`footprint`] determines the cache level of the packets, [`kernels`]
+//! the share of checksum and copy in the work, and their best variant for the path; [`routines`]
+//! which of the routines timed by `linerate kernels` are worth selecting by name.
 //!
 //! [`search`] recommends changes before anything has run. It asks a [`predictor`]: [`formula`] is
 //! the one of the machine at hand, with costs that [`inputs`] takes from a record or a path file.
 //!
-//! Nothing here measures, reads a file or a clock, or runs a packet path.
+//! This crate does not measure, read files or a clock, or run a packet path.
 
 #![forbid(unsafe_code)]
 

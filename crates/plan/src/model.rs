@@ -15,8 +15,8 @@
 //!
 //! - Replicas each take the flows of their own queue of the source; the queues advance together, so
 //!   the replica with the largest share sets the pace.
-//! - What a burst costs whatever its size is spread over the steps of a worker, its two ends
-//!   included, since each step is entered once per burst.
+//! - The fixed cost of a burst is spread over the steps of a worker, its two ends included, since
+//!   each step is entered once per burst.
 //! - `slowdown` is 1 for one worker and `1 / scaling` when all processors are busy, linear between;
 //!   each cost is divided by the slowdown of the run it was measured in.
 //! - No term for the depth of rings: service times vary little within a ring's worth of packets.
@@ -60,9 +60,9 @@ const SEED: u64 = 0x6C69_6E65_7261_7465;
 ///
 /// Compute-bound two-worker mappings predicted from costs measured alone missed by 0.3-0.6 %
 /// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the
-/// median miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. Costs taken in place,
-/// and memory-bound stages treated apart, should stand much nearer to the first. The drift of the
-/// processors, an input, is added to these.
+/// median miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. With costs measured
+/// in place, and memory-bound stages treated separately, errors should be much closer to the first.
+/// The drift of the processors, an input, is added to these.
 mod model_error {
     pub(super) const REPLICATION: f64 = 0.03;
     pub(super) const PIPELINING: f64 = 0.06;
@@ -78,8 +78,8 @@ pub const DRIFT_ALONE: f64 = 0.02;
 /// standard deviations.
 pub const DRIFT_SHARED: f64 = 0.25;
 
-/// What memory-bound stages may cost more when more workers than in the measured run compete for
-/// the memory. An assumption, on the pessimistic side: nothing measured yet bounds it.
+/// Possible additional cost of memory-bound stages when more workers than in the measured run
+/// compete for memory. A pessimistic assumption: no measurement bounds it yet.
 const CONTENTION_MARGIN: f64 = 0.25;
 
 /// Share of the cost of a ring at the measured burst that is per packet (copying the handle); the
@@ -91,7 +91,7 @@ const RING_PER_PACKET: f64 = 0.5;
 /// Workers that run while the cost of a ring is measured: its two ends.
 const HANDOVER_WORKERS: usize = 2;
 
-/// What handing a packet over a ring costs, measured while two workers ran.
+/// Cost of handing a packet over a ring, measured with two running workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handover {
     /// Ticks per packet on the worker that pushes.
@@ -103,17 +103,17 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Where it was not measured: from the cheapest seen between near processors (1 to 2 ns for
-    /// both sides, bursts of 32) to the dearest between far ones (50 ns a side, bursts of 8),
-    /// each with room, since queues of other programs cost up to that.
+    /// If it was not measured: from the cheapest seen between close processors (1 to 2 ns for both
+    /// sides, bursts of 32) to the most expensive between distant ones (50 ns a side, bursts of 8),
+    /// each with a margin, since queues of other programs cost up to that.
     pub fn unmeasured(ticks_per_s: f64, burst: u32) -> Self {
         let ticks = assumed(15.0, [2.0, 58.0], ticks_per_s);
         Self { producer_ticks: ticks, consumer_ticks: ticks, burst }
     }
 }
 
-/// What a burst costs whatever its size, where it was not measured: between nothing and what a run
-/// through a dozen cold functions takes.
+/// Fixed cost of a burst, if not measured: between nothing and a run through a dozen cold
+/// functions.
 pub fn unmeasured_burst(ticks_per_s: f64) -> Estimate {
     assumed(58.0, [0.0, 230.0], ticks_per_s)
 }
@@ -124,7 +124,7 @@ fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_s: f64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n: 0 }
 }
 
-/// What the machine adds to the costs of the stages.
+/// Costs that the machine adds to those of the stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Ticks of the timestamp counter per second.
@@ -143,7 +143,7 @@ pub struct Environment {
     /// the costs and the run that is predicted: [`DRIFT_ALONE`] or [`DRIFT_SHARED`].
     pub drift: f64,
     /// Index `r - 1`: the largest share of the packets that one of `r` replicas gets. A missing
-    /// entry, or one below `1 / r`, stands for an even spread.
+    /// entry, or one below `1 / r`, means an even distribution.
     pub largest_share: Vec<f64>,
 }
 
@@ -154,7 +154,7 @@ impl Environment {
     }
 }
 
-/// What a mapping is predicted to do.
+/// Prediction for a mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// Packets entering the path that it gets through, thousand per second, with its interval.
@@ -202,7 +202,7 @@ fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment)
 /// A mapping and its packets per burst.
 pub type Setting<'a> = (&'a Mapping, u32);
 
-/// How many times as fast as `from` the mapping `to` is predicted to be, with its interval.
+/// Predicted speedup of the mapping `to` over `from`, with its interval.
 ///
 /// Both are put to the same draws, so that what they share (the drift of the processors, the error
 /// of a cost) cancels; the formula errs independently where only one of them replicates, hands over
@@ -257,8 +257,8 @@ fn ratios(
         .collect()
 }
 
-/// What the most loaded worker of each segment works, in ticks per packet of the path, at the speed
-/// that workers have under this mapping.
+/// Load of the busiest worker of each segment, in ticks per packet of the path, at the speed of
+/// workers under this mapping.
 pub fn loads((mapping, burst): Setting<'_>, costs: &Costs, env: &Environment) -> Vec<f64> {
     let terms = Terms::point(costs, env, burst);
     let load = |s: &Segment| terms.load(s.stages.clone(), s.replicas);
@@ -288,7 +288,7 @@ fn model_sigma(mapping: &Mapping, other_burst: bool, drift: f64) -> f64 {
     variance.sqrt()
 }
 
-/// What the formula may be off by, each with whether it is at work.
+/// Error sources of the formula, each with whether it applies.
 fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64); 4] {
     [
         (true, drift),
@@ -298,7 +298,7 @@ fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64);
     ]
 }
 
-/// Where an estimate comes from, and with it whose errors it shares.
+/// Origin of an estimate, which determines correlated errors.
 #[derive(Clone, Copy)]
 enum Origin {
     /// A service time of the run.
@@ -426,7 +426,7 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// How much longer everything takes when `workers` of `cpus` processors are busy than when one is.
+/// Slowdown when `workers` of `cpus` processors are busy rather than one.
 fn slowdown(cpus: usize, scaling: f64, workers: usize) -> f64 {
     let others = cpus.saturating_sub(1);
     let busy = workers.saturating_sub(1).min(others);

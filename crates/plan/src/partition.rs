@@ -6,8 +6,8 @@
 //! largest load is smallest.
 //!
 //! Let `best(j, c)` be the smallest possible largest load of the first `j` atoms on exactly `c`
-//! workers. The last part starts at some `i < j` and has some `r <= c` replicas, and what stands
-//! before it is itself best, since a worse prefix never makes the maximum smaller:
+//! workers. The last part starts at some `i < j` and has some `r <= c` replicas, and the prefix
+//! before it is itself optimal, since a worse prefix never makes the maximum smaller:
 //!
 //! ```text
 //! best(0, 0) = 0
@@ -42,8 +42,8 @@ impl Cell {
     }
 }
 
-/// For each number of workers from 1 to `workers` (index less 1) the parts with the smallest
-/// largest load, or `None` where so many workers cannot be used. `max_replicas` is at least 1.
+/// For each number of workers from 1 to `workers` (index minus 1) the parts with the smallest
+/// maximum load, or `None` if that number cannot be used. `max_replicas` is at least 1.
 pub(crate) fn minimax(
     atoms: usize,
     workers: usize,
@@ -77,7 +77,7 @@ pub(crate) fn minimax(
     (1..=workers).map(|used| trace(&best, atoms, used)).collect()
 }
 
-/// How many ways there are to cut `atoms` and to spread up to `workers` workers over the parts: as
+/// Number of ways to cut `atoms` and to distribute up to `workers` workers over the parts: as
 /// above, with a sum in place of the minimum.
 pub(crate) fn count(
     atoms: usize,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What predicts a packet path before it runs, and what a search asks of it.
+//! The interface between predictive models and the search.
 //!
-//! Two models predict. The formula ([`crate::model`]) is for processors on which the work of a
-//! worker takes as long whoever its neighbours are; a simulator of chips (`linerate-cmt`) is for
-//! those whose strands share pipes. They differ in what a setting is, in what may be changed in
-//! it and in what they can say of the reason. They share everything else: [`crate::search`].
+//! Two models predict. The formula ([`crate::model`]) is for processors on which the time of a
+//! worker's work does not depend on its neighbours; a simulator of chips (`linerate-cmt`) is for
+//! those whose strands share pipes. They differ in their settings, the possible changes and the
+//! reasons they can give. Everything else is shared: [`crate::search`].
 
 use linerate_path::model::Mapping;
 use linerate_record::plan::{
@@ -16,15 +16,15 @@ use linerate_record::tune::RuledOut;
 /// A setting and what it is predicted to do.
 #[derive(Clone, Debug)]
 pub struct Predicted<S, E> {
-    /// What would run.
+    /// The setting to run.
     pub setting: S,
     /// Thousand packets per second of a flow, without an interval: what a search compares.
     pub kpps: f64,
-    /// What the model knows of the reason.
+    /// The model's data for explaining it.
     pub evidence: E,
 }
 
-/// What a setting is predicted to do, with its intervals.
+/// Prediction for a setting, with its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Thousand packets per second of a flow.
@@ -38,9 +38,9 @@ pub struct Bounds {
 pub struct Changed<S> {
     /// The change in words.
     pub name: String,
-    /// What sort of change it is.
+    /// Kind of change.
     pub kind: Change,
-    /// What it leads to.
+    /// The resulting setting.
     pub setting: S,
 }
 
@@ -49,9 +49,9 @@ pub struct Changed<S> {
 pub struct Candidate<S, E> {
     /// The change in words.
     pub name: String,
-    /// What sort of change it is.
+    /// Kind of change.
     pub kind: Change,
-    /// What it leads to, and what that is predicted to do.
+    /// The resulting setting and its prediction.
     pub predicted: Predicted<S, E>,
 }
 
@@ -59,7 +59,7 @@ pub struct Candidate<S, E> {
 pub trait Predictor {
     /// A mapping, and what else the model knows to vary: bursts, or processors and neighbours.
     type Setting: Clone;
-    /// What a prediction leaves behind to explain it.
+    /// Data of a prediction for explaining it.
     type Evidence: Clone;
     /// Why a setting cannot be predicted.
     type Error;
@@ -77,10 +77,10 @@ pub trait Predictor {
     fn bounds(&self, predicted: &PredictedBy<Self>) -> Result<Bounds, Self::Error>;
 }
 
-/// What a predictor says of a setting.
+/// Prediction of a setting.
 pub type PredictedBy<P> = Predicted<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
 
-/// A change that a predictor was asked about.
+/// A change evaluated by a predictor.
 pub type CandidateOf<P> = Candidate<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
 
 /// A setting as the record has it.
@@ -92,14 +92,14 @@ pub struct Placement {
     pub burst: u32,
     /// The processor of each worker, where the model cares.
     pub cpus: Option<Vec<u32>>,
-    /// Workers beside the path that were added or moved.
+    /// Workers outside the path that were added or moved.
     pub beside: Vec<WorkersBeside>,
 }
 
-/// What the predictions rest on.
+/// Basis of the predictions.
 #[derive(Clone, Debug)]
 pub struct Basis {
-    /// Where the costs come from.
+    /// Source of the costs.
     pub costs: String,
     /// Processors that may be used.
     pub cpus: u32,
@@ -109,11 +109,11 @@ pub struct Basis {
     pub inputs: Vec<Input>,
 }
 
-/// A predictor that knows what may be changed, and can say why it helps.
+/// A predictor that knows the possible changes, and can explain their effect.
 pub trait Planner: Predictor {
     /// The word of the record for it.
     const MODEL: Model;
-    /// How its figures come about.
+    /// Method of its figures.
     const METHOD: &'static str;
     /// Changes in a row that are looked for: 1 where the changes of a setting are all there are.
     const STEPS: usize;
@@ -121,7 +121,7 @@ pub trait Planner: Predictor {
     /// The mapping as written.
     fn written(&self) -> &PredictedBy<Self>;
 
-    /// The changes of a setting that are worth a prediction.
+    /// The changes of a setting worth predicting.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Self::Setting>>;
 
     /// Those of the predicted changes, the highest rate first, that no simpler one makes needless.
@@ -134,7 +134,7 @@ pub trait Planner: Predictor {
         false
     }
 
-    /// A change that is not one of the setting: other kernels.
+    /// A change outside the setting: other kernels.
     fn beyond(&self) -> Option<Recommendation> {
         None
     }
@@ -145,33 +145,33 @@ pub trait Planner: Predictor {
     /// Why a change helps.
     fn why(&self, change: &CandidateOf<Self>) -> String;
 
-    /// What would prove a prediction wrong.
+    /// The measurement that would disprove a prediction.
     fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof;
 
-    /// Settings for the question which one holds the line with the fewest processors: the best for
-    /// each number of them. None where the changes have them.
+    /// Settings for the question which one sustains line rate with the fewest processors: the best
+    /// for each number of processors. Empty where the changes have them.
     fn for_line(&self) -> Vec<Self::Setting> {
         Vec::new()
     }
 
-    /// What no prediction exceeds, where that bounds the mapping as written or one of these.
+    /// The upper bounds of all predictions that bound the mapping as written or one of these.
     fn limits(&self, _predicted: &[&PredictedBy<Self>]) -> Vec<String> {
         Vec::new()
     }
 
-    /// What limits the mapping as written.
+    /// Bottleneck of the mapping as written.
     fn bottleneck(&self) -> Bottleneck;
 
-    /// Its workers, and those beside it.
+    /// Its workers, and those outside of it.
     fn workers(&self) -> Vec<PlannedWorker>;
 
     /// Changes that may not be made or that the model does not know, and why.
     fn ruled_out(&self) -> Vec<RuledOut>;
 
-    /// What was searched; `best_kpps` is the highest rate that was found, `None` where nothing was
-    /// asked for but the mapping as written.
+    /// Extent of the search; `best_kpps` is the highest rate found, `None` if only the mapping as
+    /// written was requested.
     fn extent(&self, best_kpps: Option<f64>) -> Search;
 
-    /// What the predictions rest on.
+    /// Basis of the predictions.
     fn basis(&self) -> Basis;
 }

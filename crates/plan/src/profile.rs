@@ -2,8 +2,7 @@
 //! A run report read by segment instead of by worker.
 //!
 //! The report counts packets per worker; the model and the diagnosis need figures per packet of the
-//! *path*, whatever became of it on the way. This module converts one into the other, and nothing
-//! else: it judges nothing.
+//! *path*, including packets dropped on the way. This module only converts one into the other.
 
 use crate::sample::bounded;
 use linerate_path::model::{self, Mapping};
@@ -56,7 +55,7 @@ impl<'a> Profile<'a> {
         (entered > 0.0 && kept > 0.0).then_some(Self { segments, entered })
     }
 
-    /// Share of the packets of the path that `packets` counted in `segment` stand for.
+    /// Share of the packets of the path that `packets` counted in `segment` represent.
     fn share(&self, segment: &Segment<'_>, packets: u64) -> f64 {
         packets as f64 / segment.kept / self.entered
     }
@@ -67,7 +66,7 @@ impl<'a> Profile<'a> {
         Some(service_time(worker)?.scale(share))
     }
 
-    /// A stage over all replicas that run it, its parts scaled to the whole (see [`closure`]).
+    /// A stage over all its replicas, its parts scaled to the total (see [`closure`]).
     pub(crate) fn stage(&self, which: Which<'_>) -> Option<StageTotal> {
         let mut found = None;
         for segment in &self.segments {
@@ -93,7 +92,7 @@ impl<'a> Profile<'a> {
     }
 }
 
-/// Which entry of a worker's list of stages is meant.
+/// Selects an entry in a worker's list of stages.
 #[derive(Clone, Copy)]
 pub(crate) enum Which<'n> {
     /// The source, first on the workers of the first segment.
@@ -105,7 +104,7 @@ pub(crate) enum Which<'n> {
 }
 
 impl Which<'_> {
-    /// The ends are told from stages of the same name by where they stand.
+    /// The ends are distinguished from stages of the same name by their position.
     fn pick(self, stages: &[StageReport]) -> Option<&StageReport> {
         match self {
             Self::Source => stages.first().filter(|s| s.name == "source"),
@@ -192,9 +191,9 @@ pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<E
     Some(ticks.scale(stage.packets as f64 / given(worker)))
 }
 
-/// What the times of a worker's stages must be multiplied with so that they add up to the worker's
-/// own. Each is a median over sampled windows of its own, and medians do not add up exactly;
-/// throughput follows the whole. The interval is that of the whole.
+/// Factor that makes the times of a worker's stages add up to the worker's total. Each is a median
+/// over its own sampled windows, and medians do not add up exactly; throughput follows the total.
+/// The interval is that of the total.
 fn closure(worker: &WorkerReport) -> Estimate {
     let parts = worker.stages.iter().map(|s| Some(stage_time(worker, s)?.value));
     match (estimate(&worker.ticks_per_packet), parts.sum::<Option<f64>>()) {

@@ -19,8 +19,7 @@ pub use cases::{Block, Load, Placement, Section, Series, Unit, blocks};
 
 use linerate_record::kernels::{Role, Row};
 
-/// Faster by less is not worth a name in a caller's code: a few per cent come and go with the
-/// placement of code.
+/// Smaller leads are not worth a name in a caller's code: a few percent vary with code placement.
 pub const WORTH_A_NAME: f64 = 1.05;
 
 /// Times closer than this are the same: medians repeat no better.
@@ -32,13 +31,13 @@ pub const TIE: f64 = 1.01;
 pub struct Lead<'a> {
     /// The routine.
     pub name: &'a str,
-    /// Where it leads.
+    /// The sizes at which it leads.
     pub loads: Vec<Load>,
     /// The greatest quotient of speeds.
     pub most: f64,
 }
 
-/// The variants of this build, but for `selected`, that are worth a name. `None` if none was
+/// The variants of this build, except `selected`, that are worth naming. `None` if none was
 /// compared with a selected routine.
 pub fn variants_ahead<'a>(block: &Block<'a>, selected: &str, unit: Unit) -> Option<Vec<Lead<'a>>> {
     let is_other = |series: &Series| series.role == Role::Variant && series.name != selected;
@@ -51,8 +50,8 @@ pub fn peers_ahead<'a>(block: &Block<'a>, unit: Unit) -> Vec<Lead<'a>> {
     leads(block, unit, &is_peer, 1.0).unwrap_or_default()
 }
 
-/// The routines of a kind that lead by more than `worth` with the whole interval, and by more than
-/// a tie, in the order of loads. `None` if there is none beside a selected routine.
+/// The routines of a kind whose lead exceeds `worth` with the whole interval, and exceeds a tie, in
+/// the order of loads. `None` if none was measured with a selected routine.
 fn leads<'a>(
     block: &Block<'a>,
     unit: Unit,
@@ -90,9 +89,8 @@ struct Ahead {
 }
 
 /// How far `row` is ahead of `selected`. From the shares of their bound where both are known: these
-/// are taken by round, so that a clock that moves is in both; otherwise from the times. The
-/// interval is that of the worst ends, and so too wide rather than too narrow; without ends it has
-/// no lower one.
+/// are taken by round, so that clock changes affect both; otherwise from the times. The interval
+/// combines the worst ends, and is therefore conservative; without ends it has no lower bound.
 fn ahead(row: &Row, selected: &Row, unit: Unit) -> Option<Ahead> {
     let quotient = |(over, under): (f64, f64)| over / under;
     let times = unit.time(selected).zip(unit.time(row))?;

@@ -10,9 +10,10 @@ pub const UNKNOWN_SPREAD: f64 = 0.05;
 
 /// The value `z` standard deviations from an estimate, never below 0.
 ///
-/// Costs cannot be negative and err upwards, so the distribution is log-normal, with a scale of its
-/// own on each side: its median is the value, and both ends of the interval are met exactly. Where
-/// the interval reaches 0 or below there is no logarithm; then it is normal and cut at 0.
+/// Costs cannot be negative and err upwards, so the distribution is log-normal, with a separate
+/// scale on each side: its median is the value, and both ends of the interval are met exactly. If
+/// the interval reaches 0 or below there is no logarithm; then it is a normal distribution
+/// truncated at 0.
 pub(crate) fn draw(e: &Estimate, z: f64) -> f64 {
     let e = bounded(*e);
     let reach = z / half_width(e.confidence);

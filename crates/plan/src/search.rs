@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What to change in a mapping before anything of it has run: one search and one report, whatever
-//! predicts.
+//! Changes to a mapping before anything of it has run: one search and one report for all
+//! predictors.
 //!
 //! ```text
 //! single = changes of the mapping as written whose rate is worth it, the highest first
@@ -10,8 +10,8 @@
 //! recommended = single, and the chain of changes that led to best, the largest gain first
 //! ```
 //!
-//! The formula compares all mappings at once, so that a step is all there is; the simulator goes
-//! from change to change. Every recommendation says what would prove it wrong.
+//! The formula compares all mappings at once, so that one step is enough; the simulator proceeds
+//! from change to change. Every recommendation names the measurement that would disprove it.
 
 use crate::predictor::{
     Basis, Bounds, Candidate, CandidateOf, Changed, Placement, Planner, PredictedBy,
@@ -25,7 +25,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, counted};
 use linerate_record::{Figure, Tier};
 
-/// Recommendations at most: nobody tries more.
+/// Maximum number of recommendations: users do not try more.
 const RECOMMENDED_MAX: usize = 8;
 
 /// Why a stage is never on more than one worker.
@@ -42,9 +42,9 @@ pub struct Subject<'a> {
     /// The line of a flow, thousand packets per second; `None` where there is none, or where
     /// packets come faster than they can be taken.
     pub line_kpps: Option<f64>,
-    /// What the machine is called.
+    /// Name of the machine.
     pub machine: &'a str,
-    /// Where what is known of it comes from.
+    /// Source of the machine's data.
     pub machine_source: &'a str,
 }
 
@@ -83,8 +83,8 @@ pub fn written<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanRep
     report(subject, planner, Vec::new(), planner.extent(None))
 }
 
-/// The changes of a setting that are worth a look: the highest rate first, of equals the one with
-/// the fewest workers.
+/// The changes of a setting worth examining: the highest rate first, among equals the one with the
+/// fewest workers.
 fn candidates<P: Planner>(
     planner: &P,
     of: &PredictedBy<P>,

@@ -14,7 +14,7 @@
 use linerate_path::model::Mapping;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 
-/// What a change must gain to be made. Two runs of the same mapping differ by 1-2 % in code and
+/// Minimum gain for accepting a change. Two runs of the same mapping differ by 1-2 % in code and
 /// buffer placement alone; less than that is not a property of the mapping.
 pub const MIN_GAIN: f64 = 0.02;
 
@@ -45,7 +45,7 @@ pub struct Baseline<'a> {
     pub is_prompt: bool,
 }
 
-/// What came of the rounds.
+/// Result of the rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Index of the candidate to keep; `None` keeps the baseline.
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_goes_to_fewer_workers_then_fewer_rings() {
+    fn ties_prefer_fewer_workers_then_fewer_rings() {
         let (three, two) = (mapping(&[(0, 4, 3)]), mapping(&[(0, 4, 2)]));
         let split = mapping(&[(0, 2, 1), (2, 4, 1)]);
         let base = rounds(100.0);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simpler_mapping_that_gives_away_speed_is_no_tie() {
+    fn a_slower_simpler_mapping_is_not_a_tie() {
         let (three, two) = (mapping(&[(0, 4, 3)]), mapping(&[(0, 4, 2)]));
         let fast = rounds(200.0);
         let mut slow = rounds(180.0);

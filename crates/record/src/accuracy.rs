@@ -7,8 +7,8 @@
 //! accuracy: NAME value=V n=N limit=L verdict=ok|fail|skip (where the limit comes from, or why not)
 //! ```
 //!
-//! What is checked is a median, or a share of trials minus its own sampling error. There is no way
-//! to say "one of several runs was good enough".
+//! Checks use a median, or a share of trials minus its sampling error. "One of several runs was
+//! good enough" cannot be expressed.
 
 use crate::stats::coverage::least_hits;
 use std::fmt;
@@ -18,7 +18,7 @@ pub const MISS: f64 = 0.01;
 
 const PREFIX: &str = "accuracy: ";
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Within the limit.
@@ -42,7 +42,7 @@ pub struct Check {
     pub limit: f64,
     /// Whether the figure is within the limit.
     pub verdict: Verdict,
-    /// Where the limit comes from, or why nothing was measured.
+    /// Source of the limit, or why nothing was measured.
     pub why: String,
 }
 
@@ -66,7 +66,7 @@ impl Check {
         Self::new(name, value, n, limit, value >= limit, why)
     }
 
-    /// What could not be measured.
+    /// The quantity that could not be measured.
     pub fn skip(name: &str, why: &str) -> Self {
         Self { verdict: Verdict::Skip, ..Self::new(name, f64::NAN, 0, f64::NAN, false, why) }
     }

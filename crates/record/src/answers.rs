@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswersReport {
-    /// The record that was asked.
+    /// The record that was queried.
     pub of: String,
     /// Its kind: `run`, `workers`, ...
     pub kind_of: String,
@@ -30,7 +30,7 @@ pub struct Answer {
     pub sentence: String,
     /// The figures it rests on.
     pub evidence: Vec<Evidence>,
-    /// What to do, in the order in which to try it; empty where there is nothing to do.
+    /// Suggested actions, in the order to try them; empty if there are none.
     pub advice: Vec<String>,
     /// The command that measures what is missing, or that checks the answer; `null` where none
     /// does.
@@ -44,7 +44,7 @@ pub struct Answer {
 pub enum AnswerVerdict {
     /// The record answers it.
     Answered,
-    /// It does not arise: what is asked about is not so.
+    /// It does not apply: the premise of the question is false.
     DoesNotArise,
     /// Something that it takes was not measured.
     CannotTell,
@@ -71,13 +71,13 @@ impl fmt::Display for AnswerVerdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
-    /// What it is.
+    /// Its description.
     pub name: String,
     /// Its value.
     #[serde(serialize_with = "crate::finite")]
     pub value: f64,
     /// Its unit.
     pub unit: String,
-    /// What it rests on: a tier, or the document it is from.
+    /// Its source: a tier, or a document.
     pub source: String,
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `budget` record: what a packet may cost at line rate. Computed, not measured.
+//! The body of a `budget` record: the per-packet budget at line rate. Computed, not measured.
 
 use serde::{Deserialize, Serialize};
 
-/// What a packet may cost.
+/// The per-packet budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetReport {
     /// The processor.
     pub processor: String,
-    /// Where its figures are from.
+    /// Source of its figures.
     pub source: String,
     /// GHz of a core.
     #[serde(serialize_with = "crate::finite")]
@@ -20,14 +20,14 @@ pub struct BudgetReport {
     pub pipes_per_core: u32,
     /// Strands that share a pipe.
     pub strands_per_pipe: u32,
-    /// Instructions that a pipe issues in a cycle; `null` where nobody said.
+    /// Instructions that a pipe issues in a cycle; `null` if not given.
     pub instructions_per_cycle: Option<f64>,
     /// Bits per second of the line.
     #[serde(serialize_with = "crate::finite")]
     pub line_bits_per_s: f64,
     /// A row per size of frame, and one for the mix.
     pub rows: Vec<BudgetRow>,
-    /// How a measured path compares; `null` where none was given.
+    /// Comparison with a measured path; `null` if none was given.
     pub shortfall: Option<Shortfall>,
     /// The processor that path was measured on; `null` where none was given, or its record does not
     /// name it.
@@ -53,18 +53,17 @@ pub struct BudgetRow {
     /// Cycles of a pipe in that time.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_per_packet: f64,
-    /// Cycles of all pipes in that time: what a packet may cost where the packets are spread
-    /// evenly.
+    /// Cycles of all pipes in that time: the per-packet budget if packets are spread evenly.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_of_all: f64,
-    /// Instructions of a strand in that time, its neighbours busy; `null` where the instructions
-    /// per cycle are not known.
+    /// Instructions of a strand in that time, its neighbours busy; `null` if the instructions per
+    /// cycle are unknown.
     pub instructions_per_packet: Option<f64>,
     /// The same, its neighbours parked.
     pub instructions_alone: Option<f64>,
     /// Upper bounds that do not depend on the line.
     pub ceilings: Ceilings,
-    /// What the task that was given needs; `null` without one, or without a budget.
+    /// Requirement of the given task; `null` without one, or without a budget.
     pub task: Option<Task>,
 }
 
@@ -74,19 +73,19 @@ pub struct BudgetRow {
 pub struct Ceilings {
     /// By the way from and to the network interfaces, which every byte crosses twice.
     pub io_packets_per_s: Option<f64>,
-    /// By memory, likewise.
+    /// The same, by memory bandwidth.
     pub memory_packets_per_s: Option<f64>,
     /// By the instructions that all pipes can issue, where those of a packet are given.
     pub issue_packets_per_s: Option<f64>,
-    /// What was measured on such a processor.
+    /// Published measurement on such a processor.
     pub measured_packets_per_s: Option<f64>,
 }
 
-/// What a task needs.
+/// Requirement of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Task {
-    /// Instructions of a packet on one strand.
+    /// Instructions per packet on one strand.
     #[serde(serialize_with = "crate::finite")]
     pub instructions: f64,
     /// Strands it takes to keep up with the line, its cost unchanged by spreading it.
@@ -98,21 +97,22 @@ pub struct Task {
     /// Instructions that the part of each may have, one behind the other.
     #[serde(serialize_with = "crate::finite")]
     pub pipelined_instructions: f64,
-    /// Whether the processor has so many strands.
+    /// Whether the processor has this many strands.
     pub fits: bool,
 }
 
-/// How a measured path compares with the line, if a packet costs the same whatever its size.
+/// Comparison of a measured path with the line, assuming that a packet costs the same whatever its
+/// size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shortfall {
-    /// What it handles, in packets per second.
+    /// Its capacity, in packets per second.
     #[serde(serialize_with = "crate::finite")]
     pub packets_per_s: f64,
     /// The frames it was measured with, in bytes, FCS included.
     #[serde(serialize_with = "crate::finite")]
     pub frame_bytes: f64,
-    /// That as a share of the line, at most 1.
+    /// The same as a share of the line, at most 1.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line: f64,
     /// Frames of this size and longer hold line rate.

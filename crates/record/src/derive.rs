@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from a body: the figures people quote, the lists that scripts read, the reasons to
-//! doubt them.
+//! Values derived from a body: figures for people, lists for scripts, and warnings.
 //!
 //! Pure functions of the body and its provenance. A record stores neither; its JSON has them, as
 //! they were when it was written, and reading checks that they still follow.
@@ -36,8 +35,8 @@ pub type Lists = BTreeMap<&'static str, Value>;
 /// ten gone the processor is visibly shared, and intervals are 5 % wider than on an idle machine.
 pub(crate) const PREEMPTED_SHARE: f64 = 0.1;
 
-/// The share of the processors' time taken by others from which on they disturb a measurement; the
-/// low end of what was seen has to exceed it.
+/// The share of CPU time used by others above which they disturb a measurement; the low end of the
+/// observed share must exceed it.
 pub(crate) const OTHERS_SHARE: f64 = 0.1;
 
 /// A body from which figures, lists and warnings follow.
@@ -45,7 +44,7 @@ pub trait Derive {
     /// The figures people quote, by name.
     fn figures(&self) -> Figures;
 
-    /// What scripts read beside the bare figures.
+    /// Values for scripts in addition to the bare figures.
     fn lists(&self) -> Lists {
         Lists::new()
     }

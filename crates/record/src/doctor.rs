@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `linerate doctor` found: what this machine can measure, and what unlocks the rest.
+//! Result of `linerate doctor`: what this machine can measure, and what unlocks the rest.
 
 use crate::figure::Tier;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The observation that says how many hardware events count at the same time.
 pub const COUNTERS_AT_ONCE: &str = "counters_at_once";
 
-/// What this machine can measure and run.
+/// Evidence tiers and capabilities of this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DoctorReport {
@@ -15,7 +15,7 @@ pub struct DoctorReport {
     pub tiers: Vec<TierState>,
     /// The best of them that works.
     pub best_tier: Tier,
-    /// Everything that was looked at, in the order of the sections.
+    /// All checks, in the order of the sections.
     pub observations: Vec<Observation>,
 }
 
@@ -25,14 +25,13 @@ pub struct DoctorReport {
 pub struct TierState {
     /// Which.
     pub tier: Tier,
-    /// How its counts are had, where that is not the usual way: `registers`; `null` otherwise.
+    /// Method of its counts, if not the usual one: `registers`; `null` otherwise.
     pub way: Option<String>,
     /// Whether it works here and now.
     pub works: bool,
-    /// What it gives here, or why it does not work, in a sentence.
+    /// What it provides here, or why it does not work, in a sentence.
     pub sentence: String,
-    /// What keeps it from working, as a word for scripts: `no_virtual_pmu`, ...; `null` if it
-    /// works.
+    /// Its obstacle, as a word for scripts: `no_virtual_pmu`, ...; `null` if it works.
     pub cause: Option<String>,
     /// The command that would change it; `null` when it works, or nothing would.
     pub fix: Option<String>,
@@ -47,15 +46,15 @@ pub enum Section {
     Processor,
     /// Cores, hardware threads, nodes, caches.
     Topology,
-    /// Counters and the tools that stand in for them.
+    /// Counters and the tools that replace them.
     Counters,
-    /// What a data plane needs of the system.
+    /// Requirements of a data plane on the system.
     DataPlane,
     /// What can be read of programs that run.
     Programs,
 }
 
-/// How much an observation matters.
+/// Severity of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -72,19 +71,19 @@ pub enum Verdict {
     Unknown,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observation {
-    /// Where it belongs.
+    /// Its section.
     pub section: Section,
-    /// What was looked at, as a word for scripts: `governor`, `huge_pages`, ...
+    /// The subject, as a word for scripts: `governor`, `huge_pages`, ...
     pub name: String,
-    /// How much it matters.
+    /// Its severity.
     pub verdict: Verdict,
-    /// What was found, as a value: `performance`, `2.6 GHz`, `0 of 0`; `null` if it was not read.
+    /// The value found: `performance`, `2.6 GHz`, `0 of 0`; `null` if it was not read.
     pub value: Option<String>,
-    /// What that means, in a sentence.
+    /// Its meaning, in a sentence.
     pub sentence: String,
     /// The command that would change it; `null` when nothing needs to change, or nothing would.
     pub fix: Option<String>,
@@ -112,7 +111,7 @@ impl Section {
         self.observed(name, Verdict::Advice, Some(value.into()), sentence, fix)
     }
 
-    /// Something that keeps something else from working, and the command that would change it.
+    /// A missing prerequisite, and the command that provides it.
     pub fn missing(
         self,
         name: &str,

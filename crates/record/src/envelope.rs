@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A whole record, and its JSON: written, read back, and refused with a reason.
+//! A complete record, and its JSON: written, read back, and rejected with a reason.
 //!
-//! A record is its provenance and its body; figures, summary and warnings follow from these. On the
-//! wire the fields of the body are next to those of the envelope, `kind` says which they are, and
-//! what follows is written out for scripts: every figure whole under `figures`, its bare value
-//! under `summary`, together with bare values of the lists of the body. Reading derives all of it
-//! again and refuses a record in which something else is written.
+//! A record is its provenance and its body; figures, summary and warnings are derived from these.
+//! In JSON the fields of the body are at the same level as those of the envelope, `kind` identifies
+//! them, and derived values are included for scripts: every complete figure under `figures`, its
+//! bare value under `summary`, together with bare values of the lists of the body. The reader
+//! derives all of them again and rejects a record in which they differ.
 
 use crate::answers::AnswersReport;
 use crate::budget::BudgetReport;
@@ -30,23 +30,23 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What `schema` says in every record.
+/// Value of `schema` in every record.
 const SCHEMA: &str = "linerate-record";
 /// Records of 1.x are upgraded; of other major versions, not read; of a newer minor version, what
 /// is known.
 const MAJOR: u32 = 2;
 const MINOR: u32 = 0;
 
-/// What was measured, and what is needed to judge it.
+/// The measurements, and the context needed to interpret them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Where the record comes from.
+    /// Origin of the record.
     pub provenance: Provenance,
-    /// What the command did, in full.
+    /// Full report of the command.
     pub body: Body,
 }
 
-/// What a command did, in full.
+/// Full report of a command.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -55,7 +55,7 @@ pub enum Body {
     Run(Box<RunReport>),
     /// `linerate tune`: a mapping measured, explained and replaced.
     Tune(Box<TuneReport>),
-    /// `linerate kernels`: checksum, copy, copy+checksum and fill, beside their bounds.
+    /// `linerate kernels`: checksum, copy, copy+checksum and fill, with their bounds.
     Kernels(Box<KernelsReport>),
     /// `linerate stat`: counters of a command, a process or processors.
     Stat(Box<StatReport>),
@@ -65,9 +65,9 @@ pub enum Body {
     Regions(Box<RegionsReport>),
     /// `linerate memory`: the memory hierarchy, as loads meet it.
     Memory(Box<MemoryReport>),
-    /// `linerate budget`: what a packet may cost at line rate.
+    /// `linerate budget`: the per-packet budget at line rate.
     Budget(Box<BudgetReport>),
-    /// `linerate import`: strands as another program measured them.
+    /// `linerate import`: strands as measured by another program.
     Strands(Box<StrandsReport>),
     /// `linerate explain`: questions about a record, answered.
     Answers(Box<AnswersReport>),
@@ -90,7 +90,7 @@ enum Bare<'a> {
     Body(Value),
 }
 
-/// A record of linerate: what was measured, with what is needed to judge it.
+/// A record of linerate: the measurements, with the context needed to interpret them.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(title = "linerate record"))]
@@ -98,13 +98,13 @@ struct Wire<'a> {
     /// Always `linerate-record`.
     #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     schema: &'a str,
-    /// `major.minor`; what each promises is in the README beside the published schema.
+    /// `major.minor`; the README of the published schema lists the guarantees.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^2\.[0-9]+$")))]
     version: String,
-    /// Where the record comes from.
+    /// Origin of the record.
     provenance: &'a Provenance,
     /// The value of each figure under the same name: for scripts. A `memory` record has `levels`,
-    /// `tlb`, `pages`, `noise`, `timer` and `os_view` beside them; one of strands has `strands`,
+    /// `tlb`, `pages`, `noise`, `timer` and `os_view` in addition; one of strands has `strands`,
     /// one of answers has `answers`, one of `why` has `threads`, `cpus`, `findings` and `ledger`.
     summary: BTreeMap<&'a str, Bare<'a>>,
     /// The figures people quote, by name.
@@ -121,7 +121,7 @@ struct Envelope {
     provenance: Provenance,
 }
 
-/// What a record says that follows from the rest of it.
+/// Derived values of a record.
 #[derive(Deserialize)]
 struct Stated {
     summary: BTreeMap<String, Value>,
@@ -236,7 +236,7 @@ impl Record {
     }
 }
 
-/// What a record says of itself.
+/// Self-description of a record.
 struct Head {
     minor: u32,
     kind: String,
@@ -249,7 +249,7 @@ fn check_head(json: &str) -> Result<Head, ReadError> {
     let text = |field| match value.get(field) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(_) => Err(no_record(&format!("`{field}` is not a text"))),
-        None => Err(no_record(&format!("there is no `{field}`"))),
+        None => Err(no_record(&format!("`{field}` is missing"))),
     };
     if !value.is_object() {
         return Err(no_record("it is not an object"));
@@ -271,8 +271,8 @@ fn parse_version(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Reads the fields of `T` and ignores the others. From the text once more, because only that knows
-/// the position of a field that is wrong.
+/// Reads the fields of `T` and ignores the others. Parses the text again, because only the text has
+/// the position of an invalid field.
 fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -336,7 +336,7 @@ fn without_position(error: &serde_json::Error) -> String {
 pub struct WriteError {
     /// The field, as a path: `workers[0].stages[2].kpps`.
     pub field: String,
-    /// What is wrong with it.
+    /// The error.
     pub message: String,
 }
 
@@ -365,12 +365,12 @@ pub enum ReadError {
         line: usize,
         /// Column of the error.
         column: usize,
-        /// What is wrong there.
+        /// The error there.
         message: String,
     },
     /// JSON, but not a record.
     NotARecord {
-        /// What gave it away.
+        /// The telltale content.
         found: String,
     },
     /// A record of another major version.
@@ -384,7 +384,7 @@ pub enum ReadError {
         version: String,
         /// The field, or what it is missing from, as a path; `.` is the record itself.
         field: String,
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
     /// A record of a kind that this version does not know.
@@ -396,7 +396,7 @@ pub enum ReadError {
     Field {
         /// The field, or what it is missing from, as a path; `.` is the record itself.
         field: String,
-        /// What is wrong with it.
+        /// The error.
         message: String,
         /// Line of the error.
         line: usize,

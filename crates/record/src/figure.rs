@@ -5,7 +5,7 @@ use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a figure rests on. Ordered from the strongest evidence to the weakest.
+/// Evidence tier of a figure. Ordered from the strongest evidence to the weakest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -59,17 +59,17 @@ pub struct Figure {
     pub value: Scalar,
     /// The unit, as printed: `kpps`, `ticks/packet`, `ratio`, `text`, ...
     pub unit: String,
-    /// How many samples the value rests on.
+    /// Number of samples behind the value.
     pub n: u64,
     /// Lower end of the interval, in `unit`; `null` when no interval could be given.
     pub low: Option<f64>,
     /// Upper end of the interval, in `unit`; `null` when no interval could be given.
     pub high: Option<f64>,
-    /// The share of repetitions in which the interval is meant to hold the truth, 0 to 1.
+    /// The share of repetitions in which the interval is meant to contain the true value, 0 to 1.
     pub confidence: Option<f64>,
-    /// What the value rests on.
+    /// Evidence tier of the value.
     pub tier: Tier,
-    /// How the value was obtained, in a few words.
+    /// Method of the value, in a few words.
     pub method: String,
     /// Why the value is absent; `null` when it is there.
     pub reason: Option<String>,

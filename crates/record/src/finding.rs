@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a profile says: what limits the path, and which kernels would suit its calls.
+//! Conclusions from a profile: the bottleneck of the path, and the best kernels for its calls.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ pub enum Limit {
     CannotTell,
 }
 
-/// What the profile says.
+/// Conclusion from a profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// What limits the path.
+    /// The kind of limit.
     pub limit: Limit,
-    /// The bottleneck stage; `null` when there is none or it cannot be told.
+    /// The bottleneck stage; `null` if there is none or it cannot be determined.
     pub bottleneck: Option<String>,
     /// The worker it runs on.
     pub worker: Option<String>,
@@ -44,12 +44,11 @@ pub struct KernelAdvice {
     /// The stage that saves most with the fastest; where they are in use, the one whose calls take
     /// the most time.
     pub stage: String,
-    /// What a worker that ran only this stage would get through, thousand packets per second.
+    /// Capacity of a worker that runs only this stage, thousand packets per second.
     pub stage_kpps: Figure,
     /// The same with the fastest kernels.
     pub stage_fastest_kpps: Figure,
-    /// What the path would get through if its busiest worker never waited, thousand packets per
-    /// second.
+    /// Capacity of the path if its busiest worker never waited, thousand packets per second.
     pub path_kpps: Figure,
     /// The same with the fastest kernels.
     pub path_fastest_kpps: Figure,

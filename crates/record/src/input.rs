@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of a capture before it was replayed: what was left out and why, what was repaired.
+//! Preparation of a capture before replay: packets left out, with causes, and repairs.
 
 use crate::tally::Tally;
 use crate::units::counted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Shares of the bytes above which what is left out is a warning, and
-/// above which a path is refused unless it asks for the rest.
+/// Shares of omitted bytes above which a warning is issued, and above which a path is rejected
+/// unless it requests the rest.
 pub const WARNED_SHARE: f64 = 0.05;
 /// See [`WARNED_SHARE`].
 pub const REFUSED_SHARE: f64 = 0.5;
@@ -26,9 +26,9 @@ pub mod cause {
     pub const OTHER_LINK_TYPE: &str = "other_link_type";
     /// In a block whose content contradicts its length.
     pub const DAMAGED_BLOCK: &str = "damaged_block";
-    /// Where the file ends within a packet.
+    /// The file ends within a packet.
     pub const TRUNCATED_TAIL: &str = "truncated_tail";
-    /// Where the lengths of the file contradict each other.
+    /// The lengths of the file contradict each other.
     pub const DAMAGED_TAIL: &str = "damaged_tail";
 }
 
@@ -36,7 +36,7 @@ pub mod cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadTail {
-    /// Where it begins, in bytes from the start of the file.
+    /// Its start, in bytes from the start of the file.
     pub offset: u64,
     /// Its bytes.
     pub bytes: u64,
@@ -54,13 +54,13 @@ pub struct CutSegments {
     pub mtu: u64,
 }
 
-/// What became of the packets of the input before the run.
+/// Outcome of the input packets before the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputReport {
-    /// What the source offers, once.
+    /// Packets offered by the source, in one pass.
     pub offered: Tally,
-    /// What was left out, by cause: packets with their bytes on the wire; blocks and the end of a
+    /// Packets left out, by cause: packets with their bytes on the wire; blocks and the end of a
     /// damaged file with their bytes in the file.
     pub left_out: BTreeMap<String, Tally>,
     /// The end of the file that cannot be read; `null` where there is none.
@@ -102,7 +102,7 @@ impl InputReport {
         most.map(|(cause, _)| cause.as_str())
     }
 
-    /// What was repaired or passed over, a sentence each.
+    /// Repairs and skipped parts, a sentence each.
     pub fn repairs(&self) -> Vec<String> {
         let cut = self.cut_segments.map(|cut| {
             format!(
@@ -117,7 +117,7 @@ impl InputReport {
         });
         let framed = (self.framed_packets > 0).then(|| {
             format!(
-                "{} recorded without an Ethernet header given one",
+                "{} recorded without an Ethernet header; one was added",
                 counted(self.framed_packets, "packet")
             )
         });
@@ -128,7 +128,7 @@ impl InputReport {
     }
 }
 
-/// What brings packets back that were left out for `cause`.
+/// The fix that brings back packets left out for `cause`.
 pub fn remedy(cause: &str) -> &'static str {
     match cause {
         cause::JOINED_SEGMENTS => {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `kernels` record: how fast every variant of every kernel is, beside its bound.
+//! The body of a `kernels` record: speed of every variant of every kernel, with its bound.
 //!
 //! One [`Row`] is one routine in one case: a size or a mix of sizes, offsets, a state of the
-//! caches, and what was timed. All routines of a case ran in the same rounds, in random order.
+//! caches, and the timed quantity. All routines of a case ran in the same rounds, in random order.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What the routines do.
+/// The kernel of the routines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,7 +17,7 @@ pub enum Kernel {
     Checksum,
     /// A copy.
     Copy,
-    /// A copy that sums on the way.
+    /// A copy with a checksum in one pass.
     CopyChecksum,
     /// A buffer set to one value.
     Fill,
@@ -51,14 +51,14 @@ impl fmt::Display for Kernel {
 pub enum Role {
     /// Does less than the kernel or is the system's own, and so shows what the machine allows.
     Bound,
-    /// What a caller gets who names no variant, by its own address.
+    /// The default for callers that do not name a variant, by its own address.
     Selected,
     /// Another way in: the function that looks up what is selected at each call (`dispatch`), and
     /// sums made to be inlined (`header`, `header_c`), here behind a call like everything else.
     Entry,
     /// One variant, called by name.
     Variant,
-    /// Somebody else's routine.
+    /// Another project's routine.
     Peer,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for Mix {
     }
 }
 
-/// Where the bytes were when the routine was called.
+/// Cache state of the bytes at the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -130,7 +130,7 @@ impl fmt::Display for State {
     }
 }
 
-/// What the time of a call is.
+/// Meaning of the time of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -145,7 +145,7 @@ pub enum Timing {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
-    /// What it does.
+    /// The kernel.
     pub kernel: Kernel,
     /// The routine: a variant, `selected`, another way in, a bound or a peer, by name.
     pub variant: String,
@@ -158,20 +158,19 @@ pub struct Row {
     /// Bytes per call on average: the size, or the mean of the mix as drawn.
     #[serde(serialize_with = "crate::finite")]
     pub mean_bytes: f64,
-    /// How far behind a multiple of 64 the source begins, in bytes, 0 to 63; `null` where there
-    /// is no source, or `offsets` has them.
+    /// Offset of the source from a multiple of 64, in bytes, 0 to 63; `null` if there is no source,
+    /// or `offsets` has them.
     pub src_offset: Option<u32>,
-    /// The same of the destination; `null` where there is none.
+    /// Offset of the destination in a line; `null` if there is none.
     pub dst_offset: Option<u32>,
-    /// How far behind the source the destination begins, modulo 4096: 0 where both lie at the same
-    /// place of a page, so that loads agree with earlier stores in the last 12 bits of addresses;
-    /// `null` without both.
+    /// Distance from source to destination, modulo 4096: 0 if both are at the same page offset, so
+    /// that loads match earlier stores in the last 12 address bits; `null` without both.
     pub page_distance: Option<u32>,
     /// The source offsets that the row is the mean of; `null` where `src_offset` has the only one.
     pub offsets: Option<Vec<u32>>,
-    /// Where the bytes were.
+    /// Cache state of the bytes.
     pub state: State,
-    /// What the time is.
+    /// Meaning of the time.
     pub timing: Timing,
     /// Core cycles per call: the median over the rounds.
     pub cycles: Option<f64>,
@@ -208,7 +207,7 @@ pub struct Row {
 pub struct VariantReport {
     /// One word.
     pub name: String,
-    /// What the processor must have, in the words of its manual; empty if nothing.
+    /// Required CPU features, as named in the manual; empty if none.
     pub isa: String,
     /// Whether it touches vector registers.
     pub vector: bool,
@@ -220,7 +219,7 @@ pub struct VariantReport {
     pub selected_for: Vec<Kernel>,
 }
 
-/// Somebody else's routines.
+/// Routines of other projects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerReport {
@@ -228,7 +227,7 @@ pub struct PeerReport {
     pub name: String,
     /// The package and its version: `smoltcp 0.14.0`.
     pub source: String,
-    /// What it can do.
+    /// Its capabilities.
     pub kernels: Vec<Kernel>,
     /// Whether it could be timed.
     pub available: bool,
@@ -236,7 +235,7 @@ pub struct PeerReport {
     pub reason: Option<String>,
 }
 
-/// What `cold` means in this record.
+/// Meaning of `cold` in this record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColdState {
@@ -244,7 +243,7 @@ pub struct ColdState {
     pub footprint_bytes: u64,
     /// Bytes from the start of one buffer to the start of the next, for buffers that fit.
     pub stride_bytes: u64,
-    /// How the lines left the caches, and how longer buffers lie, in a sentence.
+    /// How the lines were evicted, and the layout of longer buffers, in a sentence.
     pub eviction: String,
 }
 
@@ -252,11 +251,11 @@ pub struct ColdState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrongResult {
-    /// What it should have done.
+    /// The expected behaviour.
     pub kernel: Kernel,
     /// The routine.
     pub variant: String,
-    /// The first difference: length, offsets, what was expected and what came.
+    /// The first difference: length, offsets, expected and actual value.
     pub difference: String,
 }
 
@@ -274,24 +273,24 @@ pub struct RaceWindows {
     pub dropped_as_slow: u64,
 }
 
-/// What pages the buffers lie in.
+/// Pages of the buffers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HugePages {
     /// Whether the kernel took the advice to use huge pages.
     pub advised: bool,
-    /// The share of the buffers' bytes that lay in huge pages after all had been written; `null`
-    /// where the kernel does not tell.
+    /// The share of the buffers' bytes in huge pages after all had been written; `null` if the
+    /// kernel does not report it.
     pub granted: Option<f64>,
     /// Why the advice was refused or `granted` is `null`; `null` if neither.
     pub reason: Option<String>,
 }
 
-/// Something that was asked for, or is usually done, and was not.
+/// A requested or usual part that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skipped {
-    /// What.
+    /// The part.
     pub what: String,
     /// Why.
     pub reason: String,
@@ -316,19 +315,19 @@ pub struct KernelsReport {
     pub additions_per_cycle: Figure,
     /// The least and the most of those looks; `null` if there is none.
     pub additions_per_cycle_range: Option<[f64; 2]>,
-    /// What pages the buffers lie in: in small ones, cold times have misses of the TLB in them.
+    /// Pages of the buffers: with small pages, cold times include TLB misses.
     pub huge_pages: HugePages,
-    /// What `cold` means; `null` when nothing cold was timed.
+    /// Meaning of `cold`; `null` if nothing cold was timed.
     pub cold: Option<ColdState>,
     /// The variants, from the plainest up, those that cannot run here included.
     pub variants: Vec<VariantReport>,
-    /// The peers, those that could not be had included.
+    /// The peers, including unavailable ones.
     pub peers: Vec<PeerReport>,
     /// Every case of every routine.
     pub rows: Vec<Row>,
     /// Routines that do not do what they should.
     pub wrong: Vec<WrongResult>,
-    /// What was left out otherwise.
+    /// Other parts left out.
     pub skipped: Vec<Skipped>,
     /// Measuring windows.
     pub windows: RaceWindows,

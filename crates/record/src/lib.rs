@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The measurement record: units, samples, intervals, provenance and the JSON schema.
 //!
-//! Every command makes or reads a record; the stages of the program meet only there. A record is
-//! what was measured ([`Body`]) and where it comes from ([`Provenance`]). What follows from these
-//! two, in [`mod@derive`], is not part of it: the figures people quote ([`Figure`], with unit,
-//! interval and what each rests on), the lists that scripts read, why to doubt it ([`Warning`]).
+//! Every command writes or reads a record; it is the only interface between the stages of the
+//! program. A record is the measurements ([`Body`]) and their origin ([`Provenance`]). Values
+//! derived from these two, in [`mod@derive`], are not part of it: figures for people ([`Figure`],
+//! with unit, interval and evidence tier), lists for scripts, warnings ([`Warning`]).
 //!
 //! Pure: no files, no clock. Left out: how records are printed for people (`linerate-report`).
 
@@ -56,7 +56,7 @@ fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-/// The same of many.
+/// [`finite`] for a list.
 fn finite_all<S: serde::Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     match values.iter().find(|value| !value.is_finite()) {
         Some(value) => finite(value, serializer),

@@ -13,11 +13,11 @@ pub use overlap::{Bandwidth, ChainsPoint, LoadedLatency, Operation, Parallelism}
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// What `linerate memory` found.
+/// Result of `linerate memory`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryReport {
-    /// How, where and beside whom it was measured.
+    /// Conditions of the measurement.
     pub conditions: Conditions,
     /// The clock that the times are from, and the processor's own.
     pub timer: Timer,
@@ -27,18 +27,19 @@ pub struct MemoryReport {
     pub curves: Vec<Curve>,
     /// The levels found, nearest first; the last is memory itself, which has no size.
     pub levels: Vec<MemoryLevel>,
-    /// What could not be told, and why.
+    /// Undetermined sizes, with reasons.
     pub unresolved: Vec<Unresolved>,
-    /// Two sizes nearer than this ratio are not told apart.
+    /// Two sizes closer than this ratio cannot be distinguished.
     #[serde(serialize_with = "crate::finite")]
     pub resolution: f64,
     /// The levels of the translation buffer for data, nearest first.
     pub tlb: Vec<TlbLevel>,
-    /// What a load costs, by where the data and their translation are: for models of a program.
+    /// Cost of a load, by the location of the data and of their translation: for models of a
+    /// program.
     pub costs: Vec<Cost>,
     /// Times of single loads, by size of the chain.
     pub histograms: Vec<Histogram>,
-    /// How many misses a core has outstanding at once, per level.
+    /// Number of outstanding misses of a core, per level.
     pub parallelism: Vec<Parallelism>,
     /// Bytes per second, per level.
     pub bandwidth: Vec<Bandwidth>,
@@ -46,7 +47,7 @@ pub struct MemoryReport {
     pub loaded: Vec<LoadedLatency>,
     /// Time that was taken away from the measuring thread.
     pub noise: Noise,
-    /// What the system says of the hierarchy, beside what was found.
+    /// The hierarchy as stated by the OS, compared with the measured one.
     pub os_view: Vec<OsView>,
     /// Events per size, with the check against the loads that are known to have been made; empty
     /// where `events_reason` says why.
@@ -55,7 +56,7 @@ pub struct MemoryReport {
     pub events_reason: Option<String>,
 }
 
-/// How long to measure.
+/// Requested duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -68,13 +69,13 @@ pub enum Effort {
     Full,
 }
 
-/// How, where and beside whom it was measured.
+/// Conditions of the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditions {
-    /// How long it was to take.
+    /// Requested duration.
     pub effort: Effort,
-    /// How long it took, in seconds.
+    /// Actual duration, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// The processor of the measuring thread.
@@ -87,15 +88,15 @@ pub struct Conditions {
     pub max_bytes: u64,
     /// Why it is not longer.
     pub max_reason: String,
-    /// Load average over the last minute, before and after; `null` where the system does not tell.
+    /// Load average over the last minute, before and after; `null` if the OS does not report it.
     pub load_before: Option<f64>,
     /// As `load_before`, when everything was measured.
     pub load_after: Option<f64>,
     /// Stretches of time measured, each 2 ms or less, by all threads.
     pub windows: u64,
-    /// Of these, how many were dropped because their thread was preempted in them.
+    /// Of these, the number discarded because their thread was preempted.
     pub windows_dropped: u64,
-    /// Whether it was interrupted; what was measured until then stands.
+    /// Whether it was interrupted; measurements until then are valid.
     pub interrupted: bool,
 }
 
@@ -105,13 +106,13 @@ pub struct Conditions {
 pub struct Timer {
     /// Which counter is read: `tsc`, `cntvct`, `clock_monotonic`.
     pub source: String,
-    /// Whether its rate does not depend on the core's clock; `null` where nothing tells.
+    /// Whether its rate is independent of the core clock; `null` if unknown.
     pub invariant: Option<bool>,
     /// GHz.
     pub rate_ghz: Figure,
     /// The smallest step it is seen to make, in ns: finer than this, nothing is timed.
     pub step_ns: Figure,
-    /// What a pair of reads with nothing between them shows, in ns.
+    /// Difference of two consecutive reads, in ns.
     pub overhead_ns: Figure,
     /// The core's clock while it measured, in GHz, by a chain of additions.
     pub core_ghz: Figure,
@@ -136,9 +137,9 @@ pub struct Pages {
     pub base_bytes: u64,
     /// Bytes of a huge page; `null` where there are none.
     pub huge_bytes: Option<u64>,
-    /// What the curves were measured on.
+    /// Memory used for the curves.
     pub used: PageKind,
-    /// The share of the memory asked for that the system says huge pages stand behind, 0 to 1.
+    /// The share of the requested memory backed by huge pages according to the OS, 0 to 1.
     pub granted: Figure,
     /// Time of a load with huge pages over that with small ones, where the translation buffer
     /// misses small ones.
@@ -162,7 +163,7 @@ pub enum PagesVerdict {
     NotGranted,
     /// The system has none, or they are switched off.
     NotOffered,
-    /// Nothing tells.
+    /// Undetermined.
     Unknown,
 }
 
@@ -209,7 +210,7 @@ pub struct CurvePoint {
     /// and other pages.
     #[serde(serialize_with = "crate::finite_all")]
     pub passes_ns: Vec<f64>,
-    /// Core clock in GHz beside each of them; empty where it is unknown.
+    /// Core clock in GHz with each of them; empty if unknown.
     #[serde(serialize_with = "crate::finite_all")]
     pub passes_ghz: Vec<f64>,
     /// ns per load: the minimum over passes.
@@ -236,11 +237,11 @@ pub struct MemoryLevel {
     pub latency_cycles: Figure,
     /// Whether its plateau was the same in all passes.
     pub settled: bool,
-    /// What a reader should know of it, in a sentence.
+    /// Note for readers, in a sentence.
     pub note: Option<String>,
 }
 
-/// Something that could not be told.
+/// An undetermined range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unresolved {
@@ -250,7 +251,7 @@ pub struct Unresolved {
     pub to_bytes: u64,
     /// As a word for scripts: `moved`, `too_close`, `too_small`, `too_noisy`.
     pub cause: String,
-    /// What is the matter and what to do, in a sentence.
+    /// The problem and the fix, in a sentence.
     pub sentence: String,
 }
 
@@ -268,15 +269,15 @@ pub struct TlbLevel {
     pub onset: Figure,
     /// Pages at which it has risen by half.
     pub half: Figure,
-    /// ns that a miss here, which the next level serves, adds to a load.
+    /// ns that a miss here, served by the next level, adds to a load.
     pub cost_ns: Figure,
     /// The same in cycles of the core.
     pub cost_cycles: Figure,
-    /// What a reader should know of it, in a sentence.
+    /// Note for readers, in a sentence.
     pub note: Option<String>,
 }
 
-/// Where a translation is found.
+/// Location of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -289,13 +290,13 @@ pub enum TlbState {
     Walk,
 }
 
-/// What a load costs.
+/// Cost of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// The level its data are in, by name.
     pub level: String,
-    /// Where its translation is.
+    /// Location of its translation.
     pub tlb: TlbState,
     /// ns until a load that depends on it can begin: an upper bound where loads overlap.
     pub ns: Figure,
@@ -315,11 +316,11 @@ pub struct Histogram {
     pub level: Option<String>,
     /// Loads timed. The bins add up to this.
     pub samples: u64,
-    /// What the timing itself adds, already taken off the bins, in ns.
+    /// Overhead of timing, already subtracted from the bins, in ns.
     pub bias_ns: Figure,
     /// Rising, without gaps; the last takes everything above.
     pub bins: Vec<Bin>,
-    /// Where loads pile up.
+    /// Peaks of the distribution.
     pub modes: Vec<Mode>,
     /// ns per load by chains of 0, 1, 2, 4, ... loads: free of the timer's step.
     pub slope_ns: Figure,
@@ -334,7 +335,7 @@ pub struct Bin {
     pub from_ns: f64,
     /// To this many, these excluded; `null` for the last.
     pub to_ns: Option<f64>,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
@@ -347,7 +348,7 @@ pub struct Mode {
     /// ns.
     #[serde(serialize_with = "crate::finite")]
     pub ns: f64,
-    /// What that is known to: the timer's step about it, from ... `null` in earlier records.
+    /// Precision of the position: about the timer's step; `null` in earlier records.
     pub low_ns: Option<f64>,
     /// ... to.
     pub high_ns: Option<f64>,
@@ -360,7 +361,7 @@ pub struct Mode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
-    /// How long the clock was watched, in seconds.
+    /// Duration of the watch, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// The share of it that was lost, 0 to 1.
@@ -371,41 +372,41 @@ pub struct Noise {
     pub longest_us: Figure,
     /// Gaps by length.
     pub gaps: Vec<Bin>,
-    /// The share of the time that the host took from this processor, 0 to 1; absent where the
-    /// kernel does not tell.
+    /// The share of the time stolen by the host from this processor, 0 to 1; absent if the kernel
+    /// does not report it.
     pub stolen: Figure,
     /// The share that other programs of this system had, 0 to 1.
     pub others: Figure,
-    /// How many processors' time the control groups of this process allow it at most; `null` where
-    /// they set no limit. What is used up faster is taken away until the next period, as gaps show.
+    /// CPU limit of this process by its control groups, in CPUs; `null` without a limit. If it is
+    /// used up early, the process is throttled until the next period, which shows as gaps.
     pub quota_cpus: Option<f64>,
 }
 
-/// What the system says, beside what was found.
+/// The OS statement, compared with the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OsView {
-    /// `L1`, `L2`, `L3` as the system counts them; `level of 6 MiB` for one that it does not state
-    /// beside those it does. No two have the same.
+    /// `L1`, `L2`, `L3` as numbered by the OS; `level of 6 MiB` for one that the OS does not state.
+    /// Names are unique.
     pub name: String,
     /// Bytes the system states; `null` where it states none.
     pub stated_bytes: Option<u64>,
     /// Bytes that were found.
     pub found_bytes: Figure,
-    /// What to make of it.
+    /// The verdict.
     pub verdict: OsVerdict,
     /// The same in a sentence.
     pub sentence: String,
 }
 
-/// What to make of a statement of the system.
+/// Verdict on a size stated by the OS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OsVerdict {
-    /// Found as stated: what is stated lies in the interval, or less than 10 % outside.
+    /// Found as stated: the stated size is in the interval, or less than 10 % outside.
     Agrees,
-    /// Less than stated is to be had, now.
+    /// Less than stated is available now.
     Smaller,
     /// More than stated, up to twice as much.
     Larger,
@@ -413,8 +414,8 @@ pub enum OsVerdict {
     Unseen,
     /// Found, and not stated.
     NotStated,
-    /// Nothing tells: more than twice what is stated was found, or the size lies among those that
-    /// could not be told.
+    /// Undetermined: more than twice the stated size was found, or the size is among the
+    /// unresolved.
     CannotTell,
 }
 
@@ -426,7 +427,7 @@ pub struct EventsOfSize {
     pub bytes: u64,
     /// Loads that were made.
     pub loads: u64,
-    /// What was counted.
+    /// The counts.
     pub events: Vec<EventOfChase>,
 }
 

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// The slowest worker sets the pace, each with a processor of its own.
+    /// The slowest worker is the bottleneck, each on a separate processor.
     Formula,
     /// Workers that share pipes, cycle by cycle.
     Simulation,
 }
 
-/// What sort of change a recommendation is.
+/// Kind of a recommended change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -30,7 +30,7 @@ pub enum Change {
     Split,
     /// Workers on other processors.
     Place,
-    /// Workers that do nothing useful stand still.
+    /// Workers that do no useful work are parked.
     Park,
     /// Workers that do nothing useful poll more rarely.
     SlowPolling,
@@ -40,7 +40,7 @@ pub enum Change {
     KernelVariant,
 }
 
-/// How a figure that went into the predictions came about.
+/// Origin of an input figure of the predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -59,15 +59,15 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Input {
-    /// What it is of.
+    /// Its subject.
     pub name: String,
     /// Its value with its unit, in words.
     pub value: String,
-    /// How it came about.
+    /// Its origin.
     pub origin: Origin,
 }
 
-/// What limits the mapping.
+/// Bottleneck of the mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
@@ -79,39 +79,39 @@ pub struct Bottleneck {
     pub sentence: String,
 }
 
-/// One worker of the mapping as written, or all of a kind beside it.
+/// One worker of the mapping as written, or all of a kind outside of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedWorker {
     /// `segment.replica`, both from 0; the name of neighbours.
     pub name: String,
-    /// What it runs: the names of its stages, or what it does beside the path.
+    /// Its work: the names of its stages, or its activity outside the path.
     pub runs: String,
     /// The processor it was placed on; `null` where that does not matter to the model.
     pub cpu: Option<u32>,
     /// Share of its time that it works on packets, 0 to 1.
     pub utilisation: Figure,
-    /// Time of a packet that it is given, waiting for others excluded.
+    /// Time per packet, waiting for others excluded.
     pub ns_per_packet: Figure,
     /// Cycles per instruction, polls included; absent where the model does not know instructions.
     pub cpi: Figure,
 }
 
-/// What would prove a prediction wrong.
+/// The measurement that would disprove a prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
-    /// What to measure, and from which result on the prediction is wrong.
+    /// What to measure, and the result that disproves the prediction.
     pub sentence: String,
     /// The command that measures it; `null` where there is none.
     pub command: Option<String>,
 }
 
-/// Workers beside the path that do the same.
+/// Threads outside the path with the same activity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkersBeside {
-    /// What they do.
+    /// Their activity.
     pub name: String,
     /// Their processors.
     pub cpus: Vec<u32>,
@@ -121,48 +121,49 @@ pub struct WorkersBeside {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recommendation {
-    /// What to do, in words.
+    /// The change, in words.
     pub change: String,
-    /// What sort of change that is.
+    /// Kind of change.
     pub kind: Change,
     /// The mapping after it, in short.
     pub mapping: String,
     /// The processors of the workers after it, in order of segment and replica; `null` where that
     /// does not matter to the model.
     pub cpus: Option<Vec<u32>>,
-    /// Workers beside the path that it adds or moves, of those that poll, such as those of a second
-    /// input of a stage.
+    /// Threads outside the path that it adds or moves, of those that poll, such as those of a
+    /// second input of a stage.
     #[serde(default)]
     pub beside: Vec<WorkersBeside>,
     /// Packets per burst after it.
     pub burst: u32,
     /// The rate after it, of a flow, thousand packets per second.
     pub predicted_kpps: Figure,
-    /// That over the rate as written, less 1.
+    /// Relative change to the rate as written.
     pub gain: Figure,
     /// Why it helps.
     pub why: String,
-    /// What would prove that wrong.
+    /// The measurement that would disprove it.
     pub proof: Proof,
 }
 
-/// The fewest processors that hold the line.
+/// The fewest processors that sustain line rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineHold {
-    /// How many; `null` where no mapping is predicted to hold it with its whole interval.
+    /// Number of processors; `null` if no mapping is predicted to sustain line rate with its whole
+    /// interval.
     pub cpus: Option<u32>,
-    /// The mapping, in short; without one that holds it, the one that comes nearest.
+    /// The mapping, in short; if none sustains line rate, the one that comes closest.
     pub mapping: String,
     /// Its packets per burst.
     pub burst: u32,
     /// Its rate, of a flow, thousand packets per second.
     pub predicted_kpps: Figure,
-    /// That in a sentence.
+    /// The same as a sentence.
     pub sentence: String,
 }
 
-/// What was searched.
+/// Extent of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Search {
@@ -171,10 +172,10 @@ pub struct Search {
     pub there_are: f64,
     /// Whether no mapping among them has a higher prediction than the best that is known.
     pub exact: bool,
-    /// Share by which a mapping that was not looked at may be faster than the best that is known;
-    /// `null` where no bound is known. 0 where the search is exact.
+    /// Share by which an unexamined mapping may be faster than the best known one; `null` if no
+    /// bound is known. 0 if the search is exact.
     pub gap: Option<f64>,
-    /// That in a sentence, with what the search leaves out.
+    /// The same in a sentence, with the limits of the search.
     pub sentence: String,
 }
 
@@ -186,11 +187,11 @@ pub struct PlanReport {
     pub path: String,
     /// The machine that the predictions are of.
     pub machine: String,
-    /// Where what is known of it comes from.
+    /// Source of its data.
     pub machine_source: String,
     /// By what the predictions were made.
     pub model: Model,
-    /// Where the costs come from.
+    /// Source of the costs.
     pub costs: String,
     /// The mapping as written, in short.
     pub mapping: String,
@@ -202,26 +203,26 @@ pub struct PlanReport {
     pub flows: u32,
     /// The rate of a flow under the mapping as written, thousand packets per second.
     pub predicted_kpps: Figure,
-    /// What its line carries; `null` without a line or a known size of packets.
+    /// Capacity of its line; `null` without a line or a known size of packets.
     pub line_rate_kpps: Option<f64>,
-    /// The fewest processors that hold the line; `null` where no line is known, and in records
-    /// before version 2.0.
+    /// The fewest processors that sustain line rate; `null` where no line rate is known, and in
+    /// records before version 2.0.
     #[serde(default)]
     pub line_hold: Option<LineHold>,
-    /// What no prediction exceeds, and why: the line, a CPU quota, the best rate seen. Those that
-    /// bound one of the predictions.
+    /// Upper bounds of all predictions, and their reasons: line rate, a CPU quota, the best rate
+    /// seen. Only those that bound one of the predictions.
     #[serde(default)]
     pub limits: Vec<String>,
-    /// What limits it.
+    /// Its bottleneck.
     pub bottleneck: Bottleneck,
-    /// The workers of the mapping as written, and those beside it.
+    /// The workers of the mapping as written, and those outside of it.
     pub workers: Vec<PlannedWorker>,
     /// Changes that promise a gain, the best first.
     pub recommendations: Vec<Recommendation>,
     /// Changes that a stage or the machine forbids, or that the model knows nothing of.
     pub ruled_out: Vec<RuledOut>,
-    /// What was searched.
+    /// Extent of the search.
     pub search: Search,
-    /// What the predictions rest on.
+    /// Basis of the predictions.
     pub inputs: Vec<Input>,
 }

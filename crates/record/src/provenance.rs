@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a record comes from.
+//! Origin of a record.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-// The default says nothing: for records that are made up.
+// The default is empty: for synthetic records.
 /// The machine, the program and the moment a record was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -27,10 +27,10 @@ pub struct Provenance {
     pub cpus: Vec<u32>,
     /// The operating system and its release.
     pub kernel: Option<String>,
-    /// The hypervisor, where there is one and it says so.
+    /// The hypervisor, if there is one and it identifies itself.
     pub hypervisor: Option<String>,
-    /// Whether the instructions are emulated: then counts are exact and times mean nothing.
-    /// `null` when it cannot be told.
+    /// Whether the instructions are emulated: then counts are exact and times are meaningless.
+    /// `null` if unknown.
     pub emulated: Option<bool>,
     /// Load average over one minute when the program started.
     pub load_1min: Option<f64>,

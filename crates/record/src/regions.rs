@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program found out about its own regions: code between two reads of the counters.
+//! Counts of a program's own regions: code between two reads of the counters.
 
 use crate::figure::{Figure, Tier};
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionsReport {
-    /// What the counts rest on.
+    /// Evidence tier of the counts.
     pub tier: Tier,
-    /// How the counters were read: `user read`, `read(2)`, or `timestamp counter only`.
+    /// Read method: `user read`, `read(2)`, or `timestamp counter only`.
     pub reading: String,
-    /// What an empty region costs, in ticks: measured here, and subtracted below.
+    /// Cost of an empty region, in ticks: measured here, and subtracted below.
     pub own_ticks: Figure,
     /// Every region of every thread that was entered.
     pub regions: Vec<RegionReport>,
@@ -26,7 +26,7 @@ pub struct RegionReport {
     pub name: String,
     /// The thread's number.
     pub tid: u32,
-    /// How often it was left.
+    /// Number of completed visits.
     pub visits: u64,
     /// Units of work that were reported in it; 0 if none were.
     pub units: u64,
@@ -36,8 +36,8 @@ pub struct RegionReport {
     pub own_ticks: Figure,
     /// The counts in it, by the name of the event; own cost subtracted.
     pub events: Vec<RegionEvent>,
-    /// What can be said of it; or why nothing can, which is so for regions of less than ten times
-    /// the cost of measuring them and what is inside them, and where the thread was away.
+    /// The verdict; or why there is none, which is the case for regions of less than ten times
+    /// their measuring overhead, nested regions included, and if the thread was off the CPU.
     pub verdict: String,
     /// Whether a sampler counted it: all that its thread did, its other regions included.
     #[serde(default)]
@@ -49,9 +49,9 @@ pub struct RegionReport {
 pub struct RegionTotal<'a> {
     /// Its name.
     pub name: &'a str,
-    /// How many threads entered it.
+    /// Number of threads that entered it.
     pub threads: usize,
-    /// How often it was left.
+    /// Number of completed visits.
     pub visits: u64,
     /// Units of work that were reported in it.
     pub units: u64,

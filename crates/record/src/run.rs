@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What went into a stage and where it went: `input + created = output + consumed + drops + held`,
-/// in packets and in bytes.
+/// Packet balance of a stage: `input + created = output + consumed + drops + held`, in packets and
+/// in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ledger {
-    /// What the stage was given.
+    /// Input of the stage.
     pub input: Tally,
-    /// What the stage made: packets of its own, bytes put in front of a packet.
+    /// Created by the stage: its own packets, bytes prepended to a packet.
     pub created: Tally,
-    /// What the stage passed on.
+    /// Output of the stage.
     pub output: Tally,
-    /// What the stage used up: packets that end here by design, bytes taken off a packet.
+    /// Consumed by the stage: packets that end here by design, bytes removed from a packet.
     pub consumed: Tally,
-    /// What the stage dropped, by cause.
+    /// Dropped by the stage, by cause.
     pub drops: BTreeMap<String, Tally>,
-    /// What the stage still held when the run ended.
+    /// Still held by the stage when the run ended.
     pub held: Tally,
 }
 
@@ -36,14 +36,14 @@ impl Ledger {
         self.drops.values().copied().sum()
     }
 
-    /// Whether nothing was lost or made up, in packets and in bytes.
+    /// Whether it balances, in packets and in bytes.
     pub fn is_conserved(&self) -> bool {
         self.input + self.created == self.output + self.consumed + self.dropped() + self.held
     }
 }
 
-/// How the time of a worker went, in shares of the wall time of the measured part of the run.
-/// Each share is summed from its own timestamps; the wall time is read from another clock.
+/// Time of a worker, in shares of the wall time of the measured part of the run. Each share is
+/// summed from its own timestamps; the wall time is read from another clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeShares {
@@ -64,7 +64,7 @@ pub struct TimeShares {
     pub unaccounted: f64,
 }
 
-/// What one kernel did for one stage on one worker.
+/// Calls of one kernel by one stage on one worker.
 ///
 /// From a random sample of turns in which the stage's calls were logged; when the run was over the
 /// worker made the same calls again, in the same order, on buffers that were in the cache.
@@ -89,7 +89,7 @@ pub struct KernelUse {
     pub variants: Vec<VariantTime>,
 }
 
-/// How one variant did on the calls of a stage.
+/// Time of one variant on the calls of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VariantTime {
@@ -109,7 +109,7 @@ pub struct CountedEvent {
     pub name: String,
     /// Why it was not counted; `null` if it was.
     pub reason: Option<String>,
-    /// The command that would change that; `null` where nobody knows one.
+    /// The command that would change that; `null` if there is none.
     pub fix: Option<String>,
 }
 
@@ -117,9 +117,9 @@ pub struct CountedEvent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvents {
-    /// How the counters were read: `user read` or `read(2)`; `null` when nothing was counted.
+    /// Read method of the counters: `user read` or `read(2)`; `null` if nothing was counted.
     pub reading: Option<String>,
-    /// One turn in so many was counted.
+    /// One iteration in this number was counted.
     pub one_iteration_in: u64,
     /// The events, in order.
     pub events: Vec<CountedEvent>,
@@ -131,7 +131,7 @@ pub struct CountedEvents {
 pub struct StageReport {
     /// The name the path gives the stage; `source`, `sink`, `ring in` and `ring out` are the ends.
     pub name: String,
-    /// Packets the stage was given, over the whole run.
+    /// Input packets of the stage, over the whole run.
     pub packets: u64,
     /// Thousand packets per second given to the stage, over the measured part of the run; `null`,
     /// as the shares below, when the run ended before that part began.
@@ -153,13 +153,13 @@ pub struct StageReport {
     pub drops: BTreeMap<String, u64>,
     /// The full account, packets and bytes.
     pub ledger: Ledger,
-    /// What else the stage counted (rules hit, translations made, ...), by name.
+    /// Additional counts of the stage (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
     /// Why the stage found nothing to do in any packet it was given; `null` where it worked on one
     /// or was given none, and in records before version 2.0.
     #[serde(default)]
     pub idle: Option<String>,
-    /// What kernels did for the stage, those it called; `null` when its calls were not logged.
+    /// Kernels called by the stage; `null` if its calls were not logged.
     pub kernels: Option<Vec<KernelUse>>,
     /// Hardware events per packet, waiting excluded, and `cpi`, by name; `null` when nothing was
     /// counted, and in records before version 1.2.
@@ -190,24 +190,24 @@ pub struct WorkerReport {
     pub replica: u32,
     /// The stages in order, the ends included.
     pub stages: Vec<StageReport>,
-    /// Where the time went; `null` when the run ended before its measured part began.
+    /// Breakdown of the time; `null` if the run ended before its measured part began.
     pub time: Option<TimeShares>,
-    /// Nanoseconds the scheduler says the worker was runnable but not running, over the same time;
-    /// `null` where the kernel does not tell.
+    /// Nanoseconds the worker was runnable but not running according to the scheduler, over the
+    /// same time; `null` if the kernel does not report it.
     pub run_delay_ns: Option<u64>,
-    /// Nanoseconds `time.lost` stands for.
+    /// `time.lost` in nanoseconds.
     pub lost_ns: u64,
-    /// Service time of the whole worker, ticks per packet it was given.
+    /// Service time of the whole worker, ticks per input packet.
     pub ticks_per_packet: Figure,
     /// Polls of the input that found nothing.
     pub empty_polls: u64,
-    /// How many polls obtained how many packets: bucket `i` counts bursts of `2^i` to `2^(i+1)-1`.
+    /// Number of polls by packets obtained: bucket `i` counts bursts of `2^i` to `2^(i+1)-1`.
     pub burst_sizes: Vec<u64>,
     /// Measuring windows.
     pub windows: WindowCount,
     /// Involuntary context switches over the run.
     pub involuntary_switches: u64,
-    /// Processor time the scheduler charged to the worker over the whole run, warming up included.
+    /// CPU time of the worker according to the scheduler over the whole run, including warm-up.
     pub cpu_ns: u64,
 }
 
@@ -219,7 +219,7 @@ pub struct RingReport {
     pub name: String,
     /// Packets it can hold.
     pub capacity: u64,
-    /// How often the consumer found it filled to 0, up to 10 %, 10 to 20 %, ... 90 to 100 %.
+    /// Number of times the consumer found it filled to 0, up to 10 %, 10 to 20 %, ... 90 to 100 %.
     pub occupancy: Vec<u64>,
     /// Pushes that found no room for the whole burst.
     pub full_pushes: u64,
@@ -239,7 +239,7 @@ pub struct Latency {
     pub p999: Figure,
 }
 
-/// What one mapping did.
+/// Result of one mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunReport {
@@ -259,8 +259,8 @@ pub struct RunReport {
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_s: f64,
-    /// Packets the source was to offer, thousand per second; without a value, and with the reason,
-    /// where it has no rate of its own (`rate = "max"`); `null` in records before version 1.3.
+    /// Packets the source should offer, thousand per second; without a value, and with the reason,
+    /// if it has no fixed rate (`rate = "max"`); `null` in records before version 1.3.
     pub offered_kpps: Option<Figure>,
     /// Packets that left the path in the clean windows, thousand per second.
     pub throughput_kpps: Figure,
@@ -277,8 +277,8 @@ pub struct RunReport {
     pub latency: Latency,
     /// Packets of the input that never entered the path, by cause (unreadable, too long, ...).
     pub rejected: BTreeMap<String, u64>,
-    /// What became of the input before the run: what was left out, cut and padded; `null` in
-    /// records before version 2.0.
+    /// Preparation of the input before the run: packets left out, cut and padded; `null` in records
+    /// before version 2.0.
     #[serde(default)]
     pub input: Option<InputReport>,
     /// Whether the run was stopped before its end.
@@ -294,8 +294,8 @@ pub struct RunReport {
     /// The line of the path; `null` without one, and in records before version 1.4.
     #[serde(default)]
     pub line: Option<LineReport>,
-    /// What limits the path, as judged when it was measured; `null` in records before version 1.4,
-    /// and in the baseline of a `tune` record, which has it itself.
+    /// Bottleneck, as determined when it was measured; `null` in records before version 1.4, and in
+    /// the baseline of a `tune` record, which has it itself.
     #[serde(default)]
     pub finding: Option<Finding>,
     /// What limits it in the causes of `linerate why`, the first being the answer: the same rules
@@ -306,7 +306,7 @@ pub struct RunReport {
     /// as for `cpus_available`.
     #[serde(default)]
     pub kernel_advice: Option<KernelAdvice>,
-    /// Where the packets are in the memory hierarchy; `null` as for `cpus_available`.
+    /// Cache level of the packets; `null` as for `cpus_available`.
     #[serde(default)]
     pub packets_home: Option<PacketsHome>,
 }
@@ -318,7 +318,7 @@ pub struct LineReport {
     /// Bits per second of a port.
     #[serde(serialize_with = "crate::finite")]
     pub bits_per_s: f64,
-    /// Ports, each with a flow of its own.
+    /// Ports, each with a separate flow.
     pub ports: u32,
     /// Mean size of the frames in bytes, FCS excluded.
     #[serde(serialize_with = "crate::finite")]
@@ -338,13 +338,12 @@ pub struct PacketsHome {
     pub miss_ns: Figure,
     /// The most that a load from there waits, in cycles of the core.
     pub miss_cycles: Figure,
-    /// What to make of it; `null` where the packets are near enough not to matter, or no profile
-    /// was made.
+    /// Conclusion; `null` if the packets are in a fast enough level, or there is no profile.
     pub sentence: Option<String>,
 }
 
 impl WorkerReport {
-    /// Where the time went; all zero when that is not known.
+    /// Breakdown of the time; all zero if unknown.
     pub fn time_or_zero(&self) -> TimeShares {
         self.time.unwrap_or_default()
     }
@@ -373,22 +372,22 @@ impl WorkerReport {
     }
 }
 
-/// What the replay of packets takes of a run, which a network card and its driver would not, or
-/// would otherwise.
+/// Cost of replaying packets in a run, which a NIC and its driver would not have, or would have in
+/// another form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayShare {
     /// Share of the time that all workers were busy, 0 to 1.
     pub share: f64,
-    /// What the path would get through without it, thousand packets per second; `None` where the
-    /// workers do not limit it. A model: the worker that then is the busiest sets the rate.
+    /// Capacity of the path without it, thousand packets per second; `None` if the workers are not
+    /// the limit. A model: the busiest remaining worker sets the rate.
     pub kpps_without: Option<f64>,
 }
 
 impl RunReport {
-    /// What the replay takes; `None` where the times are not known.
+    /// Cost of the replay; `None` if the times are unknown.
     pub fn replay_share(&self) -> Option<ReplayShare> {
         let (mut replay, mut busy) = (0.0, 0.0);
-        // Of the time that each worker was not put aside.
+        // Share of the time that each worker was not preempted.
         let (mut with_most, mut without_most) = (0.0_f64, 0.0_f64);
         for worker in &self.workers {
             let time = worker.time?;
@@ -406,7 +405,7 @@ impl RunReport {
     }
 }
 
-/// Where all packets of a path ended.
+/// The point at which all packets of a path ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadEnd {

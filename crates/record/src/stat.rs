@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `linerate stat` found: counts of events, raw and scaled, and what follows from them.
+//! Result of `linerate stat`: counts of events, raw and scaled, and derived metrics.
 
 use crate::figure::{Figure, Figures, Tier};
 use crate::warning::Warning;
@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatReport {
-    /// What was counted.
+    /// The target of counting.
     pub target: StatTarget,
-    /// What the counts of hardware events rest on: `hw`, `user` or `sim`; `sw` where there are
-    /// none.
+    /// Evidence tier of the hardware events: `hw`, `user` or `sim`; `sw` if there are none.
     pub tier: Tier,
-    /// Whether that tier was asked for; otherwise it is the best that works here.
+    /// Whether that tier was requested; otherwise it is the best that works here.
     pub tier_asked: bool,
     /// The event table that named the hardware events: `armv8`, `cortex_a7`, `generic`, ...
     pub event_table: String,
@@ -25,44 +24,44 @@ pub struct StatReport {
     /// From the start of counting to its end, all repetitions together, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// How the command ended: of several runs the first that did not end with status 0, else the
-    /// last; `null` where there was no command, or it never began.
+    /// How the command ended: in several runs, the first that did not end with status 0, else the
+    /// last; `null` without a command, or if it never started.
     pub ended: Option<ExitStatus>,
     /// Whether the user ended the counting.
     pub interrupted: bool,
-    /// Whether the time that counting was given was up before the end of what was counted.
+    /// Whether the time limit expired before the end of the target.
     pub is_time_up: bool,
-    /// What the command found in its environment; `null` where there was no command.
+    /// Environment of the command; `null` without a command.
     pub environment: Option<Environment>,
-    /// How often the command ran; runs that were interrupted after others are not counted.
+    /// Number of runs of the command; runs interrupted after others are not counted.
     pub repetitions: u64,
-    /// What `per_unit` divides by; `null` unless it was asked for.
+    /// Divisor of `per_unit`; `null` unless requested.
     pub unit_of_work: Option<UnitOfWork>,
-    /// How event sets took turns; `null` when all were counted all the time.
+    /// Multiplexing of event sets; `null` if all were counted all the time.
     pub rotation: Option<RotationReport>,
     /// Every event asked for, in that order, counted or not.
     pub events: Vec<EventCount>,
-    /// What was computed from the events.
+    /// Metrics computed from the events.
     pub metrics: Vec<MetricValue>,
-    /// The counts over time, where that was asked for.
+    /// The counts over time, if requested.
     pub intervals: Vec<IntervalCounts>,
-    /// The counts of each thread, where that was asked for.
+    /// The counts of each thread, if requested.
     pub threads: Vec<ThreadCounts>,
     /// Differences from the record given with `--baseline`.
     pub baseline: Vec<BaselineChange>,
-    /// What that record is of; `null` without one.
+    /// Description of the baseline record; `null` without one.
     pub baseline_of: Option<BaselineOf>,
     /// The times that passed, by name: `elapsed_s`, and of a command `user_s` and others; empty in
     /// records before version 1.4.
     #[serde(default)]
     pub times: Figures,
-    /// What the simulator remarked of the command.
+    /// Notes of the simulator on the command.
     #[serde(default)]
     pub remarks: Vec<Warning>,
 }
 
-/// How large the environment of a command was. The kernel puts it above the stack, so its size
-/// moves the addresses of what is on the stack, and with them some counts.
+/// Size of the environment of a command. The kernel puts it above the stack, so its size shifts the
+/// addresses on the stack, and changes some counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
@@ -72,21 +71,21 @@ pub struct Environment {
     pub bytes: u64,
 }
 
-/// What an earlier record is of.
+/// Description of an earlier record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaselineOf {
-    /// What was counted.
+    /// The target of counting.
     pub target: StatTarget,
-    /// What hardware events rested on.
+    /// Evidence tier of hardware events.
     pub tier: Tier,
     /// The caches that were simulated; `null` unless the tier is `sim`.
     pub caches: Option<SimulatedCaches>,
-    /// What the command found in its environment; `null` where nobody knows.
+    /// Environment of the command; `null` if unknown.
     pub environment: Option<Environment>,
 }
 
-/// What was counted.
+/// Target of counting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "what", rename_all = "snake_case")]
@@ -108,7 +107,7 @@ pub enum StatTarget {
     },
 }
 
-/// How a command ended: one of the two is there.
+/// How a command ended: one of the two is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExitStatus {
@@ -134,7 +133,7 @@ pub struct CacheShape {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SimulatedCaches {
-    /// Whose caches these are: `this machine`, `arm1176`, ...
+    /// Source of the caches: `this machine`, `arm1176`, ...
     pub name: String,
     /// First level, instructions.
     pub i1: CacheShape,
@@ -142,22 +141,21 @@ pub struct SimulatedCaches {
     pub d1: CacheShape,
     /// Last level.
     pub ll: CacheShape,
-    /// What had to be changed for the simulator, which knows powers of two only; empty when
-    /// nothing.
+    /// Changes made for the simulator, which only supports powers of two; empty if none.
     pub note: String,
 }
 
-/// What counts are divided by.
+/// Unit of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnitOfWork {
     /// Its name: that of an event, or `unit` where a number was given.
     pub name: String,
-    /// How many there were.
+    /// Their number.
     pub count: Figure,
 }
 
-/// How event sets took turns on the counters.
+/// Multiplexing of event sets on the counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RotationReport {
@@ -167,7 +165,7 @@ pub struct RotationReport {
     pub slice_ns: u64,
     /// Slices that were counted, of all sets together.
     pub slices: u64,
-    /// What scaling goes by: `time`, or the name of an event that was always counted.
+    /// Base of scaling: `time`, or the name of an event that was always counted.
     pub scaled_by: String,
 }
 
@@ -179,7 +177,7 @@ pub struct EventCount {
     pub name: String,
     /// The processor's own name and code; `null` where there is none.
     pub native: Option<String>,
-    /// What was counted while the event was on a counter; `null` when it never was.
+    /// The count while the event was on a counter; `null` if it never was.
     pub raw: Option<u64>,
     /// The estimate for all of the time, with its interval; absent with a reason.
     pub count: Figure,
@@ -187,9 +185,9 @@ pub struct EventCount {
     pub duty: Option<f64>,
     /// Slices in which it was counted; `null` without rotation.
     pub periods: Option<u64>,
-    /// `count` per unit of work; `null` unless that was asked for.
+    /// `count` per unit of work; `null` unless requested.
     pub per_unit: Option<Figure>,
-    /// Which command or setting would have it counted; `null` when it was, or nobody knows any.
+    /// The command or setting that would enable it; `null` if it was counted, or none is known.
     pub fix: Option<String>,
 }
 
@@ -201,11 +199,11 @@ pub struct MetricValue {
     pub name: String,
     /// The set it belongs to: `pipeline`, `cache`, ...
     pub set: String,
-    /// How it is computed, in names of events.
+    /// Its formula, in names of events.
     pub formula: String,
     /// The value.
     pub figure: Figure,
-    /// What it tells, and what it does not.
+    /// Its meaning and limits.
     pub prose: String,
 }
 
@@ -235,7 +233,7 @@ pub struct ThreadCounts {
     pub counts: Vec<Figure>,
 }
 
-/// How an event or metric differs from the baseline.
+/// Difference of an event or metric from the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BaselineChange {
@@ -264,13 +262,13 @@ pub struct BaselineChange {
 pub enum Judged {
     /// It was.
     Yes,
-    /// No: more of it is not worse, or not for as much work.
+    /// No: more of it is not worse, or not for the same amount of work.
     NoCost,
-    /// No: nothing tells by how much it differs from one run to the next.
+    /// No: its variation between runs is unknown.
     NoInterval,
-    /// No: it rests on another tier than that of the baseline.
+    /// No: it has another tier than the baseline.
     OtherTier,
-    /// No: it was simulated with other caches than that of the baseline.
+    /// No: it was simulated with other caches than the baseline.
     OtherCaches,
     /// No: the baseline has no value.
     NotCountedBefore,

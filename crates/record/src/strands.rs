@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `strands` record: what another program measured of each strand, as it was read
-//! from that program's own output, and what follows from it.
+//! The body of a `strands` record: measurements of another program for each strand, as parsed from
+//! its own output, with derived values.
 //!
-//! Counts are those of the input, to the digit. Everything that is computed from them is a
-//! [`Figure`]; one that the input does not tell is absent with a reason.
+//! Counts are exactly those of the input. Everything computed from them is a [`Figure`]; one that
+//! the input does not provide is absent with a reason.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
@@ -13,21 +13,21 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandsReport {
-    /// What the input was.
+    /// The kind of input.
     pub format: ForeignFormat,
     /// The version that the input says it has; `null` where the format has none.
     pub format_version: Option<String>,
-    /// The processor it was measured on; `null` where nobody said.
+    /// The processor it was measured on; `null` if unknown.
     pub machine: Option<Machine>,
-    /// The strands, in the order in which the input names them first.
+    /// The strands, in order of first appearance in the input.
     pub strands: Vec<StrandCounts>,
     /// Lines of the input that hold a measurement, damaged ones included.
     pub lines: u64,
-    /// What was wrong with the input, by line; what is wrong is left out of the counts.
+    /// Faults of the input, by line; faulty lines are not counted.
     pub faults: Vec<InputFault>,
 }
 
-/// Whose output it is.
+/// The program that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -66,7 +66,7 @@ impl fmt::Display for ForeignFormat {
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// Where its figures are from.
+    /// Source of its figures.
     pub source: String,
     /// GHz of its tick counter.
     #[serde(serialize_with = "crate::finite")]
@@ -81,7 +81,7 @@ pub struct Machine {
 pub struct InputFault {
     /// The line, from 1.
     pub line: u64,
-    /// What is wrong with it, and what was made of it.
+    /// The fault, and how it was handled.
     pub sentence: String,
 }
 
@@ -95,9 +95,9 @@ impl fmt::Display for InputFault {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrandCounts {
-    /// What the input calls it; `null` where it has a number only.
+    /// Its name in the input; `null` if it has only a number.
     pub name: Option<String>,
-    /// The logical processor; `null` where the input does not tell.
+    /// The logical processor; `null` if not in the input.
     pub cpu: Option<u32>,
     /// Packets between the first and the last reading; `null` where packets were not counted.
     pub packets: Option<u64>,
@@ -115,11 +115,11 @@ pub struct StrandCounts {
     pub ipc: Figure,
     /// Every event, instructions and cycles included where the input has them.
     pub events: Vec<StrandEvent>,
-    /// What its functions did, where the input tells.
+    /// Its functions, if in the input.
     pub nodes: Vec<NodeCounts>,
     /// The readings of the counters as the input has them; empty where it has sums only.
     pub slices: Vec<Slice>,
-    /// Cycles per instruction by cause; `null` where nothing says what a miss costs.
+    /// CPI stack; `null` if the cost of a miss is unknown.
     pub cpi_by_cause: Option<CpiByCause>,
 }
 
@@ -131,7 +131,7 @@ pub struct StrandEvent {
     pub name: String,
     /// The input's own name or code.
     pub native: String,
-    /// How often it happened while it was counted.
+    /// Its count while it was counted.
     pub count: Figure,
     /// Per packet.
     pub per_packet: Figure,
@@ -145,7 +145,7 @@ pub struct StrandEvent {
 pub struct NodeCounts {
     /// Its name.
     pub name: String,
-    /// How it is called: `polling`, `active`, `event wait`, ...
+    /// Its state: `polling`, `active`, `event wait`, ...
     pub state: String,
     /// Calls.
     pub calls: u64,
@@ -164,8 +164,8 @@ pub struct NodeCounts {
 pub struct Slice {
     /// The line of the update record.
     pub line: u64,
-    /// Ticks when counting began; `null` where the start record is missing, so that nothing tells
-    /// which events the counts are of.
+    /// Ticks when counting began; `null` if the start record is missing, so that the events of the
+    /// counts are unknown.
     pub from_ticks: Option<u64>,
     /// Ticks when it ended.
     pub to_ticks: u64,
@@ -181,8 +181,8 @@ pub struct Slice {
     pub overflow: u64,
     /// The user's own number when it ended: packets so far.
     pub user: u64,
-    /// Whether the reading before this one is missing, so that nothing tells when, and after how
-    /// many packets, this stretch began.
+    /// Whether the previous reading is missing, so that the time and the packet count at the start
+    /// of this stretch are unknown.
     pub is_first: bool,
     /// ID and PC of the start record; 0 where it is missing, and in records before version 2.0.
     #[serde(default)]
@@ -203,12 +203,11 @@ pub struct Place {
     pub pc: u64,
 }
 
-/// Where the cycles of an instruction may have gone: an upper bound per cause, as if no two misses
-/// overlapped.
+/// CPI stack: an upper bound per cause, as if no two misses overlapped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpiByCause {
-    /// Where the costs are from.
+    /// Source of the costs.
     pub source: String,
     /// The causes.
     pub causes: Vec<CpiCause>,
@@ -220,13 +219,13 @@ pub struct CpiByCause {
     pub sentence: String,
 }
 
-/// What cycles went to.
+/// Cause of cycles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpiCause {
     /// The event.
     pub event: String,
-    /// Cycles that each one costs at most; `null` where nobody knows.
+    /// Maximum cycles of each one; `null` if unknown.
     pub cycles_each: Option<f64>,
     /// Per thousand instructions.
     pub pti: Figure,
@@ -236,7 +235,7 @@ pub struct CpiCause {
     pub share: Figure,
 }
 
-/// What a strand waits for.
+/// What limits a strand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -245,12 +244,12 @@ pub enum Bound {
     Compute,
     /// Caches and memory.
     Memory,
-    /// Nothing tells.
+    /// Undetermined.
     CannotTell,
 }
 
 impl StrandCounts {
-    /// How people name it: its name, or the number of its processor.
+    /// Display name: its name, or the number of its processor.
     pub fn label(&self) -> String {
         match (&self.name, self.cpu) {
             (Some(name), _) => name.clone(),

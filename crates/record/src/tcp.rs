@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `tcp` record: what sets of routines are worth to TCP stacks under patterns of
-//! traffic, beside the bound, which is the same run without checksums.
+//! The body of a `tcp` record: gain of TCP stacks from sets of routines under patterns of traffic,
+//! with the bound, which is the same run without checksums.
 //!
 //! All sets of a pattern ran in the same rounds, in random order, client and server in one thread,
 //! the clock of the stacks virtual. Rates are per second of processor time.
@@ -27,7 +27,7 @@ pub struct TcpReport {
     /// The law of throughput under loss, as each stack follows it; empty where it was not asked
     /// for.
     pub laws: Vec<TcpLaw>,
-    /// What was left out, and why.
+    /// Parts left out, with reasons.
     pub skipped: Vec<Skipped>,
     /// The seed of everything that is drawn.
     pub seed: u64,
@@ -49,7 +49,7 @@ pub struct TcpStack {
     pub patterns: Vec<TcpPattern>,
 }
 
-/// How throughput follows from loss, segment size and round trip: C * MSS / (RTT * sqrt(loss)) for
+/// Dependence of throughput on loss, segment size and round trip: C * MSS / (RTT * sqrt(loss)) for
 /// a sender that halves its window at each loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -63,7 +63,7 @@ pub struct TcpLaw {
     pub segments_per_run: u64,
     /// Runs per point.
     pub runs_per_point: u64,
-    /// What was measured.
+    /// The measurements.
     pub points: Vec<TcpLawPoint>,
     /// Exponent of the share of segments lost; the law has -0.5.
     pub exponent_loss: Figure,
@@ -116,22 +116,22 @@ pub struct TcpPattern {
     pub wire: TcpWire,
     /// The mix of lengths; `null` where there is none.
     pub mix: Option<String>,
-    /// Where the mix comes from.
+    /// Source of the mix.
     pub mix_source: Option<String>,
-    /// What went through an impaired wire before anything was timed, each set alike.
+    /// Results over an impaired wire before timing, the same for each set.
     pub proof: TcpProof,
     /// The set with the highest rate, the bound left out; `null` where none was measured.
     pub best: Option<String>,
     /// Slices of work that were timed.
     pub slices: u64,
-    /// Of those, dropped because something else had the processor meanwhile.
+    /// Of those, discarded because of preemption.
     pub slices_dropped: u64,
     /// Each set.
     pub sets: Vec<TcpSet>,
 }
 
-/// What came through a wire that loses, holds back, doubles and damages frames. Every byte that
-/// arrived was compared with what was sent.
+/// Results over a wire that drops, delays, duplicates and corrupts frames. Every byte that arrived
+/// was compared with the data sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpProof {
@@ -139,17 +139,17 @@ pub struct TcpProof {
     pub bytes: u64,
     /// Exchanges, messages or connections.
     pub exchanges: u64,
-    /// Frames that were sent; the same for the same seed.
+    /// Frames sent; the same for the same seed.
     pub segments: u64,
-    /// Of those, lost.
+    /// Of those, dropped.
     pub lost: u64,
     /// Overtaken by later ones.
     pub reordered: u64,
-    /// That arrived twice.
+    /// Duplicated.
     pub duplicated: u64,
-    /// That arrived damaged.
+    /// Corrupted.
     pub corrupted: u64,
-    /// Damaged such that the checksum could not tell, and lost for it.
+    /// Corrupted without changing the checksum, and therefore dropped.
     pub masked: u64,
 }
 
@@ -179,13 +179,13 @@ pub struct TcpSet {
     pub over_c: Figure,
     /// The rate over that of the set without vector registers.
     pub over_scalar: Figure,
-    /// Share of the time in sums that stand alone.
+    /// Share of the time in separate checksums.
     pub share_checksum: Figure,
     /// Share in copies.
     pub share_copy: Figure,
     /// Share in copies that sum.
     pub share_copy_checksum: Figure,
-    /// Share of the time in sums that stand alone, by looking at random moments.
+    /// Share of the time in separate checksums, by random sampling.
     pub sampled_checksum: Figure,
     /// Share in copies, by looking.
     pub sampled_copy: Figure,
@@ -193,11 +193,11 @@ pub struct TcpSet {
     pub sampled_copy_checksum: Figure,
     /// Bytes that were summed alone, over bytes of payload.
     pub checksum_per_payload: Figure,
-    /// What the stack asked of the set.
+    /// Requests of the stack to the set.
     pub seam: Vec<TcpSeam>,
 }
 
-/// What [`TcpSeam::routine`] is of sums of headers, and of copies of headers that sum.
+/// Value of [`TcpSeam::routine`] for sums of headers, and for copies of headers that sum.
 pub const SEAM_HEADER: &str = "header";
 /// See [`SEAM_HEADER`].
 pub const SEAM_COPY_HEADER: &str = "copy_header";
@@ -206,8 +206,8 @@ pub const SEAM_COPY_HEADER: &str = "copy_header";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSeam {
-    /// `checksum`, `copy` or `copy_checksum`; inline `header`, a sum that stands alone, and
-    /// `copy_header`, a copy that sums.
+    /// `checksum`, `copy` or `copy_checksum`; inline `header`, a separate sum, and `copy_header`, a
+    /// copy that sums.
     pub routine: String,
     /// Calls that were seen.
     pub calls: u64,
@@ -226,7 +226,7 @@ impl TcpSeam {
     }
 }
 
-/// Where two methods disagree most on the shares of a set.
+/// The largest disagreement of the two methods on the shares of a set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpApart {
     /// The routine: `sum`, `copy` or `copy+sum`.
@@ -236,8 +236,7 @@ pub struct TcpApart {
 }
 
 impl TcpSet {
-    /// Where the shares that were timed and those that were sampled differ most; `None` where
-    /// either is absent.
+    /// The largest difference between timed and sampled shares; `None` if either is absent.
     pub fn shares_apart(&self) -> Option<TcpApart> {
         let all = [
             ("sum", &self.share_checksum, &self.sampled_checksum),
@@ -259,8 +258,8 @@ mod tests {
 
     fn share(value: Option<f64>) -> Figure {
         value.map_or_else(
-            || Figure::absent("1", Tier::Sw, "made up", "made up"),
-            |value| Figure::exact("1", value, Tier::Sw, "made up"),
+            || Figure::absent("1", Tier::Sw, "synthetic", "synthetic"),
+            |value| Figure::exact("1", value, Tier::Sw, "synthetic"),
         )
     }
 
@@ -269,7 +268,7 @@ mod tests {
         let [[checksum, checksum_seen], [copy, copy_seen], [both, both_seen]] = shares;
         let none = || share(None);
         TcpSet {
-            name: "made up".to_owned(),
+            name: "synthetic".to_owned(),
             gbps_per_cpu_s: none(),
             segments_per_cpu_s: none(),
             exchanges_per_cpu_s: none(),

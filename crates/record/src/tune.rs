@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `tune` record: finding, candidates with their predictions, what came of them.
+//! The body of a `tune` record: finding, candidates with their predictions, and results.
 
 use crate::figure::Figure;
 pub use crate::finding::{Finding, KernelAdvice, Limit};
@@ -21,7 +21,7 @@ pub struct RoundLatency {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
-    /// What it does, in words: `merge and replicate x2`.
+    /// Its change, in words: `merge and replicate x2`.
     pub name: String,
     /// The mapping in short: `parse+verify | filter x2`.
     pub mapping: String,
@@ -46,13 +46,13 @@ pub struct Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RuledOut {
-    /// What it would have done.
+    /// Its intended change.
     pub name: String,
     /// Why it may not.
     pub reason: String,
 }
 
-/// How much of a stage's work a kernel is, before and after.
+/// Share of a kernel in a stage's work, before and after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelShare {
@@ -66,7 +66,7 @@ pub struct KernelShare {
     pub after: Figure,
 }
 
-/// What a stage, or an end of the path, costs: ticks per packet entering the path, so that a stage
+/// Cost of a stage, or an end of the path: ticks per packet entering the path, so that a stage
 /// behind a filter counts less.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -83,7 +83,7 @@ pub struct CalibratedStage {
     pub reach: f64,
 }
 
-/// What predictions rest on: with it a record is enough to predict from.
+/// Basis of the predictions: a record with it is sufficient for predicting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CalibrationReport {
@@ -133,7 +133,7 @@ pub struct TuneReport {
     pub baseline: RunReport,
     /// The rate of the baseline: over the rounds, or over its own run when there were none.
     pub baseline_kpps: Figure,
-    /// What the profile says.
+    /// Conclusion from the profile.
     pub finding: Finding,
     /// Every mapping that was predicted, best prediction first; those that ran have a measurement.
     pub candidates: Vec<Candidate>,
@@ -156,15 +156,14 @@ pub struct TuneReport {
     /// Logical processors that workers could be placed on; `null` in records before version 1.4.
     #[serde(default)]
     pub cpus_available: Option<u32>,
-    /// Where the packets are in the memory hierarchy under the baseline; `null` in records before
-    /// version 1.4.
+    /// Cache level of the packets under the baseline; `null` in records before version 1.4.
     #[serde(default)]
     pub packets_home: Option<PacketsHome>,
-    /// What the stages that were seen to wait for memory wait, a sentence each.
+    /// Waiting times of the memory-bound stages, a sentence each.
     #[serde(default)]
     pub waits: Vec<String>,
-    /// What the predictions rest on; `null` where nothing was calibrated, and in records before
-    /// version 2.0.
+    /// Basis of the predictions; `null` if nothing was calibrated, and in records before version
+    /// 2.0.
     #[serde(default)]
     pub calibration: Option<CalibrationReport>,
     /// The record that was explained and predicted from; `null` where packets were sent.

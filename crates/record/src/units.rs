@@ -86,26 +86,26 @@ pub fn three_digits(value: f64) -> String {
     if cut == "-0" { "0".to_owned() } else { cut.to_owned() }
 }
 
-/// Why a quantity could not be read. Holds what was written.
+/// Parse error of a quantity. Holds the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitError {
     /// It does not begin with a plain decimal number.
     NoNumber {
-        /// What was written.
+        /// The text.
         text: String,
-        /// What would have been right.
+        /// The right form.
         example: &'static str,
     },
     /// There is a number and nothing after it.
     NoUnit {
-        /// What was written.
+        /// The text.
         text: String,
-        /// What would have been right.
+        /// The right form.
         example: &'static str,
     },
-    /// What stands after the number is not a unit of this kind.
+    /// The suffix of the number is not a unit of this kind.
     UnknownUnit {
-        /// What was written.
+        /// The text.
         text: String,
         /// The part that should be a unit.
         unit: String,
@@ -114,7 +114,7 @@ pub enum UnitError {
     },
     /// A rate of 0, or a number too large to hold.
     OutOfRange {
-        /// What was written.
+        /// The text.
         text: String,
     },
 }
@@ -180,7 +180,7 @@ const DURATION: Notation = Notation {
     },
 };
 
-/// Either case: a milli-bit per second is nobody's rate.
+/// Either case: a milli-bit per second is not a sensible unit.
 fn decimal_prefix(prefix: &str) -> Option<f64> {
     match prefix {
         "" => Some(1.0),
@@ -277,8 +277,8 @@ pub fn parse_memory_size(text: &str) -> Result<Bytes, UnitError> {
 const MEMORY_UNITS: [(i32, &str); 5] =
     [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
 
-/// The largest binary unit that keeps so many bytes at 1 or more when they are rounded as
-/// [`three_digits`] does: bytes in it, and its name.
+/// The largest binary unit in which this many bytes are at least 1 when rounded as by
+/// [`three_digits`]: its bytes, and its name.
 pub fn memory_unit(bytes: f64) -> (f64, &'static str) {
     // 1023.5 and more are rounded to 1024.
     let rounded = bytes.abs() * (1024.0 / 1023.5);

@@ -8,7 +8,7 @@
 //! | 1.x | 2.0 | where |
 //! |---|---|---|
 //! | `octets` as a word of a name | `bytes` | everywhere |
-//! | `strand`, `strands` likewise | `worker`, `workers` | `run`, `tune`, `plan`; warnings |
+//! | `strand`, `strands` in the same way | `worker`, `workers` | `run`, `tune`, `plan`; warnings |
 //! | `tiers`; `tier` of a load, not of a figure | `levels`, `level` | `memory` |
 //! | see [`SINGLE`] | | everywhere |
 //!
@@ -124,7 +124,7 @@ fn times(record: &Value) -> Value {
     times.map(|(name, figure)| (name.clone(), figure.clone())).collect::<Map<_, _>>().into()
 }
 
-/// What limits a path, where a record says which stage does.
+/// Bottleneck of a path, in a record that names the stage.
 fn finding(record: &Value) -> Option<Value> {
     let text = |name: &str| record["figures"][name]["value"].as_str();
     let (bottleneck, sentence) = (text("bottleneck")?, text("finding")?);

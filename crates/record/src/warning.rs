@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a reader of a record must know before trusting its figures, each with what to do about it.
+//! Caveats for a reader of a record's figures, each with its fix.
 
 use crate::input::remedy;
 use crate::run::DeadEnd;
@@ -39,7 +39,7 @@ pub enum Warning {
         /// Processors the program may use.
         available: u32,
     },
-    /// More workers ran than there are processors, as was asked for.
+    /// More workers ran than there are processors, as requested.
     Oversubscribed {
         /// Workers that ran.
         workers: u32,
@@ -91,13 +91,13 @@ pub enum Warning {
         stage: String,
         /// Packets it was given, over all workers.
         packets: u64,
-        /// What its parameters ask for and no packet has.
+        /// The property that its parameters require and no packet has.
         reason: String,
     },
-    /// No packet came through the path.
+    /// No packet reached the sink.
     NothingCameThrough(DeadEnd),
-    /// Figures that may have got worse since the baseline, or not: nothing tells by how much they
-    /// differ from one run to the next.
+    /// Figures that may or may not have got worse since the baseline: their variation between runs
+    /// is unknown.
     NoVerdictWithoutInterval {
         /// The figures.
         names: Vec<String>,
@@ -114,32 +114,31 @@ pub enum Warning {
     },
     /// The simulator does not know an instruction of the program, which got a SIGILL.
     UnknownInstruction {
-        /// How it begins, in hexadecimal.
+        /// Its first bytes, in hexadecimal.
         bytes: String,
     },
     /// Processes that had not ended when the command did, or were killed at once.
     UnfinishedProcesses {
-        /// How many.
+        /// Their number.
         processes: u64,
     },
-    /// Processes whose counts could not be told from those of their parents.
+    /// Processes whose counts could not be separated from those of their parents.
     UncountedProcesses {
-        /// How many.
+        /// Their number.
         processes: u64,
     },
     /// Processes that became another program more than once, of which part of what they did before
     /// is not counted.
     OverwrittenCounts {
-        /// How many.
+        /// Their number.
         processes: u64,
     },
-    /// A program with the rights of somebody else, which the simulator did not let start.
+    /// A setuid program, which the simulator did not start.
     UnfollowedProgram {
         /// Its file.
         program: String,
     },
-    /// Counts of another program that were scaled up, by nobody knows how much too far or not far
-    /// enough.
+    /// Scaled counts of another program, with an unknown error.
     ScaledElsewhere {
         /// The events.
         names: Vec<String>,
@@ -149,7 +148,7 @@ pub enum Warning {
     },
     /// The rate that a budget is compared with was measured on another processor.
     OtherProcessor {
-        /// That processor; `null` where its record does not name it.
+        /// That processor; `null` if its record does not name it.
         measured_on: Option<String>,
         /// The processor of the budget.
         budget_of: String,
@@ -170,7 +169,7 @@ pub enum Warning {
     },
     /// Part of what an explanation may rest on could not be read.
     NotRead {
-        /// What, as words.
+        /// The operation, in words.
         names: Vec<String>,
     },
     /// Written by a newer version, with a code this one does not know.
@@ -179,7 +178,7 @@ pub enum Warning {
 }
 
 impl fmt::Display for Warning {
-    /// What is the matter, a colon, what to do about it.
+    /// The problem, a colon, the fix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_matter(f)?;
         write!(f, ": {}", self.advice())
@@ -251,7 +250,7 @@ impl Warning {
         }
     }
 
-    /// What the workers ran on.
+    /// The CPUs of the workers.
     fn write_matter_of_cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FewCpus { wanted, available } => {
@@ -275,7 +274,7 @@ impl Warning {
         }
     }
 
-    /// What was read of a running program, and how.
+    /// Limits of the observation of a running program.
     fn write_matter_of_watching(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CostlyObserver { share } => {
@@ -289,7 +288,7 @@ impl Warning {
         }
     }
 
-    /// What did not happen to the packets of the input.
+    /// Warning about omitted packets of the input.
     fn write_matter_of_packets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RejectedPackets { rejected, of } => {
@@ -316,7 +315,7 @@ impl Warning {
         }
     }
 
-    /// What a simulation of a program left out.
+    /// Warning about the limits of a simulation.
     fn write_matter_of_simulation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownInstruction { bytes } => {
@@ -340,7 +339,7 @@ impl Warning {
             ),
             Self::UnfollowedProgram { program } => write!(
                 f,
-                "Valgrind cannot follow {program}, which runs with the rights of somebody else, \
+                "Valgrind cannot follow {program}, which runs with another user's rights, \
                  and had its start refused"
             ),
             _ => Ok(()),
@@ -371,7 +370,7 @@ impl Warning {
             Self::SharedCore { .. } => {
                 "each is slower than alone; choose processors of different cores with --cpus"
             }
-            Self::UnknownCoreClock { .. } => "cycles are left out, ticks hold",
+            Self::UnknownCoreClock { .. } => "cycles are left out, ticks are valid",
             Self::RejectedPackets { .. } => {
                 "the report lists the causes; replace the capture if they matter"
             }
@@ -388,10 +387,10 @@ impl Warning {
                 "measure both with --repeat 6 or more, or count in the simulator (--tier sim)"
             }
             Self::NoVerdictOnOtherGrounds { .. } => {
-                "make the baseline anew with the same --tier and --caches"
+                "measure the baseline again with the same --tier and --caches"
             }
             Self::NoVerdictWithoutCount { .. } => {
-                "make the baseline anew with the same events, on a machine that counts them"
+                "measure the baseline again with the same events, on a machine that counts them"
             }
             Self::UnknownInstruction { .. } => {
                 "it knows no AVX-512, VAES, GFNI or SHA; compile with -march=x86-64-v3 or -C \
@@ -402,7 +401,7 @@ impl Warning {
             Self::OverwrittenCounts { .. } => "count the last program itself, without those before",
             Self::UnfollowedProgram { .. } => "run the command as that user, without that program",
             Self::ScaledElsewhere { .. } => {
-                "count fewer events at a time (perf stat -e), or use linerate stat, which tells \
+                "count fewer events at a time (perf stat -e), or use linerate stat, which reports \
                  the error"
             }
             Self::OtherProcessor { .. } => "the rate says nothing of this one",

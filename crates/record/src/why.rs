@@ -2,9 +2,9 @@
 //! The body of a `why` record: what the threads of a running program did with their time, where its
 //! packets went, and what limits it.
 //!
-//! [`Observation`] is what was read, as differences over one window of wall time; the findings are
-//! what `explain` makes of it. A value that could not be read is `null`, never 0, and what it was
-//! and why it could not be read is an entry of [`Observation::unread`].
+//! [`Observation`] has the readings, as differences over one window of wall time; `explain` derives
+//! the findings. A value that could not be read is `null`, never 0, with an entry and the reason in
+//! [`Observation::unread`].
 
 mod findings;
 pub mod ledger;
@@ -29,17 +29,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhyReport {
-    /// What was read.
+    /// The readings.
     pub observation: Observation,
-    /// What follows, the largest gain first; never empty. The first is the answer.
+    /// The findings, the largest gain first; never empty. The first is the answer.
     pub findings: Vec<WhyFinding>,
 }
 
-/// What was read of a program and of the system around it, over one window.
+/// Readings of a program and of the system around it, over one window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Observation {
-    /// What was watched.
+    /// The watched program.
     pub watched: Watched,
     /// Length of the window, seconds of wall time.
     #[serde(serialize_with = "crate::finite")]
@@ -62,7 +62,7 @@ pub struct Observation {
     pub protocols: BTreeMap<String, u64>,
     /// Its sockets that carried or lost something, and its listening sockets.
     pub sockets: Vec<SocketCounts>,
-    /// What the program itself counts, where it says so on a socket of its own.
+    /// Counters of the program itself, if it exports them on a socket.
     pub program: Option<ProgramCounts>,
     /// Events in the kernel that were counted, where that is permitted: drops by reason, system
     /// calls, lock contention.
@@ -83,11 +83,11 @@ pub struct Observation {
     pub packets_per_s: Vec<f64>,
     /// CPU time of the observer itself over `elapsed_s`: a share of one CPU.
     pub observer: Figure,
-    /// What could not be read, each with its reason.
+    /// Values that could not be read, each with its reason.
     pub unread: Vec<Unread>,
 }
 
-/// What was watched.
+/// The watched program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Watched {
@@ -95,9 +95,9 @@ pub struct Watched {
     pub name: String,
     /// The processes, those that were started while it was watched included.
     pub pids: Vec<u32>,
-    /// The interface that was asked for; `null` otherwise.
+    /// The requested interface; `null` otherwise.
     pub interface: Option<String>,
-    /// Rate of the line that was asked for, bits per second; `null` where it was not.
+    /// Requested line rate, bits per second; `null` if not requested.
     pub line_bits_per_s: Option<f64>,
     /// Whether it was a command that `why` started.
     pub is_command: bool,
@@ -107,7 +107,7 @@ pub struct Watched {
     pub interrupted: bool,
 }
 
-/// A number of packets, and which counter says so.
+/// A number of packets, and the counter it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketCount {
@@ -124,7 +124,7 @@ pub struct PacketCount {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
-    /// What, as a word for scripts: `drop_reasons`, `kernel_samples`, `tcp_info`, ...
+    /// The subject, as a word for scripts: `drop_reasons`, `kernel_samples`, `tcp_info`, ...
     pub what: String,
     /// Why not, in a sentence.
     pub reason: String,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an edge of a region costs (entering or leaving), beside what it is made of: a read of the
-//! timestamp counter, and where counters are read by the kernel, a bare read(2) of one event.
+//! Cost of a region edge (entering or leaving), compared with its parts: a read of the timestamp
+//! counter, and where counters are read by the kernel, a bare read(2) of one event.
 //!
 //! All in one process, in turns, many short series; a series is long enough for the clock and short
 //! enough to go mostly undisturbed. Printed are the median and the lowest series, in ticks, and the
@@ -50,7 +50,7 @@ fn main() {
     let (hardware_set, hardware) = thread_counting(&["instructions", "cycles"]);
     const SOFTWARE_PAGE_FAULTS: u64 = 2;
     let selector = Selector::new(perf::SOFTWARE, SOFTWARE_PAGE_FAULTS);
-    // Counting, as in the regions: one that stands still is read faster.
+    // Counting, as in the regions: a stopped one is read faster.
     let request = Request { disabled: false, ..Request::new(selector) };
     let event = perf::open(&request, Target::CurrentThread, None);
     let mut cases = vec![

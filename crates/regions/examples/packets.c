@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Two threads that sum the bytes of made-up packets, with regions around what they do, and a
+/* Two threads that sum the bytes of synthetic packets, with regions around what they do, and a
  * sampler that counts in the second.
  *
  *     cc -I crates/regions/include crates/regions/examples/packets.c -L target/release \
@@ -61,7 +61,7 @@ int main(void)
     fill_region = lr_region("fill");
     sum_region = lr_region("sum");
     if (pthread_create(&thread, NULL, work, sampled) != 0) {
-        fputs("packets: no thread to be had\n", stderr);
+        fputs("packets: cannot start a thread\n", stderr);
         return 1;
     }
     work(NULL);

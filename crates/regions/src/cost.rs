@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What measuring costs: measured in each thread before its first region, and subtracted.
+//! The measuring overhead: calibrated in each thread before its first region, and subtracted.
 //!
-//! An empty region shows `inside`: what lies between its two reads. Seen from the region around it,
-//! it costs `pair`: all of entering and leaving. So, with `v` visits of a region and `d` visits of
+//! An empty region shows `inside`: the time between its two reads. Its cost to the enclosing region
+//! is `pair`: all of entering and leaving. Therefore, with `v` visits of a region and `d` visits of
 //! regions inside it, at any depth:
 //!
 //! ```text
@@ -36,17 +36,17 @@ const WARM_UP: u64 = 64;
 /// Measures it; `node` is the one that `pair` visits.
 pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut()) -> Cost {
     (0..WARM_UP).for_each(|_| pair());
-    let series: Vec<(Shown, Shown)> = (0..SERIES)
+    let series: Vec<(Reading, Reading)> = (0..SERIES)
         .map(|_| {
-            let inside = Shown::from(node.totals());
-            let around = Shown::now(counters);
+            let inside = Reading::from(node.totals());
+            let around = Reading::now(counters);
             (0..PAIRS).for_each(|_| pair());
-            let around = Shown::now(counters).since(&around);
-            (Shown::from(node.totals()).since(&inside), around)
+            let around = Reading::now(counters).since(&around);
+            (Reading::from(node.totals()).since(&inside), around)
         })
         .collect();
-    let amount = |of: fn(&(Shown, Shown)) -> Shown| {
-        let each = |value: &dyn Fn(&Shown) -> u64| {
+    let amount = |of: fn(&(Reading, Reading)) -> Reading| {
+        let each = |value: &dyn Fn(&Reading) -> u64| {
             let values: Vec<f64> =
                 series.iter().map(|s| value(&of(s)) as f64 / PAIRS as f64).collect();
             median_interval(&values, CONFIDENCE)
@@ -61,18 +61,18 @@ pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut(
 
 /// Ticks and counts at a moment, or between two.
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct Reading {
     ticks: u64,
     counts: Counts,
 }
 
-impl From<Totals> for Shown {
+impl From<Totals> for Reading {
     fn from(totals: Totals) -> Self {
         Self { ticks: totals.ticks, counts: totals.counts }
     }
 }
 
-impl Shown {
+impl Reading {
     fn now(counters: &ThreadGroup) -> Self {
         let mut counts = [0; EVENTS_MAX];
         // If it fails, it failed inside the pairs as well, which noted it.

@@ -229,7 +229,7 @@ pub(crate) unsafe extern "C" fn lr_sampler_request_dump(sampler: *const OfC) {
 /// See the header.
 ///
 /// # Safety
-/// As [`with`]; nobody uses it afterwards.
+/// Like [`with`]; the sampler must not be used afterwards.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_sampler_free(sampler: *mut OfC) {
     if !sampler.is_null() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From totals to figures: own cost subtracted, with intervals. What can be said: `verdict`.
 //!
-//! Computes from what it is given; reads neither clock nor counter.
+//! Pure computation: reads neither clock nor counter.
 
 use crate::stay::Stay;
 use crate::tree::{Cost, Log, Node, Region, Totals};
@@ -12,20 +12,20 @@ use linerate_record::{Figure, Tier};
 use std::sync::Arc;
 
 const METHOD: &str = "between entering and leaving, own cost subtracted";
-/// Of figures without an interval: why there is none.
+/// Reason for figures without an interval.
 const EXACT_METHOD: &str = "between entering and leaving; measuring adds none, so it is exact";
-/// How counts by registers begin to tell how they are had.
+/// Beginning of the method text of counts by registers.
 const REGISTERS: &str = "registers";
 const CLOSED: &str = "the registers were closed meanwhile: the module pmu_user was unloaded, or \
                       perf counted on this CPU; load it again and run it again";
-const TAKEN: &str = "somebody else took the counters meanwhile; run it again";
+const TAKEN: &str = "another user took the counters meanwhile; run it again";
 const COST_METHOD: &str = "median of 25 series of 16 empty regions";
 const TICKS: &str = "ticks";
 
-/// The real cost of an edge lies between nothing (it overlaps with the program's own work) and this
+/// The real cost of an edge is between nothing (it overlaps with the program's own work) and this
 /// many times the calibrated one. The calibrated edges are warm and follow each other closely;
-/// 100,000 empty regions inside another, with a system call per edge, on a guest whose processors
-/// were taken away now and then, were seen to cost it 1.8 to 3.1 times as much.
+/// 100,000 empty regions inside another, with a system call per edge, on a guest with occasional
+/// steal time, cost it 1.8 to 3.1 times as much.
 const TIMES_CALIBRATED: f64 = 4.0;
 
 /// The regions of all threads. `stays`: where each thread was, as far as that is known; `asked`:
@@ -61,7 +61,7 @@ pub(crate) fn report(
     }
 }
 
-/// What is needed for the figures of one thread.
+/// Inputs for the figures of one thread.
 pub(crate) struct ThreadReport<'a> {
     pub(crate) log: &'a Log,
     pub(crate) cost: &'a Cost,
@@ -77,7 +77,7 @@ pub(crate) struct Branch {
     pub(crate) node: Arc<Node>,
     pub(crate) name: String,
     pub(crate) totals: Totals,
-    /// Of the nodes directly inside, together.
+    /// Sum over the nodes directly inside.
     inner: Totals,
     /// Visits of all nodes inside, at any depth.
     pub(crate) deep_visits: u64,
@@ -194,7 +194,7 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Why registers do not tell what the thread itself did in a region.
+    /// Why registers do not show the thread's own events in a region.
     fn not_its_own(&self, totals: &Totals) -> Option<String> {
         let Totals { visits, left, long, .. } = *totals;
         if left > 0 {
@@ -223,8 +223,8 @@ impl ThreadReport<'_> {
 
 /// `shown` without what `visits` of the region and `deep` visits inside it cost (see `cost`).
 ///
-/// What is subtracted is known only as well as real edges resemble calibrated ones: the interval
-/// goes from [`TIMES_CALIBRATED`] the cost to none of it.
+/// The subtraction is only as accurate as real edges resemble calibrated ones: the interval goes
+/// from [`TIMES_CALIBRATED`] the cost to none of it.
 fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimate) -> Estimate {
     let (shown, visits, deep) = (shown as f64, visits as f64, deep as f64);
     Estimate {
@@ -239,7 +239,7 @@ fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimat
 /// Likewise, without the ticks that the regions directly inside show.
 fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     let (inside, pair) = (cost.inside.ticks, cost.pair.ticks);
-    // What a pair adds to the region around, beyond what the inner region shows itself.
+    // Cost of a pair to the enclosing region, beyond the inner region's own reading.
     let around = Estimate {
         value: pair.value - inside.value,
         low: (pair.low - inside.high).max(0.0),
@@ -250,10 +250,10 @@ fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     corrected(shown, totals.visits, inner.visits, inside, around)
 }
 
-/// A number with the interval of what was subtracted; exact where nothing was.
+/// A number with the interval of the subtraction; exact without one.
 fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
     if visits == 0 {
-        return Figure::absent(unit, tier, METHOD, "entered and not left yet");
+        return Figure::absent(unit, tier, METHOD, "entered but not left yet");
     }
     if estimate.value < 0.0 {
         let reason = "less was counted than measuring it costs by calibration: what is left is \

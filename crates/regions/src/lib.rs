@@ -16,14 +16,14 @@
 //! assert_eq!((report.regions[0].visits, report.regions[0].units), (2, 8));
 //! ```
 //!
-//! Regions nest, and every thread has its own. Where this machine has no counters, or lets nobody
-//! read them, ticks of the timestamp counter remain, and the report says why there is no more.
+//! Regions nest, and every thread has its own. If this machine has no counters, or none that may be
+//! read, only ticks of the timestamp counter are measured, and the report has the reason.
 //!
-//! | how counts are had | an edge (entering or leaving) costs |
+//! | read method | cost of an edge (entering or leaving) |
 //! |---|---|
-//! | no events, or none to be had: the timestamp counter | two to four reads of it |
+//! | no events, or none available: the timestamp counter | two to four reads of it |
 //! | every event readable from user space | that, and some tens of cycles per event |
-//! | hardware events by registers that a module opened | likewise, and a system call |
+//! | hardware events by registers that a module enabled | the same, and a system call |
 //! | otherwise: read(2) of the thread's group | a system call |
 //!
 //! From C: `include/linerate/regions.h` and `liblinerate_regions`, shared or static. For loops too

@@ -10,8 +10,8 @@ use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Event, split_names};
 use linerate_counters::opener::Kernel;
 use linerate_counters::thread_group::{Machine, ThreadGroup};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::Explainer;
-use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::allowed_cpus;
 use linerate_machine::provenance::{command_line, provenance};
 use linerate_machine::ticks::ticks_per_s;
@@ -23,10 +23,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
-/// What is counted if nobody says otherwise.
+/// Default events.
 pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
 
-/// What to count.
+/// Options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Names of events, as `linerate stat --list` has them; at most
@@ -34,7 +34,7 @@ pub struct Options {
     pub events: Vec<String>,
     /// Whether to leave out what the kernel does for the thread.
     pub user_only: bool,
-    /// The file of the record. [`Regions::finish`] writes it, and a thread of its own before that:
+    /// The file of the record. [`Regions::finish`] writes it, and a background thread before that:
     /// see `updates`.
     pub file: Option<PathBuf>,
     /// Whether a thread writes `file` while the program runs, so that it is there however the
@@ -51,10 +51,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// As the environment has it: `LINERATE_REGIONS`, the file; `LINERATE_REGIONS_EVENTS`, names
-    /// separated by commas, or nothing for ticks alone; `LINERATE_REGIONS_UPDATES`, 0 for none. In
-    /// the name of the file, `%p` stands for the number of the process. What is not there is as by
-    /// default.
+    /// From the environment: `LINERATE_REGIONS`, the file; `LINERATE_REGIONS_EVENTS`, names
+    /// separated by commas, or empty for ticks only; `LINERATE_REGIONS_UPDATES`, 0 for none. In the
+    /// name of the file, `%p` is replaced by the PID. Unset variables have their defaults.
     pub fn from_environment() -> Self {
         let file = std::env::var_os("LINERATE_REGIONS").filter(|name| !name.is_empty());
         let names = std::env::var("LINERATE_REGIONS_EVENTS").ok();
@@ -91,15 +90,15 @@ struct Shared {
     options: Options,
     /// Looked up when the first thread needs them.
     catalog: OnceLock<Catalog>,
-    /// The events of the options, likewise.
+    /// The events of the options.
     events: OnceLock<Vec<Result<Event, String>>>,
-    surroundings: Surroundings,
+    host_facts: HostFacts,
     names: Mutex<Vec<String>>,
-    /// How many names there are.
+    /// Number of names.
     made: Arc<AtomicU32>,
     logs: Mutex<Vec<Arc<Log>>>,
     sampled: Mutex<Vec<RegionReport>>,
-    /// CPUs that threads were pinned to, each by itself, when they began to count.
+    /// CPUs that threads were pinned to individually when they began to count.
     pinned: Mutex<Vec<u32>>,
     /// Set once the record is complete; held while its file is written.
     is_finished: Mutex<bool>,
@@ -113,7 +112,7 @@ pub enum WriteError {
     File {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// A number cannot be.
@@ -140,7 +139,7 @@ impl Regions {
             options: options.clone(),
             catalog: OnceLock::new(),
             events: OnceLock::new(),
-            surroundings: Surroundings::gather(),
+            host_facts: HostFacts::gather(),
             names: Mutex::default(),
             made: Arc::default(),
             logs: Mutex::default(),
@@ -164,9 +163,9 @@ impl Regions {
         Region(u32::try_from(index).unwrap_or(Region::OUTSIDE.0))
     }
 
-    /// Counts for the calling thread from now on. Opens its counters and measures what measuring
-    /// costs, for 0.05 to 2 ms; what it returns stays in the thread. One per thread is enough: a
-    /// second one counts with counters of its own.
+    /// Starts counting for the calling thread. Opens its counters and calibrates the overhead, for
+    /// 0.05 to 2 ms; the result stays in the thread. One per thread is enough: a second one counts
+    /// with separate counters.
     pub fn thread(&self) -> Thread {
         let thread = self.uncalibrated_thread();
         thread.calibrate(|| drop(thread.enter(Region::CALIBRATION)));
@@ -191,16 +190,16 @@ impl Regions {
     fn keep_file(&self) {
         let Options { file: Some(file), updates: true, .. } = &self.shared.options else { return };
         if writer::is_replaceable(file) {
-            // Without the thread, the record is written at the end all the same.
+            // Without the thread, the record is still written at the end.
             let shared = Arc::downgrade(&self.shared);
             let _ = writer::start(move || {
-                shared.upgrade().is_some_and(|shared| Self { shared }.update_aside())
+                shared.upgrade().is_some_and(|shared| Self { shared }.update_in_background())
             });
         }
     }
 
-    /// Writes what was found up to now, away from the threads that are pinned; whether to go on.
-    fn update_aside(&self) -> bool {
+    /// Writes the results so far, on CPUs without pinned threads; returns whether to continue.
+    fn update_in_background(&self) -> bool {
         writer::leave_cpus(&lock(&self.shared.pinned).clone());
         self.update().unwrap_or_else(|error| {
             eprintln!("linerate_regions: {error}");
@@ -208,7 +207,7 @@ impl Regions {
         })
     }
 
-    /// Writes what was found up to now; false if the record is complete already.
+    /// Writes the results so far; false if the record is complete already.
     fn update(&self) -> Result<bool, WriteError> {
         let Some(file) = self.shared.options.file.as_deref() else { return Ok(false) };
         // Made before the lock is taken: who finishes waits for the file alone.
@@ -222,16 +221,16 @@ impl Regions {
 
     /// Counters of the calling thread.
     pub(crate) fn counters(&self, events: &[Event]) -> ThreadGroup {
-        let pmu_user = self.shared.surroundings.pmu_user();
+        let pmu_user = self.shared.host_facts.pmu_user();
         let machine =
             Machine { opener: &Kernel, pmu_user: pmu_user.as_ref(), compares_marks: true };
         ThreadGroup::open(machine, events, self.shared.options.user_only)
     }
 
-    /// What each of `events` rests on, or why it is not counted.
+    /// Evidence tier of each of `events`, or why it is not counted.
     pub(crate) fn explained(&self, counters: &ThreadGroup, events: &[Event]) -> Vec<Outcome> {
         let explainer = Explainer {
-            surroundings: &self.shared.surroundings,
+            host_facts: &self.shared.host_facts,
             is_known_processor: self.catalog().is_known_processor(),
             takes_registers: true,
         };
@@ -242,7 +241,7 @@ impl Regions {
         explained.collect()
     }
 
-    /// What the names mean here, or why they mean nothing.
+    /// Events of the names on this machine, or why they are invalid.
     pub(crate) fn look_up(&self, names: &[String]) -> Vec<Result<Event, String>> {
         let resolve = |name: &String| self.catalog().resolve(name).map_err(|e| e.to_string());
         names.iter().map(resolve).collect()
@@ -268,7 +267,7 @@ impl Regions {
         let logs = lock(&self.shared.logs).clone();
         let asked = &self.shared.options.events;
         let ticks_per_ns = ticks_per_s() / 1e9;
-        let stays: Vec<_> = logs.iter().map(|log| Stay::of(log, ticks_per_ns)).collect();
+        let stays: Vec<_> = logs.iter().map(|log| Stay::from_log(log, ticks_per_ns)).collect();
         let mut report = figures::report(&logs, &stays, ticks_per_ns, &names, asked, self.events());
         report.regions.extend(lock(&self.shared.sampled).iter().cloned());
         report

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counting in a packet loop without touching every packet: the counters are read every N packets,
-//! and event sets take turns.
+//! and event sets rotate.
 //!
-//! The shape is that of the profiling interface of Netra DPS: a worker says now and then how many
-//! packets it has done; when N more are done, the counters are read and the next pair of events is
-//! started; when every pair had its turn often enough, the worker is told to dump. Two things
-//! differ. There a turn began when the number of packets was a multiple of N, which bursts step
-//! over; here it begins once N packets are done, however many came at once. There the pairs
-//! followed each other in a fixed order, which may keep step with the load; here the order of each
+//! The shape is that of the profiling interface of Netra DPS: a worker reports its number of
+//! packets from time to time; after N more, the counters are read and the next pair of events is
+//! started; when every pair was counted often enough, the worker is asked to dump. There are two
+//! differences. There a slice began when the number of packets was a multiple of N, which bursts
+//! skip over; here it begins after at least N packets, whatever the burst size. There the pairs
+//! followed each other in a fixed order, which may alias with the load; here the order of each
 //! round is random.
 //!
 //! ```text
@@ -18,7 +18,7 @@
 //!     next = packets + N
 //! ```
 //!
-//! Left out: the interval of an event's total when fewer than two turns counted it; there is none.
+//! Left out: the interval of an event's total if fewer than two slices counted it; there is none.
 
 use crate::regions::Regions;
 use crate::tree::Outcome;
@@ -43,20 +43,20 @@ pub struct Schedule {
     pub sets: Vec<Vec<String>>,
     /// Packets of a turn, at least.
     pub every: NonZeroU64,
-    /// How often each set has its turn before the sampler is full.
+    /// Number of slices of each set before the sampler is full.
     pub rounds: NonZeroU32,
     /// Draws the order of the sets.
     pub seed: u64,
 }
 
-/// One turn of one set.
+/// One slice of one set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Which set of the schedule.
     pub set: usize,
     /// Packets done in this turn.
     pub packets: u64,
-    /// How long it took.
+    /// Its duration.
     pub ticks: u64,
     /// The count of each event of the set; `None` for those that are not counted.
     pub counts: Vec<Option<u64>>,
@@ -73,7 +73,7 @@ pub struct Sampler {
     round: Vec<usize>,
     random: Random,
     turn: Option<Turn>,
-    /// No turn ends before this many packets are done.
+    /// No slice ends before this many packets.
     next: u64,
     samples: Vec<Sample>,
     /// Whether another thread asked for a dump.
@@ -98,25 +98,25 @@ impl DumpRequest {
 struct Set {
     events: Vec<Result<Event, String>>,
     counters: ThreadGroup,
-    /// What each event that there is rests on, or why it is not counted.
+    /// Evidence tier of each available event, or why it is not counted.
     outcomes: Vec<Outcome>,
 }
 
-/// What there was when a turn began.
+/// Readings at the start of a slice.
 #[derive(Debug)]
 struct Turn {
     set: usize,
     packets: u64,
     ticks: u64,
     counts: [u64; EVENTS_MAX],
-    /// `None` where they could not be read.
+    /// `None` if they could not be read.
     mark: Option<Mark>,
 }
 
 const METHOD: &str = "read every N packets, sets in random order; per packet times all packets";
-/// Of an event that one turn counted: why it has no interval.
-const ONE_TURN_METHOD: &str = "read every N packets; one turn counted it, so it has no interval";
-const TICKS_METHOD: &str = "between readings; all turns added up, so it has no interval";
+/// Reason for an event without interval: it was counted in only one slice.
+const ONE_SLICE_METHOD: &str = "read every N packets; counted in only one slice, no interval";
+const TICKS_METHOD: &str = "between readings; sum of all slices, no interval";
 impl Sampler {
     /// Opens the sets on the calling thread; `name` is that of the region in the report.
     pub fn new(regions: &Regions, name: &str, schedule: Schedule) -> Self {
@@ -136,22 +136,22 @@ impl Sampler {
         }
     }
 
-    /// Begins the first turn now, with `packets` done before it; without, the first update begins
-    /// it. Of no effect within a turn.
+    /// Begins the first slice now, with `packets` done before it; without this call, the first
+    /// update begins it. Of no effect within a slice.
     pub fn start(&mut self, packets: u64) {
         if self.turn.is_none() && !self.is_full() {
             self.begin_turn(packets);
         }
     }
 
-    /// What asks this sampler for a dump from another thread.
+    /// Requests a dump from this sampler, from another thread.
     pub fn dump_request(&self) -> DumpRequest {
         DumpRequest(Arc::clone(&self.dump_wanted))
     }
 
-    /// Says that `packets` packets are done since the program began. Between turns this is one
+    /// Says that `packets` packets are done since the program began. Between slices this is one
     /// comparison; at the end of one it reads and changes the counters, which takes some system
-    /// calls. True once every set had all its turns: then nothing more is counted until
+    /// calls. True once every set had all its slices: then nothing more is counted until
     /// [`Sampler::dump`].
     #[inline]
     pub fn update(&mut self, packets: u64) -> bool {
@@ -227,7 +227,7 @@ impl Sampler {
         Some(self.round.swap_remove(drawn))
     }
 
-    /// Whether every set had all its turns.
+    /// Whether every set had all its slices.
     pub fn is_full(&self) -> bool {
         !self.samples.is_empty() && self.samples.len() == self.room()
     }
@@ -236,12 +236,12 @@ impl Sampler {
         self.sets.len() * self.schedule.rounds.get() as usize
     }
 
-    /// The turns since the last dump.
+    /// The slices since the last dump.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// Adds what was found to the report of the regions, and starts again with the next update.
+    /// Adds the results to the report of the regions, and starts again with the next update.
     pub fn dump(&mut self) {
         if !self.samples.is_empty() {
             self.regions.add(self.report());
@@ -254,7 +254,7 @@ impl Sampler {
         self.next = 0;
     }
 
-    /// What the turns since the last dump say, as one region whose units are packets.
+    /// Results of the slices since the last dump, as one region whose units are packets.
     fn report(&self) -> RegionReport {
         let packets: u64 = self.samples.iter().map(|sample| sample.packets).sum();
         let ticks: u64 = self.samples.iter().map(|sample| sample.ticks).sum();
@@ -274,14 +274,14 @@ impl Sampler {
             events: events.collect(),
             is_sampled: true,
             verdict: format!(
-                "sampled: {n} turns of {} packets or more, {} sets of events",
+                "sampled: {n} slices of {} packets or more, {} sets of events",
                 self.schedule.every,
                 self.sets.len()
             ),
         }
     }
 
-    /// The estimate of an event for all packets, from the turns that counted it.
+    /// The estimate of an event for all packets, from the slices that counted it.
     fn event(&self, set: usize, place: usize, packets: u64) -> RegionEvent {
         let absent = |unit: &str, reason: &str| Figure::absent(unit, Tier::Sw, METHOD, reason);
         let asked = &self.schedule.sets[set][place];
@@ -310,7 +310,7 @@ impl Sampler {
                     ..ratio
                 };
                 let method = match counts.len() {
-                    1 => ONE_TURN_METHOD,
+                    1 => ONE_SLICE_METHOD,
                     _ => METHOD,
                 };
                 Figure::number(event.unit, scaled, tier, method)
@@ -330,7 +330,7 @@ impl Set {
         Self { events, counters, outcomes }
     }
 
-    /// What the event at a place rests on, or why it is not counted.
+    /// Evidence tier of the event at an index, or why it is not counted.
     fn outcome(&self, place: usize) -> Result<Tier, String> {
         if let Err(reason) = &self.events[place] {
             return Err(reason.clone());
@@ -341,7 +341,7 @@ impl Set {
         }
     }
 
-    /// Where the event stands among those that there are.
+    /// Index of the event among the available ones.
     fn known_place(&self, place: usize) -> usize {
         self.events[..place].iter().flatten().count()
     }

@@ -2,24 +2,24 @@
 //! Whether a thread was on a processor while its regions ran: ticks are wall time, and say nothing
 //! of that.
 //!
-//! The kernel's account of the thread is taken when its regions begin, and when it ends or somebody
-//! asks: no edge pays for it. Left out: in which region the thread was away; for that
-//! `task_clock_ns` is counted.
+//! The kernel's account of the thread is read when its regions begin, and when it ends or on
+//! request: edges do not pay for it. Not determined: in which region the thread was off its CPU;
+//! count `task_clock_ns` for that.
 
 use crate::tree::{Account, Log};
 use linerate_machine::ticks::ticks;
 use std::fs::read_to_string;
 
-/// Where a thread was between two accounts.
+/// CPU time of a thread between two accounts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stay {
-    /// Ticks that went by.
+    /// Ticks elapsed.
     pub(crate) wall: f64,
     /// Ticks on a processor.
     pub(crate) on_processor: f64,
     /// Ticks it was ready and waited for a processor, if the kernel keeps that account.
     pub(crate) waited: Option<f64>,
-    /// How often it was made to leave its processor.
+    /// Number of involuntary context switches.
     pub(crate) switches: Option<u64>,
 }
 
@@ -36,8 +36,8 @@ pub(crate) fn account(tid: u32) -> Option<Account> {
 }
 
 impl Stay {
-    /// Of the thread of a log, until it ended or now.
-    pub(crate) fn of(log: &Log, ticks_per_ns: f64) -> Option<Self> {
+    /// For the thread of a log, until its end or now.
+    pub(crate) fn from_log(log: &Log, ticks_per_ns: f64) -> Option<Self> {
         let began = log.began.get()?;
         let ended = log.ended.get().copied().or_else(|| account(log.tid))?;
         let both = |of: fn(&Account) -> Option<u64>| Some(of(&ended)?.saturating_sub(of(began)?));
@@ -62,8 +62,8 @@ fn on_processor_ns(tid: u32) -> Option<u64> {
     (status == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// From `schedstat`: time on the processor, time ready but waiting, times put on a processor. All
-/// zero where the kernel keeps no account.
+/// From `schedstat`: time on a CPU, time ready but waiting, number of times scheduled. All zero if
+/// the kernel keeps no account.
 fn waited_ns(text: &str) -> Option<u64> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {
@@ -100,11 +100,11 @@ mod tests {
     #[test]
     fn a_sleeping_thread_is_away_and_not_waiting() {
         let log = Log::new(thread_id(), &[], "");
-        assert_eq!(Stay::of(&log, 1.0), None);
+        assert_eq!(Stay::from_log(&log, 1.0), None);
         log.began.get_or_init(|| account(thread_id()).unwrap());
         std::thread::sleep(Duration::from_millis(20));
         let rate = linerate_machine::ticks::ticks_per_s() / 1e9;
-        let stay = Stay::of(&log, rate).unwrap();
+        let stay = Stay::from_log(&log, rate).unwrap();
         assert!(stay.wall > 20e6 * rate && stay.on_processor < stay.wall, "{stay:?}");
         assert!(stay.on_processor + stay.waited.unwrap_or(0.0) < stay.wall, "{stay:?}");
     }

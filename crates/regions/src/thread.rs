@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// Most regions open at once in a thread; deeper ones are not kept, and the report says so.
+/// Maximum number of open regions per thread; deeper ones are dropped, and the report says so.
 const DEPTH_MAX: usize = 64;
 
 /// The regions of the thread that made it, by [`Regions::thread`](crate::Regions::thread).
@@ -83,7 +83,7 @@ impl Thread {
     /// `counters` was opened by the calling thread, with these outcomes; `made`: how many regions
     /// the program has made. What measuring costs is measured by the caller.
     pub(crate) fn new(counters: ThreadGroup, outcomes: &[Outcome], made: &Arc<AtomicU32>) -> Self {
-        let log = Arc::new(Log::of(thread_id(), &counters, outcomes, made));
+        let log = Arc::new(Log::for_thread(thread_id(), &counters, outcomes, made));
         let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
         let places = vec![Place { node: outside, inner: Vec::new() }];
         let frames = Vec::with_capacity(DEPTH_MAX);
@@ -128,8 +128,8 @@ impl Thread {
         }
     }
 
-    /// Enters; the serial number of the visit. The counters and, last, the clock are read after
-    /// everything else, so that little of this lies inside the region.
+    /// Enters a region; returns the serial number of the visit. The counters and, last, the clock
+    /// are read after everything else, so that little of this is inside the region.
     #[inline]
     pub(crate) fn begin(&self, region: Region) -> u64 {
         let Ok(mut open) = self.open.try_borrow_mut() else { return NOT_KEPT };
@@ -147,7 +147,8 @@ impl Thread {
         serial
     }
 
-    /// Leaves the visit of that number and what was entered in it; nothing if it was left already.
+    /// Leaves the visit of that number and all visits entered in it; no effect if it was left
+    /// already.
     #[inline]
     pub(crate) fn end(&self, serial: u64) {
         let now = ticks();
@@ -203,7 +204,7 @@ impl Drop for Thread {
 }
 
 impl Open {
-    /// The place of `region` inside what is open; `None` if there is no room for it.
+    /// The node of `region` inside the open ones; `None` if there is no room for it.
     #[inline]
     fn place_of(&mut self, region: Region, log: &Log) -> Option<usize> {
         let here = self.frames.last().map_or(OUTSIDE, |frame| frame.place);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of the regions of a thread: written by that thread, read by anybody at any time.
+//! Data on the regions of a thread: written by that thread, readable by any thread at any time.
 //!
 //! Every number has one writer, so that adding to it is a load and a store. A reader may find a
 //! visit counted whose ticks are still to come, or the other way round: a running thread is at most
@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub struct Region(pub(crate) u32);
 
 impl Region {
-    /// What is around all regions.
+    /// The root around all regions.
     pub(crate) const OUTSIDE: Self = Self(u32::MAX);
-    /// What the cost of measuring is measured with.
+    /// The node for calibrating the overhead.
     pub(crate) const CALIBRATION: Self = Self(u32::MAX - 1);
 }
 
-/// The kernel's account of a thread at a moment.
+/// The kernel's account of a thread at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account {
     pub(crate) ticks: u64,
@@ -34,12 +34,12 @@ pub(crate) struct Account {
     pub(crate) switches: Option<u64>,
 }
 
-/// What an empty region shows, and what it costs in all.
+/// Reading of an empty region, and its total cost.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cost {
-    /// What an empty region shows.
+    /// Reading of an empty region.
     pub(crate) inside: Amount,
-    /// What entering and leaving adds to the region around.
+    /// Cost of entering and leaving to the enclosing region.
     pub(crate) pair: Amount,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Amount {
     pub(crate) counts: [Estimate; EVENTS_MAX],
 }
 
-/// What an event rests on, or why it is not counted.
+/// Evidence tier of an event, or why it is not counted.
 pub(crate) type Outcome = Result<Tier, Explanation>;
 
 /// A region inside the regions that were open when it was entered.
@@ -72,7 +72,7 @@ pub(crate) struct Node {
 /// The numbers of a node at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// How often it was left.
+    /// Number of completed visits.
     pub(crate) visits: u64,
     /// Units of work reported in it.
     pub(crate) units: u64,
@@ -177,17 +177,17 @@ pub(crate) struct Log {
     pub(crate) outcomes: Vec<Outcome>,
     /// Which of them are read by registers.
     pub(crate) registers: Vec<bool>,
-    /// How long registers may go unread, in ms.
+    /// Maximum time without reading registers, in ms.
     pub(crate) apart_ms: u64,
-    /// How counts are had.
+    /// Read method.
     pub(crate) reading: &'static str,
-    /// What measuring costs, once it is known.
+    /// The overhead, once calibrated.
     pub(crate) cost: OnceLock<Cost>,
     /// When its first region could begin.
     pub(crate) began: OnceLock<Account>,
     /// When its last region had ended; nothing while the thread counts.
     pub(crate) ended: OnceLock<Account>,
-    /// How many regions the program has made.
+    /// Number of regions created by the program.
     made: Arc<AtomicU32>,
     nodes: Mutex<Vec<Arc<Node>>>,
     has_lost_counters: AtomicBool,
@@ -197,9 +197,9 @@ pub(crate) struct Log {
 const NODES_MAX: usize = 4096;
 
 impl Log {
-    /// Of the thread of this number, which counts with `counters`; `made`: how many regions the
-    /// program has made.
-    pub(crate) fn of(
+    /// For the thread of this number, which counts with `counters`; `made`: number of regions
+    /// created by the program.
+    pub(crate) fn for_thread(
         tid: u32,
         counters: &ThreadGroup,
         outcomes: &[Outcome],
@@ -211,7 +211,7 @@ impl Log {
         Self { registers, apart_ms, made, ..Self::new(tid, outcomes, counters.reading()) }
     }
 
-    /// Of one that reads no registers, in a program with as many regions as there can be.
+    /// For one that reads no registers, in a program with the maximum number of regions.
     pub(crate) fn new(tid: u32, outcomes: &[Outcome], reading: &'static str) -> Self {
         Self {
             tid,

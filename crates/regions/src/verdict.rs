@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be said of a region, and why nothing can.
+//! Verdict on a region, or why there is none.
 //!
 //! ```text
 //! busy = the processor time of the region, where task_clock_ns is counted; else its ticks
@@ -9,7 +9,7 @@
 //! not counted, the thread was away for longer than 5 % of the ticks: nothing can be said
 //! ```
 //!
-//! Computes from what it is given; reads neither clock nor counter.
+//! Pure computation: reads neither clock nor counter.
 
 use crate::figures::{Branch, ThreadReport};
 use linerate_record::regions::RegionReport;
@@ -23,7 +23,7 @@ const AWAY: f64 = 0.05;
 
 const TASK_CLOCK: &str = "task_clock_ns";
 
-/// What a region takes, by both clocks.
+/// Time of a region, by both clocks.
 struct Judged {
     ticks: f64,
     /// Processor time in ticks, where it is counted.
@@ -31,7 +31,7 @@ struct Judged {
 }
 
 impl Judged {
-    /// Which part of the ticks the thread was away, if that is worth a word.
+    /// Share of the ticks for which the thread was off its CPU, if significant.
     fn away(&self) -> Option<f64> {
         let away = 1.0 - self.busy?.max(0.0) / self.ticks;
         (self.ticks > 0.0 && away > AWAY).then_some(away)
@@ -44,7 +44,7 @@ impl Judged {
 }
 
 impl ThreadReport<'_> {
-    /// What can be said of a region: its share of what is around it, and cycles per instruction.
+    /// Verdict on a region: its share of the enclosing one, and cycles per instruction.
     pub(crate) fn verdict(
         &self,
         report: &RegionReport,
@@ -69,10 +69,10 @@ impl ThreadReport<'_> {
         parts.join("; ")
     }
 
-    /// What a region takes; or why that cannot be told.
+    /// Time of a region; or why it is unknown.
     fn judge(&self, branch: &Branch, branches: &[Branch]) -> Result<Judged, String> {
         if branch.totals.visits == 0 {
-            return Err("entered and not left yet".to_owned());
+            return Err("entered but not left yet".to_owned());
         }
         let edges = branch.totals.visits + branch.deep_visits;
         let cost = edges as f64 * self.cost.pair.ticks.value;
@@ -107,7 +107,7 @@ impl ThreadReport<'_> {
         )
     }
 
-    /// How often the thread was made to leave its processor, in its regions and outside.
+    /// Number of involuntary context switches of the thread, in its regions and outside.
     fn switches(&self) -> String {
         match self.stay.and_then(|stay| stay.switches) {
             Some(switches) => format!("{switches} involuntary switches of the thread in all"),
@@ -115,11 +115,11 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Why `ticks` in a region may not be those of the thread; by the kernel's account of the whole
-    /// thread, which knows no regions.
+    /// Why `ticks` in a region may not be the thread's own; by the kernel's account of the whole
+    /// thread, which does not distinguish regions.
     fn disturbed(&self, ticks: f64, branches: &[Branch]) -> Option<String> {
         let stay = self.stay?;
-        let advice = "count task_clock_ns as well, or leave the thread a processor of its own";
+        let advice = "count task_clock_ns as well, or give the thread a dedicated CPU";
         let switches = self.switches();
         let is_outermost = |b: &&Branch| b.is_region() && b.node.parent == Some(0);
         let all: f64 = branches.iter().filter(is_outermost).map(|b| b.totals.ticks as f64).sum();
@@ -148,8 +148,8 @@ impl ThreadReport<'_> {
         })
     }
 
-    /// The share of what is around it; of the outermost, and where that cannot be told, what a
-    /// visit takes.
+    /// The share of the enclosing region; for the outermost, or if undetermined, the time per
+    /// visit.
     fn share(&self, judged: &Judged, branch: &Branch, branches: &[Branch]) -> String {
         let visit = || {
             format!("{} ticks a visit", three_digits(judged.work() / branch.totals.visits as f64))
@@ -158,11 +158,7 @@ impl ThreadReport<'_> {
         let outer = outer.filter(|outer| outer.is_region() && outer.totals.visits > 0);
         let Some(outer) = outer else { return visit() };
         let Ok(around) = self.judge(outer, branches) else {
-            return format!(
-                "{}; no share of {}, of which nothing can be told",
-                visit(),
-                outer.name
-            );
+            return format!("{}; no share of {}, which has no verdict", visit(), outer.name);
         };
         let is_away = judged.away().or(around.away()).is_some();
         let (part, whole, unit) = match (judged.busy, around.busy) {
@@ -173,7 +169,7 @@ impl ThreadReport<'_> {
     }
 }
 
-/// Says that a region shows too little beside what measuring it costs.
+/// Reports that a region is too short compared with its overhead.
 fn too_small(branch: &Branch, work: f64, cost: f64) -> String {
     let (visits, deep) = (branch.totals.visits as f64, branch.deep_visits);
     let (what, advice) = match deep {

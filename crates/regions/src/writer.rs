@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The file of the record, kept up to date while the program runs: data planes end by a signal.
 //!
-//! A thread of its own writes the record and replaces the file by rename, so that the file is whole
-//! at any moment, whatever ends the process. The thread adds nothing to an edge of a region: it
-//! reads what the edges store anyway. It takes no signal of the program, runs where no measured
-//! thread is pinned, and only when nothing else wants the CPU (SCHED_IDLE).
+//! A background thread writes the record and replaces the file by rename, so that the file is
+//! complete at all times, however the process ends. The thread adds no cost to region edges: it
+//! reads data that the edges store anyway. It handles no signals of the program, avoids CPUs with
+//! pinned measured threads, and runs at idle priority (SCHED_IDLE).
 
 use linerate_linux::{allow_current_thread, run_only_when_idle};
 use linerate_machine::parse_cpu_list;
@@ -47,8 +47,8 @@ fn keep(mut write: impl FnMut() -> bool) {
     }
 }
 
-/// Moves the calling thread to CPUs on which no measured thread is pinned and which the system does
-/// not keep apart (`isolcpus`), as far as there are others and the system allows it.
+/// Moves the calling thread to CPUs without pinned measured threads and outside `isolcpus`, if
+/// there are any and the system allows it.
 pub(crate) fn leave_cpus(pinned: &[u32]) {
     let cpus = |list: &str| {
         let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).ok();
@@ -68,8 +68,8 @@ pub(crate) fn is_replaceable(file: &Path) -> bool {
     fs::metadata(file).map_or(true, |found| found.is_file())
 }
 
-/// Writes a file whole and renames it to its name. What cannot be replaced (a pipe, a device, a
-/// file in a folder that takes no new ones) is written to as it is.
+/// Writes a complete file and renames it to its name. A target that cannot be replaced (a pipe, a
+/// device, a file in a read-only folder) is written in place.
 pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if !is_replaceable(&target) {
@@ -85,7 +85,7 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
             fs::write(&target, contents)
         }
         Err(error) => {
-            // A file that is half written is no record.
+            // A half-written file is not a record.
             let _ = fs::remove_file(&new);
             Err(error)
         }
@@ -93,8 +93,8 @@ pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Blocks all signals in the calling thread, so that one that it starts has them blocked; what was
-/// blocked before.
+/// Blocks all signals in the calling thread, so that a thread started by it inherits the mask;
+/// returns the previous mask.
 fn block_signals() -> libc::sigset_t {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -125,7 +125,7 @@ mod tests {
         let open = fs::File::open(&file).unwrap();
         replace(&link, b"after").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "after");
-        assert_eq!(io::read_to_string(open).unwrap(), "before", "readers keep a whole file");
+        assert_eq!(io::read_to_string(open).unwrap(), "before", "readers keep a complete file");
         assert!(link.is_symlink());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
         assert!(replace(&folder.path().join("no/such/file"), b"").is_err());

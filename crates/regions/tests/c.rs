@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// What a C program that links std needs (`rustc --print native-static-libs`).
+/// Libraries needed by a C program that links std (`rustc --print native-static-libs`).
 const SYSTEM_LIBRARIES: &[&str] = &["-lpthread", "-ldl", "-lm"];
 
 fn folder_of_libraries() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own file");
-    test.parent().expect("it lies in a folder").to_owned()
+    test.parent().expect("it is in a folder").to_owned()
 }
 
 /// The library with that end that was built last: cargo may keep older ones.
@@ -36,7 +36,7 @@ fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Compiles a C file with a library; `None` where there is no compiler.
+/// Compiles a C file with a library; `None` without a compiler.
 fn compile(source: &Path, library: &Path, to: &Path, flags: &[&str]) -> Option<()> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(&compiler)
@@ -57,7 +57,7 @@ fn compile(source: &Path, library: &Path, to: &Path, flags: &[&str]) -> Option<(
     Some(())
 }
 
-/// What a program wrote about its regions, with these events asked for.
+/// Record of a program's regions, with these events requested.
 fn record_of(program: &Path, events: &str) -> RegionsReport {
     let file = program.with_extension("%p.json");
     let mut command = Command::new(program);
@@ -118,7 +118,7 @@ fn the_example_of_the_readme_works() {
 }
 
 #[test]
-fn what_is_not_there_is_said_and_the_rest_is_counted() {
+fn reports_missing_events_and_counts_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("packets");
     let source = package().join("examples/packets.c");
@@ -190,7 +190,7 @@ int main(void)
 }
 "#;
 
-/// A data plane: enters a region for ever, says when its record has it, and ends as it is told.
+/// A data plane: enters a region in a loop, reports when its record has it, and ends as requested.
 const ENDLESS: &str = r#"
 #include <linerate/regions.h>
 #include <signal.h>
@@ -238,7 +238,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The threads of a process called so: their blocked signals, as the kernel prints them.
+/// The blocked signals of the threads of a process with this name, as printed by the kernel.
 fn blocked_signals(pid: u32, name: &str) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let status = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
@@ -279,7 +279,7 @@ fn the_record_survives_every_end_of_the_program() {
         let status = child.wait().unwrap();
         assert_eq!(status.signal(), signal, "{end}: {status}");
         let json = std::fs::read_to_string(&file).expect("the record is there");
-        let record = Record::from_json(&json).expect("it is whole");
+        let record = Record::from_json(&json).expect("it is complete");
         let Body::Regions(report) = record.body else { panic!("{json}") };
         let [region] = &report.regions[..] else { panic!("{report:?}") };
         assert_eq!(region.name, "loop", "{end}");
@@ -292,7 +292,7 @@ fn regions_can_be_compiled_out() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("packets");
     let source = package().join("examples/packets.c");
-    // Nothing of the library is needed: the C library stands in its place on the command line.
+    // The library is not needed: the C library replaces it on the command line.
     let flags = ["-DLINERATE_REGIONS_OFF"];
     if compile(&source, Path::new("-lc"), &program, &flags).is_none() {
         return;

@@ -81,7 +81,7 @@ fn units_go_to_the_innermost_region() {
 }
 
 #[test]
-fn deep_recursion_is_kept_to_a_limit_and_said() {
+fn limits_and_reports_deep_recursion() {
     fn recurse(thread: &linerate_regions::Thread, region: linerate_regions::Region, depth: u32) {
         let _inside = thread.enter(region);
         if depth > 1 {
@@ -193,7 +193,7 @@ fn what_cannot_be_counted_is_absent_with_a_reason() {
 }
 
 #[test]
-fn the_record_is_written_where_it_was_asked_for() {
+fn the_record_is_written_to_the_requested_path() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("regions.json");
     let options = Options { events: Vec::new(), file: Some(file.clone()), ..Options::default() };
@@ -293,10 +293,10 @@ fn a_sampler_without_sets_counts_nothing_and_says_nothing() {
 }
 
 #[test]
-fn a_sampler_begins_where_it_is_told_and_dumps_for_another_thread() {
+fn a_sampler_begins_at_its_start_value_and_dumps_for_another_thread() {
     let regions = counting(&["page_faults"]);
     let mut sampler = Sampler::new(&regions, "rx", schedule(&[&["page_faults"]], 100, 2));
-    // The packets before the start are of no turn; those behind it are of the first.
+    // Packets before the start belong to no slice; those after it to the first.
     sampler.start(1_000);
     assert!(!sampler.update(1_150));
     let packets: Vec<u64> = sampler.samples().iter().map(|sample| sample.packets).collect();

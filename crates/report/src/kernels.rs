@@ -30,7 +30,7 @@ pub enum Sizes {
 
 /// The report of `linerate kernels`.
 pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
-    let (unit, blocks) = (Unit::of(&report.rows), blocks(&report.rows));
+    let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes, style, left_out: Vec::new() };
     let mut parts = vec![head(report, style), wrong(report, style)];
     for kernel in Kernel::ALL {
@@ -44,7 +44,7 @@ pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
 
 /// A screen of it: what to call, and how far it is from the bound.
 pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
-    let (unit, blocks) = (Unit::of(&report.rows), blocks(&report.rows));
+    let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes: Sizes::Distinct, style, left_out: Vec::new() };
     let first = |kernel| blocks.iter().find(|block| block.kernel == kernel);
     let tables = Kernel::ALL.into_iter().filter_map(first).take(1);
@@ -58,7 +58,7 @@ pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
 
 /// The answer of the record: the routine to call, and how far the selected one is from the bound.
 pub(crate) fn answer(report: &KernelsReport) -> Vec<String> {
-    let (unit, blocks) = (Unit::of(&report.rows), blocks(&report.rows));
+    let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     verdict::answer(report, &blocks, unit)
 }
 

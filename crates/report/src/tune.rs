@@ -181,7 +181,7 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
             (0, true) => "the baseline: nothing else was tried",
             (0, false) => "the baseline: stopped before the candidates had run",
             _ => {
-                "the baseline: no candidate gains 2 % over its whole interval, the least gain \
+                "the baseline: no candidate gains 2 % over its whole interval, the minimum \
                  worth a change"
             }
         };

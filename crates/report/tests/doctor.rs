@@ -48,7 +48,7 @@ fn guest() -> DoctorReport {
         best_tier: Tier::Sw,
         observations: vec![
             Section::Processor.fact("cpu", "AMD EPYC", "as the kernel names it"),
-            Section::Topology.unknown("caches", "the kernel tells of no cache"),
+            Section::Topology.unknown("caches", "the kernel reports no cache"),
             counters.missing("counter_units", "none", why, host.map(|(_, f)| f.to_owned())),
             counters.good("seccomp", "none", "no filter forbids system calls"),
             plane.advice("isolated_cpus", "none", "any program may be put there", fix(isolate)),

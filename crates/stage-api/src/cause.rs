@@ -16,7 +16,7 @@ macro_rules! causes {
         const CAUSES: &[&str] = &[$($name),+];
 
         impl Cause {
-            /// Passes what was judged well, drops the rest.
+            /// Passes the packets that a check accepted, drops the rest.
             #[inline]
             fn judge(result: Result<(), Self>) -> $crate::Verdict {
                 match result {

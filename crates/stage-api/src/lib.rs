@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the author of a stage or of a source needs, in one place: the stage API.
+//! Everything the author of a stage or source needs, in one place: the stage API.
 //!
 //! The stages of an edge router (`linerate-stages`) and the reference application in `examples/rlp`
 //! depend on this crate alone, so what they can do, a crate from elsewhere can. It offers its kinds
@@ -14,8 +14,7 @@
 //! | a source that wraps a capture | [`source`] |
 //! | trying it out | [`testing`], [`mod@bench`] |
 //!
-//! Nothing is defined here but [`Extension`] and [`causes!`]: all else is shown from the crates
-//! that have it.
+//! Nothing is defined here but [`Extension`] and [`causes!`]: everything else is re-exported.
 
 #![forbid(unsafe_code)]
 
@@ -61,7 +60,7 @@ impl Extension {
     }
 }
 
-/// What a description of a path must know of a kind.
+/// The specification of a kind for the description of a path.
 pub mod spec {
     pub use linerate_path::spec::{
         Default, Kinds, MAX_BUFFER_BYTES, MIN_FRAME_BYTES, Misfit, ParamKind, ParamSpec,
@@ -96,7 +95,7 @@ pub mod ring {
     pub use linerate_dataplane::ring::{Consumer, Producer, ring};
 }
 
-/// Running paths and single stages to see what comes of packets.
+/// Running paths and single stages to observe their effect on packets.
 pub mod testing {
     pub use linerate_dataplane::capture::PcapWriter;
     pub use linerate_dataplane::pool::Pool;
@@ -108,7 +107,7 @@ pub mod testing {
     pub use linerate_record::run::{RunReport, StageReport, Tally};
 }
 
-/// Timing stages: the counter, clean windows, the processor, and what may be said of the samples.
+/// Timing stages: the counter, clean windows, the processor, and statistics of the samples.
 pub mod bench {
     pub use linerate_linux::{allowed_cpus, pin_current_thread};
     pub use linerate_machine::provenance::provenance;

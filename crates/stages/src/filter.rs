@@ -2,10 +2,10 @@
 //! `filter`: permits or denies packets by rules over the 5-tuple; the first rule that matches wins.
 //!
 //! Fragments: only the first one carries ports. Rules with ports do not match later fragments;
-//! rules without do. A later fragment that no rule matches goes by the parameter `fragments`, not
-//! by `default`: since the first fragment is judged by its ports, and a packet without it is never
-//! reassembled, `permit` loses nothing (RFC 1858, section 2). A later TCP fragment at offset 1,
-//! which could overwrite the flags of the first, is always dropped (RFC 1858, 4.2).
+//! rules without do. A later fragment that no rule matches follows the parameter `fragments`, not
+//! `default`: since the first fragment is filtered by its ports, and a packet without it is never
+//! reassembled, `permit` is safe (RFC 1858, section 2). A later TCP fragment at offset 1, which
+//! could overwrite the flags of the first, is always dropped (RFC 1858, 4.2).
 //!
 //! Leaves out: connection state, TCP flags, ICMP types.
 
@@ -20,7 +20,7 @@ use linerate_stage_api::{Fragment, Layers};
 use rule::{Key, LATER_FRAGMENT, Parsed, Rule};
 
 causes! {
-    /// No `parse` has seen the packet.
+    /// The packet has not passed a `parse`.
     Unparsed = "unparsed",
     /// By a rule or by default.
     Denied = "denied",
@@ -46,13 +46,13 @@ pub(crate) const KIND: StageKind = StageKind::new(
                 name: "default",
                 kind: PERMIT_OR_DENY,
                 default: Default::Text("permit"),
-                help: "What to do with a packet that no rule matches.",
+                help: "Action for a packet that no rule matches.",
             },
             ParamSpec {
                 name: "fragments",
                 kind: PERMIT_OR_DENY,
                 default: Default::Text("permit"),
-                help: "What to do with a later fragment no rule matches; rules with ports never \
+                help: "Action for a later fragment that no rule matches; rules with ports never \
                        do.",
             },
         ],

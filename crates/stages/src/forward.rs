@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `forward`: what a router does to a packet that it passes on.
 //!
-//! IPv4 (RFC 1812): TTL less one with the checksum updated incrementally (5.3.1, RFC 1624);
-//! addresses that must not be forwarded are dropped (5.3.7; link-local: RFC 3927, 2.7). IPv6
-//! (RFC 8200, section 3; RFC 4291, 2.5): the hop limit likewise. The route with the longest
-//! matching prefix names the next hop; the Ethernet addresses are rewritten, VLAN tags stay.
+//! IPv4 (RFC 1812): the TTL is decremented and the checksum updated incrementally (5.3.1, RFC
+//! 1624); addresses that must not be forwarded are dropped (5.3.7; link-local: RFC 3927, 2.7). IPv6
+//! (RFC 8200, section 3; RFC 4291, 2.5): the same for the hop limit. The route with the longest
+//! matching prefix determines the next hop; the Ethernet addresses are rewritten, VLAN tags stay.
 //!
 //! Leaves out: ARP and neighbour discovery, multicast, ICMP errors (time exceeded, unreachable),
 //! options that want something of a router, source address validation beyond martians, fragmenting.
@@ -19,7 +19,7 @@ use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
 
 causes! {
-    /// No `parse` has seen the packet.
+    /// The packet has not passed a `parse`.
     Unparsed = "unparsed",
     TtlExpired = "ttl_expired",
     /// An address that must not appear between networks.

@@ -21,7 +21,7 @@ use linerate_stage_api::{Fragment, Layers, Packet};
 use std::net::Ipv4Addr;
 
 causes! {
-    /// No `parse` has seen the packet.
+    /// The packet has not passed a `parse`.
     Unparsed = "unparsed",
     /// The outer packet is a fragment.
     Fragment = "fragment",
@@ -38,7 +38,7 @@ causes! {
     /// The inner header contradicts itself or the outer one.
     BadHeader = "bad_header",
     ExtensionChain = "ext_chain",
-    /// Congestion was experienced on the tunnel, and the inner packet cannot say so.
+    /// Congestion was experienced on the tunnel, and the inner packet cannot signal it.
     Congestion = "congestion",
 }
 

@@ -6,8 +6,8 @@
 //! class, DSCP (RFC 2983, uniform) and ECN (RFC 6040, normal mode) alike. The Ethernet header,
 //! VLAN tags included, moves in front of the outer header; link-layer padding is cut off.
 //!
-//! The two are kinds of their own because a sequence number is one state for all packets of the
-//! tunnel, which forbids replication.
+//! They are separate kinds because a sequence number is global state of the tunnel, which rules out
+//! replication.
 //!
 //! Leaves out: fragmenting (a packet too long for `mtu` is dropped, DF or not), the GRE checksum,
 //! ICMP "packet too big", IPv6 outside.
@@ -22,7 +22,7 @@ use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
 use linerate_stage_api::{Fragment, Layers, Packet};
 
 causes! {
-    /// No `parse` has seen the packet.
+    /// The packet has not passed a `parse`.
     Unparsed = "unparsed",
     /// The outer packet would be longer than `mtu`.
     TooBig = "too_big",

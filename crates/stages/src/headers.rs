@@ -2,8 +2,8 @@
 //! Finds the headers of a frame: Ethernet II, up to two VLAN tags (IEEE 802.1Q, 802.1ad), IPv4
 //! (RFC 791), IPv6 with its extension headers (RFC 8200), and the start of TCP, UDP and ICMP.
 //!
-//! Leaves out: IEEE 802.3 length frames and LLC/SNAP, more than two tags, IPv6 jumbograms
-//! (RFC 2675), what stands behind AH in IPv4, and every checksum.
+//! Not handled: IEEE 802.3 length frames and LLC/SNAP, more than two tags, IPv6 jumbograms (RFC
+//! 2675), headers after AH in IPv4, and all checksums.
 
 use linerate_stage_api::{Fragment, Layers};
 
@@ -30,8 +30,8 @@ const ETHERTYPE_SERVICE_TAG: u16 = 0x88a8;
 pub(crate) const ETHERNET_BYTES: usize = 14;
 const MAX_TAGS: usize = 2;
 
-/// Longest chain of extension headers followed. RFC 8200 names six kinds, of which one may stand
-/// twice; RFC 9099 advises to drop chains that are too long to inspect.
+/// Longest chain of extension headers followed. RFC 8200 defines six kinds, one of which may occur
+/// twice; RFC 9099 advises dropping chains that are too long to inspect.
 pub(crate) const MAX_EXTENSION_HEADERS: usize = 8;
 
 /// Why the headers of a frame could not be found.
@@ -58,13 +58,13 @@ impl Fault {
     }
 }
 
-/// The 16-bit number at `at`, which must lie within `bytes`.
+/// The 16-bit number at `at`, which must be within `bytes`.
 #[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The 32-bit number at `at`, which must lie within `bytes`.
+/// The 32-bit number at `at`, which must be within `bytes`.
 #[inline]
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -84,9 +84,9 @@ pub(crate) fn array_mut<const N: usize>(bytes: &mut [u8], at: usize) -> Option<&
 
 /// Finds the headers of a frame that starts at its Ethernet header.
 ///
-/// What the result promises: `14 <= l3 <= l4 <= l3_end <= frame.len()`; the IP header lies whole
-/// between `l3` and `l4`; unless the packet is a later fragment, a TCP, UDP or ICMP header (8
-/// bytes for ICMP) lies whole between `l4` and `l3_end`.
+/// Invariants of the result: `14 <= l3 <= l4 <= l3_end <= frame.len()`; the complete IP header is
+/// between `l3` and `l4`; unless the packet is a later fragment, a complete TCP, UDP or ICMP header
+/// (8 bytes for ICMP) is between `l4` and `l3_end`.
 #[inline]
 pub(crate) fn walk(frame: &[u8]) -> Result<Layers, Fault> {
     let ethernet: &[u8; ETHERNET_BYTES] = array(frame, 0).ok_or(Fault::CutHeader)?;
@@ -133,9 +133,9 @@ fn fragment(has_offset: bool, more: bool) -> Fragment {
 
 /// Finds the headers behind an IPv6 header at `l3`.
 ///
-/// A fragment header with offset 0 and no more fragments makes no fragment (RFC 6946). The first
-/// fragment must hold the whole chain (RFC 7112). Behind the header of a later fragment nothing is
-/// looked at: what stands there is data.
+/// A fragment header with offset 0 and no more fragments does not make the packet a fragment (RFC
+/// 6946). The first fragment must contain the whole chain (RFC 7112). Bytes after the header of a
+/// later fragment are data and not examined.
 fn walk_v6(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
     let header: &[u8; 40] = array(frame, l3).ok_or(Fault::CutHeader)?;
     let end = l3 + 40 + usize::from(be16(header, 4));
@@ -224,8 +224,8 @@ fn finish(
     Ok(Layers { l3: l3 as u16, l4: l4 as u16, l3_end: end as u16, ip_version, protocol, fragment })
 }
 
-/// Whether the transport header lies whole in `payload`. A first fragment that cuts it is refused
-/// like any other (RFC 1858, RFC 7112): filters could not judge it.
+/// Whether `payload` contains the complete transport header. A first fragment that truncates it is
+/// rejected like any other packet (RFC 1858, RFC 7112): filters could not match it.
 #[inline]
 fn check_transport(payload: &[u8], protocol: u8, fragment: Fragment) -> Result<(), Fault> {
     match protocol {

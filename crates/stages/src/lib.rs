@@ -2,10 +2,10 @@
 //! The stages of a packet path, as an edge router needs them, and some of known cost for
 //! experiments.
 //!
-//! [`KINDS`] is the table; each row stands in a file of its own, with the RFCs it follows and what
-//! it leaves out. No stage allocates for a packet, none panics whatever the bytes (but `fault`,
-//! which is made to), and none has a clock or timers. No stage sends a packet of its own: where a
-//! router would answer with ICMP, the packet is dropped with a cause.
+//! [`KINDS`] is the table; each row is in a separate file, with the RFCs it follows and its
+//! limitations. No stage allocates per packet, none panics on any input (except `fault`, whose
+//! purpose it is), and none has a clock or timers. No stage originates packets: where a router
+//! would answer with ICMP, the packet is dropped with a cause.
 
 #![forbid(unsafe_code)]
 
@@ -43,7 +43,7 @@ pub static KINDS: &[StageKind] = &[
     fault::KIND,
 ];
 
-/// What the program's table of kinds takes of this crate.
+/// The rows of this crate in the program's table of kinds.
 pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[] };
 
 /// The specifications of all kinds, for the checker of a path.
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn specifications_are_sound() {
+    fn specifications_are_valid() {
         for spec in specs() {
             assert!(spec.help.ends_with('.') && !spec.help.contains('\n'), "{}", spec.kind);
             assert!(spec.drop_causes.len() <= MAX_CAUSES, "{}", spec.kind);

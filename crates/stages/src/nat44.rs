@@ -3,14 +3,14 @@
 //!
 //! ## Behaviour, in the words of RFC 4787, 5382 and 5508
 //! - Endpoint-independent mapping: an inside address and port get one outside address and port,
-//!   whoever they talk to.
-//! - Endpoint-independent filtering: whoever sends to a mapped port is let in. TCP likewise; no TCP
+//!   whatever the destination.
+//! - Endpoint-independent filtering: any host may send to a mapped port. The same for TCP; no TCP
 //!   state is kept.
 //! - Paired pooling: all ports of an inside address go to the same outside address.
 //! - Neither port preservation nor parity; outside ports are 1024 to 65535.
 //! - No timers: a mapping lives until its port is needed. When the ports of its group (below) are
-//!   used up, the mapping idle longest from inside gives way (`full = "evict"`) or the new one is
-//!   refused (`full = "drop"`).
+//!   used up, the mapping idle longest from inside is evicted (`full = "evict"`) or the new one is
+//!   rejected (`full = "drop"`).
 //! - No hairpinning: packets from inside to the pool are dropped with a cause.
 //! - ICMP: the identifiers of echo and timestamp queries are mapped like ports; "unreachable",
 //!   "time exceeded" and "parameter problem" are translated outside and in the packet they quote,
@@ -29,10 +29,10 @@
 //! to the pool:   destination port mod BUCKETS       an ICMP error: of the source port it quotes
 //! ```
 //!
-//! An inside address in bucket b gets only ports p with p mod BUCKETS = b, so what comes back meets
-//! the replica that knows the mapping. Ports are given out by bucket, outside address and protocol
-//! (a group), in an order that depends on no packet outside the group. So the output is the same,
-//! byte by byte, however buckets are spread over replicas.
+//! An inside address in bucket b gets only ports p with p mod BUCKETS = b, so return traffic
+//! reaches the replica that has the mapping. Ports are allocated by bucket, outside address and
+//! protocol (a group), in an order that depends on no packet outside the group. The output is
+//! therefore the same, byte by byte, for any distribution of buckets over replicas.
 //!
 //! A packet that the source sorted into another bucket than its addresses ask for here, say because
 //! a stage before rewrote them, is dropped as `misdirected`.
@@ -53,11 +53,11 @@ use table::{Endpoint, Outbound, Table};
 use way::{Group, Refusal, Transport, Way};
 
 causes! {
-    /// No `parse` has seen the packet.
+    /// The packet has not passed a `parse`.
     Unparsed = "unparsed",
-    /// To the pool, at a port nobody has.
+    /// To the pool, at an unmapped port.
     NoMapping = "no_mapping",
-    /// No outside port is left, and none may be taken away.
+    /// No outside port is free, and none may be evicted.
     NoPorts = "no_ports",
     /// A fragment to the pool.
     Fragment = "fragment",
@@ -120,7 +120,7 @@ pub(crate) const KIND: StageKind = StageKind {
     steer: |params| Ok(Some(Arc::new(Realm::new(Reader(params))?))),
 };
 
-/// Who is inside, and what they look like outside.
+/// The prefixes inside, and their addresses outside.
 #[derive(Clone, Copy, Debug)]
 struct Realm {
     inside: Prefix4,
@@ -421,7 +421,7 @@ fn is_error(icmp_type: u8) -> bool {
 }
 
 impl Transport {
-    fn of(protocol: u8) -> Option<Self> {
+    fn from_protocol(protocol: u8) -> Option<Self> {
         match protocol {
             protocol::TCP => Some(Self::Tcp),
             protocol::UDP => Some(Self::Udp),

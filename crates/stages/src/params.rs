@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prefixes of addresses as parameters, beside what every stage reads.
+//! Address prefixes as parameters, in addition to those every stage reads.
 
 pub(crate) use linerate_stage_api::params::{Address4, Mac, Reader, fail};
 use std::net::{IpAddr, Ipv4Addr};

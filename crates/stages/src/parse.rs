@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `parse`: finds the headers, so that later stages need not.
 //!
-//! What it accepts and leaves out stands in `headers.rs`. It changes no byte of the frame; bytes
-//! behind the IP packet (link-layer padding) stay.
+//! `headers.rs` defines what it accepts and does not handle. It does not modify the frame; bytes
+//! after the IP packet (link-layer padding) stay.
 
 use crate::headers::{self, FAULT_NAMES};
 use linerate_stage_api::spec::{StageSpec, State};

@@ -2,10 +2,10 @@
 //! `verify`: drops packets whose checksums are wrong.
 //!
 //! IPv4 header (RFC 1812, 5.2.2); TCP (RFC 9293, 3.1), UDP (RFC 768), ICMP (RFC 792), ICMPv6
-//! (RFC 4443, 2.3). A UDP checksum of zero means none over IPv4 and is refused over IPv6 (RFC 8200,
-//! 8.1; the exception of RFC 6935 for tunnels is not made). Counted, not checked: the transport
+//! (RFC 4443, 2.3). A UDP checksum of zero means none over IPv4 and is rejected over IPv6 (RFC
+//! 8200, 8.1; without the exception of RFC 6935 for tunnels). Counted, not checked: the transport
 //! checksum of fragments, which needs the whole packet, and of IPv6 packets whose routing header
-//! names a destination still to come, which the pseudo-header would need.
+//! contains the final destination, which the pseudo-header would need.
 //!
 //! Leaves out: SCTP, DCCP, UDP-Lite, and the home address option of Mobile IPv6.
 
@@ -18,7 +18,7 @@ use linerate_stage_api::{Burst, Stage, StageContext, StageKernels, StageKind};
 use linerate_stage_api::{Fragment, Layers};
 
 causes! {
-    /// No `parse` has seen the packet.
+    /// The packet has not passed a `parse`.
     Unparsed = "unparsed",
     BadL3Checksum = "bad_l3_checksum",
     BadL4Checksum = "bad_l4_checksum",
@@ -56,7 +56,7 @@ struct Counts {
     no_udp_checksum: u64,
     en_route: u64,
     other_protocol: u64,
-    /// IPv6, which has no checksum of its own, with `l4 = false`.
+    /// IPv6, which has no header checksum, with `l4 = false`.
     v6: u64,
 }
 
@@ -79,7 +79,7 @@ impl Stage for Verify {
     }
 
     fn idle(&self, packets: u64) -> Option<String> {
-        let reason = "all are IPv6, which has no checksum of its own, and `l4` = false";
+        let reason = "all are IPv6, which has no header checksum, and `l4` = false";
         (self.counts.v6 == packets).then(|| reason.to_owned())
     }
 }
@@ -150,8 +150,8 @@ impl Verify {
         intact(kernels.checksum(segment, pseudo))
     }
 
-    /// The bytes a transport checksum covers beside the pseudo-header; `None` if there is none to
-    /// check.
+    /// The bytes a transport checksum covers in addition to the pseudo-header; `None` if there is
+    /// no checksum.
     #[inline]
     fn covered<'f>(&mut self, frame: &'f [u8], layers: &Layers) -> Result<Option<&'f [u8]>, Cause> {
         if layers.fragment != Fragment::Whole {

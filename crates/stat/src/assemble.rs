@@ -4,8 +4,8 @@
 //! A value of one run has the interval of its scaling, or none where nothing was scaled. A value of
 //! several runs is the median of theirs, with the interval of the median, which needs six runs.
 
-use crate::asked::{Asked, AskedMetric};
 use crate::measured::Measured;
+use crate::requested::{Requested, RequestedMetric};
 use crate::row::{COUNTED, counted};
 use crate::run::{Run, ns};
 use crate::{Per, Request, What, usage};
@@ -22,9 +22,9 @@ use std::ffi::OsString;
 
 const CLOCK: &str = "monotonic clock";
 
-/// Of a command whose time was up.
+/// For a command that ran into its time limit.
 const UNTIL_ITS_END: &str =
-    "counting stopped before the command ended, and the kernel tells this time of all of it";
+    "counting stopped before the command ended, and the kernel reports this time for all of it";
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
@@ -41,7 +41,7 @@ fn estimated(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Figure
 /// All runs of a request.
 pub(crate) struct Runs<'a> {
     pub(crate) request: &'a Request,
-    pub(crate) asked: &'a Asked,
+    pub(crate) asked: &'a Requested,
     /// At least one.
     pub(crate) runs: &'a [Run],
     /// One that a signal ended, after these.
@@ -79,7 +79,7 @@ pub(crate) fn report(runs: &Runs<'_>, measured: &Measured) -> StatReport {
     }
 }
 
-/// What a command finds in its environment, which is this program's.
+/// The environment of a command, which is this program's.
 fn environment(what: &What) -> Option<Environment> {
     if !matches!(what, What::Command { .. }) {
         return None;
@@ -102,7 +102,7 @@ fn target(what: &What) -> StatTarget {
 
 impl<'a> Runs<'a> {
     /// Those of a request.
-    pub(crate) fn of(request: &'a Request, measured: &'a Measured) -> Self {
+    pub(crate) fn new(request: &'a Request, measured: &'a Measured) -> Self {
         let Measured { asked, runs, cut_short, .. } = measured;
         Self { request, asked, runs, cut_short: cut_short.as_ref() }
     }
@@ -114,14 +114,14 @@ impl Runs<'_> {
         self.runs.last().expect("there is a run")
     }
 
-    /// How the command ended: the first time that it did not end well, else the last time.
+    /// How the command ended: in the first run with a failure, otherwise in the last run.
     pub(crate) fn ended(&self) -> Option<Ended> {
         let all = self.runs.iter().chain(self.cut_short);
         let ended: Vec<Ended> = all.filter_map(|run| run.command?.ok()).collect();
         ended.iter().find(|ended| ended.status != Some(0)).or(ended.last()).copied()
     }
 
-    /// How a value of `counted` runs was obtained.
+    /// Method of a value of `counted` runs.
     fn method(&self, counted: usize) -> String {
         match self.runs.len() {
             1 => COUNTED.to_owned(),
@@ -130,7 +130,7 @@ impl Runs<'_> {
         }
     }
 
-    /// One value of several runs. Simulated ones that are all the same are exact.
+    /// One value of several runs. Simulated values that are all equal are exact.
     fn over_runs(&self, estimates: &[Estimate], tier: Tier) -> Estimate {
         let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
         match (estimates, tier) {
@@ -225,7 +225,7 @@ impl Runs<'_> {
         }
     }
 
-    /// What counts are divided by.
+    /// The unit of work that counts are divided by.
     pub(crate) fn unit_of_work(&self, events: &[EventCount]) -> Option<UnitOfWork> {
         let name = self.unit_name()?.to_owned();
         let count = match (&self.request.per, self.asked.unit) {
@@ -255,7 +255,7 @@ impl Runs<'_> {
                 Some(work) if !self.is_whole(work) => {
                     format!("the unit of work was not counted: {}", self.reason(work))
                 }
-                _ => "there was no unit of work".to_owned(),
+                _ => "no unit of work was counted".to_owned(),
             };
             Figure::absent(&unit, tier, COUNTED, &reason)
         })
@@ -266,7 +266,7 @@ impl Runs<'_> {
         self.asked.metrics.iter().map(|asked| self.metric(asked)).collect()
     }
 
-    fn metric(&self, asked: &AskedMetric) -> MetricValue {
+    fn metric(&self, asked: &RequestedMetric) -> MetricValue {
         let metric = asked.metric;
         let names = asked.formula.events();
         let places: Vec<Option<usize>> = names.iter().map(|name| self.asked.place(name)).collect();
@@ -297,7 +297,7 @@ impl Runs<'_> {
         }
     }
 
-    /// How event sets took turns.
+    /// Description of the multiplexing.
     pub(crate) fn rotation(&self) -> Option<RotationReport> {
         let last = self.last();
         let name = |place: &usize| self.asked.events[*place].name.clone();
@@ -359,8 +359,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Processor time over the time that passed while it was used. Of processors it would be their
-    /// number.
+    /// CPU time divided by elapsed time. Not defined for whole CPUs, where it is their number.
     fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
         let place = self.asked.place("task_clock_ns");
         let clock =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What changed since an earlier record, and whether it got worse.
+//! Changes since an earlier record, with verdicts.
 //!
 //! Every figure that both records have is compared. Worse can only be a *cost*: an event, or the
 //! time that passed; where both records have counts per unit of work, these are the costs, not the
@@ -12,19 +12,19 @@
 //! ```
 //!
 //! The ends of a simulated count are the count: it is exact. Any other count without an interval
-//! may differ by more than the threshold from one run to the next for no reason at all, so it is
-//! not judged, and the warning says how to have it judged. Nor is one of another tier, or of other
-//! caches. Where no cost could be judged there is no answer at all, which is a failure, not a yes.
-//! Left out: metrics are not judged, since more of them may be better.
+//! may vary by more than the threshold between runs, so it gets no verdict, and the warning says
+//! how to get one. Nor does a count of another tier, or of other caches. If no cost could be
+//! compared there is no verdict at all, which is a failure, not a pass. Metrics get no verdict,
+//! since higher may be better.
 
 use linerate_record::derive::per_unit_name;
 use linerate_record::stat::{BaselineChange, BaselineOf, Judged, StatReport, UnitOfWork};
 use linerate_record::{Body, Figure, Figures, Record, Tier};
 
-/// Exact numbers are divided and multiplied again; this is what may get lost.
+/// Exact numbers are divided and multiplied again; this is the tolerance for rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// What the earlier record is of; `None` if it is no record of counts.
+/// The kind of counts in the earlier record; `None` if it is not a record of counts.
 pub(crate) fn baseline_of(before: &Record) -> Option<BaselineOf> {
     let Body::Stat(report) = &before.body else { return None };
     Some(BaselineOf {
@@ -84,14 +84,14 @@ fn judged(now: &Figure, then: Option<&Figure>, same_caches: bool) -> Judged {
     }
 }
 
-/// Why there is no answer; `None` if there is one.
+/// Why there is no verdict; `None` if there is one.
 pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
     if changes.iter().any(|change| change.judged == Judged::Yes) {
         return None;
     }
     let costs = changes.iter().filter(|change| change.judged != Judged::NoCost).count();
     Some(format!(
-        "cannot tell whether it got worse: 0 of {costs} figures could be judged against the \
+        "cannot tell whether it got worse: 0 of {costs} figures could be compared with the \
          baseline; make both records with the same --tier, --caches and events, simulated (--tier \
          sim) or with --repeat 6 or more"
     ))
@@ -179,7 +179,7 @@ mod tests {
         Record { provenance: Provenance::default(), body: Body::Stat(Box::new(report)) }
     }
 
-    /// What a record with these changes warns of.
+    /// Warnings of a record with these changes.
     fn warnings(changes: &[BaselineChange]) -> Vec<Warning> {
         let report = StatReport { baseline: changes.to_vec(), ..report(&exact(1.0)) };
         report.warnings(&Provenance::default())
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_more_work_is_no_regression() {
+    fn more_work_is_not_a_regression() {
         let figures = |time: f64| {
             [
                 ("instructions", exact(1000.0)),
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(warned(exact(1.0), &[("instructions", absent.clone())]), warning);
         assert_eq!(warned(absent.clone(), &[("instructions", exact(1.0))]), warning);
         assert_eq!(warned(absent.clone(), &[("instructions", absent)]), []);
-        // What was not asked for, or is no cost, is nobody's loss.
+        // A missing figure that was not requested, or is not a cost, is fine.
         assert_eq!(warned(exact(1.0), &[("ipc", exact(1.0))]), []);
     }
 
@@ -311,9 +311,9 @@ mod tests {
         assert!(warnings(&all).is_empty());
     }
 
-    /// A gate that passes because nothing was compared is no gate.
+    /// A gate must not pass because nothing was compared.
     #[test]
-    fn every_cost_says_whether_it_was_judged_and_none_is_no_answer() {
+    fn every_cost_has_a_verdict_and_none_fails() {
         let absent = Figure::absent("events", Tier::Hw, "counted", "no counter");
         let once = Figure::exact("events", 7.0, Tier::Sw, "counted");
         let before = record(&[("instructions", exact(1e6)), ("page_faults", once.clone())]);
@@ -329,14 +329,14 @@ mod tests {
         ];
         assert_eq!(judged, wanted);
         assert_eq!((changes[1].before, changes[1].now, changes[1].change), (Some(1e6), None, None));
-        assert!(failure(&changes).unwrap().contains("0 of 3 figures could be judged"));
-        // Nothing in common is no answer either.
+        assert!(failure(&changes).unwrap().contains("0 of 3 figures could be compared"));
+        // Nothing in common gives no verdict either.
         assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001), []);
         assert!(failure(&[]).is_some());
     }
 
     #[test]
-    fn other_caches_and_another_tier_are_told_apart() {
+    fn distinguishes_other_caches_from_another_tier() {
         let before = record(&[("instructions", exact(1.0))]);
         let now = named(&[("instructions", exact(2.0))]);
         let mut report = report(&exact(2.0));

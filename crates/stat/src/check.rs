@@ -2,12 +2,12 @@
 //! Requests that make no sense are refused before anything begins.
 
 use crate::{Per, Request, StatError, What};
-use linerate_doctor::surroundings::Surroundings;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_machine::parse_cpu_list;
 use linerate_record::{Body, Tier};
 
 /// Whether everything in a request makes sense, alone and together.
-pub(crate) fn check(request: &Request, around: &Surroundings) -> Result<(), StatError> {
+pub(crate) fn check(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     let wrong = numbers(request).or_else(|| together(request)).or_else(|| simulated(request));
     match wrong {
         Some(reason) => Err(StatError::BadRequest { reason: reason.to_owned() }),
@@ -18,8 +18,8 @@ pub(crate) fn check(request: &Request, around: &Surroundings) -> Result<(), Stat
 fn numbers(request: &Request) -> Option<&'static str> {
     let Request { what, per, threshold, .. } = request;
     match what {
-        What::Command { argv } if argv.is_empty() => return Some("there is no command to count"),
-        What::Cpus(cpus) if cpus.is_empty() => return Some("there is no processor to count"),
+        What::Command { argv } if argv.is_empty() => return Some("the command is missing"),
+        What::Cpus(cpus) if cpus.is_empty() => return Some("the list of CPUs is empty"),
         _ => {}
     }
     match per {
@@ -75,16 +75,16 @@ fn simulated(request: &Request) -> Option<&'static str> {
         .then_some("the simulator counts neither per interval nor per thread")
 }
 
-/// Whether the processors are there. A kernel that does not tell is taken at its silence.
-fn processors(request: &Request, around: &Surroundings) -> Result<(), StatError> {
+/// Whether the CPUs exist. If the kernel does not report them, they are assumed to exist.
+fn processors(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     let What::Cpus(cpus) = &request.what else { return Ok(()) };
     let file = around.root().join("sys/devices/system/cpu/online");
     let Ok(text) = std::fs::read_to_string(file) else { return Ok(()) };
     let Ok(online) = parse_cpu_list(text.trim()) else { return Ok(()) };
     match cpus.iter().find(|cpu| !online.contains(cpu)) {
         None => Ok(()),
-        Some(cpu) => Err(StatError::NoTarget {
-            reason: format!("there is no processor {cpu}; those online are {}", text.trim()),
-        }),
+        Some(cpu) => {
+            Err(StatError::NoTarget { reason: format!("no CPU {cpu}; online: {}", text.trim()) })
+        }
     }
 }

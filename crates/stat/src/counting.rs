@@ -4,8 +4,8 @@
 //! A single thread waits for whatever comes first: the end of what is counted, a signal, the end of
 //! a slice or of an interval, the time to look for new threads.
 
-use crate::asked::AskedEvent;
 use crate::measured::{Ground, Measured};
+use crate::requested::RequestedEvent;
 use crate::run::{Run, ns};
 use crate::runner::{Runner, repeat};
 use crate::tallies::Tallies;
@@ -70,7 +70,7 @@ fn options(
     events: &[Event],
     number: u32,
 ) -> Options {
-    // Scaling goes by the unit of work where that is always counted, else by time.
+    // Scaling is by the unit of work if that is always counted, otherwise by time.
     let unit = runner.asked.unit.and_then(|unit| places[unit]);
     Options {
         user_only: match runner.request.tier {
@@ -85,17 +85,17 @@ fn options(
     }
 }
 
-/// Opens what can be opened.
+/// Opens all events possible.
 fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<'a>, StatError> {
     let events: Vec<Event> =
         runner.asked.events.iter().filter_map(|asked| asked.event.clone().ok()).collect();
     let mut opened = 0..events.len();
-    let place = |asked: &AskedEvent| asked.event.is_ok().then(|| opened.next()).flatten();
+    let place = |asked: &RequestedEvent| asked.event.is_ok().then(|| opened.next()).flatten();
     let places: Vec<Option<usize>> = runner.asked.events.iter().map(place).collect();
     let options = options(runner, &places, &events, number);
     let session = Session::open(runner.opener, runner.around.root(), &events, scope, &options);
     let threads =
-        (runner.request.threads).then(|| Threads::of(*runner, events, options, scope)).flatten();
+        (runner.request.threads).then(|| Threads::new(*runner, events, options, scope)).flatten();
     let mut counting = Counting {
         runner: *runner,
         places,
@@ -108,11 +108,11 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
         interrupted: false,
         at_time: None,
     };
-    counting.check_and_tell(number)?;
+    counting.check_and_report(number)?;
     Ok(counting)
 }
 
-/// A run on its way.
+/// A run in progress.
 struct Counting<'a> {
     runner: Runner<'a>,
     /// For each event asked for, its place in the session.
@@ -125,11 +125,11 @@ struct Counting<'a> {
     interval_began_ns: u64,
     intervals: Vec<IntervalCounts>,
     interrupted: bool,
-    /// What was counted when the time of the request was up.
+    /// Counts when the time limit was reached.
     at_time: Option<Counted>,
 }
 
-/// What was counted until counting stopped.
+/// Counts until counting stopped.
 struct Counted {
     elapsed_ns: u64,
     tallies: Tallies,
@@ -137,7 +137,7 @@ struct Counted {
 }
 
 impl Counting<'_> {
-    fn check_and_tell(&mut self, number: u32) -> Result<(), StatError> {
+    fn check_and_report(&mut self, number: u32) -> Result<(), StatError> {
         let asked = &self.runner.asked.events;
         if self.runner.request.strict {
             self.explain();
@@ -185,7 +185,7 @@ impl Counting<'_> {
         sets.map(|set| set.iter().filter_map(|event| self.place(*event)).collect()).collect()
     }
 
-    /// The place of an event of the session among those asked for.
+    /// Index of a session event in the list of requested events.
     fn place(&self, event: usize) -> Option<usize> {
         self.places.iter().position(|place| *place == Some(event))
     }
@@ -217,7 +217,7 @@ impl Counting<'_> {
         let ended = match let_go() {
             Ok(mut waited) => {
                 self.interrupted = early.is_some();
-                let shall_end = self.runner.heed_early(early, &waited);
+                let shall_end = self.runner.handle_early_signal(early, &waited);
                 // Not before: to look for reasons takes longer than to open what is granted.
                 self.explain();
                 if shall_end { None } else { self.follow(&mut waited, turn) }
@@ -238,7 +238,7 @@ impl Counting<'_> {
             command: ended.map(Ok),
             threads: counted.threads,
             intervals: std::mem::take(&mut self.intervals),
-            ..Run::of(counted.tallies, self.refusals(), self.tiers())
+            ..Run::new(counted.tallies, self.refusals(), self.tiers())
         })
     }
 
@@ -288,7 +288,7 @@ impl Counting<'_> {
                 self.interrupted |= self.runner.watch.signals.take().is_some();
                 return ended;
             }
-            if let Some(shall_end) = self.runner.heed(waited) {
+            if let Some(shall_end) = self.runner.handle_signal(waited) {
                 self.interrupted = true;
                 if shall_end {
                     return None;
@@ -297,9 +297,9 @@ impl Counting<'_> {
         }
     }
 
-    /// What is counted no longer is told to end if it is a command, and waited for.
+    /// If counting stops first, the command is signalled to end, and waited for.
     fn end_late(&mut self, waited: &mut Waited) -> Option<Ended> {
-        if waited.tell_to_end(TERMINATE) {
+        if waited.request_end(TERMINATE) {
             return None;
         }
         let end = self.runner.wait_for(waited, u64::MAX);

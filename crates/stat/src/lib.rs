@@ -8,13 +8,13 @@
 
 #![forbid(unsafe_code)]
 
-mod asked;
 mod assemble;
 mod baseline;
 mod check;
 mod counting;
 mod measured;
 mod outcome;
+mod requested;
 mod row;
 mod run;
 mod runner;
@@ -26,23 +26,23 @@ mod usage;
 mod waited;
 
 use crate::sim::Geometry;
-use asked::{Asked, AskedEvent};
 use assemble::Runs;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::{Kernel, Opener};
 pub use linerate_counters::rotation::DEFAULT_SLICE;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::Explanation;
-use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::signal::Pending;
 use linerate_record::stat::StatReport;
 use linerate_record::{Record, Tier};
+use requested::{Requested, RequestedEvent};
 use runner::Runner;
 use std::ffi::OsString;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What to count, and how.
+/// What to count, with options.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// A command, a process or processors.
@@ -51,22 +51,23 @@ pub struct Request {
     pub events: Vec<String>,
     /// Names of metric sets, whose events are added.
     pub sets: Vec<String>,
-    /// What hardware events shall rest on; `None`: the best of `hw`, `user` and `sw` that works.
+    /// Requested evidence tier of hardware events; `None`: the best of `hw`, `user` and `sw` that
+    /// works.
     pub tier: Option<Tier>,
     /// Counts are also kept per interval of this length.
     pub interval: Option<Duration>,
-    /// How often a command is run, at least once; its figures are medians over the runs.
+    /// Number of runs of a command, at least one; its figures are medians over the runs.
     pub repeat: u32,
     /// Counts are also given per unit of work.
     pub per: Option<Per>,
     /// Counts are also given per thread.
     pub threads: bool,
-    /// Counting ends after so long. A command is then told to end by SIGTERM and waited for; what
-    /// it does meanwhile is counted by the simulator alone.
+    /// Time limit of counting. A command then gets SIGTERM and is waited for; its work after that
+    /// is counted by the simulator only.
     pub at_most: Option<Duration>,
     /// The nominal length of a slice where event sets take turns.
     pub slice: Duration,
-    /// Of the order in which they do.
+    /// Seed of the order of the slices.
     pub seed: u64,
     /// Whether an event that cannot be counted is a failure.
     pub strict: bool,
@@ -121,10 +122,10 @@ impl Request {
     /// [`StatError`] when there is nothing to report. A command that could not be started, and
     /// events that could not be counted, are in the report.
     pub fn run(&self, watch: &Watch<'_>) -> Result<Outcome, StatError> {
-        self.run_with(watch, &Kernel, &Surroundings::gather(), &Catalog::of_this_machine())
+        self.run_with(watch, &Kernel, &HostFacts::gather(), &Catalog::of_this_machine())
     }
 
-    /// As [`Request::run`], with another kernel, other surroundings, another processor.
+    /// As [`Request::run`], with another kernel, other host_facts, another processor.
     ///
     /// # Errors
     /// As [`Request::run`].
@@ -132,11 +133,11 @@ impl Request {
         &self,
         watch: &Watch<'_>,
         opener: &dyn Opener,
-        around: &Surroundings,
+        around: &HostFacts,
         catalog: &Catalog,
     ) -> Result<Outcome, StatError> {
         check::check(self, around)?;
-        let asked = Asked::of(self, catalog)?;
+        let asked = Requested::resolve(self, catalog)?;
         let is_known_processor = catalog.is_known_processor();
         let runner =
             Runner { request: self, asked: &asked, opener, around, is_known_processor, watch };
@@ -144,12 +145,12 @@ impl Request {
             Some(Tier::Sim) => simulated::measure(&runner)?,
             _ => counting::measure(&runner, catalog)?,
         };
-        let runs = Runs::of(self, &measured);
+        let runs = Runs::new(self, &measured);
         Ok(outcome::judge(&runs, assemble::report(&runs, &measured)))
     }
 }
 
-/// What is counted.
+/// The target of counting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// A command with its arguments, found along PATH, from its start to its end, with all threads
@@ -165,12 +166,12 @@ pub enum What {
     Cpus(Vec<u32>),
 }
 
-/// What a unit of work is.
+/// The unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Per {
     /// One count of this event, which is counted too.
     Event(String),
-    /// So many units in all, in each run of a command; above 0.
+    /// This total number of units in each run of a command; above 0.
     Units(f64),
 }
 
@@ -193,7 +194,7 @@ impl FromStr for Per {
 pub enum PerError {
     /// A number that is not finite and above 0.
     NotAboveZero,
-    /// Nothing at all.
+    /// No unit.
     Empty,
 }
 
@@ -208,26 +209,26 @@ impl fmt::Display for PerError {
 
 impl std::error::Error for PerError {}
 
-/// Whoever waits for the end.
+/// Waits for the end.
 pub struct Watch<'a> {
     /// Signals for this program. A command gets them passed on, unless it had them from the
     /// terminal already, and is waited for; counting of a process or of processors ends.
     pub signals: &'a Pending,
-    /// Is told what is worth knowing before the end.
+    /// Receives messages before the end.
     pub tell: &'a dyn Fn(Progress<'_>),
 }
 
-/// What is worth knowing before the end.
+/// Messages before the end.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// Before the start: which sets of events will take turns. Not told when none have to.
+    /// Before the start: the event sets that will be multiplexed. Not sent without multiplexing.
     Budget {
         /// The names of the events of each set.
         sets: &'a [Vec<String>],
         /// The nominal length of a slice.
         slice: Duration,
-        /// How long a run must be for counts to get an interval.
+        /// Minimum duration of a run for intervals.
         least: Duration,
     },
     /// An interval has ended; the last one of the report so far.
@@ -239,44 +240,43 @@ pub enum Progress<'a> {
     },
     /// A run of a command has ended.
     Run {
-        /// How many have.
+        /// Runs done.
         done: u32,
-        /// Of so many.
+        /// Total runs.
         of: u32,
     },
 }
 
-/// What was counted.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// In full.
     pub report: StatReport,
-    /// What to exit with: the command's own status (of several runs, the first that is not 0), or
-    /// 128 + n if signal n killed it; 126 if it could not be executed, 127 if it was not found;
-    /// else 125 if something else went wrong, no event of a process or CPU was counted, or nothing
-    /// could be judged against the baseline, else
-    /// 1 if there is a regression, else 0.
+    /// Exit status: that of the command (of several runs, the first that is not 0), or 128 + n if
+    /// signal n killed it; 126 if it could not be executed, 127 if it was not found; else 125 if
+    /// something else went wrong, no event of a process or CPU was counted, or nothing could be
+    /// compared with the baseline, else 1 if there is a regression, else 0.
     pub status: i32,
-    /// What went wrong, in a sentence: the command that could not be started, what `strict` does
-    /// not accept, that nothing was counted, or a baseline against which nothing could be judged.
+    /// Error message: the command that could not be started, a violation of `strict`, no counts at
+    /// all, or a baseline that nothing could be compared with.
     pub failure: Option<String>,
 }
 
-/// Nothing was counted.
+/// A request that cannot be counted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StatError {
     /// A part of the request makes no sense, or not with another part.
     BadRequest {
-        /// Which, and what would.
+        /// The value, and valid ones.
         reason: String,
     },
-    /// No event or metric set has this name.
+    /// Unknown event or metric set.
     UnknownName {
-        /// What is wrong, and which names are near.
+        /// The error, with similar names.
         reason: String,
     },
-    /// An event cannot be counted, and [`Request::strict`] was asked for.
+    /// An event cannot be counted, and [`Request::strict`] was set.
     Refused {
         /// The events with reason and fix, one per line.
         reason: String,
@@ -286,7 +286,7 @@ pub enum StatError {
         /// Which, and why not.
         reason: String,
     },
-    /// The simulator was asked for and is not there.
+    /// The simulator was requested but is not installed.
     NoSimulator {
         /// Why, and the command that brings it.
         reason: String,
@@ -296,7 +296,7 @@ pub enum StatError {
 }
 
 impl StatError {
-    /// What to exit with: 125, as env(1) does when it fails itself.
+    /// Exit status: 125, as env(1) returns for its own failures.
     pub fn status(&self) -> i32 {
         125
     }
@@ -317,7 +317,7 @@ impl fmt::Display for StatError {
 
 impl std::error::Error for StatError {}
 
-/// An event with why it is not counted and what would change that.
+/// An event with the reason why it is not counted, and the fix.
 fn line(name: &str, refusal: &Explanation) -> String {
     match &refusal.fix {
         Some(fix) => format!("{name}: {}; try: {fix}", refusal.sentence),
@@ -326,7 +326,7 @@ fn line(name: &str, refusal: &Explanation) -> String {
 }
 
 /// The events that were refused; `None` if none was.
-fn refused(asked: &[AskedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
+fn refused(asked: &[RequestedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
     let pairs = asked.iter().zip(refusals);
     let lines: Vec<String> =
         pairs.filter_map(|(asked, refusal)| Some(line(&asked.name, refusal.as_ref()?))).collect();

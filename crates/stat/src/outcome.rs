@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes of a report: how it compares with the baseline, and what to exit with.
+//! Conclusions from a report: the comparison with the baseline, and the exit status.
 
 use crate::assemble::Runs;
 use crate::baseline;
@@ -24,7 +24,7 @@ pub(crate) fn judge(runs: &Runs<'_>, mut report: StatReport) -> Outcome {
     Outcome { report, status, failure }
 }
 
-/// What to exit with, and what went wrong.
+/// Exit status and error message.
 fn status(runs: &Runs<'_>, report: &StatReport) -> (i32, Option<String>) {
     let last = runs.last();
     if let Some(Err(error)) = last.command {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of one row of counts: of a whole run, of an interval, of a thread.
 
-use crate::asked::{Asked, AskedEvent};
+use crate::requested::{Requested, RequestedEvent};
 use crate::tallies::Tallies;
 use linerate_counters::event::Class;
 use linerate_counters::rotation::EventTally;
 use linerate_doctor::refusal::Explanation;
 use linerate_record::{Figure, Tier};
 
-/// How a count was obtained that was not scaled.
+/// Method of a count that was not scaled.
 pub(crate) const COUNTED: &str = "counted";
 
-/// What a count rests on.
-pub(crate) fn tier(asked: &AskedEvent, is_user_only: bool) -> Tier {
+/// Evidence tier of a count.
+pub(crate) fn tier(asked: &RequestedEvent, is_user_only: bool) -> Tier {
     match &asked.event {
         Ok(event) if event.class != Class::Hardware => Tier::Sw,
         _ if is_user_only => Tier::User,
@@ -22,12 +22,12 @@ pub(crate) fn tier(asked: &AskedEvent, is_user_only: bool) -> Tier {
 
 /// The figures of the counts of an interval, or of a thread.
 pub(crate) fn row(
-    asked: &Asked,
+    asked: &Requested,
     tallies: &Tallies,
     tiers: &[Tier],
     refusals: &[Option<Explanation>],
 ) -> Vec<Figure> {
-    let figure = |(place, event): (usize, &AskedEvent)| match tallies.tally(place) {
+    let figure = |(place, event): (usize, &RequestedEvent)| match tallies.tally(place) {
         Some(tally) => counted(event.unit, &tally, tiers[place]),
         None => {
             let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());

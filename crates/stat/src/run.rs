@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run, as it was read: made whole by [`counting`](crate::counting) or
-//! [`simulated`](crate::simulated), whichever counted, and changed by nobody after.
+//! Raw readings of one run: created by [`counting`](crate::counting) or
+//! [`simulated`](crate::simulated), and immutable afterwards.
 
 use crate::tallies::Tallies;
 use linerate_doctor::refusal::{Cause, Explanation};
@@ -9,7 +9,7 @@ use linerate_record::Tier;
 use linerate_record::stat::{IntervalCounts, ThreadCounts};
 use std::time::Duration;
 
-/// What one run gave.
+/// Readings of one run.
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The counts.
@@ -20,23 +20,23 @@ pub(crate) struct Run {
     pub(crate) is_user_only: Vec<bool>,
     /// For each event asked for, what its count rests on.
     pub(crate) tiers: Vec<Tier>,
-    /// What hardware events rest on; `None` where none was counted.
+    /// Evidence tier of hardware events; `None` if none was counted.
     pub(crate) tier: Option<Tier>,
     /// The places of the events of each set that took turns; empty where none had to.
     pub(crate) sets: Vec<Vec<usize>>,
-    /// The place of the event that scaled counts go by; `None`: time.
+    /// Index of the event that is the base of scaled counts; `None`: time.
     pub(crate) scaled_by: Option<usize>,
     /// From start to end.
     pub(crate) elapsed_ns: u64,
     /// From fork(2) to the end of a command; 0 where there was none.
     pub(crate) since_fork_ns: u64,
-    /// How the command ended, or why it did not begin; `None` where there was none.
+    /// How the command ended, or why it did not start; `None` without a command.
     pub(crate) command: Option<Result<Ended, ExecError>>,
     /// Whether a signal came.
     pub(crate) interrupted: bool,
     /// Whether the time of the request was up before the end.
     pub(crate) is_time_up: bool,
-    /// The places of events that wait4(2) told.
+    /// Indices of events from wait4(2).
     pub(crate) from_usage: Vec<usize>,
     /// The counts of each interval.
     pub(crate) intervals: Vec<IntervalCounts>,
@@ -46,7 +46,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Counts without circumstances.
-    pub(crate) fn of(
+    pub(crate) fn new(
         tallies: Tallies,
         refusals: Vec<Option<Explanation>>,
         tiers: Vec<Tier>,
@@ -70,14 +70,14 @@ impl Run {
         }
     }
 
-    /// What there is to say of a command that could not be started.
+    /// Message about a command that could not be started.
     pub(crate) fn not_begun(error: ExecError, tiers: Vec<Tier>) -> Self {
         let sentence = "the command could not be started".to_owned();
         let refusal = Explanation { cause: Cause::TargetGone, sentence, fix: None };
         let nothing = Tallies::exact(vec![None; tiers.len()]);
         Self {
             command: Some(Err(error)),
-            ..Self::of(nothing, vec![Some(refusal); tiers.len()], tiers)
+            ..Self::new(nothing, vec![Some(refusal); tiers.len()], tiers)
         }
     }
 }

@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all runs of a request have in common: what is asked, who opens events, which signals came.
+//! Shared by all runs of a request: the request, the opener of events, and the signals received.
 
-use crate::asked::Asked;
+use crate::requested::Requested;
 use crate::run::Run;
 use crate::waited::{End, GLANCE, Waited, Woken};
 use crate::{Progress, Request, StatError, Watch};
 use linerate_counters::opener::Opener;
-use linerate_doctor::surroundings::Surroundings;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_linux::monotonic_ns;
 use linerate_linux::signal::{Caught, TERMINATE};
 use std::time::Duration;
 
-/// What all runs of a request have in common.
+/// State shared by all runs of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Runner<'a> {
     pub(crate) request: &'a Request,
-    pub(crate) asked: &'a Asked,
+    pub(crate) asked: &'a Requested,
     pub(crate) opener: &'a dyn Opener,
-    pub(crate) around: &'a Surroundings,
+    pub(crate) around: &'a HostFacts,
     pub(crate) is_known_processor: bool,
     pub(crate) watch: &'a Watch<'a>,
 }
 
 impl Runner<'_> {
-    /// Passes a signal on, if there is one; whether counting shall end now.
-    pub(crate) fn heed(&self, waited: &Waited) -> Option<bool> {
+    /// Forwards a pending signal, if any; returns whether counting should end.
+    pub(crate) fn handle_signal(&self, waited: &Waited) -> Option<bool> {
         let signal = self.watch.signals.take()?;
-        Some(!waited.has_got(signal) && waited.tell_to_end(signal.number))
+        Some(!waited.has_got(signal) && waited.request_end(signal.number))
     }
 
-    /// As [`Runner::heed`] for what came before a command was let go and so has not reached it.
-    pub(crate) fn heed_early(&self, early: Option<Caught>, waited: &Waited) -> bool {
-        early.is_some_and(|signal| waited.tell_to_end(signal.number))
+    /// Like [`Runner::heed`], for signals received before a command was started, which it has not
+    /// seen.
+    pub(crate) fn handle_early_signal(&self, early: Option<Caught>, waited: &Waited) -> bool {
+        early.is_some_and(|signal| waited.request_end(signal.number))
     }
 
-    /// Waits for the end of a command, and does nothing else but tell it to end at `end_ns`.
+    /// Waits for the end of a command; only terminates it at `end_ns`.
     pub(crate) fn wait_for(&self, waited: &mut Waited, end_ns: u64) -> End {
         let mut end = End::default();
         loop {
             let left_ns = end_ns.saturating_sub(monotonic_ns());
             if left_ns == 0 && !end.is_time_up {
                 end.is_time_up = true;
-                waited.tell_to_end(TERMINATE);
+                waited.request_end(TERMINATE);
             }
             let until_end = Duration::from_nanos(left_ns).min(GLANCE);
             if let Woken::Ended(ended) =
@@ -51,13 +52,13 @@ impl Runner<'_> {
                 end.interrupted |= self.watch.signals.take().is_some();
                 return end;
             }
-            end.interrupted |= self.heed(waited).is_some();
+            end.interrupted |= self.handle_signal(waited).is_some();
         }
     }
 }
 
-/// Runs as often as asked for, until a signal comes or the command cannot be started. What a signal
-/// cut short stands apart if others were not: it is no run like them.
+/// Repeats the runs as requested, until a signal arrives or the command cannot be started. An
+/// interrupted run is kept separate if others completed: it is not comparable.
 pub(crate) fn repeat(
     runner: &Runner<'_>,
     mut one: impl FnMut(u32) -> Result<Run, StatError>,

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts without counters: instructions, branches and cache misses simulated by Valgrind.
 //!
-//! The simulator is callgrind, run as a program of its own around the command: [`Sim::prepare`]
-//! says what to start in its place, [`Simulation::collect`] gathers what was counted once that has
-//! ended. Standard streams, exit status and killing signal are the command's own; what Valgrind
-//! says goes to a file that is shown only where something went wrong. The caches are always given
-//! ([`Geometry`]), never guessed by Valgrind, which misreads some machines by a factor of ten.
+//! The simulator is callgrind, run as a separate program around the command: [`Sim::prepare`]
+//! returns the command line to start, [`Simulation::collect`] reads the counts after it has ended.
+//! Standard streams, exit status and killing signal are the command's own; Valgrind's messages go
+//! to a file that is shown only on errors. The caches are always given ([`Geometry`]), never
+//! guessed by Valgrind, which misreads some machines by a factor of ten.
 //!
 //! # What is counted
-//! User mode only, of the command and of all the processes it makes, each told apart from its
+//! User mode only, of the command and all its child processes, each counted separately from its
 //! parent ([`mod@collect`]). Two runs of a program that does the same give the same counts to the
-//! last digit: Valgrind lays out memory itself, so randomised addresses make no difference. What
-//! does make one is what the program itself can see: its arguments, its environment (both lie on
-//! its stack and move it), the time, process numbers, random bytes, and which thread runs first.
+//! last digit: Valgrind lays out memory itself, so randomised addresses make no difference.
+//! Differences come from what the program itself can see: its arguments, its environment (both are
+//! on its stack and shift it), the time, process numbers, random bytes, and which thread runs
+//! first.
 //!
 //! # What the model is not
 //! Two levels, each with true LRU and allocation on write, no prefetcher, no TLB, no time. Threads
@@ -31,8 +32,8 @@ pub use collect::{Remark, SimCounts};
 pub use geometry::{Geometry, GeometryError};
 pub use names::native;
 
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::{self, Explanation};
-use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::{Ended, ExecError, fork_held};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -48,8 +49,7 @@ pub struct Sim {
     valgrind: PathBuf,
 }
 
-/// A command about to be simulated, and the folder its counts will lie in; dropping it removes the
-/// folder.
+/// A command about to be simulated, and the folder of its counts; dropping it removes the folder.
 #[derive(Debug)]
 pub struct Simulation {
     folder: PathBuf,
@@ -60,9 +60,9 @@ pub struct Simulation {
     geometry: Geometry,
 }
 
-/// What Valgrind is told beside the caches. Nothing from the user's own settings of Valgrind
-/// applies, and nothing is left in /tmp for a debugger. Counts are written, and begin anew, where a
-/// process is about to become two or another program: see [`mod@collect`].
+/// Options of Valgrind other than the caches. The user's Valgrind settings are ignored, and no
+/// debugger files are left in /tmp. Counts are written and reset before a process forks or executes
+/// another program: see [`mod@collect`].
 const OPTIONS: [&str; 12] = [
     "--command-line-only=yes",
     "--tool=callgrind",
@@ -82,9 +82,10 @@ impl Sim {
     /// Finds Valgrind along PATH.
     ///
     /// # Errors
-    /// There is no Valgrind: [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind),
+    /// Valgrind is not installed:
+    /// [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind),
     /// with the command of `around` that installs it.
-    pub fn find(around: &Surroundings) -> Result<Self, Explanation> {
+    pub fn find(around: &HostFacts) -> Result<Self, Explanation> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
         valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("none was found"))
@@ -137,7 +138,7 @@ impl Simulation {
         (self.program.as_os_str(), &self.arguments)
     }
 
-    /// What was counted, once the process `pid` that ran [`Simulation::command`] has ended.
+    /// The counts, after the process `pid` that ran [`Simulation::command`] has ended.
     ///
     /// # Errors
     /// [`SimError::NoCounts`], [`SimError::BadFile`], [`SimError::Folder`].
@@ -161,7 +162,7 @@ impl Drop for Simulation {
 pub enum SimError {
     /// The command cannot be started, with or without a simulator.
     Command(ExecError),
-    /// The command runs with the rights of somebody else, where Valgrind cannot follow.
+    /// The command runs with another user's rights, where Valgrind cannot follow.
     OtherRights {
         /// Its file.
         program: String,
@@ -170,19 +171,19 @@ pub enum SimError {
     Folder {
         /// Which.
         path: String,
-        /// What is wrong with it.
+        /// Description of the defect.
         reason: String,
     },
     /// Valgrind wrote no counts.
     NoCounts {
-        /// What it wrote instead.
+        /// Its output instead.
         said: String,
     },
     /// Valgrind wrote counts that make no sense.
     BadFile {
         /// Into which file.
         path: String,
-        /// What is wrong with it.
+        /// Description of the defect.
         reason: String,
     },
     /// The kernel refused a process.
@@ -198,7 +199,7 @@ impl fmt::Display for SimError {
             }
             Self::OtherRights { program } => write!(
                 f,
-                "{program} runs with the rights of somebody else (setuid or setgid), where \
+                "{program} runs with another user's rights (setuid or setgid), where \
                  Valgrind cannot follow; simulate a copy without that"
             ),
             Self::Folder { path, reason } => {
@@ -240,7 +241,7 @@ fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
     Err(errno)
 }
 
-/// Whether a file could be executed by somebody; else the error number of execve(2).
+/// Whether any user may execute a file; otherwise the error number of execve(2).
 fn is_executable(file: &Path) -> Result<(), i32> {
     const NO_ACCESS: i32 = 13;
     let may_not = file.is_dir() || mode(file)? & 0o111 == 0;
@@ -252,7 +253,7 @@ fn mode(file: &Path) -> Result<u32, i32> {
     Ok(found.permissions().mode())
 }
 
-/// A new folder of nobody else's.
+/// A new private folder.
 fn make_folder() -> Result<PathBuf, SimError> {
     let parent = std::env::temp_dir();
     let failed = |error: io::Error| SimError::Folder {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run in the simulator.
 
-use crate::asked::Asked;
 use crate::measured::{Ground, Measured};
+use crate::requested::Requested;
 use crate::run::{Run, ns};
 use crate::runner::{Runner, repeat};
 use crate::sim::{Geometry, Remark, Sim, SimError, native};
 use crate::tallies::Tallies;
 use crate::waited::{End, Waited};
 use crate::{StatError, What, refused};
+use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::{Cause, Explanation};
-use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::fork_held;
 use linerate_linux::monotonic_ns;
 use linerate_machine::{Root, free_memory};
@@ -21,7 +21,7 @@ use std::path::Path;
 
 /// Counts in the simulator, as often as asked for.
 pub(crate) fn measure(runner: &Runner<'_>) -> Result<Measured, StatError> {
-    let simulator = Simulator::of(runner.request.caches.as_ref(), runner.around)?;
+    let simulator = Simulator::new(runner.request.caches.as_ref(), runner.around)?;
     let asked = simulator.asked(runner.asked);
     if runner.request.strict {
         if let Some(reason) = refused(&asked.events, &simulator.refusals(&asked)) {
@@ -42,14 +42,14 @@ pub(crate) fn measure(runner: &Runner<'_>) -> Result<Measured, StatError> {
 /// The simulator, with the caches that were asked for.
 struct Simulator<'a> {
     sim: Sim,
-    around: &'a Surroundings,
+    around: &'a HostFacts,
     /// The caches.
     geometry: Geometry,
 }
 
 impl<'a> Simulator<'a> {
     /// Finds the simulator and reads which caches were asked for.
-    fn of(caches: Option<&Geometry>, around: &'a Surroundings) -> Result<Self, StatError> {
+    fn new(caches: Option<&Geometry>, around: &'a HostFacts) -> Result<Self, StatError> {
         let geometry = caches.cloned().map_or_else(Geometry::this_machine, Ok);
         let geometry =
             geometry.map_err(|error| StatError::BadRequest { reason: error.to_string() })?;
@@ -60,8 +60,8 @@ impl<'a> Simulator<'a> {
         Ok(Self { sim, around, geometry })
     }
 
-    /// What was asked for, with the simulator's names.
-    fn asked(&self, asked: &Asked) -> Asked {
+    /// The request, with the simulator's names.
+    fn asked(&self, asked: &Requested) -> Requested {
         let mut asked = asked.clone();
         for event in &mut asked.events {
             event.native = native(&event.name, &self.geometry).ok().map(str::to_owned);
@@ -70,7 +70,7 @@ impl<'a> Simulator<'a> {
     }
 
     /// For each event, why the simulator has none.
-    fn refusals(&self, asked: &Asked) -> Vec<Option<Explanation>> {
+    fn refusals(&self, asked: &Requested) -> Vec<Option<Explanation>> {
         let refusal = |name: &str| native(name, &self.geometry).err();
         asked.events.iter().map(|event| Some(self.located(refusal(&event.name)?))).collect()
     }
@@ -110,7 +110,7 @@ impl<'a> Simulator<'a> {
         let child = held.release().map_err(SimError::Command)?;
         let pid = child.pid();
         let mut waited = Waited::Child(child);
-        runner.heed_early(early, &waited);
+        runner.handle_early_signal(early, &waited);
         let at_most = runner.request.at_most.map_or(u64::MAX, ns);
         let End { ended, interrupted, is_time_up } =
             runner.wait_for(&mut waited, began_ns.saturating_add(at_most));
@@ -137,7 +137,7 @@ impl<'a> Simulator<'a> {
             command: ended.map(Ok),
             interrupted,
             is_time_up,
-            ..Run::of(Tallies::exact(exact), refusals, tiers)
+            ..Run::new(Tallies::exact(exact), refusals, tiers)
         };
         let remarks = counts.map_or_else(Vec::new, |counts| counts.remarks);
         Ok((run, remarks.into_iter().map(warning).collect()))
@@ -147,7 +147,7 @@ impl<'a> Simulator<'a> {
 /// Bytes that Valgrind takes for the smallest of commands.
 const VALGRIND_BYTES: u64 = 48 << 20;
 
-/// Where there is too little memory, the kernel would kill the simulator, or this program.
+/// Too little memory: the kernel would kill the simulator, or this program.
 fn check_room() -> Result<(), StatError> {
     let free = free_memory::free(&Root::new(Path::new("/")));
     match free.filter(|free| free.bytes < VALGRIND_BYTES) {
@@ -163,13 +163,13 @@ fn check_room() -> Result<(), StatError> {
     }
 }
 
-/// Why there is no count though the command ran.
+/// Why there are no counts although the command ran.
 fn killed() -> Explanation {
     let sentence = "the simulator was killed before it wrote what it had counted".to_owned();
     Explanation { cause: Cause::TargetGone, sentence, fix: None }
 }
 
-/// What the simulator has to say about its counts.
+/// Notes of the simulator on its counts.
 fn warning(remark: Remark) -> Warning {
     match remark {
         Remark::UnknownInstruction { bytes } => Warning::UnknownInstruction { bytes },

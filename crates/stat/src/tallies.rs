@@ -7,16 +7,16 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 /// Counts of the events that were asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tallies {
-    /// What a session counted, of some of the events.
+    /// Counts of a session, for some of the events.
     counts: Option<Counts>,
-    /// For each event that was asked for, its place in `counts`.
+    /// For each requested event, its index in `counts`.
     places: Vec<Option<usize>>,
     /// Counts from elsewhere; they go before those of the session.
     exact: Vec<Option<u64>>,
 }
 
 impl Tallies {
-    /// What a session counted; `places` has for each event asked for its place there.
+    /// Counts of a session; `places` has the index of each requested event.
     pub(crate) fn counted(counts: Counts, places: &[Option<usize>]) -> Self {
         Self { counts: Some(counts), places: places.to_vec(), exact: vec![None; places.len()] }
     }

@@ -2,8 +2,8 @@
 //! Counts of each thread of a process.
 //!
 //! Threads are looked for in /proc while they run, so one is counted from when it is first seen.
-//! What none of them has counted, of threads that were seen too late or not at all and of child
-//! processes, is a row of its own: all rows add up to the whole.
+//! Uncounted work, by threads that were seen too late or not at all and by child processes, is in a
+//! separate row: all rows add up to the total.
 
 use crate::row;
 use crate::run::ns;
@@ -18,10 +18,10 @@ use linerate_record::stat::ThreadCounts;
 use std::fs;
 use std::time::Duration;
 
-/// How often new threads are looked for.
+/// Interval of the search for new threads.
 pub(crate) const LOOK: Duration = Duration::from_millis(10);
 
-/// The name of the row of what no thread has counted.
+/// The name of the row for work not counted by any thread.
 const OTHERS: &str = "(others)";
 
 /// The threads of a process.
@@ -42,7 +42,7 @@ struct Row {
 
 impl<'a> Threads<'a> {
     /// Counts the threads of a process that are there; of a held command, the first.
-    pub(crate) fn of(
+    pub(crate) fn new(
         runner: Runner<'a>,
         events: Vec<Event>,
         options: Options,
@@ -96,7 +96,7 @@ impl<'a> Threads<'a> {
         self.rows.iter().map(|row| row.turn_ns).min().unwrap_or(u64::MAX)
     }
 
-    /// The counts of each thread, and of the others; `whole` are those of all together.
+    /// The counts of each thread, and of the rest; `whole` has the total.
     pub(crate) fn finish(
         self,
         places: &[Option<usize>],
@@ -115,7 +115,8 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// What no thread has counted of an event; `None` where a part of it was scaled, or is missing.
+/// The count of an event not covered by any thread; `None` if a part of it was scaled, or is
+/// missing.
 fn others(event: usize, rows: &[(u32, String, Tallies)], whole: &Tallies) -> Option<u64> {
     let count = |tallies: &Tallies| {
         tallies.tally(event).filter(|tally| !tally.is_scaled).map(|tally| tally.raw)

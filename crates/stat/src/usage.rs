@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel tells of every child that has ended, where perf events are forbidden.
+//! What the kernel reports of every finished child, if perf events are forbidden.
 //!
 //! wait4(2) gives the processor time, page faults and context switches of a command and of those of
 //! its children that were waited for, counted from fork(2) on, not from execve(2): some tens of
 //! page faults more than perf events give. In containers, whose seccomp filter forbids perf events
 //! altogether, it is all there is.
 
-use crate::asked::AskedEvent;
+use crate::requested::RequestedEvent;
 use crate::run::Run;
 use linerate_linux::child::Ended;
 
-/// How such a count was obtained.
+/// Method of such a count.
 pub(crate) const METHOD: &str = "wait4(2), from fork(2) on, children that were waited for included";
 
 /// The count of an event by its portable name.
@@ -26,8 +26,8 @@ fn count(name: &str, ended: &Ended) -> Option<u64> {
 }
 
 /// Fills in what perf events did not count, or in user mode alone, and notes the places.
-pub(crate) fn fill(run: &mut Run, asked: &[AskedEvent]) {
-    // What a command did after its time was up does not belong to the counts.
+pub(crate) fn fill(run: &mut Run, asked: &[RequestedEvent]) {
+    // Work of a command after its time limit does not belong to the counts.
     let Some(Ok(ended)) = run.command.filter(|_| !run.is_time_up) else { return };
     for (place, event) in asked.iter().enumerate() {
         let asked_so = event.event.as_ref().is_ok_and(|event| event.is_user_only);

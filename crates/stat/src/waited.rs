@@ -5,24 +5,24 @@ use linerate_linux::child::{self, Child, Ended, Stranger};
 use linerate_linux::signal::Caught;
 use std::time::Duration;
 
-/// How a command ended that was waited for.
+/// How a waited-for command ended.
 #[derive(Default)]
 pub(crate) struct End {
     pub(crate) ended: Option<Ended>,
     /// Whether a signal came.
     pub(crate) interrupted: bool,
-    /// Whether it was told to end because its time was up.
+    /// Whether it was terminated because of the time limit.
     pub(crate) is_time_up: bool,
 }
 
-/// What is waited for.
+/// The target of waiting.
 pub(crate) enum Waited {
     Child(Child),
     Stranger(Stranger),
     Nothing,
 }
 
-/// What waiting ended with.
+/// Result of waiting.
 pub(crate) enum Woken {
     Ended(Option<Ended>),
     Not,
@@ -54,8 +54,9 @@ impl Waited {
         matches!(self, Self::Child(child) if signal.is_key() && child.is_in_own_group())
     }
 
-    /// Passes a wish to end on to a command; whether there is none, and counting ends by itself.
-    pub(crate) fn tell_to_end(&self, signal: i32) -> bool {
+    /// Forwards a request to end to a command; returns whether there is none, and counting ends by
+    /// itself.
+    pub(crate) fn request_end(&self, signal: i32) -> bool {
         match self {
             Self::Child(child) => {
                 child.signal(signal);

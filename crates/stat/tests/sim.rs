@@ -3,7 +3,7 @@
 //!
 //! Needs Valgrind and a C compiler with a static C library; without, prints `SKIP` with the reason.
 
-use linerate_doctor::surroundings::Surroundings;
+use linerate_doctor::host_facts::HostFacts;
 use linerate_linux::child::{Ended, ExecError};
 use linerate_stat::sim::{Geometry, Remark, Sim, SimCounts, SimError};
 use std::ffi::OsString;
@@ -19,9 +19,9 @@ struct Known {
 }
 
 impl Known {
-    /// `None`, and why on standard output, where there is nothing to test with.
+    /// `None`, with the reason on standard output, if there is no simulator to test with.
     fn new(options: &[&str]) -> Option<Self> {
-        let sim = match Sim::find(&Surroundings::gather()) {
+        let sim = match Sim::find(&HostFacts::gather()) {
             Ok(sim) => sim,
             Err(refusal) => return skip(&refusal.sentence),
         };
@@ -61,7 +61,7 @@ fn skip<T>(reason: &str) -> Option<T> {
     None
 }
 
-/// How many more of an event there are in `more` than in `less`.
+/// Difference of an event between `more` and `less`.
 fn difference(name: &str, more: &SimCounts, less: &SimCounts) -> i64 {
     let count = |counts: &SimCounts| i64::try_from(counts.get(name).unwrap()).unwrap();
     count(more) - count(less)
@@ -76,7 +76,7 @@ fn counts_are_exact_and_three_runs_agree() {
     for _ in 0..2 {
         assert_eq!(known.counts("l1000 s1000 w1000 p1000"), base);
     }
-    // Arguments of the same length, so that the stack lies the same.
+    // Arguments of the same length, so that the stack has the same layout.
     let more = known.counts("l4000 s3000 w2000 p2000");
     assert_eq!(difference("loads", &more, &base), 3000 + 1000);
     assert_eq!(difference("stores", &more, &base), 2000);
@@ -103,7 +103,7 @@ fn misses_are_those_of_the_caches_given() {
     assert_eq!(difference(&known, "ll_misses", "p2000", "p1000"), 1000);
 }
 
-/// How far the cost of making processes may go: not as far as a loop that is counted twice.
+/// Maximum cost of creating processes: less than a loop that is counted twice.
 const PROCESS: i64 = 50_000;
 
 #[test]
@@ -131,7 +131,7 @@ fn every_process_counts_once() {
 }
 
 #[test]
-fn what_cannot_be_told_is_said() {
+fn reports_what_cannot_be_determined() {
     let Some(stripped) = Known::new(&["-static", "-s"]) else { return };
     let counts = stripped.counts("w1000000 fw");
     assert_eq!(counts.remarks, [Remark::Inseparable { processes: 1 }]);
@@ -166,8 +166,8 @@ fn the_command_ends_and_speaks_as_without() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_before() {
-    let Ok(sim) = Sim::find(&Surroundings::gather()) else {
+fn reports_an_unstartable_command_early() {
+    let Ok(sim) = Sim::find(&HostFacts::gather()) else {
         println!("SKIP: no valgrind");
         return;
     };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every pattern between any two stacks, over a wire that loses, reorders, doubles and damages
-//! segments: whether everything arrives as it was sent, and whether damage is seen where nobody
-//! sums.
+//! Every pattern between any two stacks, over a wire that drops, reorders, duplicates and corrupts
+//! segments: whether everything arrives as sent, and whether corruption is detected where no
+//! checksum is verified.
 //!
 //! Not a measurement of time: equal seeds give equal tables but for the last column. Status 1 when
 //! a byte is wrong, when nothing gets through any more, or when damage is not seen.
 //!
-//! `cargo bench -p linerate-tcpbench --bench proof [-- BYTES]`: so many bytes of streams, of
-//! exchanges and connections a thousandth.
+//! `cargo bench -p linerate-tcpbench --bench proof [-- BYTES]`: this many bytes of streams, and a
+//! thousandth as many exchanges and connections.
 
 use linerate_tcpbench::pattern::Pattern;
 use linerate_tcpbench::proof::{ROUGH, prove};
@@ -49,11 +49,11 @@ fn main() -> ExitCode {
 }
 
 fn usage(word: &str) -> ExitCode {
-    eprintln!("proof: `{word}` is no number of bytes; give one, such as 1e9");
+    eprintln!("proof: invalid number of bytes `{word}`; use for example 1e9");
     ExitCode::from(2)
 }
 
-/// Prints both tables; what did not hold.
+/// Prints both tables; returns the failures.
 fn tables(bytes: u64) -> Result<Vec<String>, Error> {
     let stacks = Stacks::named(&[])?;
     for skipped in &stacks.skipped {
@@ -88,8 +88,8 @@ fn tables(bytes: u64) -> Result<Vec<String>, Error> {
     Ok(faults)
 }
 
-/// One pattern between two stacks; what did not hold. Between two that differ, a tenth of the work:
-/// each has done the whole of it with itself.
+/// One pattern between two stacks; returns the failures. Two different stacks do a tenth of the
+/// work: each has done all of it with itself.
 fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<String>, Error> {
     let [client, server] = stacks.map(Stack::name);
     let bytes = if client == server { bytes } else { bytes / 10 };
@@ -97,7 +97,7 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<S
         Pattern::Interactive | Pattern::Response => bytes / BYTES_PER_EXCHANGE,
         Pattern::Bulk | Pattern::Jumbo | Pattern::Mixed => bytes,
     };
-    let setup = Setup { impairments: ROUGH, ..Setup::of(pattern) };
+    let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(pattern) };
     let start = Instant::now();
     let proof = match prove(&setup, stacks, &Set::find(SELECTED)?, amount.max(1)) {
         Ok(proof) => proof,
@@ -124,7 +124,7 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<S
 
 /// Damage and no checksums: comparing must see it, or the tables above say nothing.
 fn control(stack: &dyn Stack) -> Result<Option<String>, Error> {
-    let setup = Setup { impairments: ROUGH, ..Setup::of(Pattern::Bulk) };
+    let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(Pattern::Bulk) };
     let name = stack.name();
     match prove(&setup, [stack, stack], &Set::find(OFF)?, BYTES_BRIEF) {
         Err(seen @ Error::Corrupt { .. }) => {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How right the shares of checksum and copy are, for `cargo xtask accuracy`.
+//! Accuracy of the checksum and copy shares, for `cargo xtask accuracy`.
 //!
 //! `cargo run --release -p linerate-tcpbench --example shares_accuracy [-- MEASUREMENTS]`
 
 use std::process::ExitCode;
 
-/// Measurements of each stack under each pattern, unless told otherwise.
+/// Default number of measurements of each stack under each pattern.
 const MEASUREMENTS: usize = 9;
 
 fn main() -> ExitCode {

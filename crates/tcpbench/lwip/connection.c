@@ -7,7 +7,7 @@
 struct lr_lwip_settings lr_settings;
 static u8_t arg_id;
 static struct tcp_pcb *connection, *listener;
-/* What arrived in order and was not read yet; so many bytes of the first piece were. */
+/* Data received in order and not read yet; this many bytes of the first piece were read. */
 static struct pbuf *unread, *unread_last;
 static size_t read_bytes;
 static int is_waiting, is_shut, is_peer_done, is_widened;
@@ -69,7 +69,7 @@ static err_t on_accept(void *unused, struct tcp_pcb *accepted, err_t error)
 	return ERR_OK;
 }
 
-/* Frees what was not read; lwIP's own length of a chain does not hold for ours. */
+/* Frees unread data; lwIP's length of a chain does not apply to ours. */
 static void forget_unread(void)
 {
 	while (unread) {
@@ -168,7 +168,7 @@ size_t lr_send_room(void)
 	return tcp_sndbuf(connection);
 }
 
-/* tcp_write() counts in 16 bits; whole segments, so that the last one has no rest to be filled. */
+/* tcp_write() counts in 16 bits; whole segments, so that the last one is full. */
 #define WRITE_MAX (0xffff / LR_SEGMENT * LR_SEGMENT)
 
 size_t lr_send(const void *src, size_t bytes)

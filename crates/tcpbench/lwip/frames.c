@@ -8,7 +8,7 @@
 static struct pbuf *sent_frames[SENT_FRAMES];
 static unsigned sent_in, sent_out;
 
-/* Keeps the frame where it is: lwIP sends a segment again only when nobody else refers to it. */
+/* Keeps the frame where it is: lwIP retransmits a segment only when it holds the only reference. */
 err_t lr_on_output(struct netif *netif, struct pbuf *frame, const ip4_addr_t *to)
 {
 	(void)netif;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What lwIP calls by macros of lwipopts.h: the routines that the program named. */
+/* Functions that lwIP calls through macros of lwipopts.h: the routines that the program set. */
 #ifndef LINERATE_LWIP_HOOKS_H
 #define LINERATE_LWIP_HOOKS_H
 

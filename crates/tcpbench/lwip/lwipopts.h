@@ -15,7 +15,7 @@
 #define MEMCPY(dst, src, bytes) lr_plugin_copy(dst, src, bytes)
 #define LWIP_CHECKSUM_ON_COPY 1
 #define LWIP_CHECKSUM_CTRL_PER_NETIF 1
-/* lwIP's own routine, which it otherwise leaves out beside LWIP_CHKSUM, to compare with. */
+/* lwIP's own routine, for comparison; without this it is left out if LWIP_CHKSUM is set. */
 #define LWIP_CHKSUM_ALGORITHM 2
 
 #define NO_SYS 1
@@ -31,7 +31,7 @@
 #define IP_FRAG 0
 #define IP_REASSEMBLY 0
 
-/* lwIP calls a heap of our own by the names that it has for a C library's. */
+/* lwIP calls our heap by the names of a C library's. */
 #define MEM_LIBC_MALLOC 1
 #define mem_clib_malloc lr_memory_take
 #define mem_clib_free lr_memory_give
@@ -75,7 +75,7 @@
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
 #define LWIP_SUPPORT_CUSTOM_PBUF 1
 
-/* How many segments had a wrong checksum, and nothing else. */
+/* Number of segments rejected for a wrong checksum only. */
 #define LWIP_STATS 1
 #define LWIP_STATS_LARGE 1
 #define MEM_STATS 0

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Blocks of one size lie side by side in regions of 1 MiB, which begin with the number of their
- * size; freed blocks of a size are a stack, so that the one used last, and still in the cache, is
- * used first:
+ * Blocks of one size are adjacent in regions of 1 MiB, which begin with the index of their size;
+ * freed blocks of a size form a stack, so that the one used last, still in the cache, is reused
+ * first:
  *
  *	take(bytes):  size = lines that hold bytes, made odd; pop its stack, or cut a new block
- *	give(block):   size = what stands where the block's region begins; push
+ * give(block):   size = the index at the start of the block's region; push
  *
  * Lines are made odd because blocks a power of two apart would compete for the same sets of the
- * cache. Regions are given back only all at once.
+ * cache. Regions are only freed all together.
  */
 #include "memory.h"
 
@@ -32,7 +32,7 @@ struct block {
 
 static struct {
 	struct block *freed;
-	/* What has not been cut yet of the latest region of this size. */
+	/* Unused rest of the latest region of this size. */
 	unsigned char *uncut;
 	size_t uncut_bytes;
 } sizes[SIZES];

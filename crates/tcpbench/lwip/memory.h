@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* Bytes, aligned to 64; null if there is no memory, or for more than 16 KiB. */
+/* Bytes, aligned to 64; null if out of memory, or for more than 16 KiB. */
 void *lr_memory_take(size_t bytes);
 /* The same, all 0. */
 void *lr_memory_take_zeroed(size_t count, size_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the files of the plug-in have of each other; what the table has of them. */
+/* Internal interfaces between the files of the plug-in, and their part of the table. */
 #ifndef LINERATE_LWIP_PARTS_H
 #define LINERATE_LWIP_PARTS_H
 
@@ -13,7 +13,7 @@
 
 /* routines.c */
 
-/* Whether nobody computes checksums. */
+/* Whether checksums are not computed at all. */
 extern int lr_are_sums_off;
 void lr_use(const struct lr_lwip_routines *named);
 void lr_set_watch(const struct lr_lwip_watch *named);
@@ -34,7 +34,7 @@ void *lr_reclaim(void);
 
 /* connection.c */
 
-/* What was asked for at the beginning. */
+/* Settings passed at the start. */
 extern struct lr_lwip_settings lr_settings;
 ip4_addr_t lr_address_of(const uint8_t bytes[4]);
 /* Once, when lwIP has begun. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the plug-in offers: lwIP, whose checksums and copies are functions that the program names at
- * run time. crates/tcpbench/src/lwip/plugin.rs says the same in Rust; whoever changes one changes
- * both and LR_LWIP_TABLE_VERSION.
+ * Interface of the plug-in: lwIP, with checksum and copy functions that the program sets at run
+ * time. crates/tcpbench/src/lwip/plugin.rs declares the same in Rust; change both together, and
+ * LR_LWIP_TABLE_VERSION.
  *
  * A loaded object is one lwIP with one interface and at most one connection at a time. It has no
- * thread, no clock and no input or output of its own: time and frames are handed in, frames are
- * fetched. No two calls may overlap. Nothing here calls back into the program but the routines.
+ * threads, no clock and no I/O: time and frames are passed in, frames are fetched. Calls must not
+ * overlap. It calls back into the program only through the routines.
  *
  * A frame is an IPv4 packet. Frames that come out stay where lwIP has them until they are dropped,
  * so that they can be copied once or be read in place by who receives them; frames that go in are
@@ -27,7 +27,7 @@ struct lr_lwip_routines {
 	uint32_t (*checksum)(const void *src, size_t bytes, uint32_t sum);
 	void *(*copy)(void *dst, const void *src, size_t bytes);
 	uint32_t (*copy_checksum)(void *dst, const void *src, size_t bytes, uint32_t sum);
-	/* Sums of whole words of 32 bits up to so many bytes are taken inline; 0 for none. */
+	/* Sums of whole 32-bit words of up to this many bytes are inline; 0 for none. */
 	uint32_t inline_bytes;
 };
 
@@ -36,7 +36,7 @@ struct lr_lwip_routines {
 /* Classes of where the source begins: its address modulo 64, by steps of 8. */
 #define LR_LWIP_ALIGNMENTS 8
 
-/* What was seen of the calls of one routine, or of sums taken inline, while they were watched. */
+/* Statistics of the calls of one routine, or of inline sums, while they were watched. */
 struct lr_lwip_tally {
 	uint64_t calls, bytes, ticks;
 	uint64_t lengths[LR_LWIP_LENGTHS];
@@ -49,13 +49,13 @@ enum { LR_LWIP_NONE, LR_LWIP_CHECKSUM, LR_LWIP_COPY, LR_LWIP_COPY_CHECKSUM };
 struct lr_lwip_watch {
 	/* A timestamp; null where calls are not counted and timed. */
 	uint64_t (*ticks)(void);
-	/* Where others may look at any time which routine runs; null where nobody does. */
+	/* Where other threads may read at any time which routine runs; null if none does. */
 	uint8_t *activity;
 };
 
-/* Who computes the checksums of TCP and IP. */
+/* Which side computes the checksums of TCP and IP. */
 enum {
-	/* Nobody: they are sent as 0, and not looked at. */
+	/* None: they are sent as 0, and not verified. */
 	LR_LWIP_SUMS_OFF,
 	/* lwIP, by the routines. */
 	LR_LWIP_SUMS_LWIP,
@@ -80,7 +80,7 @@ struct lr_lwip_settings {
 	uint32_t buffer;
 };
 
-/* Where the connection is. */
+/* State of the connection. */
 enum {
 	LR_LWIP_CLOSED,
 	LR_LWIP_OPENING,
@@ -105,7 +105,7 @@ struct lr_lwip_table {
 
 	/* Once, before anything else; 0 if lwIP refuses. */
 	int (*begin)(const struct lr_lwip_settings *settings);
-	/* Gives all memory back. Nothing may be called any more, and no frame be looked at. */
+	/* Frees all memory. After this no function may be called, and no frame accessed. */
 	void (*end)(void);
 	/* Before anything is sent or received, and again at any time. */
 	void (*use)(const struct lr_lwip_routines *routines);
@@ -114,7 +114,7 @@ struct lr_lwip_table {
 	/* The tallies of checksum, copy, copy_checksum, and of sums taken inline: four of them. */
 	const struct lr_lwip_tally *(*tallies)(void);
 
-	/* Time passes, to so many milliseconds since the start: runs the timers that are due. */
+	/* Advances the time to this many milliseconds since the start: runs the timers that are due. */
 	void (*advance)(uint32_t now_ms);
 	/* Milliseconds until the next timer is due, UINT32_MAX for never. */
 	uint32_t (*next_timer)(void);
@@ -126,7 +126,7 @@ struct lr_lwip_table {
 	size_t (*send)(const void *src, size_t bytes);
 	size_t (*receive)(void *dst, size_t bytes);
 	void (*close)(void);
-	/* Sends what may be sent. */
+	/* Sends pending data, as far as allowed. */
 	void (*flush)(void);
 
 	/* The oldest frame that is to be sent, to be dropped; its handle is null if there is none. */
@@ -137,8 +137,8 @@ struct lr_lwip_table {
 	/* The frame has arrived; it is lwIP's from here on. */
 	void (*input)(void *handle);
 	/*
-	 * A frame in two parts has arrived, headers first; these are written, payload is read where it
-	 * is until reclaim() returns owner. 0 if there was no memory and the frame is lost.
+	 * A frame in two parts has arrived, headers first; these are copied, the payload is read in place
+	 * until reclaim() returns owner. 0 if out of memory: the frame is lost.
 	 */
 	int (*input_in_place)(void *headers, size_t header_bytes, void *payload,
 			      size_t payload_bytes, void *owner);

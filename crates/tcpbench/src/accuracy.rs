@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How right the shares of the routines are, for the accuracy suite: routines that take a known
-//! time are measured as any other, and the shares held against what they took.
+//! Accuracy of the routines' shares, for the accuracy suite: routines with a known duration are
+//! measured like any other, and the shares compared with the known values.
 
 use crate::endpoint::Stack;
 use crate::error::Error;
@@ -19,11 +19,11 @@ use linerate_record::accuracy::Check;
 use linerate_record::stats::median;
 use std::rc::Rc;
 
-/// What a share may be off by.
+/// Maximum error of a share.
 const POINTS: f64 = 0.05;
 
-/// Calls whose results depend on each other take at least so much of the time that readings around
-/// each of them find, and at most so much: readings that wait hold up what is around the call.
+/// Calls whose results depend on each other take at least, and at most, these shares of the time
+/// measured around each of them: serializing reads delay the surrounding code.
 const LATE: (f64, f64) = (0.7, 1.6);
 
 /// Checks of the shares, from `measurements` of each stack under each of two patterns, and of calls
@@ -60,8 +60,8 @@ fn of_stack(
     sampler: Option<&Sampler>,
     measurements: usize,
 ) -> Result<[Check; 2], Error> {
-    let setup = Setup::of(pattern);
-    let set = Set::of(slowed::routines());
+    let setup = Setup::for_pattern(pattern);
+    let set = Set::from_routines(slowed::routines());
     let stream = Rc::new(Stream::new(1, setup.buffer_bytes()));
     let mut session = Session::new(&setup, [stack, stack], &set, &stream)?;
     let amount = filling(&mut session)?;
@@ -119,8 +119,8 @@ fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> 
     Ok(is_enough.then(medians))
 }
 
-/// What a call has begun is timed to its end by readings that wait; the others find almost nothing
-/// of a routine whose result is late.
+/// Serializing reads time a call to its end; the others see almost nothing of a routine with a late
+/// result.
 fn late() -> [Check; 2] {
     const CALLS: u32 = 200;
     const ROUNDS: u64 = 41;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a TCP stack must do to take part.
+//! The interface of a TCP stack under test.
 //!
-//! One endpoint is one TCP control block with an interface of its own, as in the white paper
-//! "Enhanced TCP/IP Performance with AltiVec", figure 8: client and server are two of them, of one
-//! stack or of two. Left out: more than one connection at a time, listening backlogs, IPv6.
+//! One endpoint is one TCP control block with its own interface, as in the white paper "Enhanced
+//! TCP/IP Performance with AltiVec", figure 8: client and server are two of them, of one stack or
+//! of two. Not supported: more than one connection at a time, listening backlogs, IPv6.
 
 pub use crate::link::{Checksums, Congestion, HEADER_BYTES, Micros, SERVER_PORT, Side, WireMode};
 use crate::routines::{Reading, Routines, Tallies};
@@ -11,7 +11,7 @@ use crate::wire::Port;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// What an endpoint is made for.
+/// Settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Which end it is.
@@ -20,9 +20,9 @@ pub struct Config {
     pub segment: usize,
     /// Bytes the send and the receive buffer hold; a multiple of `segment` is best.
     pub buffer: usize,
-    /// What computes sums and copies.
+    /// The routines for sums and copies.
     pub routines: Routines,
-    /// Whether, and by whom, checksums are computed.
+    /// Whether, and on which side, checksums are computed.
     pub checksums: Checksums,
     /// How frames reach the receiver.
     pub wire: WireMode,
@@ -37,7 +37,7 @@ pub struct Config {
     pub seed: u64,
 }
 
-/// Where a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// There is none, or none any more; what waits only to be forgotten counts as none.
@@ -52,14 +52,14 @@ pub enum State {
     Closing,
 }
 
-/// What an endpoint has counted since it was made.
+/// Counters of an endpoint since its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames given to the wire.
     pub sent: u64,
     /// Frames taken from the wire.
     pub received: u64,
-    /// Of those received, dropped for a sum that did not match.
+    /// Of those received, the ones dropped for a wrong checksum.
     pub bad_checksums: u64,
 }
 
@@ -71,39 +71,39 @@ pub trait Endpoint {
     /// The stack refuses, in its own words.
     fn open(&mut self, now: Micros) -> Result<(), String>;
 
-    /// Where the connection is.
+    /// State of the connection.
     fn state(&self) -> State;
 
-    /// How many bytes [`send`](Self::send) would take.
+    /// Number of bytes [`send`](Self::send) would accept.
     fn send_room(&self) -> usize;
 
     /// Copies as many bytes as there is room for into the send buffer; how many that were.
     fn send(&mut self, bytes: &[u8]) -> usize;
 
-    /// Copies what has arrived, in order; how many bytes that were.
+    /// Copies data received in order; returns the number of bytes.
     fn receive(&mut self, into: &mut [u8]) -> usize;
 
     /// Bytes that are sent will still arrive; nothing more can be sent.
     fn close(&mut self);
 
-    /// Takes in what the port has received, runs timers, and gives out what is to be sent.
+    /// Processes what the port has received, runs timers, and sends pending frames.
     fn poll(&mut self, now: Micros, port: &mut Port<'_>);
 
     /// When `poll` should be called at the latest, if nothing arrives and nothing is sent.
     fn poll_at(&mut self, now: Micros) -> Option<Micros>;
 
-    /// What has been counted.
+    /// Returns the counters.
     fn counters(&self) -> Counters;
 
-    /// Begins or ends watching the calls of routines, the counter read so around each; what had
-    /// been seen is forgotten.
+    /// Starts or stops watching the calls of routines, with this method of reading the counter
+    /// around each; resets the statistics.
     fn watch(&mut self, reading: Option<Reading>);
 
-    /// Begins or ends telling a sampler which routine runs, by the numbers of
-    /// [`Activity`](crate::routines::Activity); ends watching.
+    /// Starts or stops reporting to a sampler which routine runs, by the numbers of
+    /// [`Activity`](crate::routines::Activity); stops watching.
     fn mark(&mut self, activity: Option<&Arc<AtomicU8>>);
 
-    /// What was seen of calls of routines since the watch began.
+    /// Statistics of the calls of routines since the watch began.
     fn tallies(&self) -> Tallies;
 }
 
@@ -121,6 +121,7 @@ pub trait Stack {
     /// Makes an endpoint.
     ///
     /// # Errors
-    /// What the stack cannot do, such as a segment size it was not built for, with what to do.
+    /// A request that the stack does not support, such as a segment size it was not built for, with
+    /// what to do.
     fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String>;
 }

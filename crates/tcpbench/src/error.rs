@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-/// What went wrong.
+/// The kind of failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no such thing; the names there are.
+    /// Unknown name; the message lists the valid ones.
     Unknown {
-        /// What kind of thing: a set of routines, a pattern, a mix.
+        /// What was named: a set of routines, a pattern, a mix.
         what: &'static str,
         /// The name asked for.
         name: String,
@@ -22,16 +22,16 @@ pub enum Error {
         /// The first difference from the specification.
         difference: String,
     },
-    /// The stack cannot do what is asked of it, in its words.
+    /// The stack does not support the request, in its words.
     Stack {
         /// The stack.
         stack: String,
-        /// What it says.
+        /// Its message.
         reason: String,
     },
-    /// Nothing has got through for a long time.
+    /// No progress for a long time.
     Stuck(Box<Stuck>),
-    /// What arrived is not what was sent.
+    /// The received data differ from the data sent.
     Corrupt {
         /// The stack or stacks.
         stacks: String,
@@ -39,9 +39,9 @@ pub enum Error {
         set: String,
         /// The byte of the stream.
         byte: u64,
-        /// What was sent.
+        /// Sent value.
         expected: u8,
-        /// What arrived.
+        /// Received value.
         got: u8,
     },
     /// The connection ended though neither side had closed it.
@@ -57,7 +57,7 @@ pub enum Error {
     },
 }
 
-/// Where a run came to a stop.
+/// The point at which a run stalled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
     /// The stack or stacks.
@@ -98,7 +98,7 @@ impl fmt::Display for Error {
             ),
             Self::Lost { stacks, pattern, set, bytes } => write!(
                 f,
-                "{stacks}, pattern {pattern}, set `{set}`: the connection ended by itself after \
+                "{stacks}, pattern {pattern}, set `{set}`: the connection ended unexpectedly after \
                  {bytes} bytes"
             ),
         }

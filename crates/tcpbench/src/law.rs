@@ -30,7 +30,7 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
 use std::rc::Rc;
 
-/// What a point varies: share of segments lost, bytes of a segment, microseconds of a round trip.
+/// The variable of a point: share of segments lost, bytes of a segment, microseconds of round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     loss: f64,
@@ -44,7 +44,7 @@ const LOSSES: [f64; 4] = [3e-4, 5.5e-4, 1.7e-3, 3e-3];
 const SEGMENTS: [usize; 3] = [536, 4000, 8000];
 const ROUND_TRIPS: [Micros; 3] = [20_000, 80_000, 160_000];
 
-/// For how long the receiver holds acknowledgements back: what smoltcp does by itself.
+/// Delay of acknowledgements: smoltcp's default.
 const ACK_DELAY: Micros = 10_000;
 
 /// Bytes per microsecond of the link: 10 Gb/s, far more than any point gets through.
@@ -60,17 +60,17 @@ const METHOD: &str = "least squares on logarithms over all points and seeds, vir
 const METHOD_POINT: &str = "bytes over virtual time, median";
 const STOPPED: &str = "stopped before every point was measured";
 
-/// How much of it: segments per run, and runs per point.
+/// Size of the experiment: segments per run, and runs per point.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Segments that arrive in a run.
     pub segments: u64,
-    /// Runs per point, each by a seed of its own.
+    /// Runs per point, each with a different seed.
     pub seeds: u64,
 }
 
 impl Effort {
-    /// What `linerate tcp --law` does.
+    /// The `linerate tcp --law` experiment.
     pub const FULL: Self = Self { segments: 400_000, seeds: 4 };
 }
 
@@ -148,7 +148,7 @@ fn points() -> Vec<Point> {
     [&[MIDDLE][..], &losses, &segments, &round_trips].concat()
 }
 
-/// What gets through at a point.
+/// Throughput at a point.
 fn bytes_per_second(
     stack: &dyn Stack,
     point: Point,
@@ -166,12 +166,13 @@ fn bytes_per_second(
         segment: point.segment,
         buffer: BUFFER,
         impairments,
-        // Else a window that is no multiple of a segment is filled up with pieces of one.
+        // Otherwise a window that is not a multiple of a segment is filled up with partial
+        // segments.
         nagle: true,
         congestion: Congestion::Reno,
         ack_delay: ACK_DELAY,
         seed,
-        ..Setup::of(Pattern::Bulk)
+        ..Setup::for_pattern(Pattern::Bulk)
     };
     let stream = Rc::new(Stream::new(seed, setup.buffer_bytes()));
     let mut session = Session::new(&setup, [stack, stack], &Set::find(SELECTED)?, &stream)?;
@@ -182,7 +183,7 @@ fn bytes_per_second(
     Ok(slice.bytes as f64 / slice.virtual_us as f64 * 1e6)
 }
 
-/// What the constant would be, were the exponents those of the law.
+/// The constant, assuming the exponents of the law.
 fn constant(point: &Point, rate: f64) -> f64 {
     rate * (point.round_trip as f64 / 1e6) * point.loss.sqrt() / point.segment as f64
 }
@@ -249,12 +250,12 @@ mod tests {
     use crate::smol::Smoltcp;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Rates made up by a law of other exponents, with an error of some per cent.
+    /// Synthetic rates from a law with other exponents, with an error of a few percent.
     #[test]
     fn the_fit_finds_exponents_that_were_put_in() {
         for error in [0.0, 0.02] {
             let mut random = fastrand::Rng::with_seed(5);
-            let made_up: Vec<(Point, f64)> = points()
+            let synthetic: Vec<(Point, f64)> = points()
                 .into_iter()
                 .cycle()
                 .take(44)
@@ -264,7 +265,7 @@ mod tests {
                     (point, law * (1.0 + error * (random.f64() - 0.5)))
                 })
                 .collect();
-            let fitted = fit(&made_up);
+            let fitted = fit(&synthetic);
             let truth = [3.0_f64.ln(), -0.6, 0.8, -1.1];
             for (estimate, truth) in fitted.iter().zip(truth) {
                 let off = (estimate.value - truth).abs();
@@ -274,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Errors as runs have them: a few per cent, normal in the logarithm.
+    /// Realistic errors: a few percent, log-normal.
     #[test]
     fn nineteen_of_twenty_intervals_hold_the_exponent() {
         const TRIALS: usize = 500;
@@ -283,12 +284,12 @@ mod tests {
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let mut held = 0;
         for _ in 0..TRIALS {
-            let made_up = points().into_iter().cycle().take(44).map(|point| {
+            let synthetic = points().into_iter().cycle().take(44).map(|point| {
                 let error = (0.05 * normal()).exp();
                 let rate = point.segment as f64 / point.loss.sqrt() / point.round_trip as f64;
                 (point, rate * error)
             });
-            let fitted = fit(&made_up.collect::<Vec<_>>());
+            let fitted = fit(&synthetic.collect::<Vec<_>>());
             let truth = [0.0, -0.5, 1.0, -1.0];
             let holds = |(e, truth): &(Estimate, f64)| (e.low..=e.high).contains(truth);
             held += fitted.into_iter().zip(truth).filter(holds).count();

@@ -26,8 +26,8 @@ impl Lent {
     /// `bytes`, which the lender knows as `handle`.
     ///
     /// # Safety
-    /// Until `lender` has taken `handle` back, the bytes stay where they are and nobody writes
-    /// them; it is taken back through this value alone.
+    /// Until `lender` has taken `handle` back, the bytes stay in place and are not written; it is
+    /// taken back only through this value.
     pub(crate) unsafe fn new(
         lender: Rc<dyn Lender>,
         handle: NonNull<c_void>,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP stacks under patterns of traffic: what faster checksums and copies are worth to a stack.
+//! TCP stacks under patterns of traffic: the gain of a stack from faster checksums and copies.
 //!
 //! Client and server are two [`Endpoint`]s in one thread, joined by a wire of two queues. All time
 //! is virtual, so a run is bound by the processor alone and the same seed gives the same segments.
 //!
 //! | question | module |
 //! |---|---|
-//! | what must a stack do to take part? | [`endpoint`] |
+//! | what must a stack implement? | [`endpoint`] |
 //! | which routines does it use, how often, on what? | [`routines`] |
 //! | what carries the segments? | [`wire`]; `lent` where they stay with their sender |
 //! | what do the applications do? | [`pattern`], [`stream`] |
 //! | how do they all run together? | [`session`] |
 //! | does everything arrive as it was sent? | [`proof`] |
-//! | what is each set worth? | [`measure`], [`run`](mod@run) |
+//! | what is the gain of each set? | [`measure`], [`run`](mod@run) |
 //! | does it follow the law of throughput under loss? | [`law`](mod@law) |
 //! | are the shares right? | [`accuracy`] |
 //! | the stack that is built in | [`smol`] |

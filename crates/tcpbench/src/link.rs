@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What both ends of a connection and all between them agree on: time, addresses, headers, and who
-//! computes and copies what.
+//! Conventions shared by both ends of a connection and the wire: time, addresses, headers, and the
+//! division of checksums and copies.
 
 use std::net::Ipv4Addr;
 
@@ -40,27 +40,27 @@ impl Side {
     }
 }
 
-/// Who computes and verifies the checksums of TCP.
+/// Which side computes and verifies the checksums of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checksums {
     /// The routines of the set.
     Routines,
     /// The stack's own code, whatever that is.
     Stack,
-    /// Nobody: the bound. Checksums are sent as 0 and not looked at.
+    /// None: the bound. Checksums are sent as 0 and not verified.
     Off,
 }
 
 /// How bytes get from a sent frame to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireMode {
-    /// Copied, as by a driver that keeps its own buffers; sums may be taken on the way.
+    /// Copied, as by a driver with its own buffers; the checksum may be computed during the copy.
     Copy,
     /// Handed over where they are, as far as the stack can.
     Reference,
 }
 
-/// How an endpoint avoids filling the network.
+/// Congestion control of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Congestion {
     /// It does not: the window of the receiver alone limits it.

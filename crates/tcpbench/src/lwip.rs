@@ -10,13 +10,13 @@
 //!         buffer of the other end's driver --copy--> application
 //! ```
 //!
-//! The first is lwIP's `tcp_write`. The second is the driver's here: it verifies a frame, the
-//! header of IP too, while it takes it in, and lwIP is told not to. With [`WireMode::Reference`]
-//! lwIP reads the segment where the other end holds it, but for the headers, which it writes; it
-//! verifies by itself then.
+//! The first is lwIP's `tcp_write`. The second is the driver's here: it verifies a frame, including
+//! the IP header, while copying it in, and disables lwIP's own check. With [`WireMode::Reference`]
+//! lwIP reads the segment in the other end's memory, except for the headers, which it writes; it
+//! then verifies by itself.
 //!
-//! Its delayed acknowledgements have a timer of 250 ms, whatever is asked for; its congestion
-//! control cannot be turned off, but it can begin with a window that nothing fills.
+//! Its delayed acknowledgements have a fixed timer of 250 ms; its congestion control cannot be
+//! turned off, but it can start with a window that is never filled.
 
 #[expect(unsafe_code, reason = "calls of C, each behind a safe function but one")]
 mod plugin;
@@ -60,7 +60,7 @@ impl Lwip {
         Self { folders }
     }
 
-    /// Whether it is there, for segments of so many bytes.
+    /// Whether a build for segments of this many bytes is available.
     ///
     /// # Errors
     /// It is not, with what to do.
@@ -91,7 +91,7 @@ impl Stack for Lwip {
 
     fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String> {
         let plugin = Plugin::load(config.segment, &self.folders).map_err(|error| match error {
-            // Building it anew would not help.
+            // Rebuilding would not help.
             LoadError::Missing { .. } if self.check(1460).is_ok() => format!(
                 "it was not built for segments of {} bytes: SEGMENTS in \
                  crates/tcpbench/lwip/Makefile",
@@ -146,7 +146,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
     })
 }
 
-/// The largest window that a shift of 7 (`TCP_RCV_SCALE` of the plug-in) can tell of.
+/// The largest window that can be announced with a shift of 7 (`TCP_RCV_SCALE` of the plug-in).
 const BUFFER_MAX: usize = 0xffff << 7;
 
 /// Frames that lwIP reads where they are.
@@ -190,7 +190,7 @@ impl LwipEndpoint {
     fn new(plugin: Plugin, config: &Config) -> Result<Self, String> {
         let settings = settings(config)?;
         if !plugin.begin(&settings, &raw_routines(&config.routines, config.checksums)) {
-            return Err("lwIP refuses its interface; build it anew: cargo xtask fetch lwip".into());
+            return Err("lwIP rejected its interface; rebuild it: cargo xtask fetch lwip".into());
         }
         Ok(Self {
             plugin: Rc::new(plugin),
@@ -222,8 +222,8 @@ impl LwipEndpoint {
     fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         let (header, payload) = frame.pinned(HEADER_BYTES);
         let number = self.in_place.keep(frame);
-        // SAFETY: `in_place` keeps the frame and so both parts where they are, and lets nobody at
-        // it, until lwIP has given its number back; if the plug-in goes first, nothing reads them.
+        // SAFETY: `in_place` keeps the frame, and thus both parts, in place and inaccessible until
+        // lwIP has returned its number; if the plug-in is dropped first, nothing reads them.
         if !unsafe { self.plugin.input_in_place(header, payload, number) } {
             port.pool.put(self.in_place.take(number));
         }

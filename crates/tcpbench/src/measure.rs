@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sets are worth to a stack under a pattern: slices of work in turns.
+//! The gain of a stack from each set under a pattern: interleaved slices of work.
 //!
 //! ```text
 //! for each set: some work over a rough wire; connect some times; find how much work fills a slice
@@ -12,8 +12,9 @@
 //! ```
 //!
 //! A slice is short, so that a round sees one state of the machine; ratios are taken within rounds.
-//! Where the memory of a connection lies in the caches makes some per cent, and stays for as long
-//! as it lives, however many rounds there are. So it is connections that an estimate is made from.
+//! The placement of a connection's memory in the caches changes results by a few percent and
+//! persists for its lifetime, regardless of the number of rounds. Estimates are therefore made over
+//! connections.
 
 use crate::endpoint::{Checksums, Stack, WireMode};
 use crate::error::Error;
@@ -33,11 +34,11 @@ use std::rc::Rc;
 /// Processor time of a slice: at most half of what a scheduler usually gives at once.
 const SLICE_NS: u64 = 1_500_000;
 
-/// How often an amount of work is tried before it is taken to fill a part of a slice.
+/// Maximum attempts to find an amount of work that fills a part of a slice.
 const FILLING_TRIES: u32 = 4;
 
-/// Connections of each set, each with memory of its own: the least and the most of six are an
-/// interval of 96.9 % for the median of all that could have been (`median_interval`).
+/// Connections of each set, each with its own memory: the minimum and maximum of six are an
+/// interval of 96.9 % for the median over all possible connections (`median_interval`).
 const SESSIONS: u32 = 6;
 
 /// Undisturbed slices that a connection should have.
@@ -48,10 +49,10 @@ const METHOD: &str = "client and server in one thread, processor time of the thr
 const METHOD_RATIO: &str = "median over connections of the median over rounds of the ratio within \
                             the round";
 
-/// A set on its way through the rounds.
+/// A set in the rounds.
 struct Contestant {
     set: Set,
-    /// Connections, each with memory of its own: the placements of the race.
+    /// Connections, each with its own memory: the placements of the race.
     sessions: Vec<Session>,
     /// Work of a slice.
     amount: u64,
@@ -71,8 +72,8 @@ struct Race<'a> {
     slices: Samples<Slice>,
 }
 
-/// Measures some sets, whose routines were [checked](Set::check), under a pattern, for about so
-/// many seconds; shares also by looking from another processor, if there is one.
+/// Measures some sets, whose routines were [checked](Set::check), under a pattern, for about this
+/// many seconds; shares also by sampling from another processor, if there is one.
 ///
 /// # Errors
 /// A session fails.
@@ -138,7 +139,7 @@ fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof,
     Ok(last)
 }
 
-/// How much work fills a slice; warms everything up on the way.
+/// Determines the amount of work that fills a slice, and warms everything up.
 pub(crate) fn filling(session: &mut Session) -> Result<u64, Error> {
     let fill =
         Fill { window: SLICE_NS as f64, multiple: 1, at_most: u64::MAX, tries: FILLING_TRIES };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What drivers do with a packet: IPv4 and TCP as far as their sums go.
+//! Packet processing in the drivers: the sums of IPv4 and TCP.
 
 use crate::link::HEADER_BYTES;
 use crate::routines::Seam;
@@ -10,15 +10,15 @@ pub(crate) const IP_HEADER: usize = 20;
 /// The number of TCP in a header of IP.
 const TCP: u8 = 6;
 
-/// The sum of the pseudo-header for a segment of so many bytes.
+/// The sum of the pseudo-header for a segment of this many bytes.
 pub(crate) fn pseudo(header: &[u8], bytes: usize) -> Sum {
     let addresses = header[12..20].try_into().expect("the slice has 8 bytes");
     // At most the largest frame, which the pool of frames limits.
     checksum::pseudo_ipv4(addresses, TCP, bytes as u16)
 }
 
-/// Bytes of the headers of a packet, options of TCP among them: whole words, and no more than
-/// there are, whatever a damaged one says.
+/// Bytes of the headers of a packet, including TCP options: whole words, and within the packet even
+/// if it is damaged.
 pub(crate) fn header_bytes(packet: &[u8]) -> usize {
     let words = packet.get(IP_HEADER + 12).map_or(0, |byte| byte >> 4);
     let bytes = IP_HEADER + 4 * usize::from(words);
@@ -37,7 +37,7 @@ pub(crate) fn matches(sum: Sum) -> bool {
     sum.fold() == u16::MAX
 }
 
-/// Copies a packet that nobody verifies: its headers inline.
+/// Copies a packet without verification: its headers inline.
 pub(crate) fn copy(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     let (head, payload) = packet.split_at(header_bytes(packet));
     let (to_head, to_payload) = to.split_at_mut(head.len());
@@ -47,8 +47,8 @@ pub(crate) fn copy(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
     }
 }
 
-/// Copies a packet and sums it on the way; whether its sums match. If they do not, the copy is of
-/// no use.
+/// Copies a packet and sums it on the way; returns whether its checksums match. If they do not, the
+/// copy is useless.
 pub(crate) fn copy_verified(seam: &mut Seam, to: &mut [u8], packet: &[u8]) -> bool {
     if !is_formed(packet) {
         return false;

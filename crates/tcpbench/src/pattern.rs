@@ -5,7 +5,7 @@
 use crate::error::Error;
 use std::fmt;
 
-/// What the applications do.
+/// The behaviour of the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pattern {
     /// The client sends without end, in segments of Ethernet's size: a transfer of files.
@@ -14,7 +14,7 @@ pub enum Pattern {
     Interactive,
     /// The same as bulk in segments of 8000 bytes.
     Jumbo,
-    /// The client sends messages of changing lengths, each in a segment of its own.
+    /// The client sends messages of varying lengths, each in a separate segment.
     Mixed,
     /// A connection is opened and closed, without data.
     Response,
@@ -69,10 +69,10 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// How often packets of which length occur.
+/// Distribution of packet lengths.
 ///
 /// Lengths are those of IP packets; a message has 40 bytes less, for both headers. A packet of 40
-/// is an acknowledgement, which nobody sends on purpose: it becomes a message of one byte.
+/// is a pure acknowledgement, which applications do not send: it becomes a message of one byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     name: String,
@@ -95,8 +95,8 @@ const PRESETS: &[Preset] = &[
     ),
     (
         "exchange",
-        "made up to the published figures of CAIDA, Ames Internet Exchange 1999-2000: mean 413, \
-         quartiles 40, 93 and 576, 95 % at 1500",
+        "synthesized from the published figures of CAIDA, Ames Internet Exchange 1999-2000: mean \
+         413, quartiles 40, 93 and 576, 95 % at 1500",
         &[(40, 48), (93, 4), (318, 6), (576, 28), (1500, 14)],
     ),
     (
@@ -122,7 +122,7 @@ impl Mix {
     /// many of each.
     ///
     /// # Errors
-    /// There is none of that name, or what is spelt out is no mix.
+    /// Unknown name, or an invalid mix.
     pub fn find(text: &str) -> Result<Self, Error> {
         if let Some(mix) = Self::presets().find(|mix| mix.name == text) {
             return Ok(mix);
@@ -164,7 +164,7 @@ impl Mix {
         &self.name
     }
 
-    /// Where it comes from.
+    /// Its source.
     pub fn source(&self) -> &'static str {
         self.source
     }
@@ -179,7 +179,7 @@ impl Mix {
                 None => return usize::from((bytes - HEADERS).max(1)),
             }
         }
-        unreachable!("what was drawn is below the sum of all weights")
+        unreachable!("the random number is below the sum of all weights")
     }
 }
 
@@ -192,11 +192,11 @@ mod tests {
         for pattern in Pattern::ALL {
             assert_eq!(Pattern::find(pattern.name()), Ok(pattern));
         }
-        let unknown = Pattern::find("burst").expect_err("there is no such pattern").to_string();
+        let unknown = Pattern::find("burst").expect_err("no such pattern").to_string();
         for pattern in Pattern::ALL {
             assert!(unknown.contains(pattern.name()), "{unknown}");
         }
-        let unknown = Mix::find("imax").expect_err("there is no such mix").to_string();
+        let unknown = Mix::find("imax").expect_err("no such mix").to_string();
         assert!(unknown.contains("imix") && unknown.contains("bimodal"), "{unknown}");
     }
 
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The published figures that the preset is made up to.
+    /// The published figures that the preset reproduces.
     #[test]
     fn the_mix_of_the_exchange_has_its_mean_and_quartiles() {
         let mix = Mix::find("exchange").expect("a preset");

@@ -11,8 +11,8 @@ use crate::wire::Impairments;
 use linerate_record::tcp::TcpProof;
 use std::rc::Rc;
 
-/// Of each impairment enough to meet it often, and little enough that a stack that doubles its
-/// timer each time gets on.
+/// Enough of each impairment to occur often, but little enough that a stack that doubles its timer
+/// each time makes progress.
 pub const ROUGH: Impairments = Impairments {
     loss: 0.005,
     reorder: 0.01,
@@ -33,7 +33,7 @@ pub const fn little(pattern: Pattern) -> u64 {
     }
 }
 
-/// Does so much work over a wire with every impairment of `setup` and compares every byte.
+/// Does this much work over a wire with every impairment of `setup` and compares every byte.
 ///
 /// # Errors
 /// Bytes arrived that were not sent, or nothing arrives any more.

@@ -28,13 +28,13 @@ impl Routines {
     fn of_variant(variant: Variant) -> Option<Self> {
         Some(Self {
             name: variant.name(),
-            checksum: Routine::of(variant, Role::Variant, Kernel::Checksum)?,
-            copy: Routine::of(variant, Role::Variant, Kernel::Copy)?,
-            copy_checksum: Routine::of(variant, Role::Variant, Kernel::CopyChecksum),
+            checksum: Routine::from_variant(variant, Role::Variant, Kernel::Checksum)?,
+            copy: Routine::from_variant(variant, Role::Variant, Kernel::Copy)?,
+            copy_checksum: Routine::from_variant(variant, Role::Variant, Kernel::CopyChecksum),
         })
     }
 
-    /// What callers get who name no variant.
+    /// The default for callers that do not name a variant.
     pub fn selected() -> Self {
         Self {
             name: SELECTED,
@@ -53,7 +53,7 @@ impl Routines {
     /// The same checksum with the copy of the C library: the white paper's "Libc".
     fn libc() -> Self {
         let memcpy = bench::bounds().find(|bound| bound.name() == "memcpy");
-        let copy = memcpy.and_then(|bound| Routine::of(bound, Role::Bound, Kernel::Copy));
+        let copy = memcpy.and_then(|bound| Routine::from_variant(bound, Role::Bound, Kernel::Copy));
         let copy = copy.expect("there is a C library");
         Self { name: LIBC, copy, ..Self::document() }
     }
@@ -64,28 +64,28 @@ impl Routines {
         routines.expect("plain C runs everywhere")
     }
 
-    /// What the set is called that they are of.
+    /// Name of the set they belong to.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What sums.
+    /// The checksum routine.
     pub fn checksum(&self) -> Routine {
         self.checksum
     }
 
-    /// What copies.
+    /// The copy routine.
     pub fn copy(&self) -> Routine {
         self.copy
     }
 
-    /// What copies and sums at once, if there is such a thing.
+    /// The combined copy and checksum, if available.
     pub fn copy_checksum(&self) -> Option<Routine> {
         self.copy_checksum
     }
 }
 
-/// What callers get who name no variant.
+/// The default for callers that do not name a variant.
 pub const SELECTED: &str = "selected";
 /// The white paper's routines in C.
 pub const DOCUMENT: &str = "document";
@@ -106,7 +106,7 @@ pub struct Set {
 
 impl Set {
     /// Routines that sum and copy.
-    pub fn of(routines: Routines) -> Self {
+    pub fn from_routines(routines: Routines) -> Self {
         Self { name: routines.name, routines, checksums: Checksums::Routines }
     }
 
@@ -116,7 +116,7 @@ impl Set {
     pub fn all() -> Vec<Self> {
         let variants = variants().filter_map(Routines::of_variant);
         let routines = [Routines::document(), Routines::libc()].into_iter().chain(variants);
-        let sets = routines.chain([Routines::selected()]).map(Self::of);
+        let sets = routines.chain([Routines::selected()]).map(Self::from_routines);
         let selected = |name, checksums| Self { name, routines: Routines::selected(), checksums };
         sets.chain([selected(STACK, Checksums::Stack), selected(OFF, Checksums::Off)]).collect()
     }
@@ -149,12 +149,12 @@ impl Set {
         self.name
     }
 
-    /// What sums and copies.
+    /// The routines for sums and copies.
     pub fn routines(&self) -> &Routines {
         &self.routines
     }
 
-    /// Who sums.
+    /// Which side computes checksums.
     pub fn checksums(&self) -> Checksums {
         self.checksums
     }
@@ -198,7 +198,7 @@ fn lengths() -> impl Iterator<Item = usize> {
     (0..SHORT).chain(around.into_iter().flat_map(|length| length - 1..=length + 1))
 }
 
-/// Where a routine of the set differs from the specification.
+/// A difference between a routine of the set and the specification.
 fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
     const GUARD: u8 = 0x3c;
     let begin = 0x89ab_cdef;
@@ -217,7 +217,7 @@ fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
         let (middle, behind) = rest.split_at(bytes.len());
         middle != bytes || before.iter().chain(behind).any(|&byte| byte != GUARD)
     });
-    let copied = misplaced.then(|| "the copy differs, or bytes beside it".to_owned());
+    let copied = misplaced.then(|| "the copy differs, or bytes around it".to_owned());
     alone.or(both).or(copied)
 }
 

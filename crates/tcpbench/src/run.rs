@@ -14,7 +14,7 @@ use linerate_record::kernels::Skipped;
 use linerate_record::tcp::{TcpLaw, TcpReport, TcpStack};
 use linerate_trial::Watch;
 
-/// What is wanted.
+/// Options of a run.
 pub struct Request {
     /// The stacks.
     pub stacks: Stacks,
@@ -42,16 +42,16 @@ pub struct Request {
 pub struct Stacks {
     /// Those that can.
     pub present: Vec<Box<dyn Stack>>,
-    /// What cannot, and what to do to have it.
+    /// The missing stack, and how to get it.
     pub skipped: Vec<Skipped>,
 }
 
 impl Stacks {
-    /// Those with these names; all there are, for none. lwIP is skipped where it was not built,
-    /// unless it is asked for alone.
+    /// The stacks with these names; if empty, all available ones. lwIP is skipped if it was not
+    /// built, unless it is requested alone.
     ///
     /// # Errors
-    /// There is no stack of one of the names, or none of them is here.
+    /// A name is unknown, or none of the stacks is available.
     pub fn named(names: &[String]) -> Result<Self, Error> {
         Self::choose(names, Lwip::new())
     }
@@ -85,10 +85,10 @@ impl Stacks {
     }
 }
 
-/// Measures it all on the processor asked for. `watch` is told the share of the whole.
+/// Measures everything on the given processor. `watch` gets the share done so far.
 ///
 /// # Errors
-/// The processor cannot be had, a routine is wrong, or a session fails.
+/// The processor is not available, a routine is wrong, or a session fails.
 pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     let allowed = linerate_linux::allowed_cpus().unwrap_or_default();
     let sampler_cpu = allowed.into_iter().find(|&cpu| cpu != request.cpu);
@@ -124,7 +124,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
                 buffer: request.buffer,
                 mix: request.mix.clone(),
                 seed: request.seed,
-                ..Setup::of(pattern)
+                ..Setup::for_pattern(pattern)
             };
             let seconds = request.seconds / parts;
             patterns.push(measure(&setup, stack.as_ref(), &sets, seconds, &watch, sampler_cpu)?);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lwip_the_others_run_and_it_is_said_how_to_have_it() {
+    fn without_lwip_other_stacks_run_and_the_fix_is_printed() {
         let choose = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             Stacks::choose(&names, Lwip::from_folders(vec!["/nowhere".into()]))

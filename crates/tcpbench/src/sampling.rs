@@ -5,9 +5,9 @@
 //! until told to end: wait 2 to 12 us, drawn at random; count what runs
 //! ```
 //!
-//! Moments are at random, so that they do not follow the rhythm of segments. A thread that lost its
-//! processor stands still in whatever it did: slices in which that happened are left out by the
-//! caller, who asks for counts before and after each.
+//! Samples are at random times, to avoid aliasing with the rhythm of segments. A preempted thread
+//! stays in its current activity: the caller, which reads the counts before and after each slice,
+//! leaves out slices in which that happened.
 
 use crate::routines::Activity;
 use linerate_linux::{monotonic_ns, pin_current_thread};
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 /// Between two looks.
 const WAIT_NS: std::ops::Range<u64> = 2_000..12_000;
 
-/// How often each activity was seen, by its number.
+/// Number of samples per activity, by its number.
 pub(crate) type Counts = [u64; 5];
 
 /// A thread that looks, until it is dropped.
@@ -53,12 +53,12 @@ impl Sampler {
         Some(Self { activity, counts, end, thread: Some(thread) })
     }
 
-    /// Where it looks.
+    /// The sampled location.
     pub(crate) fn activity(&self) -> &Arc<AtomicU8> {
         &self.activity
     }
 
-    /// How often each activity was seen so far.
+    /// Number of samples per activity so far.
     pub(crate) fn counts(&self) -> Counts {
         self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
@@ -69,7 +69,7 @@ impl Drop for Sampler {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             // It cannot panic but by what is wrong with the program.
-            thread.join().expect("the sampler ends when it is told");
+            thread.join().expect("the sampler ends on request");
         }
     }
 }

@@ -12,8 +12,8 @@
 //! if nothing has got through for long: give up, and say what was on the wire
 //! ```
 //!
-//! A session goes on from slice to slice of work, so that sets can be measured in turns without
-//! connecting anew. Comparing what arrived is left out of the time.
+//! A session continues from slice to slice of work, so that sets can be interleaved without
+//! reconnecting. Comparing the received data is not timed.
 
 mod applications;
 mod setup;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use time::Watchdog;
 
-/// What one slice of work took.
+/// Cost of one slice of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
     /// Bytes of payload that arrived and were compared, in both directions.
@@ -67,7 +67,7 @@ pub struct Session {
     sent: u64,
     /// Bytes of the message that is next, where there are messages.
     message: usize,
-    /// What arrived at the server, and at the client.
+    /// Data received by the server, and by the client.
     at_server: Sink,
     at_client: Sink,
     exchanges: u64,
@@ -75,7 +75,7 @@ pub struct Session {
     refused: u64,
     /// Processor time spent on comparing.
     comparing_ns: u64,
-    /// Where a sampler looks at what runs.
+    /// The location that a sampler reads.
     activity: Option<Arc<AtomicU8>>,
     watchdog: Watchdog,
     clock: Machine,
@@ -85,7 +85,7 @@ impl Session {
     /// Makes both ends and connects them, but for [`Pattern::Response`].
     ///
     /// # Errors
-    /// A stack cannot do what is asked, or the connection does not come about.
+    /// A stack does not support the request, or the connection fails.
     pub fn new(
         setup: &Setup,
         [client, server]: [&dyn Stack; 2],
@@ -131,13 +131,13 @@ impl Session {
         Ok(session)
     }
 
-    /// Does so much work: bytes of payload, exchanges or connections, as the pattern has it.
+    /// Does this much work: bytes of payload, exchanges or connections, depending on the pattern.
     ///
     /// # Errors
-    /// Nothing gets through any more, the connection ended, or what arrived is not what was sent.
+    /// No progress, the connection ended, or the received data differ.
     pub fn run(&mut self, amount: u64) -> Result<Slice, Error> {
         let before = self.totals();
-        self.tell(Activity::Stack);
+        self.report_activity(Activity::Stack);
         let clock = self.clock;
         let window = Window::open(&clock);
         let compared = self.comparing_ns;
@@ -148,7 +148,7 @@ impl Session {
             Pattern::Response => (0..amount).try_for_each(|_| self.open_and_close())?,
         }
         let window = window.close();
-        self.tell(Activity::Comparing);
+        self.report_activity(Activity::Comparing);
         let cpu_ns = window.charged.cpu_ns.saturating_sub(self.comparing_ns - compared);
         self.compare()?;
         let after = self.totals();
@@ -172,12 +172,12 @@ impl Session {
         }
     }
 
-    /// What the wire has done.
+    /// Statistics of the wire.
     pub fn carried(&self) -> Carried {
         self.wire.carried()
     }
 
-    /// What client and server have counted.
+    /// Counters of client and server.
     pub fn counters(&self) -> [Counters; 2] {
         [self.client.counters(), self.server.counters()]
     }
@@ -188,7 +188,7 @@ impl Session {
         self.refused
     }
 
-    /// Begins or ends telling a sampler what runs.
+    /// Starts or stops reporting to a sampler what runs.
     pub(crate) fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
         self.client.mark(activity);
         self.server.mark(activity);
@@ -196,7 +196,7 @@ impl Session {
     }
 
     /// Tells a sampler, if there is one.
-    fn tell(&self, what: Activity) {
+    fn report_activity(&self, what: Activity) {
         if let Some(activity) = &self.activity {
             activity.store(what as u8, Ordering::Relaxed);
         }
@@ -208,7 +208,7 @@ impl Session {
         self.server.watch(reading);
     }
 
-    /// What was seen of them, at both ends.
+    /// Their statistics, at both ends.
     pub fn tallies(&self) -> Tallies {
         self.client.tallies() + &self.server.tallies()
     }

@@ -14,10 +14,10 @@
 //! ```
 //!
 //! Timing a call slows down what is around it, hence the whole is taken from slices without it. And
-//! a processor has much under way at once. Readings that wait hold up what would have gone on
-//! beside the call, which then seems too long; past readings that do not wait, the call itself goes
-//! on, and most of a copy is missed. What a call takes lies between both; the figure is the middle,
-//! its interval reaches from one to the other.
+//! an out-of-order processor overlaps instructions. Serializing reads delay code that would overlap
+//! with the call, which then seems too long; the call continues past nonserializing reads, and most
+//! of a copy is missed. The true time is between both; the figure is the midpoint, its interval
+//! reaches from one to the other.
 //!
 //! A look sees a mark once all stores before it are done, so that sampling has waiting for memory
 //! where the stores are.
@@ -32,11 +32,11 @@ use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Length, Machine, Rules, Samples, Watch, rounds};
 
-/// Of what fills a slice of the rounds, so much work is done in a slice here: the shorter it is,
-/// the rarer it is that something else had the processor meanwhile.
+/// Share of the work of a normal slice that a slice has here: a shorter slice is less likely to be
+/// preempted.
 pub(crate) const PART: u64 = 6;
 
-/// How often both ways of reading are tried.
+/// Repetitions of both methods of reading.
 pub(crate) const ROUNDS: u32 = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
@@ -56,7 +56,7 @@ const METHOD_TIMED: &str = "timestamp counter around each call at the seam, less
                             over the time of slices without it, per frame; the middle between \
                             readings that wait for all that was begun and readings that do not, \
                             medians over rounds";
-const METHOD_SAMPLED: &str = "looks at random moments from another processor at what runs, in \
+const METHOD_SAMPLED: &str = "random samples from another processor of the running routine, in \
                               slices that had the processor; normal interval of a share";
 const METHOD_ALONE: &str = "bytes summed by calls at the seam and inline, in headers, over the \
                             payload of the same slices";
@@ -65,8 +65,7 @@ const PREEMPTED: &str = "in no round had both slices the processor to themselves
 
 const UNSEEN: &str = "the stack's own sums do not go through the seam";
 
-/// What routines take of a set, and what is asked of them. Figures are of sums, of copies, and of
-/// copies that sum.
+/// Shares of the routines of a set. Figures are for sums, copies, and copies that sum.
 pub(crate) struct Shares {
     pub(crate) timed: [Figure; 3],
     pub(crate) sampled: [Figure; 3],
@@ -76,7 +75,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Where the stack sums by itself, out of sight of the seam.
+    /// Inside the stack, invisible to the seam.
     pub(crate) fn without_sums(mut self) -> Self {
         let unseen = |method| Figure::absent("1", Tier::Sw, method, UNSEEN);
         self.timed[0] = unseen(METHOD_TIMED);
@@ -86,8 +85,8 @@ impl Shares {
     }
 }
 
-/// Finds the shares in slices of a session, parts of so much work; by looking, if there is somebody
-/// to look. The seed is that of the order of slices.
+/// Measures the shares in slices of a session, parts of this much work; also by sampling if there
+/// is a sampler. The seed determines the order of slices.
 ///
 /// # Errors
 /// The session fails.
@@ -123,8 +122,8 @@ struct Watched {
     tallies: Tallies,
 }
 
-/// The slices of all rounds, and what one way of reading saw, in slices that count and others: how
-/// often and with what routines are called does not depend on who has the processor.
+/// The slices of all rounds, and the statistics of one method of reading, in valid slices and
+/// others: the number and kind of calls do not depend on preemption.
 struct Called {
     slices: Samples<Watched>,
     tallies: Tallies,
@@ -182,7 +181,7 @@ fn timed(slices: &Samples<Watched>, of: fn(&Tallies) -> Tally, costs: [f64; 2]) 
     Figure::number("1", estimate, Tier::Sw, METHOD_TIMED)
 }
 
-/// How often a sampler saw what.
+/// Samples per activity.
 fn looks(session: &mut Session, amount: u64, sampler: &Sampler) -> Result<Counts, Error> {
     let mut sum = Counts::default();
     session.mark(Some(sampler.activity()));
@@ -205,12 +204,12 @@ fn of_the_run(counts: &Counts) -> u64 {
     counts[..Activity::Comparing as usize].iter().sum()
 }
 
-/// The share of an activity among what was seen of the run.
+/// The share of an activity among the samples of the run.
 fn looked(counts: &Counts, what: Activity) -> Figure {
     let run = of_the_run(counts);
     if run < LOOKS_MIN {
         let reason = format!(
-            "{run} looks at slices that had the processor, {LOOKS_MIN} are needed: leave a second \
+            "{run} samples in slices without preemption, {LOOKS_MIN} are needed: leave a second \
              processor free"
         );
         return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, &reason);
@@ -272,7 +271,7 @@ mod tests {
         assert!((expected - low - half).abs() < 1e-4 && (high - expected - half).abs() < 1e-4);
         let few = looked(&LOOKED.map(|count| count / 2), Activity::Checksum);
         assert_eq!(few.as_number(), None);
-        assert!(few.reason.is_some_and(|reason| reason.starts_with("500 looks")));
+        assert!(few.reason.is_some_and(|reason| reason.starts_with("500 samples")));
     }
 
     /// A slice of 100 frames whose calls took as many ticks, of which an empty call 10.
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_rounds_that_had_the_processor_or_absent() {
+    fn shares_use_only_rounds_without_preemption() {
         assert_eq!(share(|contestant, round| contestant == 2 && round < 1).n, 7);
         assert_eq!(share(|contestant, round| contestant == 1 && round < 1).n, 6);
         for of_each in [

@@ -11,9 +11,9 @@
 //!         buffer of the other device --smoltcp's own copy--> ring --copy--> application
 //! ```
 //!
-//! With [`WireMode::Reference`] both buffers of devices are the frame itself: the two copies fall
-//! away, and the sums stand alone. Headers are copied and summed inline in every set, as lwIP's
-//! are: they were just written in pieces that no wider load may straddle.
+//! With [`WireMode::Reference`] both buffers of devices are the frame itself: the two copies
+//! disappear, and the sums are separate. Headers are copied and summed inline in every set, like
+//! lwIP's: they were just written in pieces, so that wider loads would defeat store forwarding.
 
 use crate::endpoint::{
     Checksums, Config, Congestion, Counters, Endpoint, HEADER_BYTES, Micros, SERVER_PORT, Side,
@@ -31,7 +31,7 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Where the checksums stand in headers of IPv4 and of TCP.
+/// Offsets of the checksums in the headers of IPv4 and TCP.
 const IP_CHECKSUM: usize = 10;
 const TCP_CHECKSUM: usize = 16;
 
@@ -57,13 +57,13 @@ impl Stack for Smoltcp {
     }
 }
 
-/// What takes sums and copies between smoltcp and the wire.
+/// The device that sums and copies between smoltcp and the wire.
 struct Layer {
     seam: Seam,
     checksums: Checksums,
     copies: bool,
     frame_bytes: usize,
-    /// What smoltcp wrote, before it is copied to a frame.
+    /// Output of smoltcp before it is copied to a frame.
     outgoing: Vec<u8>,
     counters: Counters,
 }
@@ -250,7 +250,7 @@ impl<'p> phy::Device for Device<'_, 'p> {
     }
 }
 
-/// One socket of smoltcp with an interface of its own.
+/// One socket of smoltcp with its own interface.
 struct Smol {
     side: Side,
     interface: Interface,

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the applications send, and the rings of descriptors they send from and receive into.
+//! Data sent by the applications, and the descriptor rings they send from and receive into.
 //!
 //! The bytes of a stream are known from their position alone, so the receiver compares every one
-//! of them. It does so when its ring is full: then the clocks stand still, and what is measured
-//! ends where the data has reached the application.
+//! of them. It does so when its ring is full: then the clocks are stopped, and the measurement ends
+//! where the data has reached the application.
 
 /// Bytes after which a stream repeats at the earliest.
 const PERIOD_MIN: usize = 1 << 20;
 
-/// Longest piece that can be had at once.
+/// Maximum length of a piece.
 pub const PIECE: usize = 1 << 16;
 
 /// A stream that never ends.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// One period, and its beginning once more.
+    /// One period, and its beginning again.
     bytes: Vec<u8>,
     period: usize,
 }
 
 impl Stream {
-    /// The stream of a seed, for a connection whose ends buffer so many bytes each. It repeats
-    /// after more bytes than both ends hold between them, so that none is mistaken for one a whole
+    /// The stream of a seed, for a connection with buffers of this many bytes at each end. Its
+    /// period exceeds both buffers together, so that a byte cannot be mistaken for one a whole
     /// period away.
     pub fn new(seed: u64, buffer: usize) -> Self {
         let period = (2 * buffer + 1).next_power_of_two().max(PERIOD_MIN);
@@ -38,7 +38,7 @@ impl Stream {
         &self.bytes[at..][..bytes]
     }
 
-    /// Where the bytes differ from the stream: their index, and what should be there.
+    /// The first difference from the stream: index and expected byte.
     pub fn difference(&self, position: u64, bytes: &[u8]) -> Option<(usize, u8)> {
         let mut done = 0;
         for part in bytes.chunks(PIECE) {
@@ -53,16 +53,15 @@ impl Stream {
     }
 }
 
-/// Where received bytes go: a ring of descriptors.
+/// Destination of received bytes: a ring of descriptors.
 #[derive(Debug)]
 pub struct Sink {
     storage: Vec<u8>,
     /// Bytes that the application asks for at once.
     room: usize,
-    /// Where the descriptors begin that have been filled since the last comparison, and their
-    /// bytes.
+    /// Start of the descriptors filled since the last comparison, and their bytes.
     filled: Vec<(usize, usize)>,
-    /// Where the next one begins.
+    /// Start of the next descriptor.
     next: usize,
     /// Position in the stream of the first of them.
     position: u64,
@@ -70,25 +69,25 @@ pub struct Sink {
     received: u64,
 }
 
-/// A byte that is not what was sent.
+/// A received byte that differs from the one sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Its position in the stream.
     pub byte: u64,
-    /// What was sent.
+    /// Sent value.
     pub expected: u8,
-    /// What arrived.
+    /// Received value.
     pub got: u8,
 }
 
-/// Bytes of a ring: what stays in a second-level cache beside the buffers of a connection.
+/// Bytes of a ring: small enough to stay in L2 together with the buffers of a connection.
 const RING_BYTES: usize = 1 << 17;
 
-/// Where descriptors begin: at multiples of this.
+/// Alignment of descriptors.
 const ALIGNMENT: usize = 16;
 
 impl Sink {
-    /// For an application that asks for up to so many bytes at once.
+    /// For an application that reads up to this many bytes at once.
     pub fn new(room: usize) -> Self {
         let storage = vec![0; RING_BYTES.max(room)];
         let filled = Vec::with_capacity(storage.len() / ALIGNMENT);
@@ -105,7 +104,7 @@ impl Sink {
         &mut self.storage[self.next..][..self.room]
     }
 
-    /// So many bytes were written to it.
+    /// Records that this number of bytes was written.
     pub fn fill(&mut self, bytes: usize) {
         self.filled.push((self.next, bytes));
         self.next = (self.next + bytes).next_multiple_of(ALIGNMENT).min(self.storage.len());
@@ -117,7 +116,8 @@ impl Sink {
         self.received
     }
 
-    /// Compares what has arrived with what was sent, and empties the ring; the first difference.
+    /// Compares the received data with the data sent, and empties the ring; returns the first
+    /// difference.
     pub fn compare(&mut self, stream: &Stream) -> Option<Difference> {
         let mut first = None;
         for &(at, bytes) in &self.filled {
@@ -182,7 +182,7 @@ mod tests {
             let found = sink.compare(&stream);
             assert_eq!(found.map(|difference| difference.byte as usize), wrong);
             assert_eq!(sink.received(), total as u64);
-            assert_eq!(sink.compare(&stream), None, "what was compared is gone");
+            assert_eq!(sink.compare(&stream), None, "compared data is removed");
         }
     }
 

@@ -18,10 +18,10 @@ use std::ptr::NonNull;
 /// An IPv4 packet on the wire.
 #[derive(Debug)]
 pub struct Frame {
-    /// Of the size of the largest frame, whatever is used of it.
+    /// Of the size of the largest frame, however much of it is used.
     storage: Vec<u8>,
     bytes: usize,
-    /// Where the bytes are instead, if the sender still holds them.
+    /// Location of the bytes, if the sender still holds them.
     lent: Option<Lent>,
 }
 
@@ -31,7 +31,7 @@ impl Frame {
         self.lent.as_ref().map_or(&self.storage[..self.bytes], Lent::bytes)
     }
 
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub fn length(&self) -> usize {
         self.bytes
     }
@@ -69,12 +69,12 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// For frames of up to so many bytes.
+    /// For frames of up to this many bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self { free: Vec::new(), bytes_max }
     }
 
-    /// A frame of so many bytes, whose content means nothing yet.
+    /// A frame of this many bytes, with undefined content.
     ///
     /// # Panics
     /// If that is more than the pool is for.
@@ -114,18 +114,18 @@ impl Pool {
     }
 }
 
-/// What an endpoint sees of the wire while it is polled.
+/// An endpoint's view of the wire while it is polled.
 #[derive(Debug)]
 pub struct Port<'a> {
     /// Frames that have arrived, the oldest in front.
     pub arrived: &'a mut VecDeque<Frame>,
     /// Frames to be sent, the latest at the back.
     pub sent: &'a mut VecDeque<Frame>,
-    /// Where frames come from, and go when they have been read.
+    /// Source of frames, and their destination after reading.
     pub pool: &'a mut Pool,
 }
 
-/// What a wire does to frames. Shares are of frames, each drawn by itself.
+/// Impairments of a wire. Shares are of frames, drawn independently.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Impairments {
     /// Share that is lost.
@@ -144,7 +144,7 @@ pub struct Impairments {
     pub only_data: bool,
 }
 
-/// What a wire has done.
+/// Statistics of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Frames that were sent.
@@ -163,11 +163,11 @@ pub struct Carried {
     pub masked: u64,
 }
 
-/// Frames a direction hands over per turn at most: what a driver takes in at once. An endpoint that
-/// acknowledges once per turn is kept from doing so once per window.
+/// Most frames a direction delivers per iteration: a driver's burst. It keeps an endpoint that
+/// acknowledges once per iteration from acknowledging once per window.
 const BURST: usize = 16;
 
-/// How long a frame is held back at most, beyond the delay.
+/// Maximum additional delay of a frame.
 const HELD_BACK_MAX: Micros = 20;
 
 /// One direction.
@@ -190,13 +190,13 @@ pub struct Wire {
     /// Whether frames carry checksums.
     summed: bool,
     random: fastrand::Rng,
-    /// The headers of the last frame sent, kept while somebody wants to know.
+    /// The headers of the last frame sent, kept on request.
     last: Option<Vec<u8>>,
     carried: Carried,
 }
 
 impl Wire {
-    /// A wire for frames of up to so many bytes, which carry checksums or do not.
+    /// A wire for frames of up to this many bytes, with or without checksums.
     pub fn new(bytes_max: usize, impairments: Impairments, summed: bool, seed: u64) -> Self {
         Self {
             lines: Default::default(),
@@ -209,7 +209,7 @@ impl Wire {
         }
     }
 
-    /// What an endpoint sees of it.
+    /// An endpoint's view of it.
     pub fn port(&mut self, side: Side) -> Port<'_> {
         let [up, down] = &mut self.lines;
         let (arrived, sent) = match side {
@@ -219,7 +219,7 @@ impl Wire {
         Port { arrived, sent, pool: &mut self.pool }
     }
 
-    /// Takes what was sent to where it arrives at this time; whether there was anything.
+    /// Delivers frames due at this time; returns whether there were any.
     pub fn carry(&mut self, now: Micros) -> bool {
         let Some(impairments) = self.impairments else { return self.hand_over() };
         let mut carried = false;
@@ -258,7 +258,7 @@ impl Wire {
         carried
     }
 
-    /// Sends a frame on its way, or does not.
+    /// Sends a frame, or drops it.
     fn launch(&mut self, which: usize, mut frame: Frame, now: Micros, how: &Impairments) {
         self.carried.frames += 1;
         self.carried.bytes += frame.length() as u64;
@@ -312,13 +312,13 @@ impl Wire {
         damaged
     }
 
-    /// When the next frame arrives that is on its way.
+    /// Arrival time of the next frame in flight.
     pub fn next_arrival(&self) -> Option<Micros> {
         let first = |line: &Line| line.flying.first_key_value().map(|((at, _), _)| *at);
         self.lines.iter().filter_map(first).min()
     }
 
-    /// What it has done.
+    /// Returns the statistics.
     pub fn carried(&self) -> Carried {
         self.carried
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same seed gives the same segments: twice, with any set, and however this was compiled, for
-//! the counts stand here.
+//! The same seed gives the same segments: twice, with any set, and in any build: the expected
+//! counts are below.
 
 use linerate_record::tcp::TcpProof;
 use linerate_tcpbench::Stack;
@@ -12,7 +12,7 @@ use linerate_tcpbench::session::Setup;
 use linerate_tcpbench::smol::Smoltcp;
 
 fn proof(stack: &dyn Stack, pattern: Pattern, seed: u64, set: &str) -> TcpProof {
-    let setup = Setup { impairments: ROUGH, seed, ..Setup::of(pattern) };
+    let setup = Setup { impairments: ROUGH, seed, ..Setup::for_pattern(pattern) };
     let set = Set::find(set).expect("a set");
     prove(&setup, [stack, stack], &set, little(pattern)).expect("it gets through")
 }

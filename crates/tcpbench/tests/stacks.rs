@@ -38,7 +38,7 @@ fn config(side: Side) -> Config {
     }
 }
 
-/// Client and server and what lies between them.
+/// Client, server and the wire between them.
 struct Pair {
     client: Box<dyn Endpoint>,
     server: Box<dyn Endpoint>,
@@ -75,7 +75,7 @@ impl Pair {
 
     /// Both ends take what there is and send what they have; `disturb` may change what goes up.
     fn turn(&mut self, disturb: impl FnOnce(&mut VecDeque<Frame>)) {
-        // Where nothing moves, time does: to the next timer.
+        // When no event is pending, advances time to the next timer.
         let is_idle = self.up.is_empty() && self.down.is_empty();
         let timers = [self.client.poll_at(self.now), self.server.poll_at(self.now)];
         self.now += 1;
@@ -160,7 +160,7 @@ fn every_damaged_segment_is_refused_and_sent_again() {
     for wire in [WireMode::Copy, WireMode::Reference] {
         pairs(&Config { wire, ..config(Side::Client) }, |name, mut pair| {
             pair.open();
-            // At random: what comes round in fixed steps may be one segment for ever.
+            // At random: a fixed period might always hit the same segment.
             let (mut random, mut damaged) = (fastrand::Rng::with_seed(1), 0);
             let received = pair.transfer(&stream, |up| {
                 for frame in up {
@@ -209,7 +209,7 @@ fn a_segment_that_lwip_was_not_built_for_is_refused_with_where_sizes_stand() {
         return println!("SKIP: lwIP: {error}");
     }
     let refused = lwip.endpoint(&Config { segment: 536, ..config(Side::Client) });
-    let said = refused.err().expect("there is no such object");
+    let said = refused.err().expect("no such object");
     assert!(said.contains("536") && said.contains("lwip/Makefile"), "{said}");
 }
 
@@ -235,7 +235,7 @@ fn what_is_watched_is_what_was_sent() {
         assert_eq!(sender.copy_checksum.bytes, 1_000_000);
         assert_eq!(receiver.copy_checksum.bytes, 1_000_000);
         assert_eq!(receiver.copy.bytes, 1_000_000);
-        // No more than headers stands alone, and those of lwIP only where it writes them.
+        // Only headers are summed separately, and those of lwIP only where it writes them.
         assert_eq!((sender.checksum.calls, receiver.checksum.calls), (0, 0));
         let of_headers = |frames: u64| frames * HEADER_BYTES as u64;
         let [sent, received] = std::array::from_fn(|i| of_headers(frames(&pair)[i] - before[i]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How well the engine finds on this machine what is known: races of loops whose work is exact.
+//! Accuracy of the engine on this machine for known values: races of loops with exact work.
 //!
 //! Prints a line per check for `cargo xtask accuracy`: a share of intervals that hold the truth may
 //! miss their confidence by its own sampling error. What the engine costs is printed alongside.
@@ -18,7 +18,7 @@ use std::hint::black_box;
 const STEPS: [u64; 4] = [4000, 5000, 8000, 4000];
 const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 
-/// What a call and the start of a chain add, as a share of it.
+/// Relative overhead of a call and the start of a chain.
 const START: f64 = 0.01;
 
 /// The share of races whose order is found: the interval of a ratio misses the truth on the side of
@@ -64,8 +64,8 @@ fn race(clock: &Machine, seed: u64) -> Samples<f64> {
     samples
 }
 
-/// What is no check.
-fn put(name: &str, value: f64, n: usize) {
+/// Entries that are not a check.
+fn print_check(name: &str, value: f64, n: usize) {
     println!("{name} {value:.4} n={n}");
 }
 
@@ -82,8 +82,8 @@ fn overhead(clock: &Machine) {
         whole.push((clock.ticks() - start) as f64 * clock.ns_per_tick());
         within.push(timed.ticks as f64 * clock.ns_per_tick());
     }
-    put("trial_window_ns", median(&whole).unwrap_or(f64::NAN), whole.len());
-    put("trial_ns_within_window", median(&within).unwrap_or(f64::NAN), within.len());
+    print_check("trial_window_ns", median(&whole).unwrap_or(f64::NAN), whole.len());
+    print_check("trial_ns_within_window", median(&within).unwrap_or(f64::NAN), within.len());
 }
 
 fn main() {
@@ -115,9 +115,9 @@ fn main() {
     let error = median(&errors).unwrap_or(f64::NAN);
     let why = "what a call and the start of a chain add";
     println!("{}", Check::at_most("trial.median_error", error, errors.len() as u64, START, why));
-    put("trial_windows_kept", kept as f64 / all as f64, all as usize);
+    print_check("trial_windows_kept", kept as f64 / all as f64, all as usize);
     let spent = Account::now(&clock).since(start);
-    put("trial_cpu_share", spent.cpu_ns as f64 / spent.wall_ns as f64, races as usize);
-    put("trial_cpu_step_ns", clock.cpu_step_ns() as f64, 1);
+    print_check("trial_cpu_share", spent.cpu_ns as f64 / spent.wall_ns as f64, races as usize);
+    print_check("trial_cpu_step_ns", clock.cpu_step_ns() as f64, 1);
     overhead(&clock);
 }

@@ -6,7 +6,7 @@
 use crate::clean::{Timed, time};
 use crate::clock::Clock;
 
-/// How many windows of which length.
+/// Number and length of windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Length of a window in ns: 0.1 to 2 ms.
@@ -33,25 +33,25 @@ pub struct Best {
 /// Times the wanted windows after which the fastest counts, however it came about.
 const MOST_KEPT: u32 = 4;
 
-/// Times the wanted windows that may be dropped before two are kept. With two, as many as are
-/// wanted may: each costs a time slice of whoever has the CPU meanwhile, some ms.
+/// Maximum ratio of discarded to wanted windows before two are kept. After two, as many as are
+/// wanted may be discarded: each costs a time slice of the preempting thread, a few ms.
 const MOST_DROPPED: u32 = 4;
 
 /// Pieces of work in the stretch from which the length of the others follows.
 const PROBE: u64 = 128;
 
-/// No piece of work takes less than this; keeps a clock that stands still from making windows
-/// endless. A hundredth of the time in which a core copies a byte.
+/// Lower bound for the time of a piece of work; keeps a stopped clock from making windows endless.
+/// A hundredth of the time in which a core copies a byte.
 const SHORTEST_PIECE_NS: f64 = 1e-4;
 
-/// The fastest window, once `plan.wanted` others in a row were no faster by more than 1 %: until
-/// then caches may still be filling, after the thread was preempted; fewer where the thread is
-/// preempted often, for there are more passes. `work` does about as many pieces of work as it is
-/// asked for, and returns how many it did; `after` sees each window. `None` when no window was kept
-/// before `is_over` said so, which is asked before each.
+/// The fastest window, once `plan.wanted` consecutive others were not faster by more than 1 %:
+/// until then caches may still be warming up after a preemption; fewer if the thread is preempted
+/// often, since there are more passes. `work` does about the requested number of pieces of work,
+/// and returns the actual number; `after` sees each window. `None` if no window was kept before
+/// `is_over`, which is checked before each, returned true.
 ///
-/// How many pieces fill a window is learnt from a first short one, which does not count, and from
-/// the fastest one after that.
+/// The number of pieces per window is derived from a first short window, which does not count, and
+/// then from the fastest one.
 pub fn best_of(
     clock: &impl Clock,
     plan: &Plan,
@@ -105,7 +105,7 @@ mod tests {
 
     const PLAN: Plan = Plan { window_ns: 200_000.0, wanted: 20 };
 
-    /// Work of which a piece takes 1000 ns, and what happens in each window besides.
+    /// Work of 1000 ns per piece, with additional events in each window.
     fn best(plan: &Plan, clock: &Scripted, besides: impl Fn(u32)) -> Option<Best> {
         let calls = Cell::new(0);
         let work = |pieces| {
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(found.map(|best| best.windows), Some(3));
     }
 
-    /// A clock that stands still makes no endless window.
+    /// A stopped clock does not make a window endless.
     #[test]
     fn work_that_takes_no_time_ends() {
         let pieces = Cell::new(0);

@@ -25,11 +25,11 @@ pub enum Dropped {
     /// It took several times as long as the fastest of its kind, and the kernel saw no reason:
     /// most probably a hypervisor took the CPU.
     FarSlower,
-    /// It was to consist of windows of its own, none of which counts.
+    /// A composite sample without a valid window.
     NoneKept,
 }
 
-/// What the kernel has charged to the calling thread, as running totals or as a difference.
+/// CPU accounting of the calling thread by the kernel, as running totals or as a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Wall time in nanoseconds.
@@ -48,15 +48,16 @@ impl Account {
         Self { wall_ns: clock.wall_ns(), cpu_ns, switches }
     }
 
-    /// As [`now`](Self::now), the other way round: from `now` to `at_end` the CPU time holds the
-    /// wall time, so that system calls in between are not taken for time away from the CPU.
+    /// Like [`now`](Self::now), with the reads in reverse order: from `now` to `at_end` the CPU
+    /// time encloses the wall time, so that system calls in between do not count as time off the
+    /// CPU.
     #[inline]
     fn at_end(clock: &impl Clock) -> Self {
         let (wall_ns, cpu_ns) = (clock.wall_ns(), clock.cpu_ns());
         Self { wall_ns, cpu_ns, switches: clock.involuntary_switches() }
     }
 
-    /// What was charged between an earlier moment and this one.
+    /// Difference to an earlier moment.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             wall_ns: self.wall_ns.saturating_sub(earlier.wall_ns),
@@ -93,9 +94,9 @@ pub struct Window<'c, C> {
 /// A window that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
-    /// How long it took, in ticks of its clock.
+    /// Duration in ticks of its clock.
     pub ticks: u64,
-    /// What the kernel charged to the thread meanwhile.
+    /// CPU accounting of the thread during it.
     pub charged: Account,
     /// Whether it is clean, or why not.
     pub verdict: Result<(), Dropped>,
@@ -109,8 +110,8 @@ impl<'c, C: Clock> Window<'c, C> {
         Self { clock, account, ticks: clock.ticks() }
     }
 
-    /// Counts ticks from here: what was done since the window was opened was a lead-in. It must be
-    /// undisturbed too, and is not in the ticks.
+    /// Starts counting ticks: the time since the window was opened was a lead-in. It must be
+    /// undisturbed too, but is not in the ticks.
     ///
     /// Opening a window takes two system calls, after which some processors have forgotten what
     /// their predictors knew: copies of 128 bytes take a third longer over a window of 25 us. A
@@ -154,7 +155,7 @@ mod tests {
         Account { wall_ns, cpu_ns, switches }
     }
 
-    /// To either side of both conditions; a step of the clock of CPU time is no time away.
+    /// On both sides of both conditions; a step of the CPU clock is not time off the CPU.
     #[test]
     fn a_window_is_clean_without_a_switch_and_with_96_percent_of_the_cpu() {
         let cases = [
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(led_in(&|| clock.sleep(53)).verdict, Err(Dropped::Away));
     }
 
-    /// What happened before a window or after it is not in it.
+    /// Events before or after a window are not part of it.
     #[test]
     fn a_window_is_judged_by_what_happens_within() {
         let clock = Scripted::new();

@@ -5,7 +5,7 @@ use linerate_linux::{involuntary_switches, monotonic_ns, thread_cpu_time_ns};
 use linerate_machine::ticks::{is_invariant, ticks, ticks_per_s};
 use std::sync::OnceLock;
 
-/// What a measurement asks of the machine. Counts and times are those of the calling thread.
+/// The machine interface of a measurement. Counts and times are those of the calling thread.
 pub trait Clock {
     /// The finest clock, in ticks.
     fn ticks(&self) -> u64;
@@ -23,7 +23,7 @@ pub trait Clock {
     /// counter, milliseconds where it counts timer interrupts.
     fn cpu_step_ns(&self) -> u64;
 
-    /// How often the kernel took the CPU from the thread.
+    /// Number of involuntary context switches of the thread.
     fn involuntary_switches(&self) -> u64;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much work fills a window.
+//! Amount of work that fills a window.
 
 /// The window to fill, and what amounts there are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Fill {
     pub multiple: u64,
     /// The largest amount.
     pub at_most: u64,
-    /// How often each amount is tried.
+    /// Attempts per amount.
     pub tries: u32,
 }
 

@@ -3,8 +3,8 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | what is the time, and what did the kernel charge to the thread? | [`clock`] |
-//! | did the thread have its CPU for the whole of a window? | [`clean`] |
+//! | reading the time, and the kernel's CPU accounting of the thread | [`clock`] |
+//! | checking that the thread had its CPU for the whole window | [`clean`] |
 //! | which amount of work fills a window? | [`filling`](mod@filling) |
 //! | how fast is one piece of work at its best? | [`best`] |
 //! | how do contestants compare? | [`rounds`](mod@rounds), [`samples`] |

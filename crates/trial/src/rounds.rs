@@ -21,10 +21,10 @@ use crate::samples::Samples;
 use crate::watch::{Beat, Watch, guard};
 use std::sync::mpsc::Sender;
 
-/// How a race is run.
+/// Settings of a race.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// What is measured, for whoever follows the progress.
+    /// What is measured, for progress reports.
     pub what: &'a str,
     /// The names of the contestants.
     pub contestants: &'a [&'a str],
@@ -52,7 +52,7 @@ pub enum Length {
     },
 }
 
-/// What a race of limited time may take of its time, where too few windows count.
+/// Maximum duration of a race with limited time, if too few windows are valid.
 const OVERTIME: f64 = 1.5;
 
 /// One window of one contestant.
@@ -68,7 +68,7 @@ pub struct Turn {
     pub is_first: bool,
 }
 
-/// Orders of so many contestants, a new one each time, by seed.
+/// Random orders of this many contestants, a new one each time, by seed.
 pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut order: Vec<usize> = (0..contestants).collect();
@@ -78,8 +78,8 @@ pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
     }
 }
 
-/// Runs a race. `sample` does a window of a contestant's work and returns what it took, or why that
-/// does not count. A round that is stopped within is left out.
+/// Runs a race. `sample` does a window of a contestant's work and returns its time, or why it is
+/// not valid. A round that is stopped midway is discarded.
 ///
 /// # Errors
 /// The first one of `sample`.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a race gives: samples by contestant and round, and the estimates that follow from them.
+//! Result of a race: samples by contestant and round, and the resulting estimates.
 
 use crate::clean::Dropped;
 use linerate_record::stats::{
     Estimate, block_bootstrap_median, median, median_interval, paired_ratio,
 };
 
-/// How many times the fastest window of its kind a window takes that a hypervisor interrupted. A
-/// core that falls from its highest clock to its nominal one, with a busy neighbour on its other
-/// thread, is some three times slower, and that is a time like any other.
+/// Threshold, as a multiple of the fastest window of its kind, above which a window was interrupted
+/// by a hypervisor. A core that drops from its highest clock to its nominal one, with a busy SMT
+/// sibling, is about three times slower, and such windows are valid.
 const FAR_SLOWER: f64 = 4.0;
 
 /// Samples by contestant and round, each with the reason where it does not count.
@@ -30,7 +30,7 @@ pub struct Counts {
     pub away: u64,
     /// Far slower than the fastest, for no reason that the kernel saw.
     pub far_slower: u64,
-    /// Of windows of their own, none of which counts.
+    /// Of separate windows, none of which is valid.
     pub none_kept: u64,
 }
 
@@ -147,9 +147,9 @@ impl Samples<f64> {
         estimate.value.is_finite().then_some(estimate)
     }
 
-    /// A contestant's sample over that of another in the same round: the median over the rounds in
-    /// which both count; with several placements the median over these, of their medians. `None`
-    /// where there is no such round.
+    /// Ratio of a contestant's sample to that of another in the same round: the median over the
+    /// rounds in which both are valid; with several placements the median over these, of their
+    /// medians. `None` if there is no such round.
     pub fn ratio(&self, which: usize, other: usize, confidence: f64) -> Option<Estimate> {
         let pairs = self.by_contestant[which].iter().zip(&self.by_contestant[other]);
         let pairs = pairs.map(|(which, other)| which.ok().zip(other.ok()));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_kept_is_no_number() {
+    fn nothing_kept_yields_no_number() {
         let samples = Samples::new(vec![vec![SLOWER; 9], vec![Ok(1.0); 9]], 1);
         let (median, estimate) = (samples.median(0), samples.estimate(0, 0.9));
         assert_eq!((median, estimate, samples.ratio(0, 1, 0.9)), (None, None, None));
@@ -237,7 +237,7 @@ mod tests {
         assert!(samples.has_kept(6) && !samples.has_kept(7));
     }
 
-    /// A placement that no round was kept of is left out, not taken for another.
+    /// A placement without a valid round is left out, not mistaken for another.
     #[test]
     fn a_placement_without_samples_is_left_out() {
         let rounds = (0..30).map(|round| match round % 5 {

@@ -4,7 +4,7 @@
 use crate::clock::Clock;
 use std::cell::Cell;
 
-/// Clocks of a synthetic machine. They stand still but for the calls below.
+/// Clocks of a synthetic machine. They advance only by the calls below.
 #[derive(Debug)]
 pub struct Scripted {
     wall_ns: Cell<u64>,
@@ -60,7 +60,7 @@ impl Scripted {
         self.switches.set(self.switches.get() + 1);
     }
 
-    /// The thread waits of its own accord.
+    /// The thread waits voluntarily.
     pub fn sleep(&self, ns: u64) {
         self.wall_ns.set(self.wall_ns.get() + ns);
     }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the caller of a measurement follows it and ends it; and what is said of a contestant that
-//! does not come back.
+//! Progress and stopping of a measurement; and the report on a contestant that hangs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::Duration;
 
-/// How the caller of a measurement follows it and ends it.
+/// Progress and stopping of a measurement.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
     stop: &'a AtomicBool,
@@ -18,15 +17,15 @@ pub struct Watch<'a> {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Watch<'static> {
-    /// Nobody follows it, and it ends by itself.
+    /// Without an observer; it ends by itself.
     pub fn unattended() -> Self {
         Self::new(&NEVER, &|_, _| {})
     }
 }
 
 impl<'a> Watch<'a> {
-    /// `stop` ends the measurement when it is set, and what was measured until then stands.
-    /// `progress` hears what is measured now, and the share of the whole that is done, 0 to 1.
+    /// `stop` ends the measurement when it is set; results until then are valid. `progress` gets
+    /// the current part, and the share of the total done, 0 to 1.
     pub fn new(stop: &'a AtomicBool, progress: &'a dyn Fn(&str, f64)) -> Self {
         Self { stop, progress, hung: None }
     }
@@ -38,7 +37,7 @@ impl<'a> Watch<'a> {
         Self { hung: Some(hung), ..self }
     }
 
-    /// The same, with somebody else to hear of progress: that of a part.
+    /// The same, with another observer of progress: that of a part.
     #[must_use]
     pub fn with_progress<'b>(self, progress: &'b dyn Fn(&str, f64)) -> Watch<'b>
     where
@@ -52,12 +51,12 @@ impl<'a> Watch<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// What ends the measurement when it is set: for threads that a watch cannot go to.
+    /// The flag that ends the measurement: for threads that cannot hold a watch.
     pub fn stop(&self) -> &'a AtomicBool {
         self.stop
     }
 
-    /// Reports what is measured now, and the share of the whole that is done, 0 to 1.
+    /// Reports the current part, and the share of the total done, 0 to 1.
     pub fn progress(&self, what: &str, share: f64) {
         (self.progress)(what, share);
     }
@@ -66,11 +65,11 @@ impl<'a> Watch<'a> {
 /// No window takes this long.
 pub const HUNG: Duration = Duration::from_secs(10);
 
-/// Which window is under way: 0 for none, else a number of its own and the contestant.
+/// The current window: 0 for none, else a unique number and the contestant.
 #[derive(Debug, Default)]
 pub(crate) struct Beat(AtomicU64);
 
-/// Contestants that a beat tells apart.
+/// Number of contestants that a beat can distinguish.
 const CONTESTANTS_MAX: u64 = 1 << 20;
 
 impl Beat {
@@ -98,7 +97,7 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    /// The contestant whose window was under way at the last reading already; each window once.
+    /// The contestant whose window was already running at the previous reading; each window once.
     fn read(&mut self, beat: u64) -> Option<usize> {
         let is_hung = beat != 0 && beat == self.last && beat != self.reported;
         self.last = beat;

@@ -54,8 +54,8 @@ fn listed(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// One CPU per worker, in order of segment, then replica: what the mapping asks for, the others
-/// from `cpus` in order. With `share` they are given out again from the start when they run out.
+/// One CPU per worker, in order of segment, then replica: those set in the mapping, the others from
+/// `cpus` in order. With `share` they are reused from the start when they run out.
 ///
 /// # Errors
 /// The mapping names a CPU that is not in `cpus`, or has more workers than `cpus` without `share`.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_the_cpus_asked_for_and_the_others_in_order() {
+    fn assigns_requested_cpus_then_others_in_order() {
         let path = path();
         let free = mapping(&[&[], &[], &[]]);
         assert_eq!(assign(&path, &free, &[4, 5, 6], false).expect("fits"), [4, 5, 6]);

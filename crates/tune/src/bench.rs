@@ -23,9 +23,9 @@ const PACKET_WORK: &str = "\
 /// The kernels of this name: a variant's, or the best of each.
 ///
 /// # Errors
-/// No such variant, or it cannot run here.
+/// The variant does not exist or cannot run here.
 pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
-    if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::of(name) }
+    if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::by_name(name) }
 }
 
 /// The path of packet work with the source, the buffers and the options of `like`; its rate is not
@@ -38,7 +38,7 @@ pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, Tune
     Ok(Path { source: like.source.clone(), run, ..work.path })
 }
 
-/// What a person sees of a tuning: the step at work, and the share of all measuring that is done.
+/// Progress of a tuning: the current step, and the share of all measuring done.
 pub(crate) struct Progress<'a> {
     pub(crate) watch: &'a Watch<'a>,
     step: RefCell<String>,
@@ -59,7 +59,7 @@ impl<'a> Progress<'a> {
         self.at(0.0);
     }
 
-    /// Reports that a run has measured for so many seconds.
+    /// Reports that a run has measured for this many seconds.
     fn at(&self, seconds: f64) {
         self.watch.progress(&self.step.borrow(), (self.done.get() + seconds) / self.planned);
     }
@@ -80,7 +80,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) kernels: Kernels,
     /// The path of the load.
     pub(crate) packet_work: &'a Path,
-    /// Who follows it.
+    /// The observer.
     pub(crate) progress: &'a Progress<'a>,
     /// The kinds of stage of both.
     pub(crate) kinds: &'a [StageKind],
@@ -97,8 +97,7 @@ impl Bench<'_> {
         Bench { kernels, ..*self }
     }
 
-    /// Runs `mapping` of the path for so many seconds, with the share of the kernels and what
-    /// hardware counters show.
+    /// Runs `mapping` of the path for this many seconds, with kernel shares and hardware counters.
     pub(crate) fn profile(
         &self,
         mapping: &Mapping,
@@ -112,7 +111,7 @@ impl Bench<'_> {
         self.measure(Job { replay: true, counting: Some(&counting), ..job }, seconds)
     }
 
-    /// Runs `mapping` of `path` for so many seconds; with `confine` the source repeats that many
+    /// Runs `mapping` of `path` for this many seconds; with `confine` the source repeats that many
     /// packets.
     pub(crate) fn run(
         &self,
@@ -185,7 +184,7 @@ impl Bench<'_> {
         }
     }
 
-    /// What ends all runs, and who follows them.
+    /// The stop flag of all runs, and the observer.
     pub(crate) fn watch(&self) -> &Watch<'_> {
         self.progress.watch
     }
@@ -213,7 +212,7 @@ pub(crate) mod tests {
     #[test]
     fn names_the_stage_that_the_load_lacks() {
         let like = path("[source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n");
-        let error = packet_work(&like, &[]).expect_err("there are no stages").to_string();
+        let error = packet_work(&like, &[]).expect_err("no stages").to_string();
         assert!(error.contains("parse") && error.contains("verify"), "{error}");
     }
 }

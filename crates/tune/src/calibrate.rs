@@ -3,15 +3,16 @@
 //! and a burst cost on this machine.
 //!
 //! None of it runs a candidate. Candidates use all processors and are as fast as the slowest, so
-//! everything is measured on the slowest while all work: those that a run leaves free do packet
-//! work of their own. What CPUs share (the units of one core, a cache, a clock) is thus in
-//! the costs. Measuring alone and correcting by a factor was tried first: on a host that shares
-//! cores between its guests one virtual processor ran at 1.0 or 0.7 of full speed from one second
-//! to the next and the other always at 0.7, so that the factor belonged to another moment than the
-//! costs (errors up to 37 %).
+//! everything is measured on the slowest while all work: those that a run leaves free do separate
+//! packet work. Contention between CPUs (for execution units, a cache, the clock) is thus included
+//! in the costs. Measuring alone and applying a correction factor was tried first: on a host that
+//! shares cores between its guests one virtual processor ran at 1.0 or 0.7 of full speed from one
+//! second to the next and the other always at 0.7, so that the factor belonged to another moment
+//! than the costs (errors up to 37 %).
 //!
-//! A ring is measured on a path of its own (`parse` and `verify`, which reads every byte on the
-//! far side), with the traffic of the path at hand, once merged and once with a ring in between:
+//! A ring is measured on a separate path (`parse` and `verify`, which reads every byte on the far
+//! side), with the traffic of the actual path, once run to completion and once with a ring in
+//! between:
 //!
 //! ```text
 //! producer = ring out + source(split) - source(merged) + parse(split) - parse(merged)
@@ -38,18 +39,18 @@ const RUN_SECONDS: f64 = 0.25;
 /// All calibrating runs, in seconds.
 pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
 
-/// Packets a queue repeats so that what the stages look up stays near. Few enough for a look-up or
-/// two each to fit the second-level cache; many enough not to be learnt by heart by the branch
-/// predictors: on the edge path 64 packets made `verify`, which waits for no memory, 3.5 times
-/// cheaper, 1024 only 1.4 times.
+/// Packets that a queue repeats so that lookups of the stages hit near caches. Few enough for one
+/// or two lookups each to fit L2; many enough not to be memorized by the branch predictors: on the
+/// edge path 64 packets made `verify`, which waits for no memory, 3.5 times cheaper, 1024 only 1.4
+/// times.
 const HOT_PACKETS: usize = 1_024;
 
-/// What predictions rest on.
+/// Basis of predictions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// What the stages cost.
+    /// Costs of the stages.
     pub costs: Costs,
-    /// What the machine adds.
+    /// Costs added by the machine.
     pub machine: Environment,
     /// The kernels that the stages called, by name: those of the candidates.
     pub kernels: String,
@@ -118,9 +119,9 @@ fn memory_check(
     Ok(check)
 }
 
-/// The processors, that first on which packet work was slowest while all did it. Replicas take
-/// equal shares, so the slowest sets the pace; a host that gives one virtual processor a core of
-/// its own and another half a core makes them 1.0 and 0.7 of full speed.
+/// The processors, starting with the one on which packet work was slowest while all did it.
+/// Replicas take equal shares, so the slowest is the bottleneck; a host that gives one vCPU a full
+/// core and another half a core makes them 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let mut cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {
@@ -155,7 +156,7 @@ fn added(
     Some(pairs.iter().try_fold(base?, add)?.at_least_zero())
 }
 
-/// What a ring costs between two of the processors, or what is assumed of it.
+/// Cost of a ring between two of the processors, or the assumption.
 fn handover(bench: &Bench<'_>, ticks_per_s: f64) -> Handover {
     let burst = bench.path.run.burst;
     let measured = (bench.cpus.len() > 1).then(|| measured_handover(bench, burst)).flatten();
@@ -174,8 +175,8 @@ fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
     Some(Handover { producer_ticks: producer, consumer_ticks: consumer, burst })
 }
 
-/// What a burst costs whatever its size, over all parts of a worker: from the total cost at another
-/// size, `t(b) = per packet + per burst / b`.
+/// Fixed cost of a burst, over all parts of a worker: from the total cost at another size, `t(b) =
+/// per packet + per burst / b`.
 fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs, ticks_per_s: f64) -> Estimate {
     let burst = bench.path.run.burst;
     let other = if burst >= 16 { burst / 4 } else { burst * 4 };

@@ -20,7 +20,7 @@ use linerate_plan::kernels::shares;
 use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 
-/// What the file of the path is to say.
+/// Contents of the tuned path file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Which stages run on which worker.
@@ -31,19 +31,19 @@ pub struct Kept {
     pub kernels: String,
 }
 
-/// What came of a tuning.
+/// Result of a tuning.
 #[derive(Debug)]
 pub struct Tuned {
     /// All of it, for the record.
     pub report: TuneReport,
-    /// What to keep; `None` when that was not decided.
+    /// The mapping to keep; `None` if undecided.
     pub kept: Option<Kept>,
     /// Why nothing was kept, unless it was stopped.
     pub cannot_tell: Option<TuneError>,
 }
 
 /// Tunes a path: measures it, explains it, predicts other mappings, tries the best, and reports
-/// which to keep. When `watch` stops it, the report has what was measured until then.
+/// which to keep. If `watch` stops it, the report has the results until then.
 ///
 /// # Errors
 /// A run failed, other than those that calibrate: without these there is a baseline to report, and
@@ -95,7 +95,7 @@ fn shape(request: &Request<'_>) -> PathShape {
     PathShape::new(request.path, &specs)
 }
 
-/// What is kept: a proposal, or the baseline.
+/// The mapping kept: a proposal, or the baseline.
 fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Predicted)>) -> Kept {
     let (mapping, burst, kernels) = match chosen {
         Some((index, predicted)) => {
@@ -107,7 +107,8 @@ fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Pred
     Kept { mapping: mapping.clone(), burst, kernels: kernels.to_owned() }
 }
 
-/// The report when nothing was tried, with what was available: CPUs, and where the packets are.
+/// The report if nothing was tried, with the available data: CPUs, and the cache level of the
+/// packets.
 fn untried(
     request: &Request<'_>,
     measured: &Measured,

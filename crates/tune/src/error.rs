@@ -16,7 +16,7 @@ pub enum TuneError {
     Assign(AssignError),
     /// A run failed.
     Run(RunError),
-    /// There is no thread for the load of a calibrating run.
+    /// A thread for the load of a calibrating run could not be started.
     NoThread(io::Error),
     /// The load of a calibrating run panicked.
     LoadPanicked,
@@ -38,7 +38,7 @@ impl fmt::Display for TuneError {
                  the limit of processes, ulimit -u or that of the container"
             ),
             Self::LoadPanicked => f.write_str("the load next to a calibrating run panicked"),
-            Self::Costs(error) => write!(f, "cannot tell what the stages cost: {error}"),
+            Self::Costs(error) => write!(f, "cannot determine the costs of the stages: {error}"),
         }
     }
 }

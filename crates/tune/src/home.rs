@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where in the memory hierarchy of this machine the packets of a path are.
+//! Cache level of the packets of a path on this machine.
 
 use linerate_dataplane::buffers_bytes;
 use linerate_dataplane::traffic::Traffic;
 use linerate_path::model::{Mapping, Path};
 use linerate_plan::footprint::{self, Footprint, Home, KnownMemory, Unknown};
 
-/// Where the packets of `path` are under `mapping`.
+/// Cache level of the packets of `path` under `mapping`.
 ///
 /// # Errors
 /// Why that is not known.

@@ -14,8 +14,8 @@
 //!            tuned    <- one long run of what is kept
 //! ```
 //!
-//! Each stage takes what the stage before it gives: [`Measured`], [`Calibration`], [`Predicted`].
-//! [`predict()`] sends no packets, and the record of a tuning holds what it takes: [`from_record`]
+//! Each stage takes the result of the previous one: [`Measured`], [`Calibration`], [`Predicted`].
+//! [`predict()`] sends no packets, and the record of a tuning has its inputs: [`from_record`]
 //! starts there. [`tune()`] runs the whole chain.
 //!
 //! Left out: reading files, printing, arguments. Predictions and verdicts are those of `plan`.

@@ -15,9 +15,9 @@ use linerate_record::tune::{Finding, KernelAdvice, TuneReport};
 pub struct Measured {
     /// Its mapping: the given one, or the nearest that fits the CPUs.
     pub mapping: Mapping,
-    /// What the run reported.
+    /// Report of the run.
     pub report: RunReport,
-    /// What limits it.
+    /// Its bottleneck.
     pub finding: Finding,
     /// Whether other kernels suit its calls better; `None` when that is not known.
     pub advice: Option<KernelAdvice>,
@@ -69,8 +69,8 @@ impl Measured {
     }
 }
 
-/// Runs the given mapping, or the nearest one that fits the CPUs, for so many seconds, and explains
-/// it.
+/// Runs the given mapping, or the nearest one that fits the CPUs, for this many seconds, and
+/// explains it.
 pub(crate) fn measure(bench: &Bench<'_>, seconds: f64) -> Result<Measured, TuneError> {
     let path = bench.path;
     let mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The third stage: which mappings are worth a trial, and how fast each should be. No packets are
+//! The third stage: selects the mappings worth trying, and predicts their rates. No packets are
 //! sent.
 
 use crate::calibrate::Calibration;
@@ -10,7 +10,7 @@ use linerate_plan::model::predict as predicted;
 use linerate_record::tune::{Candidate, RuledOut};
 use linerate_record::{Figure, Tier};
 
-/// The mappings worth a trial.
+/// The mappings worth trying.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicted {
     /// The kernels that they call, by name.
@@ -21,8 +21,8 @@ pub struct Predicted {
     pub ruled_out: Vec<RuledOut>,
 }
 
-/// Predicts every mapping worth a trial next to the baseline; where latency has a limit, the best
-/// of them and the baseline with smaller bursts as well.
+/// Predicts every mapping worth trying, and the baseline; with a latency limit, also the best of
+/// them and the baseline with smaller bursts.
 ///
 /// # Panics
 /// When `shape` and `calibration` are not of the same path.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tuning under way: its stages in a caller's order, each with the CPUs at hand.
+//! A tuning in progress: its stages in a caller's order, each with the CPUs available.
 
 use crate::bench::{Bench, Progress, packet_work};
 use crate::calibrate::{Calibration, SECONDS as CALIBRATION_SECONDS, calibrate};
@@ -13,10 +13,10 @@ use linerate_kernels::Kernels;
 use linerate_path::model::{Path, RunLength};
 use linerate_plan::footprint::{KnownMemory, Unknown};
 
-/// Longest single measurement: what is asked for beyond that goes into no tuning.
+/// Maximum duration of a single measurement: more is not useful for a tuning.
 const LONG_SECONDS_MAX: f64 = 10.0;
 
-/// What is to be tuned, and with what.
+/// Path and options of the tuning.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The path. Give it no sink that keeps packets: every run would fill it.
@@ -31,13 +31,13 @@ pub struct Request<'a> {
     pub kernels: Kernels,
     /// The kinds of stage: those of the path, and `parse` and `verify`, of which the load is made.
     pub kinds: &'a [StageKind],
-    /// What is known of the memory of this machine.
+    /// The memory profile of this machine.
     pub memory: &'a Result<KnownMemory, Unknown>,
     /// Nanoseconds that the 99th percentile of the latency may reach; `None` without a limit.
     pub p99_limit_ns: Option<f64>,
 }
 
-/// A tuning under way: what was asked for, and who follows it.
+/// A tuning in progress: the request and the observer.
 pub struct Session<'a> {
     pub(crate) request: &'a Request<'a>,
     packet_work: Path,

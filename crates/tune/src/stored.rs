@@ -15,7 +15,7 @@ use linerate_record::tune::{CalibratedStage, CalibrationReport, Limit, TuneRepor
 use linerate_record::{Body, Figure, Tier};
 use std::fmt;
 
-/// What a record lacks to be predicted from.
+/// Data missing in a record for predictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacking {
     /// It is the record of a run, which calibrates nothing.
@@ -33,7 +33,7 @@ pub enum Lacking {
     },
     /// The calibration is not of the run that the record holds, or is out of range.
     Whole {
-        /// What does not fit.
+        /// The mismatch.
         what: &'static str,
     },
 }
@@ -52,7 +52,7 @@ impl fmt::Display for Lacking {
                 "not a record of tune; make one with `linerate tune --record FILE PATH.toml`",
             ),
             Self::Calibration => f.write_str(
-                "the record lacks `calibration`: the tuning was stopped before it, could not tell \
+                "the record lacks `calibration`: the tuning stopped before it, could not determine \
                  what the stages cost, or is older than version 2.0 of the record; tune again",
             ),
             Self::Figure { name, reason } => {
@@ -71,7 +71,7 @@ impl std::error::Error for Lacking {}
 /// are sent, and the predictions are those that the tuning stored, if its program made the same.
 ///
 /// # Errors
-/// What the record lacks.
+/// The missing data.
 pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     let stored = match body {
         Body::Tune(stored) => stored,
@@ -151,7 +151,7 @@ fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result
     let is_of_run = recorded.stages.iter().map(|stage| &*stage.name).eq(names.iter().copied());
     let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));
     let checks = [
-        (is_of_run && !names.is_empty(), "its stages are not those of the baseline"),
+        (is_of_run && !names.is_empty(), "its stages differ from those of the baseline"),
         (may_run, "its CPUs are fewer than the workers of the baseline, or too many"),
         (recorded.burst > 0 && recorded.workers > 0, "its burst or its workers are 0"),
         (recorded.ticks_per_s > 0.0, "its ticks per second are not above 0"),

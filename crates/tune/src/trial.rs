@@ -29,14 +29,14 @@ const ROUND_SECONDS: f64 = 0.15;
 /// All rounds, in seconds.
 pub(crate) const SECONDS: f64 = ROUNDS as f64 * (1 + CONTENDERS) as f64 * ROUND_SECONDS;
 
-/// What came of the rounds.
+/// Result of the rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     /// The rate of the baseline.
     pub baseline_kpps: Figure,
     /// Its latency.
     pub baseline_latency: RoundLatency,
-    /// What each contender did.
+    /// The result of each contender.
     pub contenders: Vec<Contested>,
     /// Which of the proposals to keep; `None` keeps the baseline.
     pub chosen: Option<usize>,
@@ -56,7 +56,7 @@ pub struct Contested {
 }
 
 impl Trial {
-    /// Adds what was measured to the candidates.
+    /// Adds the measurements to the candidates.
     pub fn add_to(&self, candidates: &mut [Candidate]) {
         for contested in &self.contenders {
             let candidate = &mut candidates[contested.index];
@@ -137,7 +137,7 @@ fn all_rounds(
         length: Length::Rounds(ROUNDS),
         seed: ticks(),
     };
-    // Of progress the runs report themselves.
+    // Part of the progress that the runs report themselves.
     let watch = bench.watch().with_progress(&|_, _| {});
     let samples = rounds(&rules, &Machine::kernel(), &watch, |window| {
         let ((on, mapping, burst), name) = (all[window.contestant], &names[window.contestant]);

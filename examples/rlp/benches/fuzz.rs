@@ -2,12 +2,12 @@
 //! Fuzzing: inputs changed at random and run, those that make something new happen kept and changed
 //! further. A fault is a panic, which prints the input.
 //!
-//! What guides it is what happens (refusals, kinds of frames, ...), as the targets say in bits: an
-//! input is kept when two things happen that no input before had made happen together. Which code
-//! is run is not looked at: that needs a compiler's instrumentation (docs/decisions/0153).
+//! Guided by observable events (refusals, kinds of frames, ...), which the targets report as bits:
+//! an input is kept if it triggers a pair of events that no earlier input triggered together. Code
+//! coverage is not used: that needs compiler instrumentation (docs/decisions/0153).
 //!
-//! `cargo bench -p linerate-rlp --bench fuzz [-- EXECUTIONS | SECONDSs] [--write]`; `--write` puts
-//! what was kept into `fuzz/corpus.txt`.
+//! `cargo bench -p linerate-rlp --bench fuzz [-- EXECUTIONS | SECONDSs] [--write]`; `--write`
+//! stores the kept inputs in `fuzz/corpus.txt`.
 
 #[path = "../tests/fuzz/target.rs"]
 mod target;
@@ -25,7 +25,7 @@ const EXECUTIONS: u64 = 30_000_000;
 const LONGEST: usize = 600;
 const SEED: u64 = 1;
 
-/// What is known of one target.
+/// State of one target.
 struct Campaign {
     target: Target,
     kept: Vec<(u32, Vec<u8>)>,
@@ -64,7 +64,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Drops what what was kept later makes happen as well.
+    /// Drops inputs whose events are all covered by later ones.
     fn thin(&mut self) {
         let mut seen = [0; 32];
         let mut kept = std::mem::take(&mut self.kept);
@@ -148,7 +148,7 @@ fn repair(target: Target, bytes: &mut [u8], random: &mut Random) {
     }
 }
 
-/// How long to go on.
+/// Limit of the run.
 #[derive(Clone, Copy)]
 enum Extent {
     Executions(u64),
@@ -187,7 +187,7 @@ fn fuzz(campaign: &mut Campaign, extent: Extent, random: &mut Random) -> Result<
     }
 }
 
-/// What every target can begin with: a packet in order; steps of all kinds.
+/// Initial inputs of every target: a valid packet; steps of all kinds.
 const SEEDS: [&str; 3] = [
     "02000000000102000000000208004500003000004000402f0000c0000201c6336407300088810000000700000008\
      55665566556655665566556655665566",

@@ -2,8 +2,8 @@
 //! Streams over links that lose, hold back and double frames, a million packets each way: whether
 //! every byte is accounted for, and whether as many are given up as reckoned.
 //!
-//! Not a measurement of time: nothing here depends on the machine, and equal seeds give equal
-//! tables. Status 1 when a byte is wrong, or when what must be whole is not.
+//! Not a measurement of time: the results do not depend on the machine, and equal seeds give equal
+//! tables. Status 1 if a byte is wrong, or a stream that must be complete is not.
 //!
 //! `cargo bench -p linerate-rlp --bench loss [-- PACKETS]`
 
@@ -101,7 +101,7 @@ impl Row {
         }
     }
 
-    /// Longer than the round trip, even with all that is held back and doubled on the way.
+    /// Longer than the round trip, including delays and duplicates.
     fn timer_ticks(&self) -> u64 {
         if self.rough { 2 * DELAY_TICKS + 4 * HELD_TICKS + 1 } else { TIMER_TICKS }
     }
@@ -131,7 +131,7 @@ impl Row {
         }
     }
 
-    /// What theory says is given up; with rounds without end, nothing.
+    /// Share of bytes abandoned according to theory; 0 with unlimited rounds.
     fn expected(&self) -> f64 {
         let scheme = |copies| Scheme {
             loss: self.loss,
@@ -149,7 +149,7 @@ impl Row {
     }
 }
 
-/// What one stream adds to the table.
+/// Row of one stream in the table.
 struct Judged {
     is_whole: bool,
     is_inside: bool,
@@ -225,7 +225,7 @@ fn main() -> ExitCode {
     }
     println!(
         "\nBytes delivered and given up are those sent, in order and equal, in {}; of {streams} \
-         shares, {inside} lie in the {sure} % of theory.",
+         shares, {inside} are within the {sure} % of theory.",
         if whole { "every row" } else { "NOT every row" },
     );
     ExitCode::from(u8::from(!whole))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the stages of the application cost per packet of 342 bytes, on the forward path of
-//! `examples/rlp-config2.toml`, beside their bounds.
+//! Cost of the stages of the application per packet of 342 bytes, on the forward path of
+//! `examples/rlp-config2.toml`, compared with their bounds.
 //!
-//! Each turn handles a burst in both ways, one behind the other: the application (copy a frame of
-//! the line into a buffer, `PDSN_RX`, `RLP`, `ATIF_TX`, copy the packet out), and its bounds. Where
-//! a worker would hand over to the next there is a ring, on this thread. The bound of the two outer
-//! stages is a straight copy path: the same copying and handing over, and no stage. That of `RLP`
-//! is what nobody who keeps a stream to send again can leave out: the bytes of each packet copied
-//! into a ring of the session, and to where the first frame has them. They are not read back from
-//! the ring: nobody has to, and whoever does at once waits until the ring's lines have come.
+//! Each iteration handles a burst in both variants, one after the other: the application (copy a
+//! frame of the line into a buffer, `PDSN_RX`, `RLP`, `ATIF_TX`, copy the packet out), and its
+//! bounds. Where a worker would hand over to the next there is a ring, on this thread. The bound of
+//! the two outer stages is a straight copy path: the same copying and handing over, without stages.
+//! That of `RLP` is the minimum for retransmission: the bytes of each packet copied into a ring of
+//! the session, and to their place in the first frame. They are not read back from the ring: that
+//! is not necessary, and reading at once would wait for the ring's lines.
 //!
 //! A round is a few thousand packets; which way goes first changes from round to round. Rounds that
 //! are not clean windows are dropped. Ticks are those of the timestamp counter.
@@ -40,14 +40,14 @@ const ROUNDS: usize = 400;
 const CAPTURED: usize = 6_400;
 const RLP_TICKS_MAX: f64 = 600.0;
 const COPY_RATIO_MAX: f64 = 1.5;
-/// What the ring of a session holds unless configured.
+/// Default size of a session's ring.
 const RING_BYTES: usize = 16 << 10;
 const ENDS: Ends = Ends {
     ethernet: [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0b],
     ipv4: [192, 0, 2, 1, 192, 0, 2, 2],
 };
 
-/// What is timed: the application's parts, and the bound of each.
+/// The timed parts: those of the application, and the bound of each.
 const PARTS: [&str; 6] = [
     "copied in, PDSN_RX",
     "RLP",
@@ -90,7 +90,7 @@ impl<'p> Link<'p> {
     }
 }
 
-/// Frames as they come from the line, of each session in turn, numbered anew each time.
+/// Frames from the line, of each session in turn, renumbered each time.
 struct Line {
     frames: Vec<[u8; FRAME_BYTES]>,
     sequences: Vec<u32>,
@@ -98,7 +98,7 @@ struct Line {
     next: [usize; 2],
 }
 
-/// What comes behind a place in a circle.
+/// The next place in a circle.
 fn after(place: usize, places: usize) -> usize {
     if place + 1 == places { 0 } else { place + 1 }
 }
@@ -225,7 +225,7 @@ impl<'p> Bench<'p> {
         black_box(&mut self.out);
     }
 
-    /// Ticks per packet of each part; the reason for a round that is no clean window.
+    /// Ticks per packet of each part; the reason for a round that is not a clean window.
     fn round(&mut self, first: usize, clock: &Machine) -> Result<[f64; PARTS.len()], Dropped> {
         let (mut costs, window) = ([0; PARTS.len()], Window::open(clock));
         for _ in 0..TURNS {
@@ -288,23 +288,23 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
     println!();
 }
 
-/// What of the application is over what of the bounds, and the goal, if there is one.
+/// Numerator, denominator, and goal, if any.
 const RATIOS: [(&str, usize, Option<f64>); 3] = [
     ("PDSN_RX / straight copy", 0, Some(COPY_RATIO_MAX)),
     ("RLP / kept and moved", 1, None),
     ("ATIF_TX / straight copy", 2, Some(COPY_RATIO_MAX)),
 ];
 
-/// Whether what was measured is at most `goal`.
+/// Whether the measurement is at most `goal`.
 fn verdict(measured: &Estimate, goal: f64) -> &'static str {
     match (measured.low <= goal, measured.high <= goal) {
         (_, true) => "met",
         (false, _) => "MISSED",
-        (true, false) => "not told apart from it, the interval holds both",
+        (true, false) => "indistinguishable, the interval contains both",
     }
 }
 
-/// What the figures are of.
+/// Basis of the figures.
 fn machine() -> String {
     let on = provenance("stages", None, "", "");
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
@@ -325,7 +325,7 @@ fn main() {
     let asked = arguments.iter().find_map(|argument| argument.parse().ok());
     let rounds = if test { 1 } else { asked.unwrap_or(ROUNDS) };
     println!("{}", machine());
-    let cpu = bench::allowed_cpus().expect("the kernel tells the processors")[0];
+    let cpu = bench::allowed_cpus().expect("the kernel reports the CPUs")[0];
     bench::pin_current_thread(cpu).expect("the processor may be used");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../rlp-config2.toml");
     let text = std::fs::read_to_string(file).expect("the example is there");

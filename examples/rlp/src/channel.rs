@@ -6,15 +6,15 @@
 //! after it went in, later when it was held back.
 //!
 //! Losses are independent, or come in bursts (Gilbert 1960, Elliott 1963): the link is good or bad,
-//! with a chance of loss in each, and may change once per tick. All frames of a tick meet the same
-//! state, each with a draw of its own.
+//! with a chance of loss in each, and may change once per tick. All frames of a tick see the same
+//! state, with independent random draws.
 //!
 //! Leaves out: damaged frames (a radio drops them by their check sequence), limits of rate.
 
 use crate::frame::{self, FRAME_HEADER_BYTES, Fault, PACKET_HEADER_BYTES};
 use std::collections::VecDeque;
 
-/// How frames are lost. Chances are from 0 to 1.
+/// Loss model of frames. Probabilities are from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
     /// Each with the same chance.
@@ -34,10 +34,10 @@ pub struct Burst {
     pub loss: [f64; 2],
 }
 
-/// What a link does to frames.
+/// Impairments of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weather {
-    /// How they are lost.
+    /// Loss model.
     pub loss: Loss,
     /// Ticks from one end to the other.
     pub delay_ticks: u64,
@@ -56,13 +56,13 @@ impl Weather {
     }
 }
 
-/// Whether what has this chance happens.
+/// Random event with this probability.
 fn happens(random: &mut fastrand::Rng, chance: f64) -> bool {
     // Exact: `f64` is a multiple of 2^-53 in [0, 1).
     random.f64() < chance
 }
 
-/// What a link has counted, in frames.
+/// Statistics of a link, in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Went in.
@@ -108,10 +108,10 @@ impl Channel {
         }
     }
 
-    /// Sends the frames of a packet, at a tick that is no earlier than any before.
+    /// Sends the frames of a packet, at a tick not earlier than previous ones.
     ///
     /// # Errors
-    /// What is wrong with the packet; the frames in front of the fault are sent.
+    /// The error in the packet; the frames before it are sent.
     pub fn send(&mut self, now: u64, packet: &[u8]) -> Result<(), Fault> {
         self.age(now);
         let access = frame::parse(packet)?;
@@ -189,19 +189,19 @@ impl Channel {
         }
     }
 
-    /// Whether nothing is on its way.
+    /// Whether nothing is in flight.
     pub fn is_empty(&self) -> bool {
         self.flying.is_empty()
     }
 
-    /// What was counted.
+    /// Returns the statistics.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 }
 
 impl Burst {
-    /// How often the link is bad in the long run: worsening as often as recovering.
+    /// Long-term share of the bad state: the transitions balance.
     pub fn share_bad(&self) -> f64 {
         self.worsen / (self.worsen + self.recover)
     }

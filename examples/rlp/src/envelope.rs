@@ -23,7 +23,7 @@ pub const ETHERNET_BYTES: usize = 14;
 const IPV4_BYTES: usize = 20;
 /// GRE with key and sequence number.
 pub const GRE_BYTES: usize = 12;
-/// What [`write_header`] writes in front of the bytes of the stream.
+/// Bytes that [`write_header`] writes before the bytes of the stream.
 pub const HEADER_BYTES: usize = ETHERNET_BYTES + IPV4_BYTES + GRE_BYTES;
 
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
@@ -83,21 +83,21 @@ impl Fault {
     }
 }
 
-/// What a packet of the bearer says.
+/// Content of a packet of the bearer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Names the session.
     pub key: u32,
     /// Number of the packet within the session.
     pub sequence: u32,
-    /// Where in the frame the bytes of the stream lie; Ethernet padding is behind its end.
+    /// Range of the stream's bytes in the frame; Ethernet padding is after its end.
     pub payload: Range<usize>,
 }
 
 /// Reads a packet of the bearer; `packet` starts at the Ethernet header.
 ///
 /// # Errors
-/// What is wrong with it; nothing is guessed.
+/// The error; nothing is guessed.
 #[inline]
 pub fn parse(packet: &[u8]) -> Result<Envelope, Fault> {
     match parse_plain(packet) {
@@ -106,8 +106,8 @@ pub fn parse(packet: &[u8]) -> Result<Envelope, Fault> {
     }
 }
 
-/// A packet without IPv4 options, as nearly all are, if nothing is wrong with it. Its headers stand
-/// where the compiler knows, and neighbouring fields are judged together.
+/// Fast path for valid packets without IPv4 options, which is nearly all of them. Header offsets
+/// are constant, and adjacent fields are checked together.
 ///
 /// ```text
 ///  12..15  EtherType, version, header length    ==  0x0800, 4, 5
@@ -148,10 +148,10 @@ fn parse_any(packet: &[u8]) -> Result<Envelope, Fault> {
     parse_gre(packet, ETHERNET_BYTES + bytes.start..ETHERNET_BYTES + bytes.end)
 }
 
-/// Reads what stands in a packet behind its IPv4 header, which was checked before: `gre` is where.
+/// Reads a packet after its IPv4 header, which was checked before: `gre` is its range.
 ///
 /// # Errors
-/// What is wrong with it; a place that does not lie in the packet cuts the header.
+/// The error; a range outside of the packet means a truncated header.
 #[inline]
 pub fn parse_gre(packet: &[u8], gre: Range<usize>) -> Result<Envelope, Fault> {
     let bytes = packet.get(gre.clone()).ok_or(Fault::CutHeader)?;
@@ -169,7 +169,7 @@ pub fn parse_gre(packet: &[u8], gre: Range<usize>) -> Result<Envelope, Fault> {
     })
 }
 
-/// Checks an IPv4 header; returns where in `ip` the rest of its packet lies.
+/// Checks an IPv4 header; returns the range in `ip` of the rest of its packet.
 fn check_ipv4(ip: &[u8]) -> Result<Range<usize>, Fault> {
     let header: &[u8; IPV4_BYTES] = ip.first_chunk().ok_or(Fault::CutHeader)?;
     let header_bytes = usize::from(header[0] & 0x0f) * 4;
@@ -259,7 +259,7 @@ mod tests {
         packet
     }
 
-    /// What both ways say; whether it was judged the short way.
+    /// Results of both paths; returns whether the fast path was used.
     fn same(packet: &[u8]) -> bool {
         let plain = parse_plain(packet);
         if let Some(envelope) = &plain {
@@ -289,10 +289,10 @@ mod tests {
                 short += u32::from(is_short);
             }
         }
-        // All values of addresses, identification and so on; and nothing is sound that is refused
-        // the short way, but options, for which these packets are made too short.
+        // All values of addresses, identification and so on; and no packet rejected by the fast
+        // path is valid, except those with options, for which these packets are too short.
         assert!(short > 46 * 256, "{short} were judged the short way");
-        assert_eq!(long, 0, "{long} sound packets without options took the long way");
+        assert_eq!(long, 0, "{long} valid packets without options took the slow path");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What travels on the access side: an Ethernet packet of one session that bundles RLP frames.
+//! Format of the access side: an Ethernet packet of one session that bundles RLP frames.
 //!
 //! ```text
 //!  0              14        15        16          18              22
@@ -15,11 +15,11 @@
 //!  +--------+--------+-----------------+--------------------------------+--------------
 //! ```
 //!
-//! Kinds: data, data sent again, idle (no data; names the next new byte, so that a lost end is
-//! found out), NAK (at most [`MAX_RANGES`] ranges: first byte, number of bytes, 32 bits each;
-//! ascending and apart; the number in its header is 0). All numbers are big-endian. These widths
-//! are this project's own, see docs/rlp.md; 0x88b5 is the EtherType for local experiments (IEEE Std
-//! 802).
+//! Kinds: data, retransmitted data, idle (no data; contains the number of the next new byte, so
+//! that a lost end is detected), NAK (at most [`MAX_RANGES`] ranges: first byte, number of bytes,
+//! 32 bits each; ascending and disjoint; the number in its header is 0). All numbers are
+//! big-endian. These widths are this project's own, see docs/rlp.md; 0x88b5 is the EtherType for
+//! local experiments (IEEE Std 802).
 //!
 //! Leaves out: which session exists, and what the numbers mean to it.
 
@@ -36,7 +36,7 @@ pub const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const VERSION: u8 = 1;
 /// Header of the packet behind the Ethernet header.
 const ACCESS_BYTES: usize = 8;
-/// What stands in front of the first frame.
+/// Bytes before the first frame.
 pub const PACKET_HEADER_BYTES: usize = ETHERNET_BYTES + ACCESS_BYTES;
 /// Header of a frame.
 pub const FRAME_HEADER_BYTES: usize = 8;
@@ -48,7 +48,7 @@ const KIND_AGAIN: u8 = 2;
 const KIND_IDLE: u8 = 3;
 const KIND_NAK: u8 = 4;
 
-/// What is wrong with a packet or a frame.
+/// Error in a packet or a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {
@@ -60,7 +60,7 @@ pub enum Fault {
     BadVersion,
     /// More or fewer bytes or frames than the header says, or bytes that must be zero are not.
     BadHeader,
-    /// No kind of frame.
+    /// Unknown kind of frame.
     BadKind,
     /// Data of no bytes, or of more than a frame may carry; bytes where none belong.
     BadLength,
@@ -92,12 +92,12 @@ pub enum Frame<'p> {
         /// Whether they were asked for.
         again: bool,
     },
-    /// Nothing new.
+    /// No new data.
     Idle {
         /// Number of the next new byte.
         sequence: u32,
     },
-    /// What the other side lacks.
+    /// Bytes that the other side lacks.
     Nak(Ranges<'p>),
 }
 
@@ -106,7 +106,7 @@ pub enum Frame<'p> {
 pub struct Access<'p> {
     /// Key of the session.
     pub session: u32,
-    /// How many frames it says it has.
+    /// Number of frames according to the header.
     pub frames: u8,
     bytes: &'p [u8],
 }
@@ -121,7 +121,7 @@ pub fn is_access(packet: &[u8]) -> bool {
 /// left alone.
 ///
 /// # Errors
-/// What is wrong with the header; frames are judged one by one, see [`Access::frames`].
+/// The error in the header; frames are checked one by one, see [`Access::frames`].
 #[inline]
 pub fn parse(packet: &[u8]) -> Result<Access<'_>, Fault> {
     if !is_access(packet) {
@@ -177,7 +177,7 @@ impl<'p> Iterator for Frames<'p> {
     }
 }
 
-/// Reads the frame at the start of `bytes`; returns what stands behind it.
+/// Reads the frame at the start of `bytes`; returns the rest.
 #[inline]
 fn read(bytes: &[u8]) -> Result<(Frame<'_>, &[u8]), Fault> {
     let (header, rest) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>().ok_or(Fault::Cut)?;

@@ -7,10 +7,10 @@
 //! carry is appended to the session's stream, and the [`sender`] cuts it into frames
 //! ([`mod@frame`]) for the access side, which it keeps for as long as its ring reaches back.
 //!
-//! The other end's [`receiver`] puts the stream together, asks for what is missing in rounds, and
-//! gives up what does not come. A [`peer`] is both halves; the two ends are alike. A [`terminal`]
-//! is one behind a [`channel`] that loses frames, a [`trial`] runs a session over it and compares
-//! every byte, and [`theory`] says how many are given up.
+//! The other end's [`receiver`] reassembles the stream, requests missing bytes in rounds, and
+//! abandons those that do not arrive. A [`peer`] is both halves; the two ends are symmetric. A
+//! [`terminal`] is a peer behind a lossy [`channel`], a [`trial`] runs a session over it and
+//! compares every byte, and [`theory`] predicts the abandoned share.
 //!
 //! Free of threads, clocks and allocation once set up: time is a number the caller passes.
 //! docs/rlp.md has the protocol and says which of its fields are ours.
@@ -38,8 +38,8 @@ pub mod window;
 
 /// The byte number, nearest to `near`, whose low 32 bits are `wire`.
 ///
-/// Bytes are numbered from 0 in 64 bits; packets carry the low 32. Whatever lies within 2^31
-/// bytes of `near` is found again; the result may be negative when `near` is small.
+/// Bytes are numbered from 0 in 64 bits; packets carry the low 32. Numbers within 2^31 bytes of
+/// `near` are recovered; the result may be negative when `near` is small.
 #[inline]
 fn unwrap_near(wire: u32, near: u64) -> i64 {
     // The difference modulo 2^32, taken as signed, is the true one while it is below 2^31.

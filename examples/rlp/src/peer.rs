@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Both halves of a session at one end of the link. The two ends differ in nothing.
 //!
-//! Leaves out: where the stream comes from and goes to; finding the session of a packet.
+//! Not here: source and destination of the stream; finding the session of a packet.
 
 use crate::frame::{self, Access, Fault, Frame, Writer};
 use crate::receiver::{self, Receiver};
@@ -12,9 +12,9 @@ use crate::sender::{self, Sender};
 pub struct Peer {
     /// Key of the session.
     pub session: u32,
-    /// What this end sends.
+    /// Outgoing stream.
     pub sender: Sender,
-    /// What this end receives.
+    /// Incoming stream.
     pub receiver: Receiver,
 }
 
@@ -35,7 +35,7 @@ impl Peer {
     pub fn hear(&mut self, access: &Access<'_>) -> Result<(), Fault> {
         for frame in access.frames() {
             match frame? {
-                // Refusals are counted; the sender is told nothing but what is missing.
+                // Refusals are counted; the sender only learns what is missing.
                 Frame::Data { sequence, bytes, .. } => {
                     let _ = self.receiver.receive(sequence, bytes);
                 }
@@ -48,8 +48,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Writes a packet: a NAK if one is wanted, what was asked for, what is new; an idle frame if
-    /// `idle` and there is nothing else. At most one NAK, so that copies travel apart.
+    /// Writes a packet: a NAK if one is due, retransmissions, new data; an idle frame if `idle` and
+    /// there is nothing else. At most one NAK, so that copies are in separate packets.
     ///
     /// Returns its bytes; `None` when there is nothing to say or `packet` has no room for it.
     #[inline]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PPP in HDLC-like framing (RFC 1662), octet-stuffed, with FCS-16: what the bytes of an A10
-//! stream are when they carry packets.
+//! PPP in HDLC-like framing (RFC 1662), octet-stuffed, with FCS-16: the format of an A10 stream
+//! that carries packets.
 //!
 //! ```text
 //!  7e | ff 03 | protocol | packet ... | FCS, low byte first | 7e
@@ -11,7 +11,7 @@
 //! below 0x20 none is escaped, as on a link that passes them all (an async control character map of
 //! zero). Reading frames is the terminals' work.
 
-/// Begins and ends a frame; any number may stand between two frames (RFC 1662, 4.4.1).
+/// Begins and ends a frame; any number may be between two frames (RFC 1662, 4.4.1).
 pub const FLAG: u8 = 0x7e;
 const ESCAPE: u8 = 0x7d;
 
@@ -77,7 +77,7 @@ mod tests {
         !sum
     }
 
-    /// What stands between the flags, escapes undone.
+    /// Content between the flags, unescaped.
     fn read(stream: &[u8]) -> Vec<Vec<u8>> {
         let frames = stream.split(|byte| *byte == FLAG).filter(|frame| !frame.is_empty());
         let undo = |frame: &[u8]| {

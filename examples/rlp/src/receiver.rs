@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From frames back to the byte stream, asking for what is missing.
 //!
-//! Byte `n` lies at `n` modulo the size of a ring; what is missing of it is a list of holes.
+//! Byte `n` is at `n` modulo the size of a ring; missing bytes are a list of holes.
 //!
 //! ```text
 //!    given out   | ready    hole   here   hole   here | not seen
@@ -9,18 +9,18 @@
 //!              taken                               expected      taken + ring
 //! ```
 //!
-//! A frame beyond `expected` opens a hole. A hole is asked for in rounds: round `r` sends as many
-//! NAKs as the configuration says, then a timer runs; when it ends, the next round begins, and
-//! after the last one the hole is given up. Whoever takes bytes learns of a hole given up in its
-//! place in the stream, so that bytes sent = bytes taken + bytes given up, in order.
+//! A frame beyond `expected` opens a hole. A hole is requested in rounds: round `r` sends the
+//! configured number of NAKs, then a timer runs; when it expires, the next round begins, and after
+//! the last one the hole is abandoned. The reader gets abandoned holes at their position in the
+//! stream, so that bytes sent = bytes taken + bytes abandoned, in order.
 //!
-//! A hole is also given up when a frame shows that the sender's ring no longer has it (the rings of
-//! both ends have the same size). A frame far beyond the ring is taken for damage, until the next
-//! one continues it: then the link was away for long, and all before that is given up.
+//! A hole is also abandoned when a frame shows that the sender's ring no longer has it (the rings
+//! of both ends have the same size). A frame far beyond the ring counts as damaged, until the next
+//! one continues it: then the link was down for long, and everything before is abandoned.
 //!
 //! Time is the number `now`, in ticks of the caller, that never decreases.
 //!
-//! Leaves out: what the bytes mean; telling the sender what was received.
+//! Not here: the meaning of the bytes; reporting received bytes to the sender.
 
 mod holes;
 
@@ -28,12 +28,12 @@ use crate::frame::NakList;
 use crate::unwrap_near;
 use holes::Holes;
 
-/// Holes that are told apart at most.
+/// Maximum number of holes tracked.
 pub const MAX_HOLES: usize = 128;
 /// Rounds at most, unless unlimited.
 pub const MAX_ROUNDS: usize = 8;
 
-/// How often a hole is asked for.
+/// Rounds of requests for a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     /// NAKs of each round.
@@ -46,7 +46,7 @@ impl Rounds {
     /// Rounds of one NAK each, without end.
     pub const UNLIMITED: Self = Self { copies: [1; MAX_ROUNDS], limit: None };
 
-    /// Rounds of so many NAKs each; no round gives every hole up at once.
+    /// Rounds with these numbers of NAKs; without rounds every hole is abandoned at once.
     ///
     /// Returns `None` for more than [`MAX_ROUNDS`], or a round of no NAK.
     pub fn new(copies: &[u8]) -> Option<Self> {
@@ -73,7 +73,7 @@ impl Rounds {
 pub struct Limits {
     /// Bytes of the ring: a power of two from 2 to 2^30; the sender's.
     pub ring_bytes: usize,
-    /// How often a hole is asked for.
+    /// Rounds of requests for a hole.
     pub rounds: Rounds,
     /// Ticks from the last NAK of a round to the next round: more than a round trip.
     pub timer_ticks: u64,
@@ -83,13 +83,13 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// They are here, or were given out.
+    /// Already received or delivered.
     Duplicate,
     /// They were given up.
     Late,
     /// The ring has no room for them yet: bytes in front of them are missing or not taken.
     Window,
-    /// There are as many holes as can be told apart.
+    /// The maximum number of holes is reached.
     Holes,
     /// They are far from all seen before.
     Jump,
@@ -98,7 +98,7 @@ pub enum Refusal {
 /// The names of [`Refusal`], in order.
 pub const REFUSAL_NAMES: [&str; 5] = ["duplicate", "late", "window", "holes", "jump"];
 
-/// What a receiver has counted.
+/// Statistics of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Frames refused, by [`Refusal`].
@@ -113,10 +113,10 @@ pub struct Counts {
     pub aborted_bytes: u64,
 }
 
-/// What [`Receiver::take`] found.
+/// Result of [`Receiver::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// So many bytes, the next of the stream.
+    /// The next bytes of the stream: their number.
     Bytes(usize),
     /// The next bytes of the stream were given up.
     Aborted {
@@ -125,7 +125,7 @@ pub enum Taken {
         /// How many.
         bytes: u64,
     },
-    /// The next byte is not here yet, or there is no room for it.
+    /// The next byte has not arrived, or there is no room for it.
     Nothing,
 }
 
@@ -133,12 +133,12 @@ pub enum Taken {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     ring: Box<[u8]>,
-    /// Number of the next byte to be given out.
+    /// Number of the next byte to deliver.
     taken: u64,
     /// One more than the highest number seen.
     expected: u64,
     holes: Holes,
-    /// What would continue a frame that was taken for damage.
+    /// The continuation of a frame that counted as damaged.
     resume: Option<u64>,
     counts: Counts,
 }
@@ -167,7 +167,7 @@ impl Receiver {
 
     /// Takes in a frame of data; with no bytes, what an idle frame says.
     ///
-    /// Of a frame that is partly here only the rest is written: what came first stays.
+    /// Of a partly received frame only the rest is written: earlier bytes stay.
     ///
     /// # Errors
     /// Why nothing of it was taken in.
@@ -287,7 +287,7 @@ impl Receiver {
         self.holes.wants_nak()
     }
 
-    /// The next NAK to be sent, if any. Copies come in lists of their own, to be sent apart.
+    /// The next NAK to send, if any. Copies are separate lists, sent in separate packets.
     pub fn next_nak(&mut self, now: u64) -> Option<NakList> {
         if !self.wants_nak() {
             return None;
@@ -303,7 +303,7 @@ impl Receiver {
         (end - self.taken) as usize
     }
 
-    /// Gives out what comes next in the stream, as much as `out` holds.
+    /// Delivers the next bytes of the stream, up to the size of `out`.
     #[inline]
     pub fn take(&mut self, out: &mut [u8]) -> Taken {
         let bytes = self.ready().min(out.len());
@@ -325,17 +325,17 @@ impl Receiver {
         }
     }
 
-    /// Whether every byte below the highest seen has been given out or given up.
+    /// Whether every byte below the highest seen has been delivered or abandoned.
     pub fn is_settled(&self) -> bool {
         self.taken == self.expected
     }
 
-    /// What was counted.
+    /// Returns the statistics.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Where in the ring a byte lies.
+    /// Position of a byte in the ring.
     #[inline]
     fn place(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)

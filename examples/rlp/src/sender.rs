@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a byte stream to frames, and to frames again for what was lost.
+//! From a byte stream to frames, with retransmission.
 //!
-//! One ring of bytes serves both: byte `n` of the stream lies at `n` modulo the ring's size. New
-//! bytes are appended at the head; frames are cut behind it; what was cut stays to be sent again
-//! until new bytes take its place.
+//! One ring of bytes serves both: byte `n` of the stream is at `n` modulo the ring's size. New
+//! bytes are appended at the head; frames are cut behind it; sent bytes stay for retransmission
+//! until new bytes overwrite them.
 //!
 //! ```text
 //!             gone        | may be sent again      | waits to be cut |
@@ -11,9 +11,9 @@
 //!                 appended - ring                 cut            appended
 //! ```
 //!
-//! What a NAK asks for is queued, and goes out in front of what is new. A range that was never sent
-//! is refused, of one that is partly gone the rest is served. Every copy of a NAK is served: the
-//! receiver asks more than once so that more than one comes.
+//! Requests of NAKs are queued, and sent before new data. A range that was never sent is rejected;
+//! of one that is partly gone, the rest is sent. Every copy of a NAK is answered: the receiver
+//! sends copies to get several answers.
 //!
 //! Leaves out: acknowledgements and flow control, of which the protocol has none.
 
@@ -41,7 +41,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What is wrong with the sizes, if anything, and what to write instead.
+    /// The error in the sizes, if any, with the fix.
     pub fn fault(&self) -> Option<String> {
         let Self { frame_bytes, ring_bytes } = *self;
         if !(1..=MAX_FRAME_BYTES).contains(&frame_bytes) {
@@ -58,7 +58,7 @@ impl Limits {
     }
 }
 
-/// What a sender has counted.
+/// Statistics of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Frames cut from the stream.
@@ -122,8 +122,8 @@ impl Sender {
 
     /// Appends bytes to the stream.
     ///
-    /// Returns `false`, and appends nothing, when the ring cannot hold them beside what waits to be
-    /// cut.
+    /// Returns `false`, and appends nothing, if the ring has no room for them in addition to the
+    /// unsent bytes.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         if self.pending() + bytes.len() > self.ring.len() {
@@ -143,8 +143,8 @@ impl Sender {
         (self.appended - self.cut) as usize
     }
 
-    /// Bytes of the frames that [`Sender::emit`] would write behind the packet's header, had it
-    /// all the room: at most; fewer when the ring has lost what was asked for.
+    /// Upper bound of the bytes that [`Sender::emit`] would write after the packet's header, given
+    /// enough room; fewer if the ring has lost requested bytes.
     #[inline]
     pub fn wire_bytes(&self, flush: bool) -> usize {
         let again: usize = self.wanted.iter().map(|w| self.wire((w.end - w.first) as usize)).sum();
@@ -189,9 +189,8 @@ impl Sender {
         self.wanted_bytes += bytes;
     }
 
-    /// Writes as many frames as fit: first what was asked for, then what is new. Bytes that do not
-    /// fill a frame wait, unless `flush` says to send them in a shorter one. No frame is shortened
-    /// to fit.
+    /// Writes as many frames as fit: retransmissions first, then new data. A partial frame waits,
+    /// unless `flush` is set: then it is sent short. Frames are not shortened to fit.
     #[inline]
     pub fn emit(&mut self, writer: &mut Writer<'_>, flush: bool) {
         if !self.wanted.is_empty() && !self.emit_again(writer) {
@@ -247,7 +246,7 @@ impl Sender {
         self.wanted.is_empty()
     }
 
-    /// What was counted.
+    /// Returns the statistics.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -258,7 +257,7 @@ impl Sender {
         self.appended.saturating_sub(self.ring.len() as u64)
     }
 
-    /// Where in the ring a byte lies.
+    /// Position of a byte in the ring.
     #[inline]
     fn place(&self, number: u64) -> usize {
         number as usize & (self.ring.len() - 1)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sessions of one worker, found by key.
 //!
-//! A hash table with open addressing, at most half full, whose cells hold key and place; the states
-//! lie in a list of their own. Nothing is allocated after [`Sessions::new`] but what a state owns.
+//! A hash table with open addressing, at most half full, whose cells hold key and index; the states
+//! are in a separate list. After [`Sessions::new`] only the states themselves allocate.
 //!
 //! Leaves out: closing sessions, which the signalling of A11 would ask for.
 
@@ -27,7 +27,7 @@ pub struct Sessions<T> {
 }
 
 impl<T> Sessions<T> {
-    /// No session, and room for `limit`.
+    /// Empty, with room for `limit`.
     ///
     /// # Panics
     /// If `limit` is not below 2^31.
@@ -63,7 +63,7 @@ impl<T> Sessions<T> {
     /// that `make` gives.
     ///
     /// # Errors
-    /// That of `make`, or [`Refusal::Full`].
+    /// The error of `make`, or [`Refusal::Full`].
     #[inline]
     pub fn find_or_open<E: From<Refusal>>(
         &mut self,

@@ -31,13 +31,13 @@ impl Terminal {
     /// Sends a packet of the network through the air.
     ///
     /// # Errors
-    /// What is wrong with the packet; the frames in front of the fault are on their way.
+    /// The error in the packet; the frames before it are in flight.
     pub fn send(&mut self, now: u64, packet: &[u8]) -> Result<(), Fault> {
         self.down.send(now, packet)
     }
 
-    /// Lets the terminal hear what has come down by now, and end its rounds. Packets of other
-    /// sessions are not heard.
+    /// Delivers downstream frames that have arrived to the terminal, and ends its rounds. Packets
+    /// of other sessions are ignored.
     pub fn tick(&mut self, now: u64) {
         let peer = &mut self.peer;
         self.down.arrive(now, |packet| {
@@ -55,13 +55,13 @@ impl Terminal {
     pub fn speak(&mut self, now: u64, how: &Speech) {
         let mut how = *how;
         while let Some(bytes) = self.peer.speak(now, &mut self.packet, &how) {
-            // What was just written is in order.
+            // The packet just written is valid.
             let _ = self.up.send(now, &self.packet[..bytes]);
             how.idle = false;
         }
     }
 
-    /// Hands over what has come up by now, packets of one frame each.
+    /// Delivers upstream frames that have arrived, in packets of one frame each.
     pub fn arrive(&mut self, now: u64, take: impl FnMut(&[u8])) {
         self.up.arrive(now, take);
     }

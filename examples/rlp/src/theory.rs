@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many bytes are given up, by reckoning.
+//! Prediction of the share of abandoned bytes.
 //!
-//! Follow one byte. It is given up when its frame is lost and every round fails. A round of `n`
-//! copies sends `n` NAKs; each that arrives (chance `1 - q`) is answered by a frame of its own,
-//! which arrives with chance `1 - e`. So one copy fails with chance `f = 1 - (1 - q)(1 - e)`, and,
-//! each frame and each NAK having a draw of its own, the round with chance `f^n`. When losses are
-//! independent, the chance to be given up is therefore
+//! Consider one byte. It is abandoned if its frame is lost and every round fails. A round of `n`
+//! copies sends `n` NAKs; each that arrives (probability `1 - q`) is answered by a separate frame,
+//! which arrives with probability `1 - e`. One copy therefore fails with probability `f = 1 - (1 -
+//! q)(1 - e)`, and, since frames and NAKs are independent, the round with probability `f^n`. With
+//! independent losses, the probability of abandonment is therefore
 //!
 //! ```text
 //!     e * f^(n1 + n2 + ...)
@@ -33,10 +33,10 @@
 use crate::channel::{Burst, Loss};
 use linerate_stage_api::bench::{CONFIDENCE, NORMAL_QUANTILE};
 
-/// What decides whether a byte is given up.
+/// Parameters that determine whether a byte is abandoned.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheme<'a> {
-    /// How frames of the stream are lost.
+    /// Loss model of the stream's frames.
     pub loss: Loss,
     /// Chance that a NAK is lost, independent of all else.
     pub nak_loss: f64,
@@ -97,14 +97,13 @@ pub fn abort_rate(scheme: &Scheme<'_>) -> f64 {
     row.iter().sum()
 }
 
-/// Where a rate measured over many batches is to lie, if theory is right: with a chance of
-/// [`CONFIDENCE`].
+/// Expected range of a rate measured over many batches, with confidence [`CONFIDENCE`].
 ///
-/// `rates` are the rates of batches of equal size, each so long that what happens in one says next
-/// to nothing of the next. The band is the expectation and [`NORMAL_QUANTILE`] standard errors,
-/// taken from how the batches differ, for bytes are given up in groups. `frames` is given where
-/// whole frames are given up, one regardless of the other, and says how many there were: of fewer
-/// than 50 expected, the band is the central share of a Poisson distribution.
+/// `rates` are the rates of batches of equal size, each long enough to be nearly independent. The
+/// band is the expectation and [`NORMAL_QUANTILE`] standard errors, from the variation between
+/// batches, since bytes are abandoned in groups. `frames` is the number of frames, if whole frames
+/// are abandoned independently: if fewer than 50 are expected, the band is the central share of a
+/// Poisson distribution.
 pub fn band(expected: f64, rates: &[f64], frames: Option<f64>) -> [f64; 2] {
     if let Some(frames) = frames.filter(|frames| expected * frames < 50.0) {
         return poisson(expected * frames).map(|count| count / frames);
@@ -116,8 +115,8 @@ pub fn band(expected: f64, rates: &[f64], frames: Option<f64>) -> [f64; 2] {
     [expected - reach, expected + reach]
 }
 
-/// The smallest counts below which at least half of what [`CONFIDENCE`] leaves, and all but half of
-/// it, of a Poisson distribution lie.
+/// The quantiles of a Poisson distribution that leave half of the rest of [`CONFIDENCE`] on either
+/// side.
 fn poisson(mean: f64) -> [f64; 2] {
     let quantile = |share: f64| {
         let (mut count, mut term) = (0.0, (-mean).exp());

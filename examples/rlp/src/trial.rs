@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session run from end to end over a link that loses, with every byte compared.
 //!
-//! Each tick both ends hear what arrives, end their rounds, give out what is ready, append a packet
-//! of their stream and speak. Byte `n` of a stream is a function of `n`, so that what is given out
-//! can be compared without keeping what was sent. When the packets are through, idle frames go on
-//! until both streams are whole.
+//! In each tick both ends receive, end their rounds, deliver bytes, append a packet to their stream
+//! and send. Byte `n` of a stream is a function of `n`, so that delivered bytes can be compared
+//! without storing the sent ones. After the last packet, idle frames continue until both streams
+//! are complete.
 
 use crate::channel::{Channel, Counts as ChannelCounts, Weather};
 use crate::frame;
@@ -14,7 +14,7 @@ use crate::sender::Limits as Sends;
 use crate::terminal::Terminal;
 use std::ops::Range;
 
-/// What to run.
+/// Settings of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     /// Packets in each direction, one per tick.
@@ -29,18 +29,18 @@ pub struct Trial {
     pub receives: Receives,
     /// The link, down and up.
     pub weather: [Weather; 2],
-    /// Batches into which what was given up is sorted, equal parts of the stream.
+    /// Batches of the abandoned bytes, equal parts of the stream.
     pub batches: usize,
     /// All randomness comes from here.
     pub seed: u64,
 }
 
-/// What came of one direction.
+/// Result of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Bytes appended by the sender.
     pub sent: u64,
-    /// Bytes given out by the receiver, each equal to the one sent in its place.
+    /// Bytes delivered by the receiver, each equal to the byte sent at its position.
     pub delivered: u64,
     /// Bytes given up by the receiver.
     pub aborted: u64,
@@ -61,10 +61,10 @@ impl Outcome {
     }
 }
 
-/// What must not happen.
+/// Failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A byte given out is not the one sent in its place.
+    /// A delivered byte differs from the one sent at its position.
     Differs {
         /// Its number.
         byte: u64,
@@ -74,15 +74,15 @@ pub enum Failure {
         /// Number of the first.
         first: u64,
     },
-    /// The streams were not whole after many idle ticks.
+    /// The streams were incomplete after many idle ticks.
     Unsettled,
 }
 
-/// Idle ticks after which streams that are not whole are a failure.
+/// Idle ticks after which incomplete streams are a failure.
 const PATIENCE: u64 = 100_000;
 const PACKET_BYTES: usize = 16 << 10;
 
-/// A stream of bytes that can be told from their numbers.
+/// A stream of bytes computed from their numbers.
 #[derive(Clone, Copy, Debug)]
 struct Text {
     seed: u64,
@@ -108,7 +108,7 @@ impl Text {
     }
 }
 
-/// One direction: what was appended, and what was given out so far.
+/// One direction: bytes appended, and bytes delivered so far.
 struct Stream {
     text: Text,
     packet_bytes: usize,
@@ -203,7 +203,7 @@ impl Run {
         }
         let mut down_how = *how;
         while let Some(bytes) = network.speak(now, packet, &down_how) {
-            // What was just written is in order.
+            // The packet just written is valid.
             let _ = terminal.send(now, &packet[..bytes]);
             down_how.idle = false;
         }
@@ -213,7 +213,7 @@ impl Run {
 }
 
 impl Trial {
-    /// Runs it; returns what came of both directions, down and up.
+    /// Runs it; returns the results of both directions, down and up.
     ///
     /// # Errors
     /// The first thing that must not happen.

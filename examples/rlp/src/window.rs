@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which packets of a bearer are new, by their GRE sequence numbers (RFC 2890, 2.2).
 //!
-//! A stream of bytes cannot take a packet later than the one behind it, so only packets beyond the
-//! highest number seen are let through; what comes again and what comes late is told apart by a
-//! bitmap of the last 64. A number far from the highest, either way, is first taken for damage;
-//! when the next packet continues it, the peer has started anew and is followed. One that starts
-//! anew less far back is late until it has passed the highest: that far, packets overtake each
-//! other.
+//! A byte stream cannot use a packet that arrives after its successor, so only packets beyond the
+//! highest number seen are accepted; a bitmap of the last 64 distinguishes duplicates from late
+//! packets. A number far from the highest, in either direction, first counts as damaged; if the
+//! next packet continues it, the peer has restarted and the receiver resynchronizes. After a
+//! restart at a smaller distance packets are late until they pass the highest: within that range,
+//! they may be reordered.
 //!
-//! Leaves out: holding packets back to put them in order, which RFC 2890 permits and nobody must.
+//! Not implemented: holding packets back to reorder them, which RFC 2890 permits but does not
+//! require.
 
-/// Distance from the highest number, either way, beyond which a number is taken for damage.
+/// Distance from the highest number, in either direction, beyond which a number counts as damaged.
 pub const MAX_JUMP: u32 = 1024;
 
 /// Why a packet is not new.
@@ -43,7 +44,7 @@ pub struct Window {
     highest: u32,
     /// Bit `i`: `highest - i` was seen.
     seen: u64,
-    /// What would continue the last number that was taken for damage.
+    /// The continuation of the last number that counted as damaged.
     restart: Option<u32>,
 }
 
@@ -64,7 +65,7 @@ impl Window {
         self.admit_other(sequence, ahead)
     }
 
-    /// What is not the next number.
+    /// A number other than the next.
     fn admit_other(&mut self, sequence: u32, ahead: u32) -> Result<u32, Stale> {
         let behind = ahead.wrapping_neg();
         let is_far = ahead.min(behind) > MAX_JUMP;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Streams over links that lose, hold back and double frames: what comes out is what went in, less
-//! exactly what is reported as given up, as often as reckoned. The bench `loss` does
-//! the same with a million packets and more.
+//! Streams over links that lose, delay and duplicate frames: the output is the input minus exactly
+//! the bytes reported as abandoned, at the predicted rate. The bench `loss` does the same with a
+//! million packets and more.
 
 use linerate_rlp::channel::{Burst, Loss, Weather};
 use linerate_rlp::receiver::{self, Rounds};
@@ -40,7 +40,7 @@ fn trial(down: Weather, rounds: Rounds) -> Trial {
     }
 }
 
-/// Runs it, compares every byte, and returns what came of the way down.
+/// Runs it, compares every byte, and returns the result of the downstream direction.
 fn run(trial: &Trial) -> Outcome {
     let outcomes = trial.run().expect("every byte is accounted for");
     for outcome in &outcomes {
@@ -51,8 +51,8 @@ fn run(trial: &Trial) -> Outcome {
     down
 }
 
-/// Whether the share given up lies where 99.99 % of runs would have it: a test that runs often must
-/// fail for a reason. The band of `theory` is of 95 %.
+/// Whether the abandoned share is where 99.99 % of runs would have it: a frequent test must not
+/// fail by chance. The band of `theory` is 95 %.
 fn expect_rate(outcome: &Outcome, scheme: &Scheme<'_>, frame_bytes: Option<f64>) {
     let sent = outcome.sent as f64;
     let size = sent / outcome.batches.len() as f64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a session takes. Alone in its program, whose other tests would take memory meanwhile.
+//! Memory of a session. A separate program, since other tests would allocate meanwhile.
 
 use linerate_rlp::app::EXTENSION;
 use linerate_stage_api::BuildContext;
@@ -20,11 +20,11 @@ fn a_session_takes_at_most_64_kib() {
     let used = &path.stages[0];
     let kind = EXTENSION.stage("RLP").expect("the kind");
     let Some(before) = data_bytes() else {
-        println!("SKIP: the kernel does not tell what memory a process has");
+        println!("SKIP: the kernel does not report the memory of a process");
         return;
     };
     let context = BuildContext { replica: 0, replicas: 1 };
-    let stage = (kind.build)(&used.params, &context).expect("sound parameters");
+    let stage = (kind.build)(&used.params, &context).expect("valid parameters");
     let bytes = (data_bytes().expect("as before") - before) / SESSIONS;
     drop(stage);
     assert!((32 << 10..=64 << 10).contains(&bytes), "{bytes} bytes");

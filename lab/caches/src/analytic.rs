@@ -5,9 +5,9 @@
 //! depends on nothing but the number of lines that take turns in it
 //! ([`hit_rate`](crate::hit_rate)). That number:
 //!
-//! - [`Index::Virtual`], and physical indices of no more than a contiguous stretch: the same for
-//!   all sets, give or take one;
-//! - [`Index::Physical`]: stretches have random colours, drawn anew for each pass;
+//! - [`Index::Virtual`], and physical indices within a contiguous stretch: the same for all sets,
+//!   give or take one;
+//! - [`Index::Physical`]: stretches have random colours, redrawn for each pass;
 //! - [`Index::Hashed`]: Poisson around the mean, for there are many sets.
 //!
 //! A cache sees the loads that missed in those before it. A victim cache holds none of the lines
@@ -24,7 +24,7 @@ use crate::set::hit_rates;
 use std::sync::Arc;
 
 /// The time of a load in page-local chains of these sizes, for each of `passes`. The same arguments
-/// give the same times, whichever other sizes are asked for.
+/// give the same times, whatever other sizes are requested.
 pub fn analytic(
     machine: &Machine,
     bytes: &[u64],
@@ -61,7 +61,7 @@ impl Level {
         Self { cache: cache.clone(), colours, rates }
     }
 
-    /// Hits where so many lines take turns; between two numbers, in proportion.
+    /// Hit ratio with this many lines in rotation; linear between two integers.
     fn rate(&self, lines: f64) -> f64 {
         let last = self.rates.len() - 1;
         let below = (lines.max(0.0) as usize).min(last);
@@ -70,7 +70,7 @@ impl Level {
         self.rates[below] * (1.0 - share) + self.rates[above] * share
     }
 
-    /// What becomes of the lines of each stretch.
+    /// Outcome of the lines of each stretch.
     fn fates(&self, frames: &[u64], lines: &[f64], may_be_here: &[f64]) -> Vec<Fate> {
         if self.colours > 1 {
             return self.colours(frames, lines, may_be_here);
@@ -83,13 +83,13 @@ impl Level {
         vec![fate; lines.len()]
     }
 
-    /// What becomes of a line where so many take turns; between two numbers, in proportion.
+    /// Outcome of a line with this many in rotation; linear between two integers.
     fn fate(&self, lines: f64) -> Fate {
         let out = (1.0 - f64::from(self.cache.ways) / lines.max(1.0)).max(0.0);
         Fate { hits: self.rate(lines), out }
     }
 
-    /// Where all sets have the same, give or take one, of `lines` in all.
+    /// All sets have the same number, plus or minus one, of `lines` in total.
     fn even(&self, lines: f64) -> Fate {
         if lines == 0.0 {
             return self.fate(0.0);
@@ -101,13 +101,13 @@ impl Level {
         more.scaled(one_more).plus(fewer.scaled(1.0 - one_more))
     }
 
-    /// Where a line shares its set with as many of `lines` as chance has it: Poisson.
+    /// A line shares its set with a random number of `lines`: Poisson.
     fn hashed(&self, lines: f64) -> Fate {
         let mean = lines / self.cache.sets() as f64;
         if mean == 0.0 {
             return self.fate(0.0);
         }
-        // What lies further away than this from the mean does not matter, or has no hits.
+        // Values further from the mean are negligible, or have no hits.
         let width = 8.0 * mean.sqrt() + 8.0;
         let (from, to) = ((mean - width).max(0.0) as u64, (mean + width) as u64);
         let mut log_p = -mean + (1..=from).map(|k| (mean / k as f64).ln()).sum::<f64>();
@@ -134,10 +134,10 @@ impl Level {
     }
 }
 
-/// What becomes of a line in a cache.
+/// Outcome of a line in a cache.
 #[derive(Clone, Copy)]
 struct Fate {
-    /// How often its load finds it there, of the loads that come there.
+    /// Hit ratio of the loads that reach it.
     hits: f64,
     /// The share of the time that it is not there.
     out: f64,
@@ -158,8 +158,8 @@ fn parts_ns(pass: &Pass, levels: &[Level], bytes: u64) -> Parts {
     let frames = &*pass.frames(bytes);
     let all: f64 = lines.iter().sum();
     let mut parts = [0.0; Noise::CLASSES];
-    // Of each stretch: the share of its loads that come to this cache, and of its lines that are in
-    // none of the caches before.
+    // For each stretch: the share of its loads that reach this cache, and of its lines that are in
+    // none of the previous caches.
     let mut loads = vec![1.0; lines.len()];
     let mut out = vec![1.0; lines.len()];
     for (number, level) in levels.iter().enumerate() {

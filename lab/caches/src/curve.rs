@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What both ways to a curve share: passes, where the chain lies in each, noise.
+//! Shared by both ways to generate a curve: passes, placement of the chain in each, noise.
 
 use crate::machine::{LINE_BYTES, Machine, Moves, Policy};
 use crate::noise::Noise;
@@ -24,7 +24,7 @@ pub(crate) type Parts = [f64; Noise::CLASSES];
 /// Windows of which a pass takes the fastest.
 const WINDOWS: usize = 5;
 
-/// A curve whose noiseless times `chase` tells: given the machine and the places of its stretches
+/// A curve with noiseless times from `chase`: given the machine and the placement of its stretches
 /// in a pass, a function of the bytes of a chain.
 pub(crate) fn curve<'a, Chase, Time>(
     places: &'a [Pass],
@@ -55,16 +55,16 @@ where
 pub(crate) struct Pass {
     pub(crate) machine: Machine,
     pub(crate) seed: u64,
-    /// Of a chain of any length above [`SHARED_BYTES`].
+    /// For a chain of any length above [`SHARED_BYTES`].
     frames: Vec<u64>,
 }
 
-/// Chains up to this size lie elsewhere for each size of a pass; longer ones, whose pages average
-/// out, begin at the same place for all sizes of a pass.
+/// Chains up to this size have a different placement for each size of a pass; longer ones, whose
+/// pages average out, start at the same place for all sizes of a pass.
 const SHARED_BYTES: u64 = 4 << 20;
 
 impl Pass {
-    /// Where the stretches of a chain of `bytes` lie in physical memory: numbers of stretches.
+    /// Physical placement of the stretches of a chain of `bytes`: numbers of stretches.
     pub(crate) fn frames(&self, bytes: u64) -> Cow<'_, [u64]> {
         let stretches = bytes.div_ceil(self.machine.contiguous_bytes).max(1) as usize;
         if bytes > SHARED_BYTES {
@@ -79,8 +79,8 @@ fn random_frames(stretches: usize, seed: u64) -> Vec<u64> {
     (0..stretches).map(|_| rng.u64(0..1 << 32)).collect()
 }
 
-/// So many passes over chains of up to `longest` bytes. The beginning of a pass does not depend on
-/// its length.
+/// Passes over chains of up to `longest` bytes. The beginning of a pass does not depend on its
+/// length.
 pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) -> Vec<Pass> {
     let pass = |number| {
         let seed = mix(seed, number);
@@ -91,7 +91,7 @@ pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) ->
     (0..u64::from(passes)).map(pass).collect()
 }
 
-/// What moves is elsewhere in every other pass.
+/// Moving values change in every other pass.
 fn in_pass(machine: &Machine, pass: u64) -> Machine {
     let mut machine = machine.clone();
     if pass % 2 == 0 {

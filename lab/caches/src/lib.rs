@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up memory hierarchies whose sizes and latencies are known, to check detectors with.
+//! Synthetic memory hierarchies with known sizes and latencies, to check detectors with.
 //!
 //! A [`Machine`] is drawn from a seed; its [`truth`](Machine::truth) is what a detector should say.
 //! The time of a load over the size of a chain follows from it in two ways:
@@ -12,8 +12,8 @@
 //! The two are checked against each other, and the second against cases counted by hand. Noise is
 //! not invented: it is replayed from [recordings](Noise) of virtual machines.
 //!
-//! Left out: prefetching, which the order of a chase defeats; stores; misses that overlap, for the
-//! loads of a chase cannot; and caches that hash a page as a whole.
+//! Not modelled: prefetching, which the order of a chase defeats; stores; overlapping misses, which
+//! dependent loads cannot have; and caches that hash a page as a whole.
 
 #![forbid(unsafe_code)]
 

@@ -19,7 +19,7 @@ pub enum Policy {
     Random,
 }
 
-/// What chooses the set of a line.
+/// How the set of a line is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
     /// The low bits of the virtual address: a contiguous chain fills all sets alike.
@@ -30,12 +30,12 @@ pub enum Index {
     Hashed,
 }
 
-/// What a cache holds.
+/// Content of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Inclusion {
     /// All that the caches before it hold; what it drops, they drop.
     Inclusive,
-    /// What the cache before it dropped, and nothing that this one holds.
+    /// Lines dropped by the previous cache, exclusively.
     Victim,
 }
 
@@ -50,7 +50,7 @@ pub struct Cache {
     pub policy: Policy,
     /// How a set is chosen.
     pub index: Index,
-    /// How it relates to the cache before it.
+    /// Its relation to the previous cache.
     pub inclusion: Inclusion,
     /// Time of a load that hits here, in ns.
     pub latency_ns: f64,
@@ -68,14 +68,14 @@ impl Cache {
 pub struct Tlb {
     /// Pages.
     pub entries: u32,
-    /// What a miss here adds to a load, in ns.
+    /// Time added by a miss here, in ns.
     pub cost_ns: f64,
 }
 
-/// What changes from pass to pass, for other programs and other virtual machines are at work.
+/// Changes from pass to pass, caused by other programs and virtual machines.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Moves {
-    /// Memory is further away in some passes: so many times as far.
+    /// Memory is slower by this factor in some passes.
     Memory(f64),
     /// The last cache has room for no more than this share in some passes.
     LastCache(f64),
@@ -86,15 +86,15 @@ pub enum Moves {
 pub struct Machine {
     /// Nearest first.
     pub caches: Vec<Cache>,
-    /// Time of a load that no cache serves, in ns.
+    /// Time of a load from memory, in ns.
     pub memory_ns: f64,
     /// Nearest first.
     pub tlb: Vec<Tlb>,
     /// Bytes that an entry of the translation buffer covers.
     pub page_bytes: u64,
-    /// Bytes of virtual memory that lie contiguous in physical memory, at least.
+    /// Minimum contiguous physical memory behind virtual memory, in bytes.
     pub contiguous_bytes: u64,
-    /// What changes from pass to pass; `None` where nothing does.
+    /// Changes from pass to pass; `None` if there are none.
     pub moves: Option<Moves>,
 }
 
@@ -112,7 +112,7 @@ pub struct TrueLevel {
     pub moved: bool,
 }
 
-/// What a detector should say.
+/// Expected output of a detector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
     /// Nearest first; the last is memory.
@@ -149,7 +149,7 @@ impl Machine {
         cost_ns * LINE_BYTES as f64 / self.page_bytes as f64
     }
 
-    /// What a detector should say of a curve that ends at `max_bytes`.
+    /// Expected output of a detector for a curve that ends at `max_bytes`.
     pub fn truth(&self, max_bytes: u64) -> Truth {
         let level = |cache: usize| {
             let size_bytes = self.reach_bytes(cache);
@@ -283,7 +283,7 @@ fn random_l2(rng: &mut Rng, cycle_ns: f64, l1: &Cache) -> Cache {
             (4096, 16),
         ],
     );
-    // A cache that is no more than its predecessor is not built but as its victim cache.
+    // A cache not larger than its predecessor is only built as its victim cache.
     let victim = rng.f64() < 0.08 || kib << 10 <= l1.size_bytes;
     Cache {
         size_bytes: kib << 10,
@@ -315,7 +315,7 @@ fn random_l3(rng: &mut Rng, cycle_ns: f64, l2: &Cache) -> Cache {
     }
 }
 
-/// A cache beside the memory, where it would be worth building.
+/// A memory-side cache, where it would make sense.
 fn random_l4(rng: &mut Rng, l3: &Cache) -> Option<Cache> {
     let size_bytes = *pick(rng, &[64_u64, 128]) << 20;
     (size_bytes >= 2 * l3.size_bytes).then(|| Cache {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a virtual machine adds to times, as it was recorded.
+//! Recorded noise of a virtual machine.
 //!
-//! The recordings are `data/*.txt`, whose heads say how and beside what they were made. A row is
-//! the time per load in one window of each of four chains, over the least there was; rows are in
-//! the order of time, so that what lasts from window to window does so here.
+//! The recordings are `data/*.txt`, with the conditions in their heads. A row is the time per load
+//! in one window of each of four chains, relative to the minimum; rows are in chronological order,
+//! so that disturbances over several windows are preserved.
 //!
 //! Left out: that neighbours take room in a cache away, which is up to [`Moves`](crate::Moves).
 
@@ -17,7 +17,7 @@ impl Noise {
     /// Chains the size of a first, second, third cache, and of memory.
     pub const CLASSES: usize = 4;
 
-    /// No noise at all.
+    /// Without noise.
     pub fn none() -> Self {
         Self::default()
     }

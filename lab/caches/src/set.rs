@@ -80,7 +80,7 @@ impl Set {
     }
 }
 
-/// The share of hits when `lines` lines of a set with so many `ways` are loaded in turn, for ever.
+/// The hit ratio when `lines` lines of a set with this many `ways` are loaded cyclically.
 ///
 /// They all stay if there is a way for each. Else:
 ///
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_of_bits_is_no_better_than_least_recently_used_at_taking_turns() {
+    fn tree_plru_is_not_better_than_lru_for_cyclic_access() {
         for lines in 9..40 {
             assert_eq!(simulated(Policy::TreePlru, 8, lines), 0.0);
         }

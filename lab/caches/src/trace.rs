@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Curves from the chase itself: every load goes through the sets.
 //!
-//! A load that hits in a cache brings its line into the inclusive caches before it. What a cache
-//! drops goes to the next one if that is a victim cache, and else to nobody; what an inclusive
-//! cache drops, those before it lose as well. A victim cache gives a line away when it is hit.
+//! A load that hits in a cache brings its line into the inclusive caches before it. A line evicted
+//! from a cache goes to the next one if that is a victim cache, otherwise it is dropped; lines
+//! evicted from an inclusive cache are also invalidated in those before it. A victim cache gives up
+//! a line on a hit.
 //!
 //! Left out: translation, whose share is computed as for [`analytic`](crate::analytic()).
 
@@ -18,8 +19,8 @@ use fastrand::Rng;
 const BOX_LINES: u64 = 32 * 4096 / LINE_BYTES;
 
 /// The time of a load in page-local chains of these sizes, for each of `passes`. The same arguments
-/// give the same times, whichever other sizes are asked for. It takes some 100 ns per line and
-/// traversal, of which there are up to nine.
+/// give the same times, whatever other sizes are requested. It takes about 100 ns per line and
+/// traversal, with up to nine traversals.
 pub fn trace(
     machine: &Machine,
     bytes: &[u64],
@@ -119,7 +120,7 @@ impl<'a> Simulated<'a> {
         found
     }
 
-    /// Takes a line into a cache, and what makes room out of it.
+    /// Inserts a line into a cache, with the resulting evictions.
     fn insert(&mut self, level: usize, line: u64) {
         let set = self.set_of(level, line);
         let Some(dropped) = self.levels[level].sets[set].insert(line, &mut self.rng) else {

@@ -42,8 +42,8 @@ fn assert_near(found: f64, expected: f64, within: f64, of: &str) {
     assert!((found / expected - 1.0).abs() <= within, "{of}: {found}, not {expected}");
 }
 
-/// What fits hits, what is twice as large misses, and with a page too many, of 4 KiB in a cache of
-/// 4 ways of 4 KiB each, all sets have a line too many.
+/// A fitting chain hits, one of twice the size misses, and with a page too many, of 4 KiB in a
+/// cache of 4 ways of 4 KiB each, all sets have a line too many.
 #[test]
 fn one_cache_by_hand() {
     let machine = machine(vec![cache(16 * KIB, 4, Policy::Lru, Index::Virtual, 1.0)]);
@@ -84,8 +84,8 @@ fn a_victim_cache_adds_its_size_by_hand() {
     assert_eq!((points[0].passes[0], points[1].passes[0]), (4.0, 100.0));
 }
 
-/// Within 16 %, on the way up: chance has its say in 4 passes, and so have the limits that
-/// `analytic` states of victim caches.
+/// Within 16 %, on the way up: 4 passes leave some randomness, and `analytic` has its documented
+/// limits for victim caches.
 #[test]
 fn both_ways_agree() {
     let sizes = [16, 24, 48, 64, 96, 160, 256, 384, 512].map(|kib| kib * KIB);
@@ -107,7 +107,7 @@ fn both_ways_agree() {
     }
 }
 
-/// Other sizes beside it, their order, and the number of passes change nothing.
+/// Other sizes in the same curve, their order, and the number of passes have no effect.
 #[test]
 fn a_time_depends_on_nothing_but_its_own_arguments() {
     let machine = Machine::random_within(3, 1 << 20);
@@ -169,9 +169,10 @@ fn translation_misses_once_per_page() {
     assert_eq!((truth.levels[0].latency_ns, truth.levels[0].latency_high_ns), (1.0, 1.125));
 }
 
-/// What is drawn can be built: whole sets, sizes and latencies that rise, ways that fit the policy.
+/// Random machines are realizable: whole sets, increasing sizes and latencies, ways that fit the
+/// policy.
 #[test]
-fn machines_are_sound() {
+fn machines_are_valid() {
     let (mut close, mut moving) = (0, 0);
     for seed in 0..2000 {
         let machine = Machine::random(seed);

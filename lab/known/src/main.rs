@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program whose instructions are known, to check counters with.
 //!
-//! `known loop N` runs N turns of a loop of two instructions and ends. `known mixed N M` runs N
-//! phases of that loop and of up to M long system calls, of changing lengths, the same ones each
-//! time.
+//! `known loop N` runs N iterations of a loop of two instructions and exits. `known mixed N M` runs
+//! N phases of that loop and of up to M long system calls, of varying lengths, identical in every
+//! run.
 //! `known counts` counts the loop with an event at a time, then with a group, and prints what the
 //! kernel says, a line each. `known reads` does so by reading the counter from user mode, between
 //! two reads by the kernel. `known regions [CPU]` does so by regions, on that CPU; `known closing
@@ -18,10 +18,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::process::{Command, ExitCode};
 
-/// What one turn of [`turns`] carries out.
-const INSTRUCTIONS_PER_TURN: u64 = 2;
+/// Instructions of one iteration of [`turns`].
+const INSTRUCTIONS_PER_ITERATION: u64 = 2;
 
-/// Runs a loop of exactly [`INSTRUCTIONS_PER_TURN`] instructions `count` times, one of them a
+/// Runs a loop of exactly [`INSTRUCTIONS_PER_ITERATION`] instructions `count` times, one of them a
 /// branch. `count` must not be 0.
 #[inline(never)]
 fn turns(count: usize) {
@@ -48,8 +48,7 @@ fn turns(count: usize) {
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm", target_arch = "x86_64")))]
 compile_error!("write the loop of `turns` for this architecture");
 
-/// Events of the processor and how the kernel is asked for them. The raw codes are those of ARM's
-/// common events: INST_RETIRED and CPU_CYCLES (Arm ARM, "PMU events and event numbers").
+/// Hardware events and how they are requested from the kernel.
 const EVENTS: [(&str, Selector); 4] = [
     ("instructions", Selector::new(HARDWARE, 1)),
     ("cycles", Selector::new(HARDWARE, 0)),
@@ -115,11 +114,11 @@ fn count_group() -> io::Result<()> {
     Ok(())
 }
 
-/// Prints what user mode reads around loops of several lengths, as [`count`] does; then in how many
-/// of how many cases a read by user mode lies between two reads by the kernel: `between CASES OF`.
+/// Prints user-mode reads around loops of several lengths, as [`count`] does; then the number of
+/// cases in which a user-mode read is between two reads by the kernel: `between CASES OF`.
 fn reads() -> io::Result<()> {
     const OF: usize = 1000;
-    println!("turn {INSTRUCTIONS_PER_TURN}");
+    println!("turn {INSTRUCTIONS_PER_ITERATION}");
     for (name, selector) in &EVENTS[..2] {
         let name = format!("{name}_by_user");
         let request = Request { exclude_kernel: true, ..Request::new(*selector) };
@@ -155,21 +154,21 @@ fn reads() -> io::Result<()> {
     Ok(())
 }
 
-/// The longest short enough that no other process wants its turn meanwhile.
-const TURNS_OF_REGIONS: [usize; 3] = [1, 1000, 1_000_000];
+/// The longest is short enough that no other process becomes runnable meanwhile.
+const REGION_ITERATIONS: [usize; 3] = [1, 1000, 1_000_000];
 
 /// Instructions and cycles of user mode.
 fn events_of_user() -> Options {
     Options { user_only: true, ..Options::default() }
 }
 
-/// Enters a region around so many turns. Its name is made and let go outside.
+/// Enters a region around this many iterations. Its name is created and freed outside.
 fn enter<'a>(regions: &Regions, thread: &'a Thread, turns: usize, repetition: usize) -> Inside<'a> {
     let region = regions.region(&format!("{turns} turns, {repetition}"));
     thread.enter(region)
 }
 
-/// Prints what regions around loops of several lengths show: how counts are had, then lines as
+/// Prints the results of regions around loops of several lengths: the read method, then lines as
 /// [`count`] prints, or `absent EVENT TURNS REASON`.
 fn regions(cpu: Option<u32>) -> io::Result<()> {
     if let Some(cpu) = cpu {
@@ -177,7 +176,7 @@ fn regions(cpu: Option<u32>) -> io::Result<()> {
     }
     let regions = Regions::new(&events_of_user());
     let thread = regions.thread();
-    for turns_now in TURNS_OF_REGIONS {
+    for turns_now in REGION_ITERATIONS {
         for repetition in 0..REPETITIONS {
             let inside = enter(&regions, &thread, turns_now, repetition);
             turns(turns_now);
@@ -193,7 +192,7 @@ fn closing(cpu: u32, command: &[&str]) -> io::Result<()> {
     pin_current_thread(cpu).map_err(io::Error::other)?;
     let regions = Regions::new(&events_of_user());
     let thread = regions.thread();
-    let [_, turns_now, _] = TURNS_OF_REGIONS;
+    let [_, turns_now, _] = REGION_ITERATIONS;
     for repetition in 0..REPETITIONS {
         let inside = enter(&regions, &thread, turns_now, repetition);
         turns(turns_now);
@@ -209,7 +208,7 @@ fn closing(cpu: u32, command: &[&str]) -> io::Result<()> {
 
 fn print_regions(regions: &Regions) {
     let report = regions.report();
-    println!("turn {INSTRUCTIONS_PER_TURN}");
+    println!("turn {INSTRUCTIONS_PER_ITERATION}");
     println!("reading {}", report.reading);
     for region in &report.regions {
         let turns = region.name.split(' ').next().unwrap_or_default();
@@ -256,7 +255,7 @@ fn mixed(phases: u32, most_calls: u32) -> io::Result<()> {
 }
 
 fn counts() -> io::Result<()> {
-    println!("turn {INSTRUCTIONS_PER_TURN}");
+    println!("turn {INSTRUCTIONS_PER_ITERATION}");
     for (name, selector) in EVENTS {
         count(name, selector)?;
     }

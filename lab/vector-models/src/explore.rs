@@ -23,38 +23,38 @@ use std::fmt;
 /// A step of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Who moved.
+    /// The context that moved.
     pub who: Mover,
     /// The name of the line, or what happened.
     pub what: &'static str,
 }
 
-/// What is wrong with a scheme.
+/// Defects of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// A user reads registers that do not hold what it wrote.
     Corrupts,
     /// Registers are written behind the stack.
     OverrunsStack,
-    /// Somebody never gets through with vectors again, whatever happens.
+    /// A context can never finish its vector code again, whatever happens.
     Stuck,
 }
 
 /// A shortest way to something wrong.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// How many of the contexts are tasks.
+    /// Number of tasks among the contexts.
     pub tasks: usize,
     /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// What was found.
+/// Result of an exploration.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// States that can be reached.
     pub states: usize,
-    /// What is wrong, each once; nothing if the scheme is right.
+    /// Defects, each once; empty if the scheme is right.
     pub wrong: Vec<(Wrong, Trace)>,
 }
 
@@ -113,7 +113,7 @@ fn graph(machine: &Machine) -> (Graph, Vec<End>) {
                 ends.push((wrong, place, Some(step)));
             }
             if fault.is_some() {
-                // Nothing is claimed about what follows, the end of vectors included.
+                // Behaviour afterwards is not checked, including progress.
                 graph.edges.extend((0..machine.contexts()).map(|who| (place, place, Some(who))));
                 continue;
             }
@@ -152,7 +152,7 @@ fn stuck(machine: &Machine, graph: &Graph) -> Option<u32> {
 
 /// From which states each can be reached in a step.
 struct Backwards {
-    /// Where the sources of each state begin, and where those of the last end.
+    /// Start of the sources of each state, and the end of the last.
     begins: Vec<usize>,
     sources: Vec<u32>,
 }
@@ -190,7 +190,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// A line for each turn: who, and its steps.
+/// A line for each context switch: the context, and its steps.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let mut last = None;

@@ -6,8 +6,8 @@
 //! AN2581's in its two readings and with its answers to a full stack, and ours. Under each kind of
 //! preemption a scheme is right, or there is a shortest trace that shows why not.
 //!
-//! Leaves out what a model of this size cannot show: more contexts than `MOST`, compilers that use
-//! vectors where nobody asked, systems that switch tasks in an interrupt that nests, and time.
+//! Not modelled: more contexts than `MOST`, compilers that use vectors on their own, systems that
+//! switch tasks in a nesting interrupt, and time.
 #![forbid(unsafe_code)]
 
 mod explore;

@@ -2,10 +2,10 @@
 //! One processor with vector registers, memory, tasks, interrupts and a scheduler, as a state and
 //! its successors. Leaves out times, other processors, and what the compiler does.
 //!
-//! Every task and every interrupt does, for ever: enter; if it may, write a value of its own into
-//! each register and, later, look whether they are still there; leave. There are two registers,
-//! saved and loaded one after the other: a context may be torn. A value is forgotten, wherever a
-//! copy of it is, once its writer has looked: a copy that comes back later is wrong all the same.
+//! Every task and every interrupt repeats: enter; if admitted, write a unique value to each
+//! register and, later, check that they are still there; leave. There are two registers, saved and
+//! loaded one after the other: a context may be torn. A value is invalidated, in all copies, once
+//! its writer has checked it: a copy restored later counts as wrong.
 //!
 //! A context is moved by a step: one line of its program, one register of a line that moves both.
 //! Between any two steps anything may happen that the kind of preemption allows.
@@ -16,13 +16,13 @@ use crate::scheme::{DEPTH, Full, Guard, Line, Op, Pair, Scheme, When};
 /// Tasks and interrupts together.
 pub const MOST: usize = 5;
 const REGISTERS: usize = 2;
-/// Where counting users stops; only a scheme that forgets to count down comes there.
+/// Limit of the user count; only a scheme that forgets to decrement reaches it.
 const MOST_USERS: u8 = 7;
 const CLAIMED: u8 = 0xff;
 
 type Registers = [u8; REGISTERS];
 
-/// Where a context is.
+/// Program position of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 enum Phase {
     /// It does not run, and may begin.
@@ -39,9 +39,9 @@ enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 struct Context {
     phase: Phase,
-    /// Of the two registers, those already moved by the line.
+    /// Of the two registers, those already transferred by the line.
     half: u8,
-    /// What it counted.
+    /// Its value of the count.
     counted: u8,
     /// The owner it saw.
     seen: u8,
@@ -49,11 +49,11 @@ struct Context {
     inside: bool,
     /// A task that waits for something.
     asleep: bool,
-    /// What it saved, or the scheduler for it.
+    /// The registers saved by it, or by the scheduler for it.
     area: Registers,
 }
 
-/// The scheduler on its way from one task to another.
+/// A task switch of the scheduler in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Switching {
     to: u8,
@@ -83,7 +83,7 @@ impl State {
     }
 }
 
-/// Who moved. Tasks come first, interrupts behind them, each of a higher level than the one before.
+/// The context that moved. Tasks come first, then interrupts, in ascending levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mover {
     /// A task or an interrupt, by its place.
@@ -92,7 +92,7 @@ pub enum Mover {
     Scheduler,
 }
 
-/// What went wrong in a step.
+/// Violation in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A register does not hold what its user wrote.
@@ -104,15 +104,15 @@ pub(crate) enum Fault {
 /// A step and where it leads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
-    /// Who did it.
+    /// The acting context.
     pub who: Mover,
     /// The name of the line, or what happened.
     pub what: &'static str,
-    /// What went wrong by it.
+    /// The violation.
     pub fault: Option<Fault>,
-    /// Who has been through with vectors by it.
+    /// The context that completed a use of vectors.
     pub completed: Option<usize>,
-    /// Where it leads.
+    /// The next state.
     pub to: State,
 }
 
@@ -181,7 +181,7 @@ impl<'a> Machine<'a> {
         self.settle(to, who);
     }
 
-    /// What the tasks and their scheduler may do when no interrupt runs.
+    /// Possible steps of the tasks and their scheduler when no interrupt runs.
     fn task_moves(&self, state: &State, moves: &mut Vec<Move>) {
         let tasks = self.preemption.tasks;
         let current = usize::from(state.task);
@@ -203,7 +203,7 @@ impl<'a> Machine<'a> {
                     to.contexts[who].asleep = false;
                     moves.push(happened(who, "wakes", to));
                 }
-                // The highest that is ready runs, and nobody else.
+                // Only the highest ready one runs.
                 match (0..tasks).rev().find(|&who| ready(who)) {
                     Some(who) if who != current => {
                         moves.push(self.turn_to(state, who));
@@ -415,7 +415,7 @@ fn happened(who: usize, what: &'static str, to: State) -> Move {
     Move { who: Mover::Context(who), what, fault: None, completed: None, to }
 }
 
-/// What a context writes into the registers; 0 is any other value.
+/// Register value written by a context; 0 is any other value.
 fn value(who: usize) -> u8 {
     u8::try_from(who).expect("few contexts") + 1
 }
@@ -438,7 +438,7 @@ const fn moves_registers(op: Op) -> bool {
     matches!(op, Op::Save | Op::Restore | Op::Push(_) | Op::Pop(_) | Op::Keep | Op::Fill)
 }
 
-/// The place on the note's stack of who counted so many; none behind it.
+/// Place on the note's stack for this count; none beyond it.
 fn slot(counted: u8, below: u8) -> Option<usize> {
     let slot = usize::from(counted.checked_sub(below)?);
     (slot < usize::from(DEPTH)).then_some(slot)

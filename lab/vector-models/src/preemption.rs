@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of preemption: who may take the processor from whom. Leaves out how often.
+//! The kinds of preemption: which contexts can preempt which. Without frequencies.
 
 /// How tasks share the processor while no interrupt runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tasks {
     /// Any task may be given the processor at any time.
     Sliced,
-    /// Of those that are ready the last has it, always.
+    /// The last ready one always runs.
     ByPriority {
         /// Whether a task may sleep while it uses vectors.
         may_sleep: bool,
@@ -16,16 +16,16 @@ pub enum Tasks {
 /// A kind of preemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preemption {
-    /// What tables call it.
+    /// Its name in tables.
     pub name: &'static str,
-    /// What is explored of it, in words.
+    /// The explored configuration, in words.
     pub extent: &'static str,
-    /// How many tasks there are.
+    /// Number of tasks.
     pub tasks: usize,
-    /// How they share the processor.
+    /// Their scheduling.
     pub policy: Tasks,
-    /// How many levels of interrupts; each interrupts tasks, the scheduler and lower levels, and
-    /// ends before they go on.
+    /// Number of interrupt levels; each interrupts tasks, the scheduler and lower levels, and ends
+    /// before they resume.
     pub interrupts: usize,
 }
 

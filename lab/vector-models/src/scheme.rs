@@ -2,7 +2,7 @@
 //! The schemes as programs: lines that each touch shared memory or the registers once, in the order
 //! and by the names of the C code (`LR_VEC_STEP`). Leaves out what a line does: `machine`.
 
-/// What a line does to shared memory or to the registers.
+/// Effect of a line on shared memory or the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Becomes the owner if there is none; else is refused.
@@ -11,9 +11,9 @@ pub enum Op {
     Release,
     /// Notes who owns the registers.
     Look,
-    /// Saves the registers, one after the other, to an area of its own.
+    /// Saves the registers, one after the other, to its own area.
     Save,
-    /// Becomes the owner, whoever was.
+    /// Becomes the owner unconditionally.
     Occupy,
     /// Loads the registers from its own area.
     Restore,
@@ -54,9 +54,9 @@ pub enum Op {
 pub enum When {
     /// Never.
     Always,
-    /// Unless somebody owned the registers when it looked.
+    /// Unless the registers were owned when it checked.
     Owned,
-    /// Unless nobody did.
+    /// Unless they were not owned.
     Unowned,
     /// Unless it counted more than this.
     Above(u8),
@@ -67,7 +67,7 @@ pub enum When {
 pub struct Line {
     /// The name.
     pub name: &'static str,
-    /// What it does.
+    /// Its effect.
     pub op: Op,
     /// When it is done.
     pub when: When,
@@ -81,7 +81,7 @@ const fn when(name: &'static str, op: Op, when: When) -> Line {
     Line { name, op, when }
 }
 
-/// What stands around code that uses vectors.
+/// The enclosing code of a use of vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// Before it.
@@ -90,10 +90,10 @@ pub struct Pair {
     pub leave: Vec<Line>,
 }
 
-/// What becomes of a user who finds the note's stack full.
+/// Behaviour of a user when the note's stack is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// Nobody looks: the registers are written behind the stack.
+    /// No check: the registers are written behind the stack.
     Unseen,
     /// It uses scalar code.
     Scalar,
@@ -101,10 +101,10 @@ pub enum Full {
     Spin,
 }
 
-/// Who guards the note's stack.
+/// Protection of the note's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// Nobody.
+    /// No guard.
     None,
     /// A binary semaphore; who finds it taken tries again.
     Spin,
@@ -115,13 +115,13 @@ pub enum Guard {
 /// A way to share the registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheme {
-    /// What tables call it.
+    /// Its name in tables.
     pub name: &'static str,
-    /// What tasks do.
+    /// Steps of tasks.
     pub task: Pair,
-    /// What interrupts do.
+    /// Steps of interrupts.
     pub interrupt: Pair,
-    /// What the scheduler does when it goes from one task to another.
+    /// Steps of the scheduler in a task switch.
     pub switch: Vec<Line>,
     /// For the note's.
     pub full: Full,
@@ -129,8 +129,8 @@ pub struct Scheme {
     pub guard: Guard,
 }
 
-/// How many contexts the note's stack holds here; the C code's holds 4. The smaller it is, the
-/// fewer contexts it takes to fill it.
+/// Capacity of the note's stack here, in contexts; the C code's is 4. A smaller one needs fewer
+/// contexts to fill.
 pub const DEPTH: u8 = 1;
 
 /// `lr_vec_enter` and `lr_vec_leave`.

@@ -12,7 +12,7 @@ pub struct Verdict {
     pub scheme: Scheme,
     /// The kind of preemption.
     pub preemption: &'static Preemption,
-    /// What was found.
+    /// The result.
     pub found: Found,
 }
 
@@ -63,14 +63,17 @@ pub fn document(verdicts: &[Verdict]) -> String {
         let _ = writeln!(text, "\n### {}, {}", verdict.scheme.name, verdict.preemption.name);
         for (wrong, trace) in &verdict.found.wrong {
             let steps = trace.steps.len();
-            let _ =
-                writeln!(text, "\n{}, after {steps} steps:\n\n```text\n{trace}\n```", said(*wrong));
+            let _ = writeln!(
+                text,
+                "\n{}, after {steps} steps:\n\n```text\n{trace}\n```",
+                verdict_word(*wrong)
+            );
         }
     }
     text
 }
 
-fn said(wrong: Wrong) -> &'static str {
+fn verdict_word(wrong: Wrong) -> &'static str {
     match wrong {
         Wrong::Corrupts => "Somebody reads what is not its own",
         Wrong::OverrunsStack => "Registers are written behind the stack",

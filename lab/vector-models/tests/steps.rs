@@ -8,8 +8,8 @@ use linerate_vector_models::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What stands in each inline function: the names of its steps and, in their place, the functions
-/// that it calls.
+/// Content of each inline function: the names of its steps and, in their place, the functions that
+/// it calls.
 fn functions(file: &str) -> BTreeMap<String, Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../native").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

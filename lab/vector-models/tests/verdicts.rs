@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is right and what is not, and that each line that a proof rests on is needed for it.
+//! Verdicts on the schemes, and a check that each line that a proof rests on is needed.
 #![forbid(unsafe_code)]
 
 use linerate_vector_models::{
@@ -34,7 +34,7 @@ const EVERYWHERE: &[&str] = &[
 ];
 
 #[test]
-fn schemes_are_right_where_they_are_said_to_be() {
+fn schemes_are_right_where_documented() {
     for verdict in verdicts() {
         let (name, preemption) = (verdict.scheme.name, verdict.preemption.name);
         let right = RIGHT.iter().find(|row| row.0 == name).map_or(&[][..], |row| row.1);
@@ -44,7 +44,7 @@ fn schemes_are_right_where_they_are_said_to_be() {
     }
 }
 
-/// The note as it stands: each thing that reading makes one expect.
+/// The note unmodified: everything that one would expect from reading it.
 #[test]
 fn each_reading_of_the_note_fails_as_expected() {
     let found = verdicts();
@@ -60,7 +60,7 @@ fn each_reading_of_the_note_fails_as_expected() {
     // The counter drops before the registers are popped.
     assert!(is("note: no semaphore, full: scalar", "nested interrupts", Wrong::Corrupts));
     assert!(!is("note: no semaphore, full: scalar", "nested interrupts", Wrong::Stuck));
-    // Spinning waits for somebody who cannot run; between time slices that somebody can.
+    // Spinning waits for a context that cannot run; with time slices it can.
     assert!(is("note: no semaphore, full: spin", "nested interrupts", Wrong::Stuck));
     assert!(!is("note: no semaphore, full: spin", "time slices", Wrong::Stuck));
     let text = "note's text: semaphore spins, full: scalar";
@@ -81,10 +81,10 @@ fn is_noticed(name: &str, changed: &Scheme) -> bool {
 /// Lines on which no proof rests: what they spare, or why not.
 const SPARING: &[(&str, &str, &str)] = &[
     (MENDED, "read", "last in, first out, the number is what it counted when it entered"),
-    (ALL_NEST, "vacate", "handlers would save what nobody wants"),
+    (ALL_NEST, "vacate", "handlers would save unneeded registers"),
     (TASKS, "withdraw", "the scheduler would save for tasks that are not inside"),
     (TASKS, "compare", "and load what is in the registers already"),
-    (TASKS, "disown", "handlers would save what nobody wants"),
+    (TASKS, "disown", "handlers would save unneeded registers"),
     (TASKS, "vacate", "the same; the next task owns the registers in any case"),
 ];
 
@@ -149,7 +149,7 @@ fn traces_are_shortest_and_end_at_the_fault() {
     assert_eq!(*wrong, Wrong::Corrupts);
     let text = trace.to_string();
     assert!(text.ends_with("reads"), "{text}");
-    // Nobody needs more than two users to be preempted in the middle of one of them.
+    // Two users are enough for one to be preempted in the middle.
     assert!(!text.contains("task 3"), "{text}");
 }
 

@@ -6,7 +6,7 @@
  * A sum is a uint32_t, congruent modulo 65535 to the sum of the 16-bit words added so far, taken in
  * the byte order of the machine; an odd last byte counts as if a zero byte followed it. Ones'
  * complement addition commutes with swapping the bytes of every word (RFC 1071, 2B), so no byte
- * is ever swapped on the way: store the folded, complemented sum with a 16-bit store of the
+ * is ever swapped in between: store the folded, complemented sum with a 16-bit store of the
  * machine's own order and the packet is right on every machine.
  *
  * Two routines may return different sums of the same bytes. They agree after lr_csum_fold: sums
@@ -14,13 +14,13 @@
  * folded sum of anything else that is a multiple of 65535 is 0xffff, never 0.
  *
  * Lengths are in bytes and may be anything a size_t holds, 0 included; no alignment is required.
- * Exactly the bytes named are read; none beside them, not even within the same word or cache line.
- * The one exception is AltiVec, whose loads are of aligned vectors: its variant may load, and
- * discards, what else stands in the aligned 16 bytes around a named one, which is in the same page.
- * The memory must be ordinary cacheable memory; an address that cannot be accessed faults as in any
- * code (fault.h has copies that survive that).
- * The functions keep no state but which variant was selected (variant.h), may be called from any
- * number of threads at once, and touch vector registers only if the selected variant does.
+ * Exactly the given bytes are read; none outside of them, not even within the same word or cache
+ * line. The exception is AltiVec, which can only load aligned vectors: its variant may load, and
+ * discards, the other bytes of an aligned 16-byte block, which is in the same page. The memory must
+ * be ordinary cacheable memory; an address that cannot be accessed faults as in any code (fault.h
+ * has copies that survive that). The functions keep no state except the selected variant
+ * (variant.h), may be called from any number of threads at once, and use vector registers only if
+ * the selected variant does.
  */
 #ifndef LINERATE_CHECKSUM_H
 #define LINERATE_CHECKSUM_H
@@ -53,7 +53,7 @@ uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t bytes, uint32_t
  */
 uint16_t lr_checksum16(const void *src, size_t bytes, uint32_t sum, int byte_swap);
 
-/* What byte_swap of lr_checksum16 must be on this machine for the sum of RFC 1071. */
+/* Value of byte_swap of lr_checksum16 on this machine for the sum of RFC 1071. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define LR_BYTE_SWAP 1
 #else
@@ -79,9 +79,9 @@ static inline uint32_t lr_csum_add(uint32_t a, uint32_t b)
 }
 
 /*
- * Joins the sum of a fragment to the sum of what stood before it. offset is where in the message
- * the fragment begins, in bytes: behind an odd number of bytes its own bytes fall into the other
- * halves of their words. Only the parity of offset matters.
+ * Joins the sum of a fragment to the sum of everything before it. offset is the position of the
+ * fragment in the message, in bytes: at an odd offset its bytes are in the other halves of their
+ * words. Only the parity of offset matters.
  *
  * Rotating by 8 multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.
  */
@@ -97,7 +97,7 @@ static inline uint16_t lr_csum_finish(uint32_t sum)
 }
 
 /*
- * The same for UDP, where a field of 0 says that there is no checksum (RFC 768; forbidden over
+ * The same for UDP, where a field of 0 means that there is no checksum (RFC 768; forbidden over
  * IPv6, RFC 8200, 8.1): a checksum of 0 is sent as 0xffff, which is also zero in ones' complement.
  */
 static inline uint16_t lr_csum_finish_udp(uint32_t sum)
@@ -108,8 +108,7 @@ static inline uint16_t lr_csum_finish_udp(uint32_t sum)
 
 /*
  * The checksum field after a 16-bit word that it covers changed (RFC 1624, equation 3). All three
- * as they stand in the packet, loaded without swapping. The result may be 0, which
- * UDP must not send.
+ * in network byte order, loaded without swapping. The result may be 0, which UDP must not send.
  */
 static inline uint16_t lr_csum_update(uint16_t checksum, uint16_t before, uint16_t after)
 {
@@ -146,7 +145,7 @@ static inline uint32_t lr_load32(const void *src)
 	return ((const struct lr_word32 *)src)->value;
 }
 
-/* The same, in a load of its own: compilers would join several to one of a vector. */
+/* The same, as a separate load: compilers would merge several into one vector load. */
 static inline uint32_t lr_load32_alone(const void *src)
 {
 	uint32_t word = lr_load32(src);
@@ -155,9 +154,8 @@ static inline uint32_t lr_load32_alone(const void *src)
 }
 
 /*
- * A number as if it had been loaded from a packet, where it stands in network order. Compilers know
- * the shifts, and make one instruction of them where there is one; for __builtin_bswap32 they call
- * a function where there is none, as on RISC-V.
+ * A number as if loaded from a packet in network order. Compilers recognize the shifts and use one
+ * instruction if available; for __builtin_bswap32 they call a function otherwise, as on RISC-V.
  */
 static inline uint32_t lr_from_network(uint32_t number)
 {
@@ -169,9 +167,9 @@ static inline uint32_t lr_from_network(uint32_t number)
 }
 
 /*
- * Adds a short header of so many 32-bit words, inline and without vector registers: for headers of
- * 20 to 60 bytes, in particular just written ones. A wide load of bytes that are still on their
- * way from narrower stores waits until those have reached the cache; these loads do not.
+ * Adds a short header of this many 32-bit words, inline and without vector registers: for headers
+ * of 20 to 60 bytes, in particular just written ones. A wide load of bytes from recent narrower
+ * stores cannot be forwarded and waits for the cache; these loads can.
  */
 static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t sum)
 {
@@ -191,8 +189,8 @@ static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t su
 
 /*
  * The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). addresses points
- * at the eight bytes of source and destination as they stand in the header; bytes is the length
- * of the segment with its header.
+ * to the eight bytes of source and destination in network byte order; bytes is the length of the
+ * segment with its header.
  */
 static inline uint32_t lr_csum_pseudo_ipv4(const void *addresses, uint8_t protocol, uint16_t bytes)
 {

@@ -3,23 +3,23 @@
  * Copies that survive a fault: copy, and copy with checksum, that say how many bytes they could
  * not copy and on which side it failed, where an ordinary copy would end the program.
  *
- * They do not survive by themselves. Whoever is told of a fault, the trap handler of a kernel or
- * the signal handler of a process, asks lr_fault_lookup whether the instruction is one of theirs
- * and resumes where it says; without that a fault in them is a fault like any other. For a process
- * of Linux, hosted.h brings such a handler.
+ * They need the help of a fault handler: the trap handler of a kernel or the signal handler of a
+ * process calls lr_fault_lookup to find out whether the instruction is one of theirs, and resumes
+ * at the returned address; without it, a fault in them is an ordinary fault. For Linux processes,
+ * hosted.h provides such a handler.
  *
  * Bytes are copied from the first to the last. If byte k is the first that cannot be copied, then
  *   - the residue is bytes - k;
  *   - dst holds bytes 0 to k-1 of src, and from byte k on what it held before;
- *   - the sum is that of the seed and of exactly the k bytes that dst now holds, also if somebody
- *     else changes src meanwhile;
+ *   - the sum is that of the seed and of exactly the k bytes that dst now holds, even if src is
+ *     changed concurrently;
  *   - the side is the source if byte k could not be read, whether or not it could have been
  *     written, and else the destination.
  * Bytes of src beyond k may have been read. A byte of dst before k may have been written twice.
  * Memory must be ordinary memory, where a wide access does what narrow ones would.
  *
- * A wide access that faults is repeated byte by byte. Should the bytes be there by then, the
- * copy goes on as if there had been no fault.
+ * A wide access that faults is repeated byte by byte. If the bytes are accessible by then, the copy
+ * continues as if there had been no fault.
  *
  * The functions touch no vector register, keep no state, and may be called from any number of
  * threads at once and at any level of interrupts at which a fault may be taken. Lengths are in
@@ -43,7 +43,7 @@
 #define LR_FAULT 0
 #endif
 
-/* What an instruction of a copy accesses. Macros, because assembly names them too. */
+/* Access of an instruction of a copy. Macros, because assembly uses them too. */
 #define LR_FAULT_SOURCE 1
 #define LR_FAULT_DESTINATION 2
 /* Added to either: an access of several bytes, repeated byte by byte if it faults. */
@@ -55,7 +55,7 @@
 extern "C" {
 #endif
 
-/* What came of a copy that may fault. */
+/* Result of a copy that may fault. */
 struct lr_tried {
 	/* The bytes that were not copied: 0 if all were. */
 	size_t residue;
@@ -72,10 +72,10 @@ struct lr_tried lr_try_copy(void *dst, const void *src, size_t bytes);
 struct lr_tried lr_try_copy_csum(void *dst, const void *src, size_t bytes, uint32_t sum);
 
 /*
- * For whoever handles faults: where to resume after the instruction at pc has faulted, all
- * registers but the program counter as they were at the fault, or 0 if it is none of the above
- * copies'. Stores at access, unless that is null, what the instruction accesses: LR_FAULT_SOURCE
- * or LR_FAULT_DESTINATION, with LR_FAULT_WIDE added or not.
+ * For fault handlers: the address at which to resume after the instruction at pc has faulted, with
+ * all other registers as they were at the fault, or 0 if it does not belong to the above copies.
+ * Stores the access of the instruction at access, unless that is null: LR_FAULT_SOURCE or
+ * LR_FAULT_DESTINATION, with LR_FAULT_WIDE added or not.
  *
  * The fault of a wide access says less than it seems to, for the first address that could not be
  * accessed may be any of several bytes: resume, and let the repetition fault at its byte.

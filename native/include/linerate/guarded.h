@@ -6,7 +6,7 @@
  *
  *	unit	the registers of this processor
  *	nest	null: as lr_vec_enter does; else as lr_vec_nest does, by a handler that ends before
- *		whom it interrupted goes on, and its area
+ * 	whom it interrupted goes on, and its area
  *
  * On bare metal and in a kernel lr_processor_tell (variant.h) says first which vectors there are, but
  * on x86-64; else they use none.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The variants of the kernels: one table that says what was compiled, what this processor can run,
- * and where the functions are. Dispatch, checks, benches and listings all walk it.
+ * The variants of the kernels: one table of what was compiled, what this processor can run, and the
+ * functions. Dispatch, checks, benches and listings all walk it.
  *
- * Nothing here touches a register that the processor or the operating system has not enabled.
- * Whether vector registers may be used where the caller stands (a kernel, an interrupt, a signal
- * handler) is the caller's to know: call the functions of a scalar variant by name there.
+ * No function uses a register that the processor or the operating system has not enabled. Only the
+ * caller knows whether vector registers may be used in its context (a kernel, an interrupt, a
+ * signal handler): if not, call the functions of a scalar variant by name.
  */
 #ifndef LINERATE_VARIANT_H
 #define LINERATE_VARIANT_H
@@ -24,7 +24,7 @@ enum { LR_RUNS = 1, LR_RUNS_WELL = 2 };
 struct lr_variant {
 	/* One word, the same in symbols, tables and on command lines: "avx2". */
 	const char *name;
-	/* What the processor must have, in the words of its manual: "AVX2". */
+	/* Required CPU features, as named in the manual: "AVX2". */
 	const char *isa;
 	/* Whether the functions touch vector registers. */
 	int vector;
@@ -36,8 +36,8 @@ struct lr_variant {
 	int compiled;
 	/*
 	 * Whether this processor and its operating system can run them: 0 if not; LR_RUNS if only
-	 * by name, because it costs what is around it more than it brings; LR_RUNS_WELL if the
-	 * functions may be selected.
+	 * by name, because it slows the surrounding code more than it gains; LR_RUNS_WELL if the functions
+	 * may be selected.
 	 */
 	int (*supported)(void);
 	/* Which functions are selected, by LR_CSUM and so on, if no later variant takes their place. */
@@ -49,7 +49,7 @@ struct lr_variant {
 	void *(*fill)(void *dst, uint8_t value, size_t bytes);
 };
 
-/* What lr_processor_tell is told. */
+/* Arguments of lr_processor_tell. */
 enum {
 	LR_HAS_NEON = 1,    /* ARM: Advanced SIMD, its registers enabled */
 	LR_HAS_SVE = 2,	    /* AArch64: the Scalable Vector Extension, whatever its length */
@@ -58,10 +58,10 @@ enum {
 };
 
 /*
- * Says which vectors may be used, by LR_HAS_: the processor has them, and the registers are enabled
- * and saved for whoever calls. Where nothing is told, a process of Linux with a C library, static or
- * not, finds out by itself; anybody else uses no vector: on bare metal, in a kernel, tell. On x86-64
- * it changes nothing, because there the processor answers for itself. Call it before the first call
+ * Declares the usable vector units, as LR_HAS_ bits: the processor has them, and the registers are
+ * enabled and saved for the callers. Without a declaration, a Linux process with a C library,
+ * static or not, detects them by itself; other code uses no vectors: on bare metal and in a kernel,
+ * call this. On x86-64 it has no effect, because CPUID is used there. Call it before the first call
  * of any other function of this library.
  */
 void lr_processor_tell(unsigned features);
@@ -74,18 +74,18 @@ extern const size_t lr_variant_count;
 const struct lr_variant *lr_variant_find(const char *name);
 
 /*
- * What lr_csum_partial and its siblings call now: by default, of each function the best that this
- * processor can run, chosen at the first call of any of them. The functions may come from different
- * variants; compare them with those of the table to learn which. name is that of the forced variant,
- * or "selected".
+ * The current targets of lr_csum_partial and its siblings: by default, for each function the best
+ * that this processor can run, selected at the first call of any of them. The functions may come
+ * from different variants; compare them with the table to find out which. name is that of the
+ * forced variant, or "selected".
  */
 struct lr_variant lr_variant_current(void);
 
 /*
  * Makes lr_csum_partial, lr_copy_csum_partial, lr_copy and lr_fill use one variant from now on, or
- * the best of each again if name is null. 0 if done; LR_UNKNOWN, LR_NOT_COMPILED or LR_NOT_SUPPORTED
- * if not, and nothing has changed. Calls under way in other threads end in the variant they began
- * with; calls that race with the change use either: both give the same result.
+ * the best of each again if name is null. Returns 0 on success; LR_UNKNOWN, LR_NOT_COMPILED or
+ * LR_NOT_SUPPORTED without any change. Running calls in other threads finish in the variant they
+ * began with; calls that race with the change use either: both give the same result.
  */
 int lr_variant_force(const char *name);
 

@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Who may touch the vector registers, where no operating system keeps them apart: interrupt handlers,
- * tasks of a small kernel, signal handlers, fibres.
+ * Sharing of vector registers, where no operating system saves them: interrupt handlers, tasks of a
+ * small kernel, signal handlers, fibres.
  *
- * A unit stands for the vector registers of one processor, and there is one struct lr_vec_unit for
- * each. Its owner says whether the registers hold values that somebody still wants. Code that uses
- * vectors stands between a call that takes the registers and one that gives them back. There are
- * three pairs of these, for three kinds of callers:
+ * A unit represents the vector registers of one processor, and there is one struct lr_vec_unit for
+ * each. Its owner field shows whether the registers hold values that are still needed. Code that
+ * uses vectors is enclosed by a call that acquires the registers and one that releases them. There
+ * are three pairs of these, for three kinds of callers:
  *
- *	lr_vec_enter, lr_vec_leave	anybody. Answers 0 while somebody else has the registers: use
+ *	lr_vec_enter, lr_vec_leave	any context. Returns 0 while another has the registers: use
  *					scalar code then. Saves nothing, ever.
- *	lr_vec_nest, lr_vec_unnest	those who end before whom they interrupted goes on: interrupt
- *					handlers, signal handlers. Saves the registers if somebody has
- *					them, into an area of the caller's.
+ *	lr_vec_nest, lr_vec_unnest	contexts that end before the interrupted one resumes: interrupt
+ *					handlers, signal handlers. Saves the registers, if in
+ *					use, into an area of the caller's.
  *	lr_vec_task_enter, _task_leave	tasks of a scheduler that calls lr_vec_switch. Never refused;
  *					saved only if preempted between the two.
  *
  * The first two pairs may be mixed on one unit, and so may the last two. The first and the last may
- * not: lr_vec_task_enter asks nobody, and would take the registers from whoever has entered.
+ * not: lr_vec_task_enter never refuses, and would take the registers from a user inside.
  *
  * Which is right under which preemption is explored state by state by linerate's models, step by
  * step as LR_VEC_STEP names them; docs/vector-context.md has the verdicts. What must hold:
  *
- *   - All who use a unit run on its processor while they do. Where there are several, whoever is
- *     between enter and leave stays on its processor.
- *   - A caller of lr_vec_nest ends before whom it interrupted goes on. A handler that lets a
+ *   - All users of a unit run on its processor while using it. With several processors, code
+ *     between enter and leave must not migrate.
+ *   - A caller of lr_vec_nest ends before the interrupted code resumes. A handler that lets a
  *     scheduler switch tasks before its lr_vec_unnest is not such a caller, and neither is a task.
- *   - The registers can be used: enabling them is the system's. PowerPC disables them for every
- *     handler (MSR[VEC]): there lr_vec_on and lr_vec_off stand around everything else.
+ *   - The registers are usable: enabling them is up to the system. PowerPC disables them for every
+ *     handler (MSR[VEC]): there lr_vec_on and lr_vec_off enclose everything else.
  *   - PowerPC: interrupts and switches end with a stwcx., so that no reservation outlives its
  *     context. Processors need not compare its address with that of the lwarx.
- *   - Nobody touches vectors outside, and compilers do: a function that they compile with vectors
+ *   - No code may touch vectors outside, but compilers do: a function that they compile with vectors
  *     may store and load some wherever it begins and ends. So the function that makes these calls is
  *     compiled without (native/kernels/no_vectors.h, -mno-altivec, -mgeneral-regs-only, or assembly),
  *     and calls another that uses vectors. So is everything else, the scheduler included.
- *   - AArch64 with SVE, not under Linux: lr_processor_tell (variant.h) has been told LR_HAS_SVE before
- *     the first save. Else only the first 128 bits of each vector are saved.
+ *   - AArch64 with SVE, not under Linux: lr_processor_tell (variant.h) has declared LR_HAS_SVE
+ *     before the first save. Otherwise only the first 128 bits of each vector are saved.
  *
  * The calls are inline; lr_vec_save and lr_vec_restore, which lr_vec_nest, lr_vec_unnest and
  * lr_vec_switch call, are in liblr.a.
  *
- * What is saved: PowerPC, v0 to v31, VSCR and VRSAVE. ARMv7, d0 to d31 and FPSCR. AArch64, v0 to v31,
- * or z0 to z31, p0 to p15 and FFR where there is SVE, FPCR and FPSR. x86-64, what the processor has
- * of XMM, YMM, ZMM and opmask registers, and MXCSR. Left out: floating-point registers that are not
- * vector registers (x87, those of PowerPC), ZA of SME, AMX.
+ * Saved registers: PowerPC, v0 to v31, VSCR and VRSAVE. ARMv7, d0 to d31 and FPSCR. AArch64, v0 to
+ * v31, or z0 to z31, p0 to p15 and FFR with SVE, FPCR and FPSR. x86-64, the available XMM, YMM, ZMM
+ * and opmask registers, and MXCSR. Not saved: floating-point registers that are not vector
+ * registers (x87, those of PowerPC), ZA of SME, AMX.
  *
  * LR_VEC is 1 where all this is, and elsewhere 0: nothing is declared then.
  */
@@ -86,8 +86,8 @@
 #endif
 
 /*
- * Between the steps that an interrupt may come between; whoever wants to stand there defines it. A
- * step is what follows its name, up to the next.
+ * Marks points between steps where an interrupt may occur; tests define it to hook in there. A step
+ * is the code after its name, up to the next.
  */
 #ifndef LR_VEC_STEP
 #define LR_VEC_STEP(name)
@@ -104,7 +104,7 @@ struct lr_vec_area {
 	uint8_t bytes[LR_VEC_AREA_BYTES];
 } __attribute__((aligned(LR_VEC_ALIGNMENT)));
 
-/* The vector registers of one processor. All zero: nobody's. */
+/* The vector registers of one processor. All zero: not owned. */
 struct lr_vec_unit {
 	/* 0 if no value in the registers is wanted; else a task's address, or LR_VEC_CLAIMED. */
 	uintptr_t owner;
@@ -112,13 +112,13 @@ struct lr_vec_unit {
 
 #define LR_VEC_CLAIMED ((uintptr_t)1)
 
-/* What a handler keeps of whom it interrupted: on its own stack, from nest to unnest. */
+/* State of the interrupted user, on the handler's stack from nest to unnest. */
 struct lr_vec_nest {
 	uintptr_t owner;
 	struct lr_vec_area area;
 };
 
-/* What a scheduler keeps for each task that uses vectors. All zero at first. */
+/* State that a scheduler keeps for each task that uses vectors. Initially all zero. */
 struct lr_vec_task {
 	/* Whether the task is between lr_vec_task_enter and lr_vec_task_leave. */
 	uintptr_t inside;
@@ -139,7 +139,7 @@ void lr_vec_restore(const struct lr_vec_area *area);
 #define LR_VEC_LOAD(from) __atomic_load_n(from, __ATOMIC_RELAXED)
 #define LR_VEC_STORE(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
 
-/* 1 if nobody was the owner, and it is LR_VEC_CLAIMED now. */
+/* 1 if there was no owner, and the owner is LR_VEC_CLAIMED now. */
 static inline int lr_vec_claim(uintptr_t *owner)
 {
 #if defined(__aarch64__) && defined(__LP64__)
@@ -158,10 +158,10 @@ static inline int lr_vec_claim(uintptr_t *owner)
 }
 
 /*
- * Takes the registers, unless somebody has them: 1 if they may be used until lr_vec_leave; 0 if not,
- * and then lr_vec_leave must not be called. Right under any preemption, because whoever is preempted
- * while it has the registers finds them as they were: nobody else was let in, but for those who
- * nest and put back what they found.
+ * Acquires the registers, unless they are owned: returns 1 if they may be used until lr_vec_leave;
+ * 0 if not, and then lr_vec_leave must not be called. Correct under any preemption, because a
+ * preempted owner finds the registers unchanged: no other user was admitted, except those that nest
+ * and restore what they found.
  */
 static inline int lr_vec_enter(struct lr_vec_unit *unit)
 {
@@ -180,10 +180,10 @@ static inline void lr_vec_leave(struct lr_vec_unit *unit)
 }
 
 /*
- * Takes the registers, and saves what somebody else still wants of them. 1; or 0 if lr_vec_save
- * answers so: use scalar code, and do not call lr_vec_unnest. Of those who are interrupted anywhere
- * here, or between the two calls, none notices: whoever interrupts either finds the unit owned and
- * puts the registers back, or finds it not owned and nothing in them wanted yet.
+ * Acquires the registers, and saves the values that another user still needs. Returns 1; or 0 if
+ * lr_vec_save does: use scalar code, and do not call lr_vec_unnest. Code interrupted anywhere here,
+ * or between the two calls, is not affected: an interrupting user either finds the unit owned and
+ * restores the registers, or finds it free without needed values.
  */
 static inline int lr_vec_nest(struct lr_vec_unit *unit, struct lr_vec_nest *nest)
 {
@@ -214,9 +214,9 @@ static inline void lr_vec_unnest(struct lr_vec_unit *unit, const struct lr_vec_n
 }
 
 /*
- * Takes the registers for the task that calls. First it declares itself, then it becomes the owner:
- * were it the other way round, a task preempted between the two would come back undeclared, own
- * nothing any more, and write into registers that still count as another's.
+ * Acquires the registers for the calling task. First the task declares itself, then it becomes the
+ * owner: in the reverse order, a task preempted between the two would resume undeclared, no longer
+ * own the unit, and write to registers that count as another task's.
  */
 static inline void lr_vec_task_enter(struct lr_vec_unit *unit, struct lr_vec_task *task)
 {
@@ -244,7 +244,7 @@ static inline void lr_vec_task_leave(struct lr_vec_unit *unit, struct lr_vec_tas
  * handlers that nest may come anywhere in it: hence a task owns the registers before they are filled.
  * 1; or 0 if lr_vec_save answers so, which no processor does whose vectors fit LR_VEC_SVE_BYTES.
  *
- * What a task left in the registers stays there, if nobody owned them meanwhile.
+ * Values that a task left in the registers stay there, if no other user owned them meanwhile.
  */
 static inline int lr_vec_switch(struct lr_vec_unit *unit, struct lr_vec_task *from,
 				struct lr_vec_task *to)

@@ -3,13 +3,13 @@
  * lr_vec_enter and lr_vec_leave of vector_context.h, which says who may call them, for functions in
  * assembly, through the C preprocessor (.S):
  *
- *	LR_VEC_ENTER unit, scratch, scalar	to scalar if somebody else has the registers
+ *	LR_VEC_ENTER unit, scratch, scalar	to scalar if another context has the registers
  *	LR_VEC_LEAVE unit, scratch
  *
  * unit is a register that holds the address of the struct lr_vec_unit and keeps it, scratch one whose
  * value is lost: written as in instructions on x86-64, r5, and as numbers elsewhere, 5. Flags, and cr0
  * of PowerPC, are lost too; on AArch64 none. scalar is a label near enough for a conditional branch;
- * what stands there does not leave. A function with several exits leaves at one, to which the others
+ * the code there must not leave. A function with several exits leaves at one, to which the others
  * branch. For PowerPC there are also
  *
  *	LR_VEC_NEST unit, nest, scratch		lr_vec_nest and lr_vec_unnest; nest is a register with

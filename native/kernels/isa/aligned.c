@@ -3,9 +3,10 @@
  * 64-bit machines that load and store aligned words only, and have no addition of 64 bits with carry:
  * SPARC V9, RISC-V. No vector registers, no assembly.
  *
- * The first bytes go apart until the source is aligned; the rest is a fragment then, which may begin
- * at an odd offset. A word costs a load and three instructions: two sums are kept, of the words
- * modulo 2^64 and of their upper halves, which tell apart what the lower halves add up to:
+ * The first bytes are handled separately until the source is aligned; the rest is then a fragment,
+ * which may begin at an odd offset. A word costs a load and three instructions: two sums are kept,
+ * of the words modulo 2^64 and of their upper halves, from which the sum of the lower halves
+ * follows:
  *
  *	all += word;  high += word >> 32
  *	low = all - high * 2^32			modulo 2^64, which exceeds what CHUNK bytes can be
@@ -82,7 +83,7 @@ ALWAYS_INLINE uint64_t sum_from_aligned(uint8_t *dst, const uint8_t *src, size_t
 	return add_carry(total, sum_chunk(dst, src, bytes, copy));
 }
 
-/* How many bytes come before an aligned address, at most as many as there are. */
+/* Bytes before an aligned address, at most as many as there are. */
 ALWAYS_INLINE size_t head_of(const uint8_t *at, size_t bytes)
 {
 	const size_t unaligned = -(uintptr_t)at & 7;

@@ -8,9 +8,9 @@
  * which it is. Every load here is from the address of a named byte. The others of its 16 are in
  * the same page and line, and are masked or shifted out.
  *
- * The sum goes over aligned vectors of the source wherever it begins, what does not belong to it
- * masked in the first and the last. Words are those of even addresses then: the sum of what begins
- * at an odd one comes out with its bytes swapped, and is swapped back.
+ * The sum uses aligned vectors of the source, with bytes outside of it masked in the first and the
+ * last. Words are then those of even addresses: the sum of a source at an odd address has its bytes
+ * swapped, and is swapped back.
  *
  *	source	. . . . . p q r s t | u v w x ... | y z . . . . . . . .
  *	masked	0 0 0 0 0 p q r s t | u v w x ... | y z 0 0 0 0 0 0 0 0
@@ -20,7 +20,7 @@
  * by words as well; vectors store over what they share with these.
  *
  *	p = the vector around the first byte
- *	for each aligned vector d of the destination, from the first whole one on, and s its source:
+ * for each aligned vector d of the destination, from the first whole one on, and s its source:
  *		n = the vector around s + 15, the last byte that d needs
  *		store the 16 bytes of p, n that begin at s;	p = n
  *
@@ -29,7 +29,7 @@
 #if defined(__powerpc__) && !defined(__SPE__)
 #if defined(__ALTIVEC__)
 #define COMPILED
-/* The others are built without vectors unless told otherwise; these, with them. */
+/* By default the others are built without vectors; these, with them. */
 #elif defined(__BIG_ENDIAN__) && !defined(_SOFT_FLOAT)
 #define COMPILED
 #endif
@@ -49,9 +49,8 @@
 
 /*
  * SHIFT: to of the bytes of before and after those that NUMBERS of an address has put into the
- * register numbers: the last n of before, the rest from after, where n is what the address is
- * beyond a multiple of 16; none of before at a multiple. In a register of a little-endian machine
- * the bytes stand in reverse.
+ * register numbers: the last n of before, the rest from after, where n is the address modulo 16;
+ * none of before if it is 0. In a register of a little-endian machine the bytes are reversed.
  */
 #if LR_BYTE_SWAP
 #define NUMBERS "lvsr"
@@ -66,7 +65,7 @@
 /* Registers 7, zeros, and 15, ones. */
 #define CONSTANTS WORDS_OF_1 "vspltisw 7,0\n\tvspltisw 15,-1\n\t"
 
-/* Clears in v what stands before an address, or what does not. */
+/* Clears the bytes of v before an address, or those from it on. */
 #define NOT_BEFORE(v, address)                                          \
 	NUMBERS " 16,0," address "\n\t" SHIFT("16", "7", "15", "16") \
 	"vand " v "," v ",16\n\t"
@@ -145,14 +144,14 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t bytes)
 	     HOW##_4(AT_FIRST, PLUS, "6", "8", "9", "10", "11") HOW##_KEEP STEP("64"),       \
 	     HOW##_2(PLUS) STEP("32"), HOW##_1(PLUS), LAST)
 
-/* src is 15 beyond what goes to dst: the numbers of the shift, and the vector before. */
+/* src is 15 past the bytes for dst: the shift numbers, and the previous vector. */
 #define SHIFTED_BEGIN "li %[i7],-15\n\t" SHIFT_NUMBERS " 5,%[i7],%[src]\n\tlvx 6,%[i7],%[src]\n\t"
 #define STRAIGHT_BEGIN
 
 /*
- * What stands before the first vector that is stored, and behind the last: a part of a vector each.
- * The message begins at the fifth index in the destination, at the sixth in the source; its last
- * byte is 16 - left % 16 before src.
+ * The bytes before the first stored vector, and after the last: a partial vector each. The message
+ * begins at the fifth index in the destination, at the sixth in the source; its last byte is 16 -
+ * left % 16 before src.
  */
 #define FIRST_OF_SUM(SHIFT_IT)                                                               \
 	CONSTANTS NO_SUMS_2 "andi. %[i7],%[i5],15\n\tbeq 0,7f\n\t"                           \

@@ -2,9 +2,9 @@
 /*
  * ARM in 32 bits, from ARMv6 on, without vector registers: many words in one load, added with carry.
  *
- * Such a load needs an aligned address; so the first bytes are summed apart until the source is
- * aligned, and the rest is a fragment then, which may begin at an odd offset. Stores of single words
- * take any address there; in a build that says otherwise (-mno-unaligned-access) they are of bytes.
+ * Such a load needs an aligned address; so the first bytes are summed separately until the source
+ * is aligned, and the rest is then a fragment, which may begin at an odd offset. Stores of single
+ * words may be unaligned there; in a build with -mno-unaligned-access they are byte stores.
  */
 #include "../no_vectors.h"
 
@@ -23,9 +23,9 @@ static int supported(void)
 }
 
 /*
- * A multiple of 64 bytes, and not 0, aligned to 4. One chain that goes on from one round to the next:
- * neither the comparison nor the branch touches the carry. 20 instructions for 64 bytes. Registers
- * that may be the frame pointer (r7, r11) stay as they are.
+ * A multiple of 64 bytes, and not 0, aligned to 4. One chain across iterations: neither the
+ * comparison nor the branch touches the carry. 20 instructions for 64 bytes. Registers that may be
+ * the frame pointer (r7, r11) stay as they are.
  */
 ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t bytes)
 {

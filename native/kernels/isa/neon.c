@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * ARM with NEON, in 32 bits from ARMv7 on and in 64: 16 bytes in a vector. Little-endian only: on
- * the others a vector of bytes is no vector of words.
+ * big-endian machines a vector of bytes is not a vector of words.
  */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #elif defined(__aarch64__) && defined(__ARM_NEON)
 #define COMPILED
 #elif defined(__GCC_IEC_559) && !__GCC_IEC_559
-/* gcc says no more than that floating-point numbers are not whole: -mgeneral-regs-only. */
+/* gcc's only error would be about floating-point types: -mgeneral-regs-only. */
 #elif defined(__arm__) && __ARM_ARCH >= 7 && __ARM_ARCH_PROFILE == 'A' && defined(__ARM_FP)
 #define COMPILED
 #if defined(__clang__)

@@ -9,7 +9,7 @@ static int supported(void)
 	return LR_RUNS_WELL;
 }
 
-/* What sum_words is given at once. */
+/* Maximum length for a call of sum_words. */
 #define CHUNK ((size_t)1 << 30)
 
 ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t bytes, uint32_t seed,

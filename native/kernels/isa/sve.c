@@ -10,8 +10,8 @@
  *	while 4 vectors are left:	lanes a, b, c, d += words of one each
  *	while bytes are left:		lane a += words of as many as a vector holds
  *
- * Left out: big-endian machines, where a vector of bytes is no vector of words, and compilers that
- * know the instructions only where the whole file may use them (clang without flags).
+ * Not supported: big-endian machines, where a vector of bytes is not a vector of words, and
+ * compilers that allow the instructions only for whole files (clang without flags).
  */
 #if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&   \
 	(defined(__ARM_FEATURE_SVE) || (!defined(__clang__) && __has_include(<arm_sve.h>)))

@@ -3,9 +3,9 @@
  * 64-bit PowerPC with VSX as of POWER8: 16 bytes in a vector, from any address. Earlier processors
  * with VSX trap on some of these addresses. Leaves out lengths for which words are cheaper.
  *
- * Vectors go from the first byte on. What is left of less than one is taken as the 16 bytes that
- * end with it, of which the sum masks away what has been summed. Were their number odd, words would
- * be read across: an odd last byte is left out of it and added by itself.
+ * Vectors start at the first byte. A partial rest is loaded as the 16 bytes that end with it, and
+ * the sum masks off bytes already summed. With an odd number, words would be misread: an odd last
+ * byte is excluded and added separately.
  *
  * lxvd2x loads two doublewords, which on little-endian machines come in the wrong order, and
  * stxvd2x puts them back in it: neither a sum nor a copy minds.

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the headers compute without touching a register, against a counter of 64 bits of which
- * only the lower part is seen, and against how AN2581, "AltiVec, multiprocessing", takes the
- * selections of an MPC7400 apart. Runs on any machine; prints what differs, and how much was
- * compared.
+ * Checks the arithmetic of the headers, without register access, against a 64-bit counter with only
+ * the lower part visible, and against the selector decoding of AN2581, "AltiVec, multiprocessing",
+ * for the MPC7400. Runs on any machine; prints differences, and the number of comparisons.
  */
 #include <stdio.h>
 
@@ -109,7 +108,7 @@ static void compare_x86(void)
 			}
 }
 
-/* The note's way to take the selections of counters 1 to 4 apart. */
+/* The note's decoding of the selectors of counters 1 to 4. */
 static uint32_t selected(uint32_t mmcr0, uint32_t mmcr1, uint32_t counter)
 {
 	switch (counter) {
@@ -233,7 +232,7 @@ static int is_placed(const struct lr_ppc74xx_event *events, uint32_t count, cons
 	return seen == (1u << count) - 1;
 }
 
-/* Made-up events, so many together; each is refused just where trying all finds no way. */
+/* Synthetic events; a set is refused exactly if brute force finds no assignment. */
 static void compare_placing(void)
 {
 	struct lr_ppc74xx_event events[6];
@@ -245,7 +244,7 @@ static void compare_placing(void)
 
 		for (i = 0; i < count; i++) {
 			random = random * 1664525u + 1013904223u;
-			/* Few counters each, or any would do. */
+			/* Few counters each, otherwise any assignment would work. */
 			events[i].counters = random >> 16 & random >> 24 & 0x7e;
 			if (!events[i].counters)
 				events[i].counters = 2u << (random >> 10) % 6;
@@ -263,7 +262,7 @@ static void compare_placing(void)
 	}
 }
 
-/* What an event of a table is on a counter: PM_SNOOP_RETRY is another selection on each of three. */
+/* Selector of a table's event on a counter: PM_SNOOP_RETRY differs on each of three. */
 static void compare_adding(void)
 {
 	struct lr_ppc74xx_event event = { 0 };

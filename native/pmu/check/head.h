@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * One function per access to a register, so that a disassembler shows each by its name. Compiled
- * and never linked; the files beside this one say which words each must consist of.
+ * One function per register access, so that a disassembler shows each by its name. Compiled but
+ * never linked; the files next to this one list the expected words of each.
  */
 #define READ(prefix, type, name) \
 	type read_##name(void); \

@@ -14,7 +14,7 @@
 /* E(name, code, prose) for each event. */
 #define LR_ARM1176_EVENTS(E) \
 	E(CPU_CYCLES, 0x0ff, \
-	  "Core cycles, on the counter kept for them: counted all the time beside two other " \
+	  "Core cycles, on the counter kept for them: always on, in addition to two other " \
 	  "events.") \
 	E(INSTR_EXEC, 0x007, \
 	  "Instructions executed. Those whose condition failed count too: nearly every ARM " \

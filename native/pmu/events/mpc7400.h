@@ -99,7 +99,7 @@
 	E(PM_DST0_FETCH, 0x127, \
 	  "Cache lines fetched for stream 0. (By one source: shark.)") \
 	E(PM_DST_REFRESH, 0x128, \
-	  "Streams that were begun anew while they ran. (By one source: shark.)") \
+	  "Streams that were restarted while they ran. (By one source: shark.)") \
 	E(PM_VTQ_SUSPEND, 0x129, \
 	  "Streams suspended because the processor went to another context. (By one source: " \
 	  "shark.)") \

@@ -3,8 +3,8 @@
  * Events: MPC7450, 7455, 7447, 7457, 7447A, 7448 (PowerPC G4). Name, what a counter takes, prose.
  *
  * Source: MPC7450 RISC Microprocessor Family Reference Manual, MPC7450UM, chapter 11, by PAPI's
- * list of its tables; beside it Apple, Shark User Guide, appendix PPC 7450 (G4+) Performance
- * Counter Event List; AN2581 for what the counters showed of TCP.
+ * list of its tables; also Apple, Shark User Guide, appendix PPC 7450 (G4+) Performance Counter
+ * Event List; AN2581 for what the counters showed of TCP.
  *
  * Written by `cargo xtask events`; the place to change is
  * crates/counters/data/events/mpc74xx.toml.
@@ -174,7 +174,7 @@
 	  "Instructions dispatched that begin a stream of prefetches: dst, dstt, dstst and " \
 	  "dststt.") \
 	E(PM_DST_REFRESH, 0x13a, \
-	  "Streams that were begun anew while they ran.") \
+	  "Streams that were restarted while they ran.") \
 	E(PM_DST_SEARCH_HIT, 0x13b, \
 	  "Searches of the page table for a stream that found the page.") \
 	E(PM_DSS_CMPL, 0x13c, \

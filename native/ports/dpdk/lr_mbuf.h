@@ -24,12 +24,12 @@ static inline uint16_t lr_raw_cksum(const void *src, size_t bytes)
 }
 
 /*
- * The folded sum of bytes of a packet in any number of segments, from an offset in the packet: 0
- * and *cksum set, or -1 and nothing set if the packet has not so many. Segments may have any
- * length, odd ones and 0 included.
+ * The folded sum of bytes of a packet in any number of segments, from an offset in the packet:
+ * returns 0 and sets *cksum, or -1 without setting it if the packet is too short. Segments may have
+ * any length, odd ones and 0 included.
  *
- * Behind an odd number of bytes a segment's bytes stand in the other halves of their words: its
- * sum is rotated before it is joined (lr_csum_combine), and no carry is lost.
+ * At an odd offset a segment's bytes are in the other halves of their words: its sum is rotated
+ * before it is joined (lr_csum_combine), and no carry is lost.
  */
 static inline int lr_raw_cksum_mbuf(const struct rte_mbuf *packet, uint32_t offset,
 				    uint32_t bytes, uint16_t *cksum)

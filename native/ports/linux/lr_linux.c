@@ -88,7 +88,7 @@ static void tell(void)
 }
 #endif
 
-/* What is called; by kind 0 without vectors, 1 with. */
+/* The targets; by kind 0 without vectors, 1 with. */
 static uint32_t (*csum[2])(const void *src, size_t bytes, uint32_t sum);
 static uint32_t (*copy_csum[2])(void *dst, const void *src, size_t bytes, uint32_t sum);
 

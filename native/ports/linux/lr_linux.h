@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The kernels inside Linux, where vector registers belong to whoever was interrupted: they are
- * touched only between the begin and the end that the kernel has for it, only where the kernel says
- * that this may be, and only for lengths that are worth it. kmod/csum_compare/Kbuild shows the flags
- * that the files need; docs/ports.md where to call this and what to measure. Leaves out user
- * memory: faults are not survived here.
+ * The kernels inside Linux, where vector registers belong to the interrupted code: they are used
+ * only between the kernel's begin and end calls, only where the kernel allows it, and only for
+ * lengths where it pays. kmod/csum_compare/Kbuild shows the flags that the files need;
+ * docs/ports.md where to call this and what to measure. Not for user memory: these functions do not
+ * survive faults.
  *
  * Do not export these names as csum_partial or memcpy: what Linux itself calls by those runs before
  * caches and vectors are set up, and on memory of devices.
@@ -15,9 +15,9 @@
 #include <linerate/variant.h>
 
 /*
- * Fewer bytes are summed without vectors. Before vectors may be used, the 32 registers of 16 bytes
- * of the task that owns them are stored, and loaded again before it goes on: as many bytes as
- * are saved by not going through general registers. Wider registers cost more; measure.
+ * Fewer bytes are summed without vectors. Before vectors may be used, the 32 16-byte registers of
+ * the owning task are saved, and restored before it resumes: about as many bytes as the gain over
+ * general registers. Wider registers cost more; measure.
  */
 #ifndef LR_LINUX_VECTOR_BYTES
 #define LR_LINUX_VECTOR_BYTES 512

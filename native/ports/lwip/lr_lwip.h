@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The hooks of lwIP (2.0 and later), served by the kernels: include this file in lwipopts.h, link
- * lr_lwip.c and the kernels. lwIP itself stays as it is. docs/ports.md says what else to set and
+ * Hooks of lwIP (2.0 and later), implemented by the kernels: include this file in lwipopts.h, link
+ * lr_lwip.c and the kernels. lwIP itself is unchanged. docs/ports.md describes other settings and
  * what to measure.
  *
  * lwIP calls these from whatever context runs the stack; where that may not touch vector registers,
@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 /*
- * The folded sum of bytes from any address, as they stand in memory; bytes is not negative.
- * 0 only if all bytes are 0.
+ * The folded sum of bytes from any address, in memory order; bytes is not negative. 0 only if all
+ * bytes are 0.
  */
 uint16_t lr_lwip_chksum(const void *src, int bytes);
 

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is read of each output at most.
+/// Maximum bytes read of each output.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// A call.
@@ -26,7 +26,7 @@ pub(crate) struct Call {
     pub(crate) environment: Vec<(&'static str, String)>,
     /// Files in its folder, which it must leave as they are.
     pub(crate) files: Vec<(String, Vec<u8>)>,
-    /// Exit statuses that are right besides those of every command.
+    /// Exit statuses that are valid in addition to those of every command.
     pub(crate) statuses: &'static [i32],
     /// Whether it may end with a refusal and no word on stderr, because that is closed or full.
     pub(crate) is_mute: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Call {
 /// How a call ended.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// `None` where it was ended for its time.
+    /// `None` if it ran into the time limit.
     pub(crate) status: Option<Result<i32, i32>>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -67,7 +67,7 @@ impl Call {
         Self { statuses, ..self }
     }
 
-    /// Its stderr may be nobody's.
+    /// Its stderr may be closed.
     pub(crate) fn mute(self) -> Self {
         Self { is_mute: true, ..self }
     }
@@ -94,7 +94,7 @@ impl Call {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdout(File::create(&outputs[0]).map_err(at)?);
         command.stderr(File::create(&outputs[1]).map_err(at)?);
-        // A group of its own, to end with all that it has started.
+        // A separate group, to end it with everything it has started.
         let mut child = command.process_group(0).spawn().map_err(at)?;
         let status = wait(&mut child).map_err(at)?;
         let [stdout, stderr] = outputs.map(|file| head(&file));
@@ -127,7 +127,7 @@ fn wait(child: &mut Child) -> io::Result<Option<Result<i32, i32>>> {
 fn head(file: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(open) = File::open(file) {
-        // What cannot be read is not there.
+        // Unreadable files count as missing.
         let _ = open.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damages what is whole, at random.
+//! Damages valid data at random.
 
 use linerate_record::random::Random;
 
@@ -67,7 +67,7 @@ pub(crate) fn renumbered(json: &str, random: &mut Random) -> String {
     text
 }
 
-/// Where the values that are numbers begin and end.
+/// Start and end of the values that are numbers.
 fn numbers(json: &str) -> Vec<(usize, usize)> {
     let is_of_number = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     let values = json.match_indices(": ").map(|(at, _)| at + 2);

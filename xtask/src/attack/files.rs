@@ -98,7 +98,7 @@ const KINDS: [&str; 12] = [
     "strands", "tcp", "tune",
 ];
 
-/// What reads a record.
+/// Commands that read a record.
 const READERS: [&str; 17] = [
     "report x.json",
     "report --all x.json",

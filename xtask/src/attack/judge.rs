@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with how a call ended.
+//! Checks how a call ended.
 
 use super::{Call, Done};
 use linerate_record::{Figure, Record};
 
-/// Statuses of commands that have one of their own.
+/// Commands with additional statuses.
 const DOCUMENTED: [i32; 3] = [0, 1, 2];
 
 /// Statuses that commands which start another one have, too, as env(1).
 const OF_ENV: [i32; 3] = [125, 126, 127];
 
-/// What is wrong; `None` for nothing.
+/// The problem; `None` if there is none.
 pub(crate) fn judge(call: &Call, done: &Done) -> Option<String> {
     if !done.changed.is_empty() {
         return Some(format!("inputs are changed or gone: {}", done.changed.join(", ")));
@@ -43,7 +43,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The record that was printed, where one was asked for.
+/// The printed record, if one was requested.
 fn record_of(call: &Call, done: &Done) -> Option<String> {
     let has = |word: &str| call.words.iter().any(|w| w == word);
     let prints = has("--json") && !has("--list") && !has("--check") && !has("stages");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_what_is_wrong_and_nothing_else() {
+    fn detects_exactly_the_faults() {
         let (run, stat) = (Call::new("run x"), Call::new("stat -- x"));
         for (call, done) in
             [(&run, done(0, "")), (&run, done(2, "linerate: no")), (&stat, done(127, "no"))]

@@ -65,25 +65,27 @@ pub(crate) fn limits(random: &mut Random, size: Size) -> Result<Vec<Call>, Strin
     Ok(calls.map(|call| if call.shell.contains("-f 0") { call.mute() } else { call }).collect())
 }
 
-/// Few threads: as a user for whom the limit counts.
+/// Few threads: as a user to whom the limit applies.
 pub(crate) fn threads(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
-    const NOBODY: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
-    let tried = process::Command::new("sh").args(["-c", &format!("{NOBODY} true")]).output();
+    const AS_GUEST: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let tried = process::Command::new("sh").args(["-c", &format!("{AS_GUEST} true")]).output();
     if !tried.is_ok_and(|tried| tried.status.success()) {
         return Err(
             "only root, with setpriv(1), becomes a user whose threads are limited".to_owned()
         );
     }
     let shell = |threads: u32| {
-        format!("chmod -R a+rwX .. && {NOBODY} bash -c 'ulimit -u {threads}; exec \"$@\"' x \"$@\"")
+        format!(
+            "chmod -R a+rwX .. && {AS_GUEST} bash -c 'ulimit -u {threads}; exec \"$@\"' x \"$@\""
+        )
     };
     let shells: Vec<String> = (1..=3).map(shell).collect();
     let calls = each(&shells, 8, random, size)?;
     Ok(calls.into_iter().map(|call| call.may_end_with(&[126, 127])).collect())
 }
 
-/// Runs a call in a control group of its own, made and removed by the shell: `files` are those of
-/// the limit in version 2 and version 1, with what is written to them.
+/// Runs a call in a control group of its own, created and removed by the shell: `files` are the
+/// limit files of version 2 and version 1, with their content.
 fn grouped(controller: &str, [unified, old]: [(&str, String); 2]) -> Result<String, String> {
     let is_unified = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
     let folder = if is_unified { "" } else { controller };

@@ -5,7 +5,7 @@ use crate::command::root;
 use std::fs;
 use std::path::Path;
 
-/// Texts of lines that tell why something failed; what follows them belongs to it.
+/// Texts of lines that show the cause of a failure, together with the lines after them.
 const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** ["];
 const FOLLOWING: usize = 5;
 /// As many as a person reads.
@@ -30,7 +30,7 @@ fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     found
 }
 
-/// What a step's log says about its failure.
+/// The cause of a failure according to a step's log.
 pub(super) fn cause(step: &str, log: &Path) -> String {
     let bytes = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -49,7 +49,7 @@ mod tests {
     use super::telling;
 
     #[test]
-    fn what_is_telling_is_found_in_a_log() {
+    fn finds_the_cause_in_a_log() {
         let log = "test a ... ok\ntest b ... FAILED\n1\n2\n3\n4\n5\n6\nsuccesses:\npanicked at x\n\
                    failures:\n---- b stdout ----\npanicked at y\ntest result: FAILED\n7";
         let lines: Vec<&str> = log.lines().collect();

@@ -16,10 +16,10 @@ const COUNTED: &[&str] = &[G4, A57, "ARMv7 (Cortex-A7)", "x86-64 (no AVX-512)"];
 const BOUNDS: &[(&str, u64)] =
     &[("enter and leave", 20), ("nest and unnest, a user interrupted", 160)];
 
-/// What was done, and the instructions it took.
+/// The operation, and its number of instructions.
 type Costs = Vec<(String, u64)>;
 
-/// Of every target whose tools are here.
+/// For every target whose tools are installed.
 fn measure() -> Result<Vec<(&'static Target, Costs)>, String> {
     let here = |target: &&Target| match target.machine.missing() {
         _ if !COUNTED.contains(&target.name) => false,
@@ -65,7 +65,7 @@ fn costs(target: &Target) -> Result<Costs, String> {
     read(&names, &marks).ok_or_else(|| format!("cannot read `{names}` and `{marks}`"))
 }
 
-/// Of each four marks the last ends what was done the second time; the first name is of nothing.
+/// Of every four marks the last ends the second repetition; the first name is empty.
 fn read(names: &str, marks: &str) -> Option<Costs> {
     let all = |line: &str| line.split(' ').next()?.parse::<u64>().ok();
     let counts: Option<Vec<u64>> = marks.lines().skip(3).step_by(4).map(all).collect();
@@ -92,7 +92,7 @@ fn judge(all: &[(&'static Target, Costs)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Counts and judges.
+/// Measures the counts and compares them with the goals.
 pub(super) fn check() -> Result<(), String> {
     judge(&measure()?)
 }

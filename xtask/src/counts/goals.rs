@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was asked of the counts, at the payload of an Ethernet frame, and what must not get worse.
+//! Targets for the counts, at the payload of an Ethernet frame, and bounds against regressions.
 //!
-//! Where what was asked is not reached, the bound is what is, and both are printed.
+//! If a target is not reached, the bound is the reached value, and both are printed.
 
 use super::Counts;
 use super::sizes::Sizes;
@@ -9,14 +9,14 @@ use super::targets::{A57, G4, SVE_32, SVE_64};
 
 pub(super) const BYTES: u64 = 1460;
 
-/// What a count is divided by.
+/// Divisor of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// The best variant without vectors.
     Scalar,
     /// `lr_checksum16`.
     Reference,
-    /// The plain loop, with its store where a copy is asked for.
+    /// The plain loop, with its store for a copy.
     Plain,
     /// AltiVec with the white paper's loop over `vaddcuw`: `lab/icount/carries.c`.
     Carries,
@@ -31,7 +31,7 @@ pub(super) struct Goal {
     pub(super) offsets: u64,
     pub(super) base: Base,
     pub(super) asked: f64,
-    /// What was asked; else what was reached, so that nobody makes it worse without noticing.
+    /// The target; or the reached value, as a guard against regressions.
     pub(super) at_most: f64,
 }
 
@@ -74,10 +74,10 @@ pub(super) const GOALS: &[Goal] = &[
 
 /// Text of the whole archive for the G4, in bytes, as `size` prints it.
 pub(super) const ARCHIVE: u64 = 16 << 10;
-/// What is reached at -O2 with the copies that survive a fault; all else is within ARCHIVE.
+/// Reached at -O2 with the copies that survive a fault; everything else is within ARCHIVE.
 const REACHED: u64 = 16_800;
 
-/// What was built for the G4, its text in bytes, and the bound that must hold.
+/// Builds for the G4, their text in bytes, and the bound.
 pub(super) fn archives(sizes: &Sizes) -> [(&'static str, u64, u64); 4] {
     [
         ("`-O2`", sizes.all.text, REACHED),
@@ -99,7 +99,7 @@ pub(super) fn reached(goal: &Goal, all: &[Counts]) -> Option<f64> {
     counts.ratio(goal.variant, base, goal.function, BYTES, goal.offsets)
 }
 
-/// Nothing, if all that could be judged holds; else what does not.
+/// Empty if all testable targets are met; otherwise the failures.
 pub(super) fn judge(all: &[Counts]) -> Result<(), String> {
     let mut misses = Vec::new();
     for goal in GOALS {

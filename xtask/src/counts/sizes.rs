@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 /// The copies that survive a fault, which a stack may leave out: the objects of `native/fault`.
 const FAULT: [&str; 2] = ["copy.o", "lookup.o"];
 
-/// Who may touch the vector registers, the objects of `native/vector_context`: not of the kernels,
-/// which a stack may have without, and in no size here.
+/// Sharing of vector registers, the objects of `native/vector_context`: not part of the kernels,
+/// which a stack may use without them, and not included in the sizes here.
 fn is_of_vector_context(object: &str) -> bool {
     object == "guarded.o" || object.starts_with("save_")
 }
@@ -17,7 +17,7 @@ fn is_of_vector_context(object: &str) -> bool {
 pub(super) struct Size {
     /// Instructions.
     pub(super) code: u64,
-    /// What `size` prints as text: with constants, tables of faults, and what unwinds the stack.
+    /// The text size according to `size`: with constants, fault tables, and unwind tables.
     pub(super) text: u64,
 }
 

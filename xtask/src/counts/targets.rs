@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where instructions are counted: processors, flags, and how a vector instruction is known.
+//! Targets for counting instructions: processors, flags, and patterns of vector instructions.
 
 use crate::machines::{self, Machine};
 
@@ -10,7 +10,7 @@ pub(super) struct Target {
     pub(super) machine: &'static Machine,
     pub(super) cpu: &'static str,
     pub(super) flags: &'static str,
-    /// How the names of vector instructions begin, or those of their registers before the number.
+    /// Prefixes of vector instructions, or of their registers before the number.
     pub(super) mnemonics: &'static [&'static str],
     pub(super) registers: &'static [&'static str],
     /// Bits of an instruction, and what they are in a vector instruction that the emulator does not
@@ -49,7 +49,7 @@ impl Target {
         self.machine.tool(name)
     }
 
-    /// Where it is built, below the folder of all.
+    /// Build folder, below the common one.
     pub(super) fn folder(&self) -> String {
         self.name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
     }

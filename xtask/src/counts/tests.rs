@@ -11,7 +11,7 @@ const LINES: &str = "call none 0 0 0 0\n\
                      ppc checksum 1460 0 0 1\n\
                      altivec checksum 1460 0 1 1\n\
                      SKIP vsx\n";
-/// Of each two the first is what lies between calls.
+/// Of every two the first is the code between calls.
 const MARKS: &str = "900 0 0\n11 2 0\n70 0 0\n6612 6600 0\n70 0 0\n1692 1680 0\n70 0 0\n812 800 0\n\
                      70 0 0\n252 240 200\n";
 
@@ -67,7 +67,7 @@ fn calls_without_counts_and_counts_without_calls_are_errors() {
 fn a_ratio_above_its_bound_is_named() {
     let small = counts(LINES, MARKS);
     let misses = judge(&[small]).unwrap_err();
-    // What was not counted there is missed as well; the sum, at 0.3 of the scalar one, is not.
+    // Counts missing there are reported as well; the sum, at 0.3 of the scalar one, is not.
     let missed = |offsets: u64| {
         misses.lines().any(|line| {
             line.contains("\"checksum\"")
@@ -83,7 +83,7 @@ fn a_ratio_above_its_bound_is_named() {
 }
 
 #[test]
-fn goals_name_targets_that_there_are() {
+fn goals_refer_to_existing_targets() {
     for goal in GOALS {
         assert!(TARGETS.iter().any(|target| target.name == goal.target), "{goal:?}");
     }

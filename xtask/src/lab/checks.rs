@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest is asked, and what must be true of its answers.
+//! Commands run in a guest, and the expected answers.
 
 mod known;
 mod memory;
@@ -12,11 +12,11 @@ use super::module;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) holds: bool,
-    /// What was found, with its numbers.
+    /// The result, with its numbers.
     pub(crate) sentence: String,
 }
 
-/// What holds if `found` is `Ok`; a sentence in both cases.
+/// The claim that holds if `found` is `Ok`; a sentence in both cases.
 fn finding(found: Result<String, String>) -> Finding {
     match found {
         Ok(sentence) => Finding { holds: true, sentence },
@@ -24,7 +24,7 @@ fn finding(found: Result<String, String>) -> Finding {
     }
 }
 
-/// What a guest is asked.
+/// Commands run in a guest.
 pub(crate) fn plan(guest: &Guest) -> Vec<Question> {
     let mut plan = vec![
         question("pmus", "ls /sys/bus/event_source/devices"),
@@ -49,7 +49,7 @@ fn question(name: &str, command: &str) -> Question {
     Question { name: name.replace(' ', "_"), command: command.to_owned() }
 }
 
-/// What is true of the answers.
+/// Checks of the answers.
 pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
     let answer = |name: &str| {
         let name = name.replace(' ', "_");
@@ -75,6 +75,6 @@ fn driver(guest: &Guest, pmus: &str) -> Finding {
     let found: Vec<&str> = pmus.split_whitespace().collect();
     finding(match found.contains(&guest.pmu) {
         true => Ok(format!("the kernel counts with {}", guest.pmu)),
-        false => Err(format!("there is no {}, but {}", guest.pmu, found.join(", "))),
+        false => Err(format!("no {}, but {}", guest.pmu, found.join(", "))),
     })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The compiler of the distribution that the guests stand for, and what is built with it.
+//! The compiler of the guests' distribution, and programs built with it.
 //!
 //! rustup's compilers cannot use the distribution's standard libraries nor the other way round, so
 //! compiler and libraries come from one source package. cargo is the one in use.
@@ -76,7 +76,7 @@ fn wrapper(prefix: &Path) -> String {
     )
 }
 
-/// cargo with this compiler, in a target folder of its own.
+/// cargo with this compiler, in a separate target folder.
 pub(crate) fn cargo_with(compiler: &Path, arguments: &[&str]) -> Command {
     let mut command = cargo(arguments);
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a kernel's build calls the architecture, and what the names of its tools begin with.
+/// The kernel build's name of the architecture, and the prefix of its tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Toolchain {
     pub(crate) architecture: &'static str,
@@ -32,7 +32,7 @@ impl Toolchain {
     }
 }
 
-/// A board, its processor, and what runs on it.
+/// A board, its processor, and its software.
 pub(crate) struct Guest {
     /// As in `cargo xtask lab NAME`.
     pub(crate) name: &'static str,
@@ -46,21 +46,21 @@ pub(crate) struct Guest {
     pub(crate) busybox: Package,
     /// `compatible` of the node `pmu` of the device tree, where QEMU leaves that node empty.
     pub(crate) counters: Option<&'static str>,
-    /// What Linux calls the processor's counters.
+    /// Linux' name of the PMU.
     pub(crate) pmu: &'static str,
     /// Whether the kernel lets user mode read them.
     pub(crate) has_user_reads: bool,
-    /// What builds modules for it.
+    /// Tools that build modules for it.
     pub(crate) toolchain: Toolchain,
     /// Whether several processors can be emulated while instructions are counted. The emulator
     /// takes turns then, and a kernel that waits for another of its processors has to say that it
     /// waits (the instruction `yield`), or waits out its turn: minutes, for each module unloaded.
     pub(crate) yields: bool,
-    /// Where the kernels' port into Linux is loaded: what has vectors there.
+    /// Where the kernels' port to Linux is loaded: with vector units.
     pub(crate) port: Option<&'static str>,
 }
 
-/// How a board differs from what it is otherwise.
+/// Differences of a board from its default.
 #[derive(Clone, Copy)]
 pub(crate) struct Variation {
     pub(crate) processors: u32,
@@ -82,7 +82,7 @@ pub(crate) struct Question {
     pub(crate) command: String,
 }
 
-/// What came of a command.
+/// Result of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) name: String,
@@ -96,14 +96,14 @@ pub(crate) struct Answer {
 /// More than any plan takes on a loaded machine; a guest that hangs is ended.
 const LIMIT_S: &str = "480";
 
-/// 64 MiB would do; the kernel and its table of pages like some more.
+/// 64 MiB would be enough; the kernel and its page table need some more.
 const MEMORY_MIB: &str = "256";
 
-/// Nothing but what was asked for on the console; an end if the kernel gives up; no random
-/// addresses, neither of the kernel nor of programs.
+/// Only requested output on the console; exits if the kernel panics; no address randomization,
+/// neither of the kernel nor of programs.
 const KERNEL_ARGUMENTS: &str = "console=ttyAMA0 quiet loglevel=1 panic=-1 nokaslr norandmaps";
 
-/// The interrupt of the counters on QEMU's board: private 7, level high, for so many CPUs
+/// The interrupt of the counters on QEMU's board: private 7, level high, for this many CPUs
 /// (`VIRTUAL_PMU_IRQ` of its include/hw/arm/virt.h; cells as in Linux' arm,gic.yaml), in
 /// hexadecimal.
 fn counters_interrupt(processors: u32) -> [String; 3] {
@@ -204,7 +204,7 @@ impl Guest {
     }
 }
 
-/// Packs a folder, beside it.
+/// Packs a folder into an archive next to it.
 pub(crate) fn archive(folder: &Path) -> Result<PathBuf, String> {
     let archive = folder.with_extension("cpio");
     let mut pack = program("sh", &["-c", PACK, "sh"]);
@@ -213,8 +213,8 @@ pub(crate) fn archive(folder: &Path) -> Result<PathBuf, String> {
     Ok(archive)
 }
 
-/// Names sorted, numbers and owners made up, times left: whatever differs between two machines and
-/// could reach the guest.
+/// Names sorted, IDs and owners fixed, times removed: everything that differs between two machines
+/// and could reach the guest.
 const PACK: &str = "find . -exec touch -h -d @0 {} + && find . -mindepth 1 | LC_ALL=C sort |
     cpio --quiet --reproducible -R 0:0 -H newc -o > \"$1\"";
 
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_dies_early_is_told_by_the_first_question_without_answer() {
+    fn an_early_exit_of_a_guest_is_reported_at_the_first_unanswered_question() {
         let console = "@begin a\n@end a 0\n@begin b\nKernel panic\n";
         let error = answers(console, &plan(&["a", "b", "c"])).expect_err("b has no end");
         assert_eq!(error, "no answer to `b`");

@@ -23,13 +23,13 @@ const SOURCE: Package = Package {
     name: "linux-source-6.1",
     architecture: "all",
     version: KERNEL,
-    // The current version goes by the same name.
+    // The current version has the same name.
     current: None,
 };
 
 const TOOLCHAIN: Toolchain = Toolchain { architecture: "powerpc", prefix: "powerpc-linux-gnu-" };
 
-/// What has vectors there.
+/// Processors with vector units.
 const VECTOR: &str = "altivec";
 
 /// Commands and files needed here, and the packages that bring them.
@@ -57,7 +57,7 @@ const NOT_UNPACKED: [&str; 6] = [
     "*/tools/testing/*",
 ];
 
-/// What building modules needs of a tree that has been built, and the kernel itself.
+/// Files of a built tree needed for modules, and the kernel itself.
 const KEPT: [&str; 8] =
     [".config", "Makefile", "Module.symvers", "arch", "include", "scripts", "tools", "vmlinux"];
 
@@ -85,7 +85,7 @@ pub(super) fn ready() -> Result<PathBuf, Obstacle> {
     Ok(folder)
 }
 
-/// The emulator with the kernel and an archive, and what the first process is told.
+/// The emulator with the kernel and an archive, and arguments of the first process.
 pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str) -> Command {
     let mut emulator = program("timeout", &["--kill-after=5", "480", "qemu-system-ppc"]);
     emulator.args(["-M", "mac99", "-cpu", processor, "-m", "256", "-nographic", "-vga", "none"]);
@@ -129,7 +129,7 @@ impl Linux {
         answers(&console, &questions).map_err(|why| self.fault(processor, &why))
     }
 
-    /// What a run that was not as it must be is told by.
+    /// Signs of a failed run.
     pub(super) fn fault(&self, processor: &str, why: &str) -> Obstacle {
         let log = self.log();
         Obstacle::Failed(format!("{NAME}, {processor}: {why}; its console is in {}", log.display()))
@@ -213,7 +213,7 @@ pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
     output(compile).map(drop)
 }
 
-/// What the kernel unpacks into its memory: the first process and the module.
+/// Contents unpacked by the kernel: the first process and the module.
 fn fill(module: &Path, folder: &Path) -> Result<(), String> {
     compile("lab/linux-7455/init.c", folder)?;
     let name = module.file_name().ok_or("a module has a name".to_owned())?;

@@ -18,7 +18,7 @@ pub(crate) const FILE: &str = "csum_compare.ko";
 /// As many buffers as the module takes by default.
 const BUFFERS: &str = "100000";
 
-/// Where headers of kernels are unpacked: those of one release share a package.
+/// Where kernel headers are unpacked: those of one release share a package.
 fn headers() -> PathBuf {
     cache().join("headers")
 }
@@ -79,7 +79,7 @@ fn common_headers(release: &str) -> Result<String, String> {
         (Some(version), Some(number), Some(_)) => {
             Ok(format!("linux-headers-{version}-{number}-common"))
         }
-        _ => Err(format!("`{release}` is no release of a kernel as the distribution names them")),
+        _ => Err(format!("`{release}` is not a kernel release of the distribution")),
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn build(
         let file = file.map_err(at)?;
         let text = fs::read_to_string(file.path()).map_err(at)?;
         let copy = folder.join(file.file_name());
-        // What has not changed keeps its time, and is not built again.
+        // Unchanged files keep their time, and are not rebuilt.
         if fs::read_to_string(&copy).ok().as_ref() != Some(&text) {
             write(&copy, &text)?;
         }
@@ -111,18 +111,18 @@ pub(crate) fn build(
     Ok(folder.join(module).with_extension("ko"))
 }
 
-/// What the module says of a variant that agreed on all buffers.
+/// Message of the module about a variant that agreed on all buffers.
 pub(crate) fn agrees(variant: &str) -> String {
     format!("{variant}: {BUFFERS} buffers, 0 sums and 0 copies differ")
 }
 
-/// What the module says of a variant that the processor does not have.
+/// Message of the module about a variant that the processor lacks.
 pub(crate) fn is_elsewhere(variant: &str) -> String {
     format!("{variant}: not on this processor")
 }
 
-/// What the module said in a kernel's log: that all that ran agreed, and the line `expected`; or
-/// what is amiss.
+/// Messages of the module in a kernel's log: that all variants agreed, and the line `expected`; or
+/// the problem.
 pub(crate) fn judge(log: &str, expected: &str) -> Result<String, String> {
     let said: Vec<&str> =
         log.lines().filter_map(|line| line.split_once("csum_compare: ")).map(|(_, l)| l).collect();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packages of other architectures, unpacked into a folder of the lab's cache.
 //!
-//! apt brings them with a state of its own: the machine's sources and keys, but neither its lists
-//! nor its database, so that nothing is installed, and no architecture added, on the machine. Each
-//! package is pinned to the version that the lab was last checked with. Archives keep no old
-//! versions; when the pinned one is gone, the current one is taken, and that is said.
+//! apt fetches them with a private state: the machine's sources and keys, but neither its lists nor
+//! its database, so that nothing is installed, and no architecture added, on the machine. Each
+//! package is pinned to the version that the lab was last tested with. Archives keep no old
+//! versions; if the pinned one is gone, the current one is used and reported.
 
 use super::{Obstacle, note};
 use crate::command::{output, program, status};
@@ -111,7 +111,7 @@ impl Packages {
     /// Asks apt for a package; `None` when it has none by this name and version.
     fn fetch(&self, wanted: &str) -> Result<Option<PathBuf>, Obstacle> {
         let folder = self.folder.join("download");
-        // What an interrupted run left here is not what was asked for.
+        // Leftovers of an interrupted run are not the requested version.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let mut apt = self.apt("apt-get", &["-qq", "download", wanted]);
@@ -166,8 +166,8 @@ impl Packages {
         }
     }
 
-    /// Fetches the lists, once in the life of this value. A source that fails is no obstacle: only
-    /// packages that are not found are.
+    /// Fetches the lists, once per value. A failing source is not an error: only missing packages
+    /// are.
     fn update(&mut self) -> Result<(), Obstacle> {
         if !self.is_up_to_date {
             status(self.apt("apt-get", &["-qq", "update"]))?;

@@ -28,7 +28,7 @@ const TOOLS: [(&str, &str); 4] = [
     ("arm-linux-gnueabi-gcc", "gcc-arm-linux-gnueabi"),
 ];
 
-/// How often each machine is started.
+/// Number of starts of each machine.
 #[derive(Clone, Copy)]
 pub(crate) enum Extent {
     /// As often as CI has time for.
@@ -45,7 +45,7 @@ impl Extent {
     }
 }
 
-/// What the machines wrote, to be shown.
+/// Output of the machines, for printing.
 #[derive(Default)]
 struct Page {
     /// A heading, and text as it came.
@@ -59,7 +59,7 @@ impl Page {
         self.sections.push((heading, text.trim_end().to_owned()));
     }
 
-    /// Says that so many starts of a machine wrote the same console, of so many bytes.
+    /// Reports that this many starts of a machine had identical consoles, with this many bytes.
     fn repeats(&mut self, machine: &str, runs: usize, bytes: usize) {
         let line = format!("{machine}: {runs} starts, {bytes} bytes, identical");
         note(&format!("RESULT PASS {line}"));
@@ -119,7 +119,7 @@ fn with_nulls(console: &str) -> String {
     console.lines().map(line).collect()
 }
 
-/// Checks everything, and prints what the machines wrote. What else would be printed goes to a log.
+/// Checks everything, and prints the output of the machines. Other output goes to a log.
 pub(super) fn print() -> Result<(), String> {
     let log = super::cache().join("pmu.log");
     let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may touch the vector registers, and who saves them: schemes compared on an emulated MPC7455.
+//! Sharing and saving of vector registers: schemes compared on an emulated MPC7455.
 //!
 //! `lab/vector-context` has a small kernel, built once for each scheme, and a plugin that counts
 //! what it executes from outside. Here the images are built and run, and what they say is judged.
 //! The emulator's clock is its count of instructions, one of which takes 1 ns: a run repeats to the
 //! last byte on any host, and says nothing about caches and pipelines.
 
-mod beside;
+mod an2581;
 mod document;
 mod linux;
 mod plan;
@@ -36,13 +36,13 @@ const TOOLS: [(&str, &str); 3] = [
 /// that they are not; the second number of each.
 const MANY: (u32, u32) = (1_000_000, 100_000);
 const FEW: (u32, u32) = (10_000, 20_000);
-/// How often a run of each scheme is repeated, and for how long it lasts then.
+/// Number of repetitions of each scheme, and their duration.
 const REPEATS: usize = 10;
 const SHORT_MS: u32 = 10;
 
 type Results = BTreeMap<Run, Ran>;
 
-/// What came of a scheme with these settings, which must have been run.
+/// Result of a scheme with these settings, which must have been run.
 fn find<'a>(costs: &'a Results, scheme: &'static str, settings: Settings) -> &'a Ran {
     &costs[&Run { scheme, settings }]
 }
@@ -76,7 +76,7 @@ impl Images {
         let worker = |number: usize| {
             let mut done = Vec::new();
             loop {
-                let taken = next.lock().expect("nobody panics while it is locked").next();
+                let taken = next.lock().expect("no panic while it is locked").next();
                 let Some((at, run)) = taken else { return Ok(done) };
                 let files = self.folder.join(format!("run-{number}"));
                 let symbols = &self.symbols[run.scheme];
@@ -157,7 +157,7 @@ fn judge(checks: &Results) -> Result<(), Obstacle> {
     if faults.is_empty() { Ok(()) } else { Err(Obstacle::Failed(faults.join("; "))) }
 }
 
-/// A short run of every scheme again and again: what was printed and counted must be the same.
+/// A short run of every scheme, repeated: output and counts must be identical.
 fn repeat(images: &Images, times: usize) -> Result<String, Obstacle> {
     let settings = Settings { duration_ms: SHORT_MS, ..BUSY };
     for scheme in SCHEMES {

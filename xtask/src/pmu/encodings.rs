@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether every access to a register assembles to what the manuals say.
 //!
-//! Beside each header of `native/pmu` stand a C file with a function per access and a table of what
-//! each must be: the fields as the manual has them and the word. The word is compared twice, with
-//! what the fields make by the instruction's format and with what the compiler's assembler made.
-//! Nothing is run; that is the lab's, for those that an emulator has. The assembly by which
-//! `counters` reads registers is held to the same tables.
+//! For each header of `native/pmu` there is a C file with a function per access and a table of the
+//! expected encodings: the fields as in the manual and the word. The word is compared twice, with
+//! the encoding of the fields and with the output of the compiler's assembler. Nothing is run; the
+//! lab does that, where an emulator exists. The assembly with which `counters` reads registers is
+//! checked against the same tables.
 
 use crate::command::{output, program, root, say};
 use crate::fetch::TAG;
@@ -22,7 +22,7 @@ struct Header {
     name: &'static str,
     machine: &'static Machine,
     flags: &'static [&'static str],
-    /// How an instruction begins that leaves a function.
+    /// Prefix of an instruction that returns from a function.
     leaves: &'static [&'static str],
 }
 
@@ -65,7 +65,7 @@ struct Reader {
     source: &'static str,
     header: &'static str,
     accesses: [&'static str; 5],
-    /// The bits of a word that name the register beside it, which a function's table fixes.
+    /// The bits of a word that select the register next to it, which a function's table fixes.
     register: u32,
 }
 
@@ -101,16 +101,16 @@ const FLAGS: [&str; 8] = [
     "-Werror",
 ];
 
-/// What a function must consist of, what leaves it left out.
+/// Expected content of a function, without the return.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
-    /// These words; the one made of the fields, where there are fields, stands in it.
+    /// These words; includes the one encoded from the fields, if there are fields.
     Words(Vec<String>),
-    /// At most so many instructions.
+    /// At most this many instructions.
     AtMost(usize),
 }
 
-/// Says something to whoever runs this; a closed terminal is no obstacle.
+/// Prints a message for the user; a closed terminal is not an error.
 fn note(line: &str) {
     let _ = say(line);
 }
@@ -174,7 +174,7 @@ impl Reader {
         }
         match found.contains_key("lr_registers_begin") {
             true => Ok(()),
-            false => Err("there is no lr_registers_begin".to_owned()),
+            false => Err("no lr_registers_begin".to_owned()),
         }
     }
 }
@@ -223,7 +223,7 @@ fn read_table(text: &str) -> Result<BTreeMap<String, Expected>, String> {
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let (name, expected) = row(line).map_err(|why| format!("line {}: {why}", at + 1))?;
         if table.insert(name.clone(), expected).is_some() {
-            return Err(format!("line {}: {name} stands there twice", at + 1));
+            return Err(format!("line {}: duplicate {name}", at + 1));
         }
     }
     Ok(table)
@@ -231,7 +231,7 @@ fn read_table(text: &str) -> Result<BTreeMap<String, Expected>, String> {
 
 fn row(line: &str) -> Result<(String, Expected), String> {
     if let Some((name, most)) = line.split_once(" <= ") {
-        let most = most.parse().map_err(|_| format!("`{most}` is no number"))?;
+        let most = most.parse().map_err(|_| format!("invalid number `{most}`"))?;
         return Ok((name.to_owned(), Expected::AtMost(most)));
     }
     let (left, words) = line.split_once(" = ").ok_or("neither = nor <=")?;
@@ -278,7 +278,7 @@ fn word(fields: &str) -> Result<u32, String> {
         // Offset of 12 bits from r0; to r0, or from r1.
         ("ldr", &[number]) => Ok(0xe590_0000 | (4 * number)),
         ("str", &[number]) => Ok(0xe580_1000 | (4 * number)),
-        _ => Err(format!("`{mnemonic}` with {} numbers is no format here", numbers.len())),
+        _ => Err(format!("`{mnemonic}` with {} numbers is not a known format", numbers.len())),
     }
 }
 
@@ -302,7 +302,7 @@ fn functions(disassembly: &str, leaves: &[&str]) -> BTreeMap<String, Vec<String>
     functions
 }
 
-/// Where the functions are not what the table has, and what is in one alone.
+/// Differences between the functions and the table, and entries in only one of them.
 fn faults(
     table: &BTreeMap<String, Expected>,
     functions: &BTreeMap<String, Vec<String>>,

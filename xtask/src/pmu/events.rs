@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of events for C, written from the event tables of `counters`: one source for both.
 //!
-//! Only tables whose codes go into a register as they are: what Linux alone understands (x86's
-//! generic events, POWER8's encodings) is no use to whoever has no Linux.
+//! Only tables whose codes are written to a register unchanged: codes that only Linux understands
+//! (x86's generic events, POWER8's encodings) are useless without Linux.
 
 use crate::command::root;
 use crate::fetch::write as write_file;
 use std::fs;
 use toml::{Table, Value};
 
-/// A table, where it lies, and what its header calls itself.
+/// A table, its path, and the description in its header.
 struct Names {
     table: &'static str,
     folder: &'static str,
@@ -112,7 +112,7 @@ struct Row {
 }
 
 fn row(event: &Value, names: &Table) -> Option<Row> {
-    // Where Linux has a number of its own for the cycle counter, the register has another.
+    // If Linux has its own number for the cycle counter, the register value differs.
     let code = event.get("register").or(event.get("code"))?;
     let list = |key: &str| event.get(key).and_then(Value::as_array).into_iter().flatten();
     let codes = [code].into_iter().chain(list("also"));
@@ -137,7 +137,7 @@ fn comment(text: &str) -> String {
     broken(text, 97).iter().map(line).collect::<String>() + " *\n"
 }
 
-/// Text broken behind spaces, at most so many bytes a piece where words allow.
+/// Text broken after spaces, with at most this many bytes per piece where words allow.
 fn broken(text: &str, bytes: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for word in text.split_inclusive(' ') {
@@ -157,7 +157,7 @@ pub(crate) struct Placed {
     pub(crate) places: Vec<(u32, u32)>,
 }
 
-/// The table of a processor with so many counters.
+/// The table of a processor with this many counters.
 pub(crate) fn powerpc(counters: u32) -> Result<Vec<Placed>, String> {
     let table = if counters > 4 { "mpc74xx" } else { "mpc7400" };
     let names = TABLES.iter().find(|names| names.table == table).ok_or("no table")?;
@@ -233,7 +233,7 @@ mod tests {
         [&[(1, 48)], &[(1, 42)], &[(1, 8), (10, 24), (26, 30)], &[(1, 8), (10, 27)]];
 
     #[test]
-    fn the_tables_of_the_g4_are_whole_and_nothing_stands_in_them_twice() {
+    fn the_tables_of_the_g4_are_complete_without_duplicates() {
         for (counters, documented) in [(6, &OF_7450[..]), (4, &OF_7400[..])] {
             let table = powerpc(counters).expect("a table");
             let mut seen = BTreeMap::new();
@@ -250,7 +250,7 @@ mod tests {
             });
             assert!(pairs.eq(seen.keys().copied()), "{counters} counters: {:?}", seen.keys());
             let names: BTreeSet<String> = table.iter().map(|e| e.name.to_lowercase()).collect();
-            assert_eq!(names.len(), table.len(), "a name stands for two events");
+            assert_eq!(names.len(), table.len(), "a name is used for two events");
         }
     }
 

@@ -11,7 +11,7 @@ const RESULTS: [&str; 5] = [
     "docs/results/tcp",
 ];
 
-/// Programs of every system that pages call besides ours.
+/// Common programs that pages call in addition to ours.
 const COMMON: [&str; 5] = ["cat", "grep", "mkdir", "sed", "tail"];
 
 /// Words that the shell itself knows, in lists of figures.
@@ -103,7 +103,7 @@ fn is_ours(command: &str) -> Result<(), String> {
             return Err(format!("`{name}` is not a program of ours"));
         }
     }
-    // Of a line of several commands, those of cargo have options that are checked.
+    // In a line of several commands, those of cargo have checked options.
     let cargo = command.split(['|', ';', '&']).find(|part| part.contains("cargo "));
     let words: Vec<&str> = cargo.unwrap_or_default().split_whitespace().collect();
     let given = |option: &str| {
@@ -123,7 +123,7 @@ fn is_ours(command: &str) -> Result<(), String> {
         }
     }
     if let Some(rest) = command.strip_prefix("cargo xtask ") {
-        // What is quoted is one word.
+        // A quoted text is one word.
         let (plain, quoted) = rest.split_once('\'').map_or((rest, None), |(a, b)| (a, Some(b)));
         let words: Vec<&str> = plain.split_whitespace().chain(quoted).collect();
         crate::task(&words).map(drop)?;
@@ -187,7 +187,10 @@ fn without_command(text: &str) -> Vec<String> {
 
 #[test]
 fn figures_of_pages_have_their_command() {
-    assert!(without_command(TEXT).contains(&"```".to_owned()), "what has none is found");
+    assert!(
+        without_command(TEXT).contains(&"```".to_owned()),
+        "a block without a command is found"
+    );
     assert_eq!(without_command("| a |\n"), ["| a |"]);
     assert!(without_command("> `$ a`\n\n| a |\n\n<!-- end -->\n").is_empty());
     for folder in RESULTS {

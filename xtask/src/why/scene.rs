@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run of a seed: two network namespaces, the programs in them, `linerate why` next to them.
 //!
-//! The scene is set up by this program again, started inside namespaces of its own (`unshare`), as
-//! root or as a user without any rights outside. Every program has a time limit, a session of its
-//! own, and is ended with the scene.
+//! The scene is set up by this program, started again inside new namespaces (`unshare`), as root or
+//! as a user without privileges outside. Every program has a time limit and a separate session, and
+//! is ended with the scene.
 
-use super::seeds::{QUOTA, SETTINGS, Seed};
+use super::seeds::{QUOTA, RECEIVING_CPU, SETTINGS, Seed};
 use crate::command::{output, program, root};
 use linerate_record::Record;
 use linerate_record::figure::{Figure, Scalar};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// With which rights linerate and the programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rights {
-    /// A user without rights outside namespaces of its own.
+    /// An unprivileged user with its own namespaces.
     User,
     /// Root.
     Root,
@@ -34,7 +34,7 @@ impl Rights {
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ran {
     pub finding: String,
@@ -44,21 +44,21 @@ pub(super) struct Ran {
     pub overhead_percent: Option<f64>,
     /// Units of work per second over the window, by the counter of the seed.
     pub rate: Option<f64>,
-    /// What was drawn.
+    /// The random parameters.
     pub variables: BTreeMap<String, String>,
 }
 
-/// Whom a process without rights belongs to: `nobody`.
+/// Owner of an unprivileged process: `nobody`.
 const NOBODY: &str = "65534";
 /// No program of a scene lives longer.
 const LIMIT_S: &str = "40";
 /// Until the programs have started and the load is steady.
 const SETTLE: Duration = Duration::from_millis(2_500);
-/// What `why` watches.
+/// The target of `why`.
 const WINDOW: &str = "3s";
 
-/// What this machine lacks for a seed, if anything.
-pub(super) fn lacks(seed: &Seed, may_change_settings: bool) -> Option<String> {
+/// Requirements of a seed that this machine lacks.
+pub(super) fn lacks(seed: &Seed, rights: Rights, may_change_settings: bool) -> Option<String> {
     let is_there = |program: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -72,6 +72,10 @@ pub(super) fn lacks(seed: &Seed, may_change_settings: bool) -> Option<String> {
             Some("it changes a setting of the whole system: --settings".to_owned())
         }
         SETTINGS => None,
+        RECEIVING_CPU if rights == Rights::User => {
+            Some("it takes root to choose the CPU that receives".to_owned())
+        }
+        RECEIVING_CPU => None,
         program => (!is_there(program)).then(|| format!("{program} is not installed")),
     };
     seed.needs.iter().find_map(lack)
@@ -81,7 +85,7 @@ pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
 }
 
-/// What a run is made with.
+/// The means of a run.
 pub(super) struct Tools<'a> {
     /// The program that explains.
     pub linerate: &'a Path,
@@ -89,7 +93,7 @@ pub(super) struct Tools<'a> {
     pub keep: Option<&'a Path>,
 }
 
-/// Runs a seed, or its control, in namespaces of its own.
+/// Runs a seed, or its control, in separate namespaces.
 ///
 /// # Errors
 /// The scene could not be set up, or `linerate why` gave no record.
@@ -146,7 +150,7 @@ pub(super) fn parse(text: &str) -> Result<Ran, String> {
     Ok(Ran { rate: head.parse().ok(), ..read(&record) })
 }
 
-/// A command in namespaces of its own, to be completed.
+/// A command in separate namespaces, to be completed.
 fn in_namespaces(rights: Rights, limit_s: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "2", limit_s]);
@@ -191,7 +195,7 @@ fn read(record: &Record) -> Ran {
     }
 }
 
-/// A setting of the whole system, put back when dropped.
+/// A system-wide setting, restored when dropped.
 struct Setting<'a>(&'a str);
 
 impl<'a> Setting<'a> {
@@ -202,7 +206,7 @@ impl<'a> Setting<'a> {
         if !is_seeded {
             return Ok(None);
         }
-        // What was changed in part is put back as well.
+        // Partial changes are restored as well.
         let setting_to_drop = Self(put_back);
         output(program("sh", &["-c", setting]))?;
         Ok(Some(setting_to_drop))
@@ -268,7 +272,7 @@ impl Drop for Group {
     }
 }
 
-/// The programs of a scene, by what runs them; ended when dropped.
+/// The programs of a scene, by interpreter; ended when dropped.
 struct Stage {
     folder: PathBuf,
     variables: BTreeMap<String, String>,
@@ -345,6 +349,7 @@ impl Stage {
         };
         sleep(Duration::from_secs(1));
         let disturb = seed.disturb.as_ref().filter(|_| is_seeded);
+        let first = self.children.len();
         for snippet in seed.load.iter().chain(disturb) {
             self.start(snippet)?;
         }
@@ -366,8 +371,21 @@ impl Stage {
         let record = self.explain(seed, &pids, linerate)?;
         let seconds = start.elapsed().as_secs_f64();
         let after = self.count(seed)?;
+        self.check_running(first)?;
         let rate = before.zip(after).map(|(before, after)| (after - before) / seconds);
         Ok((rate, record))
+    }
+
+    /// Checks that the load and what disturbs, started from this child on, ran to the end.
+    fn check_running(&mut self, first: usize) -> Result<(), String> {
+        for (number, child) in self.children.iter_mut().enumerate().skip(first) {
+            if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+                let log = self.folder.join(format!("{number}.log"));
+                let log = fs::read_to_string(log).unwrap_or_default();
+                return Err(format!("the load ended early, {status}: {}", log.trim()));
+            }
+        }
+        Ok(())
     }
 
     fn explain(&self, seed: &Seed, pids: &[&str], linerate: &Path) -> Result<String, String> {
@@ -421,15 +439,15 @@ impl Stage {
         }
     }
 
-    /// Starts a snippet in a session of its own and returns the session's number.
+    /// Starts a snippet in a separate session and returns the session's ID.
     fn start(&mut self, snippet: &str) -> Result<u32, String> {
         let log = fs::File::create(self.folder.join(format!("{}.log", self.children.len())));
         let log = log.map_err(|error| error.to_string())?;
         let errors = log.try_clone().map_err(|error| error.to_string())?;
         let mut command = Command::new("setsid");
         command.args(["timeout", "-k", "1", LIMIT_S, "sh", "-c", snippet]).envs(&self.variables);
-        // Some programs end when their input does: it stays open.
-        command.stdin(Stdio::piped()).stdout(log).stderr(errors);
+        // Some write to the working directory, and some end when their input does: it stays open.
+        command.current_dir(&self.folder).stdin(Stdio::piped()).stdout(log).stderr(errors);
         let child = command.spawn().map_err(|error| format!("`{snippet}`: {error}"))?;
         let session = child.id();
         self.children.push(child);
@@ -442,7 +460,7 @@ impl Stage {
         let sessions = self.children.iter().map(|child| format!("pkill -KILL -s {}", child.id()));
         let ends: Vec<String> = sessions.chain([in_namespaces.to_owned()]).collect();
         for end in ends {
-            // A session that has ended already is no failure.
+            // A session that has ended already is not an error.
             let _ = self.shell(&end);
         }
         for child in &mut self.children {

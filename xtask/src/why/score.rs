@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often `linerate why` was right.
+//! Accuracy of `linerate why`.
 
 use super::scene::{Ran, Rights};
 use super::seeds::Seed;
@@ -21,7 +21,7 @@ pub(super) struct Tried<'a> {
     pub failed: Vec<String>,
 }
 
-/// What an answer is worth.
+/// Score of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worth {
     Right,
@@ -103,7 +103,7 @@ impl Tried<'_> {
                 u32::from(of_control(self.seed, &control.finding) == Worth::Wrong);
         }
         // The gain of a right answer is tested against the median of the measured ones: a single
-        // pair on a shared machine is no truth. In whole percent, as shown: rates of equal runs
+        // pair on a shared machine is not reliable. In whole percent, as shown: rates of equal runs
         // differ by some tenths.
         let Some(measured) = median(&self.measured_gains()) else { return };
         for (with, _) in &self.pairs {

@@ -6,13 +6,15 @@ use linerate_record::random::Random;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Where the seeds and the sender are.
+/// Paths of the seeds and the sender.
 pub(super) const FOLDER: &str = "lab/why";
 
-/// What is needed that is not a program.
+/// Requirements other than programs.
 pub(super) const QUOTA: &str = "quota";
 /// See [`QUOTA`].
 pub(super) const SETTINGS: &str = "settings";
+/// See [`QUOTA`].
+pub(super) const RECEIVING_CPU: &str = "receiving-cpu";
 
 /// A bottleneck of known cause, and the same without it.
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ pub(super) fn all() -> Result<Vec<Seed>, String> {
 
 fn parse(text: &str) -> Result<Vec<Seed>, String> {
     let file: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
-    let seeds = file.get("seed").and_then(Value::as_array).ok_or("there is no [[seed]]")?;
+    let seeds = file.get("seed").and_then(Value::as_array).ok_or("no [[seed]]")?;
     seeds.iter().map(|seed| Seed::of(seed.as_table().ok_or("a seed is not a table")?)).collect()
 }
 

@@ -97,8 +97,8 @@ fn package(folder: &str) -> String {
     }
 }
 
-/// The package a dependency stands for: its key, unless the entry, or the workspace's entry it
-/// points to, renames it.
+/// The package of a dependency: its key, unless the entry, or the workspace's entry it refers to,
+/// renames it.
 fn resolve<'a>(key: &'a str, entry: &'a Value, shared: &'a Table) -> &'a str {
     let inherited = entry.get("workspace").and_then(Value::as_bool) == Some(true);
     let entry = if inherited { shared.get(key).unwrap_or(entry) } else { entry };
@@ -120,7 +120,7 @@ fn dependencies(section: &Table) -> impl Iterator<Item = (&str, &Value, bool)> {
 }
 
 /// The edges of a manifest to folders of this workspace, named as in [`ARROWS`], each with the key
-/// it has there. A package that its own tests build with other features is no edge.
+/// it has there. A package's own tests with other features are not an edge.
 fn edges(folder: &str, manifest: &Table, shared: &Table) -> BTreeMap<String, String> {
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
     let sections = targets.filter_map(|(_, section)| section.as_table());
@@ -134,7 +134,7 @@ fn edges(folder: &str, manifest: &Table, shared: &Table) -> BTreeMap<String, Str
             false => edges.entry(target.to_owned()).or_insert(key.to_owned()),
         };
     }
-    // What the crate itself sees, its tests see as well.
+    // Dependencies of the crate are visible to its tests as well.
     let marked = |edge: &str| edge.strip_suffix(TESTS).is_some_and(|edge| edges.contains_key(edge));
     let doubled: Vec<String> = edges.keys().filter(|edge| marked(edge)).cloned().collect();
     edges.retain(|edge, _| !doubled.contains(edge));
@@ -241,7 +241,7 @@ fn every_dependency_follows_an_arrow() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A permission that nobody uses is an invitation.
+/// An unused permission is an invitation.
 #[test]
 fn every_arrow_is_followed() {
     let (shared, files) = (shared_dependencies(), files());
@@ -268,7 +268,7 @@ fn every_package_has_a_row_and_the_name_of_its_folder() {
     }
 }
 
-/// Unit tests are built once more, optimised, by `cargo bench` wherever a manifest does not say no.
+/// Unit tests are built again, optimized, by `cargo bench` unless a manifest disables it.
 #[test]
 fn benches_are_no_tests_once_more() {
     let members: toml::Table = read("Cargo.toml");
@@ -298,7 +298,7 @@ fn rows_name_only_rows_above_them() {
         for target in *targets {
             let target = target.strip_suffix(TESTS).unwrap_or(target);
             let above = ARROWS[..i].iter().any(|(name, _)| *name == target);
-            assert!(above, "`{folder}` names `{target}`, which does not stand above it");
+            assert!(above, "`{folder}` names `{target}`, which is not above it");
         }
     }
 }
@@ -336,7 +336,7 @@ fn architecture_prints_the_table() {
 }
 
 #[test]
-fn a_forbidden_edge_is_found_wherever_it_stands() {
+fn finds_a_forbidden_edge_in_any_section() {
     let shared: Table = "linerate-plan = { path = \"crates/plan\" }
         renamed = { path = \"crates/plan\", package = \"linerate-plan\" }"
         .parse()
@@ -361,7 +361,7 @@ fn a_forbidden_edge_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn an_arrow_that_nobody_follows_is_found() {
+fn finds_an_unused_arrow() {
     let manifest = |text: &str| text.parse::<Table>().expect("valid TOML");
     let faults = |text: &str, code: &[(bool, &str)]| {
         let code: Vec<_> = code.iter().map(|(tests, text)| (*tests, (*text).to_owned())).collect();

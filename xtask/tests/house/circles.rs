@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No circle of files in a crate but parent and child: what one file needs of another is found by
-//! reading in one direction. A parent may hold the words of its children, and names them; any other
-//! circle has a word in the wrong file.
+//! No circular references between files of a crate except parent and child: dependencies can be
+//! followed in one direction. A parent may hold shared types of its children, and names them; any
+//! other circle has an item in the wrong file.
 //!
-//! What is followed are paths that begin with `crate`, `super` or `self`, outside of tests. Names
-//! that an ancestor exports again count as the ancestor's.
+//! Only paths that begin with `crate`, `super` or `self` are followed, outside of tests. Names
+//! re-exported by an ancestor count as the ancestor's.
 
 use crate::tidy::paths_of;
 use crate::tree::{File, files};
@@ -119,7 +119,7 @@ fn no_files_refer_to_each_other_but_parent_and_child() {
     assert!(circles.is_empty(), "move what both need to a file:\n{}", circles.join("\n"));
 }
 
-/// The circles of a made-up crate.
+/// The circles of a synthetic crate.
 fn circles_of(texts: &[(&str, &str)]) -> Vec<String> {
     let file = |&(path, text): &(&str, &str)| File { path: path.to_owned(), text: text.to_owned() };
     let files: Vec<File> = texts.iter().map(file).collect();

@@ -9,7 +9,7 @@ const FOLDER: &str = "docs/decisions/";
 const FOLDERS: [&str; 8] =
     ["crates/", "docs/", "examples/", "kmod/", "lab/", "native/", "probe/", "xtask/"];
 
-/// What is wrong with a decision.
+/// Checks a decision.
 fn faults(file: &File) -> Vec<String> {
     let lines: Vec<&str> = file.text.lines().take(3).collect();
     let status = lines.get(2).and_then(|line| line.strip_prefix("Status: "));
@@ -29,7 +29,7 @@ fn faults(file: &File) -> Vec<String> {
         is_below && is_plain && name.contains('.')
     };
     let gone = named.filter(is_file).filter(|name| !root().join(name).exists());
-    gone.map(|name| format!("{}: there is no {name}", file.path)).collect()
+    gone.map(|name| format!("{}: {name} does not exist", file.path)).collect()
 }
 
 #[test]

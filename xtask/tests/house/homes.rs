@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One home for each small thing: what marks it may stand in the files named, and nowhere else.
+//! One home for each small helper: its telltale text may appear only in the listed files.
 
 use crate::suites::test_part;
 use crate::tree::{File, files};
 
-/// Where a thing has one home.
+/// Home of a helper.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// All files of Rust, whole.
     Rust,
-    /// What of them runs outside of tests: no tests, no comments.
+    /// Their code outside of tests and comments.
     Production,
     /// Manifests of packages.
     Manifests,
@@ -19,11 +19,11 @@ enum Reach {
 struct Thing {
     /// Which files it is looked for in.
     reach: Reach,
-    /// What only its definition contains.
+    /// Text that only its definition contains.
     marks: &'static [&'static str],
     /// The files that may contain it, and why each.
     homes: &'static [(&'static str, &'static str)],
-    /// What to use instead.
+    /// The replacement.
     instead: &'static str,
 }
 
@@ -96,7 +96,7 @@ const THINGS: &[Thing] = &[
         marks: &["low: f64::NEG_INFINITY", "low.unwrap_or(", "high.unwrap_or("],
         homes: &[
             ("crates/record/src/stats/algebra.rs", "what a missing end of an interval means"),
-            ("crates/hierarchy/src/os_view.rs", "a size of which nothing is known"),
+            ("crates/hierarchy/src/os_view.rs", "a size without bounds"),
         ],
         instead: "linerate_record::stats::Estimate::of_ends",
     },
@@ -140,7 +140,7 @@ const THINGS: &[Thing] = &[
 ];
 
 impl Reach {
-    /// What of a file it has: its lines, by number.
+    /// Lines of a file, by number.
     fn lines(self, file: &File) -> Vec<(usize, &str)> {
         let is_rust = file.extension() == "rs";
         let is_manifest = file.path == "Cargo.toml" || file.path.ends_with("/Cargo.toml");

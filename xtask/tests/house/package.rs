@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What would be published of `kernels`, whose C lies outside its folder and is reached by a link.
+//! Published content of `kernels`, whose C code is outside its folder and reached by a link.
 
 use crate::tree::{files, root};
 use std::process::Command;

@@ -190,7 +190,7 @@ fn code_output_and_quotes_are_left_out() {
         ("crates/none/src/a.rs", "// A lifetime, `told`.\nfn f<'a>(a: &'a str) { a.told() }\n"),
         ("crates/none/src/a.rs", "// made\nlet x = 1;\n// up\n"),
         ("native/a.c", "int told = 'a'; /* fine */\n"),
-        ("GLOSSARY.md", "Once octet.\n"),
+        ("GLOSSARY.md", "A strand.\n"),
         ("docs/a.svg", "told"),
     ] {
         let file = File { path: path.to_owned(), text: text.to_owned() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a source file must have and must not have. Each ban says what to write instead.
+//! Required and forbidden content of source files. Each ban names the replacement.
 //!
 //! Words that are banned as text are put together with `concat!` here, so that this file passes.
 
@@ -220,7 +220,7 @@ fn the_tree_is_tidy() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The faults of a made-up file with a proper head.
+/// The faults of a synthetic file with a proper head.
 fn faults_of(path: &str, body: &str) -> Vec<String> {
     let text = format!("// {SPDX}\n{body}");
     faults(&File { path: path.to_owned(), text })

@@ -12,12 +12,12 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// What stands behind the last dot of the name, or nothing.
+    /// The extension of the name, or an empty string.
     pub(crate) fn extension(&self) -> &str {
         Path::new(&self.path).extension().and_then(|e| e.to_str()).unwrap_or("")
     }
 
-    /// The folder under `crates/` the file lies in, or the top folder.
+    /// The folder under `crates/` of the file, or the top folder.
     pub(crate) fn package(&self) -> &str {
         let mut parts = self.path.split('/');
         match parts.next() {
@@ -29,7 +29,7 @@ impl File {
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root")
 }
 
 /// Every text file but those git and cargo keep for themselves.

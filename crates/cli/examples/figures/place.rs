@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_goes_by_key_by_number_and_by_what_an_entry_has() {
+    fn a_path_selects_by_key_index_and_content() {
         let body = json!({"list": [{"name": "a", "n": 1}, {"name": "a/b", "cpu": 3, "n": [2]}]});
         assert_eq!(at(&body, "list/0/n"), Some(json!(1)));
         assert_eq!(at(&body, "list/name=a~b/n/0"), Some(json!(2)));

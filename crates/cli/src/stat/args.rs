@@ -144,7 +144,7 @@ pub(crate) struct StatArgs {
     pub(crate) output: Output,
 }
 
-/// Events, as one argument has them.
+/// The comma-separated events of one argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventList(pub(crate) Vec<String>);
 

@@ -13,7 +13,7 @@ fn place(text: &str, part: &str) -> String {
 }
 
 #[test]
-fn errors_of_the_file_have_their_place_and_the_nearest_name() {
+fn reports_errors_with_position_and_suggestion() {
     let rule = "\"deny   tcp from any to any port 23\"";
     let table: &[(&str, &str, &str, &[&str])] = &[
         // Changed from, to; what the place points to; what is said.
@@ -42,7 +42,7 @@ fn errors_of_the_file_have_their_place_and_the_nearest_name() {
 }
 
 #[test]
-fn all_errors_are_reported_in_one_pass() {
+fn reports_all_errors_in_one_pass() {
     let folder = Folder::new();
     let changes = [("burst = 32", "brust = 32"), ("mtu = 1600", "mtu = 16")];
     let said = refused(&["run", &folder.write("path.toml", edge(&changes))]);
@@ -88,7 +88,7 @@ fn a_capture_that_cannot_be_replayed_is_refused_with_the_reason() {
         ("compressed", Some(vec![0x1f, 0x8b, 8, 0]), &["compressed", "gunzip"]),
         ("header cut", Some(good[..20].to_vec()), &["ends within its header", "20 bytes"]),
         ("no packets", Some(good[..24].to_vec()), &["no packets"]),
-        ("first packet cut", Some(good[..50].to_vec()), &["before its first whole packet"]),
+        ("first packet cut", Some(good[..50].to_vec()), &["before its first complete packet"]),
         ("all cut short", Some(cut), &["1 cut_short", "tcpdump -s 0"]),
     ];
     for (name, content, words) in table {

@@ -141,7 +141,7 @@ fn threads_that_are_refused_end_a_command_with_a_sentence() {
 }
 
 #[test]
-fn what_is_asked_for_as_json_is_json() {
+fn json_output_is_json() {
     let folder = Folder::new();
     let path = folder.write("path.toml", crate::rig::edge(&[]));
     for (arguments, key) in [

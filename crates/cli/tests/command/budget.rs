@@ -29,7 +29,7 @@ fn a_packet_of_64_bytes_may_take_672_ns_and_202_instructions() {
 }
 
 #[test]
-fn a_size_that_is_asked_for_twice_is_listed_once() {
+fn a_repeated_size_is_listed_once() {
     let (_, json) = record(&["--machine", "t1", "--frame", "342,64,342"]);
     assert_eq!(json["summary"]["frames"].as_array().map(Vec::len), Some(3), "and the mix");
 }

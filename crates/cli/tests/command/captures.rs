@@ -103,7 +103,7 @@ fn frames_cut_by_a_snap_length_are_refused_or_padded() {
 }
 
 #[test]
-fn damage_names_its_offset_and_what_lies_behind() {
+fn reports_the_offset_of_damage_and_the_unread_rest() {
     let folder = Folder::new();
     let mut file = std::fs::read(EDGE_CAPTURE).expect("the example's capture");
     // The length of the twelfth block.

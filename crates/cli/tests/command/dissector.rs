@@ -62,7 +62,7 @@ pub(crate) fn judge(file: &str) -> Judgement {
 }
 
 #[test]
-fn the_judge_sees_what_is_wrong() {
+fn the_dissector_detects_faults() {
     if !is_installed() {
         return;
     }

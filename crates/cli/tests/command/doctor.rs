@@ -83,7 +83,7 @@ fn people_read_the_same() {
 }
 
 #[test]
-fn the_record_is_kept_where_asked_or_not_at_all() {
+fn the_record_is_written_only_to_the_requested_path() {
     let folder = Folder::new();
     let kept = folder.file("doctor.json");
     let json = answered(0, &["doctor", "--json", "--record", &kept]);
@@ -95,13 +95,13 @@ fn the_record_is_kept_where_asked_or_not_at_all() {
 
 /// Without a PATH there is no Valgrind: the simulator is refused, the rest is as it was.
 #[test]
-fn a_missing_valgrind_is_reported() {
+fn reports_missing_valgrind() {
     let output = crate::rig::command(&["doctor", "--json"]).env("PATH", "").output();
     let output = output.expect("the program starts");
     assert_eq!(output.status.code(), Some(0));
     let found = record(&String::from_utf8(output.stdout).expect("UTF-8"));
     let reason = found.figures()["tier_sim"].reason.clone().expect("a reason");
-    assert!(reason.contains("no Valgrind in PATH"), "{reason}");
+    assert!(reason.contains("is not in PATH"), "{reason}");
     let Body::Doctor(report) = found.body else { panic!("not a record of a machine") };
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
     assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));

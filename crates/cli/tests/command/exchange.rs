@@ -89,7 +89,7 @@ fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
 
 /// A count that perf scaled has what was counted as its lower end, and a warning.
 #[test]
-fn counts_that_perf_scaled_are_said_to_be() {
+fn scaled_counts_of_perf_are_marked() {
     let folder = Folder::new();
     let file = folder.file("perf.csv");
     let text = "2000,,cycles,765429,50.00,,\n1000,,instructions,765429,100.00,,\n";

@@ -30,7 +30,7 @@ fn workers_that_share_cpus_are_not_called_alone() {
 }
 
 #[test]
-fn the_replay_is_no_bottleneck_and_has_a_line_of_its_own() {
+fn the_replay_is_not_a_bottleneck_and_has_a_separate_line() {
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
     let run = report(&["run", "--json", "--oversubscribe", "--time", "300ms", &file]);

@@ -94,7 +94,7 @@ fn commands_that_read_records_overwrite_none() {
 }
 
 /// The result, and that a file of it could not be written.
-fn printed_and_said(done: &Done, file: &str) {
+fn printed_output_and_errors(done: &Done, file: &str) {
     assert!(!done.stdout.is_empty() && matches!(done.status, Some(2 | 125)), "{done:?}");
     assert!(done.stderr.contains(&format!("cannot write {file}: ")), "{done:?}");
 }
@@ -115,7 +115,7 @@ fn a_result_that_cannot_be_written_is_printed() {
         &["doctor", "--record", FULL],
         &["kernels", "-q", "--quick", "--kernel", "fill", "--size", "64", "--record", FULL],
     ] {
-        printed_and_said(&linerate(arguments), FULL);
+        printed_output_and_errors(&linerate(arguments), FULL);
     }
 }
 
@@ -126,7 +126,7 @@ fn two_files_that_cannot_be_written_are_both_named() {
     std::fs::create_dir_all(&plot).expect("a folder in the place of the plot");
     let files = ["--svg", &plots, "--record", "/dev/full"];
     let done = linerate(&[&["budget", "--clock", "2"][..], &files].concat());
-    printed_and_said(&done, "/dev/full");
+    printed_output_and_errors(&done, "/dev/full");
     assert!(done.stderr.contains(&format!("cannot write {plot}")), "{done:?}");
 }
 

@@ -57,7 +57,7 @@ fn assert_times(row: &Row) {
 }
 
 #[test]
-fn a_quick_run_tells_scripts_everything() {
+fn a_quick_run_has_all_values_for_scripts() {
     let (record, json) = measured(&["--quick"]);
     let report = report(&record);
     assert!(report.quick && report.wrong.is_empty() && !report.interrupted, "{report:?}");
@@ -118,7 +118,7 @@ fn the_summary_is_read_off_the_rows() {
 }
 
 #[test]
-fn what_is_asked_for_is_what_is_measured() {
+fn measures_exactly_the_requested_cases() {
     let arguments = ["--kernel", "checksum,fill", "--size", "60,1460", "--state", "warm"];
     let (record, json) =
         measured(&[&arguments[..], &["--variant", "portable", "--quick"]].concat());
@@ -190,7 +190,7 @@ fn the_list_has_every_variant_and_every_peer() {
 }
 
 #[test]
-fn plots_and_record_are_written_where_asked() {
+fn plots_and_record_are_written_to_the_requested_paths() {
     let folder = Folder::new();
     let (plots, file) = (folder.file("plots/of/kernels"), folder.file("record.json"));
     let text = answered(
@@ -217,7 +217,7 @@ const HEADERS: [&str; 9] = [
 ];
 
 #[test]
-fn a_folder_without_plots_is_reported() {
+fn reports_a_folder_without_plots() {
     let folder = Folder::new();
     let plots = folder.file("plots");
     let done = linerate(&[&HEADERS[..], &[&plots]].concat());
@@ -229,7 +229,7 @@ fn a_folder_without_plots_is_reported() {
 }
 
 #[test]
-fn lines_are_as_wide_as_asked_for() {
+fn lines_have_the_requested_width() {
     let _share = a_share_of_the_processors();
     for (columns, widest) in [("20", 40), ("60", 60), ("100", 100)] {
         let mut kernels = command(&HEADERS[..8]);

@@ -35,7 +35,7 @@ fn small() -> &'static str {
 }
 
 #[test]
-fn the_record_obeys_the_schema_and_tells_scripts_everything() {
+fn the_record_is_valid_and_has_all_values_for_scripts() {
     let json: Value = serde_json::from_str(small()).expect("JSON");
     assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&json), Ok(()));
     assert_eq!(json["kind"], "memory");
@@ -120,7 +120,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
 
 /// More than any machine has is no reason to swap, and none to fail.
 #[test]
-fn what_is_asked_beyond_the_machine_is_cut_to_what_it_can_give() {
+fn requests_are_limited_to_the_machine() {
     let largest = u64::MAX.to_string();
     let json = answered(0, &["memory", "--quick", "--max", &largest, "--no-store", "--json"]);
     let conditions = parsed(&json).conditions;
@@ -142,7 +142,7 @@ fn through(program: &str, arguments: &[&str], of_memory: &[&str]) -> std::proces
 }
 
 #[test]
-fn a_limit_of_the_address_space_is_obeyed() {
+fn respects_the_address_space_limit() {
     let limited = ["-c", "ulimit -v 300000 && exec \"$@\"", "sh"];
     let of_memory = ["memory", "--quick", "--no-store", "--json"];
     let done = through("sh", &limited, &of_memory);
@@ -172,7 +172,7 @@ fn one_processor_is_enough() {
 /// Small pages are measured where they are asked for; huge ones where the system gives them, and
 /// where not the report says so.
 #[test]
-fn the_pages_asked_for_are_used_or_refused_in_words() {
+fn requested_pages_are_used_or_refused_with_a_reason() {
     let of =
         |pages: &str| parsed(&answered(0, &[&SMALL[..], &["--json", "--pages", pages]].concat()));
     assert_eq!(of("base").pages.used, PageKind::Base);
@@ -201,7 +201,7 @@ fn people_get_a_report_and_a_plot() {
 
 /// Tables of memory stay in one piece, so that fewer columns than 80 are taken as 80.
 #[test]
-fn lines_are_as_wide_as_was_asked_for() {
+fn lines_have_the_requested_width_for_memory() {
     for (columns, wanted) in [("60", 80), ("90", 90)] {
         let mut memory = command(&[&SMALL[..], &["--all", "-q"]].concat());
         let done = memory.env("COLUMNS", columns).output().expect("the program starts");
@@ -292,13 +292,13 @@ fn a_profile_is_kept_unless_it_is_none() {
 }
 
 #[test]
-fn doctor_tells_what_a_profile_is_worth() {
+fn doctor_reports_the_state_of_the_profile() {
     let last = |verdict| move |report: &mut MemoryReport| last_level(report, verdict);
     let good = Home::with_profile(last(OsVerdict::Agrees)).reported();
     assert!(good.value.is_some_and(|age| age.ends_with(" old")) && good.fix.is_none());
     let unseen = Home::with_profile(last(OsVerdict::Unseen)).reported();
     assert_eq!(unseen.verdict, Verdict::Advice, "{unseen:?}");
-    assert!(unseen.sentence.contains("tells no size of L"), "{unseen:?}");
+    assert!(unseen.sentence.contains("without a size of L"), "{unseen:?}");
     let home = Home::with_profile(|_| ());
     std::fs::write(home.profile().expect("it is there"), "no record").expect("it can be written");
     assert_eq!(home.reported().value.as_deref(), Some("unreadable"));
@@ -338,7 +338,7 @@ fn simulated_caches_are_those_of_the_profile() {
         ["stat", "--tier", "sim", "-e", "instructions,l1d_misses", "--json", "-o", "-"];
     let simulated = |home: &Home, more: &[&str]| {
         let done = home.run(&[&SIMULATED[..], more, &["--", "true"]].concat());
-        if done.stderr.contains("Valgrind") || done.stderr.contains("the kernel tells of no") {
+        if done.stderr.contains("Valgrind") || done.stderr.contains("the kernel reports no") {
             println!("SKIP: {}", done.stderr);
             return None;
         }
@@ -379,7 +379,7 @@ fn simulated_caches_are_those_of_the_profile() {
 
 /// A machine whose caches hold hardly a packet, for all the profile knows.
 #[test]
-fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
+fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
     let tiny = |report: &mut MemoryReport| {
         let sizes = [Some(1024.0), Some(2048.0), None];
         let mut levels: Vec<_> = std::iter::repeat_n(report.levels[0].clone(), 3).collect();
@@ -413,7 +413,8 @@ fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
             vec![Unresolved { from_bytes: 4096, to_bytes: 1 << 40, cause, sentence }];
     });
     let done = moved.run(&["run", &file, "-q"]);
-    let wanted = "which cache the packets lie in cannot be told: the profile cannot tell what ";
+    let wanted =
+        "the cache level of the packets is unknown: the profile does not show the level of ";
     assert!(done.stdout.contains(wanted), "{}", done.stdout);
 
     let without = linerate(&["run", &file, "-q", "--json"]);

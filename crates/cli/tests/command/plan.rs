@@ -141,7 +141,7 @@ fn the_document_s_application_is_planned_on_its_processor() {
     refused(&["--machine", "t1", "--workers", "33", RLP], &["--workers 33", "32 strands"]);
     refused(
         &["--machine", "t1", "--workers", "31", RLP],
-        &["takes 12 workers, 20 run beside it", "31 may be used"],
+        &["takes 12 workers, 20 run outside of it", "31 may be used"],
     );
     refused(&[RLP], &["nothing in nanoseconds about `PDSN_RXTX`", "--machine t1"]);
     let folder = Folder::new();
@@ -154,7 +154,7 @@ fn the_document_s_application_is_planned_on_its_processor() {
     let file = folder.file("much.toml");
     let much = text.replace("instructions = 433.8", "instructions = 1e9");
     std::fs::write(&file, much).expect("the folder can be written");
-    refused(&["--machine", "t1", &file], &["much.toml:53:16: 'instructions' is 1e9"]);
+    refused(&["--machine", "t1", &file], &["much.toml:54:16: 'instructions' is 1e9"]);
     let slow = text.replace("poll_instructions = 15.0", "poll_instructions = 1e7");
     std::fs::write(&file, slow).expect("as before");
     refused(&["--machine", "t1", &file], &["no packet gets through", "[[costs.stages]]"]);

@@ -37,7 +37,7 @@ pub(crate) fn assert_conserved(report: &RunReport) {
 }
 
 #[test]
-fn a_run_tells_scripts_everything_of_every_stage() {
+fn a_run_has_all_stage_values_for_scripts() {
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
     let json = answered(0, &["run", &file, "--time", "200ms", "--json"]);
@@ -140,7 +140,7 @@ const TUNE_SUMMARY: [&str; 8] = [
 ];
 
 #[test]
-fn a_tuning_tells_scripts_what_it_did_and_writes_a_path_that_runs() {
+fn a_tuning_has_all_values_for_scripts_and_writes_a_valid_path() {
     let folder = Folder::new();
     let given = workers(&EDGE_STAGES, &[(3, 1), (4, 1)]);
     let file = folder.write("path.toml", edge(&[(EDGE_WORKERS, given.as_str())]));

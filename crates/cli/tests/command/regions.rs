@@ -49,7 +49,7 @@ fn a_record_obeys_the_schema() {
 }
 
 #[test]
-fn refuses_what_is_not_a_record_of_regions() {
+fn rejects_records_of_other_kinds() {
     let folder = Folder::new();
     let missing = refused(&["regions", "no/such/file.json"]);
     assert!(missing.contains("LINERATE_REGIONS=no/such/file.json"), "{missing}");

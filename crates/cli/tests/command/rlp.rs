@@ -18,7 +18,7 @@ const PATHS: [(&str, usize); 5] = [
 ];
 
 #[test]
-fn every_path_runs_on_any_machine_and_tells_the_rate_of_a_flow() {
+fn every_path_runs_anywhere_and_reports_the_rate_per_flow() {
     for (name, workers) in PATHS {
         let file = format!("{EXAMPLES}/{name}.toml");
         let json = answered(0, &["run", "--oversubscribe", "--time", "100ms", "--json", &file]);
@@ -49,7 +49,7 @@ fn every_path_runs_on_any_machine_and_tells_the_rate_of_a_flow() {
 }
 
 #[test]
-fn the_rate_of_a_flow_is_printed_with_its_line() {
+fn prints_the_rate_of_a_flow_next_to_its_line() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");
     let said = answered(0, &["run", "--time", "500ms", &file]);
     let line = said.lines().find(|line| line.starts_with("per flow")).expect("it is said");
@@ -57,7 +57,7 @@ fn the_rate_of_a_flow_is_printed_with_its_line() {
 }
 
 #[test]
-fn what_no_session_can_be_made_of_is_refused_where_it_stands() {
+fn rejects_invalid_session_parameters_at_their_position() {
     let folder = Folder::new();
     let source =
         |file: &str| format!("[source]\nkind = 'a10'\nfile = '{file}'\n[[stage]]\nkind = 'RLP'\n");
@@ -108,9 +108,7 @@ fn the_record_of_a_run_has_the_rate_of_its_source() {
         (json["offered_kpps"]["value"].as_f64(), json["offered_kpps"]["reason"].clone())
     };
     let (none, reason) = offered("max");
-    assert!(
-        none.is_none() && reason.as_str().is_some_and(|why| why.contains("no rate of its own"))
-    );
+    assert!(none.is_none() && reason.as_str().is_some_and(|why| why.contains("no fixed rate")));
     let (paced, _) = offered("20kpps");
     assert!(paced.is_some_and(|kpps| (kpps / 20.0 - 1.0).abs() < 1e-6), "{paced:?}");
     // Four lines of 1 Gb/s, frames of 338 bytes and 24 more on the wire.

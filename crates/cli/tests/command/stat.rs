@@ -141,7 +141,7 @@ fn the_status_is_that_of_the_command() {
 }
 
 #[test]
-fn a_command_that_cannot_be_started_is_no_count() {
+fn an_unstartable_command_yields_no_counts() {
     let folder = Folder::new();
     let data = folder.write("data", "no program");
     for (status, name) in [(127, "no-such-command-anywhere"), (127, "/no/such/file"), (126, &data)]
@@ -237,7 +237,7 @@ fn counts_per_unit_of_work() {
 }
 
 #[test]
-fn a_command_is_run_as_often_as_asked() {
+fn repeats_the_command_as_requested() {
     let folder = Folder::new();
     let file = folder.file("runs");
     let script = format!("echo run >> {file}");
@@ -286,7 +286,7 @@ fn a_process_that_runs_already_is_counted() {
 }
 
 #[test]
-fn processors_are_counted_or_it_is_said_why_not() {
+fn counts_cpus_or_reports_the_reason() {
     let processor = crate::rig::a_processor();
     let record = counted(0, &["--cpu", &processor, "--time", "50ms"]);
     let report = report_of(&record);
@@ -371,7 +371,7 @@ fn a_baseline_finds_a_tenth_of_a_percent() {
 
 /// A gate must not pass because nothing was compared.
 #[test]
-fn a_baseline_that_judges_nothing_is_no_clean_bill() {
+fn fails_if_no_count_is_comparable_with_the_baseline() {
     let folder = Folder::new();
     let kept = folder.file("record.json");
     let once = ["-e", "task_clock_ns,page_faults"];
@@ -380,7 +380,7 @@ fn a_baseline_that_judges_nothing_is_no_clean_bill() {
         [&once[..], &["-o", "-", "--baseline", &kept, "--", "sh", "-c", "exit 0\n"]].concat();
     let done = stat(&again);
     assert_eq!(done.status, Some(125), "{done:?}");
-    assert!(done.stderr.contains("0 of 3 figures could be judged"), "{done:?}");
+    assert!(done.stderr.contains("0 of 3 figures could be compared"), "{done:?}");
     for told in [
         "0 of 3 figures could be judged: no verdict",
         "not judged: no interval",
@@ -402,7 +402,7 @@ fn a_baseline_that_judges_nothing_is_no_clean_bill() {
 }
 
 #[test]
-fn the_end_of_the_time_is_reported() {
+fn reports_the_end_of_the_time_limit() {
     let text = answered(128 + 15, &["--time", "50ms", "--", "sleep", "60"]);
     let ended = "\nended       killed by signal 15 (SIGTERM); the time given by --time was up: ";
     assert!(text.contains(ended), "{text}");

@@ -125,7 +125,7 @@ fn redirected(redirect: &str, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_a_failure() {
+fn a_lost_result_is_a_failure() {
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
     let (kept, other) = (folder.file("record.json"), folder.file("stat.txt"));

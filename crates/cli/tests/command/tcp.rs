@@ -40,7 +40,7 @@ fn assert_positive(figure: &Figure) {
 }
 
 #[test]
-fn every_pattern_tells_scripts_everything() {
+fn every_pattern_has_all_values_for_scripts() {
     let (report, json) = measured(&["--set", "document,selected"]);
     let patterns = &report.stacks[0].patterns;
     assert_eq!(patterns.len(), 5, "{patterns:?}");
@@ -115,7 +115,7 @@ fn the_list_has_every_name() {
 }
 
 #[test]
-fn plots_are_written_where_asked() {
+fn plots_are_written_to_the_requested_folder() {
     let folder = Folder::new();
     let plots = folder.file("plots/of/tcp");
     let arguments = ["--pattern", "bulk", "--set", "selected", "--histograms", "--svg", &plots];

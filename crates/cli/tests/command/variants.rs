@@ -68,7 +68,7 @@ fn stage<'r>(report: &'r RunReport, name: &str) -> &'r StageReport {
 }
 
 #[test]
-fn a_run_tells_the_share_of_the_kernels_in_each_stage() {
+fn a_run_reports_kernel_shares_per_stage() {
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
     // Long enough for the mean of the calls that were logged.

@@ -21,7 +21,7 @@ pub(crate) struct Alone {
     /// The parameters that `here` determines.
     names: &'static [&'static str],
     calls: u32,
-    /// How far the predicted rate may be off, where that was asked for.
+    /// The required accuracy of the predicted rate, if any.
     within: Option<f64>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn both(model: &Model, file: &str) -> Result<String, Fault> {
 const COLUMNS: [&str; 7] =
     ["configuration", "figure", ">observed", ">model", ">error", ">allowed", "holds"];
 
-/// A figure of a configuration, and whether it is within what was asked for.
+/// A figure of a configuration, and whether it is within the required accuracy.
 fn row(configuration: &str, pair: &Pair, within: Option<f64>) -> Vec<String> {
     let (allowed, holds) = match within {
         Some(within) => (
@@ -133,7 +133,7 @@ pub(crate) fn alone(model: &Model, of: &Alone) -> Result<String, Fault> {
     Ok(format!("Found: {}.\n\n{table}", values.join(", ")))
 }
 
-/// What the predictions depend on that the one configuration does not determine.
+/// Parameters of the predictions that the one configuration does not determine.
 pub(crate) fn varied(model: &Model) -> Result<String, Fault> {
     let start = model.unfitted()?;
     let of_two = OF_TWO.fitted(&start)?;

@@ -26,7 +26,7 @@ use linerate_cmt::{Application, Chip};
 use std::error::Error;
 use std::process::ExitCode;
 
-/// What the simulator or a file reports.
+/// An error of the simulator or of a file.
 type Fault = Box<dyn Error>;
 
 fn main() -> ExitCode {

@@ -9,10 +9,10 @@ use linerate_report::svg::{Title, counted};
 use std::fs;
 use std::time::Instant;
 
-/// What is simulated for the rate of a kind of pipe.
+/// Settings for simulating the rate of a kind of pipe.
 const KIND: Run = Run { warm_up_cycles: 250_000, cycles: 1_000_000, seed: 1 };
 
-/// How wide the classes of rates are that the plot counts placements by.
+/// Width of the rate classes in the plot of placements.
 const CLASS_KPPS: f64 = 5.0;
 
 const ROLES: [&str; 4] = ["PDSN_RX", "RLP", "ATIF_RX", "ATIF_TX"];
@@ -41,8 +41,8 @@ fn summary(model: &Model, ranking: &Ranking, seconds: f64) -> Result<String, Fau
     Ok(format!(
         "{} placements up to symmetry, made of {} kinds of pipes, ranked in {seconds:.1} s ({} M \
          core-cycles simulated); asked: less than {RANKED_S:.0} s.\n\n\
-         No placement exceeds {:.1} kpps, what the slowest role has that is alone on its pipe. \
-         The best of the ranking, simulated whole, has {whole:.1}: within {:.1} % of the best \
+         No placement exceeds {:.1} kpps, the rate of the slowest role alone on its pipe. \
+         The best of the ranking, simulated as a whole, has {whole:.1}: within {:.1} % of the best \
          there is.\n\n",
         ranking.placements.len(),
         ranking.kinds.len(),
@@ -62,7 +62,7 @@ fn table(model: &Model, ranking: &Ranking) -> Result<String, Fault> {
     for (place, note) in places.into_iter().chain(own) {
         rows.push(row(model, ranking, place, note)?);
     }
-    let columns = [">rank", ">kpps by its kinds", ">simulated whole", ">error", "pipes"];
+    let columns = [">rank", ">kpps by its kinds", ">whole simulated", ">error", "pipes"];
     Ok(markdown_table(&columns, rows))
 }
 

@@ -6,7 +6,7 @@ use linerate_cmt::fit::{Found, LONG, Model};
 use linerate_cmt::{Chip, StrandOutcome};
 use linerate_report::markdown_table;
 
-/// Where the cycles of each role go.
+/// Breakdown of the cycles of each role.
 pub(crate) fn causes(model: &Model) -> Result<String, Fault> {
     let mut rows = Vec::new();
     for name in ["1", "2"] {

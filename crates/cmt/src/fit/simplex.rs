@@ -20,7 +20,7 @@ struct Vertex {
     value: f64,
 }
 
-/// How far the first points lie apart, in units of the bounds.
+/// Distance of the initial points, in units of the bounds.
 const STEP: f64 = 0.12;
 
 /// The function from the unit cube, with its evaluations counted.
@@ -43,7 +43,7 @@ fn scaled(at: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
     at.iter().zip(bounds).map(|(x, (low, high))| low + x * (high - low)).collect()
 }
 
-/// Where `function` is least, as far as `calls` evaluations tell, from the middle of `bounds` on.
+/// Minimum of `function`, found in `calls` evaluations starting at the middle of `bounds`.
 ///
 /// # Errors
 /// Those of the function.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The best placement by the capacities of kinds, without going through all of them.
 //!
-//! A placement is no faster than its slowest kind. So the best is the one with the greatest
-//! capacity `t` for which the kinds of at least that capacity can hold all strands on the pipes
-//! there are, which gets harder the greater `t` is:
+//! A placement is no faster than its slowest kind. The best is therefore the one with the greatest
+//! capacity `t` for which kinds of at least that capacity can hold all strands on the available
+//! pipes, which gets harder as `t` grows:
 //!
 //! ```text
 //! pipes(nothing)  = 0
@@ -22,15 +22,15 @@ use super::{Kind, Probe, kinds_of};
 /// Strands that do the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alike {
-    /// What one of them does. Tasks that take packets take them from wherever; each gets a line.
+    /// Work of one of them. Each task that takes packets gets a line.
     pub runs: Runs,
-    /// How many there are.
+    /// Number of strands.
     pub count: u32,
     /// Packets that one is given of each packet of a flow, above 0.
     pub share: f64,
 }
 
-/// What is to be placed, and where.
+/// Strands to place, and the chip.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'w> {
     /// The chip.
@@ -58,14 +58,13 @@ pub struct Best {
     pub kinds: usize,
 }
 
-/// Kinds that are simulated at most: those of five roles on four strands, some seconds.
+/// Maximum number of simulated kinds: those of five roles on four strands, a few seconds.
 const KINDS_MAX: usize = 125;
 
-/// Sets of strands that are gone through at most: 64 strands in halves, thirds and quarters.
+/// Maximum number of sets of strands examined: 64 strands in halves, thirds and quarters.
 const SETS_MAX: usize = 100_000;
 
-/// The best placement of all; `None` where there are too many kinds or sets of strands, or where
-/// they do not fit.
+/// The best placement; `None` if there are too many kinds or sets of strands, or they do not fit.
 ///
 /// # Errors
 /// A kind cannot be simulated.
@@ -103,7 +102,7 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
     Ok(Some(Best { pipes, kpps, kinds: kinds.len() }))
 }
 
-/// At most so many kinds of a pipe: ways to take up to `room` of `roles`, with repetition.
+/// At most this many kinds of a pipe: ways to take up to `room` of `roles`, with repetition.
 fn number_of_kinds(roles: usize, room: u32) -> usize {
     // Each step divides exactly: it is a binomial coefficient.
     let ways =
@@ -111,7 +110,7 @@ fn number_of_kinds(roles: usize, room: u32) -> usize {
     ways.map_or(usize::MAX, |ways| ways - 1)
 }
 
-/// A pipe with so many strands of each, and the share of each strand that takes packets.
+/// A pipe with this number of strands of each, and the share of each strand that takes packets.
 fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     let mut system = System {
         chip: wanted.chip.clone(),
@@ -194,7 +193,7 @@ mod tests {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
     }
 
-    /// Made-up capacities: the best of all multisets, gone through one by one.
+    /// Synthetic capacities: the best of all multisets, gone through one by one.
     #[test]
     fn none_of_all_placements_is_better() {
         let wanted = [3, 2, 2];
@@ -212,7 +211,7 @@ mod tests {
             let at_least = |t: f64| -> Vec<Kind> {
                 kinds.iter().filter(|kind| kind.kpps >= t).cloned().collect()
             };
-            let found = packed(&at_least(slow), &wanted, pipes).expect("it can be had");
+            let found = packed(&at_least(slow), &wanted, pipes).expect("it is possible");
             let fewest = all.iter().filter(|chosen| slowest(chosen) >= slow).map(Vec::len).min();
             assert_eq!(Some(found.len()), fewest);
             assert!(packed(&at_least(slow + 0.5), &wanted, pipes).is_none(), "{pipes} pipes");

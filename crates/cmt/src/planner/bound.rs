@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What no mapping of a path on a chip can exceed, and what was searched below that.
+//! Upper bound for all mappings of a path on a chip, and what was searched below it.
 //!
-//! What was not tried may be faster, by no more than the gap to a bound: every packet needs its
-//! instructions issued, one in a cycle and pipe; a strand works on a packet at least as long as it
-//! would alone; what keeps one state for all packets runs on one strand; and the line brings no
-//! more. Hence
+//! Untried mappings may be faster by at most the gap to a bound: every packet needs its
+//! instructions issued, one per cycle and pipe; a strand works on a packet at least as long as it
+//! would alone; a stage with global state runs on one strand; and the line delivers no more. Hence
 //!
 //! ```text
 //! bound = min( line,  pipes x clock / instructions,  strands x clock / cycles alone,
@@ -44,7 +43,7 @@ impl Simulator<'_> {
     }
 
     pub(super) fn unsearched(&self) -> Search {
-        let sentence = "not searched: only the mapping as written was asked for".to_owned();
+        let sentence = "not searched: only the mapping as written was requested".to_owned();
         Search { there_are: self.there_are(), exact: false, gap: None, sentence }
     }
 

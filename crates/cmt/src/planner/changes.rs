@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What may be changed in a setup: each change by itself, with what it is called.
+//! Possible changes of a setup: each a single change with its name.
 //!
-//! A stage that keeps one state for all packets is never on more than one strand. Strands that a
-//! change adds go to processors on which nothing runs but perhaps a loop without end, those first
-//! whose pipe has the least to do; where there are none left, the change is not there.
+//! A stage with global state is never on more than one strand. Strands added by a change go to
+//! processors that are idle or run only an endless loop, those with the least busy pipe first; if
+//! there are none, the change is not proposed.
 
-use super::setup::{Beside, Placed, Setup, World};
+use super::setup::{Outsiders, Placed, Setup, World};
 use linerate_path::costs::Idling;
 use linerate_path::spec::{StageSpec, State};
 use linerate_plan::predictor::Changed;
 use linerate_record::plan::Change;
 use std::ops::Range;
 
-/// Cycles that a strand lets pass between looks when its polling is slowed: some four turns of a
-/// loop that misses once, little beside the thousands of cycles between packets of a line.
+/// Cycles a strand skips between polls when its polling is slowed: about four iterations of a loop
+/// with one miss, little compared with the thousands of cycles between packets of a line.
 pub(super) const SLOW_CYCLES: f64 = 500.0;
 
 /// Everything a change must know.
@@ -49,7 +49,7 @@ impl Changes<'_> {
     }
 
     fn parked(&self, setup: &Setup) -> Vec<Changed<Setup>> {
-        let park = |which: &dyn Fn(&Beside) -> bool, name: String| {
+        let park = |which: &dyn Fn(&Outsiders) -> bool, name: String| {
             let mut setup = setup.clone();
             setup.beside.retain(|beside| !which(beside));
             Changed { name, kind: Change::Park, setting: setup }
@@ -60,7 +60,7 @@ impl Changes<'_> {
             .map(|one| park(&|beside| beside.name == one.name, format!("park `{}`", one.name)))
             .collect();
         if setup.beside.len() > 1 {
-            all.push(park(&|_| true, "park all strands beside the path".to_owned()));
+            all.push(park(&|_| true, "park all strands outside the path".to_owned()));
         }
         all
     }
@@ -86,7 +86,7 @@ impl Changes<'_> {
         all
     }
 
-    /// Second inputs polled by strands of their own.
+    /// Polls second inputs on separate strands.
     fn relieved(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let works = &self.world.works;
         let has_two =
@@ -98,7 +98,7 @@ impl Changes<'_> {
             let cpus = self.free(setup, segment.cpus.len())?;
             changed.relieved.push(stage);
             let name = self.names(stage..stage + 1);
-            changed.beside.push(Beside {
+            changed.beside.push(Outsiders {
                 name: format!("{name}-second-input"),
                 does: Idling::Polls,
                 cpus,
@@ -106,13 +106,13 @@ impl Changes<'_> {
                 ns: works[stage].turn_ns,
                 slow_cycles: 0.0,
             });
-            let name = format!("split `{name}`: its second input on strands of its own");
+            let name = format!("split `{name}`: its second input on separate strands");
             Some(Changed { name, kind: Change::Split, setting: changed })
         };
         joined.filter_map(relieve).collect()
     }
 
-    /// Twice as many strands for the segment that sets the pace, and as many as there is room for.
+    /// Twice as many strands for the bottleneck segment, and as many as there is room for.
     fn replicated(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         if self.is_global(segment.stages.clone()) {
@@ -148,8 +148,8 @@ impl Changes<'_> {
         (segment.stages.start + 1..segment.stages.end).filter_map(cut).collect()
     }
 
-    /// Neighbouring segments on the strands of both, or of the first where that is all they may
-    /// have.
+    /// Neighbouring segments merged on the strands of both, or of the first if they may have no
+    /// more.
     fn merged(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let merge = |(index, pair): (usize, &[Placed])| {
             let stages = pair[0].stages.start..pair[1].stages.end;
@@ -171,8 +171,8 @@ impl Changes<'_> {
         setup.segments.windows(2).enumerate().map(merge).collect()
     }
 
-    /// The strands elsewhere: those that set the pace on pipes of their own; all of them level over
-    /// the pipes; flow by flow on one core.
+    /// Other placements of the strands: the bottleneck on separate pipes; all of them balanced over
+    /// the pipes; each flow on one core.
     fn placed(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let kind = Change::Place;
         let mut all = Vec::new();
@@ -185,11 +185,11 @@ impl Changes<'_> {
             all.push(Changed { name, kind, setting: changed });
         }
         if let Some(setup) = self.levelled(setup) {
-            let name = "place strands so that all pipes have as much to do".to_owned();
+            let name = "balance the strands over all pipes".to_owned();
             all.push(Changed { name, kind, setting: setup });
         }
         if let Some(setup) = self.by_flow(setup) {
-            let name = "place the strands of each flow on a core of its own".to_owned();
+            let name = "place the strands of each flow on a separate core".to_owned();
             all.push(Changed { name, kind, setting: setup });
         }
         all
@@ -199,8 +199,8 @@ impl Changes<'_> {
         (cpu / self.world.chip.strands_per_pipe) as usize
     }
 
-    /// Instructions of a packet of the path that strands of each pipe issue; polling counts as one
-    /// packet's worth of the busiest, spinning as twice that.
+    /// Instructions issued per packet of the path on each pipe; polling counts as one packet's
+    /// worth of the busiest, spinning as twice that.
     fn demands(&self, setup: &Setup) -> Vec<f64> {
         let mut demands = vec![0.0; self.world.chip.pipes() as usize];
         let demand = |segment: &Placed| self.demand(segment);
@@ -225,8 +225,8 @@ impl Changes<'_> {
         work.instructions / segment.cpus.len() as f64
     }
 
-    /// `count` processors on which nothing runs, one after the other on the pipe with the least to
-    /// do; `None` if there are not so many.
+    /// `count` idle processors, each on the least busy pipe at that point; `None` if there are too
+    /// few.
     fn free(&self, setup: &Setup, count: usize) -> Option<Vec<u32>> {
         let mut demands = self.demands(setup);
         let mut taken: Vec<u32> = setup.taken().collect();
@@ -246,8 +246,8 @@ impl Changes<'_> {
         Some(found)
     }
 
-    /// Places the strands of the path again, the one with the most instructions first, each on the
-    /// pipe that has the least to do by then.
+    /// Places the strands of the path again, those with the most instructions first, each on the
+    /// least busy pipe at that point.
     fn levelled(&self, setup: &Setup) -> Option<Setup> {
         let mut order: Vec<(usize, usize)> = Vec::new();
         for (index, segment) in setup.segments.iter().enumerate() {
@@ -271,8 +271,8 @@ impl Changes<'_> {
         Some(moved)
     }
 
-    /// The free processors of `rest`, whose segments have as much to do on each strand as those of
-    /// `whole`, the pipe with the least to do first.
+    /// The free processors of `rest`, whose segments have the same load per strand as those of
+    /// `whole`, the least busy pipe first.
     fn free_by_demand(&self, whole: &Setup, rest: &Setup) -> Option<Vec<u32>> {
         let mut demands = vec![0.0; self.world.chip.pipes() as usize];
         let busiest = whole.segments.iter().map(|s| self.demand(s)).fold(0.0, f64::max);

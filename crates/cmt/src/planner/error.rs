@@ -13,13 +13,13 @@ pub enum SimulationError {
     Inputs(InputsError),
     /// The mapping cannot be simulated.
     System(Fault),
-    /// No packet gets through as long as is simulated.
+    /// No packet gets through in the simulated time.
     NoPacket {
         /// Nanoseconds that are simulated.
         ns: f64,
         /// The stage that takes longest for a packet, its looks for one included.
         stage: String,
-        /// How long it takes alone, nanoseconds.
+        /// Its time alone, in nanoseconds.
         takes_ns: f64,
         /// Packets of a flow that the line brings meanwhile; `None` where there is always one.
         offered: Option<f64>,

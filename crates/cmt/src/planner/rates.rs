@@ -4,9 +4,9 @@
 
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// By how much the simulator itself is taken to err, either way: fitted to configuration 1 of the
+/// Assumed error of the simulator itself, in both directions: fitted to configuration 1 of the
 /// Netra document's application it missed the rate of configuration 2 by 6.9 %. The reverse missed
-/// by 17 %, for want of a cost that shows in configuration 1 alone: costs are taken to be known.
+/// by 17 %, for lack of a cost that shows only in configuration 1: costs are assumed to be known.
 pub(super) const MODEL_ERROR: f64 = 0.07;
 
 /// Rates of a flow with costs as they are, and up and down by their spread.
@@ -23,7 +23,7 @@ impl Rates {
         estimate(value, low, high.min(line_kpps))
     }
 
-    /// How much faster than `other`; equal costs are compared with each other.
+    /// Ratio to `other`; equal costs are compared with each other.
     pub(super) fn gain_over(self, other: Self) -> Estimate {
         let ratio = |index: usize| self.0[index] / other.0[index].max(f64::MIN_POSITIVE);
         let [value, up, down] = [0, 1, 2].map(ratio);

@@ -2,18 +2,18 @@
 //! The best of all placements of the strands of a setup, as one change.
 //!
 //! Which strands share a pipe is chosen by the capacities of kinds of pipes (see `cmt`'s
-//! placements); what is made of it is simulated whole like any other change. Strands of the path
-//! are placed, and those beside it that poll on cores of the path. Where strands loop without end,
-//! they are taken to fill every pipe; the others beside the path stay where they are, or go where
-//! there is room, to the pipe with the fewest strands first.
+//! placements); the result is simulated as a whole like any other change. The strands of the path
+//! are placed, and those outside it that poll on cores of the path. Endless loops are assumed to
+//! fill every pipe; other strands outside the path stay where they are, or move where there is
+//! room, to the pipe with the fewest strands first.
 
-use super::setup::{Beside, LINE_RING, Setup, World};
+use super::setup::{LINE_RING, Outsiders, Setup, World};
 use crate::{Alike, Best, Fault, Input, Run, Runs, Wanted, best};
 use linerate_path::costs::Idling;
 use linerate_plan::predictor::Changed;
 use linerate_record::plan::Change;
 
-/// A placement and what was known of it before it was simulated whole.
+/// A placement and its estimate before it was simulated as a whole.
 pub(super) struct Relocated {
     pub(super) changed: Changed<Setup>,
     /// Thousand packets per second by the kinds of its pipes.
@@ -21,8 +21,8 @@ pub(super) struct Relocated {
 }
 
 /// The best placement of the strands of `setup` on the first `cpus` processors, no flow faster than
-/// `most_kpps`; `None` where there are too many kinds of pipes to go through. `run` is for one rate
-/// of one kind.
+/// `most_kpps`; `None` if there are too many kinds of pipes to examine. `run` is for one rate of
+/// one kind.
 pub(super) fn relocated(
     world: &World<'_>,
     setup: &Setup,
@@ -33,10 +33,10 @@ pub(super) fn relocated(
     let per_core = world.chip.strands_per_core();
     let core = |cpu: &u32| cpu / per_core;
     let cores: Vec<u32> = setup.segments.iter().flat_map(|s| &s.cpus).map(core).collect();
-    let is_near = |beside: &&Beside| {
+    let is_near = |beside: &&Outsiders| {
         beside.does == Idling::Polls && beside.cpus.iter().any(|cpu| cores.contains(&core(cpu)))
     };
-    let near: Vec<&Beside> = setup.beside.iter().filter(is_near).collect();
+    let near: Vec<&Outsiders> = setup.beside.iter().filter(is_near).collect();
     let flows = f64::from(world.costs.flows);
     let of_path = setup.segments.iter().map(|segment| Alike {
         runs: Runs::Packets {
@@ -68,7 +68,7 @@ pub(super) fn relocated(
     Ok(Some(Relocated { changed, kpps: found.kpps }))
 }
 
-/// What runs on the pipes, the same ones together.
+/// The work of the pipes, equal ones together.
 fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> String {
     let segments = setup.segments.iter();
     let segments = segments.map(|one| linerate_plan::search::runs(world.path, one.stages.clone()));
@@ -93,8 +93,8 @@ fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> Str
     format!("place strands by pipe: {pipes}")
 }
 
-/// The setup with its strands on the pipes that were found, from the first on; what is beside the
-/// path and was not placed takes what is left.
+/// The setup with its strands on the selected pipes, from the first on; unplaced strands outside
+/// the path take the rest.
 fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32) -> Setup {
     let mut moved = setup.clone();
     moved.segments.iter_mut().for_each(|segment| segment.cpus.clear());
@@ -120,7 +120,8 @@ fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32
     let is_free = |cpu: &u32| cpu % per_pipe >= load(*cpu);
     let mut free: Vec<u32> = (0..cpus).filter(is_free).collect();
     free.sort_by_key(|cpu| (load(*cpu), *cpu));
-    let far = |beside: &&mut Beside| beside.does == Idling::Polls && !near.contains(&beside.name);
+    let far =
+        |beside: &&mut Outsiders| beside.does == Idling::Polls && !near.contains(&beside.name);
     // Those that may stay do; then the others move.
     let stays: Vec<u32> =
         moved.beside.iter_mut().filter(far).flat_map(|b| b.cpus.clone()).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A mapping with its processors, and what runs beside it, as a system to simulate.
+//! A mapping with its processors and the other threads on them, as a system to simulate.
 //!
 //! ```text
 //! strand of a segment   for each input a task: poll of the first stage, work of all its stages
@@ -37,7 +37,7 @@ pub(super) struct Placed {
 
 /// Strands that take no packets.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Beside {
+pub(super) struct Outsiders {
     pub(super) name: String,
     pub(super) does: Idling,
     pub(super) cpus: Vec<u32>,
@@ -47,18 +47,18 @@ pub(super) struct Beside {
     pub(super) slow_cycles: f64,
 }
 
-/// What runs where.
+/// Placement of the work.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Setup {
     pub(super) segments: Vec<Placed>,
-    pub(super) beside: Vec<Beside>,
-    /// Stages whose second input other strands poll.
+    pub(super) beside: Vec<Outsiders>,
+    /// Stages whose second input is polled by other strands.
     pub(super) relieved: Vec<usize>,
-    /// Cycles that strands of the path let pass after a poll that found nothing.
+    /// Cycles that strands of the path skip after an empty poll.
     pub(super) slow_cycles: f64,
 }
 
-/// What of the path a simulation needs.
+/// The properties of the path that a simulation needs.
 #[derive(Clone, Debug)]
 pub(super) struct World<'a> {
     pub(super) path: &'a Path,
@@ -93,8 +93,8 @@ impl Setup {
         self.segments.iter().map(|segment| segment.cpus.len()).sum()
     }
 
-    /// Strands beside it.
-    pub(super) fn strands_beside(&self) -> usize {
+    /// Strands outside of it.
+    pub(super) fn strands_outside(&self) -> usize {
         self.beside.iter().map(|beside| beside.cpus.len()).sum()
     }
 }
@@ -122,7 +122,7 @@ impl World<'_> {
         sum
     }
 
-    /// Cycles of a packet on a strand that has its pipe to itself.
+    /// Cycles of a packet on a strand alone on its pipe.
     pub(super) fn alone_cycles(&self, work: &GivenWork) -> f64 {
         work.instructions * (1.0 + work.bubble_cycles)
             + work.l1_misses * f64::from(self.chip.l2_cycles)
@@ -150,7 +150,7 @@ impl World<'_> {
         };
         let first = setup.segments.first().map_or(1, |segment| segment.cpus.len());
         let per_line = self.offered_per_s.map(|all| all / first as f64);
-        // A strand takes no packet faster than it issues the packet's instructions.
+        // A strand needs at least a cycle per instruction of a packet.
         let most = self.work(setup.segments[0].stages.clone(), factor).instructions;
         let packets_per_s = per_line.unwrap_or(self.chip.clock_hz / most.max(1.0));
         system.sources = vec![Source { packets_per_s, ring: LINE_RING }; first];
@@ -171,16 +171,16 @@ impl World<'_> {
             }
             inputs = next;
         }
-        // Cores that no strand of the path is on share nothing with it.
+        // Cores without a strand of the path share nothing with it.
         let core = |cpu: u32| cpu / self.chip.strands_per_core();
         let with_path: Vec<u32> = system.strands.iter().map(|strand| core(strand.cpu)).collect();
-        let beside = setup.beside.iter().flat_map(|one| self.beside(one));
+        let beside = setup.beside.iter().flat_map(|one| self.outsiders(one));
         system.strands.extend(beside.filter(|strand| with_path.contains(&core(strand.cpu))));
         system
     }
 
-    /// Queues behind strands that have so many tasks each: for each strand and task those it
-    /// writes, and the inputs of each reader.
+    /// Queues behind strands with this many tasks each: for each strand and task those it writes,
+    /// and the inputs of each reader.
     fn rings(
         &self,
         tasks: &[usize],
@@ -259,16 +259,16 @@ impl World<'_> {
     /// The poll of a second input, which finds nothing.
     fn second_input(&self, work: &GivenWork) -> Option<Task> {
         let has_one = work.turn_instructions > 0.0 || work.turn_ns > 0.0;
-        has_one.then(|| looks_in_vain(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
+        has_one.then(|| empty_polls(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
     }
 
-    /// What a strand beside the path does.
-    pub(super) fn idles(&self, beside: &Beside) -> Runs {
+    /// Work of a strand outside the path.
+    pub(super) fn idles(&self, beside: &Outsiders) -> Runs {
         match beside.does {
             Idling::Spins => Runs::Busy,
             Idling::Polls => Runs::Packets {
                 bubble_cycles: self.works.first().map_or(0.0, |work| work.bubble_cycles),
-                tasks: vec![looks_in_vain(
+                tasks: vec![empty_polls(
                     beside.instructions,
                     self.cycles(beside.ns),
                     beside.slow_cycles,
@@ -277,18 +277,18 @@ impl World<'_> {
         }
     }
 
-    fn beside(&self, beside: &Beside) -> Vec<Strand> {
-        let runs = self.idles(beside);
+    fn outsiders(&self, outsiders: &Outsiders) -> Vec<Strand> {
+        let runs = self.idles(outsiders);
         let strand = |(index, cpu): (usize, &u32)| Strand {
-            name: format!("{} {index}", beside.name),
+            name: format!("{} {index}", outsiders.name),
             cpu: *cpu,
             runs: runs.clone(),
         };
-        beside.cpus.iter().enumerate().map(strand).collect()
+        outsiders.cpus.iter().enumerate().map(strand).collect()
     }
 }
 
-fn looks_in_vain(instructions: f64, cycles: f64, slow_cycles: f64) -> Task {
+fn empty_polls(instructions: f64, cycles: f64, slow_cycles: f64) -> Task {
     Task {
         input: Input::Nothing,
         poll: Poll {

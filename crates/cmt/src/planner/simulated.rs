@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a simulation shows of a setup: who sets the pace, where its cycles go, what each strand
-//! does.
+//! Result of a simulated setup: the bottleneck, the breakdown of its cycles, the load of each
+//! strand.
 
 use super::METHOD;
 use super::bound::LINE_REACHED;
-use super::setup::{Beside, Setup};
+use super::setup::{Outsiders, Setup};
 use super::simulator::Simulator;
 use crate::{Outcome, Stalls, StrandOutcome, TaskOutcome};
 use linerate_plan::predictor::Predicted;
@@ -13,7 +13,7 @@ use linerate_record::plan::{Bottleneck, PlannedWorker};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
-/// Share of the work of the busiest strand from which on another counts as busy as it.
+/// A strand with at least this share of the work of the busiest counts as equally busy.
 const BUSY_AS_ANY: f64 = 0.98;
 
 /// A setup with its outcome, as far as sentences and tables go.
@@ -42,15 +42,15 @@ impl<'a> Simulated<'a> {
         segments.zip(&outcome.strands)
     }
 
-    /// Share of the cycles of a strand of `segment` that it worked on packets: those of polls in
-    /// vain, their share of its waiting for the pipe included, taken off.
+    /// Share of the cycles of a strand of `segment` spent on packets: empty polls, including their
+    /// share of waiting for the pipe, are subtracted.
     fn utilisation(&self, segment: usize, strand: &StrandOutcome) -> f64 {
         let work = self.simulator.world.work(self.setup.segments[segment].stages.clone(), 1.0);
         let polls = |of: fn(&TaskOutcome) -> u64| -> f64 {
             strand.tasks.iter().map(of).sum::<u64>() as f64
         };
-        // A second input is looked at in vain in every turn, packet or not; only turns without a
-        // packet are idle.
+        // A second input is polled in every iteration, with or without a packet; only iterations
+        // without a packet are idle.
         let inputs = strand.tasks.iter().filter(|task| task.packets + task.dropped > 0);
         let in_vain: f64 = inputs.map(|task| task.idle_polls as f64).sum();
         let looks = in_vain + polls(|task| task.blocked);
@@ -61,9 +61,9 @@ impl<'a> Simulated<'a> {
         (1.0 - cycles / self.outcome.cycles as f64).clamp(0.0, 1.0)
     }
 
-    /// The strand of the path that sets the pace, with its segment and the share of time it works:
-    /// of those that work about as much as any, the first of the last segment. One before it that
-    /// never rests drops or waits for what this one does not take.
+    /// The bottleneck strand of the path, with its segment and the share of time it works: among
+    /// equally busy ones the first of the last segment. An earlier one that never rests drops
+    /// packets or waits for those this one does not take.
     pub(super) fn most(&self) -> (usize, &'a StrandOutcome, f64) {
         let all = self
             .of_path()
@@ -79,7 +79,7 @@ impl<'a> Simulated<'a> {
         self.kpps >= LINE_REACHED * self.simulator.line()
     }
 
-    /// What sets the pace, in a few words.
+    /// The bottleneck, in a few words.
     pub(super) fn pace(&self) -> String {
         let stages = self.setup.segments[self.most().0].stages.clone();
         match self.is_line_reached() {
@@ -110,7 +110,7 @@ impl<'a> Simulated<'a> {
         Bottleneck { stage: Some(name), worker: Some(strand.name.clone()), sentence }
     }
 
-    /// Where the cycles of a packet go on a strand.
+    /// Breakdown of the cycles of a packet on a strand.
     fn cycles(&self, strand: &StrandOutcome) -> String {
         let packets = (strand.packets() as f64).max(1.0);
         let per_packet = |cycles: u64| cycles as f64 / packets;
@@ -147,24 +147,24 @@ impl<'a> Simulated<'a> {
             };
             self.planned(strand, runs(self.simulator.world.path, stages), share, ns)
         });
-        let beside = self.setup.beside.iter().map(|beside| self.beside(beside));
+        let beside = self.setup.beside.iter().map(|beside| self.outsiders(beside));
         path.chain(beside).collect()
     }
 
     /// The strands of a neighbour together.
-    fn beside(&self, beside: &Beside) -> PlannedWorker {
+    fn outsiders(&self, outsiders: &Outsiders) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];
-        let own = simulated.iter().filter(|strand| beside.cpus.contains(&strand.cpu));
+        let own = simulated.iter().filter(|strand| outsiders.cpus.contains(&strand.cpu));
         let instructions: Vec<u64> = own.map(|strand| strand.instructions).collect();
         let cycles = self.outcome.cycles as f64 * instructions.len() as f64;
         let cpi = match instructions.iter().sum::<u64>() {
-            0 => absent(UNIT, "on cores that no strand of the path is on: not simulated"),
+            0 => absent(UNIT, "on cores without a strand of the path: not simulated"),
             all => exact(UNIT, cycles / all as f64),
         };
         PlannedWorker {
-            name: beside.name.clone(),
-            runs: format!("beside the path, on {} processors", beside.cpus.len()),
+            name: outsiders.name.clone(),
+            runs: format!("outside the path, on {} processors", outsiders.cpus.len()),
             cpu: None,
             utilisation: exact("ratio", 0.0),
             ns_per_packet: absent("ns/packet", "it takes no packets"),

@@ -4,7 +4,7 @@
 use super::Simulation;
 use super::error::SimulationError;
 use super::rates::Rates;
-use super::setup::{Beside, Placed, Setup, World};
+use super::setup::{Outsiders, Placed, Setup, World};
 use crate::{Outcome, Run, StrandOutcome, simulate};
 use linerate_path::costs::{GivenCosts, GivenWork};
 use linerate_path::model::Segment;
@@ -45,10 +45,10 @@ impl<'a> Simulator<'a> {
     pub(super) fn given(&self) -> Result<Setup, SimulationError> {
         let Simulation { costs, chip, cpus, .. } = self.simulation;
         let path = self.subject.path;
-        let beside: Vec<Beside> = costs
+        let beside: Vec<Outsiders> = costs
             .neighbours
             .iter()
-            .map(|one| Beside {
+            .map(|one| Outsiders {
                 name: one.name.clone(),
                 does: one.does,
                 cpus: one.cpus.clone(),
@@ -83,7 +83,7 @@ impl<'a> Simulator<'a> {
         Ok(simulate(&self.world.system(setup, factor), &self.run(1))?)
     }
 
-    /// What is simulated, or one of so many parts of it.
+    /// The simulated time, or a fraction of it.
     pub(super) fn run(&self, parts: u64) -> Run {
         let cycles = self.simulation.cycles / parts;
         Run { warm_up_cycles: cycles / 4, cycles, seed: SEED }
@@ -117,7 +117,7 @@ impl<'a> Simulator<'a> {
         Ok(Rates([kpps, at(1.0 + spread)?, at(1.0 - spread)?]))
     }
 
-    /// What stands in the way where no packet gets through.
+    /// The obstacle if no packet gets through.
     pub(super) fn no_packet(&self) -> SimulationError {
         let (world, chip) = (&self.world, self.simulation.chip);
         let cycles = |stage: usize| {

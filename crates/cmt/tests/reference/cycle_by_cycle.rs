@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A simulator of strands that does nothing but go from cycle to cycle: slow, and without a
-//! shortcut.
+//! A simulator of strands that simply advances cycle by cycle: slow, without shortcuts.
 
 use linerate_cmt::{
     Input, Queue, Runs, Scope, SourceOutcome, Strand, StrandOutcome, System, Task, TaskOutcome,
@@ -25,14 +24,14 @@ fn fixed(value: f64) -> u128 {
     (value * 4_294_967_296.0).round() as u128
 }
 
-/// The whole numbers whose sums are the whole parts of the multiples of a mean.
+/// Integers whose sums are the integer parts of the multiples of a mean.
 struct Multiples {
     mean: u128,
     sum: u128,
 }
 
 impl Multiples {
-    fn of(mean: f64) -> Self {
+    fn new(mean: f64) -> Self {
         Self { mean: fixed(mean), sum: 0 }
     }
 
@@ -115,7 +114,7 @@ struct Slow {
     left: u64,
     mix: Mix,
     last_issue: Option<u64>,
-    /// What each of the next cycles is lost to.
+    /// Cause of each of the next stall cycles.
     stalls: VecDeque<Cause>,
 }
 
@@ -131,7 +130,7 @@ struct World<'s> {
     strands: Vec<Slow>,
     queues: Vec<SlowQueue>,
     waiting: Vec<u32>,
-    /// Of each unit and each place that has one: free from.
+    /// For each unit and each place that has one: the cycle from which it is free.
     units: Vec<Vec<u64>>,
     counts: Vec<StrandOutcome>,
     sources: Vec<SourceOutcome>,
@@ -152,7 +151,7 @@ impl<'s> World<'s> {
                 index,
                 busy: jobs.is_empty(),
                 jobs,
-                bubble: Multiples::of(bubble),
+                bubble: Multiples::new(bubble),
                 at: 0,
                 doing: Doing::Polling,
                 left: u64::MAX,
@@ -361,13 +360,13 @@ fn job(task: &Task, mix: &mut Mix) -> Job {
     let beyond = if work.misses.l1 > 0.0 { work.misses.l2 / work.misses.l1 } else { 0.0 };
     Job {
         task: task.clone(),
-        poll: Multiples::of(poll.instructions),
-        packet_stall: Multiples::of(poll.packet_stall_cycles),
-        empty_stall: Multiples::of(poll.empty_stall_cycles),
-        slow: Multiples::of(poll.slow_cycles),
-        work: Multiples::of(work.instructions),
+        poll: Multiples::new(poll.instructions),
+        packet_stall: Multiples::new(poll.packet_stall_cycles),
+        empty_stall: Multiples::new(poll.empty_stall_cycles),
+        slow: Multiples::new(poll.slow_cycles),
+        work: Multiples::new(work.instructions),
         misses,
-        beyond_l2: Multiples::of(beyond),
+        beyond_l2: Multiples::new(beyond),
         units,
         output: 0,
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulator of strands against one that knows no shortcut; plans by it against what must never
-//! be and what the Netra document has.
+//! Compares the simulator of strands with one without shortcuts, and checks plans against
+//! invariants and the Netra document.
 
 mod cycle_by_cycle;
 #[path = "../../../plan/tests/reference/one_state.rs"]

@@ -14,7 +14,7 @@ use linerate_path::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, Stag
 use linerate_plan::search::Subject;
 use linerate_record::plan::{Change, PlanReport, Recommendation};
 
-/// A path of up to four stages on at most `cpus` strands, one stage in four with one state.
+/// A path of up to four stages on at most `cpus` strands, one stage in four with global state.
 fn random_path(dice: &mut Dice, cpus: usize) -> (Path, Vec<StageSpec>) {
     let stages = 1 + dice.below(4);
     let global: Vec<usize> = (0..stages).filter(|_| dice.below(4) == 0).collect();
@@ -163,7 +163,7 @@ fn the_examples_are_the_application_of_the_document() {
     }
 }
 
-/// What stands in both files is the same, to the digit.
+/// Values in both files are the same, to the digit.
 #[test]
 fn the_examples_have_the_figures_of_the_application() {
     let application = Application::named("rlp").expect("it comes with the program");
@@ -210,10 +210,10 @@ fn planned_as(described: &Described, cycles: u64) -> PlanReport {
     plan(&described.path, &described.specs, costs, Some(345.3), cycles).expect("a plan")
 }
 
-/// `while(1)` beside the path takes turns from it: parking it is what helps, once, and a place on
-/// the same pipe, where the loop makes way, is not offered as a gain of its own.
+/// `while(1)` outside the path takes issue slots from it: parking it helps, once, and a placement
+/// on the same pipe, where the loop makes way, is not offered as a separate gain.
 #[test]
-fn a_loop_beside_the_path_is_parked_and_not_called_a_place() {
+fn an_endless_loop_is_parked_rather_than_avoided_by_placement() {
     let mut described = example("2");
     let costs = described.costs.as_mut().expect("costs");
     let receiver = costs.neighbours.iter_mut().find(|one| one.name == "ATIF_RX");
@@ -265,7 +265,7 @@ fn strands_that_a_change_adds_or_moves_have_processors() {
 }
 
 #[test]
-fn what_never_gets_through_is_refused_with_the_stage() {
+fn rejects_a_path_without_throughput_naming_the_stage() {
     let described = example("2");
     let mut costs = described.costs.clone().expect("costs");
     costs.stages[1].work.as_mut().expect("work").poll_instructions = 1e7;

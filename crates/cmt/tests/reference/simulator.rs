@@ -37,16 +37,16 @@ fn random_task(dice: &mut Dice, input: Input, outputs: Vec<usize>, units: usize)
 }
 
 /// Chains of two or three strands behind a line each, `while(1)` and parked strands, idle polls
-/// that a strand has beside its work; a chip of up to 3 cores.
+/// of a strand in addition to its work; a chip of up to 3 cores.
 fn random_system(dice: &mut Dice) -> System {
     let unit = |dice: &mut Dice| Unit {
         name: "unit".to_owned(),
         scope: [Scope::Chip, Scope::Core, Scope::Pipe][dice.below(3)],
         interval_cycles: 1 + dice.below(5) as u32,
-        source: "made up".to_owned(),
+        source: "synthetic".to_owned(),
     };
     let chip = Chip {
-        name: "made up".to_owned(),
+        name: "synthetic".to_owned(),
         clock_hz: 1e9,
         cores: 1 + dice.below(3) as u32,
         pipes_per_core: 1 + dice.below(2) as u32,
@@ -140,7 +140,7 @@ fn on_one_core(chip: Chip, runs: impl IntoIterator<Item = Runs>) -> System {
     System { chip, strands: strands.map(strand).collect(), queues: Vec::new(), sources: Vec::new() }
 }
 
-/// A strand that does nothing but issue, `bubble_cycles` after each instruction.
+/// A strand that only issues, with `bubble_cycles` after each instruction.
 fn issuing(bubble_cycles: f64) -> Runs {
     let poll = Poll {
         instructions: 1000.0,
@@ -167,8 +167,8 @@ fn four_busy_strands_issue_every_fourth_cycle_and_one_alone_each_cycle() {
     assert_eq!(cpi(&alone, 0), 1.0);
 }
 
-/// A compute-bound strand beside three `while(1)` is close to the worst case, beside three parked
-/// strands it has the best; a strand that mostly stalls hardly notices.
+/// A compute-bound strand next to three `while(1)` is close to the worst case, next to three parked
+/// strands it has the best; a strand that mostly stalls is hardly affected.
 #[test]
 fn neighbours_that_spin_cost_what_computes_most() {
     let beside = |bubbles: f64, neighbour: &Runs| {
@@ -209,11 +209,11 @@ fn slow_polling_gives_a_neighbour_its_turns() {
     };
     assert_eq!(beside(0.0), 2.0);
     let slowed = beside(90.0);
-    // Of some 110 cycles, ten go to the poller.
+    // Of about 110 cycles, the poller gets ten.
     assert!((slowed - 110.0 / 100.0).abs() < 0.01, "{slowed}");
 }
 
-/// Two strands that use a unit for each instruction: on one pipe of the T2 they take turns anyway;
+/// Two strands that use a unit for each instruction: on one pipe of the T2 they alternate anyway;
 /// on both pipes of a core each waits for the other at the unit, on two cores none does.
 #[test]
 fn the_pipes_of_a_t2_core_share_their_unit() {
@@ -244,7 +244,7 @@ fn the_pipes_of_a_t2_core_share_their_unit() {
     assert!(apart < 150.0, "{apart}");
 }
 
-/// What a line offers and a strand can do: the less of the two comes through, the rest is dropped.
+/// Throughput is the lesser of the line's offer and the strand's capacity, the rest is dropped.
 #[test]
 fn the_slower_of_line_and_strand_decides() {
     for (cycles_per_packet, wanted) in [(500.0, 200.0), (150.0, 200.0), (200.0, 200.0)] {
@@ -265,7 +265,7 @@ fn the_slower_of_line_and_strand_decides() {
     }
 }
 
-/// What makes a good system or its first task a bad one.
+/// Changes that make a valid system or its first task invalid.
 type Spoil<'f> = &'f dyn Fn(&mut System, &mut Task);
 
 #[test]
@@ -294,11 +294,11 @@ fn faults_are_named() {
     };
     let all: [(&str, Spoil); 12] = [
         ("processor 99; the chip has 0 to 31", &|s, _| s.strands[0].cpu = 99),
-        ("processor 0, which another has", &|s, _| s.strands[1].cpu = 0),
-        ("names queue 5", &|_, t| t.outputs = vec![5]),
-        ("names source 3", &|_, t| t.input = Input::Source(3)),
+        ("processor 0, which another strand uses", &|s, _| s.strands[1].cpu = 0),
+        ("refers to queue 5", &|_, t| t.outputs = vec![5]),
+        ("refers to source 3", &|_, t| t.input = Input::Source(3)),
         ("second writer of queue 0", &|_, t| t.outputs = vec![0, 0]),
-        ("names unit 9", &|_, t| t.work.units = vec![UnitUse { unit: 9, per_packet: 1.0 }]),
+        ("refers to unit 9", &|_, t| t.work.units = vec![UnitUse { unit: 9, per_packet: 1.0 }]),
         ("`work.instructions` of strand 0 is NaN", &|_, t| t.work.instructions = f64::NAN),
         ("`poll.instructions` of strand 0 is 0", &|_, t| t.poll.instructions = 0.0),
         ("at most one per instruction", &|_, t| t.work.misses.l1 = 2.0),
@@ -323,8 +323,8 @@ fn stalls_sum_up() {
     assert_eq!(stalls.sum(), 63);
 }
 
-/// What a configuration of the RLP application comes to on a chip: thousand packets per second of
-/// each flow, and cycles per instruction by role.
+/// Result of a configuration of the RLP application on a chip: thousand packets per second of each
+/// flow, and cycles per instruction by role.
 fn rlp(chip: &Chip, configuration: &str) -> (f64, Vec<(String, f64)>) {
     let application = Application::named("rlp").unwrap();
     let pipes = &application.configuration(configuration).unwrap().pipes;

@@ -11,11 +11,11 @@ use std::time::Duration;
 /// Steps in a millisecond.
 pub(crate) const STEPS_PER_MS: usize = 10;
 
-/// A load that is drawn for so many steps.
+/// A synthetic load of this many steps.
 pub(crate) struct Load {
     /// A word for tables.
     pub(crate) name: &'static str,
-    /// What it does.
+    /// Description of the load.
     pub(crate) prose: &'static str,
     draw: fn(&mut Draw<'_>),
 }
@@ -40,7 +40,7 @@ const WORK: Rates = Rates {
 /// Polling without packets.
 const IDLE: Rates = Rates { packets: 0.0, idle_instructions: 8000.0, ..WORK };
 
-/// Where a load is drawn to.
+/// Recording target of a load.
 struct Draw<'a> {
     random: &'a mut fastrand::Rng,
     steps: usize,
@@ -88,7 +88,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Steps of which `rates` says what happens at so many ms.
+    /// Steps generated from `rates`, the rates at a given time in ms.
     fn by_time(&mut self, rates: impl Fn(f64) -> Rates) {
         for at in 0..self.steps {
             self.step(rates(self.ms(at)));
@@ -230,7 +230,7 @@ impl Load {
     }
 }
 
-/// What scaled counts go by.
+/// Base of scaled counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     /// Time on the processor.
@@ -240,17 +240,17 @@ pub(crate) enum Base {
 }
 
 /// Sums at the end of a step.
-fn at(sums: &[f64], step: usize) -> f64 {
+fn sum_at(sums: &[f64], step: usize) -> f64 {
     if step == 0 { 0.0 } else { sums[step - 1] }
 }
 
 fn between(sums: &[f64], from: usize, to: usize) -> f64 {
-    at(sums, to) - at(sums, from)
+    sum_at(sums, to) - sum_at(sums, from)
 }
 
-/// As a counter shows it: whole numbers.
+/// As shown by a counter: integers.
 fn counted(sums: &[f64], from: usize, to: usize) -> u64 {
-    at(sums, to).round() as u64 - at(sums, from).round() as u64
+    sum_at(sums, to).round() as u64 - sum_at(sums, from).round() as u64
 }
 
 const NS_PER_STEP: u64 = 1_000_000 / STEPS_PER_MS as u64;
@@ -262,7 +262,7 @@ impl Trace {
 
     /// The true total of an event.
     pub(crate) fn total(&self, event: usize) -> f64 {
-        at(&self.events[event], self.steps())
+        sum_at(&self.events[event], self.steps())
     }
 
     fn base(&self, base: Base, from: usize, to: usize) -> f64 {
@@ -272,8 +272,8 @@ impl Trace {
         }
     }
 
-    /// Counts in turns: set 0 has the instructions, all other sets the misses. Whoever turns the
-    /// sets is late by up to 0.2 ms, and sometimes by much more, mostly when there is work.
+    /// Counts in slices: set 0 has the instructions, all other sets the misses. The switch to the
+    /// next set is late by up to 0.2 ms, and sometimes by much more, mostly when there is work.
     pub(crate) fn rotate(
         &self,
         sets: usize,
@@ -314,10 +314,10 @@ impl Trace {
         slices.counts(sets, &plan, &whole)
     }
 
-    /// As rpistat counts: four sets for 100 ms each, always in the same order, scaled by time. The
-    /// estimate of the misses, which one of the sets counts, and half of the interval that follows
-    /// if slices are taken for independent samples (infinite for a single one); `None` if the run
-    /// ends before that set's turn.
+    /// Emulates rpistat: four sets for 100 ms each, always in the same order, scaled by time. The
+    /// estimate of the misses, which one of the sets counts, and half of the interval if slices are
+    /// treated as independent samples (infinite for a single one); `None` if the run ends before
+    /// that set is counted.
     pub(crate) fn round_robin(&self, random: &mut fastrand::Rng) -> Option<(f64, f64)> {
         let (sets, length) = (4, 100 * STEPS_PER_MS);
         let starts = (random.usize(0..sets) * length..self.steps()).step_by(sets * length);

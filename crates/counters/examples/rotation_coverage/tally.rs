@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far estimates are off, and how often their intervals hold the truth.
+//! Errors of the estimates, and coverage of their intervals.
 
 use crate::simulation::{Base, Load};
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
@@ -32,7 +32,7 @@ impl Tally {
     }
 }
 
-/// What the runs of one load gave.
+/// Results of the runs of one load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// Misses, scaled by time.
@@ -45,21 +45,21 @@ pub(crate) struct Outcome {
     pub(crate) round_robin: Tally,
 }
 
-/// How a load is counted.
+/// Options for counting a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     /// Sets that take turns.
     pub(crate) sets: usize,
     /// The nominal length of a slice.
     pub(crate) slice_ms: f64,
-    /// How long a run is.
+    /// Duration of a run.
     pub(crate) run_ms: usize,
-    /// How many there are.
+    /// Number of runs.
     pub(crate) runs: usize,
 }
 
 /// Counts a load again and again. All sets but the first count the same event, so that each run
-/// tells several times how its estimate is off.
+/// gives several samples of the error.
 pub(crate) fn outcome(load: &Load, setting: Setting) -> Outcome {
     let Setting { sets, slice_ms, run_ms, runs } = setting;
     let mut random = fastrand::Rng::with_seed(setting.seed());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far off counts are that sets of events take turns for, for `cargo xtask accuracy`: the task
-//! clock on a synthetic processor with two counters, scaled up, against the task clock that counts
-//! all of the time. What is lost are the moments between two sets.
+//! Error of multiplexed counts, for `cargo xtask accuracy`: the scaled task clock on a synthetic
+//! processor with two counters, compared with the task clock counted all of the time. The gaps
+//! between two sets are lost.
 //!
 //! `cargo run --release -p linerate-counters --example scaling_accuracy [-- RUNS]`
 
@@ -19,13 +19,13 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
 
-/// Runs, unless told otherwise.
+/// Default number of runs.
 const RUNS: usize = 11;
 
 /// Slices of a run.
 const SLICES: u32 = 150;
 
-/// What a scaled count, and the ratio of two of different sets, may be off by.
+/// Maximum error of a scaled count, and of the ratio of two from different sets.
 const LIMIT: f64 = 0.03;
 
 const TASK_CLOCK: u64 = 1;

@@ -13,8 +13,8 @@ pub(super) struct Table {
     pub(super) manual: &'static str,
     /// Beginnings of the names of units that have a file for each of these events they implement.
     pub(super) units: &'static [&'static str],
-    /// The native names, as they are compared, of the events that emulators count; `None` where
-    /// emulators are believed.
+    /// The native names, as they are compared, of the events that emulators count; `None` if
+    /// emulators are trusted.
     pub(super) emulated: Option<&'static [&'static str]>,
     processors: &'static [Processor],
     /// Makers whose other processors have the architectural events in this table.
@@ -58,7 +58,7 @@ pub(super) enum Processor {
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 
-/// What the kernel counts itself.
+/// Software events of the kernel.
 pub(super) fn software() -> &'static Table {
     &SOFTWARE_TABLE
 }
@@ -73,7 +73,7 @@ pub(super) fn portable() -> &'static [(&'static str, &'static str)] {
     PORTABLE
 }
 
-/// The portable name that another tool's name stands for.
+/// The portable name of another tool's name.
 pub(super) fn alias(name: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, name)| *name)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables against numbers known from elsewhere, and every notation against files made up here.
+//! The tables compared with published numbers, and every notation on synthetic files.
 
 mod notations;
 
@@ -34,7 +34,7 @@ fn sysfs(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn catalog(identity: &Identity) -> Catalog {
-    Catalog::of(identity, sysfs(&[]).path())
+    Catalog::for_processor(identity, sysfs(&[]).path())
 }
 
 /// One processor of each table.
@@ -70,7 +70,7 @@ fn processors_find_their_table_and_others_say_so() {
         (x86("AuthenticAMD", 0x19, 0x61), "amd_zen4", true),
         (x86("AuthenticAMD", 0x19, 0x21), "amd_zen3", true),
         (x86("HygonGenuine", 0x18, 0x00), "amd_zen1", true),
-        // Between the models of Zen 2 lie those of an older one, and of Zen 6 those of Zen 5.
+        // Between the models of Zen 2 are those of an older one, and between Zen 6 those of Zen 5.
         (x86("AuthenticAMD", 0x17, 0x50), "amd_zen1", true),
         (x86("AuthenticAMD", 0x17, 0x60), "amd_zen2", true),
         (x86("AuthenticAMD", 0x17, 0xb0), "generic", false),
@@ -100,7 +100,7 @@ fn processors_find_their_table_and_others_say_so() {
 fn an_unknown_arm_core_is_known_by_its_unit() {
     let root = sysfs(&[("bus/event_source/devices/armv8_pmuv3_0/type", "8\n")]);
     let cores = vec![ArmCore { implementer: 0x51, part: 0x001 }];
-    let catalog = Catalog::of(&Identity::Arm { cores }, root.path());
+    let catalog = Catalog::for_processor(&Identity::Arm { cores }, root.path());
     assert_eq!((catalog.table(), catalog.is_known_processor()), ("armv8", false));
     assert_eq!(catalog.resolve("instructions").unwrap().selector, Selector::new(RAW, 0x08));
 }
@@ -216,15 +216,15 @@ fn architectural_events_are_left_to_the_kernel() {
     }
 }
 
-/// What a table lists can be asked for by that name, and what it says is missing is refused with
-/// the reason; names stand there once.
+/// Every listed name is accepted, every missing one is refused with the reason, and names are
+/// unique.
 #[test]
 fn lists_and_names_agree_for_every_processor() {
     for (table, identity) in one_of_each() {
         let catalog = catalog(&identity);
         let list = catalog.list();
         let names: BTreeSet<_> = list.iter().map(|info| info.name).collect();
-        assert_eq!(names.len(), list.len(), "{table}: a name stands there twice");
+        assert_eq!(names.len(), list.len(), "{table}: duplicate name");
         assert!(list.len() > 35, "{table}");
         for info in &list {
             assert!(!info.prose.is_empty(), "{table}: {}", info.name);
@@ -253,7 +253,7 @@ fn native_names_and_other_tools_names_are_understood() {
     assert_eq!(name("cs"), "context_switches");
     assert_eq!(name("faults"), "page_faults");
     assert_eq!(name("cpu-migrations"), "migrations");
-    // Events that the kernel picks keep a name of their own beside those of the table.
+    // Events picked by the kernel keep a separate name next to those of the table.
     let loads = zen.resolve("L1-dcache-loads").unwrap();
     assert_eq!(
         (loads.name.as_str(), loads.selector),
@@ -279,7 +279,7 @@ fn codes_in_hex_show_the_name_if_the_table_has_one() {
 }
 
 #[test]
-fn user_mode_only_is_asked_for_behind_the_name() {
+fn user_mode_only_is_a_suffix_of_the_name() {
     let intel = catalog(&x86("GenuineIntel", 6, 0x8f));
     let event = intel.resolve("instructions:u").unwrap();
     assert_eq!((event.name.as_str(), event.is_user_only), ("instructions", true));
@@ -336,7 +336,7 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let taken = file("pc_write_retired");
     let root =
         sysfs(&[(&cycles, "event=0x11"), (&instructions, "event=0x8"), (&taken, "event=0xc")]);
-    let catalog = Catalog::of(&arm(&[0xd07]), root.path());
+    let catalog = Catalog::for_processor(&arm(&[0xd07]), root.path());
     assert_eq!(catalog.resolve("instructions").unwrap().selector.config, 0x08);
     let branches = catalog.resolve("branches").unwrap();
     assert_eq!(branches.native.as_deref(), Some("PC_WRITE_RETIRED (0x0c)"));
@@ -357,7 +357,7 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     let little = root.path().join("bus/event_source/devices/armv8_cortex_a53/events");
     std::fs::create_dir_all(&little).unwrap();
     std::fs::write(little.join("cpu_cycles"), "event=0x11").unwrap();
-    let both = Catalog::of(&arm(&[0xd03, 0xd07]), root.path());
+    let both = Catalog::for_processor(&arm(&[0xd03, 0xd07]), root.path());
     assert!(both.resolve("cycles").is_ok() && both.resolve("instructions").is_err());
 }
 
@@ -385,6 +385,6 @@ fn events_that_an_emulator_leaves_at_0_are_refused() {
         }
         assert!(power.resolve("l1d_misses").is_err() && power.resolve("branches").is_err());
     }
-    // Other tables' emulators are believed, or the kernel tells.
+    // Emulators of other tables are trusted, or the kernel lists the events.
     assert!(catalog(&arm(&[0xd08])).on_emulator().resolve("l1d_misses").is_ok());
 }

@@ -40,7 +40,7 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     let terms = terms.strip_suffix('/').unwrap_or(terms);
     let malformed = |reason: String| NameError::Malformed { name: name.to_owned(), reason };
     if !is_file_name(unit) {
-        return Err(malformed(format!("`{unit}` is no name of a unit")));
+        return Err(malformed(format!("invalid unit name `{unit}`")));
     }
     let folder = devices(sysfs).join(unit);
     let Some(kind) = read(&folder.join("type")) else {
@@ -91,12 +91,12 @@ fn split(term: &str) -> Result<(&str, Option<u64>), String> {
         None => (term, None),
     };
     if !is_file_name(key) {
-        return Err(format!("`{term}` is no term; `event=0x3c` is one"));
+        return Err(format!("invalid term `{term}`; an example is `event=0x3c`"));
     }
     let number = value.map(|value| {
         number(value).ok_or_else(|| match value {
             "?" => format!("`{key}` needs a value: write {key}=0x.. behind the others"),
-            _ => format!("the value of `{term}` is no number below 2^64"),
+            _ => format!("the value of `{term}` is not a number below 2^64"),
         })
     });
     Ok((key, number.transpose()?))
@@ -106,7 +106,7 @@ fn split(term: &str) -> Result<(&str, Option<u64>), String> {
 struct Words<'a> {
     folder: &'a Path,
     selector: Selector,
-    /// What one count is, where the unit tells.
+    /// Unit of one count, if the PMU reports it.
     count: Option<String>,
 }
 
@@ -134,7 +134,7 @@ impl Words<'_> {
         Ok(())
     }
 
-    /// What one count of an event is: `2.3e-10 Joules`.
+    /// Unit of one count of an event: `2.3e-10 Joules`.
     fn meaning(&self, event: &str) -> Option<String> {
         let file = |ending| read(&self.folder.join("events").join(format!("{event}.{ending}")));
         match (file("scale"), file("unit")) {

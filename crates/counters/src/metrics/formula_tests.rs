@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formulas against trees that are computed as they stand.
+//! Formulas compared with expression trees that are evaluated directly.
 
 use super::*;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn events_stand_once_in_the_order_of_the_text() {
 }
 
 #[test]
-fn errors_tell_the_place() {
+fn errors_have_a_position() {
     for (text, at, expected) in [
         ("", 0, "a number, a name or `(`"),
         ("  ", 2, "a number, a name or `(`"),

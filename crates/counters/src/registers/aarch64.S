@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * int lr_registers_read(size_t *count, size_t counter): a counter of AArch64, 31 being that of
- * cycles. 1; 0 and no count where the register is closed: then an instruction between
- * lr_registers_begin and lr_registers_end is illegal, and a signal handler goes on at
- * lr_registers_closed. Hence nothing is kept on the stack, and x30 stays the caller's.
+ * Reads a counter of AArch64, 31 being that of cycles.
  *
  * The accesses are those of native/pmu/aarch64.h; `cargo xtask registers` compares their words.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * int lr_registers_read(size_t *count, size_t counter): a counter of ARMv7, 31 being that of
- * cycles. 1; 0 and no count where the register is closed: then an instruction between
- * lr_registers_begin and lr_registers_end is illegal, and a signal handler goes on at
- * lr_registers_closed. Hence nothing is kept on the stack, and lr stays the caller's.
+ * int lr_registers_read(size_t *count, size_t counter): reads a counter of ARMv7, 31 being that of
+ * cycles. Returns 1; or 0 without a count if the register is not accessible: then an instruction
+ * between lr_registers_begin and lr_registers_end is illegal, and a signal handler resumes at
+ * lr_registers_closed. The stack is therefore not used, and lr stays the caller's.
  *
  * The accesses are those of native/pmu/armv7.h; `cargo xtask registers` compares their words.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the module `kmod/pmu_user` says of itself in /proc/pmu_user, and what follows from it:
-//! which CPU's registers are open, and which counter counts an event.
+//! State of the module `kmod/pmu_user` from /proc/pmu_user: which CPU's registers are accessible,
+//! and which counter counts an event.
 //!
 //! ```text
 //! cpu N open B PMUSERENR X PMCR X counting X before PMUSERENR X PMCR X holder perf|none
@@ -10,8 +10,9 @@
 //! counter 31 event 0x11 NAME|- [user]                          the cycle counter, always last
 //! ```
 //!
-//! Nothing else is taken: a register is read on the word of this text, and where it is closed the
-//! read is an illegal instruction. Left out: reading them ([`registers`](crate::registers)).
+//! No other format is accepted: a register is read if this text declares it accessible, and if it
+//! is not, the read is an illegal instruction. Not here: reading them
+//! ([`registers`](crate::registers)).
 
 use crate::event::Event;
 use crate::refusal::RegisterRefusal;
@@ -32,15 +33,15 @@ const INSTRUCTIONS: u32 = 0x08;
 const USER_ENABLE: u32 = 0x1;
 const ENABLE: u32 = 0x1;
 const DIVIDE: u32 = 0x8;
-/// AArch64's alone: cycles in 64 bits, for which there is no divider.
+/// AArch64 only: cycles in 64 bits, for which there is no divider.
 const LONG_CYCLES: u32 = 0x40;
 
-/// What the module says.
+/// State of the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// The CPUs that are online, ascending.
     pub cpus: Vec<Cpu>,
-    /// How many event counters a CPU has.
+    /// Number of event counters of a CPU.
     pub counters: u32,
     /// The event counters in use, and last the cycle counter.
     pub selected: Vec<Selected>,
@@ -51,7 +52,7 @@ pub struct Module {
 pub struct Cpu {
     /// Its number.
     pub number: u32,
-    /// Whether the module opened it; somebody else may have closed it since.
+    /// Whether the module enabled access; other code may have disabled it since.
     is_opened: bool,
     user_enable: u32,
     control: u32,
@@ -66,9 +67,9 @@ pub struct Selected {
     pub counter: u32,
     /// The architecture's number of the event.
     pub event: u32,
-    /// `None` where the module has no names for this core.
+    /// `None` if the module has no names for this core.
     pub name: Option<String>,
-    /// Whether kernel mode is left out.
+    /// Whether kernel mode is excluded.
     pub is_user_only: bool,
 }
 
@@ -77,7 +78,7 @@ pub struct Selected {
 pub struct Malformed {
     /// The first wrong line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Description of the defect.
     pub reason: &'static str,
 }
 
@@ -87,10 +88,10 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Where the module says what it did, below the root.
+/// Where the module reports its state, below the root.
 pub const FILE: &str = "proc/pmu_user";
 
-/// What [`FILE`] says where the module is loaded.
+/// Content of [`FILE`] if the module is loaded.
 pub type PmuUser = Result<Module, Malformed>;
 
 const CPU: &str = "cpu * open * PMUSERENR * PMCR * counting * before PMUSERENR * PMCR * holder *";
@@ -172,7 +173,7 @@ impl Selected {
 }
 
 impl Module {
-    /// What the module says in the /proc under `root` now; `None` where it is not loaded.
+    /// State of the module in the /proc under `root` now; `None` if it is not loaded.
     pub fn loaded(root: &Path) -> Option<PmuUser> {
         match std::fs::read_to_string(root.join(FILE)) {
             Ok(text) => Some(Self::read(&text)),
@@ -275,7 +276,7 @@ impl Module {
         Ok((chosen.counter, tier))
     }
 
-    /// What counts rest on.
+    /// Evidence tier of the counts.
     pub fn tier(&self) -> Tier {
         match self.selected.iter().all(|selected| selected.is_user_only) {
             true => Tier::User,

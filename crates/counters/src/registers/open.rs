@@ -10,8 +10,8 @@ use crate::reading::Outcome;
 use crate::refusal::{Refusal, RegisterRefusal};
 use linerate_linux::allowed_cpus;
 
-/// The registers of the hardware events among these, for the calling thread: of those whose outcome
-/// is no refusal yet, each gets its tier or why there is none.
+/// The registers of the hardware events among these, for the calling thread: each whose outcome is
+/// not a refusal yet gets its tier or the reason why it has none.
 pub(crate) fn open(
     pmu_user: &PmuUser,
     events: &[Event],
@@ -57,7 +57,7 @@ pub(crate) fn open(
     }
     let registers = Registers::new(processor, &moving);
     if registers.is_none() {
-        let why = RegisterRefusal::Unreadable("somebody closed them just now".to_owned());
+        let why = RegisterRefusal::Unreadable("access was disabled meanwhile".to_owned());
         refuse(outcomes, &moving, &why);
     }
     registers

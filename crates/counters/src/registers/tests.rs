@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers made up, the truth known.
+//! Synthetic registers with known counts.
 
 use super::module::tests::{TEXT, event};
 use super::open::stands_still;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 /// A CPU that counts, and a thread that is sent away from it now and then.
 #[derive(Debug, Default)]
 struct Made {
-    /// What happened on the CPU, the thread's own or not.
+    /// Events on the CPU, of this thread or others.
     happened: Cell<u64>,
     now_ns: Cell<u64>,
     switches: Cell<u64>,
@@ -43,12 +43,12 @@ impl Bank for &Made {
     }
 }
 
-/// What a thread does between two reads.
+/// Activity of a thread between two reads.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// So many events in so many ns.
+    /// This many events in this many ns.
     Own(u64, u64),
-    /// Away for so many events of others, in so many ns.
+    /// Off the CPU during this many events of others, in this many ns.
     Away(u64, u64),
 }
 
@@ -104,7 +104,7 @@ proptest! {
 }
 
 #[test]
-fn a_gap_before_the_first_read_of_two_is_no_fault_of_theirs() {
+fn a_gap_before_the_first_of_two_reads_does_not_invalidate_them() {
     let made = Made::default();
     let registers = Registers::new(&made, &[(0, 0), (1, CYCLE_COUNTER)]).unwrap();
     made.run(1 << 33, 1 << 34);
@@ -127,7 +127,7 @@ fn a_closed_register_has_no_count() {
 }
 
 #[test]
-fn a_register_that_stands_still_is_found() {
+fn detects_a_stuck_register() {
     /// Counts the reads, of all counters but 1.
     struct Reads(Cell<u64>);
     impl Bank for Reads {
@@ -143,12 +143,12 @@ fn a_register_that_stands_still_is_found() {
         }
     }
     let still = [0, 1, 2].map(|number| stands_still(&Reads(Cell::new(0)), number));
-    assert_eq!(still, [false, true, false], "what is closed is told otherwise");
+    assert_eq!(still, [false, true, false], "inaccessible registers are reported differently");
     let stops = |code| module::never_stops(&event("e", Selector::new(RAW, code)));
     assert_eq!([0x08, 0x11, 0x03].map(stops), [true, true, false]);
 }
 
-/// No rate up to the most makes 2^32 events in the time that reads may be apart.
+/// No rate up to the maximum produces 2^32 events in the maximum time between reads.
 #[test]
 fn reads_are_never_too_far_apart() {
     for number in [0, CYCLE_COUNTER] {
@@ -160,7 +160,7 @@ fn reads_are_never_too_far_apart() {
     }
 }
 
-/// What is refused of instructions on a thread that may run on one CPU, or on all of them.
+/// Refusals of instructions on a thread that may run on one CPU, or on all of them.
 fn refused(pmu_user: &PmuUser, pinned: bool) -> Refusal {
     let events = [event("instructions", Selector::new(RAW, 8))];
     std::thread::scope(|scope| {

@@ -14,8 +14,8 @@ use std::thread::ScopedJoinHandle;
 const ITERATIONS: u64 = 20_000;
 const LEAST: u64 = ITERATIONS / 4;
 
-/// Counts the cycles of work of known size on `cpu`, which the module opened. On a thread of its
-/// own, for the caller's stays free to run anywhere.
+/// Counts the cycles of work of known size on `cpu`, whose registers the module enabled. On a
+/// separate thread, so that the caller's is not pinned.
 ///
 /// # Errors
 /// Why nothing was counted, or too little, in words.
@@ -27,7 +27,7 @@ pub fn count_cycles(cpu: u32) -> Result<u64, String> {
     let counted = counted.map_err(|error| format!("no thread can be started to try: {error}"))?;
     let cycles = counted.unwrap_or_else(|_| Err("the thread that tried panicked".to_owned()))?;
     match cycles < LEAST {
-        true => Err(format!("{cycles} cycles were counted where at least {LEAST} went by")),
+        true => Err(format!("{cycles} cycles were counted where at least {LEAST} elapsed")),
         false => Ok(cycles),
     }
 }
@@ -41,6 +41,6 @@ fn counted(cpu: u32) -> Result<u64, String> {
     (0..ITERATIONS).for_each(|iteration| {
         black_box(iteration);
     });
-    before.and(registers.second(&mut second)).ok_or("somebody closed them just now")?;
+    before.and(registers.second(&mut second)).ok_or("access was disabled meanwhile")?;
     Ok(second[0].wrapping_sub(first[0]))
 }

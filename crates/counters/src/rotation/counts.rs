@@ -5,7 +5,7 @@ use super::sums::{SetSums, Variance};
 use super::{AlwaysCount, Plan, Slices, Whole};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 
-/// What was counted of one event.
+/// Counts of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventTally {
     /// Counts while it was on a counter.
@@ -36,7 +36,7 @@ pub struct Counts {
     sets: usize,
 }
 
-/// How the events of one set were scaled.
+/// Scaling of the events of one set.
 #[derive(Clone, Debug)]
 struct Scaling {
     /// Their places.
@@ -47,7 +47,7 @@ struct Scaling {
     factor: f64,
 }
 
-/// Below so many counts, chance alone is reckoned with: see [`Scaling::chance`].
+/// Below this number of counts, sampling error alone is considered: see [`Scaling::chance`].
 const FEW: u64 = 30;
 
 impl Counts {
@@ -68,8 +68,8 @@ impl Counts {
         counts
     }
 
-    /// An event without turns is scaled only if somebody else took its counter away for a time;
-    /// of what happened then nothing is known.
+    /// An event that is not multiplexed is scaled only if another user took its counter away for a
+    /// time; the counts of that time are unknown.
     fn add_always(&mut self, event: usize, count: &AlwaysCount) {
         let &AlwaysCount { raw, enabled_ns, running_ns } = count;
         let Some(duty) = share(running_ns, enabled_ns) else { return };
@@ -161,12 +161,13 @@ impl Counts {
         values
     }
 
-    /// A step small beside the value, for differences; large enough not to drown in the last bits.
+    /// A step small compared with the value, for differences; large enough to exceed rounding
+    /// errors.
     fn step(&self, event: usize) -> f64 {
         1e-4 * self.values[event].abs().max(1.0)
     }
 
-    /// How much a formula rises with each event.
+    /// Partial derivatives of a formula by event.
     fn gradient(
         &self,
         formula: &impl Fn(&[f64]) -> Option<f64>,
@@ -228,8 +229,8 @@ impl Scaling {
         Some(variance)
     }
 
-    /// What the differences of slices say. What the sampled sums vary by, times `factor`, is what
-    /// the estimates do; the base enters because it is sampled too.
+    /// Variance from the differences of slices. The variance of the sampled sums, times `factor`,
+    /// is that of the estimates; the base enters because it is sampled too.
     fn of_slices(&self, slope: &[f64]) -> Option<Variance> {
         if self.sums.base <= 0.0 {
             return None;
@@ -242,11 +243,10 @@ impl Scaling {
         Some(Variance { value: value * self.factor * self.factor, freedom })
     }
 
-    /// The least variance of an event of which `raw` were seen. Of a few things that happened
-    /// independently, each was seen with the probability `duty`, so that the number seen varies by
-    /// `raw * (1 - duty)`, whatever the few differences between slices say. Where none was seen,
-    /// there were so many at most that not to see any has a probability of 2.5 %, and the interval
-    /// shall end there.
+    /// The least variance of an event of which `raw` were seen. Of a few independent events, each
+    /// was seen with probability `duty`, so that the number seen has the variance `raw * (1 -
+    /// duty)`, whatever the few differences between slices suggest. If none was seen, the upper
+    /// bound is the number for which seeing none has a probability of 2.5 %.
     fn chance(&self, raw: u64) -> Option<f64> {
         if raw > 0 {
             return Some(raw as f64 * (1.0 - self.duty) * self.factor * self.factor);
@@ -258,7 +258,7 @@ impl Scaling {
     }
 }
 
-/// The share of the time on a counter; all of it if there was no time. `None` for none of it.
+/// The share of the time on a counter; 1 if there was no time. `None` if it was never on one.
 fn share(running_ns: u64, enabled_ns: u64) -> Option<f64> {
     if running_ns >= enabled_ns {
         return Some(1.0);
@@ -274,9 +274,9 @@ fn unbounded(value: f64, n: u64) -> Estimate {
     Estimate::of_ends(value, None, None, n)
 }
 
-/// The interval about a value with this variance. Where the value cannot but be positive, the same
-/// factor up and down: then what was rarely met (and so estimated low, with a low variance) keeps
-/// an upper end that is high enough, and the lower end is never negative.
+/// The interval around a value with this variance. If the value must be positive, the same factor
+/// up and down: a rarely seen event (and therefore a low estimate with a low variance) then keeps a
+/// sufficiently high upper end, and the lower end is never negative.
 fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> Estimate {
     let half = student(variance.freedom) * variance.value.sqrt();
     let (low, high) = match (is_never_negative, value > 0.0) {
@@ -290,8 +290,8 @@ fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> 
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// What Student's t exceeds with a probability of 2.5 %: between the degrees of freedom of the
-/// usual table, linear in their reciprocal, which is right within 1 %.
+/// The 97.5 % quantile of Student's t: between the degrees of freedom of the usual table, linear in
+/// their reciprocal, which is right within 1 %.
 pub(super) fn student(freedom: f64) -> f64 {
     const TABLE: [(f64, f64); 15] = [
         (1.0, 12.706),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is kept of the slices of one set: sums, and sums of products of differences.
+//! Running statistics of the slices of one set: sums, and sums of products of differences.
 
 use super::Slice;
 
-/// Differences are collected in so many groups; how much these differ tells how well the variance
-/// is known. More groups tell that better and take more memory (5 KiB for three events).
+/// Differences are collected in this many groups; the variation between groups shows the accuracy
+/// of the variance. More groups improve it and take more memory (5 KiB for three events).
 const GROUPS: usize = 64;
 
 /// The slices of one set, added up.
@@ -120,7 +120,7 @@ impl SetSums {
     }
 }
 
-/// Numbers in the upper triangle of a square of so many rows.
+/// Numbers in the upper triangle of a square matrix of this many rows.
 fn triangle(rows: usize) -> usize {
     rows * (rows + 1) / 2
 }

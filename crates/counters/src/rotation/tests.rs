@@ -125,7 +125,7 @@ fn no_interval_before_a_set_had_two_slices_in_a_round() {
     let [zero, one] = [0, 1].map(|event| counts.events[event].unwrap().estimate);
     assert_eq!((zero.value, zero.low, zero.high), (300.0, 100.0, f64::INFINITY));
     assert!(one.high.is_finite());
-    // Two slices in two rounds are no pair.
+    // Two slices in two rounds are not a pair.
     let counts = counted(&[(100, 1.0); 5], 2, &[1, 1, 1, 0, 0]);
     assert_eq!(counts.events[0].unwrap().estimate.high, f64::INFINITY);
 }
@@ -138,8 +138,7 @@ fn the_truth_is_never_below_what_was_seen() {
     assert!(tally.is_scaled && tally.estimate.low >= 6904.0, "{tally:?}");
 }
 
-/// That `n` things all happen in the half that is not seen has the probability `0.5^n`, which is
-/// 2.5 % for 5.3.
+/// The probability that `n` events all occur in the unseen half is `0.5^n`, which is 2.5 % for 5.3.
 #[test]
 fn nothing_seen_is_not_nothing() {
     let estimate =
@@ -149,12 +148,12 @@ fn nothing_seen_is_not_nothing() {
 }
 
 #[test]
-fn nothing_seen_without_a_round_is_no_bound() {
+fn no_bound_without_a_complete_round() {
     let estimate = counted(&[(0, 1.0), (9, 1.0), (7, 1.0)], 2, &[0, 1, 1]).events[0].unwrap();
     assert_eq!((estimate.estimate.low, estimate.estimate.high), (0.0, f64::INFINITY));
 }
 
-/// What holds of an event holds of what is computed from it.
+/// Properties of an event also hold for metrics computed from it.
 #[test]
 fn formulas_reckon_with_chance_as_their_events_do() {
     let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
@@ -192,7 +191,7 @@ fn a_set_that_never_ran_has_no_count_and_a_target_that_never_ran_has_zero() {
     assert_eq!((tally.raw, tally.is_scaled, tally.estimate.high), (0, false, 0.0));
 }
 
-/// One set for all events: exact, unless somebody else has the counters for a part of the time.
+/// One set for all events: exact, unless another user has the counters for a part of the time.
 #[test]
 fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     let plan = Plan { always: vec![2, 3], ..plan(&[&[0, 1]]) };
@@ -320,7 +319,7 @@ fn a_skipped_slice_keeps_the_rounds_in_step() {
 }
 
 #[test]
-fn the_budget_is_told_beforehand() {
+fn the_multiplexing_plan_is_known_before_counting() {
     let plan = Plan { always: vec![4], ..plan(&[&[0, 1], &[2], &[3]]) };
     assert_eq!(plan.shortest_run(), 24 * MS);
     assert_eq!(plan.duty(4), Some(1.0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose turn it is, and for how long.
+//! The order and length of slices.
 
 use super::Plan;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Turns {
     random: fastrand::Rng,
     slice: Duration,
-    /// Whose turn it is in this round, the last first.
+    /// The remaining sets of this round, the last first.
     round: Vec<usize>,
     left: usize,
 }
@@ -17,16 +17,16 @@ pub struct Turns {
 /// A set's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Whose.
+    /// The set.
     pub set: usize,
-    /// How long it is meant to be.
+    /// Its nominal length.
     pub length: Duration,
 }
 
 impl Turns {
-    /// The turns of the sets of `plan`, of which there must be one.
+    /// The rotation of the sets of `plan`, which has at least one.
     pub fn new(plan: &Plan, seed: u64) -> Self {
-        assert!(!plan.sets.is_empty(), "somebody must have a turn");
+        assert!(!plan.sets.is_empty(), "there is at least one set");
         Self {
             random: fastrand::Rng::with_seed(seed),
             slice: plan.slice,
@@ -35,9 +35,9 @@ impl Turns {
         }
     }
 
-    /// The next turn. Each round has every set twice, in an order drawn anew; lengths are drawn
-    /// evenly from half to one and a half times the nominal one, whoever's turn it is: a length
-    /// that depended on the set would favour what the load does at such a time.
+    /// The next slice. Each round has every set twice, in a new random order; lengths are uniform
+    /// from half to one and a half times the nominal one, independent of the set: a length that
+    /// depended on the set would bias it.
     pub fn next_turn(&mut self) -> Turn {
         if self.left == 0 {
             self.random.shuffle(&mut self.round);

@@ -79,8 +79,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Opens on every target, or on none. A thread that has ended meanwhile is left out from now
-    /// on, unless it is the only target.
+    /// Opens on every target, or on none. A thread that has ended meanwhile is dropped, unless it
+    /// is the only target.
     fn open(
         &mut self,
         open: impl Fn(&Lane) -> Result<Event, OpenError>,
@@ -108,7 +108,7 @@ impl Groups {
         self.lens.len()
     }
 
-    /// What the first event was opened on, or will be.
+    /// The target of the first event.
     pub(super) fn first_target(&self) -> Option<Target> {
         self.lanes.first().map(|lane| lane.target)
     }
@@ -125,9 +125,8 @@ impl Groups {
         self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.disable())
     }
 
-    /// Reads a group on all targets. Its counts never fall: while a process that inherited them
-    /// ends, the kernel takes its events apart one by one, and a part of them is nowhere for a
-    /// moment.
+    /// Reads a group on all targets. Its counts never decrease: while a process that inherited them
+    /// ends, the kernel detaches its events one by one, and a part of them is briefly missing.
     pub(super) fn read(&mut self, group: usize) -> io::Result<Sums> {
         let sums = self.add_up(group)?;
         self.most[group].raise(&sums);
@@ -181,7 +180,7 @@ impl Sums {
         self.running_ns = self.running_ns.max(other.running_ns);
     }
 
-    /// What was counted since `earlier`.
+    /// Difference to `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let then = earlier.values.iter().copied().chain(std::iter::repeat(0));
         Self {

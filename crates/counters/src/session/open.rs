@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens what can be opened, in the best manner that is granted.
+//! Opens all events possible, with the best modes granted.
 
 use super::groups::{Groups, Sums};
 use super::pack::{Packer, Packing};
@@ -17,16 +17,16 @@ use std::path::Path;
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
 
-/// What an event leaves out.
+/// Modes that an event excludes.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
     exclude_kernel: bool,
     exclude_hypervisor: bool,
 }
 
-/// Opens events on a target that goes on meanwhile. A thread that it creates in the middle has
-/// inherited some of the events, or none, and what it inherited incompletely the kernel does not
-/// read; so all of them are opened again, some times.
+/// Opens events on a running target. A thread that it creates meanwhile inherits some of the
+/// events, or none, and the kernel does not read incompletely inherited groups; so all of them are
+/// opened again, a few times.
 pub(super) fn open(
     opener: &dyn Opener,
     root: &Path,
@@ -102,7 +102,7 @@ impl<'a> Opening<'a> {
         self.open_software(clock);
         let packing = self.pack();
         for &event in &packing.always {
-            self.open_beside_sets(event);
+            self.open_in_addition_to_sets(event);
         }
         let plan = Plan { sets: packing.sets, ..self.plan() };
         let (_, first) = self.turns(&plan);
@@ -121,7 +121,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// The turns of the sets after the first, and that.
+    /// The rotation of the sets after the first, and the slice of the first.
     fn turns(&self, plan: &Plan) -> (Option<Turns>, Turn) {
         let mut turns = plan.is_rotating().then(|| Turns::new(plan, self.options.seed));
         let alone = Turn { set: 0, length: SLICE_ALONE };
@@ -155,7 +155,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// A group that is there all the time, and tells how long that was.
+    /// A group that is always on, and measures its own time.
     fn open_clock(&mut self) -> Option<usize> {
         let number = if matches!(self.scope, Scope::Cpus(_)) { CPU_CLOCK } else { TASK_CLOCK };
         let selector = Selector::new(SOFTWARE, number);
@@ -172,7 +172,7 @@ impl<'a> Opening<'a> {
                 continue;
             }
             if self.events[event].is_user_only && !self.has_user_part(event) {
-                // What the kernel does itself would be counted as 0.
+                // Events in the kernel would be counted as 0.
                 self.outcomes[event] = Err(Refusal::KernelOnly);
                 continue;
             }
@@ -270,8 +270,8 @@ impl<'a> Opening<'a> {
         is_open && self.has_user_part(event)
     }
 
-    /// Opens a hardware event that is counted beside every set.
-    fn open_beside_sets(&mut self, event: usize) {
+    /// Opens a hardware event that is counted together with every set.
+    fn open_in_addition_to_sets(&mut self, event: usize) {
         let beside = |&(other, (group, _)): &(usize, (usize, usize))| {
             (self.events[other].class == Class::Hardware).then_some(group)
         };
@@ -285,8 +285,7 @@ impl<'a> Opening<'a> {
         self.note_always(event, opened);
     }
 
-    /// Opens a set that fits together; what is refused now all the same (no descriptors are left)
-    /// is left out.
+    /// Opens a set that fits together; an event refused now (for lack of descriptors) is left out.
     fn open_set(&mut self, set: &[usize], is_first: bool) {
         let mut open = Vec::new();
         let mut group = None;
@@ -313,8 +312,8 @@ impl<'a> Opening<'a> {
         self.sets.extend(group.map(|group| (open, group)));
     }
 
-    /// How a leader is opened; `may_start` says whether it is the one to start with execve(2), if
-    /// any is.
+    /// Options for a leader; `may_start` says whether it is the one to start with execve(2), if any
+    /// is.
     fn leader(&self, selector: Selector, manner: Manner, may_start: bool) -> Request {
         Request {
             exclude_kernel: manner.exclude_kernel,
@@ -325,13 +324,13 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// How a member is opened: it starts and stops with its leader.
+    /// Options for a member: it starts and stops with its leader.
     fn member(&self, event: usize) -> Request {
         let leader = self.leader(self.events[event].selector, self.manners[event], false);
         Request { disabled: false, ..leader }
     }
 
-    /// The refusal of an event that was to join a group of so many.
+    /// The refusal of an event that was to join a group of this size.
     fn refused(&self, error: OpenError, request: Request, group_len: usize) -> Refusal {
         match self.groups.first_target() {
             Some(target) => Refusal::NotOpened(Attempt { error, request, target, group_len }),
@@ -348,7 +347,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// What events are opened on.
+/// Targets of the events.
 fn targets(scope: &Scope, root: &Path) -> Vec<Target> {
     match scope {
         Scope::Held(id) | Scope::Thread(id) => vec![Target::Thread(*id)],

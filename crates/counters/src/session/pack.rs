@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which hardware events fit on the counters together.
 //!
-//! Nobody but the kernel knows: some counters count some events only, and some events have a
-//! counter of their own. So it is asked, by opening groups on the first target.
+//! Only the kernel knows: some counters count only some events, and some events have a dedicated
+//! counter. The answer is found by opening groups on the first target.
 //!
 //! ```text
 //! for each event: the first set that takes it, else a new set
 //! with several sets, for each event: if every other set takes it as well, it is always counted
 //! ```
 //!
-//! Some drivers leave events out of that judgement that nobody will enable (`validate_event` of
-//! Linux' drivers/perf/arm_pmu.c): a leader that is stopped would be one event too many. Hence
-//! leaders that wait for execve(2), which does not come while they are open.
+//! Some drivers ignore events in this check that will not be enabled (`validate_event` of Linux'
+//! drivers/perf/arm_pmu.c): a stopped leader would be one event too many. Leaders therefore wait
+//! for execve(2), which does not occur while they are open.
 //!
-//! The kernel judges a group as if nobody else counted. The counter that its watchdog holds is
-//! therefore asked for along with every set.
+//! The kernel validates a group as if it had all counters. The counter of its watchdog is therefore
+//! requested along with every set.
 
 use crate::opener::Opener;
 use linerate_linux::perf::{self, GROUP_MAX, HARDWARE, Request, Selector, Target};
 
-/// What fits: numbers are places in the list of requests.
+/// Result of packing: numbers are indices into the list of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packing {
-    /// Events that fit beside every set.
+    /// Events that fit in addition to every set.
     pub(super) always: Vec<usize>,
     /// Events that fit together.
     pub(super) sets: Vec<Vec<usize>>,
@@ -35,18 +35,18 @@ struct Trial {
     leader: perf::Event,
 }
 
-/// Whoever asks.
+/// Assigns events to counters.
 pub(super) struct Packer<'a> {
     pub(super) opener: &'a dyn Opener,
     pub(super) target: Target,
     /// Each of them can be opened alone.
     pub(super) requests: &'a [Request],
     pub(super) is_watchdog_on: bool,
-    /// The event that shall always be counted, if that can be had.
+    /// The event that is always counted, if possible.
     pub(super) base: Option<usize>,
 }
 
-/// What the watchdog counts: `PERF_COUNT_HW_CPU_CYCLES`.
+/// The event of the watchdog: `PERF_COUNT_HW_CPU_CYCLES`.
 const WATCHDOG: Selector = Selector::new(HARDWARE, 0);
 
 impl Packer<'_> {
@@ -77,14 +77,14 @@ impl Packer<'_> {
         Packing { always, sets }
     }
 
-    /// Fills sets, each beside `base`; and whether all of them took it.
+    /// Fills sets, each together with `base`; returns whether it fit in all of them.
     fn fill(&self, events: &[usize], base: Option<usize>) -> (Vec<Trial>, bool) {
         let (mut trials, mut fits) = (Vec::<Trial>::new(), true);
         for &event in events {
             if trials.iter_mut().any(|trial| self.joins(event, trial)) {
                 continue;
             }
-            // It could be opened alone a moment ago; if not now, the session will say why.
+            // It could be opened alone before; if not now, the session reports the reason.
             let leader = Request { enable_on_exec: true, ..self.requests[event] };
             let Ok(leader) = self.opener.open(&leader, self.target, None) else {
                 continue;
@@ -99,7 +99,7 @@ impl Packer<'_> {
         (trials, fits)
     }
 
-    /// Whether every set takes the event besides its own; if so, all of them keep it.
+    /// Whether every set can also hold the event; if so, it stays in all of them.
     fn is_free(&self, event: usize, trials: &mut [Trial]) -> bool {
         let mut others: Vec<&mut Trial> =
             trials.iter_mut().filter(|trial| !trial.events.contains(&event)).collect();

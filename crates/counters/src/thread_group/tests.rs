@@ -46,7 +46,7 @@ fn group_of(
     Some(ThreadGroup::open(machine(&opener), events, user_only))
 }
 
-/// Of each event its tier, or what the kernel answered and how many were in the group by then.
+/// For each event its tier, or the error of the kernel and the size of the group at that time.
 fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     let word = |outcome: &Outcome| match outcome {
         Ok(tier) => Ok(*tier),
@@ -56,8 +56,8 @@ fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     group.outcomes().iter().map(word).collect()
 }
 
-/// A page that is new to the process, and with it a fault: so much memory at once comes from
-/// the kernel every time (glibc's mallopt(3) keeps at most 32 MiB for later).
+/// A page that is new to the process, and with it a fault: an allocation of this size always comes
+/// from the kernel (glibc's mallopt(3) keeps at most 32 MiB for later).
 fn fault() -> Vec<u8> {
     let mut memory = Vec::with_capacity(40 << 20);
     memory.spare_capacity_mut()[20 << 20].write(1);
@@ -123,7 +123,7 @@ fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
 }
 
 #[test]
-fn counts_with_a_hole_are_told_once() {
+fn incomplete_counts_are_reported_once() {
     let Some(group) = group(1, false, |_, _, _| None) else { return };
     let told = [0, LOST_NS, 5_000, 5_000, 5_100, 90_000].map(|ns| group.is_whole(ns));
     assert_eq!(told, [true, true, false, true, true, false]);
@@ -145,15 +145,15 @@ fn software_events_lose_kernel_mode_unless_they_happen_there_only() {
     assert!(matches!(words(&group)[..], [Ok(Tier::Sw), Err(_)]), "{group:?}");
 }
 
-/// On AArch64 a hardware event that perf is asked for closes the registers to everybody.
+/// On AArch64 perf disables user access to the registers when a hardware event is opened.
 #[test]
-fn perf_is_not_asked_for_hardware_while_the_module_holds_it() {
+fn perf_is_not_used_while_the_module_holds_the_hardware() {
     let no_hardware = Scripted::new(|request: &Request, _: &[Selector]| {
         assert_eq!(request.selector.kind, perf::SOFTWARE);
         None
     });
     let Some(_) = group(1, false, |_, _, _| None) else { return };
-    let pmu_user = registers::Module::read("what no module writes\n");
+    let pmu_user = registers::Module::read("not written by a module\n");
     let fault = Event { class: Class::Software, selector: PAGE_FAULTS, ..events(1).remove(0) };
     let all = [events(1), vec![fault]].concat();
     let reason = "comes without its CPUs, or they are in no order";
@@ -178,7 +178,7 @@ fn what_does_not_fit_is_refused_and_the_rest_counts() {
 }
 
 #[test]
-fn more_events_than_a_frame_holds_are_refused_before_the_kernel_is_asked() {
+fn refuses_too_many_events_before_calling_the_kernel() {
     let Some(group) = group(10, false, |_, _, _| None) else { return };
     assert!(group.outcomes()[..EVENTS_MAX].iter().all(Result::is_ok));
     assert_eq!(words(&group)[EVENTS_MAX..], [Err((errno::EINVAL, EVENTS_MAX)); 2]);

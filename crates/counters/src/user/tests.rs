@@ -5,20 +5,20 @@ use super::*;
 use proptest::prelude::*;
 use std::cell::Cell;
 
-/// A kernel that counts, and changes its page whenever it likes: made up, the truth known.
+/// A synthetic kernel that counts, and changes its page at any time: the true counts are known.
 struct Scene {
-    /// What happens at each look at the page or the processor, the last one again and again.
+    /// The events at each read of the page or the processor, the last one repeated.
     moments: Vec<Moment>,
     at: Cell<usize>,
     sequence: Cell<u32>,
     fields: Cell<PageFields>,
-    /// What the event has really counted.
+    /// The true count of the event.
     truth: Cell<u64>,
-    /// What the truth was when the counter the event is on was 0.
+    /// The true count when the counter of the event was 0.
     counter_began: Cell<u64>,
 }
 
-/// What happens between two looks.
+/// Changes between two reads.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     counted: u16,
@@ -28,7 +28,7 @@ struct Moment {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     None,
-    /// The event goes to a counter of that index and width, which starts at `start`.
+    /// The event moves to a counter of that index and width, which starts at `start`.
     Moved {
         index: u32,
         width: u16,
@@ -136,8 +136,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the kernel does meanwhile: what is read was the truth at some moment of the
-    /// read, or the kernel is asked because the event was on no counter.
+    /// Whatever the kernel does meanwhile: the result was true at some moment of the read, or the
+    /// kernel is asked because the event was on no counter.
     #[test]
     fn a_read_is_the_truth_at_some_moment(
         moments in prop::collection::vec((any::<u16>(), changes()), 0..40),

@@ -28,8 +28,8 @@ const TASK_CLOCK: u64 = 1;
 const PAGE_FAULTS: u64 = 2;
 const CONTEXT_SWITCHES: u64 = 3;
 
-/// One test at a time: descriptors are told apart by their numbers. `None` where this process may
-/// not even count its own page faults.
+/// One test at a time: descriptors are identified by their numbers. `None` if this process may not
+/// even count its own page faults.
 fn alone() -> Option<MutexGuard<'static, ()>> {
     static ALONE: Mutex<()> = Mutex::new(());
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ fn open(pmu: &dyn Opener, events: &[Event], options: &Options) -> Session {
     Session::open(pmu, Path::new(ROOT), events, &Scope::CurrentThread, options)
 }
 
-/// Touches so many new pages, which stay, so that the next ones are new as well.
+/// Touches this many new pages, which stay, so that the next ones are new as well.
 fn fault(pages: usize) {
     let mut memory = Vec::<u8>::with_capacity(pages * 4096);
     for at in (0..pages * 4096).step_by(4096) {
@@ -87,8 +87,8 @@ fn events_that_fit_are_one_set_and_counted_exactly() {
     assert!(tallies.iter().all(|tally| tally.estimate.high == tally.raw as f64), "{tallies:?}");
 }
 
-/// Each page fault is counted by exactly one set; what is scaled up is what was counted, by the
-/// share of the time.
+/// Each page fault is counted by exactly one set; scaled counts are raw counts divided by the share
+/// of the time.
 #[test]
 fn events_that_do_not_fit_take_turns() {
     const SLICES: u64 = 600;
@@ -136,7 +136,7 @@ fn an_event_with_its_own_counter_is_always_counted() {
 }
 
 #[test]
-fn what_counts_are_scaled_by_is_counted_beside_every_set() {
+fn the_base_of_scaling_is_counted_with_every_set() {
     let Some(_alone) = alone() else { return };
     let events = hardware(FAULTS, 4);
     let options = Options { scale_by: Some(2), ..Options::default() };
@@ -157,7 +157,7 @@ fn what_counts_are_scaled_by_is_counted_beside_every_set() {
         let share = tally.estimate.value / faults.raw as f64;
         assert!(tally.is_scaled && (0.9..1.1).contains(&share), "{tally:?} {faults:?}");
     }
-    // With one counter there is no room beside a set: time it is.
+    // With one counter the base does not fit next to a set: time is used.
     let session = open(&pmu(1), &events, &options);
     assert_eq!((session.scaled_by(), session.plan().sets.len()), (None, 4));
 }
@@ -241,7 +241,7 @@ fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
 }
 
 #[test]
-fn a_set_whose_turn_never_came_is_not_zero() {
+fn a_set_never_counted_is_not_zero() {
     let Some(_alone) = alone() else { return };
     let mut session = open(&pmu(1), &hardware(FAULTS, 3), &Options::default());
     session.start().unwrap();
@@ -278,7 +278,7 @@ fn held(script: &str) -> child::Held {
     child::fork_held(OsStr::new("sh"), &arguments).unwrap()
 }
 
-/// What a script counts, on a processor with so many counters for four events.
+/// Counts of a script, on a processor with this many counters for four events.
 fn counted(script: &str, counters: usize, slice: Duration) -> (Session, Vec<u64>) {
     let child = held(script);
     let mut events = hardware(CLOCK, 4);

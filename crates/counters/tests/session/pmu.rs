@@ -6,7 +6,7 @@ use linerate_counters::opener::Opener;
 use linerate_counters::scripted::{PAGE_FAULTS, Scripted, TASK_CLOCK, full};
 use linerate_linux::perf::{RAW, Request, SOFTWARE, Selector};
 
-/// What the processor calls the task clock, page faults, and an event with its own counter.
+/// The processor's names for the task clock, page faults, and an event with a dedicated counter.
 pub(crate) const CLOCK: u64 = 0x100;
 pub(crate) const FAULTS: u64 = 0x200;
 pub(crate) const OWN: u64 = 0x300;

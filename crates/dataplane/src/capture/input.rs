@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file read piece by piece: of the whole of it one packet is in memory.
+//! A file read piece by piece: only one packet is in memory at a time.
 
 use super::CaptureError;
 use std::io::{self, Read};
@@ -25,7 +25,7 @@ impl<R: Read> Input<R> {
         self.offset
     }
 
-    /// What was taken last.
+    /// The bytes taken last.
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }

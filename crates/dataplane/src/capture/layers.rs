@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the headers of a captured frame are, and its transport checksum, for repairs.
+//! Locates the headers of a captured frame and its transport checksum, for repairs.
 //!
 //! Left out: tunnels. What an outer IP packet carries is a payload.
 
@@ -29,10 +29,9 @@ pub(super) struct Layers {
     pub(super) l3: usize,
     /// Offset behind the IP header, its options and its extension headers.
     pub(super) l4: usize,
-    /// What is there.
     pub(super) protocol: u8,
-    /// Where the packet ends by its own word; `None` where the length field is 0, as in packets
-    /// over 64 KiB that an interface was to cut.
+    /// End of the packet by its length field; `None` if the field is 0, as in packets over 64 KiB
+    /// that an interface was to segment.
     pub(super) end: Option<usize>,
     /// Whether it is part of a packet only.
     pub(super) is_fragment: bool,
@@ -60,7 +59,7 @@ pub(super) fn put16(frame: &mut [u8], at: usize, value: u16) {
 
 impl Layers {
     /// The headers of `frame`, which begins with that of Ethernet and may be cut anywhere.
-    pub(super) fn of(frame: &[u8]) -> Result<Self, Headerless> {
+    pub(super) fn locate(frame: &[u8]) -> Result<Self, Headerless> {
         let mut l3 = ETHERNET_BYTES;
         for _ in 0..VLAN_TAGS {
             if ETHERTYPES_VLAN.contains(&be16(frame, l3 - 2).ok_or(Headerless::Cut)?) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What captured packets begin with, and an Ethernet header for those that have another one.
+//! Link layers of captures, and a synthetic Ethernet header for packets with another one.
 //!
 //! Layouts: the registry of link types of the tcpdump group.
 
@@ -11,7 +11,7 @@ use std::fmt;
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// What packets are replayed as.
+    /// Replay of packets of this link type.
     pub const ETHERNET: Self = Self(1);
     const LOOPBACK: Self = Self(0);
     const RAW: [Self; 3] = [Self(12), Self(14), Self(101)];
@@ -68,7 +68,7 @@ const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// Smaller numbers in the place of an Ethernet type are lengths, or of Linux alone.
 const ETHERTYPE_MIN: u16 = 0x0600;
-/// Messages of the kernel, whose protocol is no Ethernet type.
+/// Messages of the kernel, whose protocol is not an Ethernet type.
 const ARPHRD_NETLINK: u16 = 824;
 
 /// A link that packets were recorded on.
@@ -79,7 +79,7 @@ pub(super) struct Link {
     pub(super) fcs_bytes: u8,
 }
 
-/// What stands in the place of an Ethernet header.
+/// Replacement Ethernet header.
 struct Header {
     bytes: usize,
     source: [u8; 6],
@@ -155,7 +155,7 @@ fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<H
     is_packet.then_some(Header { bytes: header.len(), source, ethertype: protocol })
 }
 
-/// The Ethernet type of an address family: IPv6 has a number of its own in each BSD.
+/// The Ethernet type of an address family: IPv6 has a different number in each BSD.
 fn of_family(family: u32) -> Option<u16> {
     match family {
         2 => Some(IPV4),

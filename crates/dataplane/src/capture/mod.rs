@@ -38,19 +38,19 @@ pub struct CapturedPacket<'a> {
     pub bytes: &'a [u8],
 }
 
-/// How a file ends.
+/// The state in which a file ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tail {
-    /// After a whole packet or block.
+    /// After a complete packet or block.
     #[default]
     Whole,
-    /// Within a packet or block; what came before it was read.
+    /// Within a packet or block; everything before it was read.
     Truncated,
-    /// From some block on its lengths contradict each other; what came before it was read.
+    /// The lengths of a block contradict each other; everything before it was read.
     Damaged,
 }
 
-/// What a capture file holds besides its packets.
+/// Properties of a capture file other than its packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Packets that were handed out.
@@ -61,22 +61,22 @@ pub struct Contents {
     pub other_link_types: Tally,
     /// Blocks whose content contradicts their length, skipped; their bytes in the file.
     pub damaged_blocks: Tally,
-    /// How the file ends.
+    /// State of the file at its end.
     pub tail: Tail,
-    /// What is behind the place where the file could be read no further; `None` where it is whole.
+    /// Unreadable rest of the file; `None` if it is complete.
     pub unread: Option<UnreadTail>,
 }
 
 /// Whether to go on after a packet.
 pub type Flow = ControlFlow<()>;
 
-/// A scan of a file under way.
+/// A scan of a file in progress.
 struct Scan<R, F> {
     input: Input<R>,
     contents: Contents,
     /// The link type of the first packet that cannot be replayed.
     other_link: Option<LinkType>,
-    /// Where a frame gets its header.
+    /// Place for a synthetic header.
     scratch: Vec<u8>,
     each: F,
 }
@@ -123,11 +123,11 @@ pub enum CaptureError {
     NotACapture(Vec<u8>),
     /// The file ends within its own header, after this many bytes.
     HeaderCut(usize),
-    /// No packet can be replayed, the first for its link type.
+    /// No packet can be replayed; the link type of the first is unsupported.
     LinkType(LinkType),
     /// The file could not be read to its end.
     Unreadable(String),
-    /// A capture without a single whole packet.
+    /// A capture without a complete packet.
     NoPackets(Tail),
 }
 
@@ -159,7 +159,7 @@ impl fmt::Display for CaptureError {
                 f.write_str("the capture holds no packets: record again while there is traffic")
             }
             Self::NoPackets(_) => f.write_str(
-                "the capture is cut or damaged before its first whole packet: record or copy it \
+                "the capture is cut or damaged before its first complete packet: record or copy it \
                  again",
             ),
         }
@@ -171,7 +171,7 @@ impl std::error::Error for CaptureError {}
 /// Reads a capture file, pcap or pcapng, and hands its packets to `each` in the order of the file.
 ///
 /// # Errors
-/// It is no capture, or has no packet that can be handed out.
+/// The file is not a capture, or has no usable packet.
 pub fn scan(
     from: impl Read,
     each: impl FnMut(&CapturedPacket<'_>) -> Flow,
@@ -184,7 +184,7 @@ pub fn scan(
     }
     let contents = Contents::default();
     let mut scan = Scan { input, contents, other_link: None, scratch: Vec::new(), each };
-    if let Some(format) = pcap::Format::of(&first) {
+    if let Some(format) = pcap::Format::from_magic(&first) {
         pcap::scan(&mut scan, format)?;
     } else if first == pcapng::MAGIC {
         pcapng::scan(&mut scan)?;
@@ -199,7 +199,7 @@ pub fn scan(
     }
 }
 
-/// In which order the bytes of a number stand.
+/// Byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteOrder {
     Little,
@@ -207,7 +207,7 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The 16-bit number at `at`, if it lies within `bytes`.
+    /// The 16-bit number at `at`, if it is within `bytes`.
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -216,7 +216,7 @@ impl ByteOrder {
         })
     }
 
-    /// The 32-bit number at `at`, if it lies within `bytes`.
+    /// The 32-bit number at `at`, if it is within `bytes`.
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -225,7 +225,7 @@ impl ByteOrder {
         })
     }
 
-    /// The 64-bit number at `at`, if it lies within `bytes`.
+    /// The 64-bit number at `at`, if it is within `bytes`.
     fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let word = *bytes.get(at..)?.first_chunk()?;
         Some(match self {

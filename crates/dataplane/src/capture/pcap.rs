@@ -15,12 +15,12 @@ const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 16;
 const MODIFIED_RECORD_BYTES: usize = 24;
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// What tcpdump calls unlimited; no Ethernet frame is longer.
+/// tcpdump's unlimited snap length; no Ethernet frame is longer.
 const SNAP_BYTES: u32 = 262_144;
 /// Set where the highest four bits of the link type are the length of the FCS in units of 2 bytes.
 const HAS_FCS: u32 = 1 << 26;
 
-/// What the magic number says.
+/// Properties encoded in the magic number.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     order: ByteOrder,
@@ -30,7 +30,7 @@ pub(super) struct Format {
 
 impl Format {
     /// The format of a file that begins so, if it is pcap.
-    pub(super) fn of(first: &[u8]) -> Option<Self> {
+    pub(super) fn from_magic(first: &[u8]) -> Option<Self> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let (ns_per_tick, record_bytes) = match order.u32(first, 0)? {
                 MAGIC_MICROSECONDS => (1000, RECORD_BYTES),
@@ -112,8 +112,8 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { sink })
     }
 
-    /// Writes one frame, captured whole at `time_ns` nanoseconds since 1970-01-01 UTC. The format
-    /// has 32 bits for seconds: later than 2106 reads as the last second of its range.
+    /// Writes one complete frame, captured at `time_ns` nanoseconds since 1970-01-01 UTC. The
+    /// format has 32 bits for seconds: later than 2106 reads as the last second of its range.
     pub fn write(&mut self, time_ns: u64, frame: &[u8]) -> io::Result<()> {
         let bytes = u32::try_from(frame.len())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "frame over 4 GiB"))?;

@@ -36,14 +36,14 @@ const OPTION_IF_TSRESOL: u16 = 9;
 const OPTION_IF_FCSLEN: u16 = 13;
 const OPTION_IF_TSOFFSET: u16 = 14;
 
-/// What packets need to know of the interface they were recorded on.
+/// Properties of the interface that packets were recorded on.
 struct Interface {
     link: Link,
     snap_bytes: u32,
     clock: Clock,
 }
 
-/// How an interface counts time.
+/// Time unit of the interface.
 #[derive(Clone, Copy)]
 struct Clock {
     /// Ticks per second: 10 to this power, or with the highest bit set 2 to the rest.
@@ -52,7 +52,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Nanoseconds since 1970 at `ticks`, at the ends of the range when it lies outside.
+    /// Nanoseconds since 1970 at `ticks`, clamped to the range.
     fn time_ns(self, ticks: u64) -> u64 {
         let exponent = u32::from(self.resolution & 0x7f);
         let per_second: Option<u128> = match self.resolution & 0x80 {
@@ -66,22 +66,22 @@ impl Clock {
     }
 }
 
-/// What is next in a file.
+/// Next item in a file.
 enum Found {
     /// A block of this kind, its body there in the buffer.
     Block(u32, Range<usize>),
-    /// A block that is no packet, and too long to be kept.
+    /// A block other than a packet, too long to be kept.
     Skipped,
     End,
     Broken(Tail),
 }
 
-/// What the blocks so far say of those that follow.
+/// State from the blocks so far that is needed for the following ones.
 struct Section {
     order: ByteOrder,
     /// `None` where the description was unreadable.
     interfaces: Vec<Option<Interface>>,
-    /// Of the packet before, in nanoseconds.
+    /// Of the previous packet, in nanoseconds.
     time_ns: u64,
 }
 
@@ -90,7 +90,7 @@ struct Packet {
     link: Link,
     time_ns: u64,
     original_bytes: u32,
-    /// Where it is in the block's body.
+    /// Offset in the body of the block.
     at: Range<usize>,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
 }
 
 impl Section {
-    /// What is next, of which the buffer may hold the beginning.
+    /// Reads the next item; the buffer may hold its beginning.
     fn next_block<R: Read>(&mut self, input: &mut Input<R>) -> Result<Found, CaptureError> {
         let missing = BLOCK_OVERHEAD_BYTES.saturating_sub(input.buffer().len());
         if !input.take_more(missing)? {

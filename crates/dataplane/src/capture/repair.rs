@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 /// IP packet of Ethernet, in bytes.
 pub const ETHERNET_MTU: usize = 1500;
 
-/// MTUs that an announced segment size is believed for: the least of IPv4, and jumbo frames. Over
-/// a loopback interface 65536 is announced, which no wire carries.
+/// Range of plausible MTUs for an announced segment size: from the IPv4 minimum to jumbo frames.
+/// Loopback interfaces announce 65536, which no wire carries.
 const MTUS: std::ops::RangeInclusive<usize> = 576..=9216;
 
 /// Longest frame that padding makes: an IP packet of 64 KiB behind Ethernet and two VLAN tags.
@@ -53,7 +53,7 @@ impl MtuSeen {
 /// The MTU behind the maximum segment size that a SYN announces.
 fn announced_mtu(frame: &[u8]) -> Option<usize> {
     const MAXIMUM_SEGMENT_SIZE: u8 = 2;
-    let layers = Layers::of(frame).ok()?;
+    let layers = Layers::locate(frame).ok()?;
     if layers.protocol != TCP || layers.is_fragment || frame.get(layers.l4 + 13)? & SYN == 0 {
         return None;
     }
@@ -90,8 +90,8 @@ pub struct Joined<'f> {
 impl<'f> Joined<'f> {
     /// The segments in `frame`, if it is TCP in an IP packet longer than `mtu`. A frame with SYN,
     /// RST or urgent data is not cut, nor one whose lengths are wrong.
-    pub fn of(frame: &'f [u8], mtu: usize) -> Option<Self> {
-        let layers = Layers::of(frame).ok()?;
+    pub fn detect(frame: &'f [u8], mtu: usize) -> Option<Self> {
+        let layers = Layers::locate(frame).ok()?;
         let is_plain = layers.protocol == TCP && !layers.is_fragment && !layers.is_special;
         let end = layers.end.unwrap_or(frame.len());
         if !is_plain || end > frame.len() || end - layers.l3 <= mtu {
@@ -108,7 +108,7 @@ impl<'f> Joined<'f> {
         (self.end - self.payload).div_ceil(self.step) as u64
     }
 
-    /// Calls `each` with every segment in a frame of its own, in order, in `scratch`.
+    /// Calls `each` with every segment in a separate frame, in order, in `scratch`.
     pub fn cut(&self, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
         for (index, chunk) in self.frame[self.payload..self.end].chunks(self.step).enumerate() {
             scratch.clear();
@@ -158,7 +158,7 @@ pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
     if original_bytes > PADDED_BYTES_MAX {
         return None;
     }
-    let layers = match Layers::of(captured) {
+    let layers = match Layers::locate(captured) {
         Ok(layers) => {
             layers.transport_bytes(captured)?;
             Some(layers)

@@ -182,7 +182,7 @@ fn every_pcapng_block_is_read_in_both_orders() {
             (FRAMES[0].0, 60, FRAMES[0].1),
             (FRAMES[1].0, 61, FRAMES[1].1),
             (FRAMES[2].0, 0, FRAMES[2].1),
-            // No time of its own; cut by the snap length.
+            // Without a timestamp; cut by the snap length.
             (FRAMES[2].0, 66, &FRAMES[3].1[..64]),
         ]
         .map(|(time_ns, original_bytes, bytes)| owned(time_ns, original_bytes, bytes));
@@ -349,7 +349,7 @@ fn the_modified_format_has_longer_records() {
 }
 
 #[test]
-fn a_scan_ends_where_it_is_told_to() {
+fn a_scan_stops_at_its_limit() {
     for file in all_files() {
         let mut seen = 0;
         let contents = scan(&file[..], |_| {
@@ -360,7 +360,7 @@ fn a_scan_ends_where_it_is_told_to() {
     }
 }
 
-/// A block that is no packet is passed over, however long; the file is never in memory.
+/// A block other than a packet is skipped, however long; the file is never in memory as a whole.
 #[test]
 fn long_blocks_are_passed_over() {
     let mut file = File::new(false);
@@ -454,8 +454,8 @@ proptest! {
         cases: 400, failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// Any bytes give packets that lie within the file, in order and apart from each other, or
-    /// an error; nothing panics.
+    /// Arbitrary bytes yield packets within the file, in order and disjoint, or an error, but no
+    /// panic.
     #[test]
     fn damaged_files_never_panic(
         which in 0usize..6,

@@ -4,8 +4,8 @@
 use linerate_record::stats::{self, CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// How far the core clock may move between the start and the end of a worker for its cycles to mean
-/// anything.
+/// Maximum change of the core clock between the start and the end of a worker for cycles to be
+/// meaningful.
 const CLOCK_DRIFT_MAX: f64 = 0.05;
 
 /// Seed of the bootstrap: the same windows give the same interval.
@@ -30,7 +30,7 @@ pub(super) fn ticks_figure(samples: &[f64], method: &str) -> Figure {
     Figure::number("ticks/packet", series(samples), Tier::Sw, method)
 }
 
-/// Ticks turned into core cycles, where the core clock is known and stood still.
+/// Converts ticks to core cycles, if the core clock is known and was stable.
 pub(super) fn cycles_figure(ticks: &Figure, clock: [Option<f64>; 2]) -> Figure {
     const METHOD: &str = "ticks times core cycles per tick, before and after the run";
     let absent = |reason: &str| Figure::absent("cycles/packet", Tier::Sw, METHOD, reason);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events per packet, from the counted turns of a worker.
+//! Hardware events per packet, from the counted iterations of a worker.
 
 use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
@@ -9,8 +9,8 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Which events were counted, and how; `None` where none were asked for. All workers of a run open
-/// the same events on the same machine: what the first one that got any got stands for all.
+/// The events that were counted, and the method; `None` if none were requested. All workers of a
+/// run open the same events on the same machine: the first worker that got any represents all.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
@@ -52,12 +52,12 @@ pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String,
 
 /// All of `above` over all of `under`.
 fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTurns) -> Figure {
-    let method = format!("one turn in {}, {}", turns.one_iteration_in, turns.reading);
+    let method = format!("one iteration in {}, {}", turns.one_iteration_in, turns.reading);
     if under.len() < WINDOWS_MIN {
         let reason = match turns.broken {
             0 => format!("only {} turns were counted; run longer", under.len()),
             lost => format!(
-                "only {} turns were counted: in {lost} somebody else had the counters",
+                "only {} samples are valid: in {lost} another user held the counters",
                 under.len()
             ),
         };
@@ -72,8 +72,9 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     Figure::number(unit, never_negative(ratio, base), tier, &method)
 }
 
-/// Counts less what reads add may be below 0 by chance. Of what was never seen there may be some
-/// all the same: not to see any has a probability of 2.5 % if there are 3.7 in as many packets.
+/// Counts minus the read overhead may be below 0 by chance. An event that was never seen may still
+/// occur: with 3.7 expected occurrences in this number of packets, the probability of seeing none
+/// is 2.5 %.
 fn never_negative(ratio: Estimate, base: f64) -> Estimate {
     // Not `f64::max`, which would make 0 of what is not a number.
     let cut = |end: f64| if end < 0.0 { 0.0 } else { end };
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_seen_is_not_nothing_and_less_than_nothing_is_not_told() {
+    fn unseen_events_have_an_upper_bound_and_negative_counts_are_hidden() {
         let none = never_negative(estimate(0.0, 0.0, 0.0), 1000.0);
         assert_eq!((none.value, none.low), (0.0, 0.0));
         // exp(-3.69) = 0.025
@@ -109,19 +110,19 @@ mod tests {
     fn what_reads_add_is_taken_off_without_bias() {
         let rows: Vec<[u64; 2]> =
             (0..400).map(|i| [1, [9, 11][i % 2] + (i / 2 % 2) as u64]).collect();
-        let turns = CountedTurns::made_up(rows, 10);
+        let turns = CountedTurns::synthetic(rows, 10);
         let figure =
             ratio(&turns.counts(0, 0), &turns.packets(0), "events/packet", Tier::Hw, &turns);
         assert_eq!(figure.as_number(), Some(0.5));
     }
 
     #[test]
-    fn nothing_to_divide_by_and_lost_counters_are_told() {
-        let turns = CountedTurns::made_up(vec![[1, 10]; 40], 10);
+    fn reports_missing_divisors_and_lost_counters() {
+        let turns = CountedTurns::synthetic(vec![[1, 10]; 40], 10);
         let none = turns.counts(0, 0);
         let figure = ratio(&turns.packets(0), &none, "cycles/instruction", Tier::Hw, &turns);
         assert_eq!(figure.value, Scalar::Absent);
-        let mut lost = CountedTurns::made_up(vec![], 10);
+        let mut lost = CountedTurns::synthetic(vec![], 10);
         lost.broken = 7;
         let figure = ratio(&[], &[], "events/packet", Tier::Hw, &lost);
         assert!(figure.reason.as_deref().is_some_and(|why| why.contains("in 7 ")), "{figure:?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From calls that were made again to the share of the kernels in a stage.
+//! From replayed calls to the share of the kernels in a stage.
 
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;
@@ -7,7 +7,7 @@ use linerate_record::run::{KernelUse, VariantTime};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 
-/// What the kernels did for a stage with this service time.
+/// Kernel figures of a stage with this service time.
 pub(super) fn uses(replayed: &[Replayed], service: &Figure) -> Vec<KernelUse> {
     replayed.iter().map(|one| one_use(one, service)).collect()
 }
@@ -52,7 +52,8 @@ fn kernel_of(kernel: linerate_kernels::Kernel) -> Kernel {
     }
 }
 
-/// `part` over `whole`; each end of the interval is the least, or most, that both intervals allow.
+/// `part` over `whole`; the bounds of the interval are the minimum and maximum that both intervals
+/// allow.
 fn share(part: &Figure, whole: &Figure) -> Figure {
     const METHOD: &str = "ticks of the replayed calls over the stage's service time";
     let absent = |figure: &Figure| {

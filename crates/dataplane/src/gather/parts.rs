@@ -10,7 +10,7 @@ use linerate_path::model::FullRing;
 use linerate_record::run::{Ledger, StageReport, Tally, TimeShares};
 use std::collections::BTreeMap;
 
-/// What the report of one part needs beside the worker's own figures.
+/// Inputs for the report of one part in addition to the worker's own figures.
 struct PartView {
     name: String,
     packets: u64,
@@ -38,7 +38,7 @@ pub(super) fn stage_reports(
             .filter(|part| part.packets > 0)
             .map(|part| part.ticks as f64 / part.packets as f64)
             .collect();
-        let ticks_per_packet = ticks_figure(&samples, "one turn in sixteen, clean windows");
+        let ticks_per_packet = ticks_figure(&samples, "one iteration in sixteen, clean windows");
         let share = (sampled > 0).then(|| ticks as f64 / sampled as f64);
         let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         let kernels = ended.kernels.get(index).and_then(Option::as_ref);
@@ -85,13 +85,13 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
     views
 }
 
-/// How far a total went while measuring, from its values when that began and ended; if it never
-/// ended, up to the last.
+/// Growth of a total during the measurement, from its values at start and end; if there was no end,
+/// up to the last value.
 fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
 
-/// What a part that panicked left of its burst.
+/// Packets that a panicked part left in its burst.
 fn held(ended: &Ended<'_>, part: usize) -> Tally {
     let mut held = Tally::default();
     if ended.panic.is_some() && ended.worker.at == part {

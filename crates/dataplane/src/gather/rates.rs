@@ -15,14 +15,14 @@ const CAUGHT_UP: u64 = 2;
 /// Fewest samples that windows are put together to.
 const TOGETHER_MIN: usize = 8;
 
-/// What went through the path in each window that counts.
+/// Packets that passed the path in each valid window.
 ///
 /// A path at its limit loses what it would have done while it was interrupted, so windows count
 /// that were clean on every worker. A path with time to spare does it a little later, so all
 /// windows count. Clean ones alone would be wrong there: packets and interruptions that both come
 /// at regular intervals fall into the same windows again and again, or never.
 ///
-/// Workers that take turns on a processor cannot tell the time that others had it from time lost:
+/// Workers that share a processor cannot distinguish the other workers' time from lost time:
 /// `tells_lost` is false for them, and only clean windows count.
 #[derive(Default)]
 pub(super) struct Rates {
@@ -37,7 +37,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    pub(super) fn of(workers: &[&Readings], ticks_per_s: f64, tells_lost: bool) -> Self {
+    pub(super) fn from_readings(workers: &[&Readings], ticks_per_s: f64, tells_lost: bool) -> Self {
         let all = tells_lost && workers.iter().all(|readings| has_caught_up(readings));
         let mut joined: BTreeMap<u64, (usize, u64, f64, f64)> = BTreeMap::new();
         for readings in workers {
@@ -65,9 +65,9 @@ impl Rates {
     /// The median rate: where the worker catches up after having been away, the windows that follow
     /// are clean, and above the rate.
     ///
-    /// Packets fall into windows in whole bursts. So as many neighbours count together as it takes
-    /// for one burst more or less to make no difference; otherwise half a packet per window would
-    /// have a median of none.
+    /// Packets fall into windows in whole bursts. Neighbouring windows are therefore merged until
+    /// one burst more or less makes no difference; otherwise half a packet per window would have a
+    /// median of 0.
     pub(super) fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
         let which = match self.all {

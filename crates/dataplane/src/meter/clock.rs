@@ -4,10 +4,10 @@
 use linerate_linux as linux;
 pub(crate) use linerate_trial::ThisThread;
 
-/// What a meter asks about time. A type parameter of everything that asks: a test brings a time of
-/// its own, and a run calls [`ThisThread`] as if there were nothing in between.
+/// Source of time for a meter. A type parameter of its users: a test supplies its own clock, and a
+/// run calls [`ThisThread`] at no cost.
 pub(crate) trait Clock: linerate_trial::Clock {
-    /// How long this thread has waited for a processor; `None` where the kernel does not say.
+    /// Time this thread has waited for a CPU; `None` if the kernel does not report it.
     fn run_delay_ns(&self) -> Option<u64>;
 }
 

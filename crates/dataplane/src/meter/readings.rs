@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a meter has seen when its worker has ended.
+//! Readings of a meter after its worker has ended.
 
 use crate::counting::CountedTurns;
 use crate::stage::MAX_PARTS;
@@ -8,11 +8,11 @@ use hdrhistogram::Histogram;
 /// Buckets of burst sizes: 1, 2-3, 4-7, ... 256.
 pub(crate) const BURST_BUCKETS: usize = 9;
 
-/// One window of one worker. Windows end with the first turn that ends past a common grid, so that
-/// no turn lies in two of them; each is as long as its turns took.
+/// One window of one worker. A window ends with the first iteration that ends past a common grid,
+/// so that no iteration is in two windows; its length is that of its iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Where on the grid it began, the same for all workers.
+    /// Its start on the grid, the same for all workers.
     pub(crate) index: u64,
     pub(crate) ticks: u64,
     /// Spent on ending the window before, which belongs to neither.
@@ -22,7 +22,7 @@ pub(crate) struct Window {
     pub(crate) taken: u64,
     /// Packets that reached the sink (last segment only).
     pub(crate) delivered: u64,
-    /// Packets dropped for want of room.
+    /// Packets dropped for lack of room.
     pub(crate) overflowed: u64,
     pub(crate) busy: u64,
     pub(crate) packets: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Readings {
     pub(crate) counted: Option<CountedTurns>,
 }
 
-/// What a turn moved across the ends of the path.
+/// Packets moved across the ends of the path in one iteration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) taken: u64,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// file is not read twice.
 const MTU_PACKETS: u64 = 1 << 20;
 
-/// Memory is asked for, and taken, in steps of a quarter of what there is, and at least this.
+/// Memory is requested and allocated in steps of a quarter of the free memory, but at least this.
 const STEP_BYTES: usize = 256 << 10;
 
 /// Which packets of a capture are wanted.
@@ -132,7 +132,7 @@ impl<'s> Intake<'s> {
             return Ok(());
         };
         self.make_room(2 * frame.len())?;
-        let joined = Joined::of(&frame, self.mtu);
+        let joined = Joined::detect(&frame, self.mtu);
         if let Some(joined) = joined.filter(|_| self.selection.rules.cut_segments) {
             self.cut(&joined, packet.time_ns);
             return Ok(());
@@ -191,7 +191,7 @@ impl<'s> Intake<'s> {
         cut.segments += joined.segments();
     }
 
-    /// What the file holds besides the packets that were handed out.
+    /// Counts of the file other than the packets returned.
     fn count(&mut self, contents: &Contents) {
         let traffic = &mut self.traffic;
         traffic.reject(cause::OTHER_LINK_TYPE, contents.other_link_types);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which packets are offered, in which order and bucket, and which are left out.
+//! Tests which packets are offered, in which order and bucket, and which are left out.
 
 use super::*;
 use crate::capture::{LinkType, PcapWriter};
@@ -104,7 +104,7 @@ fn the_first_stage_that_steers_decides() {
 }
 
 #[test]
-fn generated_traffic_has_the_mix_asked_for() {
+fn generated_traffic_has_the_requested_mix() {
     let imix = [60, 60, 60, 60, 60, 60, 60, 590, 590, 590, 590, 1514];
     let generator = Generator { sizes: &imix, flows: 5000, seed: 1 };
     let traffic = Traffic::generate(generator, 2048, &[]).unwrap();

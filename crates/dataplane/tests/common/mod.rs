@@ -107,14 +107,14 @@ impl Stage for Spin {
     }
 }
 
-/// Touches a page of memory per packet that nobody has touched before.
+/// Touches a fresh page of memory per packet.
 struct FaultIn {
     block: Vec<u8>,
     next: usize,
 }
 
 const PAGE: usize = 4096;
-/// Large enough for the allocator to take it from the kernel anew each time.
+/// Large enough for the allocator to request it from the kernel each time.
 const BLOCK: usize = 64 << 20;
 
 impl Stage for FaultIn {
@@ -162,8 +162,8 @@ impl Stage for Grow {
     }
 }
 
-/// Sums its own `bytes` bytes `calls` times per packet, none waiting for another, and copies them
-/// once into a buffer of its own; then spends 20 rounds of arithmetic.
+/// Sums its own `bytes` bytes `calls` times per packet, independently, and copies them once into
+/// its own buffer; then runs 20 rounds of arithmetic.
 struct Call {
     calls: i64,
     from: Lines,
@@ -217,7 +217,7 @@ impl Stage for Fail {
     }
 }
 
-/// Fails before it looks at a packet, after so many bursts.
+/// Fails before it reads a packet, after this number of bursts.
 struct FailEarly {
     bursts: i64,
 }

@@ -6,9 +6,9 @@ use super::Host;
 /// The command that makes the kernel boot with `words` from the next time on; where the way is not
 /// known, one that shows the command line they belong on.
 ///
-/// Red Hat and its kin have grubby(8); Debian and its kin read the files of a folder after their
-/// main one, others only that one: both are shell scripts, so a line at the end adds to what stands
-/// before it, whatever that is. A Raspberry Pi has the command line in a file of one line.
+/// Red Hat and derivatives have grubby(8); Debian and derivatives read the files of a folder after
+/// their main one, others only that one: both are shell scripts, so a line at the end adds to the
+/// existing value, whatever it is. A Raspberry Pi has the command line in a file of one line.
 pub(super) fn boot_with(host: &Host, words: &str) -> String {
     let first = |paths: &[&'static str]| paths.iter().find(|path| host.root.exists(path)).copied();
     let line = format!("echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"'");
@@ -30,7 +30,7 @@ pub(super) fn boot_with(host: &Host, words: &str) -> String {
             )
         }
         (None, Some(file)) => format!("sudo sed -i '1s/$/ {words}/' /{file}"),
-        (None, None) => return format!("cat /proc/cmdline  # to boot with, besides: {words}"),
+        (None, None) => return format!("cat /proc/cmdline  # boot with, in addition: {words}"),
     };
-    format!("{command}  # counts from the next boot on")
+    format!("{command}  # effective from the next boot")
 }

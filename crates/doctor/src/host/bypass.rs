@@ -11,7 +11,7 @@ const NAME: &str = "user_space_drivers";
 /// Drivers of the kernel that hand a card to a program.
 const DRIVERS: [&str; 3] = ["vfio-pci", "igb_uio", "uio_pci_generic"];
 
-/// Silence where there is no PCI bus.
+/// Silent without a PCI bus.
 pub(super) fn observe(host: &Host) -> Option<Observation> {
     if host.root.names("sys/bus/pci/devices").is_empty() {
         return None;

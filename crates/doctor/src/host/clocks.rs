@@ -49,7 +49,7 @@ const FAST_SOURCES: [&str; 7] = [
 
 fn source(host: &Host) -> Observation {
     let Some(source) = host.root.text(&format!("{SOURCES}/current_clocksource")) else {
-        return PROCESSOR.unknown("clocksource", "the kernel does not say what it tells time by");
+        return PROCESSOR.unknown("clocksource", "the kernel does not report its clock source");
     };
     if FAST_SOURCES.contains(&source.as_str()) {
         let sentence = "programs read the time without a system call";
@@ -59,7 +59,7 @@ fn source(host: &Host) -> Observation {
     let mut faster = FAST_SOURCES.iter().filter(|fast| available.split(' ').any(|a| a == **fast));
     let fix =
         faster.next().map(|fast| format!("echo {fast} | sudo tee /{SOURCES}/current_clocksource"));
-    let sentence = "each look at the time is a system call, and a slow one";
+    let sentence = "each read of the time is a slow system call";
     PROCESSOR.advice("clocksource", source, sentence, fix)
 }
 

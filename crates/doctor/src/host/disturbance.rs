@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What takes a CPU away from a worker: other programs, who moves interrupts, the host, a quota.
+//! Interference with a worker's CPU: other programs, IRQ balancers, the host, a quota.
 
 use super::{Host, counted};
 use linerate_machine::groups::{self, CpuQuota};
@@ -12,8 +12,8 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Who else decides where interrupts go. irqbalance(1) keeps a socket named by its process while it
-/// runs, and leaves it behind when it is killed.
+/// Other programs that decide where interrupts go. irqbalance(1) keeps a socket named after its
+/// process while it runs, and leaves it behind when it is killed.
 fn balancer(host: &Host) -> Option<Observation> {
     let runs = |socket: &String| {
         let process = socket.strip_prefix("irqbalance")?.strip_suffix(".sock")?;
@@ -64,7 +64,7 @@ fn load(host: &Host) -> Option<Observation> {
     })
 }
 
-/// Stolen time worth mentioning, as a share of all.
+/// Minimum reported steal time, as a share of all time.
 const MUCH_STEAL: f64 = 0.01;
 
 /// The share of the time since boot that the host gave to others; silence on hardware.
@@ -80,7 +80,7 @@ fn steal(host: &Host) -> Option<Observation> {
         true => DATA_PLANE.advice(
             "steal",
             value,
-            "so much time since boot the host gave to other machines; only cores of its own help",
+            "stolen by the host for other machines since boot; only dedicated cores help",
             None,
         ),
         false => DATA_PLANE.good("steal", value, "the host gave little time to other machines"),

@@ -16,21 +16,21 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// With fewer cores, what is set aside is missed more by the system than it is worth to workers.
+/// With fewer cores, isolating some costs the system more than it gains for workers.
 const CORES_MIN: usize = 4;
 
 fn isolation(host: &Host) -> Observation {
     if !host.isolated.is_empty() {
-        let sentence = "the scheduler puts nothing there by itself: name them with --cpus";
+        let sentence = "the scheduler places nothing there by itself: select them with --cpus";
         return DATA_PLANE.good("isolated_cpus", format_cpu_list(&host.isolated), sentence);
     }
     if host.online.is_empty() {
-        let sentence = "the kernel does not tell which CPUs there are";
+        let sentence = "the kernel does not list the CPUs";
         return DATA_PLANE.unknown("isolated_cpus", sentence);
     }
     let system = host.system_cpus();
     if host.online.len() < CORES_MIN * system.len() {
-        let sentence = "so few cores are better shared: other programs may run on that of a worker";
+        let sentence = "too few cores to isolate any: other programs may run on that of a worker";
         return DATA_PLANE.fact("isolated_cpus", "none", sentence);
     }
     let list = format_cpu_list(&host.worker_cpus());
@@ -38,12 +38,12 @@ fn isolation(host: &Host) -> Observation {
     if host.root.exists(TICKLESS) {
         words += &format!(" {}", without_ticks(&list));
     }
-    let sentence = "any program may be put on the CPU of a worker, whose packets then wait";
+    let sentence = "any program may be scheduled on the CPU of a worker, whose packets then wait";
     DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
 }
 
-/// The CPUs without ticks; the file is there where the kernel was built for them
-/// (`CONFIG_NO_HZ_FULL`), and holds "(null)" where nothing was asked for.
+/// The CPUs without ticks; the file exists if the kernel supports them (`CONFIG_NO_HZ_FULL`), and
+/// holds "(null)" if none are set.
 const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 
 fn without_ticks(list: &str) -> String {

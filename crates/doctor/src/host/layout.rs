@@ -22,7 +22,7 @@ fn cpus(host: &Host) -> Observation {
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let allowed = allowed.and_then(|list| linerate_machine::parse_cpu_list(list.trim()).ok());
     let Some(allowed) = allowed.filter(|_| !host.online.is_empty()) else {
-        return TOPOLOGY.unknown("cpus", "the kernel does not tell which CPUs may be used");
+        return TOPOLOGY.unknown("cpus", "the kernel does not report which CPUs may be used");
     };
     let usable = allowed.iter().filter(|cpu| host.online.contains(cpu)).count();
     let value = format!("{usable} of {}", host.online.len());
@@ -58,7 +58,7 @@ fn cores(host: &Host) -> Observation {
     };
     let packages: BTreeSet<u32> = host.online.iter().filter_map(package).collect();
     if cores.is_empty() {
-        return TOPOLOGY.unknown("cores", "the kernel does not tell which CPUs share a core");
+        return TOPOLOGY.unknown("cores", "the kernel does not report which CPUs share a core");
     }
     let plural = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
     let value = match packages.len() {
@@ -66,7 +66,7 @@ fn cores(host: &Host) -> Observation {
         packages => format!("{} in {}", plural(cores.len(), "core"), plural(packages, "package")),
     };
     let sentence = match host.platform.hypervisor {
-        Some(_) => "as the hypervisor tells: two \"cores\" may be two threads of one",
+        Some(_) => "according to the hypervisor: two \"cores\" may be SMT siblings",
         None => "workers on different ones share caches and memory, and nothing else",
     };
     TOPOLOGY.fact("cores", value, sentence)
@@ -79,7 +79,7 @@ fn threads(host: &Host) -> Option<Observation> {
     let is_active = host.root.text(&format!("{SMT}/active"))? == "1";
     if !is_active {
         let sentence = match host.platform.hypervisor {
-            Some(_) => "as the hypervisor tells: two CPUs may share a core all the same",
+            Some(_) => "according to the hypervisor: two CPUs may still share a core",
             None => "no two CPUs share a core",
         };
         return Some(TOPOLOGY.good("smt", "off", sentence));
@@ -99,11 +99,11 @@ fn threads(host: &Host) -> Option<Observation> {
 fn nodes(host: &Host) -> Observation {
     let nodes = host.nodes();
     if nodes.is_empty() {
-        return TOPOLOGY.unknown("numa", "the kernel tells of no memory nodes");
+        return TOPOLOGY.unknown("numa", "the kernel reports no memory nodes");
     }
     if nodes.len() == 1 {
         let sentence = match host.platform.hypervisor {
-            Some(_) => "as the hypervisor tells: the memory behind it may lie on several",
+            Some(_) => "according to the hypervisor: the memory may be on several nodes",
             None => "all memory is equally far from all cores",
         };
         return TOPOLOGY.fact("numa", "1 node", sentence);
@@ -127,7 +127,7 @@ fn caches(host: &Host) -> Observation {
     let first = Topology::read_from(&host.root.path("sys/devices/system/cpu"), &[host.first_cpu()]);
     let caches = match &first.cpus[0].caches {
         Ok(caches) if caches.iter().any(|cache| cache.bytes.is_ok()) => caches,
-        Ok(_) => return TOPOLOGY.unknown("caches", "the kernel tells of no cache how large it is"),
+        Ok(_) => return TOPOLOGY.unknown("caches", "the kernel reports no cache sizes"),
         Err(error) => return TOPOLOGY.unknown("caches", &error.to_string()),
     };
     let value = caches.iter().map(described).collect::<Vec<_>>().join(", ");
@@ -151,7 +151,7 @@ fn described(cache: &Cache) -> String {
     format!("L{}{kind} {size}", cache.level)
 }
 
-/// A size in the largest binary unit that leaves a whole number.
+/// A size in the largest binary unit that divides it.
 pub(super) fn binary(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let whole = units.iter().find(|(_, shift)| bytes > 0 && bytes % (1 << shift) == 0);

@@ -55,7 +55,7 @@ fn meminfo(host: &Host, key: &str) -> Option<u64> {
     size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Pages reserved for whoever asks (DPDK and its like do).
+/// Pages reserved for programs that request them (such as DPDK).
 fn reserved(host: &Host, pools: &[Pool]) -> Observation {
     let Some(usual) = usual(host, pools) else {
         let sentence = "this kernel shows no huge pages to reserve";
@@ -64,7 +64,7 @@ fn reserved(host: &Host, pools: &[Pool]) -> Observation {
     let each = |pool: &Pool| format!("{} of {} ({})", pool.free, pool.all, binary(pool.bytes));
     let value = pools.iter().map(each).collect::<Vec<_>>().join(", ");
     if pools.iter().any(|pool| pool.free > 0) {
-        let sentence = "so many are free for programs that ask, as DPDK's do";
+        let sentence = "free pages for programs that request them, such as DPDK's";
         return DATA_PLANE.good("huge_pages", value, sentence);
     }
     let file = format!("/{SIZES}/{}/nr_hugepages", usual.folder());
@@ -74,15 +74,15 @@ fn reserved(host: &Host, pools: &[Pool]) -> Observation {
     DATA_PLANE.advice("huge_pages", value, sentence, fix)
 }
 
-/// How many pages to reserve besides those in use: a gibibyte in all, which is what DPDK's examples
-/// take, but no more than a quarter of the memory that is to be had, since what is reserved is lost
-/// to all others. `None` where that is less than a page, or the kernel does not tell.
+/// Number of pages to reserve in addition to those in use: a gibibyte in total, as for DPDK's
+/// examples, but at most a quarter of the available memory, since reserved memory is lost to all
+/// others. `None` if that is less than a page, or unknown.
 fn more_pages(host: &Host, pool: &Pool) -> Option<u64> {
     let bytes = (meminfo(host, "MemAvailable:")? / 4).min(1 << 30);
     Some(bytes / pool.bytes).filter(|pages| *pages > 0)
 }
 
-/// How the usual pages lie on the nodes; silence where there is one node, or no page to lie there.
+/// Distribution of the usual pages over the nodes; silent with one node, or without pages.
 fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
     let usual = usual(host, pools).filter(|pool| pool.free > 0)?;
     let nodes = host.nodes();
@@ -97,10 +97,10 @@ fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
     let each = free.iter().zip(&nodes).map(|(free, node)| format!("{free} on {node}"));
     let value = each.collect::<Vec<_>>().join(", ");
     let Some(empty) = free.iter().position(|free| *free == 0) else {
-        let sentence = "free pages lie on every node: buffers can lie beside their card";
+        let sentence = "free pages on every node: buffers can be local to their NIC";
         return Some(DATA_PLANE.good("huge_pages_by_node", value, sentence));
     };
-    let sentence = format!("none is free on {}: buffers for its cards lie farther", nodes[empty]);
+    let sentence = format!("none is free on {}: buffers for its NICs are remote", nodes[empty]);
     let target = file(&nodes[empty], "nr_hugepages");
     let fix = more_pages(host, usual).map(|pages| {
         let all = host.root.number::<u64>(&target).unwrap_or(0).saturating_add(pages);
@@ -111,7 +111,7 @@ fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
 
 const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Pages that the kernel makes huge by itself: `always [madvise] never`, the choice in brackets.
+/// Transparent huge pages: `always [madvise] never`, the choice in brackets.
 fn transparent(host: &Host) -> Observation {
     let text = host.root.text(TRANSPARENT).unwrap_or_default();
     let chosen = text.split(' ').find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
@@ -124,12 +124,12 @@ fn transparent(host: &Host) -> Observation {
         Some(chosen) => DATA_PLANE.advice(
             "transparent_huge_pages",
             chosen,
-            "buffers lie in small pages: large tables miss the TLB more often",
+            "buffers are in small pages: large tables miss the TLB more often",
             Some(format!("echo madvise | sudo tee /{TRANSPARENT}")),
         ),
         None => DATA_PLANE.unknown(
             "transparent_huge_pages",
-            "this kernel makes no pages huge by itself, or does not say",
+            "this kernel has no transparent huge pages, or does not report them",
         ),
     }
 }

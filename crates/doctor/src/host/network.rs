@@ -38,7 +38,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         return Some(DATA_PLANE.fact(&name, value, "the card is down, or has no link"));
     }
     Some(match (receiving.len() >= count, is_spread) {
-        (true, _) => DATA_PLANE.good(&name, value, "each CPU can have a queue of its own"),
+        (true, _) => DATA_PLANE.good(&name, value, "each CPU can have its own queue"),
         (false, true) => DATA_PLANE.fact(
             &name,
             value,
@@ -58,7 +58,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
     })
 }
 
-/// What else tells cards apart: driver, speed, node; each where the kernel tells.
+/// Other properties of NICs: driver, speed, node; each if the kernel reports it.
 fn described(host: &Host, card: &str) -> String {
     let driver = std::fs::read_link(host.root.path(&format!("{CARDS}/{card}/device/driver"))).ok();
     let driver = driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor: its name, what lies below it, the instructions that matter to packets.
+//! The processor: its name, the hypervisor, the instructions that matter for packets.
 
 use super::Host;
 use linerate_machine::cpuinfo::{cpu_name, value};
@@ -46,7 +46,7 @@ fn platform(host: &Host) -> Observation {
         }
         (None, Some(_)) => ("hardware", "the processor announces no hypervisor"),
         (None, None) => {
-            let sentence = "nothing tells of a hypervisor, and this architecture need not tell";
+            let sentence = "no sign of a hypervisor, but this architecture need not show one";
             return PROCESSOR.unknown("platform", sentence);
         }
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a core does while there is nothing to do, and what its flaws cost when there is.
+//! Idle states of cores, and the cost of mitigations.
 
 use super::Host;
 use linerate_record::doctor::{Observation, Section};
@@ -51,8 +51,8 @@ fn idle_states(host: &Host) -> Option<Observation> {
 
 const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
 
-/// What the kernel does against flaws of the processor. A fact: whether to do without is not a
-/// question of speed.
+/// Mitigations of processor flaws in the kernel. A fact: disabling them is not only a question of
+/// speed.
 fn mitigations(host: &Host) -> Option<Observation> {
     let of = |name: &String| host.root.text(&format!("{VULNERABILITIES}/{name}"));
     let states: Vec<String> = host.root.names(VULNERABILITIES).iter().filter_map(of).collect();

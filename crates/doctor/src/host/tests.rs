@@ -54,7 +54,7 @@ impl Machine {
     }
 }
 
-/// What cores do when idle, and their flaws.
+/// Idle states of cores, and mitigations.
 const SLEEP_AND_FLAWS: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
     ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0"),
@@ -110,7 +110,7 @@ fn server() -> Machine {
         ("proc/irq/25/effective_affinity_list", "4"),
         ("proc/irq/24/eth0-rx-0", ""),
         ("proc/irq/25/nvme0q1", ""),
-        // Nobody handles this one, so that it never comes.
+        // No handler is registered for this one, so it never fires.
         ("proc/irq/7/smp_affinity_list", "0-7"),
         ("proc/irq/7/spurious", "count 0"),
         ("proc/irq/default_smp_affinity", "ff"),
@@ -161,7 +161,7 @@ fn guest() -> Machine {
 fn debian(words: &str) -> String {
     format!(
         "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' | sudo tee -a \
-         /etc/default/grub.d/zz-workers.cfg && sudo update-grub  # counts from the next boot on"
+         /etc/default/grub.d/zz-workers.cfg && sudo update-grub  # effective from the next boot"
     )
 }
 
@@ -247,7 +247,7 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
     );
 }
 
-/// What was advised is praised once it is done.
+/// Advice that was followed is reported as good.
 #[test]
 fn a_server_that_was_prepared_gets_none() {
     let prepared = server().with(&[
@@ -302,7 +302,7 @@ fn isolation_without_silence_is_half_of_it() {
 }
 
 #[test]
-fn what_wakes_late_and_what_flaws_cost_is_told() {
+fn reports_idle_states_and_mitigations() {
     let server = server();
     server.says(
         "idle_states",
@@ -333,7 +333,7 @@ fn cards_past_the_kernel_need_an_iommu() {
     guest().is_silent_about("user_space_drivers");
 }
 
-/// Pages on one node only, as they lie after DPDK on the other has taken its own.
+/// Pages on one node only, as after DPDK on the other has taken its own.
 #[test]
 fn a_node_without_free_pages_is_named() {
     let pages = |node: u32, file: &str| {
@@ -353,7 +353,7 @@ fn a_node_without_free_pages_is_named() {
 
 /// Each system has its own way to the command line of the kernel.
 #[test]
-fn the_kernel_is_told_the_way_of_the_system() {
+fn boot_parameters_use_the_tools_of_the_distribution() {
     let asked = |files: &[(&str, &str)]| {
         let board = Machine::new(&[("sys/devices/system/cpu/online", "0-3")]).with(files);
         board.observe().into_iter().find(|o| o.name == "isolated_cpus").unwrap().fix.unwrap()
@@ -366,11 +366,11 @@ fn the_kernel_is_told_the_way_of_the_system() {
     assert!(fedora.starts_with(&format!("sudo grubby --update-kernel=ALL --args='{words}'  #")));
     let suse = asked(&[("etc/default/grub", ""), ("boot/grub2/grub.cfg", "")]);
     assert!(suse.contains("&& sudo grub2-mkconfig -o /boot/grub2/grub.cfg  #"), "{suse}");
-    assert_eq!(asked(&[]), format!("cat /proc/cmdline  # to boot with, besides: {words}"));
+    assert_eq!(asked(&[]), format!("cat /proc/cmdline  # boot with, in addition: {words}"));
 }
 
 #[test]
-fn few_cores_are_not_set_aside() {
+fn no_isolation_advice_for_few_cores() {
     let two = server().with(&[("sys/devices/system/cpu/online", "0-1,4-5")]);
     two.says("isolated_cpus", Verdict::Fact, "none", "");
     let built_without = Machine::new(&[
@@ -381,7 +381,7 @@ fn few_cores_are_not_set_aside() {
 }
 
 #[test]
-fn a_container_that_may_not_change_settings_is_told() {
+fn reports_a_container_without_rights_to_change_settings() {
     let mount = |options: &str| {
         let line = format!("25 30 0:22 / /sys {options} - sysfs sysfs rw");
         guest().with(&[(
@@ -411,7 +411,7 @@ fn a_balancer_that_is_gone_moves_nothing() {
     left.is_silent_about("irqbalance");
 }
 
-/// Commands are lines that a shell takes: what is for people stands behind `#`.
+/// Commands are lines for a shell: text for people follows `#`.
 #[test]
 fn every_command_is_one_for_a_shell() {
     let half = server().with(&[("sys/devices/system/cpu/isolated", "2-3")]);

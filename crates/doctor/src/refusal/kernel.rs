@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the error number of perf_event_open(2) to the cause.
 //!
-//! The kernel has some ten numbers for some twenty causes, so a number is read together with what
-//! was asked for and what the surroundings are:
+//! The kernel has about ten error numbers for about twenty causes, so a number is interpreted with
+//! the request and the environment:
 //!
 //! ```text
 //! ENOSYS                 a filter that pretends, or no perf events
-//! EPERM, EACCES          a filter (EPERM); a process that runs as somebody else (EACCES); the
+//! EPERM, EACCES          a filter (EPERM); another user's process (EACCES); the
 //!                        paranoid level, where it forbids this; a process that is closed to us
 //!                        for other reasons; else a security module. But where no unit counts
 //!                        for the cores, that: rights would not help
@@ -19,7 +19,7 @@
 //! ```
 
 use super::{Cause, Explainer, Explanation, lower_paranoid, pmu};
-use crate::surroundings::{CoreUnit, Facts, Stranger, Surroundings};
+use crate::host_facts::{CoreUnit, Facts, HostFacts, Stranger};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::refusal;
 use linerate_linux::errno;
@@ -43,7 +43,7 @@ pub(super) fn explain(
     explainer: &Explainer<'_>,
 ) -> Explanation {
     let refusal::Attempt { error, ref request, target, group_len } = *refused;
-    let Explainer { surroundings: around, is_known_processor, .. } = *explainer;
+    let Explainer { host_facts: around, is_known_processor, .. } = *explainer;
     let attempt = &Attempt { event, request, target, group_len, is_known_processor };
     let facts = around.facts();
     let is_denied = matches!(error.errno, errno::ENOSYS | errno::EPERM | errno::EACCES);
@@ -57,7 +57,7 @@ pub(super) fn explain(
         errno::EMFILE | errno::ENFILE => no_descriptors(error),
         errno::EBUSY => Explanation::new(
             Cause::CountersBusy,
-            "somebody else holds the counters of the processor alone",
+            "another user holds the counters of the processor exclusively",
             "pgrep -a 'perf|likwid|pcm|vtune|emon|oprofile'  # shows who it may be",
         ),
         errno::EINVAL | errno::E2BIG | errno::ENOSPC if attempt.group_len > 0 => too_many(attempt),
@@ -92,7 +92,7 @@ fn seccomp() -> Explanation {
     )
 }
 
-fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Explanation {
+fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Explanation {
     let facts = around.facts();
     let has_filter = facts.has_seccomp_filter == Some(true);
     // The kernel's own answer to a level that is too high is EACCES (perf_allow_kernel and its like
@@ -100,8 +100,9 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> 
     if has_filter && error.errno == errno::EPERM {
         return seccomp();
     }
-    // Before the level: the kernel looks at that first, but lowering it opens no such process.
-    if let Some(refusal) = of_somebody_else(attempt.target, around) {
+    // Comes before the level: the kernel checks the level first, but lowering it does not open such
+    // a process.
+    if let Some(refusal) = of_another_user(attempt.target, around) {
         return refusal;
     }
     if let Some(limit) = paranoid_limit(attempt, facts) {
@@ -123,11 +124,11 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> 
     }
 }
 
-/// What lifts all limits to counting processes.
+/// The command that lifts all limits to counting processes.
 const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
 
-/// Why not, if the target runs as somebody else and no right goes beyond that.
-fn of_somebody_else(target: Target, around: &Surroundings) -> Option<Explanation> {
+/// Why not, if the target belongs to another user and no privilege overrides that.
+fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     let Target::Thread(id) = target else { return None };
     if around.facts().may_trace_in_namespace() {
         return None;
@@ -146,9 +147,9 @@ fn of_somebody_else(target: Target, around: &Surroundings) -> Option<Explanation
     Some(Explanation::new(Cause::MissingCapability, sentence, fix))
 }
 
-/// The highest level of `kernel.perf_event_paranoid` that allows this attempt, if the level is
-/// higher. Events of whole CPUs need 0, kernel mode 1, the rest 2 (kernel documentation,
-/// admin-guide/perf-security and sysctl/kernel; 3 and more are of distributions).
+/// The highest level of `kernel.perf_event_paranoid` that allows this attempt, if the current level
+/// is higher. Events of whole CPUs need 0, kernel mode 1, the rest 2 (kernel documentation,
+/// admin-guide/perf-security and sysctl/kernel; 3 and above are distribution patches).
 fn paranoid_limit(attempt: &Attempt<'_>, facts: &Facts) -> Option<i32> {
     let limit = match attempt.target {
         Target::Cpu(_) => 0,
@@ -179,8 +180,8 @@ fn paranoid(limit: i32, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
 
 fn target_gone(target: Target) -> Explanation {
     let sentence = match target {
-        Target::Thread(id) => format!("there is no process or thread {id}, or it has just ended"),
-        Target::CurrentThread | Target::Cpu(_) => "what was to be counted is gone".to_owned(),
+        Target::Thread(id) => format!("no process or thread {id}, or it has just ended"),
+        Target::CurrentThread | Target::Cpu(_) => "the target is gone".to_owned(),
     };
     Explanation::new(
         Cause::TargetGone,
@@ -209,7 +210,7 @@ fn no_descriptors(error: OpenError) -> Explanation {
 fn too_many(attempt: &Attempt<'_>) -> Explanation {
     let Attempt { event, group_len, .. } = attempt;
     let sentence = format!(
-        "`{}` does not fit on the counters beside {group_len} other {}",
+        "`{}` does not fit on the counters with {group_len} other {}",
         event.name,
         if *group_len == 1 { "event" } else { "events" }
     );
@@ -250,8 +251,8 @@ fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Expl
     )
 }
 
-/// Whether the event is one of the cores, and not of a unit with a number of its own outside them:
-/// memory controllers, links, energy.
+/// Whether it is a core event, not one of an uncore unit with its own PMU number: memory
+/// controllers, links, energy.
 fn asks_cores(event: &Event, facts: &Facts) -> bool {
     // 5 is that of breakpoints; units get the numbers above.
     let kind = event.selector.kind;
@@ -270,7 +271,7 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Explanation {
     let is_cpu = matches!(attempt.target, Target::Cpu(_));
     let (sentence, fix) = match is_cpu {
         true => (
-            format!("the unit that was asked for `{name}` does not count it on this CPU"),
+            format!("the unit of `{name}` does not count it on this CPU"),
             "cat /sys/bus/event_source/devices/*/cpumask  # the CPUs to name with --cpu, by unit",
         ),
         false => (
@@ -301,7 +302,7 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> E
     if excludes && counts_all_modes(error, facts) {
         return Explanation::new(
             Cause::UnsupportedEvent,
-            format!("the counters here cannot leave out a mode, as was asked for `{name}`"),
+            format!("the counters here cannot exclude a mode, as requested for `{name}`"),
             format!("linerate stat -e {} -- COMMAND  # without :u", name.trim_end_matches(":u")),
         );
     }
@@ -326,9 +327,8 @@ fn counts_on(unit: &CoreUnit, cpu: u32) -> bool {
     unit.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
 }
 
-/// Whether this answer comes from counters that know no modes: those of ARMv6, and all that say so
-/// by EOPNOTSUPP (kernel, drivers/perf/arm_pmu.c and kernel/events/core.c,
-/// `PERF_PMU_CAP_NO_EXCLUDE`).
+/// Whether this error comes from counters that cannot exclude modes: those of ARMv6, and all that
+/// return EOPNOTSUPP
 fn counts_all_modes(error: OpenError, facts: &Facts) -> bool {
     let is_armv6 = facts.core_units.iter().any(|unit| unit.name.starts_with("armv6"));
     error.errno == errno::EOPNOTSUPP || (is_armv6 && error.errno == errno::EINVAL)

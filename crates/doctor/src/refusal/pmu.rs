@@ -2,12 +2,12 @@
 //! Why a machine has no hardware counters at all, and who could give it some.
 
 use super::{Cause, Explanation, simulate};
-use crate::surroundings::{DeviceTree, Facts};
+use crate::host_facts::{DeviceTree, Facts};
 
 /// Why no unit counts for the cores of this machine.
 ///
-/// A node without content comes first: whoever made the machine meant it to have counters. Where
-/// there is no node, a hypervisor explains it.
+/// An empty node comes first: the machine is meant to have counters. If there is no node, a
+/// hypervisor explains it.
 pub(super) fn why_none(facts: &Facts) -> Explanation {
     let hypervisor = facts.platform.hypervisor.as_deref();
     match (&facts.device_tree, hypervisor) {
@@ -24,13 +24,13 @@ pub(super) fn why_none(facts: &Facts) -> Explanation {
             format!(
                 "the device tree has counters ({kind}), and this kernel has no driver for them"
             ),
-            "scripts/config -e HW_PERF_EVENTS -e ARM_PMU -e ARM_PMUV3  # and build the kernel anew",
+            "scripts/config -e HW_PERF_EVENTS -e ARM_PMU -e ARM_PMUV3  # and rebuild the kernel",
         ),
         (DeviceTree::NotUsed, None) => Explanation::new(
             Cause::NoPmuDriver,
             "this kernel found no counters that it can drive (no unit for the cores in \
              /sys/bus/event_source/devices)",
-            format!("{}  # sudo dmesg | grep -iE 'pmu|perf' tells why", simulate(facts)),
+            format!("{}  # sudo dmesg | grep -iE 'pmu|perf' shows why", simulate(facts)),
         ),
     }
 }
@@ -52,7 +52,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
     let sentence = match facts.platform.emulated {
         Some(true) => format!("this machine is emulated ({hypervisor}), counters are not"),
         _ => {
-            format!("this is a virtual machine ({hypervisor}), and its host passes no counters on")
+            format!("this is a virtual machine ({hypervisor}) without a virtual PMU")
         }
     };
     let fix = match host_way(hypervisor, maker) {
@@ -62,7 +62,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
     Explanation::new(Cause::NoVirtualPmu, sentence, fix)
 }
 
-/// What to do about an event that opens and counts nothing.
+/// Fix for an event that opens but counts nothing.
 pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     let here = simulate(facts);
     match facts.platform.emulated {
@@ -71,8 +71,8 @@ pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     }
 }
 
-/// What the host of a guest of this architecture can do, where it runs QEMU. x86 has no counters
-/// under emulation; POWER's processors have theirs without asking.
+/// The fix on the host of a guest of this architecture, if it runs QEMU. x86 has no counters under
+/// emulation; POWER has them by default.
 const PASSED_ON: &str = match () {
     () if cfg!(target_arch = "x86_64") => "qemu-system-x86_64 -accel kvm -cpu host,pmu=on",
     () if cfg!(target_arch = "aarch64") => "qemu-system-aarch64 -accel kvm -cpu host,pmu=on",
@@ -88,8 +88,8 @@ const EMULATED: &str = match () {
     () => "qemu-system-ARCH -icount shift=0",
 };
 
-/// Who passes counters on and how, by maker and then by hypervisor; from the manual of each. Which
-/// program runs a guest of KVM, it cannot tell.
+/// Which instances have a virtual PMU and how to enable it, by vendor and then by hypervisor; from
+/// the manual of each. The program that runs a KVM guest cannot be determined.
 const HOST_WAYS: [(&str, &str, &str); 9] = [
     ("Amazon EC2", "take an instance type that ends in .metal, or that fills a socket", ""),
     (

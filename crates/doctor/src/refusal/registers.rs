@@ -3,7 +3,7 @@
 //! `kmod/pmu_user`, which opens them.
 
 use super::{Cause, Explanation};
-use crate::surroundings::Surroundings;
+use crate::host_facts::HostFacts;
 use linerate_counters::event::Event;
 use linerate_counters::refusal::RegisterRefusal;
 use linerate_counters::registers::{
@@ -49,7 +49,7 @@ pub(super) fn with_module(mut explanation: Explanation) -> Explanation {
 }
 
 /// Why an event is not read by its register.
-pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &Surroundings) -> Explanation {
+pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) -> Explanation {
     let name = &event.name;
     // As it is now: a load that adds to what is selected begins with that.
     let module = || around.pmu_user().and_then(Result::ok);
@@ -78,21 +78,21 @@ pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &Surrounding
         RegisterRefusal::Stopped { cpu } => Explanation::new(
             Cause::RegistersClosed,
             format!(
-                "somebody stopped or slowed the counter of `{name}` on CPU {cpu} behind the \
+                "another program stopped or slowed the counter of `{name}` on CPU {cpu} behind the \
                  module's back"
             ),
             reload(module().as_ref(), None, false),
         ),
         RegisterRefusal::StandsStill => Explanation::new(
             Cause::UnsupportedEvent,
-            "the register of this event stands still where instructions are carried out: nobody \
+            "the register of this event does not change while instructions execute: nothing \
              counts it here (QEMU counts instructions with -icount only)",
             "cat /proc/pmu_user  # shows what else is selected",
         ),
     }
 }
 
-fn not_understood(line: usize, reason: &str, around: &Surroundings) -> Explanation {
+fn not_understood(line: usize, reason: &str, around: &HostFacts) -> Explanation {
     let path = around.root().join(FILE);
     Explanation::new(
         Cause::RegistersClosed,
@@ -101,7 +101,7 @@ fn not_understood(line: usize, reason: &str, around: &Surroundings) -> Explanati
     )
 }
 
-/// That a thread must stay where it is, and how.
+/// Advice to pin the thread, and how.
 fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
     let open = module.map(Module::open_cpus).unwrap_or_default();
     let cpu = allowed.iter().find(|cpu| open.contains(cpu)).or(allowed.first());
@@ -119,12 +119,14 @@ fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
 
 fn closed_on(cpu: u32, was_opened: bool, module: Option<&Module>) -> Explanation {
     let why = match was_opened {
-        true => format!("somebody closed the counters of CPU {cpu} behind the module's back"),
+        true => {
+            format!("another program disabled the counters of CPU {cpu} behind the module's back")
+        }
         false => format!("the module did not open the counters of CPU {cpu}"),
     };
     Explanation::new(
         Cause::RegistersClosed,
-        format!("{why} (perf does when it is asked to count there)"),
+        format!("{why} (perf does when it counts there)"),
         reload(module, None, false),
     )
 }
@@ -137,7 +139,8 @@ fn unreadable(why: &str) -> Explanation {
     )
 }
 
-/// The commands that select an event besides those that are, or instead where there is no room.
+/// The commands that select an event in addition to the current ones, or instead if there is no
+/// room.
 fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let has_names = selected.iter().any(|selected| selected.name.is_some());
@@ -178,15 +181,15 @@ fn parameter(selected: &Selected) -> String {
     selected.name.clone().unwrap_or_else(|| format!("{:#x}", selected.event))
 }
 
-/// What is counted, in words: `CPU_CYCLES, INST_RETIRED in user mode`.
+/// The selected events, in words: `CPU_CYCLES, INST_RETIRED in user mode`.
 fn counted(module: &Module) -> String {
     let names: Vec<String> = module.selected.iter().rev().map(parameter).collect();
     let is_user_only = module.selected.iter().all(|selected| selected.is_user_only);
     names.join(", ") + if is_user_only { " in user mode" } else { "" }
 }
 
-/// Why there are no open registers where the module is not loaded.
-fn not_loaded(around: &Surroundings) -> Explanation {
+/// Why the registers are not accessible if the module is not loaded.
+fn not_loaded(around: &HostFacts) -> Explanation {
     if !CAN_BE_OPENED {
         return other_architecture();
     }
@@ -227,13 +230,13 @@ fn not_built(release: &str) -> Explanation {
     )
 }
 
-/// What the module is told to count for the events that are counted by default.
+/// Module parameters for the events that are counted by default.
 const EVENTS: &str = "events=INST_RETIRED";
 
-/// What the registers give, tried on an open CPU with work of known size, or why they give nothing;
-/// `None` where that is not worth a word: this processor has no such registers, and no module says
-/// that it holds them.
-pub(crate) fn examine(around: &Surroundings) -> Option<Result<(Tier, String), Explanation>> {
+/// Trial of the registers on an enabled CPU with work of known size, or why they give nothing;
+/// `None` if not applicable: this processor has no such registers, and no module claims to control
+/// them.
+pub(crate) fn examine(around: &HostFacts) -> Option<Result<(Tier, String), Explanation>> {
     let pmu_user = around.pmu_user();
     (CAN_BE_OPENED || pmu_user.is_some()).then(|| match pmu_user {
         None => Err(not_loaded(around)),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every cause, brought about by an opener that refuses and by surroundings that explain it.
+//! Every cause, brought about by an opener that refuses and by host_facts that explain it.
 
 use super::*;
-use crate::surroundings::{CoreUnit, DeviceTree, Installer, UserAccess};
+use crate::host_facts::{CoreUnit, DeviceTree, Installer, UserAccess};
 use linerate_counters::refusal::Attempt;
 use linerate_linux::errno::*;
 use linerate_linux::perf::{
@@ -58,7 +58,7 @@ fn guest(hypervisor: &str) -> Facts {
     Facts { platform, ..without_counters() }
 }
 
-/// Rights would not help where there are no counters.
+/// Privileges would not help without counters.
 fn unprivileged(facts: Facts) -> Facts {
     Facts { capabilities: Some(0), has_seccomp_filter: Some(true), ..facts }
 }
@@ -73,7 +73,7 @@ fn hybrid() -> Facts {
     Facts { core_units, ..root() }
 }
 
-/// What was asked for, with the parts that most cases share.
+/// The request, with the parts that most cases share.
 struct Case {
     event: Event,
     request: Request,
@@ -83,7 +83,7 @@ struct Case {
 }
 
 impl Case {
-    fn of(event: Event) -> Self {
+    fn new(event: Event) -> Self {
         let request = Request::new(event.selector);
         Self { event, request, target: Target::CurrentThread, group_len: 0, is_known: true }
     }
@@ -96,12 +96,12 @@ impl Case {
         Self { request: Request { exclude_kernel: true, ..self.request }, ..self }
     }
 
-    /// What is said when the kernel answers `errno`.
+    /// The message for the kernel's error `errno`.
     fn refused(&self, errno: i32, facts: Facts) -> Explanation {
-        self.refused_in(errno, &Surroundings::of(facts))
+        self.refused_in(errno, &HostFacts::from_facts(facts))
     }
 
-    fn refused_in(&self, errno: i32, around: &Surroundings) -> Explanation {
+    fn refused_in(&self, errno: i32, around: &HostFacts) -> Explanation {
         let &Self { request, target, group_len, .. } = self;
         let attempt = Attempt { error: OpenError { errno }, request, target, group_len };
         let explainer = Explainer::new(around, self.is_known);
@@ -109,9 +109,9 @@ impl Case {
     }
 }
 
-/// A machine with counters, at the usual level, where this process is of user `own` and process 7
-/// of user `theirs`, told by files.
-fn beside_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
+/// A machine with counters, at the usual level, where this process belongs to user `own` and
+/// process 7 to user `theirs`, according to files.
+fn near_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     let status = |id: &str| format!("Uid:\t{id}\t{id}\t{id}\t{id}\nGid:\t5\t5\t5\t5\n");
     let own = format!("{}CapEff:\t{capabilities}\nSeccomp:\t0\n", status(own));
     let root = tempfile::tempdir().unwrap();
@@ -129,11 +129,11 @@ fn beside_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
     root
 }
 
-/// What is said of the CPU time of process 7.
+/// The message about the CPU time of process 7.
 fn process_7(own: &str, theirs: &str, capabilities: &str) -> Explanation {
-    let root = beside_process_7(own, theirs, capabilities);
-    let case = Case::of(task_clock()).on(Target::Thread(7));
-    case.refused_in(EACCES, &Surroundings::from(root.path()))
+    let root = near_process_7(own, theirs, capabilities);
+    let case = Case::new(task_clock()).on(Target::Thread(7));
+    case.refused_in(EACCES, &HostFacts::from(root.path()))
 }
 
 /// The tree of a QEMU board with a Cortex-A7: a node without content.
@@ -145,15 +145,15 @@ fn no_node() -> DeviceTree {
     DeviceTree::NoNode { wanted: "arm,cortex-a76-pmu".to_owned() }
 }
 
-/// Refusals of the machine: why there is no unit.
+/// Refusals by the machine: why there is no PMU.
 fn of_machines() -> Vec<(Cause, Explanation)> {
-    let refused = |facts: Facts| Case::of(cycles()).refused(ENOENT, facts);
+    let refused = |facts: Facts| Case::new(cycles()).refused(ENOENT, facts);
     let tree = |device_tree, facts| Facts { device_tree, ..facts };
     let node = DeviceTree::Node("arm,cortex-a720-pmu".to_owned());
     vec![
         (Cause::NoVirtualPmu, refused(guest("KVM"))),
         (Cause::NoVirtualPmu, refused(tree(no_node(), guest("Xen")))),
-        (Cause::NoVirtualPmu, Case::of(cycles()).refused(EACCES, unprivileged(guest("KVM")))),
+        (Cause::NoVirtualPmu, Case::new(cycles()).refused(EACCES, unprivileged(guest("KVM")))),
         (Cause::NoPmuDriver, refused(without_counters())),
         (Cause::NoPmuDriver, refused(tree(node, without_counters()))),
         (Cause::DeviceTreeWithoutPmu, refused(tree(no_node(), without_counters()))),
@@ -161,9 +161,9 @@ fn of_machines() -> Vec<(Cause, Explanation)> {
     ]
 }
 
-/// Refusals for want of rights.
+/// Refusals for lack of privileges.
 fn of_rights() -> Vec<(Cause, Explanation)> {
-    let cycles = || Case::of(cycles());
+    let cycles = || Case::new(cycles());
     let filtered = || Facts { has_seccomp_filter: Some(true), ..root() };
     let closed = || Facts { paranoid: Some(4), ..usual() };
     let open = || Facts { paranoid: Some(-1), ..usual() };
@@ -174,7 +174,7 @@ fn of_rights() -> Vec<(Cause, Explanation)> {
         (Cause::Paranoid, cycles().user_only().on(Target::Cpu(1)).refused(EACCES, usual())),
         (Cause::Paranoid, cycles().refused(EACCES, namespace())),
         (Cause::Seccomp, cycles().refused(EPERM, filtered())),
-        // Another level would not help: Docker's filter comes before the kernel looks at it.
+        // Another level would not help: Docker's filter is applied before the kernel's check.
         (Cause::Seccomp, cycles().refused(EPERM, Facts { capabilities: Some(0), ..filtered() })),
         (Cause::Seccomp, cycles().refused(ENOSYS, filtered())),
         (Cause::MissingCapability, cycles().on(Target::Thread(77)).refused(EACCES, open())),
@@ -196,24 +196,24 @@ fn not_simulated(facts: Facts) -> Explanation {
 /// Refusals of one event among others that may be counted.
 fn of_events() -> Vec<(Cause, Explanation)> {
     let atom = event("cpu_atom/0x3c/", Class::Hardware, Selector::new(10, 0x3c));
-    let group = Case { group_len: 6, ..Case::of(cycles()) };
-    let unknown = Case { is_known: false, ..Case::of(cycles()) };
+    let group = Case { group_len: 6, ..Case::new(cycles()) };
+    let unknown = Case { is_known: false, ..Case::new(cycles()) };
     let memory = event("uncore_imc/reads/", Class::Hardware, Selector::new(23, 4));
     let armv6 = CoreUnit { name: "armv6_1176".to_owned(), kind: RAW, cpus: None };
     let arm1176 = Facts { core_units: vec![armv6], ..usual() };
-    let never = |facts| never_scheduled(&cycles(), &Surroundings::of(facts));
-    let on_atom = never_scheduled(&atom, &Surroundings::of(hybrid()));
+    let never = |facts| never_scheduled(&cycles(), &HostFacts::from_facts(facts));
+    let on_atom = never_scheduled(&atom, &HostFacts::from_facts(hybrid()));
     vec![
-        (Cause::HybridCores, Case::of(atom).on(Target::Cpu(3)).refused(ENOENT, hybrid())),
+        (Cause::HybridCores, Case::new(atom).on(Target::Cpu(3)).refused(ENOENT, hybrid())),
         (Cause::HybridCores, on_atom),
         (Cause::TooManyEvents, group.refused(EINVAL, root())),
         (Cause::UnknownProcessor, unknown.refused(ENOENT, root())),
-        (Cause::UnsupportedEvent, Case::of(cycles()).refused(ENOENT, root())),
-        (Cause::UnsupportedEvent, Case::of(cycles()).user_only().refused(EOPNOTSUPP, root())),
-        (Cause::UnsupportedEvent, Case::of(cycles()).refused(EINVAL, arm1176)),
-        (Cause::UnsupportedEvent, Case::of(task_clock()).refused(EINVAL, root())),
-        (Cause::UnsupportedEvent, Case::of(memory.clone()).refused(EINVAL, root())),
-        (Cause::UnsupportedEvent, Case::of(memory).on(Target::Cpu(1)).refused(EINVAL, root())),
+        (Cause::UnsupportedEvent, Case::new(cycles()).refused(ENOENT, root())),
+        (Cause::UnsupportedEvent, Case::new(cycles()).user_only().refused(EOPNOTSUPP, root())),
+        (Cause::UnsupportedEvent, Case::new(cycles()).refused(EINVAL, arm1176)),
+        (Cause::UnsupportedEvent, Case::new(task_clock()).refused(EINVAL, root())),
+        (Cause::UnsupportedEvent, Case::new(memory.clone()).refused(EINVAL, root())),
+        (Cause::UnsupportedEvent, Case::new(memory).on(Target::Cpu(1)).refused(EINVAL, root())),
         (Cause::NeverScheduled, never(root())),
         (Cause::WatchdogHoldsCounter, never(Facts { is_watchdog_on: true, ..root() })),
         (Cause::NotInTable, not_in_table("branch_misses", "arm1176", "it has no such event")),
@@ -234,15 +234,15 @@ fn of_systems() -> Vec<(Cause, Explanation)> {
         (Cause::UserAccessOff, user_access("kernel.perf_user_access")),
         (Cause::UserAccessOff, user_access(rdpmc)),
         (Cause::NoValgrind, no_valgrind(&usual()).unwrap()),
-        (Cause::NoPerfEvents, Case::of(task_clock()).refused(ENOSYS, Facts::default())),
-        (Cause::NoPerfEvents, Case::of(task_clock()).refused(ENODEV, Facts::default())),
-        (Cause::CountersBusy, Case::of(cycles()).refused(EBUSY, root())),
-        (Cause::NoDescriptors, Case::of(cycles()).refused(EMFILE, root())),
-        (Cause::NoDescriptors, Case::of(cycles()).refused(ENFILE, root())),
-        (Cause::TargetGone, Case::of(cycles()).on(pid).refused(ESRCH, root())),
-        (Cause::TargetGone, Case::of(cycles()).on(Target::Cpu(9)).refused(ENODEV, root())),
-        (Cause::TargetGone, Case::of(task_clock()).on(Target::Cpu(9)).refused(ENODEV, root())),
-        (Cause::Other, Case::of(cycles()).refused(12, root())),
+        (Cause::NoPerfEvents, Case::new(task_clock()).refused(ENOSYS, Facts::default())),
+        (Cause::NoPerfEvents, Case::new(task_clock()).refused(ENODEV, Facts::default())),
+        (Cause::CountersBusy, Case::new(cycles()).refused(EBUSY, root())),
+        (Cause::NoDescriptors, Case::new(cycles()).refused(EMFILE, root())),
+        (Cause::NoDescriptors, Case::new(cycles()).refused(ENFILE, root())),
+        (Cause::TargetGone, Case::new(cycles()).on(pid).refused(ESRCH, root())),
+        (Cause::TargetGone, Case::new(cycles()).on(Target::Cpu(9)).refused(ENODEV, root())),
+        (Cause::TargetGone, Case::new(task_clock()).on(Target::Cpu(9)).refused(ENODEV, root())),
+        (Cause::Other, Case::new(cycles()).refused(12, root())),
     ]
 }
 
@@ -252,7 +252,7 @@ fn all() -> Vec<(Cause, Explanation)> {
 }
 
 #[test]
-fn every_cause_is_told_from_the_others() {
+fn distinguishes_all_causes() {
     for (expected, refusal) in all() {
         assert_eq!(refusal.cause, expected, "{refusal:?}");
     }
@@ -273,7 +273,7 @@ fn every_cause_has_its_own_sentence_and_a_fix() {
     assert_eq!(seen, Cause::ALL.iter().map(|cause| cause.word()).collect());
 }
 
-/// What begins a command here.
+/// Command prefixes used here.
 const PROGRAMS: [&str; 12] = [
     "linerate",
     "sudo",
@@ -289,7 +289,7 @@ const PROGRAMS: [&str; 12] = [
     "make",
 ];
 
-/// A fix can be pasted: a shell takes it, and what is no command stands behind `#`.
+/// A fix can be pasted: it is valid shell, and text that is not a command follows `#`.
 #[test]
 fn every_fix_is_a_line_for_a_shell() {
     for (_, refusal) in all() {
@@ -308,7 +308,7 @@ fn every_fix_is_a_line_for_a_shell() {
 
 /// The kernel says EACCES to both, and lowering the level would not open a stranger's process.
 #[test]
-fn a_process_of_somebody_else_is_no_matter_of_the_level() {
+fn another_users_process_is_not_a_matter_of_the_paranoid_level() {
     let refusal = process_7("1000", "0", "0");
     assert_eq!(refusal.cause, Cause::MissingCapability);
     assert!(refusal.sentence.starts_with("process 7 runs as user 0 and this one as 1000"));
@@ -321,15 +321,15 @@ fn a_process_of_somebody_else_is_no_matter_of_the_level() {
 }
 
 #[test]
-fn generalised_events_of_hybrid_cores_are_told_from_missing_ones() {
+fn distinguishes_events_of_hybrid_cores_from_missing_ones() {
     let l1d = event("l1d_misses", Class::Hardware, Selector::new(HW_CACHE, 0x1_0000));
     for event in [cycles(), l1d] {
         let name = event.name.clone();
-        let refusal = Case::of(event).on(Target::Cpu(9)).refused(ENOENT, hybrid());
+        let refusal = Case::new(event).on(Target::Cpu(9)).refused(ENOENT, hybrid());
         assert_eq!(refusal.cause, Cause::HybridCores, "{refusal:?}");
         assert_eq!(refusal.fix.unwrap(), format!("linerate stat --cpu 0-7 -e {name}"));
     }
-    let refusal = never_scheduled(&cycles(), &Surroundings::of(hybrid()));
+    let refusal = never_scheduled(&cycles(), &HostFacts::from_facts(hybrid()));
     assert_eq!(refusal.cause, Cause::HybridCores);
 }
 
@@ -339,8 +339,8 @@ fn a_level_is_lowered_no_further_than_needed() {
         let facts = Facts { paranoid: Some(level), ..usual() };
         case.refused(EACCES, facts).fix.unwrap()
     };
-    let (both, user) = (Case::of(cycles()), Case::of(cycles()).user_only());
-    let cpu = Case::of(cycles()).on(Target::Cpu(0));
+    let (both, user) = (Case::new(cycles()), Case::new(cycles()).user_only());
+    let cpu = Case::new(cycles()).on(Target::Cpu(0));
     assert_eq!(fix(&both, 2), "sudo sysctl kernel.perf_event_paranoid=1");
     assert_eq!(fix(&both, 4), "sudo sysctl kernel.perf_event_paranoid=1");
     assert_eq!(fix(&user, 3), "sudo sysctl kernel.perf_event_paranoid=2");
@@ -357,14 +357,14 @@ fn counters_that_are_not_here_are_looked_for_elsewhere() {
     assert_eq!(not_simulated(root()).fix.unwrap(), command);
     let there = not_simulated(guest("KVM")).fix.unwrap();
     assert_eq!(there, format!("# on a machine with counters: {command}"));
-    // What the simulator itself does instead, it does here.
+    // The simulator itself works here, too.
     let fetches = simulator_lacks("linerate stat --tier sim -e instructions -- COMMAND");
     assert_eq!(fetches.clone().elsewhere(&guest("KVM")), fetches);
 }
 
 #[test]
-fn hosts_are_asked_in_their_own_words() {
-    let asked = |facts: Facts| Case::of(cycles()).refused(ENOENT, facts).fix.unwrap();
+fn host_commands_match_the_hypervisor() {
+    let asked = |facts: Facts| Case::new(cycles()).refused(ENOENT, facts).fix.unwrap();
     let cloud = |maker: &str| Facts { maker: Some(maker.to_owned()), ..guest("KVM") };
     let begins = format!("{SIMULATE}  # for counters, ");
     let ways = [
@@ -381,11 +381,11 @@ fn hosts_are_asked_in_their_own_words() {
     assert_eq!(asked(guest("NoBodyKnows")), SIMULATE);
     let emulated = Platform { hypervisor: Some("QEMU TCG".to_owned()), emulated: Some(true) };
     let refusal =
-        Case::of(cycles()).refused(ENOENT, Facts { platform: emulated, ..without_counters() });
+        Case::new(cycles()).refused(ENOENT, Facts { platform: emulated, ..without_counters() });
     assert!(refusal.sentence.contains("emulated (QEMU TCG)"), "{refusal:?}");
     let fix = refusal.fix.unwrap();
     assert!(fix.starts_with(&format!("{begins}on the host: qemu-system-")), "{fix}");
-    // Nobody emulates the counters of x86.
+    // No emulator has the counters of x86.
     assert_eq!(fix.contains("-icount"), !cfg!(target_arch = "x86_64"), "{fix}");
 }
 
@@ -395,7 +395,7 @@ fn packages_are_installed_the_way_of_the_system() {
     let refusal = no_valgrind(&Facts { installer: Some(installer), ..usual() }).unwrap();
     assert_eq!(refusal.fix.unwrap(), "sudo dnf install valgrind");
     let installs = Facts { installer: Some(installer), ..guest("NoBodyKnows") };
-    let fix = Case::of(cycles()).refused(ENOENT, installs).fix.unwrap();
+    let fix = Case::new(cycles()).refused(ENOENT, installs).fix.unwrap();
     assert_eq!(fix, format!("sudo dnf install valgrind && {SIMULATE}"));
     assert!(no_valgrind(&usual()).unwrap().fix.unwrap().starts_with("echo \"$PATH\"  #"));
     let there = Facts { valgrind: Some("/usr/bin/valgrind".into()), ..usual() };
@@ -441,7 +441,7 @@ proptest! {
         };
         let class = if kind == SOFTWARE { Class::Software } else { Class::Hardware };
         let event = event("anything", class, Selector::new(kind, 1));
-        let case = Case { group_len, ..Case::of(event).on(target) };
+        let case = Case { group_len, ..Case::new(event).on(target) };
         let refusal = case.refused(errno, facts);
         prop_assert!(!refusal.sentence.is_empty() && refusal.fix.is_some());
     }

@@ -52,7 +52,7 @@ pub(super) fn row(line: &str) -> Option<Row> {
     (0..=3).find_map(|at| row_at(&words, at, share))
 }
 
-/// What stands before the comment, and the share of the time that was counted, which is the last in
+/// The line without its comment, and the share of the time that was counted, which is the last in
 /// parentheses.
 fn parts(line: &str) -> (String, Option<f64>) {
     let fields = line.split('#').next().unwrap_or(line);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_count_is_no_event() {
+    fn rejects_lines_without_a_count() {
         for line in ["", "3 blind mice ran", "a 1 b c", "nan cycles", "-3 cycles"] {
             assert_eq!(row(line), None, "{line}");
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of every kind of record: of the whole, then of its parts.
+//! Figures of every kind of record: totals first, then parts.
 
 use super::Row;
 use crate::CannotWrite;
@@ -183,8 +183,8 @@ fn of_regions(report: &RegionsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// What a load costs by where its translation is, and what others change about it: levels, buffers
-/// and bandwidth are among the figures of the whole.
+/// Cost of a load by the location of its translation, and effects of others on it: levels, TLBs and
+/// bandwidth are among the figures of the whole.
 fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
     for cost in &report.costs {
         let tlb = match cost.tlb {
@@ -257,7 +257,7 @@ fn of_strands(strands: &StrandsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// What each answer rests on.
+/// Evidence of each answer.
 fn of_answers(report: &AnswersReport, rows: &mut Vec<Row>) {
     for answer in &report.answers {
         for one in &answer.evidence {

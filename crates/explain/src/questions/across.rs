@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about workers beside each other: scaling, placing, parking.
+//! Questions across workers: scaling, placing, parking.
 
 use super::evidence::{plain, quote, run_of, strands_of};
-use super::neighbours::{Company, NOT_SHOWN, companies};
+use super::neighbours::{CoreSharing, NOT_SHOWN, companies};
 use super::{Inquiry, Reply};
 use linerate_record::answers::Evidence;
 use linerate_record::run::WorkerReport;
@@ -11,15 +11,15 @@ use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A figure that grows by less than this is taken for the same: what neighbours and the system do
-/// from one run to the next is of that order (`docs/results/rotation.md`).
+/// A figure that grows by less than this counts as unchanged: the variation between runs is of that
+/// order (`docs/results/rotation.md`).
 const GROWTH: f64 = 1.1;
 
-/// Instructions of a core per cycle from which its pipe counts as full: a tenth is what a strand
-/// that stalls now and then leaves.
+/// Instructions of a core per cycle from which its pipe counts as full: a strand that stalls
+/// occasionally leaves a tenth.
 const FULL: f64 = 0.9;
 
-/// The share of its time that a strand polls, from which on parking or slowing it may matter.
+/// Share of a strand's time spent polling from which on parking or slowing it may matter.
 const POLLS: f64 = 0.05;
 
 pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
@@ -88,8 +88,8 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .then("linerate tune PATH.toml")
 }
 
-/// Packets that a strand of both records takes, then and now. Those of a run are not compared: with
-/// another mapping a stage may have another part of them.
+/// Packets of a strand in both records, before and now. Those of a run are not compared: another
+/// mapping may give a stage a different part of them.
 fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     let strands = |body| strands_of(body).map_or(&[][..], |report| &report.strands);
     let in_both = |strand: &StrandCounts| {
@@ -100,7 +100,7 @@ fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     strands(now).iter().filter_map(in_both).collect()
 }
 
-/// What a packet or an instruction costs, by stage or strand, and figure.
+/// Cost of a packet or an instruction, by stage or strand, and figure.
 fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
     let mut found = BTreeMap::new();
     let mut put = |name: String, figure: &Figure| {
@@ -144,7 +144,7 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
             None => "linerate import FILE --machine NAME --record strands.json".to_owned(),
         };
         return Reply::cannot_tell(
-            "which strands share a pipe, or what they execute in a cycle, is not known",
+            "which strands share a pipe, or their instructions per cycle, is unknown",
             &format!("{next}   # a machine whose pipes are known"),
         );
     };
@@ -164,9 +164,9 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
     if !full.is_empty() {
         return Reply::answered(format!("now: the pipe is full on {}", full.join(", ")))
             .because(evidence)
-            .advise(&["put strands with many cycles per instruction beside those with few"]);
+            .advise(&["put strands with many cycles per instruction next to those with few"]);
     }
-    // A strand that was not counted may be one that polls, and fill the pipe by itself.
+    // An uncounted strand may be polling, and fill the pipe by itself.
     if cores.values().any(|(_, strands)| strands.len() < per_core as usize) || cores.is_empty() {
         return Reply::cannot_tell(
             "not all strands of the cores were counted, and the others may fill the pipe",
@@ -181,7 +181,7 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
     .because(evidence)
 }
 
-/// Instructions per cycle of each core's strands that were counted, and their names.
+/// Instructions per cycle of each core's counted strands, and their names.
 fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<String>)> {
     let mut cores: BTreeMap<u32, (f64, Vec<String>)> = BTreeMap::new();
     let known = |s: &StrandCounts| Some((s.cpu?, s.ipc.as_number()?, s.label()));
@@ -198,11 +198,11 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
     if workers.len() < 2 {
         return Reply::does_not_arise("there is one worker");
     }
-    let with = |wanted: Company| -> Vec<&WorkerReport> {
+    let with = |wanted: CoreSharing| -> Vec<&WorkerReport> {
         let found = workers.iter().filter(|(_, company)| *company == wanted);
         found.map(|(worker, _)| *worker).collect()
     };
-    let (on_cpu, on_core) = (with(Company::Cpu), with(Company::Core));
+    let (on_cpu, on_core) = (with(CoreSharing::Cpu), with(CoreSharing::Core));
     if !on_cpu.is_empty() {
         return on_one_cpu(&on_cpu);
     }
@@ -216,7 +216,7 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
             ])
             .then("linerate run PATH.toml --cpus LIST   # one CPU per core");
     }
-    if !with(Company::Unknown).is_empty() {
+    if !with(CoreSharing::Unknown).is_empty() {
         return Reply::cannot_tell(NOT_SHOWN, "linerate run PATH.toml --record run.json");
     }
     Reply::does_not_arise("no two workers ran on one core")
@@ -251,7 +251,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     const MEASURE: &str = "linerate run PATH.toml --record run.json";
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
-            "counters do not tell polling from work; measure with idle strands parked, and with \
+            "counters do not separate polling from work; measure with idle strands parked and with \
              them in a loop: the truth lies between",
             MEASURE,
         );
@@ -262,8 +262,8 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     }
     let polls = |worker: &WorkerReport| worker.time_or_zero().starved >= POLLS;
     let polling: Vec<_> = workers.iter().copied().filter(|(worker, _)| polls(worker)).collect();
-    let evidence = |workers: &[(&WorkerReport, Company)]| -> Vec<Evidence> {
-        let of = |(worker, _): &(&WorkerReport, Company)| {
+    let evidence = |workers: &[(&WorkerReport, CoreSharing)]| -> Vec<Evidence> {
+        let of = |(worker, _): &(&WorkerReport, CoreSharing)| {
             let name = format!("worker {} polls", worker.name);
             plain(name, worker.time_or_zero().starved, "ratio", "tier sw")
         };
@@ -272,10 +272,10 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     if polling.is_empty() {
         return Reply::does_not_arise("no worker polls for long: all have packets to work on");
     }
-    let shares = |company: Company| matches!(company, Company::Cpu | Company::Core);
+    let shares = |company: CoreSharing| matches!(company, CoreSharing::Cpu | CoreSharing::Core);
     let sharing: Vec<_> = polling.iter().copied().filter(|(_, at)| shares(*at)).collect();
     if sharing.is_empty() {
-        if polling.iter().any(|(_, company)| *company == Company::Unknown) {
+        if polling.iter().any(|(_, company)| *company == CoreSharing::Unknown) {
             return Reply::cannot_tell(NOT_SHOWN, MEASURE).because(evidence(&polling));
         }
         return Reply::does_not_arise(
@@ -283,7 +283,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
         )
         .because(evidence(&polling));
     }
-    let what = match sharing.iter().any(|(_, company)| *company == Company::Cpu) {
+    let what = match sharing.iter().any(|(_, company)| *company == CoreSharing::Cpu) {
         true => "CPUs",
         false => "cores",
     };

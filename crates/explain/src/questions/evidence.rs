@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What answers are made of, taken from records of different kinds.
+//! Building blocks of answers, from records of different kinds.
 
 use super::Inquiry;
 use crate::budget::{FCS_BYTES, line_of, mean_bytes};
@@ -17,7 +17,7 @@ pub(super) fn run_of(body: &Body) -> Option<&RunReport> {
     }
 }
 
-/// The strands of a record that was imported.
+/// The strands of an imported record.
 pub(super) fn strands_of(body: &Body) -> Option<&StrandsReport> {
     match body {
         Body::Strands(strands) => Some(strands),
@@ -35,7 +35,7 @@ pub(super) fn quote(name: impl Into<String>, figure: &Figure) -> Option<Evidence
     })
 }
 
-/// A number that stands in the record or follows from it.
+/// A number in the record or derived from it.
 pub(super) fn plain(name: impl Into<String>, value: f64, unit: &str, source: &str) -> Evidence {
     Evidence { name: name.into(), value, unit: unit.to_owned(), source: source.to_owned() }
 }
@@ -63,7 +63,7 @@ pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
         let seen = plain("packets seen", rate, "packets/s", &count.counter);
         return (rate.is_finite() && rate > 0.0).then_some((rate, seen));
     }
-    // Of strands in a row the slowest sets the rate.
+    // Of pipelined strands the slowest sets the rate.
     let strands = strands_of(&asked.record.body)?;
     let slowest = strands
         .strands

@@ -9,9 +9,9 @@ use super::evidence::run_of;
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::{Body, Provenance};
 
-/// Whom a worker shares with.
+/// The workers that share resources with a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Company {
+pub(super) enum CoreSharing {
     /// No other worker ran on its core.
     Alone,
     /// Another worker ran on the same CPU.
@@ -23,32 +23,32 @@ pub(super) enum Company {
 }
 
 /// The workers of a record of `run` or `tune`, each with its company; none for other records.
-pub(super) fn companies<'a>(asked: &Inquiry<'a>) -> Vec<(&'a WorkerReport, Company)> {
+pub(super) fn companies<'a>(asked: &Inquiry<'a>) -> Vec<(&'a WorkerReport, CoreSharing)> {
     let body = &asked.record.body;
     let Some(run) = run_of(body) else { return Vec::new() };
     let found = run.workers.iter().map(|worker| (worker, company(worker, run, asked)));
     let mut found: Vec<_> = found.collect();
     // More workers than CPUs, and no two on one: the CPUs recorded are not those they ran on.
     let is_crowded = cpus_available(body).is_some_and(|cpus| run.workers.len() > cpus as usize);
-    if is_crowded && found.iter().all(|(_, company)| *company != Company::Cpu) {
-        found.iter_mut().for_each(|(_, company)| *company = Company::Unknown);
+    if is_crowded && found.iter().all(|(_, company)| *company != CoreSharing::Cpu) {
+        found.iter_mut().for_each(|(_, company)| *company = CoreSharing::Unknown);
     }
     found
 }
 
-fn company(worker: &WorkerReport, run: &RunReport, asked: &Inquiry<'_>) -> Company {
+fn company(worker: &WorkerReport, run: &RunReport, asked: &Inquiry<'_>) -> CoreSharing {
     let others = || run.workers.iter().filter(|other| !std::ptr::eq(*other, worker));
     if others().any(|other| other.cpu == worker.cpu) {
-        return Company::Cpu;
+        return CoreSharing::Cpu;
     }
     let Provenance { cpus, siblings, .. } = &asked.record.provenance;
-    let Some(siblings) = siblings else { return Company::Unknown };
+    let Some(siblings) = siblings else { return CoreSharing::Unknown };
     let mut cores = siblings.iter().filter(|core| core.contains(&worker.cpu));
     if cores.any(|core| others().any(|other| core.contains(&other.cpu))) {
-        return Company::Core;
+        return CoreSharing::Core;
     }
     // Siblings were read of the CPUs of the provenance, and of no others.
-    if cpus.contains(&worker.cpu) { Company::Alone } else { Company::Unknown }
+    if cpus.contains(&worker.cpu) { CoreSharing::Alone } else { CoreSharing::Unknown }
 }
 
 fn cpus_available(body: &Body) -> Option<u32> {
@@ -59,6 +59,6 @@ fn cpus_available(body: &Body) -> Option<u32> {
     }
 }
 
-/// What the company of a worker takes, were it known: for answers that cannot be given.
+/// Missing data about a worker's neighbours: for answers that cannot be given.
 pub(super) const NOT_SHOWN: &str =
     "the record does not show which workers shared a CPU or a core (affinity, siblings)";

@@ -14,9 +14,9 @@ const SHORTEST: f64 = FRAME_MIN as f64;
 /// The longest frame without tags that every Ethernet takes, FCS included (IEEE 802.3).
 const LONGEST: f64 = 1518.0;
 
-/// The share of the line with the shortest frames from which on optimising one worker may do. What
-/// holds the line with 300 bytes has 26 % of it with 64, too little says the document, and 84 %
-/// with 250, enough. Half lies between the two.
+/// The share of the line with the shortest frames from which on optimizing one worker may be
+/// enough. A path at line rate with 300 bytes has 26 % of it with 64 bytes, too little according to
+/// the document, and 84 % with 250, enough. Half is between the two.
 const OPTIMISE_FROM: f64 = 0.5;
 
 fn no_line(asked: &Inquiry<'_>) -> Reply {
@@ -122,7 +122,7 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
         false => ", more strands than the processor has",
     };
     let mut sentence = format!(
-        "{name} executes {path} instructions per packet and may execute {share}: {} strands side \
+        "{name} executes {path} instructions per packet with a budget of {share}: {} strands side \
          by side may spend {:.0}, in a row {share} each",
         task.strands, task.parallel_instructions,
     );
@@ -141,14 +141,14 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     let advice: &[&str] = &[
         "replicate where packets do not depend on each other: path length stays, the budget grows",
         "split in a row where they do: parts should take the same time, and handing over is added",
-        "a strand that waits for others polls, and its polls are counted: it may need fewer",
+        "a waiting strand polls, and its polls are counted: it may need fewer",
     ];
     let advice = if others.is_empty() { &advice[..2] } else { advice };
     let others = others.iter().map(|(name, path, _)| of_strand(name, *path));
     Some(Reply::answered(sentence).because(evidence).because(others).advise(advice))
 }
 
-/// Each strand's instructions per packet, the most first.
+/// Each strand's instructions per packet, in descending order.
 fn path_lengths(asked: &Inquiry<'_>) -> Vec<(String, f64)> {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let of = |strand: &linerate_record::strands::StrandCounts| {
@@ -185,8 +185,8 @@ fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     reply
 }
 
-/// Ticks of nodes that were called, such as VPP's, are of work alone, and a packet stays with one
-/// strand. The ticks of a dump are not used: they pass while a strand polls as well.
+/// Ticks of called nodes, such as VPP's, are work only, and a packet stays on one strand. The ticks
+/// of a dump are not used: they include polling.
 fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let slowest = strands
@@ -214,7 +214,7 @@ fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
     against_the_line(ticks / machine.clock_ghz, bits, evidence.collect())
 }
 
-/// How many workers it takes to spend so many ns on each of the shortest packets.
+/// Number of workers needed to spend this many ns on each of the shortest packets.
 fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Reply {
     let there_is = ns_between(SHORTEST, bits);
     evidence.push(plain("time between packets", there_is, "ns", "tier model"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about single strands: which limits, what it waits for, what to split.
+//! Questions about single strands: which one limits, what it waits for, what to split.
 
 use super::evidence::{event, plain, quote, run_of, strands_of};
 use super::{Inquiry, Reply};
@@ -42,14 +42,14 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
     if let Some(reply) = of_nodes(report) {
         return reply;
     }
-    // Counters do not tell work from polling, so that even the strand that executes least in a
-    // cycle may be one that waits.
+    // Counters do not distinguish work from polling, so that even the strand with the fewest
+    // instructions per cycle may be waiting.
     let slowest = slowest(report);
     let seen = slowest.map_or(String::new(), |strand| {
         format!("; {} takes the most cycles per instruction", strand.label())
     });
     Reply::cannot_tell(
-        &format!("counters do not say which strand never waits for another{seen}"),
+        &format!("counters do not show which strand never waits for another{seen}"),
         RUN,
     )
     .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
@@ -97,7 +97,8 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     Some(reply.then("linerate plan --from RECORD --line 10Gb/s   # how many CPUs hold the line"))
 }
 
-/// Packets that VPP takes at once at most: what always takes so many has more waiting.
+/// Average vector of a saturated VPP node: the largest vector is 256, and a node that always fills
+/// it has more packets waiting.
 const VECTOR_MAX: f64 = 255.5;
 
 fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
@@ -194,7 +195,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     let is_memory = found.iter().any(|(_, cause, _)| cause.bound == Bound::Memory);
     let advice: &[&str] = if is_memory {
         &["what waits for memory gains from touching fewer lines, from prefetching over a burst, \
-             and from strands beside it that compute"]
+             and from compute-bound strands on the same core"]
     } else {
         &["what computes gains from fewer instructions per packet and from better code"]
     };
@@ -225,13 +226,13 @@ pub(super) fn split(asked: &Inquiry<'_>) -> Reply {
     };
     if report.strands.iter().filter(|strand| strand.cpi.as_number().is_some()).count() < 2 {
         return Reply::cannot_tell(
-            "of one strand nothing says whether another is slower",
+            "with one strand it is unknown whether another is slower",
             "linerate import FILE --machine t1   # a dump of all strands",
         )
         .because(quote(format!("{} cpi", slowest.label()), &slowest.cpi));
     }
     let sentence = format!(
-        "{} first: it takes the most cycles per instruction, so that part of it beside faster \
+        "{} first: it takes the most cycles per instruction, so that part of it next to faster \
          strands would leave more of the pipe to others",
         slowest.label()
     );
@@ -284,7 +285,7 @@ fn split_of_nodes(report: &StrandsReport) -> Reply {
         })
     });
     let Some((strand, node, _)) = nodes.max_by(|a, b| a.2.total_cmp(&b.2)) else {
-        return Reply::cannot_tell("nothing says what the strands' functions cost", RUN);
+        return Reply::cannot_tell("the costs of the strands' functions are unknown", RUN);
     };
     let name = format!("{}/{}", strand.label(), node.name);
     let packets = plain(format!("{name} packets"), node.packets as f64, "packets", "tier sw");

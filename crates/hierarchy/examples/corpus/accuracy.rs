@@ -6,8 +6,9 @@
 //! loss that chance brings about in [`MISS`] of all cases. Curves without noise must not give worse
 //! answers than the same machines with noise.
 //!
-//! The run also judges a detector that was made worse on purpose, by 5 points in a full run, by
-//! what so few machines show with a probability of [`POWER`] in a small one. The gate must fail it.
+//! The run also judges a detector that was made worse on purpose: by 5 points in a full run, in a
+//! small one by the amount that its few machines show with a probability of [`POWER`]. The gate
+//! must fail it.
 
 use crate::judge::{self, Case, Way};
 use crate::quantity::{PAGE, Quantity, Share};
@@ -18,8 +19,8 @@ use linerate_record::stats::coverage::loss_noticed;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Machines of each kind: as many as the page has, and so many that a fall of all kinds together by
-/// [`POINTS`] shows nine times in ten, whatever the share; and those of a small run.
+/// Machines of each kind: as on the page, and enough to detect a drop of all kinds together by
+/// [`POINTS`] nine times in ten, whatever the share; and those of a small run.
 pub(crate) const FULL: usize = 260;
 const SMALL: usize = 60;
 
@@ -29,7 +30,7 @@ pub(crate) const POINTS: f64 = 0.05;
 /// The chance at which a small run notices the loss that it tries.
 const POWER: f64 = 0.99;
 
-/// Where the limits come from.
+/// Source of the limits.
 const SOURCE: &str = "docs/results/memory-corpus.md";
 
 /// A way to make curves, and its title on the page.
@@ -40,8 +41,8 @@ pub(crate) struct Kind {
     noise: fn() -> Noise,
 }
 
-/// A kind without noise stands before the one with the same machines and the noise of an idle
-/// virtual machine.
+/// A kind without noise comes directly before the one with the same machines and the noise of an
+/// idle virtual machine.
 pub(crate) const KINDS: [Kind; 5] = [
     Kind { name: "huge", title: "Huge pages, no noise", is_huge: true, noise: Noise::none },
     Kind {
@@ -68,15 +69,15 @@ pub(crate) const KINDS: [Kind; 5] = [
 type Shares = [Share; Quantity::EACH.len()];
 type Losses = [Loss; Quantity::EACH.len()];
 
-/// What the worse detector loses.
+/// Loss of the degraded detector.
 struct Loss {
     /// Of all machines, 0 to 1.
     points: f64,
-    /// Of those that the detector is right about.
+    /// Of those that the detector gets right.
     of_right: f64,
 }
 
-/// What the detector, and the one made worse, are right in.
+/// Results of the detector and of the degraded one.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     detector: Shares,
@@ -161,8 +162,8 @@ fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
     sum.into_inner().expect("no thread panics with it")
 }
 
-/// What a detector is right in that was made worse: it gives a spoilt answer where `loss` has it,
-/// drawn by the seed, instead of a right one.
+/// Correct answers of a degraded detector: it replaces right answers by wrong ones with probability
+/// `loss`, drawn by the seed.
 fn worse(case: &Case, verdict: &judge::Verdict, place: usize, loss: &Loss) -> Share {
     let quantity = Quantity::EACH[place];
     let right = quantity.of(verdict);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up machines, what the detector says of them, and whether it is right.
+//! Synthetic machines, the detector's output for them, and whether it is correct.
 //!
 //! Right are:
 //!
-//! - the **count**: as many levels as there are, and none reported too close that are not. Where
-//!   neighbours are nearer than the resolution, a report that says so, with or without a level of
-//!   its own for each;
+//! - the **count**: the right number of levels, and no false report of levels too close. For
+//!   neighbours closer than the resolution, a report that says so, with or without a separate level
+//!   for each;
 //! - a **size** within 10 %, that of a pair too close left out;
-//! - a **latency** within 1 %. The translation buffer misses once per page in large chains, so it
-//!   may lie anywhere between that of a load whose translation is at hand and that of the level's
-//!   largest chain. Where noise lay on all passes over all sizes of a level, nobody can tell, and
-//!   it is not judged;
+//! - a **latency** within 1 %. The TLB misses once per page in large chains, so the latency may be
+//!   anywhere between that of a load with a TLB hit and that of the level's largest chain. If noise
+//!   affected all passes over all sizes of a level, the latency cannot be determined and is not
+//!   scored;
 //! - an **interval** that holds the true value;
 //! - of what **moved** from pass to pass, a report that says so. Sizes and latencies are not
-//!   judged.
+//!   scored.
 
 use linerate_caches::{Index, LINE_BYTES, Machine, Noise, Point, Truth, analytic, trace};
 use linerate_hierarchy::steps::{
@@ -27,7 +27,7 @@ const PER_OCTAVE: f64 = 4.0;
 const LEAST_BYTES: f64 = 4096.0;
 const GRANULE_BYTES: u64 = 4096;
 
-/// How the times of a machine come about.
+/// Source of the times of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// From probabilities.
@@ -36,7 +36,7 @@ pub(crate) enum Way {
     Trace(u64),
 }
 
-/// How far off the size of a cache is.
+/// Error of the size of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeError {
     /// Relative.
@@ -45,7 +45,7 @@ pub(crate) struct SizeError {
     pub(crate) colours: u64,
 }
 
-/// What came of a machine.
+/// Scores of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub(crate) seed: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Verdict {
     pub(crate) truth: Truth,
     pub(crate) found: FoundLevels,
     pub(crate) is_count_right: bool,
-    /// Of the sizes that are judged.
+    /// Of the sizes that are scored.
     pub(crate) size_errors: Vec<SizeError>,
     /// Relative errors of the latencies that are judged.
     pub(crate) latency_errors: Vec<f64>,
@@ -62,7 +62,7 @@ pub(crate) struct Verdict {
     /// Intervals that hold the true value, and all.
     pub(crate) covered: (u32, u32),
     /// Whether what moved was reported; `None` where nothing did.
-    pub(crate) is_move_told: Option<bool>,
+    pub(crate) is_move_reported: Option<bool>,
 }
 
 impl SizeError {
@@ -81,11 +81,11 @@ impl Verdict {
     }
 
     pub(crate) fn is_right(&self) -> bool {
-        let is_move_right = self.is_move_told.unwrap_or(true);
+        let is_move_right = self.is_move_reported.unwrap_or(true);
         self.is_count_right && self.is_size_right() && self.is_latency_right() && is_move_right
     }
 
-    /// Machine, truth, and what was found, in a few lines.
+    /// Machine, truth, and detected levels, in a few lines.
     pub(crate) fn print(&self) -> String {
         let size = |bytes: f64| format!("{:.0}K", bytes / 1024.0);
         let kind = |cache: &linerate_caches::Cache| {
@@ -165,7 +165,7 @@ impl Case {
             latency_errors: Vec::new(),
             hidden: 0,
             covered: (0, 0),
-            is_move_told: is_move_told(&self.truth, found),
+            is_move_reported: is_move_reported(&self.truth, found),
         };
         compare_levels(&mut verdict, &self.points);
         verdict
@@ -227,7 +227,7 @@ fn is_count_right(truth: &Truth, found: &FoundLevels) -> bool {
     is_told_right && (least..=most).contains(&found.levels.len())
 }
 
-/// Whether the last cache moved, and the detector says so instead of naming it.
+/// Whether the last cache moved, and the detector reports that instead of naming it.
 fn is_hidden_by_move(truth: &Truth, found: &FoundLevels) -> bool {
     truth.levels.iter().any(|level| {
         let bytes = level.size_bytes.unwrap_or(0) as f64;
@@ -235,7 +235,7 @@ fn is_hidden_by_move(truth: &Truth, found: &FoundLevels) -> bool {
     })
 }
 
-fn is_move_told(truth: &Truth, found: &FoundLevels) -> Option<bool> {
+fn is_move_reported(truth: &Truth, found: &FoundLevels) -> Option<bool> {
     let is_told = found.unresolved.iter().any(|what| what.cause == Cause::Moved)
         || found.levels.iter().any(|level| !level.settled);
     truth.levels.iter().any(|level| level.moved).then_some(is_told)
@@ -271,7 +271,7 @@ fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     }
 }
 
-/// Of a cache: contiguous stretches that cover all its sets once, if their place is chance.
+/// Of a cache: contiguous ranges that cover all its sets once, if their location is random.
 fn colours(machine: &Machine, cache: usize) -> u64 {
     let cache = &machine.caches[cache];
     match cache.index {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the detector of levels over made-up machines, and prints where it is wrong, and how often.
+//! Runs the level detector over synthetic machines, and prints where and how often it is wrong.
 //!
 //! ```text
 //! cargo run --release -p linerate-hierarchy --example corpus -- [--held-out] [--analytic N]
@@ -100,7 +100,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
     Some(options)
 }
 
-/// The first so many, of those asked for.
+/// The first N of the requested ones.
 fn seeds(options: &Options, count: u64) -> Vec<u64> {
     let is_wanted = |seed: &u64| !options.is_huge || has_huge_pages(&Machine::random(*seed));
     (options.first..).filter(is_wanted).take(count as usize).collect()
@@ -136,7 +136,7 @@ fn wrong(verdicts: &[Verdict]) -> String {
         ("count wrong", |verdict| !verdict.is_count_right),
         ("size off by more than 10 %", |verdict| !verdict.is_size_right()),
         ("latency off by more than 1 %", |verdict| !verdict.is_latency_right()),
-        ("what moved not told", |verdict| verdict.is_move_told == Some(false)),
+        ("movement not reported", |verdict| verdict.is_move_reported == Some(false)),
     ];
     for (title, is_in_group) in groups {
         let wrong: Vec<&Verdict> = verdicts.iter().filter(is_in_group).collect();
@@ -148,7 +148,7 @@ fn wrong(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// How many went right in what.
+/// Number of correct results by category.
 fn figures(verdicts: &[Verdict], way: Way) -> String {
     let all = verdicts.len().max(1) as f64;
     let share = |is_right: &dyn Fn(&&Verdict) -> bool| {
@@ -157,7 +157,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     };
     let sum = |of: &dyn Fn(&Verdict) -> u32| verdicts.iter().map(of).sum::<u32>();
     let (covered, intervals) = (sum(&|v| v.covered.0), sum(&|v| v.covered.1));
-    let moved = verdicts.iter().filter(|verdict| verdict.is_move_told.is_some()).count();
+    let moved = verdicts.iter().filter(|verdict| verdict.is_move_reported.is_some()).count();
     let way = match way {
         Way::Analytic => "analytic",
         Way::Trace(_) => "trace-driven",
@@ -167,7 +167,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
          all of it {}\n\
          intervals that hold the truth: {covered} of {intervals} ({:.1} %); \
          latencies hidden by noise: {}; \
-         moved: {moved}, told: {}\n\
+         moved: {moved}, reported: {}\n\
          size error, median and 90th percentile: {}; latency error: {}\n\
          sizes right, by page colours: {}\n\
          machines whose pages are huge: {}\n",
@@ -178,7 +178,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
         share(&|verdict| verdict.is_right()),
         f64::from(covered) / f64::from(intervals.max(1)) * 100.0,
         sum(&|verdict| verdict.hidden),
-        verdicts.iter().filter(|verdict| verdict.is_move_told == Some(true)).count(),
+        verdicts.iter().filter(|verdict| verdict.is_move_reported == Some(true)).count(),
         spread(verdicts.iter().flat_map(|verdict| &verdict.size_errors).map(|size| size.off)),
         spread(verdicts.iter().flat_map(|verdict| &verdict.latency_errors).copied()),
         by_colours(verdicts),
@@ -186,14 +186,14 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     )
 }
 
-/// A few colours are filled so unevenly that passes can tell little.
+/// A few colours are filled so unevenly that passes carry little information.
 fn by_colours(verdicts: &[Verdict]) -> String {
     let groups = [("none", 1..=1), ("2 to 16", 2..=16), ("more", 17..=u64::MAX)];
     let group = |(name, colours): (&str, std::ops::RangeInclusive<u64>)| {
         let sizes = verdicts.iter().flat_map(|verdict| &verdict.size_errors);
         let sizes: Vec<&SizeError> = sizes.filter(|s| colours.contains(&s.colours)).collect();
         let right = sizes.iter().filter(|size| size.is_right()).count();
-        format!("{name} {}", of(right, sizes.len()))
+        format!("{name} {}", share_text(right, sizes.len()))
     };
     groups.map(group).join(", ")
 }
@@ -203,7 +203,7 @@ fn of_huge_pages(verdicts: &[Verdict]) -> String {
     let huge = |verdict: &&Verdict| has_huge_pages(&verdict.machine);
     let huge: Vec<&Verdict> = verdicts.iter().filter(huge).collect();
     let right = |is_right: fn(&Verdict) -> bool| {
-        of(huge.iter().filter(|verdict| is_right(verdict)).count(), huge.len())
+        share_text(huge.iter().filter(|verdict| is_right(verdict)).count(), huge.len())
     };
     format!(
         "count right {}, sizes {}, latencies {}, all of it {}",
@@ -214,7 +214,7 @@ fn of_huge_pages(verdicts: &[Verdict]) -> String {
     )
 }
 
-fn of(right: usize, all: usize) -> String {
+fn share_text(right: usize, all: usize) -> String {
     format!("{right} of {all} ({:.1} %)", right as f64 / all.max(1) as f64 * 100.0)
 }
 

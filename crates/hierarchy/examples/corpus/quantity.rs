@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is judged of a detector, what the page of results states of it, and answers that are worse.
+//! Quantities scored for a detector, their values on the page of results, and degraded answers.
 
 use crate::judge::Verdict;
 use linerate_hierarchy::steps::FoundLevels;
 use linerate_record::stats::Estimate;
 
-/// What the page states, and where.
+/// Values on the page, and their location.
 pub(crate) const PAGE: &str = include_str!("../../../../docs/results/memory-corpus.md");
 
 /// Something a detector is right in.
@@ -53,7 +53,7 @@ impl Quantity {
         }
     }
 
-    /// What stands before its figure on the page.
+    /// Text before its figure on the page.
     fn label(self) -> &'static str {
         match self {
             Self::Count => "count right ",
@@ -79,7 +79,7 @@ impl Quantity {
         }
     }
 
-    /// What the page states of it under this title.
+    /// Its value on the page under this title.
     pub(crate) fn published(self, page: &str, title: &str) -> Option<Share> {
         let (_, section) = page.split_once(&format!("## {title}\n"))?;
         let section = section.split("\n## ").next()?;

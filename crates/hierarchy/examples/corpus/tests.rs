@@ -24,7 +24,7 @@ fn widened(found: &FoundLevels) -> FoundLevels {
 }
 
 #[test]
-fn a_right_answer_is_judged_right_and_a_spoilt_one_wrong_in_what_was_spoilt() {
+fn scores_right_answers_and_degraded_ones_by_quantity() {
     let mut right = 0;
     for seed in 0..6 {
         let case = Case::new(seed, Way::Analytic, &Noise::none());

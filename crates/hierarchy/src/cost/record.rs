@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load costs, as a record has it.
+//! Load costs in the form of a record.
 
 use super::{Basis, Inputs};
 use crate::levels::{Levels, cycles, samples};
@@ -8,10 +8,10 @@ use linerate_record::memory::{Cost, Curve};
 use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
-/// What costs are made of, next to the levels and the curves.
+/// Inputs of the costs, in addition to the levels and the curves.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
-    /// Loads under way at once, per level; `None` where that is not known.
+    /// Outstanding loads per level; `None` if unknown.
     pub outstanding: &'a [Option<Estimate>],
     /// The levels of the translation buffer.
     pub tlb: &'a [tlb::Level],
@@ -51,10 +51,10 @@ fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
     };
     let overlapped = match cost.overlapped {
         Some(time) => {
-            Figure::number("ns", time, Tier::Sw, "its time over the loads under way at once")
+            Figure::number("ns", time, Tier::Sw, "its time over the number of outstanding loads")
         }
         None => {
-            let reason = "how many loads are under way is not known, or not well enough";
+            let reason = "the number of outstanding loads is unknown or too uncertain";
             Figure::absent("ns", Tier::Sw, "loads side by side", reason)
         }
     };

@@ -96,7 +96,7 @@ fn table_of(machine: &Machine, seed: u64) -> Vec<Cost> {
     })
 }
 
-fn of(costs: &[Cost], level: usize, state: TlbState) -> Cost {
+fn cost_at(costs: &[Cost], level: usize, state: TlbState) -> Cost {
     *costs.iter().find(|cost| cost.level == level && cost.state == state).unwrap()
 }
 
@@ -116,7 +116,7 @@ fn each_level_has_a_cost_for_each_place_of_its_translation() {
         (3, TlbState::Walk, 147.0, Basis::Measured),
     ];
     for (level, state, truth, basis) in expected {
-        let cost = of(&costs, level, state);
+        let cost = cost_at(&costs, level, state);
         let time = cost.time.unwrap();
         assert!((time.value / truth - 1.0).abs() < 0.03, "{truth}: {cost:?}");
         assert_eq!(cost.basis, basis, "{cost:?}");
@@ -128,15 +128,15 @@ fn each_level_has_a_cost_for_each_place_of_its_translation() {
 fn the_misses_of_a_page_local_chase_are_taken_off() {
     let costs = table_of(&Machine { noise: 0.0001, passes: 4 }, 2);
     // 49 ns on one load in 64, of a latency that holds these.
-    let hit = of(&costs, 3, TlbState::Hit).time.unwrap().value;
+    let hit = cost_at(&costs, 3, TlbState::Hit).time.unwrap().value;
     assert!((hit - (98.0 - 49.0 / 64.0)).abs() < 0.05, "{hit}");
-    assert_eq!(of(&costs, 0, TlbState::Hit).time, Some(exactly(1.1)));
+    assert_eq!(cost_at(&costs, 0, TlbState::Hit).time, Some(exactly(1.1)));
 }
 
 #[test]
 fn overlapped_loads_share_their_time() {
     let costs = table_of(&Machine { noise: 0.002, passes: 4 }, 3);
-    let cost = of(&costs, 2, TlbState::Hit);
+    let cost = cost_at(&costs, 2, TlbState::Hit);
     let overlapped = cost.overlapped.unwrap();
     assert!((overlapped.value - cost.time.unwrap().value / 10.0).abs() < 1e-9, "{cost:?}");
     assert!(overlapped.low < overlapped.value && overlapped.value < overlapped.high);
@@ -156,7 +156,7 @@ fn intervals_hold_the_truth() {
     let machine = Machine { noise: 0.01, passes: 4 };
     let experiments = 40;
     let holds = |seed| {
-        let walk = of(&table_of(&machine, seed), 3, TlbState::Walk).time.unwrap();
+        let walk = cost_at(&table_of(&machine, seed), 3, TlbState::Walk).time.unwrap();
         walk.low <= 147.0 && 147.0 <= walk.high
     };
     let hits = (0..experiments).filter(|&seed| holds(seed)).count();
@@ -231,8 +231,8 @@ fn costs_of_little_worth_are_unknown() {
     };
     let costs = table(&inputs);
     assert_possible(&costs);
-    assert_eq!(of(&costs, 0, TlbState::Walk).time, None);
-    assert!(of(&costs, 0, TlbState::Hit).overlapped.is_none(), "{costs:?}");
+    assert_eq!(cost_at(&costs, 0, TlbState::Walk).time, None);
+    assert!(cost_at(&costs, 0, TlbState::Hit).overlapped.is_none(), "{costs:?}");
 }
 
 #[test]

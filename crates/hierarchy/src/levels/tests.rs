@@ -12,8 +12,8 @@ fn point(bytes: u64, ns: f64, ghz: f64) -> CurvePoint {
         elapsed_s: 1.0,
         passes_ns: vec![ns],
         passes_ghz: vec![ghz],
-        latency_ns: Figure::exact("ns", ns, Tier::Sw, "made up"),
-        cycles: Figure::exact("cycles", ns * ghz, Tier::Sw, "made up"),
+        latency_ns: Figure::exact("ns", ns, Tier::Sw, "synthetic"),
+        cycles: Figure::exact("cycles", ns * ghz, Tier::Sw, "synthetic"),
         windows: 1,
         windows_dropped: 0,
     }
@@ -36,7 +36,7 @@ fn levels(last_level: u64, settled: bool) -> Levels {
         levels: vec![level(Some(estimate(33_000.0)), 1.0), level(None, 10.0)],
         unresolved: vec![steps::Unresolved { from: 1, to: 2, cause: Cause::Moved }],
     };
-    Levels::of(found, &curve, 1 << 19, last_level)
+    Levels::new(found, &curve, 1 << 19, last_level)
 }
 
 #[test]
@@ -86,6 +86,6 @@ fn a_plateau_that_moved_is_noted() {
 
 #[test]
 fn without_a_clock_cycles_are_absent() {
-    let figure = cycles(estimate(1.0), None, "made up");
+    let figure = cycles(estimate(1.0), None, "synthetic");
     assert!(figure.as_number().is_none() && figure.reason.is_some());
 }

@@ -65,7 +65,7 @@ fn what_is_found_as_stated_agrees_and_the_rest_is_judged() {
 
 /// The third level was missed, and a step between was taken for the second.
 #[test]
-fn twice_what_is_stated_is_no_verdict() {
+fn no_verdict_at_twice_the_stated_size() {
     use OsVerdict::{Agrees, CannotTell, Larger, Unseen};
     let stated = [48 * KIB, MIB, 32 * MIB];
     let found = [48 * KIB, 2990 * KIB];
@@ -75,9 +75,9 @@ fn twice_what_is_stated_is_no_verdict() {
     assert_eq!(verdicts(&[48 * KIB, 2 * MIB, MIB], &[48 * KIB, 2 * MIB, 3 * MIB]), [Agrees; 3]);
 }
 
-/// What the interval touches at an end does not matter, what it reaches into does.
+/// A range that the interval only touches does not matter, one that it overlaps does.
 #[test]
-fn a_size_among_those_that_cannot_be_told_is_no_verdict() {
+fn an_unresolved_size_gets_no_verdict() {
     let found_levels = [
         found_level("L1", Some(32 * KIB)),
         found_level("L2", Some(MIB)),
@@ -121,10 +121,10 @@ fn agreement_says_how_far_it_goes() {
         assert_eq!(view.verdict, OsVerdict::Agrees);
         view.sentence
     };
-    let within = "1.01 MiB were found, and the 1 MiB stated lie in the interval";
+    let within = "1.01 MiB found; the 1 MiB stated are within the interval";
     assert_eq!(sentence(1034 * KIB), within);
     let near = sentence(1137 * KIB);
-    let wanted = "1.11 MiB were found, and the 1 MiB stated lie less than 10 % outside";
+    let wanted = "1.11 MiB found; the 1 MiB stated are less than 10 % outside";
     assert!(near.starts_with(wanted), "{near}");
 }
 
@@ -138,9 +138,9 @@ fn no_two_entries_have_one_name() {
 }
 
 #[test]
-fn levels_without_a_partner_are_told() {
+fn reports_levels_without_a_counterpart() {
     use OsVerdict::{Agrees, NotStated, Unseen};
-    // The second level is missing among those found, and the third is not taken for it.
+    // The second level is missing among those found, and the third is not mistaken for it.
     let found = views(&[32 * KIB, 256 * KIB, 8 * MIB], &[32 * KIB, 8 * MIB]);
     let named = |name: &str, verdict| (name.to_owned(), verdict);
     assert_eq!(found, [named("L1", Agrees), named("L2", Unseen), named("L3", Agrees)]);
@@ -153,7 +153,7 @@ fn levels_without_a_partner_are_told() {
 }
 
 #[test]
-fn what_could_not_be_seen_is_no_verdict() {
+fn no_verdict_on_invisible_sizes() {
     let found_levels = [found_level("L1", Some(32 * KIB)), found_level("memory", None)];
     let stated = Ok(vec![level(1, 32 * KIB), level(2, MIB)]);
     let moved = Unresolved {
@@ -188,7 +188,7 @@ fn a_system_that_is_silent_gives_its_reason() {
     assert!(views[0].sentence.contains("no size"), "{}", views[0].sentence);
 }
 
-/// A bound is no size: what lies on its open side may or may not be it.
+/// A bound is not a size: values on its open side may or may not match.
 #[test]
 fn a_size_without_an_interval_neither_agrees_nor_contradicts() {
     let stated = Ok(vec![level(1, 48 << 10)]);
@@ -200,7 +200,7 @@ fn a_size_without_an_interval_neither_agrees_nor_contradicts() {
     assert_eq!(views[0].verdict, OsVerdict::CannotTell, "{}", views[0].sentence);
 }
 
-/// Of all ways, by trying them.
+/// Brute force over all assignments.
 #[test]
 fn the_cheapest_pairing_is_chosen() {
     let mut random = fastrand::Rng::with_seed(1);

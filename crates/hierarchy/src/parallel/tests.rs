@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// `passes` windows per point of a core with `truth` loads under way, 1 % noise and one window in
+/// `passes` windows per point of a core with `truth` outstanding loads, 1 % noise and one window in
 /// seven disturbed.
 fn points(latency: f64, truth: f64, passes: usize, random: &mut Rng) -> Vec<Point> {
     let mut window = |chains: u32| {
@@ -62,7 +62,7 @@ fn chains_that_hinder_each_other_take_nothing_off_the_knee() {
 }
 
 #[test]
-fn one_number_of_chains_tells_nothing() {
+fn one_number_of_chains_is_inconclusive() {
     let point = |chains, passes: &[f64]| Point { chains, passes: passes.to_vec() };
     assert_eq!(overlap(&[], 0.95, 0), None);
     assert_eq!(overlap(&[point(1, &[5.0])], 0.95, 0), None);

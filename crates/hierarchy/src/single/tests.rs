@@ -5,8 +5,8 @@ use super::*;
 use fastrand::Rng;
 use proptest::prelude::*;
 
-/// Differences of reads `between` units apart on average, of a clock that makes steps of `step`
-/// and rounds down to units.
+/// Differences of reads `between` units apart on average, of a clock with steps of `step` that
+/// rounds down to units.
 fn reads(step: f64, between: f64, seed: u64) -> Vec<u64> {
     let mut random = Rng::with_seed(seed);
     let mut time = 0.0;
@@ -45,7 +45,7 @@ fn a_clock_that_never_moves_has_no_step() {
     assert_eq!(step(&[0, 7]), Some(7.0));
 }
 
-/// What a clock of `step` shows of chains of `load` ns each, after `bias`; now and then
+/// Readings of a clock with steps of `step` for chains of `load` ns each, plus `bias`; occasionally
 /// interrupted.
 struct Timed {
     step: f64,
@@ -168,7 +168,7 @@ fn rows(rows: &[(u32, u64)]) -> Vec<Bin> {
 }
 
 #[test]
-fn the_documents_histogram_in_the_cache_and_beside_it() {
+fn the_documents_histogram_inside_and_outside_the_cache() {
     let bins = rows(&[
         (9, 49),
         (17, 1),
@@ -210,7 +210,7 @@ fn the_documents_slowest_histogram_has_more_than_one_mode() {
 }
 
 #[test]
-fn two_heaps_keep_their_places_and_shares_and_noise_is_no_heap() {
+fn two_peaks_keep_position_and_share_and_noise_is_not_a_peak() {
     let mut random = Rng::with_seed(5);
     let mut times: Vec<f64> = (0..2100).map(|_| 12.0 + normal(&mut random)).collect();
     times.extend((0..900).map(|_| 95.0 + 8.0 * normal(&mut random)));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A curve as a sum of climbs: what it says of every size, and how well that fits.
 //!
-//! A load costs the time of the first level, and for each cache that it misses the way on to the
-//! next: `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the share of the
-//! loads arriving at cache `k` that it misses ([`Shape`](super::shape::Shape)). Given where the
-//! climbs stand and what their shapes are, times enter linearly; they are solved for, and are not
-//! searched.
+//! A load costs the time of the first level, and for each cache miss the time to the next level:
+//! `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the share of the loads
+//! arriving at cache `k` that it misses ([`Shape`](super::shape::Shape)). Given the positions and
+//! shapes of the climbs, times enter linearly; they are solved for, not searched.
 
 use super::points::Points;
 use super::shape::shapes;
@@ -20,13 +19,13 @@ pub(crate) struct Step {
     /// Whether it takes in what the cache before drops: then its own capacity is what it has
     /// beyond that one's.
     pub(crate) victim: bool,
-    /// How far the share of misses strays, where sets are filled by chance: the variance at one
-    /// half of them, in one pass, is a quarter of this; about 1 over the number of page colours.
+    /// Variance of the share of misses with randomly filled sets: the variance at one half of them,
+    /// in one pass, is a quarter of this; about 1 over the number of page colours.
     pub(crate) chance: f64,
 }
 
 impl Step {
-    /// Where half of the loads that arrive miss.
+    /// Size at which half of the arriving loads miss.
     pub(crate) fn half(&self) -> f64 {
         self.at + shapes()[self.shape].half
     }
@@ -39,7 +38,7 @@ pub(crate) struct Fit {
     pub(crate) steps: Vec<Step>,
     /// Time in the first level, and by how much each step adds.
     pub(crate) times: Vec<f64>,
-    /// What is left over: see [`Bench::judge`].
+    /// The residual: see [`Bench::judge`].
     pub(crate) loss: f64,
 }
 
@@ -78,7 +77,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) points: &'a Points,
     /// Columns after each other: misses of all caches up to this, at each size.
     columns: Vec<f64>,
-    /// What each time counts for: 1 over its variance, less where it seems disturbed.
+    /// Weight of each time: 1 over its variance, less if it seems disturbed.
     weights: Vec<f64>,
     /// Variance of each time.
     variance: Vec<f64>,
@@ -148,20 +147,20 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What the times solved for say of size `i`.
+    /// Time of size `i` predicted by the solved times.
     pub(crate) fn predicted(&self, i: usize, steps: usize) -> f64 {
         let n = self.points.len();
         (0..=steps).map(|k| self.times[k] * self.columns[k * n + i]).sum()
     }
 
-    /// The share of the time at size `i` that is not of loads which this level serves.
+    /// Share of the time at size `i` from loads not served by this level.
     pub(crate) fn foreign(&self, i: usize, level: usize, steps: usize) -> f64 {
         let n = self.points.len();
         let time: f64 = self.times[..=level].iter().sum();
         let arriving = self.columns[level * n + i];
         let missed = if level < steps { self.columns[(level + 1) * n + i] } else { 0.0 };
         let own = (arriving - missed) * time / self.predicted(i, steps).max(1e-300);
-        // Loads served before are no part of the plateau, however little time they take.
+        // Loads served before are not part of the plateau, however little time they take.
         (1.0 - own).max(1.0 - arriving)
     }
 
@@ -195,8 +194,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Weighted least squares by the normal equations, solved by elimination. Columns lie within
-    /// 0 to 1 and are few, so that doubles suffice; one that is all but dependent gets 0.
+    /// Weighted least squares by the normal equations, solved by elimination. Columns are within 0
+    /// to 1 and few, so that doubles are sufficient; a nearly dependent one gets 0.
     fn least_squares(&self, steps: usize, active: &[bool; MOST + 1]) -> [f64; MOST + 1] {
         let n = self.points.len();
         let mut rows = [[0.0; MOST + 2]; MOST + 1];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times of the levels, and whether they stayed what they were.
 //!
-//! What disturbs a load makes it longer, so the time of a level is the shortest seen on its
-//! plateau: the sizes that the caches before are too small for and that this one holds.
+//! Disturbances only lengthen a load, so the time of a level is the shortest on its plateau: the
+//! sizes too large for the caches before and small enough for this one.
 
 use super::model::{Bench, Fit};
 use super::points::Points;
@@ -22,8 +22,8 @@ const MOVED: f64 = 0.08;
 /// ... if that is as many times what they stray within a pass.
 const BEYOND_SPREAD: f64 = 4.0;
 
-/// A quarter of the times of a plateau lie within this ratio of the shortest; else the shortest may
-/// be that of another level, which now and then had room for more.
+/// A quarter of the times of a plateau are within this ratio of the shortest; otherwise the
+/// shortest may belong to another level that occasionally had more room.
 const AGREE: f64 = 1.25;
 
 /// Finest difference that a time is claimed to be good for.
@@ -32,10 +32,10 @@ const CLAIMED: f64 = 0.003;
 /// The interval goes up to this quantile: rarely is everything disturbed.
 const USUAL: f64 = 0.25;
 
-/// How far off a time may be that is concluded from ramps alone.
+/// Error of a time that is derived from ramps alone.
 const UNSEEN: f64 = 0.05;
 
-/// What is known of the time of a level.
+/// Estimate of the time of a level.
 pub(crate) struct Plateau {
     pub(crate) latency: Estimate,
     /// Whether it was the same in all passes, and at most sizes.
@@ -115,7 +115,7 @@ fn settled(samples: &[Sample], sizes: &[usize], pure: impl Fn(usize, f64) -> f64
     if middles.len() < 2 || sizes.len() < 3 {
         return true;
     }
-    // One pass may be disturbed as a whole: two must stand apart from the least.
+    // One pass may be disturbed as a whole: two must differ from the least.
     middles.sort_unstable_by(f64::total_cmp);
     let apart = (middles[middles.len() - 2] / middles[0]).ln();
     let within = median(&spreads).unwrap_or(0.0);

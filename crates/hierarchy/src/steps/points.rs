@@ -12,7 +12,7 @@ use linerate_record::stats::{median, quantile};
 /// buffer, once per page, are the larger part of it.
 const FLOOR: f64 = 0.006;
 
-/// Without a second pass nothing tells how far times stray.
+/// Without a second pass the variation is unknown.
 const ALONE: f64 = 0.03;
 
 /// A curve made ready.
@@ -35,7 +35,7 @@ impl Points {
         self.bytes.len()
     }
 
-    /// Of samples as [`usable`] makes them.
+    /// Built from samples as [`usable`] makes them.
     pub(crate) fn new(samples: &[Sample]) -> Points {
         let mut points = Points::default();
         let mut sd = Vec::with_capacity(samples.len());
@@ -52,9 +52,9 @@ impl Points {
     }
 }
 
-/// The mean of the lower half, the one in the middle included: what disturbs makes times longer,
-/// and disturbs a whole plateau where neighbours use the same cache. A ramp that chance scatters to
-/// both sides is put too far right by it, by 0.55 of the standard deviation of five passes.
+/// The mean of the lower half, including the middle: disturbances lengthen times, and affect a
+/// whole plateau if neighbours use the same cache. A ramp with scatter to both sides is shifted
+/// right by 0.55 of the standard deviation of five passes.
 fn middle(passes: &[f64]) -> f64 {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -75,8 +75,8 @@ fn of_middle(passes: &[f64], time: f64) -> f64 {
     }
 }
 
-/// That of the neighbourhood: a handful of passes agree by chance, and a single one that was
-/// disturbed says nothing of the others.
+/// Taken from the neighbourhood: a handful of passes may agree by chance, and a single disturbed
+/// one does not represent the others.
 fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
     let one = |i: usize| {
         let around = &sd[i.saturating_sub(2)..(i + 3).min(sd.len())];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the climbs of a curve stand, and how many there are.
+//! Positions and number of the climbs of a curve.
 //!
 //! ```text
 //! fit of 0 steps: a constant
@@ -16,29 +16,28 @@ use super::model::{Bench, Fit, MOST, Step};
 use super::points::Points;
 use super::shape::{Policy, Spread, shapes};
 
-/// Steps are tried at every so much of the logarithm of the size.
+/// Grid spacing of candidate steps, in the logarithm of the size.
 const GRID: f64 = 0.12;
 
 /// Sets are filled evenly by pages, not by parts of them: a climb is no shorter than a page.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// Climbs further apart than this, in the logarithm of the size, are not taken for each other.
+/// Climbs further apart than this, in the logarithm of the size, are distinct.
 const APART: f64 = 3.0;
 
-/// Sizes closer than this share are not told apart while shapes are chosen.
+/// Sizes closer than this share are treated as equal while shapes are chosen.
 const FINE: f64 = 0.015;
 
 /// Caches larger than this have more than 8 ways.
 const FEW_WAYS_END: f64 = 4e6;
 
-/// No chance, and 64, 16, 4 page colours.
+/// Deterministic, and 64, 16, 4 page colours.
 const CHANCES: [f64; 4] = [0.0, 0.016, 0.06, 0.25];
 
-/// Times that everything is tried anew.
+/// Maximum number of full refinements.
 const SWEEPS: usize = 3;
 
-/// Fits with 0, 1, ... steps, each the best of its number, as long as `more` says so of the last
-/// two.
+/// Fits with 0, 1, ... steps, each the best of its number, as long as `more` accepts the last two.
 pub(crate) fn fits(points: &Points, more: impl Fn(&Fit, &Fit) -> bool) -> Vec<Fit> {
     let mut bench = Bench::new(points);
     let mut fits = vec![settle(&mut bench, Vec::new())];
@@ -91,14 +90,14 @@ fn one_more(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     best
 }
 
-/// That of the candidates which leaves least over as it stands.
+/// The candidate with the least residual as it is.
 fn least(bench: &mut Bench, candidates: Vec<Vec<Step>>) -> Vec<Step> {
     let fits = candidates.into_iter().map(|steps| settle(bench, steps));
     let best = fits.min_by(|a, b| a.loss.total_cmp(&b.loss));
     best.map_or(Vec::new(), |fit| fit.steps)
 }
 
-/// Two steps where `k` stood: a ramp that is two.
+/// Two steps in place of `k`: a ramp that is two.
 fn split(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
     let mut steps = steps.to_vec();
     steps.insert(k + 1, Step { at: steps[k].at + 0.4, victim: false, ..steps[k] });
@@ -106,7 +105,7 @@ fn split(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
     pair(bench, &steps, k + 1)
 }
 
-/// Steps `k - 1` and `k` anew, together: where the tail of one is taken for the ramp of the other,
+/// Refits steps `k - 1` and `k` together: if the tail of one is mistaken for the ramp of the other,
 /// neither can move alone.
 fn pair(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
     let mut best = (f64::INFINITY, steps.to_vec());
@@ -247,7 +246,8 @@ fn reshape(bench: &mut Bench, steps: &[Step], k: usize) -> Step {
     take(None)
 }
 
-/// The best place of a step within `reach` of where it stands; none where its shape cannot be.
+/// The best position of a step within `reach` of the current one; `None` if its shape is impossible
+/// there.
 pub(crate) fn best_place(
     bench: &mut Bench,
     steps: &[Step],
@@ -286,15 +286,14 @@ pub(crate) fn best_place(
     loss.is_finite().then_some((loss, Step { at, ..start }))
 }
 
-/// What to begin with: behind the first cache pages fall as chance has it.
+/// Starting point: after the first cache, pages are placed at random.
 fn usual_chance(k: usize, shape: usize) -> f64 {
     if k > 0 && shapes()[shape].spread == Spread::Scattered { CHANCES[1] } else { CHANCES[0] }
 }
 
-/// What a step must be better by to be believed at its place: minus twice the logarithm of how
-/// usual it is. The first cache sees addresses as the program has them, those behind it see pages
-/// as chance has them, unless pages are huge; there are as many page colours as pages in a way;
-/// few ways are rare.
+/// Penalty of a shape: minus twice the logarithm of its prior. The first cache sees virtual
+/// addresses, later ones see randomly placed pages, unless pages are huge; there are as many page
+/// colours as pages in a way; few ways are rare.
 pub(crate) fn unusual(k: usize, step: &Step) -> f64 {
     let shape = &shapes()[step.shape];
     let index = match (k, shape.spread) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many levels a curve shows: as many as help to foretell a pass that was not looked at.
+//! The number of levels of a curve: as many as improve the prediction of a held-out pass
+//! (cross-validation).
 //!
-//! Sizes of one pass stray together, for they share pages: a ramp that is off at one size is off at
-//! the next, and what looks like a small step of its own is as often the pages of these few passes.
-//! Measures of fit that take sizes for independent (BIC and its kin) find levels without end in it.
-//! Passes are independent. So a further step is fitted to all passes but one, and must bring the
-//! one nearer; for every pass in turn.
+//! Sizes of one pass are correlated, since they share pages: a ramp that is off at one size is off
+//! at the next, and an apparent small step is often due to the pages of these few passes. Criteria
+//! that assume independent sizes (BIC and similar) find far too many levels. Passes are
+//! independent. A further step is therefore fitted to all passes but one, and must improve the
+//! prediction of that one; for every pass in turn.
 
 use super::model::{Bench, Fit, Step, loss};
 use super::points::Points;
@@ -23,35 +24,36 @@ const EXTRAPOLATED: f64 = 1.25;
 /// By how much more steps must improve the foretelling of all passes together.
 const WORTH: f64 = 12.0;
 
-/// The same, for steps that are too close to be told apart: a single ramp that is none of the
-/// shapes looks like two.
+/// The same, for steps too close to be distinguished: a single ramp with an unknown shape looks
+/// like two.
 const WORTH_CLOSE: f64 = 400.0;
 
 /// A size that differs by this ratio between passes has moved.
 const MOVED: f64 = 1.3;
 
-/// Sizes whose neighbour is nearer than [`RESOLUTION`] by no more than what a size may be off are
-/// told apart nevertheless.
+/// Sizes whose neighbour is closer than [`RESOLUTION`] by no more than the error of a size are
+/// still distinguished.
 const TOLERATED: f64 = 0.92;
 
-/// What was found, and what was left out.
+/// Accepted and rejected steps.
 pub(crate) struct Selected {
     pub(crate) fit: Fit,
     pub(crate) unresolved: Vec<Unresolved>,
 }
 
-/// The fit with as many steps as foretell something.
+/// The fit whose steps all improve the prediction.
 pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
     let fits = fits(points, |fewer, more| fewer.loss - more.loss > WORTH);
     let mut fits = fits.into_iter();
     let mut fit = fits.next().unwrap_or(Fit { steps: Vec::new(), times: Vec::new(), loss: 0.0 });
-    let mut losses = foretold(samples, points, &fit);
+    let mut losses = predicted(samples, points, &fit);
     let mut unresolved = Vec::new();
     for more in fits {
-        let told = foretold(samples, points, &more);
+        let told = predicted(samples, points, &more);
         let close = too_close(&more);
         let worth = if close.is_empty() { WORTH } else { WORTH_CLOSE };
-        let ok = distinct(&more) && seen(&more, points) && better(&losses, &told, worth);
+        let ok =
+            distinct(&more) && is_within_measured(&more, points) && better(&losses, &told, worth);
         if !ok {
             continue;
         }
@@ -65,7 +67,7 @@ pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
     Selected { fit, unresolved }
 }
 
-/// Pairs of steps that are nearer than what is told apart.
+/// Pairs of steps closer than the resolution.
 fn too_close(fit: &Fit) -> Vec<Unresolved> {
     let close = fit
         .steps
@@ -102,7 +104,7 @@ pub(crate) fn moved_sizes(
     places.into_iter().zip(&fit.steps).map(|(places, step)| apart(places, step)).collect()
 }
 
-/// Two passes at least must stand apart from two others.
+/// At least two passes must differ from two others.
 fn apart(mut places: Vec<f64>, step: &Step) -> Option<(u64, u64)> {
     if places.len() < 4 {
         return None;
@@ -115,8 +117,8 @@ fn apart(mut places: Vec<f64>, step: &Step) -> Option<(u64, u64)> {
     moved.then(|| (low.exp() as u64, high.exp() as u64))
 }
 
-/// What passes that were not looked at say of a fit: the loss in each.
-fn foretold(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
+/// Cross-validated loss of a fit in each held-out pass.
+fn predicted(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
     let passes = samples.iter().map(|sample| sample.passes.len()).max().unwrap_or(0);
     let mut losses = Vec::with_capacity(passes);
     for left_out in 0..passes {
@@ -137,7 +139,7 @@ fn foretold(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
     losses
 }
 
-/// Where there is but one pass, nothing can be left out.
+/// With a single pass, none can be held out.
 fn without(sample: &Sample, pass: usize) -> Sample {
     let mut sample = sample.clone();
     if sample.passes.len() > 1 && pass < sample.passes.len() {
@@ -151,13 +153,13 @@ fn distinct(fit: &Fit) -> bool {
     fit.times().windows(2).all(|pair| pair[1] >= DISTINCT * pair[0])
 }
 
-/// Whether no level is slower than what was measured allows for.
-fn seen(fit: &Fit, points: &Points) -> bool {
+/// Whether no level is slower than the measured times allow.
+fn is_within_measured(fit: &Fit, points: &Points) -> bool {
     let longest = points.time.iter().copied().fold(0.0, f64::max);
     fit.times().iter().all(|time| *time <= EXTRAPOLATED * longest)
 }
 
-/// Whether the second of these foretells better than the first: altogether, and most passes.
+/// Whether the second of these predicts better than the first: in total, and for most passes.
 fn better(fewer: &[f64], more: &[f64], worth: f64) -> bool {
     let gains: Vec<f64> = fewer.iter().zip(more).map(|(fewer, more)| fewer - more).collect();
     let gained = gains.iter().filter(|gain| **gain > 0.0).count();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the share of misses climbs as a chain outgrows a cache, for the kinds of cache there are.
+//! How the share of misses climbs as a chain outgrows a cache, by kind of cache.
 //!
 //! A chase visits the same lines in the same order, round after round. So every set of a cache sees
 //! its own lines in turn, and what it misses depends only on how many they are (`n`), on its ways
@@ -7,13 +7,13 @@
 //!
 //! - least recently used: nothing as long as `n <= W`, everything beyond;
 //! - at random: of the `n - 1` loads between two of its own, a line must survive the share `m` that
-//!   misses, where `m` is the very share in question: `1 - m = (1 - 1/W)^(m (n - 1))`. Misses come
-//!   in bunches, which makes it slightly worse: `n - 0.33 - 0.17 n / W` instead is within 0.004 of
+//!   misses, where `m` is the unknown itself: `1 - m = (1 - 1/W)^(m (n - 1))`. Misses come in
+//!   bunches, which makes it slightly worse: `n - 0.33 - 0.17 n / W` instead is within 0.004 of
 //!   what a simulation shows, for 4 ways and more;
-//! - as a tree of bits points (the usual stand-in for least recently used): every miss turns the
-//!   bits on its way, so that misses in a row go round all ways, as with the least recently used.
+//! - as a tree of bits points (the usual stand-in for least recently used): every miss flips the
+//!   bits on its path, so that consecutive misses cycle through all ways, as with LRU.
 //!
-//! How many lines meet in a set depends on the index. Consecutive addresses (a cache indexed by
+//! The number of lines per set depends on the index. Consecutive addresses (a cache indexed by
 //! virtual addresses, or by physical ones within a huge page) fill the sets evenly. Pages scattered
 //! over colours and lines scattered by a hash fill them as a Poisson process does. The share of
 //! misses of a chain of `x` times the capacity is the average over the sets, weighted by the lines.
@@ -22,7 +22,7 @@
 //! that is at 0.92 of it for 4 scattered ways, at 1.39 where eviction is random. Each shape knows
 //! its own capacity, at `x = 1`.
 //!
-//! Left out: policies that adapt (they lie between those above), prefetching (the order of the
+//! Not modelled: adaptive policies (they are between those above), prefetching (the order of the
 //! chase defeats it).
 
 use std::sync::OnceLock;
@@ -36,7 +36,7 @@ pub(crate) enum Policy {
     Random,
 }
 
-/// How lines spread over sets.
+/// Distribution of lines over sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
     /// Evenly.
@@ -56,7 +56,7 @@ pub(crate) struct Shape {
     pub(crate) spread: Spread,
     pub(crate) policy: Policy,
     pub(crate) ways: usize,
-    /// What a set misses, by its lines.
+    /// Misses of a set, by its number of lines.
     of_set: Vec<f64>,
     /// Scattered: share of misses by the logarithm of size over capacity.
     table: Vec<f64>,
@@ -106,7 +106,7 @@ impl Shape {
     /// others, and that number is distributed the same.
     fn scattered(&self, x: f64) -> f64 {
         let mean = x * self.ways as f64;
-        // e^-mean has no digits left long before it is 0; so many lines all miss.
+        // e^-mean loses all digits long before it is 0; with this many lines all miss.
         if mean > 500.0 {
             return self.set(mean as usize);
         }
@@ -154,7 +154,7 @@ fn missed_at_random(ways: usize, lines: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The shapes that are tried. Neighbours in the number of ways differ by less than curves tell.
+/// The candidate shapes. Neighbouring numbers of ways differ by less than curves can resolve.
 const KINDS: [(Spread, Policy, usize); 19] = [
     (Spread::Even, Policy::Lru, 2),
     (Spread::Even, Policy::Lru, 4),

@@ -3,9 +3,9 @@
 //!
 //! Two things make a size uncertain, and neither shows in the other:
 //!
-//! - what the cache is like. Every shape and place is weighed by how well it fits (the posterior of
-//!   a flat prior); the size is the mean over them, and stretches between the points of the curve
-//!   where nothing tells are as wide as they are;
+//! - the kind of cache. Every shape and position is weighted by its fit (the posterior of a flat
+//!   prior); the size is the mean over them, and gaps between the points of the curve widen it
+//!   accordingly;
 //! - which pages the passes had. Passes are drawn again with replacement and the steps moved to
 //!   where they fit these best. As many passes as there are draw too narrow a picture of
 //!   themselves: by the root of n / (n - 1), and by Student's quantile over the normal one.
@@ -17,9 +17,9 @@ use super::shape::shapes;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, quantile};
 
-/// Places are weighed at every so much of the logarithm of the size, ...
+/// Grid spacing of positions, in the logarithm of the size, ...
 const GRID: f64 = 0.02;
-/// ... so many to each side of the best.
+/// ... and their number to each side of the best.
 const PLACES: i32 = 14;
 
 /// A shape that leaves this much more over than the best does not count: e^-6.
@@ -72,7 +72,7 @@ fn weighed(bench: &mut Bench, steps: &[Step], k: usize, tail: f64) -> (f64, f64,
         });
         beyond.map_or(mean, |place| place.1)
     };
-    // A place of the grid stands for what is around it.
+    // A grid position represents its neighbourhood.
     let (low, high) = (reach(tail) - GRID / 2.0, reach(1.0 - tail) + GRID / 2.0);
     (mean, mean - low, high - mean)
 }
@@ -146,8 +146,8 @@ fn student(freedom: usize, tail: f64) -> f64 {
     z + first / v + second / v.powi(2)
 }
 
-/// How many standard deviations above the mean a tail of a normal distribution begins (Abramowitz
-/// and Stegun 26.2.23, within 0.00045).
+/// Quantile of the normal distribution, in standard deviations above the mean (Abramowitz and
+/// Stegun 26.2.23, within 0.00045).
 fn normal_quantile(tail: f64) -> f64 {
     let t = (-2.0 * tail.ln()).sqrt();
     let above = 2.515517 + t * (0.802853 + t * 0.010328);

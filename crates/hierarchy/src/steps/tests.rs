@@ -86,7 +86,7 @@ fn outliers_in_one_of_seven_make_no_level() {
 }
 
 #[test]
-fn memory_that_is_further_away_in_some_passes_is_said_to_have_moved() {
+fn reports_memory_that_is_slower_in_some_passes_as_moved() {
     let mut curve = curve(1.0, &[(32 * KIB, 4.0), (2048 * KIB, 70.0)], 64 << 20);
     for sample in curve.iter_mut().filter(|sample| sample.bytes > 2100 * KIB) {
         sample.passes[1] *= 1.4;
@@ -99,7 +99,7 @@ fn memory_that_is_further_away_in_some_passes_is_said_to_have_moved() {
 }
 
 #[test]
-fn neighbours_nearer_than_the_resolution_are_not_told_apart() {
+fn neighbours_within_the_resolution_are_unresolved() {
     let (_, levels) = refined(1.0, &[(1024 * KIB, 6.0), (1536 * KIB, 40.0)], 16 << 20);
     assert_eq!(levels.levels.len(), 2, "{:?}", sizes(&levels));
     let close = levels.unresolved.iter().find(|what| what.cause == Cause::TooClose).unwrap();

@@ -18,7 +18,7 @@
 //! The fit minimises absolute deviations, which a disturbed point does not move. Numbers of pages
 //! that fit equally well, because none between them was measured, are all kept.
 
-/// How far it has risen at a number of pages.
+/// Relative rise at a number of pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Risen {
     pub(super) pages: f64,
@@ -38,7 +38,7 @@ pub(super) struct Edge {
 /// The part of the rise that is fitted. A set of four ways and one page too many is 1 / 16 of a
 /// rise, so that several numbers of pages are within.
 pub(super) const BEGINNING: f64 = 0.25;
-/// Candidates beyond this many are a geometric series of so many.
+/// Beyond this number, candidates are a geometric series of this length.
 const MOST_CANDIDATES: usize = 300;
 /// Fits whose deviations add up to less than this many standard errors more are as good.
 const AS_GOOD: f64 = 0.1;
@@ -91,7 +91,7 @@ fn deviation_at(curve: &[Risen], edge: f64) -> f64 {
     least(&concave).min(least(&straight))
 }
 
-/// How far `curve` is from the shape times the factor, in standard errors, added up.
+/// Sum of the deviations of `curve` from the shape times the factor, in standard errors.
 fn deviation(curve: &[Risen], shape: &[f64], factor: f64) -> f64 {
     let off = |(risen, shape): (&Risen, &f64)| {
         (risen.share.min(BEGINNING) - (factor * shape).min(BEGINNING)).abs() / risen.error

@@ -14,7 +14,7 @@ use linerate_record::memory::PagesVerdict;
 use linerate_record::stats::{Estimate, median};
 use std::ops::RangeInclusive;
 
-/// What huge pages do.
+/// Verdict on huge pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HugePages {
     /// `Work`, `Splintered` or `Unknown`; whether they were granted is for the caller to find out.
@@ -38,7 +38,7 @@ const CLEAR: (f64, f64) = (1.5, 0.9);
 /// still paid, or that most is not.
 pub fn huge_pages(small: &[Sample], huge: &[Sample], confidence: f64, seed: u64) -> HugePages {
     let levels = levels(small, confidence, seed);
-    let (small, huge) = (Curve::of(small), Curve::of(huge));
+    let (small, huge) = (Curve::from_samples(small), Curve::from_samples(huge));
     let unknown = HugePages { verdict: PagesVerdict::Unknown, share: None, time_ratio: None };
     let Some(first) = levels.first() else { return unknown };
     let from = CLEAR.0 * first.half.value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which numbers of pages are worth measuring, given what was measured.
+//! The numbers of pages to measure next, given the measured ones.
 
 use super::{Curve, Level, Sample, is_steep};
 use linerate_record::stats::Estimate;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Points between which an edge is looked for at a time.
 const PARTS: u64 = 4;
 /// Pages on either side of a step that are measured one by one.
-const BESIDE: u64 = 3;
+const MARGIN: u64 = 3;
 /// A climb is known well enough where neighbours are nearer than this ratio.
 const NEIGHBOURS: f64 = 1.06;
 
@@ -20,18 +20,18 @@ pub fn start(most: u64) -> Vec<u64> {
     pages
 }
 
-/// Numbers of pages worth measuring next, rising; empty when more would tell nothing.
+/// Numbers of pages to measure next, in ascending order; empty if more would not help.
 ///
-/// Of a step, whatever may be the edge is divided until it is one number, with its neighbours
-/// beside it; of a climb, the onset and the half are bracketed by close neighbours. Measured once
-/// more, up to 12 passes, is what is slower than more pages are: another thread of the
-/// core, or of the system, has taken entries.
+/// For a step, the range of the edge is bisected to a single number with its neighbours; for a
+/// climb, the onset and the half are bracketed by close neighbours. Points slower than those with
+/// more pages are measured again, up to 12 passes: another thread of the core, or of the system,
+/// has taken entries.
 pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     let measured: BTreeSet<u64> = samples.iter().map(|sample| sample.pages).collect();
     let mut wanted = BTreeSet::new();
     for level in levels {
         if is_steep(level.half, level.onset) {
-            wanted.extend(around_edge(level.onset, &measured));
+            wanted.extend(near_onset(level.onset, &measured));
         } else {
             for at in [level.onset.value, level.half.value] {
                 wanted.extend(between_neighbours(at, &measured));
@@ -39,41 +39,41 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
         }
     }
     let mut wanted: BTreeSet<u64> = wanted.difference(&measured).copied().collect();
-    wanted.extend(Curve::of(samples).disturbed());
+    wanted.extend(Curve::from_samples(samples).disturbed());
     wanted.into_iter().collect()
 }
 
-/// Pages from which the edge at `onset` can be told.
-fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
+/// Pages from which the edge at `onset` can be determined.
+fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
     let parts = |of: u64| (0..=of).map(move |part| low + (high - low) * part / of);
     let is_new = |pages: &u64| !measured.contains(pages);
-    if high - low > 2 * BESIDE + PARTS {
+    if high - low > 2 * MARGIN + PARTS {
         // The interval stays as wide where passes contradict each other: then in smaller parts.
         let fine = [PARTS, 2 * PARTS].into_iter().find(|&of| parts(of).any(|page| is_new(&page)));
         return fine.map_or_else(Vec::new, |of| parts(of).filter(is_new).collect());
     }
-    let near = low.saturating_sub(BESIDE).max(1)..=high + BESIDE;
+    let near = low.saturating_sub(MARGIN).max(1)..=high + MARGIN;
     near.filter(|pages| !measured.contains(pages)).collect()
 }
 
-/// Numbers of pages, rising, in which the last entry of `level` shows: all of those that may be its
-/// edge, and some beside them; about 30 of them where these are too many.
-pub fn beside_edge(level: &Level) -> Vec<u64> {
+/// Numbers of pages, in ascending order, that reveal the last entry of `level`: all candidates for
+/// its edge, and some neighbours; about 30 of them if these are too many.
+pub fn around_edge(level: &Level) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
-    let low = page(level.onset.low).saturating_sub(BESIDE).max(1);
-    let high = page(level.onset.high.max(level.onset.value)) + BESIDE;
-    let every = (high - low).div_ceil(MOST_BESIDE).max(1);
+    let low = page(level.onset.low).saturating_sub(MARGIN).max(1);
+    let high = page(level.onset.high.max(level.onset.value)) + MARGIN;
+    let every = (high - low).div_ceil(MOST_AT_ONCE).max(1);
     // Others take more often than they give: the last entry is near the high end.
-    let last = high.saturating_sub(2 * BESIDE + 1).max(low);
+    let last = high.saturating_sub(2 * MARGIN + 1).max(low);
     (low..last).step_by(every as usize).chain(last..=high).collect()
 }
 
-/// No more than about so many are measured at a time.
-const MOST_BESIDE: u64 = 24;
+/// At most about this many are measured at a time.
+const MOST_AT_ONCE: u64 = 24;
 
-/// No buffer holds more; also keeps page numbers within what is a whole number as `f64`.
+/// No TLB holds more; also keeps page numbers exact as `f64`.
 const MOST_PAGES: f64 = 1e9;
 
 /// A number of pages between the neighbours of `at`, where these are far apart.

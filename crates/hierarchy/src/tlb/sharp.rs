@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a step is that of the buffer, and not of what others left of it.
+//! Distinguishes a step caused by the TLB itself from one caused by other users of it.
 //!
 //! Others, as a thread of the same core that the system does not show, take entries for a while:
 //! then few passes fit, and the fewer the more pages there are. While they rest, all passes fit up
@@ -11,10 +11,10 @@
 //! E + 1               none does
 //! ```
 //!
-//! If others ended it at `n`, they would sometimes take one less. Hits decline from `n - 3` to `n`
-//! by some factor per page; so of the passes over `n + 1`, as many as that foretells should hit.
-//! Where it foretells 5, none is seen once in e^5 = 148 times by chance; so is one of 7 (Poisson).
-//! A few passes may hit nevertheless, for a system that joins pages gives entries back.
+//! If other threads caused the edge at `n`, they would sometimes take one entry less. Hits decline
+//! from `n - 3` to `n` by some factor per page, which predicts the number of passes over `n + 1`
+//! that should hit. If it predicts 5, seeing none happens once in e^5 = 148 times by chance; so
+//! does seeing one of 7 (Poisson). A few passes may still hit, since page coalescing frees entries.
 //!
 //! Two more things must not contradict `E`. Buffers of more than 16 entries, of all processors
 //! whose number we know, have a multiple of four, and smaller ones an even number. And the half of
@@ -33,25 +33,26 @@ use super::{Curve, Drawn, Fit, Level, Point};
 use crate::resample::least;
 use linerate_record::stats::{Estimate, quantile};
 
-/// Hits that must be foretold beyond an edge for none to say something; two more for each seen.
-const FORETOLD: f64 = 5.0;
-/// The share of those foretold that may be there: pages that the system joined.
+/// Minimum number of predicted hits beyond an edge for their absence to be significant; two more
+/// for each one seen.
+const MIN_PREDICTED: f64 = 5.0;
+/// Maximum share of the predicted hits that may occur: coalesced pages.
 const JOINED: f64 = 0.2;
-/// The decline of hits is looked at over so many pages.
+/// The decline of hits is estimated over this many pages.
 const REACH: f64 = 3.0;
 /// The edge is no further beyond the onset and the half than this.
 const AROUND: f64 = 3.0;
 /// A pass hits where it has risen by less than this share of what is usual one page on.
 const HIT: f64 = 0.5;
-/// That must be so many standard errors of a point, or hits cannot be told.
+/// The step must be this many standard errors of a point, otherwise hits cannot be recognized.
 const LEAST_ERRORS: f64 = 2.0;
-/// By so much may the half be off, in pages, or as a share of the entries.
+/// Maximum error of the half, in pages, or as a share of the entries.
 const NEAR: (f64, f64) = (2.0, 0.02);
 /// The least share of the accesses to an overfull set that miss, with what approximates LRU.
 const LEAST_MISSED: f64 = 0.75;
 
 impl Point {
-    /// What translations cost in the pass of this rank, of `n` passes: see [`USUAL`] and [`SLOW`].
+    /// Cost of translation in the pass of this rank, of `n` passes: see [`USUAL`] and [`SLOW`].
     pub(super) fn ranked(&self, rank: fn(usize) -> usize) -> f64 {
         let mut sorted = self.spread.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -74,12 +75,12 @@ impl Point {
 /// The rank of the usual pass: the lower of the middle ones, since what disturbs adds more often
 /// than it takes off.
 pub(super) const USUAL: fn(usize) -> usize = |n| n.saturating_sub(1) / 2;
-/// That of a slow pass, at the third quartile: what a few lucky passes hide is in it.
+/// That of a slow pass, at the third quartile: includes effects that a few lucky passes hide.
 pub(super) const SLOW: fn(usize) -> usize = |n| (3 * n.saturating_sub(1)).div_ceil(4);
 
 impl Curve {
-    /// Of `level`, whose rise is as `drawn`: the number of pages after which most hits are gone,
-    /// and whether others cannot be why.
+    /// For `level`, whose rise is `drawn`: the number of pages after which most hits are gone, and
+    /// whether other users can be excluded as the cause.
     pub(super) fn last_hits(&self, drawn: &Drawn, level: &Level) -> Option<(Estimate, bool)> {
         let high = level.onset.high.max(level.half.high) + AROUND;
         let places = 1..self.points.partition_point(|point| point.pages <= high);
@@ -90,8 +91,8 @@ impl Curve {
         Some((Estimate { value, low: value, high: value, n: hits.passes, ..level.onset }, is_it))
     }
 
-    /// Of the point at `place`, which is not the first, and those about it. `None` where hits
-    /// cannot be told there, or no point is after it.
+    /// For the point at `place`, not the first, and its neighbours. `None` if hits cannot be
+    /// recognized there, or no point follows.
     fn hits_about(&self, drawn: &Drawn, place: usize) -> Option<Hits> {
         let (edge, next) = (&self.points[place], self.points.get(place + 1)?);
         let share = HIT * drawn.share(next.ranked(USUAL)).min(1.0);
@@ -102,19 +103,19 @@ impl Curve {
         let before = before.unwrap_or(&self.points[place - 1]);
         let decline = (rate(edge) / rate(before)).min(1.0);
         let rate_next = rate(edge) * decline.powf(1.0 / (edge.pages - before.pages));
-        let foretold = rate_next * next.passes().min(edge.passes());
+        let predicted = rate_next * next.passes().min(edge.passes());
         let seen = next.hits(drawn, share);
         let is_close = near(before) && next.pages == edge.pages + 1.0;
-        let is_told = can_tell && foretold.is_finite();
-        is_told.then_some(Hits { foretold, seen, is_close, passes: edge.spread.len() as u64 })
+        let is_told = can_tell && predicted.is_finite();
+        is_told.then_some(Hits { predicted, seen, is_close, passes: edge.spread.len() as u64 })
     }
 }
 
 /// Hits at the point after one that may be at the last entry.
 struct Hits {
-    foretold: f64,
+    predicted: f64,
     seen: f64,
-    /// Whether it is the next page, and the points before are near enough to foretell.
+    /// Whether it is the next page, and the points before are close enough for a prediction.
     is_close: bool,
     /// At the last entry.
     passes: u64,
@@ -122,17 +123,18 @@ struct Hits {
 
 impl Hits {
     fn gone(&self) -> f64 {
-        self.foretold - self.seen
+        self.predicted - self.seen
     }
 
-    /// Whether so few were seen that it was the last.
+    /// Whether the hits were too few for another entry.
     fn end(&self) -> bool {
-        let are_gone = self.gone() >= FORETOLD + self.seen && self.seen <= JOINED * self.foretold;
+        let are_gone =
+            self.gone() >= MIN_PREDICTED + self.seen && self.seen <= JOINED * self.predicted;
         self.is_close && are_gone
     }
 }
 
-/// Whether there are buffers of so many entries.
+/// Whether TLBs with this number of entries exist.
 fn is_possible(entries: f64) -> bool {
     entries % if entries > 16.0 { 4.0 } else { 2.0 } == 0.0
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buffers that are simulated translation by translation, and what was measured on a machine whose
-//! buffer is known.
+//! TLBs simulated translation by translation, and measurements on a machine with a known TLB.
 
 mod contended;
 
@@ -105,11 +104,11 @@ const QUIET: Noise = Noise { deviation: 0.001, disturbed: 0.02, passes: 6 };
 const BUSY: Noise = Noise { deviation: 0.01, disturbed: 0.15, passes: 10 };
 
 impl Machine {
-    fn of(levels: &[Buffer]) -> Self {
+    fn with_levels(levels: &[Buffer]) -> Self {
         Self { levels: levels.to_vec(), added: RefCell::default() }
     }
 
-    /// What translation adds to a load.
+    /// Time added to a load by translation.
     fn added(&self, pages: u64) -> f64 {
         let mut random = Rng::with_seed(pages);
         let simulate = || {
@@ -136,7 +135,7 @@ impl Machine {
         Sample { pages, spread: passes(spread), packed: passes(packed) }
     }
 
-    /// Measures as a caller does: a first grid, then what is asked for.
+    /// Measures like a caller: an initial grid, then the requested points.
     fn measured(&self, most: u64, noise: Noise, seed: u64) -> Vec<Sample> {
         let mut random = Rng::with_seed(seed);
         let mut samples = Vec::new();
@@ -149,7 +148,7 @@ impl Machine {
             wanted = refine(&samples, &levels(&samples, 0.95, seed));
         }
         let found = levels(&samples, 0.95, seed);
-        let beside = found.iter().flat_map(beside_edge);
+        let beside = found.iter().flat_map(around_edge);
         samples.extend(beside.map(|pages| self.sample(pages, noise, &mut random)));
         assert!(samples.len() < 160, "{} sizes", samples.len());
         samples
@@ -178,7 +177,7 @@ const SLOW: Buffer = buffer(1, 512, Policy::Random, 9.0);
 #[test]
 fn entries_of_the_first_level_are_exact() {
     for (seed, first) in (1..).zip(FIRST) {
-        let found = Machine::of(&[first, SECOND]).found(2048, BUSY, seed);
+        let found = Machine::with_levels(&[first, SECOND]).found(2048, BUSY, seed);
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[0].entries.map(|e| e.value), Some(first.entries()), "{:?}", found[0]);
         let cost = found[0].cost;
@@ -187,9 +186,9 @@ fn entries_of_the_first_level_are_exact() {
 }
 
 #[test]
-fn a_step_is_told_from_a_slow_climb() {
+fn distinguishes_a_step_from_a_gradual_climb() {
     for (first, is_step) in [(FIRST[0], true), (FIRST[4], true), (RANDOM, false)] {
-        let found = Machine::of(&[first, SLOW]).found(2048, QUIET, 3);
+        let found = Machine::with_levels(&[first, SLOW]).found(2048, QUIET, 3);
         assert_eq!(found[0].is_step, is_step, "{:?}", found[0]);
         assert_eq!(found[0].entries, is_step.then_some(found[0].onset));
         let slow = &found[1];
@@ -203,7 +202,7 @@ fn a_step_is_told_from_a_slow_climb() {
 
 #[test]
 fn intervals_hold_the_truth() {
-    let machine = Machine::of(&[FIRST[0]]);
+    let machine = Machine::with_levels(&[FIRST[0]]);
     let experiments = 60;
     let (mut entries, mut costs) = (0, 0);
     for seed in 0..experiments {
@@ -220,8 +219,8 @@ fn intervals_hold_the_truth() {
 }
 
 #[test]
-fn what_lies_between_two_measured_numbers_is_not_decided() {
-    let machine = Machine::of(&[FIRST[0]]);
+fn an_edge_between_two_points_stays_an_interval() {
+    let machine = Machine::with_levels(&[FIRST[0]]);
     let mut random = Rng::with_seed(4);
     let samples: Vec<Sample> =
         start(1024).into_iter().map(|pages| machine.sample(pages, QUIET, &mut random)).collect();
@@ -235,7 +234,7 @@ fn what_lies_between_two_measured_numbers_is_not_decided() {
 
 #[test]
 fn a_disturbed_number_of_pages_is_measured_again() {
-    let machine = Machine::of(&[FIRST[0]]);
+    let machine = Machine::with_levels(&[FIRST[0]]);
     let mut random = Rng::with_seed(5);
     let mut samples = machine.measured(1024, QUIET, 5);
     let disturbed = samples.iter().position(|sample| sample.pages == 64).unwrap();
@@ -249,13 +248,13 @@ fn a_disturbed_number_of_pages_is_measured_again() {
 
 #[test]
 fn a_buffer_that_holds_everything_has_no_levels() {
-    let found = Machine::of(&[]).found(4096, BUSY, 6);
+    let found = Machine::with_levels(&[]).found(4096, BUSY, 6);
     assert_eq!(found, []);
 }
 
 #[test]
 fn a_first_level_that_is_over_before_the_first_point_is_not_named() {
-    let machine = Machine::of(&[FIRST[1]]);
+    let machine = Machine::with_levels(&[FIRST[1]]);
     let mut random = Rng::with_seed(7);
     let samples: Vec<Sample> = [8, 9, 11, 13, 16, 19, 23, 64]
         .map(|pages| machine.sample(pages, QUIET, &mut random))
@@ -282,7 +281,7 @@ fn a_climb_without_end_has_an_onset_and_a_lower_bound() {
     assert!((found[1].cost.value - 25.44).abs() < 1e-9 && found[1].cost.high == f64::INFINITY);
 }
 
-/// What was recorded: on small pages, and inside huge ones.
+/// Recorded data: on small pages, and inside huge ones.
 fn recorded() -> (Vec<Sample>, Vec<Sample>) {
     let text = include_str!("../../tests/data/tlb.txt");
     let times = |column: &str| column.split_whitespace().map(|t| t.parse().unwrap()).collect();
@@ -315,8 +314,8 @@ fn a_busy_machine_with_96_entries() {
     assert!(wanted.iter().any(|pages| (92..108).contains(pages)), "{wanted:?}");
 }
 
-/// What was recorded of small pages alone, while a thread that the system does not show took
-/// entries: at times, and nearly always.
+/// Recorded data on small pages alone, while a thread hidden by the host took entries: sometimes,
+/// and nearly always.
 #[test]
 fn entries_of_a_core_that_is_shared() {
     let samples = |text: &str| {
@@ -354,8 +353,8 @@ fn huge_pages_that_work_are_seen_as_such() {
     let mut measure = |machine: &Machine| {
         start(4096).into_iter().map(|pages| machine.sample(pages, BUSY, &mut random)).collect()
     };
-    let small: Vec<Sample> = measure(&Machine::of(&[FIRST[2], SLOW]));
-    let huge: Vec<Sample> = measure(&Machine::of(&[]));
+    let small: Vec<Sample> = measure(&Machine::with_levels(&[FIRST[2], SLOW]));
+    let huge: Vec<Sample> = measure(&Machine::with_levels(&[]));
     let found = huge_pages(&small, &huge, 0.95, 11);
     assert_eq!(found.verdict, PagesVerdict::Work, "{found:?}");
     assert!(found.share.unwrap().value.abs() < 0.05, "{found:?}");
@@ -364,7 +363,7 @@ fn huge_pages_that_work_are_seen_as_such() {
 }
 
 #[test]
-fn without_a_first_level_nothing_tells_of_huge_pages() {
+fn huge_pages_are_undetermined_without_a_first_level() {
     let unknown = HugePages { verdict: PagesVerdict::Unknown, share: None, time_ratio: None };
     assert_eq!(huge_pages(&[], &[], 0.95, 12), unknown);
     let (small, _) = recorded();

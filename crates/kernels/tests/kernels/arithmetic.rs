@@ -85,7 +85,7 @@ proptest! {
         prop_assert_eq!(pseudo_ipv6(&addresses, next_header, bytes).fold(), rfc1071(&flat));
     }
 
-    /// The checksum stands in word 5; what changes are words 0 and 6, and the address in 8 and 9.
+    /// The checksum is in word 5; words 0 and 6 change, and the address in 8 and 9.
     #[test]
     fn an_updated_checksum_equals_a_new_one(
         bytes in vec(any::<u8>(), 20),

@@ -27,7 +27,7 @@ fn bounds_are_for_one_way_of_moving_each() {
         "{names:?}"
     );
     for bound in bounds() {
-        let of = |kernel| Routine::of(bound, Role::Bound, kernel).is_some();
+        let of = |kernel| Routine::from_variant(bound, Role::Bound, kernel).is_some();
         let [checksum, copy, copy_checksum, fill] = Kernel::ALL.map(of);
         let wanted = match bound.name() {
             _ if !bound.is_supported() => [false; 4],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests share: the definition of the checksum, contents, lengths, and the variants.
+//! Shared by the tests: the definition of the checksum, contents, lengths, and the variants.
 
 use linerate_kernels::{Kernels, variants};
 
@@ -16,7 +16,7 @@ pub(crate) fn rfc1071(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// Bytes that look random, the same for the same seed.
+/// Pseudorandom bytes, the same for the same seed.
 pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..bytes).map(|_| random.u8(..)).collect()
@@ -35,7 +35,7 @@ pub(crate) fn lengths() -> impl Iterator<Item = usize> {
     (0..=260).chain(around.flat_map(|n| n - 1..=n + 1))
 }
 
-/// What is selected, and every variant that can run here.
+/// The selected variant, and every variant that can run here.
 pub(crate) fn kernels() -> Vec<Kernels> {
     let runnable = variants().filter_map(|v| v.kernels().ok());
     std::iter::once(Kernels::selected()).chain(runnable).collect()

@@ -37,7 +37,7 @@ fn the_reference_of_the_kernels_is_the_definition() {
 }
 
 #[test]
-fn a_sum_goes_on_where_another_ended() {
+fn a_sum_continues_an_earlier_one() {
     let bytes = noise(1500, 3);
     let truth = rfc1071(&bytes);
     for k in &kernels() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names, what can run here, and what is said about what cannot.
+//! Names, runnable variants, and the message for those that cannot run.
 
 use linerate_kernels::{Kernel, Kernels, Variant, VariantError, variants};
 
@@ -17,7 +17,7 @@ fn every_variant_is_found_by_its_name() {
 fn variants_run_or_say_why_not() {
     for v in variants() {
         let (name, isa) = (v.name(), v.isa());
-        match Kernels::of(name) {
+        match Kernels::by_name(name) {
             Ok(kernels) => {
                 assert!(v.is_supported());
                 assert_eq!(kernels.name(), name);
@@ -39,7 +39,7 @@ fn variants_run_or_say_why_not() {
 
 #[test]
 fn an_unknown_name_is_refused_with_those_that_can_run() {
-    let error = Kernels::of("fast").unwrap_err();
+    let error = Kernels::by_name("fast").unwrap_err();
     assert_eq!(error, VariantError::Unknown { name: "fast" });
     let runnable: Vec<&str> = variants().filter(|v| v.is_supported()).map(Variant::name).collect();
     let wanted = format!(
@@ -48,7 +48,7 @@ fn an_unknown_name_is_refused_with_those_that_can_run() {
     );
     assert_eq!(error.to_string(), wanted);
     for name in ["", "portable\0", "Portable", "portable "] {
-        assert_eq!(Kernels::of(name).unwrap_err(), VariantError::Unknown { name });
+        assert_eq!(Kernels::by_name(name).unwrap_err(), VariantError::Unknown { name });
     }
 }
 
@@ -64,7 +64,7 @@ fn what_is_selected_comes_from_variants_that_can_run() {
 
 #[test]
 fn kernels_say_where_they_come_from() {
-    let portable = Kernels::of("portable").expect("runs everywhere");
+    let portable = Kernels::by_name("portable").expect("runs everywhere");
     for kernel in Kernel::ALL {
         assert_eq!(portable.origin(kernel), "portable");
     }

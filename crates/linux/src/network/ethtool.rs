@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a driver says of its interface (ethtool). The questions asked here are open to every user.
+//! Driver data of an interface (ethtool). The queries used here are open to every user.
 
 use super::{Network, text, u32_at, u64_at};
 use crate::Error;
@@ -23,8 +23,8 @@ const NAME_BYTES: usize = 32;
 /// More names than any driver has; keeps a damaged answer from filling the memory.
 const NAMES_MAX: u32 = 1 << 16;
 
-/// The kernel writes as many names or counters as the driver has when asked, not as many as there
-/// is room for. A driver may have more by then than a moment before: there is room for so many.
+/// The kernel writes as many names or counters as the driver has, regardless of the buffer size. A
+/// driver may have more than at the previous query: there is room for this many.
 const SPARE: usize = 4096;
 
 /// The driver of an interface.
@@ -34,7 +34,7 @@ pub struct Driver {
     pub name: String,
     /// Version of the card's firmware; empty where there is none.
     pub firmware: String,
-    /// Where the card is: `0000:00:03.0`; empty where it is not on a bus.
+    /// Bus address of the NIC: `0000:00:03.0`; empty if it is not on a bus.
     pub bus: String,
 }
 
@@ -109,7 +109,7 @@ impl Network {
     /// The driver of an interface.
     ///
     /// # Errors
-    /// There is no such interface, or it has no driver.
+    /// The interface does not exist, or has no driver.
     pub fn driver(&self, interface: &str) -> Result<Driver, Error> {
         // `ethtool_drvinfo` has 196 bytes.
         let mut answer = question(GET_DRIVER, 0, 256);
@@ -121,7 +121,7 @@ impl Network {
     /// The features of an interface (offloads), and whether they are on.
     ///
     /// # Errors
-    /// There is no such interface.
+    /// The interface does not exist.
     pub fn features(&self, interface: &str) -> Result<Vec<(String, bool)>, Error> {
         let names = self.names(interface, FEATURES)?;
         let blocks = names.len().div_ceil(32) as u32;

@@ -53,7 +53,7 @@ pub struct InetSocket {
     pub send_queue: u32,
     /// Its buffers; `None` where the kernel does not say.
     pub memory: Option<SocketMemory>,
-    /// What TCP says; `None` for others and of kernels before 4.10.
+    /// TCP_INFO; `None` for others and with kernels before 4.10.
     pub tcp: Option<TcpInfo>,
     id: [u8; ID],
 }
@@ -88,7 +88,7 @@ pub struct SocketMemory {
     pub drops: u32,
 }
 
-/// What TCP says of a connection since it began.
+/// TCP_INFO of a connection since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Whether the delivery rate is limited by what the program has to send.
@@ -101,7 +101,7 @@ pub struct TcpInfo {
     pub cwnd: u32,
     /// Segments sent again.
     pub retransmitted: u32,
-    /// Bytes of its own that were acknowledged.
+    /// Bytes sent by it that were acknowledged.
     pub bytes_acked: u64,
     /// Bytes received.
     pub bytes_received: u64,
@@ -111,7 +111,7 @@ pub struct TcpInfo {
     pub segments_in: u32,
     /// Delivery rate, bytes per second.
     pub delivery_rate: u64,
-    /// Time with data to send or on the way, microseconds.
+    /// Time with data to send or in flight, microseconds.
     pub busy_us: u64,
     /// Of that, stopped by the receiver's window.
     pub rwnd_limited_us: u64,

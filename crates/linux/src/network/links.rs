@@ -29,7 +29,7 @@ pub struct Link {
     pub name: String,
     /// Its hardware address: six bytes of Ethernet; empty where it has none.
     pub address: Vec<u8>,
-    /// What kind of virtual interface it is: `veth`; `None` of hardware.
+    /// Kind of virtual interface: `veth`; `None` for hardware.
     pub kind: Option<String>,
     /// MTU in bytes.
     pub mtu: Option<u32>,

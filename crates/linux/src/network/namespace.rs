@@ -74,7 +74,7 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Error> {
         let advice = "raise the limit of open files (ulimit -n)";
         return Err(Error::last("socketpair", String::new(), advice));
     }
-    // SAFETY: the kernel has just opened both, and nobody else knows them.
+    // SAFETY: the kernel has just opened both, and no other code knows them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
@@ -179,7 +179,7 @@ fn receive(from: &OwnedFd, pid: u32) -> Result<[OwnedFd; 3], Error> {
     let header = header.ok_or_else(|| refused(libc::EMFILE))?;
     // SAFETY: the length of the message says that three numbers follow the header.
     let sockets = unsafe { libc::CMSG_DATA(header).cast::<[RawFd; 3]>().read_unaligned() };
-    // SAFETY: the kernel has just opened them here, and nobody else knows them.
+    // SAFETY: the kernel has just opened them here, and no other code knows them.
     Ok(sockets.map(|socket| unsafe { OwnedFd::from_raw_fd(socket) }))
 }
 

@@ -167,7 +167,7 @@ fn ask(
     }
 }
 
-/// What a part of an answer says of the rest.
+/// Information of a reply part about the rest.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Continues,

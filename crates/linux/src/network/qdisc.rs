@@ -36,7 +36,7 @@ pub struct Qdisc {
     pub kind: String,
     /// Its handle: major number in the upper 16 bits.
     pub handle: u32,
-    /// What it hangs from: a handle and a class; 0xffffffff for the root, 0xfffffff1 for ingress.
+    /// Its parent: a handle and a class; 0xffffffff for the root, 0xfffffff1 for ingress.
     pub parent: u32,
     /// Bytes that passed.
     pub bytes: u64,
@@ -122,8 +122,8 @@ fn rate(options: &[u8], parameters: u16, wide: u16, at: usize) -> Option<u64> {
 }
 
 impl Network {
-    /// All queueing disciplines of all interfaces; those that the kernel adds by itself below a
-    /// multiqueue root included.
+    /// All queueing disciplines of all interfaces, including those that the kernel adds below a
+    /// multiqueue root.
     ///
     /// # Errors
     /// The kernel does not answer.

@@ -39,7 +39,7 @@ fn a_group_counts_the_faults_of_this_thread_while_enabled() {
 }
 
 #[test]
-fn an_event_nobody_knows_is_refused_with_its_number() {
+fn refuses_an_unknown_event_with_its_number() {
     let unknown = Request::new(Selector::new(SOFTWARE, 999));
     let error = open(&unknown, Target::CurrentThread, None).unwrap_err();
     assert!([libc::EINVAL, libc::ENOENT, libc::EACCES].contains(&error.errno), "{error}");

@@ -125,7 +125,8 @@ fn positions_further_apart_than_the_ring_give_nothing() {
     assert_eq!(pieces(9, 8, 64), [(0, 0); 2]);
 }
 
-/// The own thread, sampled every 0.2 ms of its time, with 1 page: what does not fit is counted.
+/// This thread, sampled every 0.2 ms of its CPU time, with 1 page: samples that do not fit are
+/// counted.
 #[test]
 fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
     let request = Request { exclude_kernel: true, disabled: false, ..Request::new(CPU_CLOCK) };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load costs while others use memory.
+//! Cost of a load while others use memory.
 //!
-//! The calling thread walks a chain in one half of the arena, the others read the rest: so many of
-//! them, for such a share of each [`PERIOD_NS`]. What they read in the very windows of the chase is
-//! counted. A reader that was put aside in a window leaves that window with less load than was
-//! meant; so only windows with nearly the most load count, and of them the median: the fastest
-//! would be the least loaded.
+//! The calling thread walks a chain in one half of the arena, the others read the rest: a given
+//! number of them, for a given share of each [`PERIOD_NS`]. Their reads within the windows of the
+//! chase are counted. A reader preempted in a window leaves that window with less load than
+//! intended; so only windows with nearly the maximum load count, and of them the median: the
+//! fastest would be the least loaded.
 
 use super::sweep::{LOT, Piece, Sweeper};
 use super::team::{self, spin_until};
@@ -37,24 +37,24 @@ const MOST_PASSES: u32 = 100;
 /// The share of the highest load from which on a window has the load that was meant.
 const AS_MEANT: f64 = 0.75;
 
-/// Lots that a reader reads before it looks at the clock: 6 us at 10 GB/s.
+/// Lots that a reader reads between two reads of the clock: 6 us at 10 GB/s.
 const STRETCH_LOTS: u64 = 64;
 
-/// Loads that tell how many fill a window.
+/// Loads for estimating how many fill a window.
 const PROBE_LOADS: u64 = 256;
 
-/// Keeps a clock that stands still from making windows endless; no load of memory is faster.
+/// Keeps a stopped clock from making windows endless; no memory load is faster.
 const LEAST_NS_PER_LOAD: f64 = 1.0;
 
-/// How much the others do.
+/// Load of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Load {
     threads: usize,
-    /// Of 100.
+    /// In percent.
     duty: u32,
 }
 
-/// What the readers are to do, and have done.
+/// Orders and results of the readers.
 #[derive(Debug)]
 struct Orders {
     threads: AtomicUsize,
@@ -64,7 +64,7 @@ struct Orders {
     read: Vec<Count>,
 }
 
-/// On cache lines of its own: two of 64 bytes are fetched together on some processors.
+/// On separate cache lines: two of 64 bytes are fetched together on some processors.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Count(AtomicU64);
@@ -86,7 +86,7 @@ pub fn loaded(
 ) -> Vec<LoadedLatency> {
     windows.progress("loads while others read");
     let Some(others) = request.cpus.get(1..).filter(|others| !others.is_empty()) else {
-        return vec![unknown("there is one processor to use: nobody reads meanwhile")];
+        return vec![unknown("only one CPU is available: no other thread can read meanwhile")];
     };
     let half = arena.bytes() / 2 / LOT * LOT;
     let caches = levels.iter().filter_map(|level| level.size_bytes.as_number()).fold(0.0, f64::max);
@@ -115,7 +115,7 @@ pub fn loaded(
             orders.is_over.store(true, Ordering::Relaxed);
             samples
         },
-        |member, piece| read_as_told(&orders, member.number, piece),
+        |member, piece| read_by_orders(&orders, member.number, piece),
     );
     match samples {
         Ok((samples, _)) => {
@@ -126,7 +126,7 @@ pub fn loaded(
     }
 }
 
-/// The loads to try with so many other processors.
+/// The loads to try with this number of other processors.
 fn loads(others: usize) -> Vec<Load> {
     let some = std::iter::successors(Some(1), |threads| Some(threads * 2));
     let some = some.take_while(|&threads| threads < others);
@@ -144,7 +144,7 @@ fn evict(piece: &mut Piece<'_>) {
 }
 
 /// A reader: number 1 is the first.
-fn read_as_told(orders: &Orders, number: usize, piece: Piece<'_>) {
+fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
     let bytes = piece.bytes();
     let Some(mut sweeper) = Sweeper::new(Operation::Read, piece, bytes) else { return };
     while !orders.is_over.load(Ordering::Relaxed) {
@@ -197,7 +197,7 @@ fn chase(
     samples
 }
 
-/// A window of `loads` loads, unless the chasing thread was put aside in it.
+/// A window of `loads` loads, unless the chasing thread was preempted in it.
 fn window(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -224,14 +224,14 @@ impl Orders {
         spin_until(|| monotonic_ns() - start > 2 * PERIOD_NS);
     }
 
-    /// What all readers have read.
+    /// Total bytes read by all readers.
     fn lots(&self) -> u64 {
         self.read.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
     }
 }
 
-/// The windows in which the readers read, where there are any. Without, those in which nobody did:
-/// a reader that was put aside reads the rest of its share when it has its processor again.
+/// With readers, the windows in which they read. Without, those in which none did: a preempted
+/// reader completes its share when it runs again.
 fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     let most = samples.iter().map(|sample| sample.gb_per_s).fold(0.0, f64::max);
     let is_meant = |sample: &Sample| match load.threads {
@@ -257,11 +257,9 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
                 "no window in which the chase had its processor: the time was too short, or the \
                  machine too busy; {more}"
             ),
-            (_, 0) => {
-                "no window in which nobody read: the machine is too busy; measure again when \
+            (_, 0) => "no window without a reader: the machine is too busy; measure again when \
                        it is not"
-                    .to_owned()
-            }
+                .to_owned(),
             _ => "no window in which the readers had their processors: the machine is too busy; \
                   measure again when it is not"
                 .to_owned(),
@@ -319,7 +317,7 @@ mod tests {
         assert_eq!((point.threads, point.duty), (1, 0.5));
     }
 
-    /// A chase beside readers that never ran tells nothing of their load.
+    /// A chase next to readers that never ran does not show their load.
     #[test]
     fn a_load_that_never_was_is_absent() {
         let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
@@ -332,13 +330,15 @@ mod tests {
     fn without_readers_all_windows_count() {
         let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
         assert_eq!(record(&Load { threads: 0, duty: 0 }, &samples, "").latency_ns.n, 9);
-        // A reader that finished late is no load of none.
+        // A reader that finished late must not count as no load.
         let late = samples.iter().copied().chain([sample(50.0, 0.1), sample(60.0, 20.0)]);
         let point = record(&Load { threads: 0, duty: 0 }, &late.collect::<Vec<_>>(), "");
         assert_eq!((point.latency_ns.n, point.latency_ns.as_number()), (9, Some(5.0)));
         assert_eq!(point.gb_per_s.as_number(), Some(0.0));
         let all_late = record(&Load { threads: 0, duty: 0 }, &[sample(50.0, 0.1)], "");
-        assert!(all_late.latency_ns.reason.is_some_and(|reason| reason.contains("nobody read")));
+        assert!(
+            all_late.latency_ns.reason.is_some_and(|reason| reason.contains("without a reader"))
+        );
         let none = record(&Load { threads: 0, duty: 0 }, &[], "");
         assert!(none.latency_ns.reason.is_some() && none.gb_per_s.reason.is_some());
     }

@@ -17,7 +17,7 @@ const MOST_PASSES: u32 = 4 * PASSES;
 /// Windows of a level and an operation in a pass.
 const WINDOWS: u32 = 3;
 
-/// Long enough that threads that begin some us apart are together for nearly all of it.
+/// Long enough that threads that start some us apart overlap for nearly all of it.
 const WINDOW_NS: f64 = 300_000.0;
 
 /// The share of a window in which all threads must be at work.
@@ -29,7 +29,7 @@ const WARM_SWEEPS: u64 = 3;
 
 const WARM_NS: f64 = 3.0 * WINDOW_NS;
 
-/// Keeps a clock that stands still from making windows endless: 1 TB/s.
+/// Keeps a stopped clock from making windows endless: 1 TB/s.
 const LEAST_NS_PER_LOT: f64 = 1.0;
 
 /// A window of a thread.
@@ -43,7 +43,7 @@ pub(super) struct Sample {
     kept: bool,
 }
 
-/// What every thread does, job by job at the same time.
+/// The work of every thread, job by job at the same time.
 #[derive(Clone, Copy)]
 pub(super) struct Plan<'a> {
     pub(super) jobs: &'a [Job],
@@ -52,8 +52,8 @@ pub(super) struct Plan<'a> {
     pub(super) deadline: Instant,
 }
 
-/// The windows of one thread, by job. Before each, `ready` is asked whether to go on, and told what
-/// this thread thinks of it.
+/// The windows of one thread, by job. Before each, `ready` decides whether to continue, given this
+/// thread's vote.
 pub(super) fn rounds(
     windows: &Windows<'_>,
     mut piece: Piece<'_>,
@@ -84,7 +84,7 @@ pub(super) fn rounds(
     samples
 }
 
-/// Whether so many windows of each job count for this thread as do in [`PASSES`] passes on a quiet
+/// Whether this thread has as many valid windows of each job as [`PASSES`] passes on a quiet
 /// machine.
 fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
     let kept = |samples: &Vec<Sample>| samples.iter().filter(|sample| sample.kept).count();

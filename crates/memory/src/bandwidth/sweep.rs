@@ -6,18 +6,18 @@
 //! times x:  for each 16 registers' worth of the piece, rising:  16 loads | 16 stores | 16 of both
 //! ```
 //!
-//! In assembly where the register matters, so that loads are made though nobody wants what they
-//! bring. What is written is not zero: some processors save the writing of zeros.
+//! In assembly where the register matters, so that loads are executed although their result is
+//! unused. The stored value is not zero: some processors optimize stores of zeros.
 //!
 //! Left out: stores past the caches, and instructions that copy strings.
 
 use linerate_record::memory::Operation;
 use std::marker::PhantomData;
 
-/// What is swept at once is a multiple of this: 16 of the widest registers.
+/// Each sweep covers a multiple of this: 16 of the widest registers.
 pub(super) const LOT: usize = 1024;
 
-/// What is written.
+/// The stored value.
 static PATTERN: [u64; 8] = [0x5555_5555_5555_5555; 8];
 
 /// Memory of an arena for one thread to work on.
@@ -32,16 +32,16 @@ pub(super) struct Piece<'a> {
 unsafe impl Send for Piece<'_> {}
 
 impl<'a> Piece<'a> {
-    /// All of `memory`, less what does not make a lot.
+    /// All of `memory`, without the rest of a partial lot.
     pub(super) fn new(memory: &'a mut [u64]) -> Self {
         let bytes = size_of_val(memory) / LOT * LOT;
         Self { start: memory.as_mut_ptr().cast(), bytes, arena: PhantomData }
     }
 
-    /// `bytes` bytes from `start`, less what does not make a lot.
+    /// `bytes` bytes from `start`, without the rest of a partial lot.
     ///
     /// # Safety
-    /// Nobody else uses them for as long as the piece lives.
+    /// Nothing else may use them during the lifetime of the piece.
     pub(super) unsafe fn at(start: *mut u8, bytes: usize) -> Self {
         Self { start, bytes: bytes / LOT * LOT, arena: PhantomData }
     }
@@ -117,12 +117,12 @@ impl<'a> Sweeper<'a> {
         lots.max(1)
     }
 
-    /// `bytes`, which are left to the end of the side, so many times; `times` is not 0.
+    /// Sweeps `bytes` bytes, which remain to the end of the side, `times` times; `times` is not 0.
     fn run(&mut self, bytes: usize, times: u64) {
         let from = self.start.wrapping_add(self.at);
         let to = from.wrapping_add(self.apart);
-        // SAFETY: `new` made sure that both sides lie in the piece, and `advance` that these bytes
-        // lie in the side; their number is a multiple of a lot and not 0.
+        // SAFETY: `new` ensured that both sides are within the piece, and `advance` that these
+        // bytes are within the side; their number is a nonzero multiple of a lot.
         unsafe {
             match self.operation {
                 Operation::Read => (self.routines.read)(from, to, bytes, times),
@@ -134,11 +134,11 @@ impl<'a> Sweeper<'a> {
     }
 }
 
-/// Reads `bytes` bytes at the first address, or writes as many at the second, or both, so many
+/// Reads `bytes` bytes at the first address, or writes as many at the second, or both, `times`
 /// times.
 ///
 /// # Safety
-/// So many bytes may be read and written at both by the caller alone. `bytes` is a multiple of
+/// The caller has exclusive access to this number of bytes at both. `bytes` is a multiple of
 /// [`LOT`] and, as the last number, not 0.
 type Routine = unsafe fn(*mut u8, *mut u8, usize, u64);
 
@@ -178,12 +178,12 @@ impl Routines {
     }
 }
 
-/// One routine: `$turn` bytes per turn, which is what `$line`, written 16 times, does.
+/// One routine: `$turn` bytes per iteration, the work of 16 copies of `$line`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routine {
     ($name:ident, $turn:expr, $first:expr, $last:literal, $($line:expr),+) => {
         pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
-            // SAFETY: the caller lets us read and write so many bytes, which are whole turns; no
+            // SAFETY: the caller permits reading and writing this many bytes, whole iterations; no
             // other register or memory changes.
             unsafe {
                 std::arch::asm!(
@@ -252,7 +252,7 @@ mod neon {
     macro_rules! routine {
         ($name:ident, $first:literal, $($line:literal),+) => {
             pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
-                // SAFETY: the caller lets us read and write so many bytes, which are whole turns
+                // SAFETY: the caller permits reading and writing this many bytes, whole iterations
                 // of 128; no other register or memory changes.
                 unsafe {
                     std::arch::asm!(
@@ -334,7 +334,7 @@ mod plain {
         let from = from.cast::<usize>();
         turns(bytes, times, |at| {
             for word in at..at + 8 {
-                // SAFETY: the caller lets us read so many bytes, a multiple of 8 words.
+                // SAFETY: the caller permits reading this many bytes, a multiple of 8 words.
                 unsafe { from.add(word).read_volatile() };
             }
         });
@@ -344,7 +344,7 @@ mod plain {
         let to = to.cast::<usize>();
         turns(bytes, times, |at| {
             for word in at..at + 8 {
-                // SAFETY: the caller lets us write so many bytes, a multiple of 8 words.
+                // SAFETY: the caller permits writing this many bytes, a multiple of 8 words.
                 unsafe { to.add(word).write_volatile(super::PATTERN[0] as usize) };
             }
         });
@@ -354,7 +354,8 @@ mod plain {
         let (from, to) = (from.cast::<usize>(), to.cast::<usize>());
         turns(bytes, times, |at| {
             for word in at..at + 8 {
-                // SAFETY: the caller lets us read and write so many bytes, multiples of 8 words.
+                // SAFETY: the caller permits reading and writing this many bytes, multiples of 8
+                // words.
                 unsafe { to.add(word).write_volatile(from.add(word).read_volatile()) };
             }
         });
@@ -394,7 +395,7 @@ mod tests {
                     let from = source.as_ptr().cast_mut().cast();
                     let to = target[within.clone()].as_mut_ptr().cast();
                     let mut expected = memory(lots + 2);
-                    // SAFETY: both have as many bytes, nobody else uses them, and `read` and
+                    // SAFETY: both have as many bytes, no other code uses them, and `read` and
                     // `copy` do not write to the first.
                     unsafe {
                         (routines.read)(from, to, lots * LOT, times);
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_goes_on_where_it_stopped_and_around() {
+    fn a_sweep_continues_and_wraps_around() {
         let mut memory = memory(8);
         let mut sweeper = Sweeper::new(Operation::Write, Piece::new(&mut memory), 8 * LOT).unwrap();
         assert_eq!((sweeper.advance(0), sweeper.advance(3), sweeper.at), (1, 3, 4 * LOT));
@@ -435,7 +436,7 @@ mod tests {
         assert_eq!(written(&memory), 2 * LOT);
     }
 
-    /// Both sides within the bytes given, apart from each other, and not a multiple of a page.
+    /// Both sides are within the given bytes, disjoint, and not a multiple of a page.
     #[test]
     fn the_sides_of_a_copy_do_not_meet() {
         for lots in 2..64 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several threads, each on a processor of its own, that do the same thing at the same time.
+//! Several threads, each pinned to a separate processor, that do the same at the same time.
 //!
-//! All of them run the same program. It meets at a [`Crew::ready`] before each window and asks
-//! there whether to go on; the answer is the same for all. They wait by spinning, and let others
-//! have the processor now and then: whoever is asleep when the window begins is late for it.
+//! All of them run the same program. They meet at a [`Crew::ready`] before each window, which
+//! decides whether to continue; the answer is the same for all. They wait by spinning, and yield
+//! the processor occasionally: a thread asleep when the window begins is late for it.
 //!
 //! Left out: what they do.
 
@@ -14,7 +14,7 @@ use std::thread;
 /// Spins before the processor is offered to others.
 const SPINS: u32 = 2000;
 
-/// What the threads of a team share.
+/// State shared by the threads of a team.
 #[derive(Debug)]
 pub(super) struct Crew {
     /// Threads that take part; 0 until it is known that all of them can.
@@ -60,8 +60,8 @@ impl Member<'_> {
         let crew = self.crew;
         if self.number == 0 && !go_on {
             // Before this meeting is complete, so that all see it when it is. Compared with the
-            // number of the meeting: one that is still on its way from the meeting before must not
-            // take it for an answer there.
+            // number of the meeting: a thread still leaving the previous meeting must not take it
+            // as the answer of that one.
             crew.last.store(self.meetings, Ordering::Relaxed);
         }
         let size = crew.size.load(Ordering::Relaxed);
@@ -92,7 +92,7 @@ pub(super) fn spin_until(is_so: impl Fn() -> bool) {
 /// thread per processor of `others`, each with its part of `parts`; gives what each of them gave.
 ///
 /// # Errors
-/// A thread could not be started, or not be put on its processor; nothing was run.
+/// A thread could not be started or pinned; nothing was run.
 ///
 /// # Panics
 /// There are not as many parts as processors, or one of the two panics.
@@ -144,8 +144,8 @@ mod tests {
     use linerate_linux::allowed_cpus;
     use std::sync::atomic::AtomicBool;
 
-    /// Processors for three threads beside the calling one: some may share one, which is slow but
-    /// must work.
+    /// Processors for three threads in addition to the calling one: some may share one, which is
+    /// slow but must work.
     fn others() -> Vec<u32> {
         let cpus = allowed_cpus().unwrap();
         cpus.iter().cycle().skip(1).take(3).copied().collect()

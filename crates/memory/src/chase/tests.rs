@@ -182,7 +182,7 @@ fn a_chain_that_grows_can_be_stopped() {
 }
 
 #[test]
-fn a_chain_goes_around_the_end_of_the_arena() {
+fn a_chain_wraps_around_the_end_of_the_arena() {
     let mut arena = arena(1 << 20);
     for order in ORDERS {
         let layout = Layout { start: 1 << 19, ..Layout::dense(order, 64) };
@@ -195,7 +195,7 @@ fn a_chain_goes_around_the_end_of_the_arena() {
 }
 
 #[test]
-fn a_cursor_beyond_the_end_begins_anew() {
+fn a_cursor_beyond_the_end_restarts() {
     let mut arena = arena(1 << 16);
     let mut chain = Chain::new(&mut arena, Layout::dense(Order::Random, 64), 1);
     chain.resize(1000);
@@ -222,7 +222,7 @@ proptest! {
 
     /// However it came to its length, it is the same chain.
     #[test]
-    fn a_chain_forgets_what_it_was(
+    fn a_rebuilt_chain_is_independent_of_the_previous_one(
         lens in prop::collection::vec(1usize..200, 1..8),
         order in prop::sample::select(&ORDERS[..]),
         start in 0usize..200,

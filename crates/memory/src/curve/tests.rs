@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds of a curve whatever the machine, and its parts against brute force.
+//! Properties of a curve that hold on every machine, and its parts compared with brute force.
 
 use super::*;
 use crate::Watch;
@@ -93,9 +93,9 @@ fn groups_take_turns_by_time() {
     assert_eq!(next(&[group(3, 0, &[1], 1), group(0, 0, &[], 2)], 3), None);
 }
 
-/// Against drawing anew by brute force: all n^n ways.
+/// Compared with brute-force resampling: all n^n ways.
 #[test]
-fn the_interval_of_the_least_is_that_of_drawing_anew() {
+fn the_interval_of_the_minimum_matches_resampling() {
     for n in 1..=6usize {
         let passes: Vec<f64> = (0..n).rev().map(|pass| pass as f64).collect();
         let estimate = least(&passes);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting with kernels made up: no counters, and counters that count something else.
+//! Counting with scripted kernels: one without counters, and one whose counters count something
+//! else.
 
 use super::*;
 use crate::Watch;
 use linerate_counters::scripted::{PAGE_FAULTS, Scripted, TASK_CLOCK, refusing};
-use linerate_doctor::surroundings::Facts;
+use linerate_doctor::host_facts::Facts;
 use linerate_linux::errno;
 use linerate_linux::perf::{self, HARDWARE, Selector, Target};
 use linerate_machine::identity::Identity;
@@ -30,8 +31,9 @@ fn count(
     let stop = AtomicBool::new(is_stopped);
     let watch = Watch::new(&stop, &|_, _| {});
     let bench = Bench::small(&watch, 1 << 20);
-    let catalog = Catalog::of(&Identity::Other { architecture: "none" }, Path::new("/sys"));
-    let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });
+    let catalog =
+        Catalog::for_processor(&Identity::Other { architecture: "none" }, Path::new("/sys"));
+    let around = HostFacts::from_facts(Facts { has_units: true, ..Facts::default() });
     let counters = Counters { opener, around: &around, catalog: &catalog };
     let request = Request { order: Order::Random, sizes, levels: &[], tlb: &[] };
     let deadline = bench.windows.started() + Duration::from_millis(1500);
@@ -71,13 +73,14 @@ fn each_size_has_its_loads_and_events() {
         };
         // ns of the thread: some per load, and no more than the whole took.
         assert!((0.2..1e6).contains(&per_load("cycles")), "{row:?}");
-        // Nothing faults in a chain that was touched before; a page of the stack might.
+        // A chain that was touched before causes no faults; a page of the stack might.
         assert!(per_load("instructions") < 1e-4, "{row:?}");
         assert!(row.events.iter().all(|event| event.per_load.tier == Tier::User));
     }
 }
 
-/// Page faults are no instructions: each load is one at least, and the judgement says so.
+/// Page faults are not instructions: each load is at least one instruction, and the verdict says
+/// so.
 #[test]
 fn counts_that_contradict_the_loads_are_doubted() {
     if !may_count() {
@@ -92,7 +95,7 @@ fn counts_that_contradict_the_loads_are_doubted() {
 }
 
 #[test]
-fn whoever_stops_it_gets_what_there_is() {
+fn an_interruption_keeps_partial_results() {
     if !may_count() {
         println!("SKIP: this kernel counts no events for this process");
         return;

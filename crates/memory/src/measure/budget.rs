@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long each part may take.
+//! Time limits of the parts.
 
 use linerate_record::memory::Effort;
 use std::time::{Duration, Instant};
 
-/// What takes time, in the order in which it is done.
+/// The parts that take time, in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     PageLocal,
@@ -19,8 +19,7 @@ pub(super) enum Part {
     Noise,
 }
 
-/// Shares of the time, by [`Part`]: what they sum up to does not matter. A part without a share is
-/// left out.
+/// Shares of the time, by [`Part`], relative to their sum. A part without a share is left out.
 const QUICK: [f64; 10] = [52.0, 10.0, 4.0, 22.0, 0.0, 8.0, 0.0, 0.0, 0.0, 4.0];
 const DEFAULT: [f64; 10] = [40.0, 9.0, 3.0, 13.0, 8.0, 6.0, 8.0, 6.0, 2.0, 5.0];
 const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
@@ -28,8 +27,8 @@ const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
 /// The share of finding the levels, which comes after the curves and cannot be cut short.
 const LEVELS: [f64; 3] = [20.0, 6.0, 1.0];
 
-/// A part gets at least so much of its share, however late it begins: on a busy machine all of them
-/// then have something, and the whole takes two fifths as long again at most.
+/// A part gets at least this fraction of its share, however late it begins: on a busy machine every
+/// part then gets some time, and the total grows by at most two fifths.
 const LEAST: f64 = 0.4;
 
 /// The time that all of it is to take, from now on.
@@ -70,8 +69,8 @@ impl Budget {
         self.total.saturating_sub(elapsed)
     }
 
-    /// How long `part` may take that begins when `elapsed` of the time is over: its share of what
-    /// is left for it and those after it.
+    /// Time limit of `part` when it starts after `elapsed`: its share of the time left for it and
+    /// the later parts.
     fn span(&self, part: Part, elapsed: Duration) -> Duration {
         let share = self.shares[part as usize];
         let is_curve = (part as usize) < Part::Translation as usize;

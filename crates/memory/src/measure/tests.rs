@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds of a measurement whatever the machine. No times.
+//! Properties of a measurement that hold on every machine. No times.
 
 use super::*;
 use linerate_record::Derive;
@@ -12,7 +12,7 @@ fn request() -> Request {
     Request { effort: Effort::Quick, cpu: None, max_bytes: Some(600 << 10), pages: None, seed: 1 }
 }
 
-/// On a thread of its own, which stays pinned.
+/// On a separate thread, which stays pinned.
 fn measured(request: Request, is_stopped: bool) -> Result<(MemoryReport, Vec<f64>), MemoryError> {
     let run = move || {
         let (stop, shares) = (AtomicBool::new(is_stopped), RefCell::new(Vec::new()));
@@ -64,7 +64,7 @@ fn a_stop_at_once_leaves_nothing() {
 }
 
 #[test]
-fn what_cannot_be_had_is_refused() {
+fn rejects_unavailable_resources() {
     let small = Request { max_bytes: Some(0), ..request() };
     assert!(matches!(measured(small, false), Err(MemoryError::TooLittle { .. })));
     let elsewhere = Request { cpu: Some(60_000), ..request() };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A level of `bytes`; memory without.
 pub(crate) fn level(name: &str, bytes: Option<f64>) -> MemoryLevel {
-    let method = "made up";
+    let method = "synthetic";
     let size = match bytes {
         Some(bytes) => Figure::exact("bytes", bytes, Tier::Sw, method),
         None => Figure::absent("bytes", Tier::Sw, method, "memory"),
@@ -17,7 +17,7 @@ pub(crate) fn level(name: &str, bytes: Option<f64>) -> MemoryLevel {
     MemoryLevel {
         name: name.to_owned(),
         size_bytes: size,
-        latency_ns: Figure::absent("ns/load", Tier::Sw, method, "made up"),
+        latency_ns: Figure::absent("ns/load", Tier::Sw, method, "synthetic"),
         latency_cycles: Figure::exact("cycles/load", 4.0, Tier::Sw, method),
         settled: true,
         note: None,
@@ -148,14 +148,14 @@ fn in_a_cache_heads_begin_where_they_began() {
     assert_eq!(items(&chain, &heads), start);
 }
 
-/// So many passes, within seconds of when the windows began.
+/// Requests this number of passes, within `seconds` of the start of the windows.
 fn request(windows: &Windows<'_>, passes: u32, seconds: u64) -> Request {
     let deadline = windows.started() + Duration::from_secs(seconds);
     Request { line: 64, passes, seed: 1, deadline }
 }
 
 #[test]
-fn each_level_gets_a_time_for_each_number_of_chains() {
+fn measures_every_number_of_chains_per_level() {
     let levels = [level("L1", Some(32e3)), level("memory", None)];
     let measured =
         with_windows(false, |w| measure(w, &mut arena(1 << 20), &levels, &request(w, 2, 30)));
@@ -170,15 +170,15 @@ fn each_level_gets_a_time_for_each_number_of_chains() {
     }
 }
 
-/// Times that another level served are no times of this one.
+/// Times served by another level do not count for this one.
 #[test]
-fn the_latency_of_the_level_stands_in_for_one_chain() {
+fn the_latency_of_the_level_replaces_a_missing_single_chain() {
     let points: Vec<Point> =
         [2, 4, 8].map(|chains| Point { chains, passes: vec![12.0 / chains as f64] }).into();
     let record = |alone_ns| record("L3", Some(1 << 20), &points, alone_ns, (1, ""));
     let found = record(Some(12.0));
     assert_eq!(found.outstanding.map(|outstanding| outstanding.value), Some(8.0));
-    assert_eq!(found.record.points.len(), 3, "what was not measured is no point");
+    assert_eq!(found.record.points.len(), 3, "unmeasured points are left out");
     let figure = found.record.outstanding;
     assert!(figure.method.starts_with("latency of the level"), "{figure:?}");
     assert_eq!((figure.low, figure.high), (None, None), "one pass has no interval");

@@ -2,9 +2,8 @@
 //! A few loads, each of which needs the one before, between two reads of a clock that neither of
 //! them overtakes.
 //!
-//! Reads and loads of the processor's counter are one block of instructions: a compiler that saw
-//! them apart would put what several lengths have in common, the choice of a length too, between
-//! the first read and the loads.
+//! Counter reads and loads are one assembly block: otherwise a compiler would move code shared by
+//! several lengths, including the choice of a length, between the first read and the loads.
 
 use linerate_linux::monotonic_ns;
 
@@ -18,11 +17,11 @@ pub(super) enum Clock {
     Monotonic,
 }
 
-/// Of an item of a chain, which holds the address of the next.
+/// Address of an item of a chain, which holds the address of the next.
 pub(super) type Address = *const *const u8;
 
-/// What passes between two reads with so many turns of loads between them, at least one, and where
-/// these ended. At the address given and wherever the loads lead there is such an address.
+/// Time between two reads with this many iterations of loads between them, at least one, and the
+/// final address. The given address and all that the loads reach must hold such an address.
 type Timed = unsafe fn(Address, u32) -> (u64, Address);
 
 /// Loads of a turn, at most.
@@ -40,8 +39,8 @@ impl Clock {
         }
     }
 
-    /// What passes between two reads with `loads` dependent loads from `at` between them, and where
-    /// these ended. `loads` is 0, a power of two, or a multiple of [`MOST_WRITTEN`].
+    /// Time between two reads with `loads` dependent loads from `at` between them, and the final
+    /// address. `loads` is 0, a power of two, or a multiple of [`MOST_WRITTEN`].
     ///
     /// # Safety
     /// At `at` and wherever the loads lead there is the address of a place where there is one.
@@ -95,7 +94,7 @@ impl Clock {
     }
 }
 
-/// A [`Timed`] of `N` loads per turn.
+/// A [`Timed`] of `N` loads per iteration.
 ///
 /// # Safety
 /// As [`Timed`].
@@ -107,7 +106,7 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     // LFENCE and RDTSC exist on every x86-64 processor.
     unsafe {
         std::arch::asm!(
-            // LFENCE waits for all that stands before it, loads too, and holds back the rest.
+            // LFENCE waits for everything before it, including loads, and holds back the rest.
             "lfence",
             "rdtsc",
             "lfence",
@@ -138,7 +137,7 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per turn.
+/// A [`Timed`] of `N` loads per iteration.
 ///
 /// # Safety
 /// As [`Timed`].
@@ -177,8 +176,8 @@ unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (after.saturating_sub(before), at)
 }
 
-/// A [`Timed`] of `N` loads per turn. The calls take longer than what a processor looks ahead; a
-/// branch on the last address keeps the second behind the loads, as far as anything does without
+/// A [`Timed`] of `N` loads per iteration. The calls take longer than the reorder window; a
+/// branch on the last address keeps the second after the loads, as far as is possible without
 /// barriers.
 ///
 /// # Safety
@@ -213,7 +212,7 @@ mod tests {
 
     /// Each item of a ring of five leads to the next but one: after n loads it is item 2 n.
     #[test]
-    fn as_many_loads_are_made_as_asked_for() {
+    fn makes_the_requested_number_of_loads() {
         let mut ring = [std::ptr::null::<u8>(); 5];
         let start = ring.as_mut_ptr();
         for (place, item) in ring.iter_mut().enumerate() {

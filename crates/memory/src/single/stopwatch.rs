@@ -14,16 +14,16 @@ use linerate_record::{Figure, Tier};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Reads of the clock that its step is told from.
+/// Reads of the clock for calibrating its step.
 const READS: usize = 4096;
 
-/// So many in any case: a thread that was put aside has read little when it comes back.
+/// Minimum number in any case: a preempted thread has read little when it returns.
 const LEAST_READS: usize = 1024;
 
 /// When to stop reading a clock that is slow to read, or does not advance.
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// Turns of a wait that take 20 to 40 ns on a fast core.
+/// Iterations of a wait that take 20 to 40 ns on a fast core.
 const LEAST_WAIT: u32 = 32;
 
 /// Bounds a wait to some microseconds.
@@ -32,7 +32,7 @@ const MOST_WAIT: u32 = 4096;
 /// With a longer step, in ns, single loads drown: the longest chain of memory would be ten.
 const COARSEST_NS: f64 = 1e5;
 
-/// Means of so many reads each.
+/// Number of reads per mean.
 const BATCH: usize = 64;
 
 /// The clock that single loads are timed by.
@@ -44,7 +44,7 @@ pub struct Stopwatch {
     ns_per_unit: f64,
     /// In its units; `None` where it did not advance.
     step: Option<f64>,
-    /// Waits are shorter than so many turns.
+    /// Maximum iterations of a wait.
     wait: u32,
 }
 
@@ -96,7 +96,7 @@ impl Stopwatch {
     }
 }
 
-/// Turns of a nanosecond or so, each of which needs the one before.
+/// Dependent iterations of about a nanosecond each.
 #[inline(always)]
 fn pause(turns: u32) {
     let mut left = turns;
@@ -123,8 +123,8 @@ fn rate_of(clock: Clock) -> Estimate {
     }
 }
 
-/// How far the clock goes between two reads that lie a random while apart: reads that always take
-/// the same time would show their distance, not its step.
+/// Advance of the clock between two reads at a random distance: reads at a constant distance would
+/// show that distance, not the step.
 fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
     let end = Instant::now() + LONGEST;
     let mut differences = Vec::with_capacity(READS);
@@ -164,8 +164,8 @@ fn step_figure(step: Option<f64>, ns_per_unit: f64) -> Figure {
     }
 }
 
-/// What two reads with nothing between them show, in ns: means of batches, so that the step does
-/// not matter, and the median of these.
+/// Time between two consecutive reads, in ns: means of batches, so that the step does not matter,
+/// and the median of these.
 fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl FnMut()) -> Figure {
     let method = "median of the means of 64 pairs of reads each";
     let Some(step) = step else {

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 /// A level of `size` bytes, 0 for one without end, where a load takes `ns`.
 fn level(name: &str, size: f64, ns: f64) -> MemoryLevel {
-    let exact = |unit, value| Figure::exact(unit, value, Tier::Sw, "made up");
+    let exact = |unit, value| Figure::exact(unit, value, Tier::Sw, "synthetic");
     MemoryLevel {
         name: name.to_owned(),
         size_bytes: match size {
-            0.0 => Figure::absent("B", Tier::Sw, "made up", "its end was not seen"),
+            0.0 => Figure::absent("B", Tier::Sw, "synthetic", "its end was not seen"),
             size => exact("B", size),
         },
         latency_ns: exact("ns", ns),
@@ -58,7 +58,8 @@ fn a_mode_is_named_by_the_level_it_must_be() {
     assert_eq!(name(13.0, 2, 0.4), Some("L3"));
     assert_eq!(name(80.0, 2, 10.0), Some("memory"));
     assert_eq!(name(40.0, 3, 10.0), None);
-    // With a step of 10 ns, L1 and L2 look alike: the chain's own level is meant, if it is one.
+    // With a step of 10 ns, L1 and L2 are indistinguishable: the chain's own level is chosen, if it
+    // is one of them.
     assert_eq!(name(2.0, 1, 10.0), Some("L2"));
     assert_eq!(name(2.0, 3, 10.0), None);
 }
@@ -69,7 +70,7 @@ fn the_longest_chain_takes_many_steps() {
     assert_eq!(longest(0.4, 1.0), LEAST_LONGEST);
     assert_eq!(longest(10.0, 1.0), 256);
     assert_eq!(longest(52.0, 100.0), LEAST_LONGEST);
-    // A clock of 1 MHz, and one that stands still as good as.
+    // A clock of 1 MHz, and one that practically does not advance.
     assert_eq!(longest(1000.0, 2.0), 8192);
     assert_eq!(longest(1e7, 0.0), MOST_LONGEST);
     let order = round(10.0, 1.0);
@@ -130,6 +131,6 @@ fn a_histogram_of_this_machine() {
         assert!(share <= 1.0 + 1e-9, "{share}");
         assert!(histogram.slope_ns.as_number().is_some_and(|ns| ns > 0.0), "{histogram:?}");
     }
-    // No time left: nothing is made up.
+    // No time left: no value is invented.
     assert!(stopwatch.measure(&bench, &mut arena, &levels, bench.windows.started()).is_empty());
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 /// Less than half of the memory in huge pages says nothing about them.
 const MOSTLY: f64 = 0.5;
 
-/// What the system offered and gave.
+/// Huge page settings of the system, and the pages granted.
 #[derive(Clone, Debug)]
 pub(super) struct Offer {
     base: usize,
@@ -28,7 +28,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    pub(super) fn of(bench: &Bench<'_>, used: PageKind, granted: Option<f64>) -> Self {
+    pub(super) fn read(bench: &Bench<'_>, used: PageKind, granted: Option<f64>) -> Self {
         let setting = Root::new(Path::new("/")).text("sys/kernel/mm/transparent_hugepage/enabled");
         let mode = setting.as_deref().and_then(chosen).map(str::to_owned);
         let has_room = bench.huge.is_none_or(|bytes| bytes as u64 <= bench.limit.bytes / 2);
@@ -57,7 +57,7 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
         None if !offer.has_room => {
             Figure::absent("ratio", Tier::Sw, method, "there was no room for a huge page")
         }
-        None => Figure::absent("ratio", Tier::Sw, method, "the kernel does not tell"),
+        None => Figure::absent("ratio", Tier::Sw, method, "the kernel does not report it"),
     };
     Pages {
         base_bytes: offer.base as u64,
@@ -75,7 +75,7 @@ fn time_ratio(verdict: PagesVerdict, effect: &HugePages) -> Figure {
     let absent = |reason| Figure::absent("ratio", Tier::Sw, method, reason);
     match (verdict, effect.time_ratio) {
         (PagesVerdict::NotOffered | PagesVerdict::NotGranted, _) => {
-            absent("there were no huge pages to measure")
+            absent("no huge pages were available to measure")
         }
         (_, Some(ratio)) => Figure::number("ratio", ratio, Tier::Sw, method),
         (_, None) => absent("no number of pages was measured beyond the first level of the buffer"),
@@ -90,7 +90,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
     });
     match verdict {
         PagesVerdict::Work => {
-            format!("huge pages work: one entry of the buffer translates a whole one{share}")
+            format!("huge pages work: one TLB entry translates a whole one{share}")
         }
         PagesVerdict::Splintered => {
             format!(
@@ -115,7 +115,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
              /sys/kernel/mm/transparent_hugepage/enabled` as root lets programs ask for them"
             .to_owned(),
         PagesVerdict::Unknown if !offer.has_room => {
-            "cannot tell whether huge pages work: there was no room for one; allow more memory"
+            "cannot tell whether huge pages work: no room for a huge page; allow more memory"
                 .to_owned()
         }
         PagesVerdict::Unknown => {
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// What is not there is not judged by what its times look like.
+    /// Nonexistent pages get no verdict from their times.
     #[test]
     fn offered_then_granted_then_working() {
         use PagesVerdict::{NotGranted, NotOffered, Splintered, Unknown, Work};

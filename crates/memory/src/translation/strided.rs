@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains of one line per stretch of memory, beside chains of as many lines packed.
+//! Chains of one line per stretch of memory, compared with chains of as many packed lines.
 
 use super::{FIRST_PASSES, Scale, arena, is_over};
 use crate::arena::Arena;
@@ -18,15 +18,15 @@ const WINDOW_NS: f64 = 5e4;
 /// Windows that must be no faster than the fastest.
 const WINDOWS: u32 = 2;
 
-/// Beside an edge, more and shorter ones: others take entries for less than that at times. Some
-/// 200 times around 100 pages, beside which what a system call takes does not count.
+/// Around an edge, more and shorter windows: other threads sometimes take entries for less than
+/// that. About 200 times around 100 pages, so that the cost of a system call is negligible.
 const EDGE_WINDOW_NS: f64 = 2e4;
 const EDGE_WINDOWS: u32 = 4;
 
-/// Passes beside an edge until it is looked for: as many as tell it on a quiet machine.
+/// Passes around an edge before it is evaluated: enough to determine it on a quiet machine.
 const EDGE_PASSES: usize = 6;
 
-/// Memory of one kind of page, and what was measured there.
+/// Memory of one kind of page, with its samples.
 pub(super) struct Strided {
     spread: Arena,
     packed: Arena,
@@ -39,7 +39,7 @@ pub(super) struct Strided {
 }
 
 impl Strided {
-    /// Room for `most` lines, `stride` bytes apart. `None` where the memory is not to be had.
+    /// Room for `most` lines, `stride` bytes apart. `None` if the memory is not available.
     pub(super) fn new(
         bench: &Bench<'_>,
         kind: PageKind,
@@ -53,7 +53,7 @@ impl Strided {
         Some(Self { spread, packed, stride, samples: Vec::new(), is_upwards: true })
     }
 
-    /// The share of the memory that huge pages stand behind.
+    /// The share of the memory backed by huge pages.
     pub(super) fn granted(&self) -> Option<f64> {
         self.spread.granted()
     }
@@ -66,7 +66,7 @@ impl Strided {
         self.samples
     }
 
-    /// As [`new`](Self::new), for what was measured of such memory before.
+    /// Like [`new`](Self::new), with samples measured on such memory before.
     pub(super) fn again(
         bench: &Bench<'_>,
         kind: PageKind,
@@ -110,7 +110,7 @@ impl Strided {
         self.look_at_edge(bench, scale, deadline, random);
     }
 
-    /// Measures the pages beside the first step, each number of them, until it is told.
+    /// Measures the pages around the first step, each number of them, until it is determined.
     pub(super) fn look_at_edge(
         &mut self,
         bench: &Bench<'_>,
@@ -123,7 +123,7 @@ impl Strided {
             let levels = tlb::levels(&self.samples, CONFIDENCE, bench.seed);
             let first = levels.first().filter(|first| first.entries.is_none());
             let Some(first) = first.filter(|_| !is_over(bench, deadline)) else { return };
-            let mut pages = tlb::beside_edge(first);
+            let mut pages = tlb::around_edge(first);
             pages.retain(|&pages| pages <= most);
             let is_new = |pages: &u64| !self.samples.iter().any(|known| known.pages == *pages);
             let new: Vec<u64> = pages.iter().copied().filter(is_new).collect();
@@ -191,7 +191,7 @@ fn anywhere(arena: &Arena, stride: usize, bench: &Bench<'_>, random: &mut Rng) -
     Layout { start, ..Layout::one_per_page(stride, bench.line) }
 }
 
-/// ns per load of a chain of so many items, by its fastest window.
+/// ns per load of a chain of this many items, by its fastest window.
 fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) -> Option<f64> {
     if is_over(bench, plan.deadline) {
         return None;
@@ -202,7 +202,7 @@ fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) 
     Some(bench.windows.best_of(plan, |loads| chain.run(&mut cursor, loads))?.ns)
 }
 
-/// The sample of so many pages, which is made if there is none.
+/// The sample of this number of pages, created if missing.
 fn sample_of(samples: &mut Vec<Sample>, pages: u64) -> &mut Sample {
     let place = samples.partition_point(|sample| sample.pages < pages);
     if samples.get(place).is_none_or(|sample| sample.pages != pages) {

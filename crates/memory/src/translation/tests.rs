@@ -13,7 +13,7 @@ fn translate(bytes: u64, is_stopped: bool, within: Duration) -> Translation {
 }
 
 #[test]
-fn without_time_or_memory_nothing_is_made_up() {
+fn without_time_or_memory_no_values_are_invented() {
     let second = Duration::from_secs(1);
     for found in [
         translate(8 << 20, false, Duration::ZERO),

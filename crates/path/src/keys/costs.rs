@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sections of costs: what stages cost where no run has told.
+//! The sections of costs: costs of stages without a measured run.
 
 use super::{
     Key, Kind, MAX_WORKERS, Omitted, REQUIRED, Section, Variants, integer, key, number, text,
 };
 use crate::spec::{Default, ParamKind, State};
 
-/// Largest cost of one packet on one stage, in whatever unit: what takes longer than ten
-/// milliseconds, or ten million instructions, is no packet path. All stages on one worker then
-/// stay far below the thousand million instructions or cycles that the simulator of strands takes.
+/// Maximum cost of one packet on one stage, in any unit: ten milliseconds, or ten million
+/// instructions, are too long for a packet path. All stages on one worker then stay far below the
+/// billion instructions or cycles that the simulator of strands accepts.
 const MAX_COST: f64 = 1e7;
 
 const fn amount(name: &'static str, omitted: &'static str, help: &'static str) -> Key {
@@ -21,7 +21,7 @@ const fn share(name: &'static str, omitted: &'static str, help: &'static str) ->
 
 pub(super) static COSTS: Section = Section {
     title: "[costs]",
-    help: "What the stages cost, for 'linerate plan'; with it, stages may be of kinds that this \
+    help: "Costs of the stages, for 'linerate plan'; with it, stages may be of kinds that this \
            build does not have.",
     variants: Variants::None,
     keys: &[
@@ -30,7 +30,7 @@ pub(super) static COSTS: Section = Section {
             "flows",
             integer(1, MAX_WORKERS as i64),
             number(1),
-            "Flows of equal rate, each on a line of its own; rates are told per flow.",
+            "Flows of equal rate, each on a separate line; rates are per flow.",
             "",
         ),
         share("spread", "0.05", "Share by which costs may be off, either way, 9 times of 10."),
@@ -42,7 +42,7 @@ pub(super) static COSTS: Section = Section {
         share(
             "memory_share",
             "0.3",
-            "Loads and stores per instruction, where strands share the unit that does them.",
+            "Loads and stores per instruction, if strands share the load/store unit.",
         ),
         key("stages", Kind::Tables(&COST), REQUIRED, "", ""),
         key("neighbours", Kind::Tables(&NEIGHBOUR), Omitted::Means("none"), "", ""),
@@ -51,7 +51,7 @@ pub(super) static COSTS: Section = Section {
 
 static COST: Section = Section {
     title: "[[costs.stages]]",
-    help: "What a packet that reaches a stage costs there; one section for each stage.",
+    help: "Cost of a packet that reaches a stage; one section for each stage.",
     variants: Variants::None,
     keys: &[
         key("name", Kind::Name, REQUIRED, "The stage, or source or sink.", "\"parse\""),
@@ -59,7 +59,7 @@ static COST: Section = Section {
             "state",
             Kind::Param(ParamKind::Word(&State::WORDS)),
             Omitted::Means("that of the kind; global where this build does not have the kind"),
-            "What it keeps between packets; one state for all (global) forbids replicas.",
+            "State kept between packets; global state rules out replicas.",
             "",
         ),
         share("reach", "1", "Share of the packets of the path that reach it."),
@@ -68,11 +68,11 @@ static COST: Section = Section {
         amount("l1_misses", "0", "Misses of the first data cache, per packet."),
         amount("l2_misses", "0", "Those of them that miss the second cache too."),
         amount("io_ns", "0", "Nanoseconds of a packet that devices let the worker wait."),
-        amount("bubble_cycles", "0", "Cycles lost per instruction to what no counter tells."),
-        amount("poll_instructions", "0", "Instructions of a look for a packet."),
-        amount("poll_ns", "0", "Nanoseconds that a look waits that finds none."),
-        amount("turn_instructions", "0", "Instructions of every turn for a second input."),
-        amount("turn_ns", "0", "Nanoseconds that a turn waits for a second input."),
+        amount("bubble_cycles", "0", "Stall cycles per instruction that no counter covers."),
+        amount("poll_instructions", "0", "Instructions of a poll for a packet."),
+        amount("poll_ns", "0", "Nanoseconds that an empty poll waits."),
+        amount("turn_instructions", "0", "Instructions per iteration for a second input."),
+        amount("turn_ns", "0", "Nanoseconds that an iteration waits for a second input."),
         key(
             "fitted",
             Kind::Param(ParamKind::Texts),
@@ -92,10 +92,10 @@ static COST: Section = Section {
 
 static NEIGHBOUR: Section = Section {
     title: "[[costs.neighbours]]",
-    help: "Workers that run beside the path and take none of its packets.",
+    help: "Threads outside the path that take none of its packets.",
     variants: Variants::None,
     keys: &[
-        key("name", Kind::Name, REQUIRED, "What reports call it.", "\"idle-poll\""),
+        key("name", Kind::Name, REQUIRED, "Its name in reports.", "\"idle-poll\""),
         key(
             "does",
             Kind::Param(ParamKind::Word(&["poll", "spin"])),
@@ -105,6 +105,6 @@ static NEIGHBOUR: Section = Section {
         ),
         key("cpus", Kind::Processors, REQUIRED, "The processors it runs on.", "[3]"),
         amount("instructions", "0", "Instructions of a turn."),
-        amount("ns", "0", "Nanoseconds that it stands still in a turn."),
+        amount("ns", "0", "Nanoseconds of stall per iteration."),
     ],
 };

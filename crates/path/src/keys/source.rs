@@ -15,7 +15,7 @@ const BUFFER_BYTES: Key = key(
     "",
 );
 
-/// The key of every source that reads a capture, in front of its own.
+/// The key of every source that reads a capture, before its own.
 pub(super) const CAPTURE_FILE: Key =
     key("file", Kind::Label, REQUIRED, "The capture, relative to this file.", "\"edge.pcapng\"");
 
@@ -39,7 +39,7 @@ const ALLOW_LEFT_OUT: Key = key(
     "allow_left_out",
     Kind::Param(ParamKind::Bool),
     Omitted::Is(Default::Bool(false)),
-    "Replay the rest where more than half of the bytes of the capture are left out.",
+    "Replay the rest even if more than half of the bytes are left out.",
     "",
 );
 
@@ -55,7 +55,7 @@ const FIRST: Key = key(
     "first",
     integer(1, i64::MAX),
     Omitted::Means("all packets behind those skipped"),
-    "Packets of the capture that are looked at, at most; the rest is not read.",
+    "Maximum number of packets to read; the rest of the file is not read.",
     "1000000",
 );
 
@@ -63,7 +63,7 @@ const SAMPLE: Key = key(
     "sample",
     integer(1, 1 << 20),
     number(1),
-    "Of this number of pairs of addresses take one, with all its packets.",
+    "Sample one of this number of address pairs, with all its packets.",
     "",
 );
 
@@ -73,7 +73,7 @@ pub(super) const CAPTURE_RULES: [Key; 7] =
 
 pub(super) static SOURCE: Section = Section {
     title: "[source]",
-    help: "Where packets come from.",
+    help: "The source of the packets.",
     variants: Variants::Sources(&[
         (
             "capture",

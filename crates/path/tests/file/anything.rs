@@ -7,11 +7,12 @@ use linerate_path::check::{read, read_to_plan};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// Reads the text, and checks that each problem lies within it and can be shown.
+/// Reads the text, and checks that each problem is within it and can be displayed.
 fn answers(text: &str) -> Result<(), TestCaseError> {
     let to_run = read(text, STEM, KINDS);
     let to_plan = read_to_plan(text, STEM, KINDS);
-    // What may run may be planned; what may only be planned has costs and a foreign stage.
+    // A path that can run can be planned; one that can only be planned has costs and a foreign
+    // stage.
     if let Ok(planned) = &to_plan {
         prop_assert_eq!(planned.specs.len(), planned.path.stages.len());
         let foreign = planned.specs.iter().filter(|spec| spec.kind == "foreign").count();
@@ -124,7 +125,7 @@ proptest! {
     #![proptest_config(cases(3000))]
 
     #[test]
-    fn any_text_gets_an_answer(text in any::<String>()) {
+    fn handles_any_text(text in any::<String>()) {
         answers(&text)?;
     }
 
@@ -134,13 +135,13 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_gets_an_answer(text in mutated()) {
+    fn handles_damaged_files(text in mutated()) {
         answers(&text)?;
     }
 }
 
 #[test]
-fn deep_nesting_gets_an_answer() {
+fn handles_deep_nesting() {
     for open in ["[", "{a=", "[{a="] {
         assert!(read(&format!("x = {}", open.repeat(50_000)), STEM, KINDS).is_err(), "{open}");
     }

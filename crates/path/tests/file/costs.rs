@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file says of costs, stages that this build does not have, and every mistake there can be.
+//! Costs in a file, stages that this build does not have, and all possible errors.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::{Described, read, read_to_plan};
@@ -36,7 +36,7 @@ fn costs(text: &str) -> GivenCosts {
     described(text).costs.expect("the file has costs")
 }
 
-fn said(text: &str) -> String {
+fn messages(text: &str) -> String {
     read_to_plan(text, STEM, KINDS).map_or_else(|e| e.to_string(), |_| "nothing".to_owned())
 }
 
@@ -70,14 +70,14 @@ fn a_foreign_stage_that_says_nothing_of_its_state_keeps_one_for_all() {
     assert_eq!(state(&GOOD.replace("state = 'flow'\n", "")), State::Global);
     let replicated =
         "[mapping]\nworkers = [{ stages = ['parse'] }, { stages = ['rlp'], replicas = 2 }]\n";
-    assert_eq!(said(&format!("{GOOD}{replicated}")), "nothing");
-    let refused = said(&format!("{}{replicated}", GOOD.replace("state = 'flow'\n", "")));
+    assert_eq!(messages(&format!("{GOOD}{replicated}")), "nothing");
+    let refused = messages(&format!("{}{replicated}", GOOD.replace("state = 'flow'\n", "")));
     assert!(refused.contains("keeps one state for all packets"), "{refused}");
 }
 
 #[test]
 fn what_can_be_planned_need_not_run() {
-    let problems = read(GOOD, STEM, KINDS).expect_err("rlp is no stage here").to_string();
+    let problems = read(GOOD, STEM, KINDS).expect_err("rlp is not a stage here").to_string();
     assert!(problems.starts_with("6:8: 'kind' cannot be 'rlp'; "), "{problems}");
     assert!(
         problems.ends_with("(stages known by [costs] alone are for 'linerate plan')"),
@@ -88,7 +88,7 @@ fn what_can_be_planned_need_not_run() {
     let without = &GOOD[..GOOD.find("[costs]").expect("it is there")];
     let to_run = read(without, STEM, KINDS).expect_err("no stage").to_string();
     let way = " (or any name, with its figures in [costs] as [[costs.stages]])";
-    assert_eq!(said(without), format!("{to_run}{way}"));
+    assert_eq!(messages(without), format!("{to_run}{way}"));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn neighbours_are_read() {
     assert_eq!((neighbours[1].does, neighbours[1].ns), (Idling::Spins, 0.0));
 }
 
-/// What stands in [`GOOD`], what stands there instead, and what is said of it.
+/// Text in [`GOOD`], its replacement, and the resulting message.
 const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "name = 'rlp'\nstate",
@@ -161,7 +161,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "instructions = -5",
         "15:16: 'instructions' is -5; it must be from 0 to 10000000",
     ),
-    // Whether the stage may be replicated stands where the mistake is.
+    // The invalid value may be whether the stage can be replicated.
     (
         "fitted = ['instructions']\n",
         "poll_ns = 1e8\n[mapping]\nworkers = [{ stages = ['parse'] }, \
@@ -177,7 +177,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "['instructions']",
         "['instruction']",
-        "18:11: 'instruction' is no figure of a cost; did you mean 'instructions'?",
+        "18:11: 'instruction' is not a cost figure; did you mean 'instructions'?",
     ),
     (
         "['instructions']",
@@ -216,18 +216,18 @@ const MISTAKES: &[(&str, &str, &str)] = &[
 fn every_mistake_has_its_place_and_its_words() {
     for (part, changed, expected) in MISTAKES {
         assert!(GOOD.contains(part), "{part}");
-        assert_eq!(said(&GOOD.replacen(part, changed, 1)), *expected, "{changed}");
+        assert_eq!(messages(&GOOD.replacen(part, changed, 1)), *expected, "{changed}");
     }
 }
 
 #[test]
 fn neighbours_have_processors_of_their_own() {
-    let with = |text: &str| said(&format!("{GOOD}[[costs.neighbours]]\nname = 'rx'\n{text}"));
+    let with = |text: &str| messages(&format!("{GOOD}[[costs.neighbours]]\nname = 'rx'\n{text}"));
     assert_eq!(with("does = 'spin'\ncpus = []\n"), "22:8: 'cpus' must not be empty");
     assert_eq!(with("cpus = [1]\n"), "19:1: a poll has at least 1 instruction");
     assert_eq!(
         with("does = 'spin'\ncpus = [1, 2, 1]\n"),
-        "22:15: processor 1 is named twice; a neighbour needs one of its own"
+        "22:15: CPU 1 is used twice; a neighbour needs a separate one"
     );
     let many: Vec<String> = (0..65).map(|cpu| cpu.to_string()).collect();
     let many = with(&format!("does = 'spin'\ncpus = [{}]\n", many.join(",")));

@@ -7,7 +7,7 @@ use linerate_path::spec::{StageSpec, State};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// So many cases, the same in every run.
+/// Proptest's configuration for this number of cases, the same in every run.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(2), ..ProptestConfig::default() }
 }
@@ -73,14 +73,14 @@ const LINES: &[&str] = &["", "[line]\nrate = \"10Gb/s\" # c-rate\nports = 2\n"];
 
 const SINKS: &[&str] = &["", "[sink]\n", "[sink]\nkind = \"capture\"\nfile = \"out.pcap\"\n"];
 
-/// Sections that stand at the top, before the first head: run and mapping in other forms.
+/// Sections at the top, before the first head: run and mapping in other forms.
 const RUN_ABOVE: &[&str] =
     &["run.time = '1s' # c-time\nrun.ring = 512\n", "run = { packets = 100, burst = 7 } # c-run\n"];
 
 const RUN_BELOW: &[&str] =
     &["", "[run]\n", "[run]\n# c-burst-before\nburst   =  8   # c-burst\nrate = \"2Mpps\"\n"];
 
-/// How the mapping is written: `{}` stands for the tables, `[[…]]` is built apart.
+/// Notation of the mapping: `{}` is replaced by the tables, `[[…]]` is built separately.
 const MAPPING_ABOVE: &str = "mapping = { workers = [{}] } # c-mapping\n";
 const MAPPINGS_BELOW: &[&str] = &[
     "# c-before-mapping\n[mapping] # c-mapping\nworkers = [\n  {},\n] # c-workers\n# c-after\n",
@@ -107,7 +107,7 @@ fn tables(mapping: &Mapping, names: &[String]) -> String {
     mapping.segments.iter().map(worker).collect()
 }
 
-/// What may stand for the cost of a stage; `{}` is its name.
+/// Possible costs of a stage; `{}` is its name.
 const COSTS: &[&str] = &[
     "[[costs.stages]] # c-cost\nname = '{}'\nns = 40\n",
     "[[costs.stages]]\nname = '{}'\nstate = 'flow'\nreach = 0.5\nns = 1.5e2\nassumed = ['ns']\n",

@@ -64,7 +64,7 @@ const SOURCES: &[SourceSpec] = &[SourceSpec {
     frame_bytes: |_| None,
 }];
 
-/// Frames must fit, and none may be lost on the way out.
+/// Frames must fit, and none may be lost in the upstream direction.
 fn cells(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     let mut misfits = Vec::new();
     if let Some(Value::Integer(bytes)) = params.get("bytes")

@@ -23,7 +23,7 @@ fn segment(stages: Range<usize>, replicas: u32, cpus: &[u32]) -> Segment {
     Segment { stages, replicas, cpus: cpus.to_vec() }
 }
 
-/// What `describe` says, read back with the rules it states.
+/// Parses the output of `describe` by its documented rules.
 fn undescribed(text: &str, stages: &[StageUse]) -> Mapping {
     let index = |name: &str| stages.iter().position(|s| s.name == name).expect("a known name");
     let segment = |part: &str| {

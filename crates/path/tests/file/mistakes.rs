@@ -4,21 +4,21 @@
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
 
-/// What the reader says of `text`: one line per problem, `line:column: message; help`.
-fn said(text: &str) -> String {
+/// Messages of the reader about `text`: one line per problem, `line:column: message; help`.
+fn messages(text: &str) -> String {
     match read(text, STEM, KINDS) {
         Ok(_) => "nothing".to_owned(),
         Err(problems) => problems.to_string(),
     }
 }
 
-/// A good source and one stage, three lines, after which a test goes on at line 4.
+/// A valid source and one stage, three lines, so that a test continues at line 4.
 const GOOD: &str = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n";
 
 /// Expects each text after [`GOOD`] to have this one problem.
 fn after_good(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
-        assert_eq!(said(&format!("{GOOD}{text}")), *expected, "{text}");
+        assert_eq!(messages(&format!("{GOOD}{text}")), *expected, "{text}");
     }
 }
 
@@ -26,12 +26,12 @@ fn after_good(cases: &[(&str, &str)]) {
 fn sources(cases: &[(&str, &str)]) {
     for (source, expected) in cases {
         let text = format!("[source]\n{source}\n[[stage]]\nkind = 'parse'\n");
-        assert_eq!(said(&text), *expected, "{source}");
+        assert_eq!(messages(&text), *expected, "{source}");
     }
 }
 
 #[test]
-fn all_mistakes_are_told_in_order_as_a_compiler_would() {
+fn reports_all_errors_in_order_like_a_compiler() {
     let text = "\
 [source]
 kind = \"capture\"
@@ -65,31 +65,28 @@ fn syntax() {
         ("[run]\n[run]\n", "2:2: 'run' is given twice"),
         ("[stage]\n[[stage]]\n", "2:3: 'stage' is given twice; write each as [[stage]]"),
     ] {
-        assert_eq!(said(text), expected);
+        assert_eq!(messages(text), expected);
     }
 }
 
-/// A value without quotes is told together with what else is wrong.
+/// A value without quotes is reported together with the other errors.
 #[test]
 fn missing_quotes() {
     after_good(&[
         (
             "[run]\nrate = 10Gb/s # a comment\nburst = 0\ntime =\n",
-            "5:8: '10Gb/s' is not a TOML value; texts stand in quotes: \"10Gb/s\"\n\
+            "5:8: '10Gb/s' is not a TOML value; strings need quotes: \"10Gb/s\"\n\
              6:9: 'burst' is 0; it must be from 1 to 256\n\
              7:7: the value is missing",
         ),
-        (
-            "[run]\nrate = fast\n",
-            "5:8: 'fast' is not a TOML value; texts stand in quotes: \"fast\"",
-        ),
+        ("[run]\nrate = fast\n", "5:8: 'fast' is not a TOML value; strings need quotes: \"fast\""),
         (
             "[run]\nrate = 1.5Mpps\n",
-            "5:8: '1.5Mpps' is not a TOML value; texts stand in quotes: \"1.5Mpps\"",
+            "5:8: '1.5Mpps' is not a TOML value; strings need quotes: \"1.5Mpps\"",
         ),
         (
             "[mapping]\nworkers = [{ stages = [parse] }]\n[run]\nring = 3\n",
-            "5:24: 'parse' is not a TOML value; texts stand in quotes: \"parse\"\n\
+            "5:24: 'parse' is not a TOML value; strings need quotes: \"parse\"\n\
              7:8: 'ring' is 3, which is not a power of two; nearest: 2 and 4",
         ),
     ]);
@@ -136,35 +133,32 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
         "[sink]\npackets = 3\n",
         "5:1: unknown key 'packets' in [sink] of kind 'null'; it belongs to kind 'capture'",
     ),
-    (
-        "[sink]\nkind = 3\n",
-        "5:8: 'kind' must be a word, not a whole number; example: kind = \"null\"",
-    ),
+    ("[sink]\nkind = 3\n", "5:8: 'kind' must be a word, not an integer; example: kind = \"null\""),
 ];
 
 #[test]
 fn sections_and_keys() {
     assert_eq!(
-        said(""),
-        "1:1: [[stage]] is missing; it says what is done to packets, one section per stage, in the \
-         order packets meet them\n1:1: [source] is missing; it says where packets come from"
+        messages(""),
+        "1:1: [[stage]] is missing; it describes the processing of the packets, one section per \
+         stage, in order\n1:1: [source] is missing; it describes the source of the packets"
     );
     after_good(SECTIONS_AND_KEYS);
     assert_eq!(
-        said("source = { kind = 'generator' }\nstage = []\n"),
+        messages("source = { kind = 'generator' }\nstage = []\n"),
         "2:9: [[stage]] must not be empty"
     );
     assert_eq!(
-        said("source = { kind = 'generator' }\n[stage]\nkind = 'parse'\n"),
+        messages("source = { kind = 'generator' }\n[stage]\nkind = 'parse'\n"),
         "2:1: 'stage' is a list of sections; write each as [[stage]]"
     );
     assert_eq!(
-        said("source = { kind = 'generator' }\nstage = [{ kind = 'parse' }, 7]\n"),
+        messages("source = { kind = 'generator' }\nstage = [{ kind = 'parse' }, 7]\n"),
         "2:30: each entry of [[stage]] must be a table"
     );
     assert_eq!(
-        said("stage = 7\nsource = 'x'\nname = ''\n"),
-        "1:9: [[stage]] must be a list of tables, not a whole number\n\
+        messages("stage = 7\nsource = 'x'\nname = ''\n"),
+        "1:9: [[stage]] must be a list of tables, not an integer\n\
          2:10: [source] must be a section, not a text\n\
          3:8: 'name' must not be empty; example: name = \"edge\""
     );
@@ -264,12 +258,12 @@ fn stages() {
         ),
         (
             "[[stage]]\nkind = 'parse'\n",
-            "5:8: two stages are named 'parse'; give one a name of its own, such as name = \
+            "5:8: two stages are named 'parse'; give one a different name, such as name = \
              \"parse-2\"",
         ),
         (
             "[[stage]]\nkind = 'count'\nname = 'parse'\n",
-            "6:8: two stages are named 'parse'; give one a name of its own, such as name = \
+            "6:8: two stages are named 'parse'; give one a different name, such as name = \
              \"parse-2\"",
         ),
         (
@@ -279,11 +273,11 @@ fn stages() {
         ),
         (
             "[[stage]]\nkind = 'verify'\nl4 = 1\n",
-            "6:6: 'l4' must be true or false, not a whole number; example: l4 = true",
+            "6:6: 'l4' must be true or false, not an integer; example: l4 = true",
         ),
         (
             "[[stage]]\nkind = 'filter'\nrules = ['a', 3]\n",
-            "6:15: each entry of 'rules' must be a text, not a whole number; example: rules = \
+            "6:15: each entry of 'rules' must be a text, not an integer; example: rules = \
              [\"...\"]",
         ),
         (
@@ -309,7 +303,7 @@ fn stages() {
         (&"[[stage]]\nkind = 'count'\n".repeat(16), &{
             let twice = |line| {
                 format!(
-                    "{line}:8: two stages are named 'count'; give one a name of its own, such as \
+                    "{line}:8: two stages are named 'count'; give one a different name, such as \
                      name = \"count-2\""
                 )
             };
@@ -319,7 +313,7 @@ fn stages() {
         }),
     ]);
     assert_eq!(
-        said(
+        messages(
             "source = { kind = 'generator' }\n[[stage]]\nkind = 'verify'\n\
              [[stage]]\nkind = 'parse'\n"
         ),
@@ -381,7 +375,7 @@ fn mapping() {
         (
             "workers = [{ stages = ['parse', 'verify'], cpus = [1] }, \
              { stages = ['count'], cpus = [1] }]",
-            "9:88: processor 1 is named twice; a worker needs one of its own",
+            "9:88: CPU 1 is used twice; each worker needs its own",
         ),
         (
             "workers = [{ stages = ['parse'], replicas = 64 }, { stages = ['verify', 'count'] }]",
@@ -397,7 +391,7 @@ fn mapping() {
             "9:23: 'stages' must not be empty; example: stages = [\"parse\", \"verify\"]",
         ),
     ] {
-        assert_eq!(said(&format!("{path}{workers}\n")), expected, "{workers}");
+        assert_eq!(messages(&format!("{path}{workers}\n")), expected, "{workers}");
     }
 }
 
@@ -414,7 +408,7 @@ const RUN: &[(&str, &str)] = &[
     ("[run]\ntime = '0s'\n", "5:8: 'time': '0s' must be above 0 and at most 30 days"),
     (
         "[run]\ntime = 2\n",
-        "5:8: 'time' must be a time with its unit, not a whole number; example: time = \"2s\"",
+        "5:8: 'time' must be a time with its unit, not an integer; example: time = \"2s\"",
     ),
     (
         "[run]\nrate = 'line'\n",
@@ -422,7 +416,7 @@ const RUN: &[(&str, &str)] = &[
     ),
     (
         "[run]\nrate = 'capture'\n",
-        "5:8: rate = \"capture\" needs a capture; a generator has no gaps of its own; use \
+        "5:8: rate = \"capture\" needs a capture; a generator has no recorded gaps; use \
              \"max\", \"line\" or a rate",
     ),
     (
@@ -433,7 +427,7 @@ const RUN: &[(&str, &str)] = &[
     ("[run]\nburst = 257\n", "5:9: 'burst' is 257; it must be from 1 to 256"),
     (
         "[run]\nburst = '32'\n",
-        "5:9: 'burst' must be a whole number from 1 to 256, not a text; example: burst = 32",
+        "5:9: 'burst' must be an integer from 1 to 256, not a text; example: burst = 32",
     ),
     (
         "[run]\nring = 300\n",
@@ -451,7 +445,7 @@ const RUN: &[(&str, &str)] = &[
 #[test]
 fn run() {
     after_good(RUN);
-    let unit = said(&format!(
+    let unit = messages(&format!(
         "{GOOD}[run]\nrate = '5Mpp'\ntime = '2 parsecs'\n[line]\nrate = '10 gigs'\n"
     ));
     let starts: Vec<_> = unit.lines().map(|line| line.split("; ").next().unwrap_or("")).collect();

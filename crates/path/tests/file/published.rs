@@ -46,7 +46,7 @@ fn json_of(text: &str) -> Value {
     json_of_table(document.iter())
 }
 
-/// What each value on its own must be is in the schema too; only the whole is not.
+/// The schema also describes each value individually; only constraints on the whole are missing.
 const WRONG: &[&str] = &[
     "nmae = 'x'",
     "name = ''",
@@ -159,7 +159,7 @@ fn the_help_has_every_parameter() {
         "    rules - a list of texts; default []\n",
         "    otherwise - one of 'pass', 'drop'; default \"pass\"\n",
         "    outside - a text; required\n",
-        "    flows - a whole number from 1 to 65536; default 4096\n",
+        "    flows - an integer from 1 to 65536; default 4096\n",
     ] {
         assert!(help.contains(line), "{line}");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file means.
+//! Meaning of a file.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
@@ -144,7 +144,7 @@ fn the_generator_takes_sizes_in_three_forms() {
 }
 
 #[test]
-fn a_stages_own_refusal_is_shown_where_its_parameter_stands() {
+fn shows_a_stage_error_at_its_parameter() {
     let described = described(FULL);
     let place = |stage, param, entry| {
         let problem = described.problem_at(stage, param, entry, "no");

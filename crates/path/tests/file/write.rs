@@ -87,20 +87,20 @@ fn kernels_are_named_where_the_path_names_them() {
 #[test]
 fn names_the_capture_as_the_path_does() {
     let text = "stage = [{ kind = \"parse\" }]\n\
-                source = { kind = 'capture', file = 'edge.pcapng' } # beside this file\n";
+                source = { kind = 'capture', file = 'edge.pcapng' } # next to this file\n";
     let mut path = read(text, STEM, KINDS).expect("the file is valid").path;
     let Source::Capture { file, .. } = &mut path.source else { panic!("it is a capture") };
     *file = "captures/edge.pcapng".to_owned();
     let written = with_mapping(text, &path, &path.mapping, 32).expect("it is TOML");
     assert_eq!(read(&written, STEM, KINDS).expect("it is valid").path, path);
     assert!(
-        written.contains("file = \"captures/edge.pcapng\" } # beside this file\n"),
+        written.contains("file = \"captures/edge.pcapng\" } # next to this file\n"),
         "{written}"
     );
 }
 
 #[test]
-fn refuses_what_is_no_path() {
+fn rejects_text_that_is_not_a_path() {
     let text = "[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n";
     let path = read(text, STEM, KINDS).expect("the file is valid").path;
     for (other, place) in [("x = ", "1:5"), ("mapping = 3\n", "1:1"), ("run = []\n", "1:1")] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows of a `kernels` record, sorted into what may be compared.
+//! The rows of a `kernels` record, sorted into comparable groups.
 //!
 //! A [`Block`] holds the routines of one kernel that met in the same rounds: sizes or mixes across,
 //! routines down. Tables and plots are made from blocks too.
@@ -7,18 +7,18 @@
 use linerate_record::kernels::{Kernel, Mix, Role, Row, State, Timing};
 use std::collections::BTreeMap;
 
-/// What a call took, in the better of the two units the record has.
+/// Time of a call, in the better of the two units of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Of the core.
+    /// Core cycles.
     Cycles,
-    /// Of the timestamp counter.
+    /// Ticks of the timestamp counter.
     Ticks,
 }
 
 impl Unit {
     /// Core cycles, unless no row has any.
-    pub fn of(rows: &[Row]) -> Self {
+    pub fn from_rows(rows: &[Row]) -> Self {
         let calibrated = rows.iter().any(|row| row.cycles.is_some());
         if calibrated || rows.is_empty() { Self::Cycles } else { Self::Ticks }
     }
@@ -31,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// The time of a call; `None` also for what no call can take.
+    /// The time of a call; `None` also for impossible values.
     pub fn time(self, row: &Row) -> Option<f64> {
         let time = match self {
             Self::Cycles => row.cycles,
@@ -49,10 +49,10 @@ impl Unit {
     }
 }
 
-/// What a call was given: one column of a table.
+/// Input of a call: one column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
-    /// So many bytes in each call.
+    /// This number of bytes in each call.
     Size(u64),
     /// Sizes drawn from a mix.
     Mix(Mix),
@@ -60,7 +60,7 @@ pub enum Load {
 
 impl Load {
     /// `None` for a row that names neither.
-    fn of(row: &Row) -> Option<Self> {
+    fn from_row(row: &Row) -> Option<Self> {
         row.size.map(Self::Size).or(row.mix.map(Self::Mix))
     }
 
@@ -83,7 +83,7 @@ impl Load {
     }
 }
 
-/// Where the buffers began. Ordered so that aligned ones come first.
+/// Alignment of the buffers. Ordered so that aligned ones come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
     /// Both at the same place of a page.
@@ -94,7 +94,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    fn of(row: &Row) -> Self {
+    fn from_row(row: &Row) -> Self {
         Self {
             same_place: row.page_distance == Some(0),
             mean_of: row.offsets.clone().unwrap_or_default(),
@@ -103,7 +103,7 @@ impl Placement {
         }
     }
 
-    /// Whether both buffers began at a multiple of 64, apart in their pages.
+    /// Whether both buffers began at a multiple of 64, at different page offsets.
     pub fn is_aligned(&self) -> bool {
         !self.same_place && self.mean_of.is_empty() && self.source == 0 && self.destination == 0
     }
@@ -124,12 +124,12 @@ impl Placement {
     }
 }
 
-/// What is shown together, in the order in which it is shown.
+/// Rows shown together, in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     /// Warm and aligned.
     Aligned,
-    /// Warm, and not aligned or not apart from the place of the source.
+    /// Warm, and unaligned or at the page offset of the source.
     Displaced,
     /// Warm, sizes drawn from a mix.
     Mixes,
@@ -142,7 +142,7 @@ pub enum Section {
 }
 
 impl Section {
-    fn of(row: &Row, placement: &Placement) -> Self {
+    fn from_row(row: &Row, placement: &Placement) -> Self {
         match (row.state, row.timing) {
             (State::JustWritten, _) => Self::JustWritten,
             (State::Cold, _) => Self::Cold,
@@ -168,15 +168,15 @@ pub struct Series<'a> {
 /// The routines of one kernel in one section at one placement.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
-    /// What all of them do.
+    /// Their kernel.
     pub kernel: Kernel,
     /// Where the block is shown.
     pub section: Section,
-    /// What the times are.
+    /// Unit of the times.
     pub timing: Timing,
-    /// Where the buffers began.
+    /// Alignment of the buffers.
     pub placement: Placement,
-    /// In the order of roles, then of the record.
+    /// Ordered by role, then as in the record.
     pub series: Vec<Series<'a>>,
 }
 
@@ -184,9 +184,9 @@ pub struct Block<'a> {
 pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
     let mut sorted: BTreeMap<_, Vec<Series>> = BTreeMap::new();
     for row in rows {
-        let Some(load) = Load::of(row) else { continue };
-        let placement = Placement::of(row);
-        let section = Section::of(row, &placement);
+        let Some(load) = Load::from_row(row) else { continue };
+        let placement = Placement::from_row(row);
+        let section = Section::from_row(row, &placement);
         // Not even within a section do mixes and sizes share a table, nor times of two kinds.
         let key = (row.kernel, section, row.timing, row.mix.is_some(), placement);
         let series = sorted.entry(key).or_default();
@@ -239,14 +239,14 @@ impl<'a> Block<'a> {
         rows.filter_map(timed).min_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
-    /// What its calls have in common: `warm, aligned`, `cold, src+14 dst+2`, `warm, aligned,
+    /// Common properties of its calls: `warm, aligned`, `cold, src+14 dst+2`, `warm, aligned,
     /// latency`.
     pub fn case_text(&self) -> String {
         let (state, timing) = (self.state_text(), self.timing_text());
         format!("{state}, {}{timing}", self.placement.text())
     }
 
-    /// Where the bytes were.
+    /// State of the caches.
     pub fn state_text(&self) -> &'static str {
         match self.section {
             Section::Aligned | Section::Displaced | Section::Latency => "warm",
@@ -256,7 +256,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// `, latency` where that is what was timed.
+    /// `, latency` if latency was timed.
     pub fn timing_text(&self) -> &'static str {
         match self.timing {
             Timing::Throughput => "",
@@ -264,7 +264,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// What the bound is: one routine, or the fastest of several in each column.
+    /// The bound: one routine, or the fastest of several in each column.
     pub fn bound_text(&self) -> Option<String> {
         let names: Vec<&str> = self.of_role(Role::Bound).map(|series| series.name).collect();
         match names.as_slice() {

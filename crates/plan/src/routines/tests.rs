@@ -35,8 +35,8 @@ fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
     }
 }
 
-/// What leads `selected`, which takes 100 cycles at each size.
-/// Routines by name, each with the sizes that it leads at.
+/// Routines ahead of `selected`, which takes 100 cycles at each size. Routines by name, each with
+/// the sizes at which it leads.
 type Leads = Vec<(String, Vec<u64>)>;
 
 fn ahead(others: &[Row], of: fn(&Block<'_>) -> Leads) -> Leads {
@@ -66,7 +66,7 @@ fn a_variant_is_worth_a_name_from_a_gain_of_five_percent_with_its_whole_interval
     assert_eq!(ahead(&clear, variants), [("adc".to_owned(), vec![20])]);
     assert_eq!(ahead(&[variant(20, 90.0, 0.08)], variants), [], "the interval reaches below");
     let itself = row(Role::Variant, "avx2", 20, 50.0, 0.01);
-    assert_eq!(ahead(&[itself], variants), [], "it is what selected stands for");
+    assert_eq!(ahead(&[itself], variants), [], "it is the selected variant");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use linerate_record::tune::RuledOut;
 /// Settings are sets of changes, one bit each; the rate of each is looked up.
 struct Table {
     kpps: fn(u8) -> f64,
-    /// No further change is looked for from here on.
+    /// The search ends here.
     enough: f64,
     written: Predicted<u8, ()>,
 }

@@ -8,11 +8,11 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 fn figure(unit: &str, value: f64) -> Figure {
-    Figure::exact(unit, value, Tier::Sw, "made up")
+    Figure::exact(unit, value, Tier::Sw, "synthetic")
 }
 
 pub(crate) fn absent(unit: &str) -> Figure {
-    Figure::absent(unit, Tier::Sw, "made up", "not measured")
+    Figure::absent(unit, Tier::Sw, "synthetic", "not measured")
 }
 
 fn level(name: &str, bytes: Option<u64>, ns: f64) -> MemoryLevel {

@@ -15,7 +15,7 @@ struct Truth {
 }
 
 impl Truth {
-    fn of(world: &World, mapping: &Mapping) -> Self {
+    fn simulate(world: &World, mapping: &Mapping) -> Self {
         let sum = |parts: &Vec<f64>| parts.iter().sum::<f64>();
         let leader = |workers: Vec<Vec<f64>>| {
             workers.into_iter().max_by(|a, b| sum(a).total_cmp(&sum(b))).expect("a worker")
@@ -65,11 +65,11 @@ fn names_the_true_bottleneck_or_refuses() {
         let stages = 1 + dice.below(6);
         let world = World::random(&mut dice, stages);
         let mapping = random_mapping(&mut dice, stages, 4);
-        let truth = Truth::of(&world, &mapping);
+        let truth = Truth::simulate(&world, &mapping);
         let report = run(&world, &mapping, 0.01, case);
         let finding = diagnose(&report);
         let at = truth.bottleneck();
-        // Of the stages: what fills and empties a worker is no stage.
+        // Of the stages: the ends of a worker are not stages.
         let own = &truth.parts[at][1..truth.parts[at].len() - 1];
         let stage = part_name(&mapping, at, 1 + largest(own));
         let context = format!("case {case}: {mapping:?} {:?}: {}", truth.loads, finding.sentence);
@@ -91,13 +91,13 @@ fn names_the_true_bottleneck_or_refuses() {
 }
 
 #[test]
-fn a_slow_source_is_told_from_a_slow_path() {
+fn distinguishes_a_slow_source_from_a_slow_path() {
     let mut dice = Dice::new(2);
     for case in 0..60 {
         let stages = 1 + dice.below(5);
         let mut world = World::random(&mut dice, stages);
         let mapping = random_mapping(&mut dice, stages, 4);
-        let truth = Truth::of(&world, &mapping);
+        let truth = Truth::simulate(&world, &mapping);
         let slowest = truth.loads[truth.bottleneck()] / world.capture.len() as f64;
         world.period = slowest / dice.between(0.3, 0.85);
         let finding = diagnose(&run(&world, &mapping, 0.01, case));
@@ -109,7 +109,7 @@ fn a_slow_source_is_told_from_a_slow_path() {
 #[test]
 fn a_source_without_a_rate_of_its_own_is_never_named() {
     let world = World::random(&mut Dice::new(8), 2);
-    let unpaced = Figure::absent("kpps", Tier::Sim, "simulated", "no rate of its own");
+    let unpaced = Figure::absent("kpps", Tier::Sim, "simulated", "no fixed rate");
     let mut replicated = run(&world, &mapping(&[(2, 2)]), 0.0, 0);
     let silent = diagnose(&replicated);
     replicated.offered_kpps = Some(unpaced.clone());
@@ -139,7 +139,7 @@ fn a_ring_that_drops_points_behind_it() {
         let mut world = World::random(&mut dice, 4);
         world.drop_when_full = true;
         let mapping = mapping(&[(2, 1), (2, 1)]);
-        let truth = Truth::of(&world, &mapping);
+        let truth = Truth::simulate(&world, &mapping);
         if margin(&truth.loads) < 1.10 {
             continue;
         }
@@ -222,7 +222,7 @@ fn one_worker_needs_no_quiet_neighbours() {
     assert_eq!(diagnose(&report).limit, Limit::Processing);
 }
 
-/// A source that takes most of the time is no bottleneck that anyone could mend.
+/// A source that takes most of the time is not a bottleneck that the user could fix.
 #[test]
 fn the_bottleneck_is_a_stage_of_the_path() {
     let mut world = World::random(&mut Dice::new(6), 2);

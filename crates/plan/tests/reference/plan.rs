@@ -80,7 +80,7 @@ fn what_mappings_share_cancels_in_a_gain() {
     let width = |low: f64, high: f64, value: f64| (high - low) / value;
     assert!(
         width(gain.low, gain.high, gain.value) < 0.5 * width(rate.low, rate.high, rate.value),
-        "{gain:?} beside {rate:?}"
+        "{gain:?} with {rate:?}"
     );
 }
 

@@ -2,7 +2,7 @@
 //! A packet path as queues, packet by packet: slow, deterministic, and with nothing of the model in
 //! it.
 //!
-//! A short capture is replayed for ever. The source fills a bounded queue for each replica of the
+//! A short capture is replayed in a loop. The source fills a bounded queue for each replica of the
 //! first segment, in the order of the capture, and waits when the next packet's queue is full. A
 //! worker takes a packet, works, and puts it into the queue of the next worker; it is starved while
 //! its queue is empty and blocked while the next one is full.
@@ -19,8 +19,8 @@ use linerate_record::stats::Estimate;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const TICKS_PER_SECOND: f64 = 2e9;
-/// Small beside the rings of a real path: a short run must fill them, and what they hold when
-/// counting begins and ends must be little beside the packets counted.
+/// Small compared with the rings of a real path: a short run must fill them, and their contents
+/// when counting begins and ends must be few compared with the packets counted.
 const QUEUE: usize = 64;
 const WARM_UP: usize = 2_000;
 const MEASURED: usize = 8_000;
@@ -49,7 +49,7 @@ impl Dice {
 /// Ticks of each part of a worker for one packet; `None` where it does not get there.
 type Parts = Vec<Option<f64>>;
 
-/// What the simulated machine is like.
+/// Properties of the simulated machine.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     /// Ticks of each stage per packet it is given.
@@ -64,7 +64,7 @@ pub(crate) struct World {
     pub(crate) period: f64,
     /// Service times vary by this share in both directions.
     pub(crate) jitter: f64,
-    /// Drop at a full queue instead of waiting.
+    /// Drop at a full queue rather than wait.
     pub(crate) drop_when_full: bool,
     /// All times are multiplied with this when more than one worker runs.
     pub(crate) slowdown: f64,
@@ -375,7 +375,7 @@ impl<'a> Simulation<'a> {
             let arrival = self.world.period * self.offered as f64;
             let arrival = (arrival > self.now).then_some(arrival);
             let next = ends.chain(arrival).fold(f64::INFINITY, f64::min);
-            assert!(next.is_finite(), "the simulated path stands still");
+            assert!(next.is_finite(), "the simulated path is stuck");
             self.now = next;
         }
     }

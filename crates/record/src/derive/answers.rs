@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from answers.
+//! Values derived from answers.
 
 use super::{Derive, Lists, word};
 use crate::answers::{Answer, AnswerVerdict, AnswersReport};
@@ -7,10 +7,10 @@ use crate::figure::{Figure, Figures, Tier};
 use serde_json::json;
 
 impl Derive for AnswersReport {
-    /// The sentence of each answer, by the word of its question; absent, with what was not
-    /// measured, where it cannot be told.
+    /// The sentence of each answer, by the word of its question; absent, with the missing
+    /// measurement, if it cannot be determined.
     fn figures(&self) -> Figures {
-        const METHOD: &str = "rules on the figures of the record that was asked";
+        const METHOD: &str = "rules on the figures of the queried record";
         let of = |answer: &Answer| {
             let figure = match answer.verdict {
                 AnswerVerdict::CannotTell => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from a budget.
+//! Values derived from a budget.
 
 use super::{Derive, Lists, named};
 use crate::budget::{BudgetReport, BudgetRow};
@@ -20,7 +20,7 @@ impl Derive for BudgetReport {
                 "instructions",
                 Tier::Model,
                 SHARE,
-                "nobody said how many instructions a pipe issues in a cycle",
+                "the number of instructions per cycle and pipe is not given",
             ),
         };
         let ns = exact("ns", row.ns_per_packet, "bits of a frame on the line over its rate");

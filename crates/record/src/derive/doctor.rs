@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the examination of a machine.
+//! Values derived from the examination of a machine.
 
 use super::{Derive, emulated};
 use crate::doctor::{COUNTERS_AT_ONCE, DoctorReport, Verdict};
@@ -8,8 +8,8 @@ use crate::provenance::Provenance;
 use crate::warning::Warning;
 
 impl Derive for DoctorReport {
-    /// `best_tier`; `tier_hw`, `tier_hw_registers` and so on, absent with the reason where the tier
-    /// does not work; `counters_at_once`; `advice`, the number of things worth changing.
+    /// `best_tier`; `tier_hw`, `tier_hw_registers` and so on, absent with the reason if the tier
+    /// does not work; `counters_at_once`; `advice`, the number of recommended changes.
     fn figures(&self) -> Figures {
         const TRIED: &str = "events opened and counted on work of known size";
         const READ: &str = "files of the kernel";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the measurement of the kernels.
+//! Values derived from the measurement of the kernels.
 
 use super::{Derive, emulated, named, not_idle, unknown_core_clock, unsteady_counter};
 use crate::figure::{Figure, Figures, Tier};
@@ -34,8 +34,8 @@ impl Derive for KernelsReport {
     }
 }
 
-/// The row of the selected routine on aligned buffers that are in the cache and apart: not at the
-/// same place of a page.
+/// The row of the selected routine on aligned buffers that are in the cache and at different page
+/// offsets.
 fn row(report: &KernelsReport, kernel: Kernel, size: u64) -> Result<&Row, String> {
     let has_destination = kernel != Kernel::Checksum;
     let is_wanted = |row: &&Row| {

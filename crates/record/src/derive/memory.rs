@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the measurement of a memory hierarchy.
+//! Values derived from the measurement of a memory hierarchy.
 
 use super::{Derive, Lists, emulated, not_idle, preempted, unknown_core_clock, word};
 use crate::figure::{Figure, Figures, bare};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from a plan.
+//! Values derived from a plan.
 
 use super::{Derive, Lists, named};
 use crate::figure::{Figure, Figures, Tier};
@@ -26,7 +26,7 @@ impl Derive for PlanReport {
             Some(stage) => Figure::text(stage, Tier::Model, METHOD),
             None => Figure::absent("text", Tier::Model, METHOD, &self.bottleneck.sentence),
         };
-        let unknown = "no [line], or packets of a size that the file does not tell";
+        let unknown = "no [line], or packets of a size that is not in the file";
         let line = match self.line_rate_kpps {
             Some(kpps) => Figure::exact("kpps", kpps, Tier::Model, LINE),
             None => Figure::absent("kpps", Tier::Model, LINE, unknown),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the regions of a program.
+//! Values derived from the regions of a program.
 
 use super::Derive;
 use crate::figure::{Figure, Figures};

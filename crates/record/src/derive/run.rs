@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from a run.
+//! Values derived from a run.
 
 use super::{Derive, emulated, named, not_idle, preempted, unknown_core_clock, unsteady_counter};
 use crate::figure::{Figure, Figures, Tier};
@@ -80,7 +80,7 @@ pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
     ])
 }
 
-/// Where the packets are, by name.
+/// Cache level of the packets, by name.
 pub(super) fn of_home(home: &PacketsHome) -> Figures {
     named([
         ("packets_bytes", home.bytes.clone()),
@@ -210,7 +210,7 @@ fn worker_cycles(run: &RunReport) -> Figure {
     Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
 }
 
-/// Fewer clean windows on some worker than this are worth a warning.
+/// Minimum number of clean windows per worker without a warning.
 const WINDOWS_FEW: u64 = 50;
 
 /// Why to doubt what the workers did.
@@ -238,7 +238,7 @@ pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     warnings
 }
 
-/// What was left out of the input, by bytes where they are many.
+/// Warning for omitted input, by bytes if they are a large share.
 fn left_out(run: &RunReport) -> Option<Warning> {
     let many = run.input.as_ref().filter(|input| input.left_out_share() > WARNED_SHARE);
     if let Some((input, cause)) = many.and_then(|input| Some((input, input.main_cause()?))) {
@@ -283,7 +283,7 @@ fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     cores.map(|cpus| Warning::SharedCore { cpus }).collect()
 }
 
-/// The rate of one flow, where each has a line of its own: the ports of `[line]`.
+/// The rate of one flow, if each has a separate line: the ports of `[line]`.
 ///
 /// Rates come from windows without preemption. Where workers share a processor there are none; then
 /// the rate is that over the measured part of the run. Packets count when they have come through:
@@ -294,11 +294,15 @@ pub struct Flows {
     pub line: LineReport,
     /// The rate of one flow.
     pub kpps: Figure,
-    /// That as a share of what one port carries.
+    /// The same as a share of the capacity of one port.
     pub share: Figure,
     /// Whether the rate is that of clean windows.
     pub is_clean: bool,
 }
+
+/// Why the rate at the sinks is unknown although packets reached them.
+const OUTSIDE_THE_MEASUREMENT: &str =
+    "no packets reached the sink during the measured part; run longer";
 
 impl RunReport {
     /// The rate of each flow; `None` where the path has no line, or one port.
@@ -310,12 +314,7 @@ impl RunReport {
         let kpps = match is_clean {
             true => self.throughput_kpps.scaled(1.0 / flows, "kpps", "throughput, over ports"),
             false => match sent(self) {
-                (0.0, 1..) => Figure::absent(
-                    "kpps",
-                    Tier::Sw,
-                    WHOLE,
-                    "packets came through before and after the measured part only; run longer",
-                ),
+                (0.0, 1..) => Figure::absent("kpps", Tier::Sw, WHOLE, OUTSIDE_THE_MEASUREMENT),
                 (kpps, _) => Figure::exact("kpps", kpps / flows, Tier::Sw, WHOLE),
             },
         };
@@ -326,29 +325,25 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// CPUs of the quota that held its workers: they never sleep, so that any quota of fewer CPUs
-    /// than workers does. `None` where none held.
+    /// CPUs of the quota that throttled its workers: they never sleep, so any quota of fewer CPUs
+    /// than workers does. `None` without throttling.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
         provenance.cpu_quota.filter(|cpus| *cpus < self.workers.len() as f64)
     }
 
-    /// Thousand packets per second that came to the sinks over the measured part, the time that
-    /// workers were stopped included.
+    /// Thousand packets per second at the sinks over the measured part, including the time that
+    /// workers were stopped.
     pub fn delivered_kpps(&self) -> Figure {
         const METHOD: &str = "packets that left over the measured part, interruptions included";
         match sent(self) {
-            (0.0, 1..) => Figure::absent(
-                "kpps",
-                Tier::Sw,
-                METHOD,
-                "packets came through before and after the measured part only; run longer",
-            ),
+            (0.0, 1..) => Figure::absent("kpps", Tier::Sw, METHOD, OUTSIDE_THE_MEASUREMENT),
             (kpps, _) => Figure::exact("kpps", kpps, Tier::Sw, METHOD),
         }
     }
 }
 
-/// What came to the sinks: thousand packets per second over the measured part, packets over all.
+/// Packets at the sinks: thousand packets per second over the measured part, packets over the
+/// entire run.
 fn sent(run: &RunReport) -> (f64, u64) {
     let last = run.workers.iter().map(|worker| worker.segment).max();
     let last = run.workers.iter().filter(|worker| Some(worker.segment) == last);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from counts.
+//! Values derived from counts.
 
 use super::{Derive, emulated};
 use crate::figure::Figures;
@@ -29,7 +29,7 @@ impl Derive for StatReport {
     }
 
     fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
-        // What is emulated below the simulator makes no difference to its counts.
+        // Emulation underneath the simulator does not affect its counts.
         let emulated = emulated(provenance).filter(|_| self.caches.is_none());
         let remarks = self.remarks.iter().cloned();
         remarks.chain(emulated).chain(not_judged(self)).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from strands of another program.
+//! Values derived from strands of another program.
 
 use super::{Derive, Lists};
 use crate::figure::{Figures, bare};
@@ -38,7 +38,7 @@ impl Derive for StrandsReport {
         figures
     }
 
-    /// Bare values of each strand, and how many faults the input has.
+    /// Bare values of each strand, and the number of faults of the input.
     fn lists(&self) -> Lists {
         Lists::from([
             ("strands", self.strands.iter().map(summary).collect()),
@@ -47,7 +47,7 @@ impl Derive for StrandsReport {
         ])
     }
 
-    /// What perf scaled, if anything: its sums have a lower end and no upper one.
+    /// Warning for counts scaled by perf: its sums have a lower bound but no upper one.
     fn warnings(&self, _: &Provenance) -> Vec<Warning> {
         let events = self.strands.iter().flat_map(|strand| &strand.events);
         let share = |event: &StrandEvent| Some(event.count.low? / event.count.as_number()?);

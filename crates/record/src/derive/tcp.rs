@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the measurement of TCP stacks.
+//! Values derived from the measurement of TCP stacks.
 
 use super::{Derive, Lists, emulated, not_idle, preempted, unsteady_counter, word};
 use crate::figure::{Figure, Figures, Tier, bare};

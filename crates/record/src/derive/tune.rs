@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from a tuning.
+//! Values derived from a tuning.
 
 use super::run::{costs, doubts, line_rate, of_finding, of_home, of_kernels};
 use super::{Derive, named, not_idle};
@@ -107,8 +107,8 @@ fn latencies(report: &TuneReport) -> Figures {
     ])
 }
 
-/// How far a measurement is above its prediction, as a share of the prediction; negative below.
-/// `None` unless both are positive.
+/// Relative deviation of a measurement from its prediction; negative if it is below. `None` unless
+/// both are positive.
 fn prediction_error(measured: f64, predicted: f64) -> Option<f64> {
     (measured > 0.0 && predicted > 0.0).then(|| measured / predicted - 1.0)
 }

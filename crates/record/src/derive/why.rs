@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the observation of a program.
+//! Values derived from the observation of a program.
 
 use super::{Derive, Lists, emulated, named};
 use crate::figure::{Figure, Figures, Tier, bare};
@@ -22,7 +22,7 @@ const WINDOW_S: f64 = 1.0;
 const SEED: u64 = 1;
 
 impl Derive for WhyReport {
-    /// The first finding, what it would bring, what was lost, and what watching cost.
+    /// The first finding, its predicted gain, the losses, and the overhead of watching.
     fn figures(&self) -> Figures {
         const RULES: &str = "rules on the observation";
         let unexplained = || Figure::absent("text", Tier::Sw, RULES, "the observation only");

@@ -5,7 +5,7 @@
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// How many misses a core has outstanding at once.
+/// Number of outstanding misses of a core.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parallelism {
@@ -13,13 +13,13 @@ pub struct Parallelism {
     pub level: String,
     /// Bytes of all chains together.
     pub bytes: u64,
-    /// ns per load with so many chains side by side.
+    /// ns per load with this many parallel chains.
     pub points: Vec<ChainsPoint>,
-    /// Loads under way at once when more chains make it no faster.
+    /// Outstanding loads when more chains do not help.
     pub outstanding: Figure,
 }
 
-/// So many chains side by side.
+/// Figures for this number of parallel chains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainsPoint {
@@ -29,7 +29,7 @@ pub struct ChainsPoint {
     pub ns_per_load: Figure,
 }
 
-/// What is done with memory.
+/// Kind of memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -50,14 +50,13 @@ pub struct Bandwidth {
     pub level: String,
     /// Bytes that each thread works on.
     pub bytes: u64,
-    /// What it does with them.
+    /// Kind of memory access.
     pub operation: Operation,
-    /// Threads, each on a processor of its own.
+    /// Threads, each on a separate processor.
     pub threads: u32,
     /// GB/s of all of them, 10^9 bytes per second.
     pub gb_per_s: Figure,
-    /// What the same loop and threads reach where every line is at hand, in GB/s: what cannot be
-    /// beaten.
+    /// Rate of the same loop and threads with all lines in L1, in GB/s: the upper bound.
     pub bound: Figure,
 }
 
@@ -65,7 +64,7 @@ pub struct Bandwidth {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadedLatency {
-    /// Threads that read meanwhile, each on a processor of its own.
+    /// Threads that read meanwhile, each on a separate processor.
     pub threads: u32,
     /// The share of their time they read, 0 to 1.
     #[serde(serialize_with = "crate::finite")]

@@ -52,7 +52,7 @@ impl Estimate {
         self.plus(negated)
     }
 
-    /// The sum of independent estimates: their errors add up as squares, each side by itself.
+    /// The sum of independent estimates: their errors add in quadrature, each side separately.
     #[must_use]
     pub fn plus_independent(self, other: Self) -> Self {
         let value = self.value + other.value;
@@ -77,8 +77,7 @@ impl Estimate {
         Self { low, high, ..self.with(value, other) }
     }
 
-    /// The ratio of independent estimates of what is not negative, likewise; its low end is 0 at
-    /// least.
+    /// The ratio of independent nonnegative estimates, in the same way; its low end is at least 0.
     #[must_use]
     pub fn over(self, other: Self) -> Self {
         let value = self.value / other.value;
@@ -90,7 +89,7 @@ impl Estimate {
         Self { low, high, ..self.with(value, other) }
     }
 
-    /// The estimate with no end below 0, for what cannot be negative.
+    /// The estimate with ends clamped at 0, for nonnegative quantities.
     #[must_use]
     pub fn at_least_zero(self) -> Self {
         let [value, low, high] = [self.value, self.low, self.high].map(|end| end.max(0.0));

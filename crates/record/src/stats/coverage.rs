@@ -39,8 +39,8 @@ pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     rare.count() as u64
 }
 
-/// How much less than `share` the truth must be for fewer than [`least_hits`] to be seen with
-/// probability `power`; `None` if no loss shows in so few trials.
+/// How far below `share` the true value must be for fewer than [`least_hits`] to be seen with
+/// probability `power`; `None` if no loss is detectable in this few trials.
 pub fn loss_noticed(trials: u64, share: f64, miss: f64, power: f64) -> Option<f64> {
     let limit = least_hits(trials, share, miss);
     let noticed = |loss: f64| chance_below(limit, trials, share - loss) >= power;

@@ -210,7 +210,7 @@ fn a_short_correlated_series_is_covered_as_documented() {
     }
 }
 
-/// A mean through numbers of windows is the same as one through sums.
+/// A mean of window averages equals one of sums.
 #[test]
 fn any_statistic_of_resampled_windows_is_covered() {
     for (n, phi) in [(40, 0.0), (100, 0.8)] {

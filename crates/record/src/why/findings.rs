@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What limits the program.
+//! Causes that limit the program.
 
 use crate::answers::Evidence;
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// A cause, with what speaks for it, what removes it, and what would disprove it.
+/// A cause, with its evidence, its fix, and what would disprove it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhyFinding {
@@ -13,30 +13,30 @@ pub struct WhyFinding {
     pub cause: Cause,
     /// The claim, with its figures, in a sentence.
     pub sentence: String,
-    /// What it rests on.
+    /// Its evidence.
     pub evidence: Vec<Evidence>,
-    /// What removing it is predicted to bring.
+    /// Predicted gain from removing it.
     pub gain: Gain,
     /// The command or setting that removes the cause; `null` where there is nothing to remove.
     pub fix: Option<String>,
-    /// What only hides it, and at which price; `null` where there is no such thing.
+    /// A workaround and its price; `null` if there is none.
     pub workaround: Option<String>,
-    /// What would disprove it: a measurement and its outcome.
+    /// A measurement and the outcome that would disprove it.
     pub wrong_if: String,
 }
 
-/// What removing a cause is predicted to bring.
+/// Predicted gain from removing a cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
     /// More packets, or other units of work, per second: percent of the present rate. A figure
     /// without a value where it cannot be predicted.
     pub percent: Figure,
-    /// What the rate would be limited by then, in a few words; `null` where that is not known.
+    /// The next limit after that, in a few words; `null` if unknown.
     pub then_limited_by: Option<String>,
 }
 
-/// What limits a program: the published list.
+/// Causes that limit a program: the published list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -67,7 +67,7 @@ pub enum Cause {
     SendBuffer,
     /// A queueing discipline limits the rate.
     RateLimiter,
-    /// It waits for a peer with a fixed number of requests on the way.
+    /// It waits for a peer with a fixed number of requests in flight.
     WaitingForPeer,
     /// It waits for a disk or the file system.
     WaitingForStorage,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The packet ledger: every packet accounted for from layer to layer, each loss with its place and
-//! its counter, and what no counter accounts for.
+//! its counter, and the packets that no counter accounts for.
 //!
 //! A pure function of the observation. Two layers are compared only where they count the same unit:
-//! a packet of the stack may stand for many on the wire (GRO, GSO). A layer without a counter says
-//! so by `None`, never by 0.
+//! a packet of the stack may stand for many on the wire (GRO, GSO). A layer without a counter is
+//! `None`, never 0.
 
 mod layers;
 
 use super::{InterfaceCounts, Observation, ProgramCounts, SocketKind};
 use serde::Serialize;
 
-/// Where packets are counted, in the order in which they come by.
+/// Layers that count packets, in the order of the packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
@@ -52,7 +52,7 @@ impl Layer {
     }
 }
 
-/// Whose packets a loss is of.
+/// Owner of lost packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
@@ -67,22 +67,22 @@ pub enum Whose {
 /// Packets that ended at a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Loss {
-    /// How many.
+    /// Their number.
     pub packets: u64,
     /// Why, in a few words.
     pub reason: String,
     /// The counter: `Udp.RcvbufErrors`, `skb:kfree_skb reason NO_SOCKET`.
     pub counter: String,
-    /// Whose they were.
+    /// Their owner.
     pub whose: Whose,
 }
 
-/// What a layer counted.
+/// Counts of a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LedgerRow {
     /// Which.
     pub layer: Layer,
-    /// What of it: `eth0`, `udp 0.0.0.0:53`.
+    /// The object: `eth0`, `udp 0.0.0.0:53`.
     pub of: String,
     /// Packets that it let through, those lost there not among them; `None` where no counter says.
     pub packets: Option<u64>,
@@ -113,11 +113,11 @@ pub struct Place<'a> {
     pub reason: &'a str,
     /// The counter.
     pub counter: &'a str,
-    /// Whose they were.
+    /// Their owner.
     pub whose: Whose,
 }
 
-/// Why the packets of a ring that nobody else can read are missing.
+/// Why the packets of a ring that only its owner can read are missing.
 const IN_RING: &str = "no room in its ring";
 
 impl PacketLedger {
@@ -129,7 +129,7 @@ impl PacketLedger {
     }
 
     /// Packets lost on the way to and from the program, and those lost where its packets cannot be
-    /// told apart from others'; `None` where no layer that could lose any was read.
+    /// distinguished from others'; `None` if no layer that could lose any was read.
     pub fn lost(&self) -> Option<u64> {
         let is_read = self.rows.iter().any(|row| row.packets.is_some() || !row.losses.is_empty());
         is_read.then(|| self.lost_places().map(|place| place.packets).sum())

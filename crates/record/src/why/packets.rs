@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was counted of packets, from the interface to the program and back. All counts are
-//! differences over the window.
+//! Packet counts from the interface to the program and back. All counts are differences over the
+//! window.
 
 use super::threads::FunctionTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a CPU did, and what its receive path counted.
+/// Activity of a CPU, and counts of its receive path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuCounts {
@@ -49,7 +49,7 @@ pub struct CpuCounts {
     pub samples: u64,
 }
 
-/// What an interface counted.
+/// Counts of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterfaceCounts {
@@ -75,9 +75,9 @@ pub struct InterfaceCounts {
     pub rx_dropped: u64,
     /// Received with errors: length, checksum, frame, FIFO.
     pub rx_errors: u64,
-    /// No room in the card (`rx_missed_errors`).
+    /// No room in the NIC (`rx_missed_errors`).
     pub rx_missed: u64,
-    /// No protocol and no listener took it.
+    /// No protocol or listener for it.
     pub rx_no_handler: u64,
     /// Packets sent.
     pub tx_packets: u64,
@@ -96,7 +96,7 @@ pub struct InterfaceCounts {
     pub qdiscs: Vec<QdiscCounts>,
 }
 
-/// What a queueing discipline counted.
+/// Counts of a queueing discipline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QdiscCounts {
@@ -106,7 +106,7 @@ pub struct QdiscCounts {
     pub handle: String,
     /// Bytes that passed it.
     pub bytes: u64,
-    /// Packets that passed it: one may stand for several segments (GSO).
+    /// Packets that passed it: one may represent several segments (GSO).
     pub packets: u64,
     /// Packets it dropped.
     pub drops: u64,
@@ -122,7 +122,7 @@ pub struct QdiscCounts {
     pub rate_bits_per_s: Option<f64>,
 }
 
-/// What a socket is.
+/// Kind of socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -143,11 +143,11 @@ pub enum SocketKind {
     Raw,
 }
 
-/// What a socket of the program counted.
+/// Counts of a socket of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketCounts {
-    /// What it is.
+    /// Its kind.
     pub kind: SocketKind,
     /// Its inode: its number in /proc/PID/fd.
     pub inode: u64,
@@ -173,11 +173,11 @@ pub struct SocketCounts {
     pub send_buffer: Option<u64>,
     /// Packets it dropped: no room in its receive buffer; `null` where not readable.
     pub drops: Option<u64>,
-    /// What TCP says of it; `null` for others, and where not readable.
+    /// TCP_INFO of it; `null` for others, and if not readable.
     pub tcp: Option<TcpCounts>,
 }
 
-/// What TCP says of a connection. Times are seconds of the window.
+/// TCP_INFO of a connection. Times are seconds of the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpCounts {
@@ -191,7 +191,7 @@ pub struct TcpCounts {
     pub segments_out: u64,
     /// Segments sent again.
     pub retransmitted: u64,
-    /// Time in which it had data to send, or data was on the way.
+    /// Time with data to send or in flight.
     #[serde(serialize_with = "crate::finite")]
     pub busy_s: f64,
     /// Of that, stopped by the receiver's window.
@@ -215,14 +215,14 @@ pub struct TcpCounts {
     pub delivery_bytes_per_s: f64,
 }
 
-/// What the program counts itself. A counter that this program or its driver does not keep is
+/// Counters of the program itself. A counter that this program or its driver does not maintain is
 /// `null`, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramCounts {
     /// The adapter: `dpdk`, `nginx`, `haproxy`, ...
     pub adapter: String,
-    /// What it says of itself: name and version.
+    /// Its self-description: name and version.
     pub program: Option<String>,
     /// Units that are counted: `packets`, `requests`.
     pub unit: String,
@@ -252,11 +252,11 @@ impl ProgramCounts {
 pub struct KernelEvent {
     /// The tracepoint: `skb:kfree_skb`.
     pub event: String,
-    /// What was counted of it: `reason NO_SOCKET`; `null` for all.
+    /// The counted object: `reason NO_SOCKET`; `null` for all.
     pub filter: Option<String>,
     /// Whether only events of the watched threads were counted.
     pub is_of_watched: bool,
-    /// How often, in the window.
+    /// Count in the window.
     pub count: u64,
 }
 

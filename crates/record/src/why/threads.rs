@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What threads did with their time.
+//! Time of threads.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
@@ -22,16 +22,15 @@ pub struct ThreadActivity {
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// Its time budget: shares of `elapsed_s` that sum to 1, `unaccounted` being the rest. States
-    /// that could not be told apart are one entry (see [`ThreadState::User`]).
+    /// that could not be distinguished are one entry (see [`ThreadState::User`]).
     pub time: Vec<ThreadTime>,
     /// On what it slept, the longest first; shares of `elapsed_s`.
     pub asleep_on: Vec<SleepTime>,
-    /// Who ran on its CPU while it waited for one, the longest first; empty where the scheduler's
-    /// tracepoints may not be read.
+    /// Threads that ran on its CPU while it waited for one, the longest first; empty if the
+    /// scheduler's tracepoints may not be read.
     pub ran_instead: Vec<RanInstead>,
-    /// How often it waited for a CPU, by length: entry `k` counts waits of 2^k to 2^(k+1)
-    /// microseconds, the first also shorter ones. Empty where the scheduler's tracepoints may not
-    /// be read.
+    /// Number of waits for a CPU, by length: entry `k` counts waits of 2^k to 2^(k+1) microseconds,
+    /// the first also shorter ones. Empty if the scheduler's tracepoints may not be read.
     pub waits_us_log2: Vec<u64>,
     /// Context switches it asked for: it slept.
     pub voluntary_switches: u64,
@@ -115,7 +114,7 @@ pub struct LineUse {
     pub function: String,
 }
 
-/// What a thread was doing.
+/// Activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -139,7 +138,7 @@ pub enum ThreadState {
     Stolen,
     /// Asleep: in a system call that waits, or stopped.
     Asleep,
-    /// What the others do not add up to. Negative where they add up to more than the window.
+    /// The remainder. Negative if the others add up to more than the window.
     Unaccounted,
 }
 
@@ -163,7 +162,7 @@ pub struct SleepTime {
     /// Share of the time in which the thread existed, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// What the call waits for, where that can be read: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`.
+    /// Object that the call waits for, if readable: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`.
     pub object: Option<String>,
 }
 
@@ -178,7 +177,7 @@ pub struct RanInstead {
     /// Seconds that it ran while the watched thread waited.
     #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,
-    /// How often.
+    /// Count.
     pub times: u64,
     /// The longest at once, seconds.
     #[serde(serialize_with = "crate::finite")]
@@ -260,8 +259,8 @@ impl ThreadState {
 }
 
 impl ThreadActivity {
-    /// The share of its time in this state; `None` where it was not told apart from others, or
-    /// could not be read.
+    /// The share of its time in this state; `None` if it was not separated from others, or could
+    /// not be read.
     pub fn share(&self, state: ThreadState) -> Option<&Figure> {
         self.time.iter().find(|time| time.state == state).map(|time| &time.share)
     }

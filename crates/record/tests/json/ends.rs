@@ -6,7 +6,7 @@ use linerate_record::run::{DeadEnd, RunReport, Tally};
 use linerate_record::{Body, Warning};
 use std::collections::BTreeMap;
 
-/// `parse` and `verify` of two replicas; `verify` drops what the replica is told to.
+/// `parse` and `verify` of two replicas; `verify` drops packets as the replica is configured.
 fn run(drops: [&[(&str, u64)]; 2]) -> RunReport {
     let mut report = run_report();
     let worker = report.workers.remove(0);

@@ -36,7 +36,7 @@ fn stored_records_are_written_as_they_were_read() {
 }
 
 #[test]
-fn the_body_stands_beside_the_envelope() {
+fn body_fields_are_at_the_level_of_the_envelope() {
     let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     assert_eq!(value["schema"], "linerate-record");
     assert_eq!(value["version"], "2.0");
@@ -117,13 +117,13 @@ fn what_is_not_a_record_is_refused() {
         other => panic!("{json}: {other:?}"),
     };
     assert_eq!(found("[1]"), "it is not an object");
-    assert_eq!(found("{}"), "there is no `schema`");
+    assert_eq!(found("{}"), "`schema` is missing");
     assert_eq!(found(r#"{"schema": "criterion"}"#), "`schema` is `criterion`");
     assert_eq!(found(&changed(|v| v["version"] = json!("latest"))), "`version` is `latest`");
     assert_eq!(found(&changed(|v| v["version"] = json!(1.0))), "`version` is not a text");
     assert_eq!(
         found(&changed(|v| drop(v.as_object_mut().unwrap().remove("kind")))),
-        "there is no `kind`"
+        "`kind` is missing"
     );
 }
 
@@ -134,7 +134,7 @@ fn an_unknown_kind_is_refused() {
 }
 
 #[test]
-fn a_cut_text_is_told_from_a_wrong_one() {
+fn distinguishes_truncated_from_invalid_text() {
     let json = example::run().to_json_pretty().unwrap();
     let cut = &json[..json.len() / 2];
     let end = cut.lines().count();
@@ -178,8 +178,7 @@ fn a_field_of_another_type_is_named() {
     assert_eq!(field(|v| drop(v.as_object_mut().unwrap().remove("summary"))), ".");
 }
 
-/// What follows from the measurement is not stored: a record in which something else is written was
-/// changed by hand.
+/// Derived values are not trusted: a record in which they differ was edited.
 #[test]
 fn what_does_not_follow_is_refused_by_name() {
     let name = |change: fn(&mut Value)| match refused(change) {

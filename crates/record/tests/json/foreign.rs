@@ -11,11 +11,11 @@ use linerate_record::{Body, Figure, Record, Tier};
 use serde_json::{Value, json};
 
 fn figure(unit: &str, value: f64) -> Figure {
-    Figure::exact(unit, value, Tier::Hw, "made up")
+    Figure::exact(unit, value, Tier::Hw, "synthetic")
 }
 
 fn strand() -> StrandCounts {
-    let absent = |unit| Figure::absent(unit, Tier::Hw, "made up", "nobody counted it");
+    let absent = |unit| Figure::absent(unit, Tier::Hw, "synthetic", "not counted");
     let slice = Slice {
         line: 3,
         from_ticks: None,
@@ -57,7 +57,7 @@ fn strand() -> StrandCounts {
         }],
         slices: vec![slice],
         cpi_by_cause: Some(CpiByCause {
-            source: "made up".to_owned(),
+            source: "synthetic".to_owned(),
             causes: vec![CpiCause {
                 event: "dc".to_owned(),
                 cycles_each: None,
@@ -67,7 +67,7 @@ fn strand() -> StrandCounts {
             }],
             unexplained: figure("cycles/instruction", 6.87),
             bound: Bound::CannotTell,
-            sentence: "nothing tells".to_owned(),
+            sentence: "undetermined".to_owned(),
         }),
     }
 }
@@ -78,7 +78,7 @@ pub(crate) fn strands() -> Record {
         format_version: Some("2.0".to_owned()),
         machine: Some(Machine {
             name: "a processor".to_owned(),
-            source: "made up".to_owned(),
+            source: "synthetic".to_owned(),
             clock_ghz: 1.2,
             strands_per_core: None,
         }),

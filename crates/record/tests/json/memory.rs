@@ -167,7 +167,7 @@ fn os_view() -> Vec<OsView> {
         stated_bytes: (verdict != NotStated).then_some(32 << 20),
         found_bytes: figure("B", 7.5e6),
         verdict,
-        sentence: "7.15 MiB to be had now".to_owned(),
+        sentence: "only 7.15 MiB available now".to_owned(),
     };
     [Agrees, Smaller, Larger, Unseen, NotStated, CannotTell].map(view).to_vec()
 }
@@ -289,7 +289,7 @@ fn the_curves_have_their_points() {
 }
 
 #[test]
-fn a_time_that_is_no_number_never_reaches_json() {
+fn a_nan_time_is_never_written_to_json() {
     let places: [fn(&mut MemoryReport); 4] = [
         |report| report.curves[0].points[0].passes_ns[1] = f64::NAN,
         |report| report.curves[2].points[0].passes_ghz = vec![f64::INFINITY],

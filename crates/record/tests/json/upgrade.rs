@@ -24,7 +24,7 @@ fn stored(kind: &str) -> &'static str {
     STORED.iter().find(|(of, _)| *of == kind).unwrap().1
 }
 
-/// What is left of a value when names do not count.
+/// A value with its names removed.
 fn leaves(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => object.values().for_each(|value| leaves(value, found)),
@@ -110,7 +110,7 @@ fn renames_fields_where_they_stood() {
     assert_eq!(memory.costs[0].level, before["costs"][0]["tier"]);
 }
 
-/// What 1.x stated outside the body is in the body now, so that it is derived as it was stated.
+/// Values that 1.x stored outside the body are now in the body, so that they are derived unchanged.
 #[test]
 fn takes_what_only_figures_and_warnings_stated() {
     for (kind, names) in [
@@ -134,7 +134,7 @@ fn takes_what_only_figures_and_warnings_stated() {
     }
 }
 
-/// What the simulator remarked of a command does not follow from its counts.
+/// Notes of the simulator on a command do not follow from its counts.
 #[test]
 fn keeps_remarks_of_the_simulator() {
     let mut value: Value = serde_json::from_str(stored("stat")).unwrap();
@@ -143,7 +143,7 @@ fn keeps_remarks_of_the_simulator() {
     assert_eq!(record.warnings(), [Warning::UnfinishedProcesses { processes: 3 }]);
 }
 
-/// A strand of an import is one still, and so are the threads of a processor.
+/// A strand of an import is still one, and so are the threads of a processor.
 #[test]
 fn leaves_strands_that_are_hardware() {
     let record = Record::from_json(stored("strands")).unwrap();

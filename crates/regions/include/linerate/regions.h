@@ -12,8 +12,8 @@
  *
  *     liblinerate_regions.a -lpthread -ldl -lm -Wl,--gc-sections -s
  *
- * of which the last two leave out what is not used of the Rust runtime, and its debugging
- * information. The record is whole at any moment, however the process ends:
+ * the last two drop unused parts of the Rust runtime, and its debug information. The record is
+ * complete at all times, however the process ends:
  *
  *     LINERATE_REGIONS=FILE            where it goes; %p stands for the number of the process
  *     LINERATE_REGIONS_UPDATES=0       write it at exit only, without a thread
@@ -23,21 +23,22 @@
  * With LINERATE_REGIONS set, a thread (`linerate-record`) writes the record 50 ms after the first
  * region was entered, then at intervals that grow to a second, and replaces the file by rename;
  * exit() writes it once more. A process that ends by a signal, abort(), _exit() or kill -9 leaves
- * the record of at most a second before; lr_regions_write() leaves a newer one. There is no handler
- * of signals. The thread has all signals blocked, keeps off isolated CPUs and those that measured
- * threads are pinned to, and runs only when nothing else wants the CPU (SCHED_IDLE). A program that
- * must have a single thread, for unshare(2) or setns(2), sets LINERATE_REGIONS_UPDATES=0.
+ * a record at most a second old; lr_regions_write() leaves a newer one. No signal handler is
+ * installed for this. The thread blocks all signals, avoids isolated CPUs and those that measured
+ * threads are pinned to, and runs at idle priority (SCHED_IDLE). A program that must be
+ * single-threaded, for unshare(2) or setns(2), sets LINERATE_REGIONS_UPDATES=0.
  *
  * Every thread has its own counters, opened when it first enters a region, which takes up to 2 ms.
- * Regions nest, up to 64 deep. What measuring costs is measured in each thread and subtracted; a
- * region that takes less than ten times that cost, the cost of regions inside it included, gets no
- * verdict. Nor does one whose thread may have been away from its processor for more than 5 % of its
- * ticks, unless task_clock_ns is counted: then processor time is used. Where there are no counters,
- * the record has ticks of the timestamp counter, and says why there is no more.
+ * Regions nest, up to 64 deep. The measuring overhead is calibrated in each thread and subtracted;
+ * a region that takes less than ten times the overhead, nested regions included, gets no verdict.
+ * Nor does one whose thread may have been off its CPU for more than 5 % of its ticks, unless
+ * task_clock_ns is counted: then CPU time is used. Without counters, the record has ticks of the
+ * timestamp counter, and the reason.
  *
- * Where the module kmod/pmu_user opened the registers of ARM's counters, hardware events are read
- * there, in threads that stay on one CPU; then the library has a handler for SIGILL, which hands on
- * what is not its own. A program with a handler of its own sets it before it first enters a region.
+ * If the module kmod/pmu_user has enabled user access to ARM's PMU, hardware events are read from
+ * its registers, in threads that stay on one CPU; the library then installs a SIGILL handler, which
+ * passes on signals that are not its own. A program with its own handler must install it before it
+ * first enters a region.
  *
  * Every function may be called from every thread at any time, but not from a signal handler, and
  * does nothing in a child that was forked after its parent used one. With LINERATE_REGIONS_OFF
@@ -65,20 +66,20 @@ uint32_t lr_region(const char *name);
 /* Enters a region. Nothing if lr_region() did not return it. */
 void lr_region_enter(uint32_t region);
 
-/* Leaves the innermost visit of the region, and with it what was entered inside and is still open.
+/* Leaves the innermost visit of the region, including all regions still open inside it.
  * 0; -1 if the region is not open, as one that lr_region() did not return. */
 int lr_region_leave(uint32_t region);
 
 /* Reports work done in the innermost region that is open, e.g. packets. */
 void lr_region_add_units(uint64_t units);
 
-/* Writes the record of what was found up to now; other threads may be running. 0, or a number of
+/* Writes the record of the results so far; other threads may be running. 0, or a number of
  * errno.h. */
 int lr_regions_write(const char *file);
 
 /* A sampler called `name` in the record. `sets`: events separated by commas, sets by semicolons, as
- * "instructions,cycles;instructions,l1d_misses". A turn of a set lasts `every` packets at least;
- * after `rounds` turns of each set the sampler is full. NULL if `every` or `rounds` is 0. */
+ * "instructions,cycles;instructions,l1d_misses". A slice of a set lasts at least `every` packets;
+ * after `rounds` slices of each set the sampler is full. NULL if `every` or `rounds` is 0. */
 lr_sampler *lr_sampler_new(const char *name, const char *sets, uint64_t every, uint32_t rounds);
 
 /* Begins the first turn now, with `packets` packets done before it; without this the first update
@@ -88,7 +89,7 @@ void lr_sampler_start(lr_sampler *sampler, uint64_t packets);
 /* Says that `packets` packets are done since the program began. 1 once the sampler is full. */
 int lr_sampler_update(lr_sampler *sampler, uint64_t packets);
 
-/* Adds what was found to the record, and starts again with the next update. */
+/* Adds the results to the record, and starts again with the next update. */
 void lr_sampler_dump(lr_sampler *sampler);
 
 /* From any thread: has the sampler dump in its own thread, at the end of its turn. It must not be

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Logs made up, whose figures are known.
+//! Synthetic logs with known figures.
 
 use super::*;
 use crate::tree::{Amount, Outcome};
@@ -56,7 +56,7 @@ fn regions_of(log: Log, events: &[Result<Event, String>], stay: Option<Stay>) ->
     report(&[Arc::new(log)], &[stay], 2.0, &names, &asked, events)
 }
 
-/// A visit of a made-up program: its own ticks and counts, and the visits inside it.
+/// A visit of a synthetic program: its own ticks and counts, and the visits inside it.
 #[derive(Clone, Debug)]
 struct Visit {
     region: u32,
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// One region, visited so often and showing so many ticks.
+/// One region, with this number of visits and ticks.
 fn one(visits: u64, ticks: u64) -> RegionReport {
     let log = log(&[]);
     let (place, node) = log.add(Region(0), Some(0)).unwrap();
@@ -157,7 +157,7 @@ fn a_region_is_judged_from_ten_times_the_cost_on() {
     let noise = verdict(29);
     assert!(noise.starts_with("cannot tell: it shows 116 ticks"), "{noise}");
     assert!(noise.contains("400 by calibration"), "{noise}");
-    assert_eq!(one(0, 0).verdict, "cannot tell: entered and not left yet");
+    assert_eq!(one(0, 0).verdict, "cannot tell: entered but not left yet");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn what_is_less_than_the_cost_is_absent_with_a_reason() {
     let region = one(4, 29);
     assert_eq!(region.ticks.as_number(), None);
     assert!(region.ticks.reason.unwrap().contains("less was counted than measuring it costs"));
-    assert_eq!(one(0, 0).ticks.reason.unwrap(), "entered and not left yet");
+    assert_eq!(one(0, 0).ticks.reason.unwrap(), "entered but not left yet");
 }
 
 #[test]
@@ -223,10 +223,7 @@ fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
         "{}",
         many[0].verdict
     );
-    assert_eq!(
-        many[1].verdict,
-        "200000 ticks a visit; no share of a, of which nothing can be told"
-    );
+    assert_eq!(many[1].verdict, "200000 ticks a visit; no share of a, which has no verdict");
 }
 
 /// Processor time of 2 and 4 µs, 4000 and 8000 ticks, whatever the wall time.
@@ -265,9 +262,9 @@ fn being_away_does_not_make_a_region_large_enough() {
     assert!(verdict.contains("away from its processor for 100 % of the ticks"), "{verdict}");
 }
 
-/// One visit of 10,000 ticks in a thread of which only the whole is known.
+/// One visit of 10,000 ticks in a thread with totals only.
 #[test]
-fn a_thread_that_may_have_been_away_gets_no_verdict() {
+fn no_verdict_for_a_thread_that_may_have_been_off_cpu() {
     let verdict = |stay: Stay| {
         let log = log(&[]);
         let (_, node) = log.add(Region(0), Some(0)).unwrap();
@@ -354,11 +351,11 @@ fn counts_by_registers_say_so_and_are_the_threads_own_or_absent() {
         let told = by_registers(disturb);
         assert!(told[0].0.is_none() && told[0].1.contains(reason), "{told:?}");
         assert!(told[1].0.is_none() && told[1].1.contains(reason), "{told:?}");
-        assert_eq!(told[2].0, Some(18.0), "the kernel counts threads apart: {told:?}");
+        assert_eq!(told[2].0, Some(18.0), "the kernel counts threads separately: {told:?}");
     }
     let closed = by_registers(|log, _| log.lose_counters());
     assert!(closed[0].1.starts_with("the registers were closed meanwhile"), "{closed:?}");
-    assert!(closed[2].1.starts_with("somebody else took the counters"), "{closed:?}");
+    assert!(closed[2].1.starts_with("another user took the counters"), "{closed:?}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ const QUOTED: u64 = 1460;
 /// Every plot that the record has rows for: per kernel aligned sizes with warm and with cold
 /// caches, and random sizes.
 pub fn kernels(report: &KernelsReport) -> Vec<Plot> {
-    let unit = Unit::of(&report.rows);
+    let unit = Unit::from_rows(&report.rows);
     let mut plots: Vec<Plot> = Vec::new();
     for block in blocks(&report.rows) {
         let view = View { report, block: &block, unit };

@@ -9,7 +9,7 @@ use std::str::{FromStr, SplitWhitespace};
 /// Set in [`Key::protocol`] when the packet is a fragment without ports.
 pub(super) const LATER_FRAGMENT: u16 = 0x100;
 
-/// What rules look at.
+/// Packet fields that rules match.
 pub(super) struct Key<A> {
     pub(super) source: A,
     pub(super) destination: A,
@@ -83,7 +83,7 @@ impl<A: Address> Rule<A> {
     }
 }
 
-/// The rules a text stands for: one per IP version it speaks of.
+/// Rules parsed from a text: one per IP version it applies to.
 #[derive(Debug, PartialEq)]
 pub(super) struct Parsed {
     pub(super) v4: Option<Rule<u32>>,
@@ -106,13 +106,11 @@ struct Words<'t> {
 impl<'t> Words<'t> {
     /// The next word, or what is missing.
     fn take(&mut self, wanted: &str) -> Result<&'t str, String> {
-        self.rest
-            .next()
-            .ok_or_else(|| format!("\"{}\" ends where {wanted} should stand", self.rule))
+        self.rest.next().ok_or_else(|| format!("\"{}\" ends, expected {wanted}", self.rule))
     }
 
     fn wrong(&self, wanted: &str, word: &str) -> String {
-        format!("\"{}\": {wanted} should stand in place of \"{word}\"", self.rule)
+        format!("\"{}\": expected {wanted}, found \"{word}\"", self.rule)
     }
 
     fn expect(&mut self, wanted: &str) -> Result<(), String> {
@@ -274,12 +272,12 @@ mod tests {
 
     #[test]
     fn errors_say_where_and_what() {
-        assert!(error("").contains("ends where permit or deny"));
-        assert!(error("allow tcp from any to any").contains("in place of \"allow\""));
+        assert!(error("").contains("ends, expected permit or deny"));
+        assert!(error("allow tcp from any to any").contains("found \"allow\""));
         assert!(error("permit ftp from any to any").contains("tcp, udp, icmp, icmp6"));
         assert!(error("permit 256 from any to any").contains("protocol number"));
-        assert!(error("permit tcp any to any").contains("from should stand"));
-        assert!(error("permit tcp from any").contains("ends where to"));
+        assert!(error("permit tcp any to any").contains("expected from"));
+        assert!(error("permit tcp from any").contains("ends, expected to"));
         assert!(error("permit tcp from 10.0.0.1/8 to any").contains("write 10.0.0.0/8"));
         assert!(error("permit tcp from any port 9-8 to any").contains("N <= M"));
         assert!(error("permit tcp from any port 65536 to any").contains("65535"));

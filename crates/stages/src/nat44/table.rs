@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has which outside port.
+//! Owners of outside ports.
 //!
-//! Each group of ports (bucket, pool address, protocol) is a small table of its own: an array of
-//! owners, one per port, and a hash index from inside endpoints to positions in it. So an outside
-//! port needs no search, and one group cannot influence another. All memory is allocated at the
-//! start; a lookup from inside touches one line of the index and one of the owners.
+//! Each group of ports (bucket, pool address, protocol) is a small separate table: an array of
+//! owners, one per port, and a hash index from inside endpoints to positions in it. An outside port
+//! therefore needs no search, and groups do not influence each other. All memory is allocated at
+//! the start; a lookup from inside touches one line of the index and one of the owners.
 //!
 //! ```text
 //! port = 1024 + bucket + BUCKETS * position
 //! index: open addressing, linear probing, at most half full; 0 is empty, else position + 1
 //! ```
 //!
-//! Positions are given out in ascending order. When all are taken, the owner that used its port
-//! least recently gives way: a scan over at most 504 owners, which only then is paid for.
+//! Positions are allocated in ascending order. When all are taken, the owner that used its port
+//! least recently is evicted: a scan over at most 504 owners, needed only then.
 
 use super::way::{Group, TRANSPORTS};
 use linerate_stage_api::BUCKETS;
@@ -36,7 +36,7 @@ struct Owner {
     used_at: u64,
 }
 
-/// What became of an outbound packet's endpoint.
+/// Result of mapping an outbound packet's endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outbound {
     /// It had this outside port.
@@ -57,7 +57,7 @@ pub(super) struct Table {
     /// Outbound packets so far. Only the order of two uses in one group matters, and that does not
     /// depend on packets of other groups.
     now: u64,
-    /// Positions given out, per group; from then on always taken.
+    /// Positions allocated, per group; beyond the last all are taken.
     taken: Vec<u16>,
     /// `ports` per group.
     owners: Vec<Owner>,
@@ -120,7 +120,7 @@ impl Table {
         self.position(self.number(group), inside).map(|position| port(group, position))
     }
 
-    /// Who has the outside port `port`, which lies in `group`.
+    /// Owner of the outside port `port` in `group`.
     #[inline]
     pub(super) fn owner(&self, group: Group, port: u16) -> Option<Endpoint> {
         let position = usize::from(port.checked_sub(FIRST_PORT)?) / BUCKETS;
@@ -196,7 +196,7 @@ impl Table {
                 break;
             };
             let home = self.home(self.owners[g * self.ports + position].inside);
-            // The entry may move if its home does not lie cyclically in (gap, slot].
+            // The entry may move if its home is not cyclically in (gap, slot].
             if (slot.wrapping_sub(home) & last) >= (slot.wrapping_sub(gap) & last) {
                 self.index[first + gap] = self.index[first + slot];
                 gap = slot;

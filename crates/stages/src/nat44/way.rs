@@ -19,13 +19,13 @@ pub(super) enum Transport {
 /// Number of [`Transport`]s.
 pub(super) const TRANSPORTS: usize = 3;
 
-/// Ports that are given out together.
+/// Ports allocated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) bucket: u8,
     /// Which address of the pool.
     pub(super) pool_index: u32,
-    /// Of the flow; of the quoted packet where an ICMP error is about one.
+    /// Of the flow; for an ICMP error, of the quoted packet.
     pub(super) transport: Transport,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Way {
         address: u32,
         /// The inside port to be mapped; `None` in a later fragment.
         port: Option<u16>,
-        /// Where in the frame stands the packet that an ICMP error quotes.
+        /// Offset in the frame of the packet that an ICMP error quotes.
         quoted: Option<u16>,
     },
     /// From outside to the pool.
@@ -50,7 +50,7 @@ pub(super) enum Way {
         group: Group,
         /// The outside port that is mapped.
         port: u16,
-        /// Where in the frame stands the packet that an ICMP error quotes.
+        /// Offset in the frame of the packet that an ICMP error quotes.
         quoted: Option<u16>,
     },
 }
@@ -80,7 +80,7 @@ fn bucket(address: u32) -> u8 {
 }
 
 impl Realm {
-    /// Where the packet goes.
+    /// Direction of the packet.
     #[inline]
     pub(super) fn way(&self, frame: &[u8], layers: &Layers) -> Result<Way, Refusal> {
         if layers.ip_version != 4 {
@@ -115,7 +115,8 @@ impl Realm {
             // Multicast, class E, broadcast.
             return Err(Refusal::NotTranslatable);
         }
-        let transport = Transport::of(layers.protocol).ok_or(Refusal::NotTranslatable)?;
+        let transport =
+            Transport::from_protocol(layers.protocol).ok_or(Refusal::NotTranslatable)?;
         let way = |address, transport, port, quoted| {
             Ok(Way::Out { group: self.group(address, transport), address, port, quoted })
         };
@@ -141,7 +142,8 @@ impl Realm {
 
     #[inline]
     fn way_in(&self, frame: &[u8], layers: &Layers, destination: u32) -> Result<Way, Refusal> {
-        let transport = Transport::of(layers.protocol).ok_or(Refusal::NotTranslatable)?;
+        let transport =
+            Transport::from_protocol(layers.protocol).ok_or(Refusal::NotTranslatable)?;
         if layers.fragment != Fragment::Whole {
             return Err(Refusal::Fragment);
         }
@@ -176,7 +178,7 @@ impl Realm {
 
 /// The packet that an ICMP error is about, as far as it is quoted.
 struct Quote {
-    /// Where it stands in the frame.
+    /// Its offset in the frame.
     at: u16,
     transport: Transport,
     /// The address and the port on the side asked for.
@@ -199,7 +201,7 @@ fn quote(
     if header[0] >> 4 != 4 || header_bytes < 20 || is_later_fragment {
         return Err(Refusal::NotTranslatable);
     }
-    let transport = Transport::of(header[9]).ok_or(Refusal::NotTranslatable)?;
+    let transport = Transport::from_protocol(header[9]).ok_or(Refusal::NotTranslatable)?;
     let start: &[u8; 8] = array(quote, header_bytes).ok_or(Refusal::NotTranslatable)?;
     if transport == Transport::Icmp && !is_expected(start[0]) {
         return Err(Refusal::NotTranslatable);

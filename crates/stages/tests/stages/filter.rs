@@ -148,7 +148,7 @@ fn later_fragments_match_no_ports() {
     };
     let (denied, refused) = (Fate::Dropped("denied"), Fate::Dropped("fragment"));
     assert!(matches!(offer("permit", A, 53)[..], [Fate::Out(_), Fate::Out(_)]));
-    // The first fragment has its ports, the later one goes by the policy.
+    // The first fragment has its ports, the later one follows the policy.
     assert!(matches!(&offer("permit", A, 54)[..], [first, Fate::Out(_)] if *first == denied));
     assert!(matches!(&offer("deny", A, 53)[..], [Fate::Out(_), later] if *later == refused));
     assert!(matches!(&offer("permit", [10, 9, 0, 1], 53)[..], [Fate::Out(_), l] if *l == denied));
@@ -173,5 +173,5 @@ fn a_fragment_that_could_overwrite_tcp_flags_is_dropped() {
 fn a_wrong_rule_is_named() {
     let rules = texts(&["permit any from any to any", "permit tcp from any"]);
     let error = build_error(("filter", &[("rules", rules)]));
-    assert_eq!(error, "rules[1]: \"permit tcp from any\" ends where to should stand");
+    assert_eq!(error, "rules[1]: \"permit tcp from any\" ends, expected to");
 }

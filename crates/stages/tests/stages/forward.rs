@@ -32,7 +32,7 @@ fn decrements_and_rewrites() {
     ];
     for (frame, hop) in frames {
         let out = rig.offer_one(&frame).out();
-        assert_sound(&out);
+        assert_valid(&out);
         let mut expected = frame.clone();
         expected[..12].copy_from_slice(&[2, 0, 0, 0, 0, hop, 2, 0, 0, 0, 0, 0xaa]);
         if frame[12] == 0x08 {
@@ -53,7 +53,7 @@ fn every_ttl_keeps_the_checksum_right() {
         for last in [3, 77, 200] {
             let frame = frame!(ethernet().ipv4([10, 1, 2, last], B, ttl).udp(1, 2), b"x");
             match rig.offer_one(&frame) {
-                Fate::Out(out) => assert_sound(&out),
+                Fate::Out(out) => assert_valid(&out),
                 Fate::Dropped(cause) => assert_eq!((cause, ttl < 2), ("ttl_expired", true)),
             }
         }

@@ -108,9 +108,9 @@ pub(crate) fn v6_with(first: u8, headers: &[&[u8]], payload: &[u8]) -> Vec<u8> {
 }
 
 /// Checks, by another implementation, that lengths agree and checksums hold. UDP without a checksum
-/// is sound.
+/// is valid.
 #[track_caller]
-pub(crate) fn assert_sound(frame: &[u8]) {
+pub(crate) fn assert_valid(frame: &[u8]) {
     let packet = PacketHeaders::from_ethernet_slice(frame).expect("a well-formed frame");
     let payload = packet.payload.slice();
     match packet.net.expect("an IP packet") {

@@ -6,8 +6,8 @@ use crate::rig::{Rig, text, texts};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-/// What a stage says after `idle`, and after `busy` as well.
-fn said(
+/// Warning of a stage after `idle`, and after `busy` as well.
+fn idle_messages(
     kind: &'static str,
     given: &[(&'static str, Value)],
     idle: &[u8],
@@ -29,7 +29,7 @@ fn says_which_parameter_matches_no_packet() {
     let inside = [("inside", text("192.168.0.0/16")), ("outside", text("198.51.100.8"))];
     let outbound = udp([192, 168, 0, 1], 1, B, 2, b"");
     assert_eq!(
-        said("nat44", &inside, &udp(A, 1, B, 2, b""), Some(outbound)),
+        idle_messages("nat44", &inside, &udp(A, 1, B, 2, b""), Some(outbound)),
         [
             Some(
                 "`inside` = 192.168.0.0/16 matches none of their source addresses, `outside` = \
@@ -41,16 +41,17 @@ fn says_which_parameter_matches_no_packet() {
     );
     let rules = [("rules", texts(&["permit tcp from any to any"]))];
     assert_eq!(
-        said("filter", &rules, &udp(A, 1, B, 2, b""), Some(tcp(A, 1, B, 2, b""))),
+        idle_messages("filter", &rules, &udp(A, 1, B, 2, b""), Some(tcp(A, 1, B, 2, b""))),
         [Some("`rules` has 1, none of which matches a packet".to_owned()), None]
     );
-    let none = said("filter", &[], &udp(A, 1, B, 2, b""), None);
+    let none = idle_messages("filter", &[], &udp(A, 1, B, 2, b""), None);
     assert_eq!(none[0].as_deref(), Some("`rules` is empty"));
     let local = [("local", text("198.51.100.8"))];
-    let [decap, _] = said("gre_decap", &local, &udp(A, 1, B, 2, b""), None);
+    let [decap, _] = idle_messages("gre_decap", &local, &udp(A, 1, B, 2, b""), None);
     assert_eq!(decap.as_deref(), Some("none is GRE to `local` = 198.51.100.8"));
     let l3 = [("l4", Value::Bool(false))];
-    let [verify, both] = said("verify", &l3, &tcp6(A6, B6, 1, b""), Some(udp(A, 1, B, 2, b"")));
+    let [verify, both] =
+        idle_messages("verify", &l3, &tcp6(A6, B6, 1, b""), Some(udp(A, 1, B, 2, b"")));
     assert!(verify.is_some_and(|why| why.contains("IPv6")) && both.is_none());
 }
 

@@ -47,7 +47,7 @@ fn there_and_back() {
                 echo(A, B, 1000, &payload),
             ] {
                 let out = rig.offer_one(&frame).out();
-                assert_sound(&out);
+                assert_valid(&out);
                 let ((source, port), destination) = ends(&out);
                 assert_eq!(source, POOL);
                 assert!(port >= 1024);
@@ -55,7 +55,7 @@ fn there_and_back() {
                     assert_eq!(destination, ends(&frame).1);
                 }
                 let back = rig.offer_one(&answer(&out, &payload)).out();
-                assert_sound(&back);
+                assert_valid(&back);
                 assert_eq!(back, answer(&frame, &payload));
             }
         }
@@ -73,7 +73,7 @@ fn mapping_and_filtering_do_not_depend_on_the_peer() {
         assert_eq!(first, other_peer);
         let stranger = udp([9, 9, 9, 9], 7, first.0, first.1, b"in");
         assert_eq!(ends(&rig.offer_one(&stranger).out()).1, (A, 1000));
-        // TCP and UDP are mapped apart.
+        // TCP and UDP are mapped separately.
         let stranger = tcp([9, 9, 9, 9], 7, first.0, first.1, b"in");
         assert_eq!(rig.offer_one(&stranger), Fate::Dropped("no_mapping"));
     });
@@ -129,13 +129,13 @@ fn udp_checksums_of_zero() {
             let sum = ((sum & 0xffff) + (sum >> 16)) as u16;
             frame[40..42].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
             if word % 997 == 0 {
-                assert_sound(&frame);
+                assert_valid(&frame);
             }
             let out = rig.offer_one(&frame).out();
             assert_ne!(out[40..42], [0, 0], "{word}");
             if out[40..42] == [0xff, 0xff] {
                 ones += 1;
-                assert_sound(&out);
+                assert_valid(&out);
             }
         }
         assert!(ones >= 1);
@@ -151,12 +151,12 @@ fn fragments_leave_in_any_order_and_do_not_enter() {
         pieces.rotate_left(2);
         let mut out: Vec<_> = pieces.iter().map(|piece| rig.offer_one(piece).out()).collect();
         out.rotate_right(2);
-        // Together they are the whole packet as it is translated: checksum included.
+        // Together they are the complete translated packet, checksum included.
         let payload: Vec<u8> = out.iter().flat_map(|piece| piece[34..].to_vec()).collect();
         assert_eq!(payload, mapped[34..]);
         for piece in &out {
             assert_eq!(ends(piece).0.0, POOL);
-            assert_sound(piece);
+            assert_valid(piece);
         }
         for piece in fragments(&answer(&mapped, &[1; 100]), 64) {
             assert_eq!(rig.offer_one(&piece), Fate::Dropped("fragment"));
@@ -176,8 +176,9 @@ fn errors_about_packets_that_left() {
                 for icmp_type in [3, 11, 12] {
                     let error = icmp_error(router, POOL, icmp_type, &out, bytes);
                     let back = rig.offer_one(&error).out();
-                    assert_sound(&back);
-                    // What the inside host would have got had it sent the packet untranslated.
+                    assert_valid(&back);
+                    // The packet the inside host would have received, had it been sent
+                    // untranslated.
                     assert_eq!(back, icmp_error(router, A, icmp_type, &frame, bytes));
                 }
             }
@@ -211,7 +212,7 @@ fn errors_about_packets_that_came_in() {
             for sender in [A, [10, 77, 0, 1]] {
                 let error = icmp_error(sender, B, 3, &inside, 48);
                 let out = rig.offer_one(&error).out();
-                assert_sound(&out);
+                assert_valid(&out);
                 assert_eq!(out, icmp_error(POOL, B, 3, &outside, 48));
             }
         }
@@ -222,7 +223,7 @@ fn errors_about_packets_that_came_in() {
     });
 }
 
-/// Who has a port, and when the owner last used it.
+/// The owner of a port, and the time of its last use.
 type Owner = ((V4, u16), u64);
 
 /// The NAT as a list of owners per group, searched from the front.
@@ -307,12 +308,12 @@ fn equals_a_slow_model() {
                 let outside = ends(&out).0;
                 assert_eq!(*pairs.entry(source.0).or_insert(outside.0), outside.0, "pairing");
                 assert_eq!(model.map(source, frame[23], bucket, outside.0), Some(outside.1));
-                assert_sound(&out);
+                assert_valid(&out);
             } else {
                 match (fate, model.owner(destination, frame[23])) {
                     (Fate::Out(out), Some(owner)) => {
                         assert_eq!(ends(&out).1, owner);
-                        assert_sound(&out);
+                        assert_valid(&out);
                     }
                     (Fate::Dropped("no_mapping"), None) => {}
                     (fate, owner) => panic!("{fate:?}, {owner:?}"),

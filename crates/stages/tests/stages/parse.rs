@@ -9,7 +9,7 @@ use linerate_stage_api::{Burst, StageContext};
 use linerate_stage_api::{Fragment, Layers};
 use proptest::prelude::*;
 
-/// What `parse` makes of each frame.
+/// Result of `parse` for each frame.
 fn parse(frames: &[Vec<u8>]) -> Vec<Result<Layers, &'static str>> {
     let causes = linerate_stages::kind("parse").unwrap().spec.drop_causes;
     let mut stage = build(("parse", &[])).unwrap();
@@ -102,7 +102,7 @@ fn fragments_of_both_versions() {
     assert_eq!(kind(1, &udp).unwrap().fragment, Fragment::First);
     assert_eq!(kind(8, b"x").unwrap().fragment, Fragment::Later);
     assert_eq!(kind(9, b"x").unwrap().l4, 62);
-    // An atomic fragment is whole, so its lengths must agree.
+    // An atomic fragment is complete, so its lengths must agree.
     assert_eq!(kind(0, &udp), Err("bad_header"));
     assert_eq!(kind(0, &[0, 1, 0, 2, 0, 8, 0, 0]).unwrap().fragment, Fragment::Whole);
     // A first fragment without the transport header, and one fragment in another.

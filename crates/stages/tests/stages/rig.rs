@@ -8,7 +8,7 @@ use linerate_stage_api::testing::Tally;
 use linerate_stage_api::{BuildContext, BuildError, Burst, Packet, Stage, StageContext, Steer};
 use std::sync::Arc;
 
-/// What became of a frame.
+/// Fate of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Out(Vec<u8>),
@@ -53,7 +53,7 @@ pub(crate) fn build((kind, given): Given<'_>) -> Result<Box<dyn Stage>, BuildErr
     (kind.build)(&params(&kind.spec, given), &BuildContext { replica: 0, replicas: 1 })
 }
 
-/// What a stage says of parameters that are wrong.
+/// Message of a stage about invalid parameters.
 #[track_caller]
 pub(crate) fn build_error(given: Given<'_>) -> String {
     match build(given) {
@@ -64,7 +64,7 @@ pub(crate) fn build_error(given: Given<'_>) -> String {
 
 pub(crate) fn steer((kind, given): Given<'_>) -> Option<Arc<dyn Steer>> {
     let kind = linerate_stages::kind(kind).expect("a kind");
-    (kind.steer)(&params(&kind.spec, given)).expect("sound parameters")
+    (kind.steer)(&params(&kind.spec, given)).expect("valid parameters")
 }
 
 struct Row {
@@ -87,7 +87,7 @@ impl<'p> Rig<'p> {
     pub(crate) fn new(pool: &'p mut Pool, stages: &[Given<'_>]) -> Self {
         let all = std::iter::once(&("parse", &[] as &[_])).chain(stages);
         let rows = all.map(|given| Row {
-            stage: build(*given).expect("sound parameters"),
+            stage: build(*given).expect("valid parameters"),
             spec: linerate_stages::kind(given.0).expect("a kind").spec,
             context: StageContext::default(),
         });
@@ -100,7 +100,7 @@ impl<'p> Rig<'p> {
         }
     }
 
-    /// What the source would sort the frame into.
+    /// Bucket of the frame at the source.
     pub(crate) fn bucket(&self, frame: &[u8]) -> u8 {
         self.steer.as_ref().and_then(|s| s.bucket(frame)).unwrap_or(0)
     }
@@ -148,7 +148,7 @@ impl<'p> Rig<'p> {
         self.rows.last().expect("a stage").stage.idle(packets)
     }
 
-    /// What the last stage counted.
+    /// Counts of the last stage.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         let counts = self.rows.last().expect("a stage").stage.counts();
         counts.into_iter().find(|(n, _)| *n == name).map(|(_, count)| count)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No bytes whatever make a stage panic or its account wrong (the rig checks it after each stage).
+//! No input bytes make a stage panic or its account wrong (the rig checks it after each stage).
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `verify`: sound frames pass, and every flipped bit that a checksum covers is found.
+//! `verify`: valid frames pass, and every flipped bit covered by a checksum is found.
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig};
 use linerate_stage_api::params::Value;
 use linerate_stage_api::testing::Pool;
 
-fn sound_frames() -> Vec<Vec<u8>> {
+fn valid_frames() -> Vec<Vec<u8>> {
     let mut frames = vec![
         frame!(ethernet().ipv6(A6, B6, 64).icmpv6_echo_request(3, 4), b"ping6"),
         frame!(ethernet().ipv4(A, B, 64).tcp(1, 2, 3, 4).options_raw(&[1; 8]).unwrap(), b"o"),
@@ -23,10 +23,10 @@ fn sound_frames() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn sound_frames_pass_padding_or_not() {
+fn valid_frames_pass_with_and_without_padding() {
     let mut pool = Pool::new(64, 2048);
     let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
-    for frame in sound_frames() {
+    for frame in valid_frames() {
         assert_eq!(rig.offer_one(&frame), Fate::Out(frame.clone()));
         let padded = [frame, vec![0xab; 7]].concat();
         assert_eq!(rig.offer_one(&padded), Fate::Out(padded.clone()));
@@ -39,7 +39,7 @@ fn sound_frames_pass_padding_or_not() {
 fn every_flipped_bit_is_found() {
     let mut pool = Pool::new(64, 2048);
     let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
-    for frame in sound_frames().into_iter().filter(|f| f.len() < 120) {
+    for frame in valid_frames().into_iter().filter(|f| f.len() < 120) {
         for bit in 14 * 8..frame.len() * 8 {
             let mut flipped = frame.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);

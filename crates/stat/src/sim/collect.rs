@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counts of all processes of a simulated command, each counted once.
 //!
-//! # How processes are told apart
-//! Callgrind knows nothing of fork(2): a forked child goes on counting where its parent was, and
-//! writes the parent's counts with its own when it ends. Nor does it know of execve(2): what a
-//! program counted is lost when the process becomes another. So it is told to write what it has,
-//! and to begin anew at 0, before each call of the C library that does either. Every process then
-//! leaves one file per stretch, and their sum is exact.
+//! # How processes are distinguished
+//! Callgrind does not handle fork(2): a forked child continues from its parent's counts, and writes
+//! them with its own when it ends. Nor does it handle execve(2): the counts of a program are lost
+//! when the process executes another. It is therefore configured to dump and reset its counts
+//! before each C library call that does either. Every process then leaves one file per stretch, and
+//! their sum is exact.
 //!
-//! That takes the names of these calls, which a stripped static program does not have (nor does
-//! one that makes the system calls itself). A child of such a program is recognised: its counts
-//! begin with block 0 as those of a program do, but nothing in its log says that a program began.
-//! What it did cannot be told from what its parent had done, so it is left out, and this is said.
+//! This needs the symbols of these calls, which a stripped static program lacks (as does one that
+//! makes the system calls directly). A child of such a program is recognised: its counts begin with
+//! block 0 as those of a program do, but its log has no program start. Its work cannot be separated
+//! from its parent's, so it is left out, with a note.
 //!
-//! What can be lost: stretches are numbered from 1 in each program that a process becomes, and the
-//! later one with a number stays. `sh` that became `env` that became a program has lost what it did
-//! as `sh`. Three signs tell of it, and it is said: the first process has no stretch of the command
-//! that was given; another has none that begins where its parent forked; blocks are counted on
-//! from stretch to stretch, and one begins where none ends.
+//! What can be lost: stretches are numbered from 1 in each program of a process, and a later one
+//! overwrites an earlier one with the same number. For `sh` that executes `env` that executes a
+//! program, the counts of `sh` are lost. Three signs reveal it, and it is reported: the first
+//! process has no stretch of the command that was given; another has none that begins where its
+//! parent forked; blocks are counted on from stretch to stretch, and one begins where none ends.
 
 use super::dump::{self, Dump};
 use super::names::{self, COUNTERS};
@@ -28,71 +28,70 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// What files of counts are called; the number of the process follows, and that of the stretch.
+/// Prefix of count files; followed by the process ID and the number of the stretch.
 pub(super) const DUMP: &str = "out";
 
-/// What files of Valgrind's own words are called; the number of the process follows.
+/// Prefix of Valgrind's log files; followed by the process ID.
 pub(super) const LOG: &str = "log";
 
-/// What Valgrind says when a program begins, and not when a process forks.
+/// Valgrind's message when a program starts, but not when a process forks.
 const BEGUN: &str = "Using source line as position.";
 
-/// What Valgrind says before the bytes of an instruction that it does not know.
+/// Valgrind's text before the bytes of an instruction that it does not know.
 const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes: ";
 
-/// What Valgrind says before the name of a program that it does not start.
+/// Valgrind's text before the name of a program that it does not start.
 const OTHER_RIGHTS: &str = "Can't execute setuid/setgid/setcap executable: ";
 
 /// As much of a log as is read: a program that makes Valgrind talk does not fill the memory.
 const LOG_BYTES: u64 = 1 << 16;
 
-/// What was counted in all processes of a command.
+/// Counts of all processes of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimCounts {
     counts: [u64; COUNTERS.len()],
     geometry: Geometry,
-    /// How many processes were counted.
+    /// Number of processes counted.
     pub processes: u64,
-    /// What a reader must know before trusting the counts.
+    /// Limitations that a reader must know.
     pub remarks: Vec<Remark>,
 }
 
-/// What a reader of simulated counts must know.
+/// A limitation of simulated counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
     /// An instruction that Valgrind does not know: a SIGILL to the program.
     UnknownInstruction {
-        /// How it begins, in hexadecimal, as Valgrind printed it.
+        /// Its first bytes, in hexadecimal, as printed by Valgrind.
         bytes: String,
     },
     /// Processes that had not ended when the command did, or were killed at once: of what they did
     /// only that is counted which was before they last forked.
     Unfinished {
-        /// How many.
+        /// Number of occurrences.
         processes: u64,
     },
     /// Processes that became another program twice or more, of which something is lost that they
     /// did before.
     Overwritten {
-        /// How many.
+        /// Number of occurrences.
         processes: u64,
     },
-    /// A program that the kernel would have given the rights of somebody else, which Valgrind
-    /// cannot follow: the command was not allowed to start it.
+    /// A setuid program, which Valgrind cannot follow: the command was not allowed to start it.
     OtherRights {
         /// Its file.
         program: String,
     },
-    /// Forked processes that are not counted, since what they did cannot be told from what their
-    /// parents had done.
+    /// Forked processes that are not counted, since their work cannot be separated from their
+    /// parents'.
     Inseparable {
-        /// How many.
+        /// Number of processes.
         processes: u64,
     },
 }
 
 impl SimCounts {
-    /// How often the event `name` came about.
+    /// Count of the event `name`.
     ///
     /// # Errors
     /// As [`native`](super::native).
@@ -112,7 +111,7 @@ impl SimCounts {
     }
 }
 
-/// What one process left behind.
+/// Files of one process.
 #[derive(Default)]
 struct Process {
     dumps: Vec<Dump>,
@@ -120,8 +119,8 @@ struct Process {
 }
 
 impl Process {
-    /// Whether it was forked and never became another program. Without a log nobody can tell, and
-    /// most did.
+    /// Whether it was forked and never executed another program. Without a log this is unknown, and
+    /// most did not.
     fn is_forked(&self) -> bool {
         self.log.as_ref().is_some_and(|log| !log.contains(BEGUN))
     }
@@ -131,8 +130,8 @@ impl Process {
         self.is_forked() && dump.first_block == 0
     }
 
-    /// What its log tells that matters.
-    fn said(&self) -> Option<Remark> {
+    /// Relevant contents of its log.
+    fn remark(&self) -> Option<Remark> {
         let after = |mark: &str| {
             let (_, rest) = self.log.as_ref()?.split_once(mark)?;
             rest.lines().next().map(|rest| rest.trim().to_owned())
@@ -151,7 +150,7 @@ pub(super) struct Started<'a> {
     pub(super) command: &'a str,
 }
 
-/// Adds up what lies in `folder` after the process that was `started` has ended.
+/// Sums up the files in `folder` after the process that was `started` has ended.
 pub(super) fn collect(
     folder: &Path,
     started: Started<'_>,
@@ -166,7 +165,7 @@ pub(super) fn collect(
         counts: [0; COUNTERS.len()],
         geometry: geometry.clone(),
         processes: 0,
-        remarks: processes.values().filter_map(Process::said).collect(),
+        remarks: processes.values().filter_map(Process::remark).collect(),
     };
     let ends: BTreeSet<u64> =
         processes.values().flat_map(|process| &process.dumps).map(|dump| dump.last_block).collect();
@@ -230,7 +229,7 @@ fn read_folder(folder: &Path) -> Result<BTreeMap<u32, Process>, SimError> {
     Ok(processes)
 }
 
-/// What Valgrind said, without the marks and the banner.
+/// Valgrind's messages, without the marks and the banner.
 fn words(log: &str) -> String {
     let unmarked = |line: &str| match line.get(..2) {
         Some("==" | "--") => line.splitn(3, &line[..2]).nth(2).unwrap_or("").trim().to_owned(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The head of a file of callgrind: what was counted, from when, and why it was written.
+//! The head of a callgrind file: the events, the range, and the trigger.
 //!
 //! Left out: everything below the head, which says where it was counted.
 
@@ -18,7 +18,7 @@ pub(super) struct Dump {
     pub(super) last_block: u64,
     /// Whether it was written because the process ended.
     pub(super) is_last: bool,
-    /// What was counted, in the order of [`COUNTERS`].
+    /// Counts, in the order of [`COUNTERS`].
     pub(super) counts: [u64; COUNTERS.len()],
 }
 
@@ -26,9 +26,9 @@ pub(super) struct Dump {
 /// it has not come so far.
 ///
 /// The head has the lines `desc: Timerange: Basic block A - B`, `desc: Trigger: why`, and, in this
-/// order, `positions:`, `events:` with names and `summary:` with as many numbers or fewer, for
-/// trailing zeros are left out. The command stands in it unquoted, so lines of a script may be
-/// between: only three in a row are taken for the end.
+/// order, `positions:`, `events:` with names and `summary:` with at most as many numbers, since
+/// trailing zeros are omitted. The command is in it unquoted, so lines of a script may be in
+/// between: only three in a row mark the end.
 pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
     let mut command = None;
     let mut blocks = None;
@@ -163,7 +163,7 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
 
         /// A file that is being written is not there yet, at whichever byte it ends.
         #[test]
-        fn a_part_of_a_head_is_no_dump(end in 0..HEAD.len()) {
+        fn rejects_a_partial_dump_header(end in 0..HEAD.len()) {
             prop_assert_eq!(read_text(&HEAD[..end]), Ok(None));
         }
 

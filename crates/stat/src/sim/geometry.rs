@@ -2,10 +2,10 @@
 //! The caches to simulate: those of this machine, of a named processor, or any others.
 //!
 //! # What the simulator can do
-//! Two levels: instructions and data apart, then one for both. The number of sets is a power of
-//! two, lines are at least as long as the widest register of the processor it runs on, and a cache
-//! is smaller than 2 GiB. A cache that is not like that is changed as little as possible, and
-//! [`Geometry::caches`] says what was changed.
+//! Two levels: separate caches for instructions and data, then a unified one. The number of sets is
+//! a power of two, lines are at least as long as the widest register of the processor it runs on,
+//! and a cache is smaller than 2 GiB. Other caches are changed as little as possible, and
+//! [`Geometry::caches`] reports the changes.
 
 use linerate_counters::suggest;
 use linerate_machine::topology::{Cache, CacheKind, Topology};
@@ -19,7 +19,7 @@ pub struct Geometry {
     last_level: LastLevel,
 }
 
-/// What the simulated last level stands for.
+/// Meaning of the simulated last level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLevel {
     /// Nothing: the processor has one level, and the simulator's second is ignored.
@@ -33,23 +33,23 @@ pub enum LastLevel {
 /// Caches that cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GeometryError {
-    /// No processor of this name, and not a list of caches.
+    /// Neither the name of a processor nor a list of caches.
     Unknown {
-        /// What was asked for.
+        /// The request.
         name: String,
         /// Names that are near it; else all of them.
         nearest: Vec<String>,
     },
     /// Not a cache: `size/ways/line`.
     Malformed {
-        /// What was asked for.
+        /// The request.
         text: String,
-        /// What is wrong with it.
+        /// Description of the error.
         reason: String,
     },
-    /// The kernel does not tell the caches of this machine.
-    NotTold {
-        /// What is missing.
+    /// The kernel does not report the caches of this machine.
+    Unreported {
+        /// The missing part.
         reason: String,
     },
 }
@@ -140,38 +140,38 @@ static NAMED: [Named; 7] = [
     },
 ];
 
-/// How this machine's caches are asked for.
+/// The keyword for this machine's caches.
 const THIS: &str = "this";
 
-/// What they are called, and what is added where sizes were measured.
+/// Their name, and the suffix if sizes were measured.
 const THIS_MACHINE: &str = "this machine";
 const MEASURED: &str = "as measured";
 
 impl Geometry {
-    /// The caches of this machine, as the kernel tells them of the first processor that this
-    /// program may use. In a virtual machine that is what the hypervisor chose to tell.
+    /// The caches of this machine, as reported by the kernel for the first CPU that this program
+    /// may use. In a virtual machine these are the values set by the hypervisor.
     ///
     /// # Errors
-    /// [`GeometryError::NotTold`].
+    /// [`GeometryError::Unreported`].
     pub fn this_machine() -> Result<Self, GeometryError> {
-        let not_told = |reason: String| GeometryError::NotTold { reason };
-        let cpus = linerate_linux::allowed_cpus().map_err(|error| not_told(error.to_string()))?;
+        let unreported = |reason: String| GeometryError::Unreported { reason };
+        let cpus = linerate_linux::allowed_cpus().map_err(|error| unreported(error.to_string()))?;
         let topology = Topology::read(&cpus[..cpus.len().min(1)]);
-        let cpu = topology.cpus.first().ok_or_else(|| not_told("no processor".to_owned()))?;
-        let caches = cpu.caches.as_ref().map_err(|error| not_told(error.to_string()))?;
+        let cpu = topology.cpus.first().ok_or_else(|| unreported("no processor".to_owned()))?;
+        let caches = cpu.caches.as_ref().map_err(|error| unreported(error.to_string()))?;
         Self::from_caches(THIS_MACHINE, caches)
     }
 
-    /// The caches of a processor as the kernel tells them. The unified cache of the highest level
+    /// The caches of a processor as reported by the kernel. The unified cache of the highest level
     /// is the last one.
     ///
     /// # Errors
-    /// [`GeometryError::NotTold`].
+    /// [`GeometryError::Unreported`].
     pub fn from_caches(name: &str, caches: &[Cache]) -> Result<Self, GeometryError> {
         let first = |kind: CacheKind| {
             let fits = |cache: &&Cache| cache.level == 1 && holds(cache.kind, kind);
-            caches.iter().find(fits).ok_or_else(|| GeometryError::NotTold {
-                reason: format!("the kernel tells of no {kind:?} cache of level 1"),
+            caches.iter().find(fits).ok_or_else(|| GeometryError::Unreported {
+                reason: format!("the kernel reports no {kind:?} cache of level 1"),
             })
         };
         let (i1, d1) = (first(CacheKind::Instruction)?, first(CacheKind::Data)?);
@@ -187,8 +187,8 @@ impl Geometry {
         Self::new(name, [shape_of(i1)?, shape_of(d1)?], ll, last_level, "")
     }
 
-    /// The same with other sizes of the caches for data, where they are given: what a measurement
-    /// says is to be had of them. Ways and lines stay; `note` says where the sizes are from.
+    /// The same with other sizes of the data caches, if given: the sizes available according to a
+    /// measurement. Ways and lines stay; `note` names the source of the sizes.
     ///
     /// # Errors
     /// [`GeometryError::Malformed`] where a size holds less than one set.
@@ -203,7 +203,7 @@ impl Geometry {
             bytes: bytes.unwrap_or(shape.bytes),
             ..shape
         };
-        // A last level that stands for nothing is no cache to be resized.
+        // An ignored last level is not resized.
         let ll = (self.last_level != LastLevel::None).then(|| of(*last, ll));
         let name = format!("{name}, {MEASURED}");
         Self::new(&name, [*i1, of(*first, d1)], ll, self.last_level, note)
@@ -238,9 +238,8 @@ impl Geometry {
         Self::new(known.name, [known.i1, known.d1], known.second, last_level, known.note)
     }
 
-    /// What a user may write: `this`, a name, or caches as
-    /// `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64` (size / ways / bytes per line; `ll` may be left out
-    /// where there is none).
+    /// Parses user input: `this`, a name, or caches as `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64`
+    /// (size / ways / bytes per line; `ll` is optional).
     ///
     /// # Errors
     /// As [`Geometry::this_machine`] and [`Geometry::named`]; [`GeometryError::Malformed`].
@@ -272,7 +271,7 @@ impl Geometry {
         let (Some(i1), Some(d1)) = (i1, d1) else {
             return Err(malformed("i1 and d1 are needed".to_owned()));
         };
-        // What stands between the first and the last level is not told.
+        // Levels between the first and the last are not reported.
         let last_level = ll.map_or(LastLevel::None, |_| LastLevel::Beyond);
         Self::new("as given", [i1, d1], ll, last_level, "")
     }
@@ -305,8 +304,8 @@ impl Geometry {
             Some(ll) => fit("ll", ll)?,
             // The simulator must have one.
             None => {
-                let stand_in = "there is no last level beyond the first, and what the simulator \
-                                has in its place is not shown";
+                let stand_in = "there is no last level beyond the first, and the simulator's is \
+                                not shown";
                 notes.push(stand_in.to_owned());
                 d1
             }
@@ -318,17 +317,17 @@ impl Geometry {
         Ok(Self { caches: SimulatedCaches { name: name.to_owned(), i1, d1, ll, note }, last_level })
     }
 
-    /// The caches as they are simulated, with what had to be changed.
+    /// The caches as simulated, with the changes made.
     pub fn caches(&self) -> &SimulatedCaches {
         &self.caches
     }
 
-    /// What the last level stands for.
+    /// Meaning of the last level.
     pub fn last_level(&self) -> LastLevel {
         self.last_level
     }
 
-    /// The same as Valgrind is told.
+    /// The same, as Valgrind options.
     pub(super) fn options(&self) -> [String; 3] {
         let option = |name: &str, shape: CacheShape| {
             format!("--{name}={},{},{}", shape.bytes, shape.ways, shape.line_bytes)
@@ -343,13 +342,13 @@ fn holds(kind: CacheKind, wanted: CacheKind) -> bool {
 }
 
 fn shape_of(cache: &Cache) -> Result<CacheShape, GeometryError> {
-    let not_told =
-        |error: &linerate_machine::Error| GeometryError::NotTold { reason: error.to_string() };
-    let line = *cache.line_bytes.as_ref().map_err(not_told)?;
+    let unreported =
+        |error: &linerate_machine::Error| GeometryError::Unreported { reason: error.to_string() };
+    let line = *cache.line_bytes.as_ref().map_err(unreported)?;
     Ok(CacheShape {
-        bytes: *cache.bytes.as_ref().map_err(not_told)?,
-        ways: *cache.ways.as_ref().map_err(not_told)?,
-        line_bytes: u32::try_from(line).map_err(|_| GeometryError::NotTold {
+        bytes: *cache.bytes.as_ref().map_err(unreported)?,
+        ways: *cache.ways.as_ref().map_err(unreported)?,
+        line_bytes: u32::try_from(line).map_err(|_| GeometryError::Unreported {
             reason: format!("a line of {line} bytes is none"),
         })?,
     })
@@ -387,9 +386,8 @@ fn print(shape: CacheShape) -> String {
 /// The nearest shape that the simulator accepts.
 ///
 /// 1. A line shorter than the shortest is lengthened; the size stays.
-/// 2. Where the number of sets is no power of two (caches of 11 or 20 slices), the next lower one
-///    is taken, and as many more ways as keep the size: how much fits decides more misses than
-///    where it fits.
+/// 2. If the number of sets is not a power of two (caches of 11 or 20 slices), the next lower one
+///    is used, with more ways to keep the size: capacity affects misses more than placement.
 /// 3. What is larger than the largest loses sets.
 fn fitting(shape: CacheShape) -> Result<CacheShape, String> {
     let CacheShape { bytes, ways, line_bytes } = shape;
@@ -420,9 +418,9 @@ impl fmt::Display for GeometryError {
             Self::Malformed { text, reason } => {
                 write!(f, "caches `{text}`: {reason}; as in i1=32K/8/64,d1=32K/8/64,ll=8M/16/64")
             }
-            Self::NotTold { reason } => write!(
+            Self::Unreported { reason } => write!(
                 f,
-                "cannot tell the caches of this machine: {reason}; name some with --caches, as in \
+                "cannot determine the caches of this machine: {reason}; set them with, say, \
                  --caches cortex_a53 or --caches i1=32K/8/64,d1=32K/8/64,ll=8M/16/64"
             ),
         }

@@ -4,9 +4,9 @@
 use super::geometry::{Geometry, LastLevel};
 use linerate_doctor::refusal::{BY_HARDWARE, Cause, Explanation};
 
-/// What callgrind counts with caches and branches simulated. Reads (`r`) and writes (`w`) of data
-/// (`D`) and instructions (`I`), misses (`m`) of the first (`1`) and last (`L`) level; branches
-/// (`B`) that are conditional (`c`) and indirect (`i`), mispredicted (`m`).
+/// Callgrind's events with caches and branches simulated. Reads (`r`) and writes (`w`) of data
+/// (`D`) and instructions (`I`), misses (`m`) of the first (`1`) and last (`L`) level; conditional
+/// (`c`) and indirect (`i`) branches (`B`), mispredicted (`m`).
 pub(super) const COUNTERS: [&str; 13] =
     ["Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "Bc", "Bcm", "Bi", "Bim"];
 
@@ -53,10 +53,9 @@ fn refusal(name: &str, last_level: LastLevel) -> Explanation {
             Some("linerate stat --tier sim -e instructions -- COMMAND".to_owned()),
         ),
         _ if of("tlb") => ("the simulator translates no addresses and has no TLB", by_hardware),
-        _ if of("cycles") || of("stall") => (
-            "the simulator has no clock: it tells what is executed, not how long it takes",
-            by_hardware,
-        ),
+        _ if of("cycles") || of("stall") => {
+            ("the simulator has no clock: it counts what is executed, not the time", by_hardware)
+        }
         _ => ("the simulator has no such event", by_hardware),
     };
     Explanation { cause: Cause::NotSimulated, sentence: why.to_owned(), fix }

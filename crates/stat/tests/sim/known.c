@@ -2,7 +2,7 @@
 /* Does what its arguments say, in order, so that a test knows what there is to count:
      lN  N loads of one word                 sN  N stores to it
      pN  one load from each of N lines of 64 bytes, from the first on
-     wN  N turns of a loop with one branch
+     wN  N iterations of a loop with one branch
      f...  as a forked child, which then ends; F  a child that fails to become another program
      e   become this program again, with the arguments left
      d   leave a child behind that sleeps     c  close all descriptors

@@ -7,7 +7,7 @@ use linerate_record::stat::ExitStatus;
 use linerate_stat::{Outcome, Progress, Request, Watch};
 use std::time::Duration;
 
-/// Counts it and checks what must be there however it ended.
+/// Counts it and checks the invariants that hold however it ended.
 fn counted(request: &Request, status: i32) -> Outcome {
     let outcome = run(request);
     assert_eq!(outcome.status, status, "{:?}", outcome.failure);
@@ -22,7 +22,7 @@ fn the_status_is_the_commands_own() {
     let outcome = counted(&shell("exit 0"), 0);
     assert_eq!(outcome.report.ended, Some(ExitStatus { status: Some(0), signal: None }));
     counted(&shell("exit 7"), 7);
-    // A status that looks like one of env(1) is passed on all the same.
+    // A status that looks like one of env(1) is still passed on.
     counted(&shell("exit 127"), 127);
     let outcome = counted(&shell("kill -9 $$"), 128 + 9);
     assert_eq!(outcome.report.ended, Some(ExitStatus { status: None, signal: Some(9) }));
@@ -82,8 +82,8 @@ fn what_a_command_leaves_behind_is_not_waited_for() {
     assert!(number(figure(&outcome, "elapsed_s")) < 50.0);
 }
 
-/// Whether whoever started these tests had the signal ignored, as nohup(1) and `&` of a shell do:
-/// then commands ignore it, too, and die of none.
+/// Whether the signal was ignored when these tests were started, as by nohup(1) or `&` of a shell:
+/// then commands ignore it, too, and are not killed by any.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -148,7 +148,7 @@ fn repetition_ends_with_a_signal() {
     assert_eq!((outcome.status, outcome.report.repetitions), (128 + TERMINATE, 1));
 }
 
-/// It came before there was a command to get it, whoever sent it.
+/// It arrived before the command started, from any sender.
 #[test]
 fn a_key_pressed_too_early_ends_the_command_all_the_same() {
     if is_ignored(INTERRUPT) {
@@ -167,12 +167,13 @@ fn keys_are_passed_on_to_a_group_of_its_own() {
     }
     let signal = Caught { number: INTERRUPT, is_from_kernel: true };
     let outcome = signalled("BEGUN; exec timeout 60 sleep 50", signal);
-    // timeout(1) ends by itself, or dies of the signal if it had not come to catching it.
+    // timeout(1) ends by itself, or is killed by the signal if it had not installed its handler
+    // yet.
     assert!(outcome.status != 0 && outcome.report.interrupted, "{}", outcome.status);
     assert!(number(figure(&outcome, "elapsed_s")) < 40.0);
 }
 
-/// The terminal tells the first process of a session alone that it is gone.
+/// A closed terminal notifies only the session leader.
 #[test]
 fn a_lost_terminal_is_passed_on() {
     if is_ignored(HANG_UP) {
@@ -183,7 +184,7 @@ fn a_lost_terminal_is_passed_on() {
     assert_eq!((outcome.status, outcome.report.interrupted), (128 + HANG_UP, true));
 }
 
-/// A run that a signal cut short says nothing of a whole one.
+/// An interrupted run says nothing about a complete one.
 #[test]
 fn the_run_that_was_interrupted_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,7 +206,7 @@ fn the_run_that_was_interrupted_is_left_out() {
 }
 
 #[test]
-fn a_run_that_failed_among_others_is_told() {
+fn reports_a_failed_run_among_others() {
     let folder = tempfile::tempdir().unwrap();
     let counter = folder.path().join("runs");
     let script = format!("echo >> {0}; [ $(wc -l < {0}) -ne 2 ] || exit 3", counter.display());
@@ -227,7 +228,7 @@ fn a_time_limit_ends_the_command() {
 }
 
 #[test]
-fn counting_stops_when_the_time_is_up_though_the_command_goes_on() {
+fn counting_stops_at_the_time_limit_even_if_the_command_continues() {
     let busy = "trap '' TERM; n=0; while [ $n -lt 600000 ]; do n=$((n+1)); done; sleep 0.3; exit 5";
     let whole = counted(&shell(busy), 5);
     let (at_most, interval) = (Some(Duration::from_millis(50)), Some(Duration::from_millis(20)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting real commands that end well, badly, or not at all, and counting what runs already.
+//! Counting real commands that succeed, fail, or do not end, and counting running processes.
 
 mod commands;
 mod rig;

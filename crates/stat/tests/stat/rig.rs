@@ -4,7 +4,7 @@
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::Opener;
 use linerate_counters::scripted::{Scripted, full};
-use linerate_doctor::surroundings::{Facts, Surroundings};
+use linerate_doctor::host_facts::{Facts, HostFacts};
 use linerate_linux::errno::EINVAL;
 use linerate_linux::perf::{self, HARDWARE, SOFTWARE, Selector};
 use linerate_linux::signal::Pending;
@@ -37,8 +37,8 @@ pub(crate) fn error(request: &Request) -> StatError {
 }
 
 pub(crate) fn watch(signals: &Pending) -> Watch<'_> {
-    fn nobody(_: Progress<'_>) {}
-    Watch { signals, tell: &nobody }
+    fn ignore(_: Progress<'_>) {}
+    Watch { signals, tell: &ignore }
 }
 
 /// Runs a request with another kernel, on a processor that no table knows.
@@ -53,8 +53,8 @@ pub(crate) fn run_watched(
     watch: &Watch<'_>,
 ) -> Result<Outcome, StatError> {
     let processor = Identity::Other { architecture: "none" };
-    let catalog = Catalog::of(&processor, Path::new("/sys"));
-    let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });
+    let catalog = Catalog::for_processor(&processor, Path::new("/sys"));
+    let around = HostFacts::from_facts(Facts { has_units: true, ..Facts::default() });
     request.run_with(watch, opener, &around, &catalog)
 }
 

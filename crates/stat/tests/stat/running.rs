@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs already: processes, their threads, processors.
+//! Running processes, their threads, and CPUs.
 
 use crate::rig::{error, event, events, figure, number, run};
 use linerate_record::Derive;
@@ -27,7 +27,7 @@ impl Drop for Killed {
 }
 
 #[test]
-fn a_process_is_counted_for_a_while_and_goes_on() {
+fn counts_a_process_for_a_time_without_stopping_it() {
     let mut busy = Killed::sh("while :; do :; done");
     let at_most = Some(Duration::from_millis(100));
     let request = Request { at_most, ..Request::new(What::Process(busy.0.id())) };
@@ -98,7 +98,7 @@ fn threads_and_the_others_add_up_to_the_process() {
     }
     let last = rows.last().unwrap();
     assert_eq!((last.tid, last.name.as_str()), (0, "(others)"));
-    // A thread that goes on is read once for itself and a moment later for the whole.
+    // A running thread is read first for itself and a moment later for the total.
     let sum: f64 = rows.iter().map(|row| number(&row.counts[0])).sum();
     let whole = number(figure(&outcome, "task_clock_ns"));
     assert!((sum / whole - 1.0).abs() < 0.05, "{sum} of {whole}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulator behind the same request. Where there is no Valgrind, that is said.
+//! The simulator behind the same request. Without Valgrind, the reason is reported.
 
 use crate::rig::{command, event, events, figure, number, run, shell, watch};
 use linerate_linux::signal::{Caught, Pending};
@@ -8,7 +8,7 @@ use linerate_record::{Body, Derive, Provenance, Record, Tier, Warning};
 use linerate_stat::sim::Geometry;
 use linerate_stat::{Outcome, Request, StatError};
 
-/// `None` where there is no simulator.
+/// `None` without a simulator.
 fn simulated(request: Request) -> Option<Outcome> {
     let request = Request { tier: Some(Tier::Sim), ..request };
     match request.run(&watch(&Pending::new())) {
@@ -58,7 +58,7 @@ fn a_tenth_of_a_percent_more_is_a_regression_and_less_is_not() {
     assert_eq!(warnings(&same), []);
 }
 
-/// As the kernel does for want of memory.
+/// Like the kernel does when out of memory.
 #[test]
 fn a_simulator_that_was_killed_leaves_a_report() {
     const KILL: i32 = 9;
@@ -93,9 +93,9 @@ fn other_caches_are_no_ground_for_a_verdict() {
     assert!(number(now) > number(then), "16 KiB miss more than this machine's");
 }
 
-/// The gate that passed because somebody forgot `--tier sim`.
+/// A gate must not pass because `--tier sim` was forgotten.
 #[test]
-fn another_tier_is_no_ground_for_a_verdict() {
+fn no_verdict_between_different_tiers() {
     let Some(before) = simulated(events(command(&["true"]), &["instructions"])) else { return };
     let baseline = Some(record(&before));
     let outcome = run(&Request { baseline: baseline.clone(), ..command(&["true"]) });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is a number, what is absent and why, and how figures follow from one another.
+//! Values, absent values with reasons, and the derivation of figures from each other.
 
 use crate::rig::{
     command, error, event, events, figure, grant, number, pretending, run, run_watched, run_with,
@@ -15,7 +15,7 @@ use linerate_stat::{Outcome, Per, Progress, Request, StatError, Watch};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// No missing count is a 0 or a text, and every one says why.
+/// A missing count is never 0 or a text, and always has a reason.
 fn check_absent(figure: &Figure) {
     assert_eq!(figure.value, Scalar::Absent, "{figure:?}");
     assert!(figure.reason.as_ref().is_some_and(|reason| !reason.is_empty()), "{figure:?}");
@@ -51,7 +51,7 @@ fn without_counters_the_rest_is_counted_and_the_report_says_why() {
 }
 
 #[test]
-fn where_perf_events_are_forbidden_the_kernel_still_tells_what_a_child_used() {
+fn without_perf_events_wait4_still_reports_usage() {
     let outcome = run_with(&shell("/bin/true; exit 3"), &refusing(EACCES)).unwrap();
     check_figures(&outcome);
     assert_eq!(outcome.status, 3);
@@ -82,7 +82,7 @@ fn strict_fails_before_the_command_begins() {
 }
 
 #[test]
-fn a_wrong_name_fails_and_tells_near_ones() {
+fn an_unknown_name_fails_with_suggestions() {
     let StatError::UnknownName { reason } = error(&events(command(&["true"]), &["instrutcions"]))
     else {
         panic!()
@@ -166,7 +166,7 @@ fn hardware_events_are_counted_with_one_counter_or_many() {
 }
 
 #[test]
-fn the_budget_is_told_before_and_once() {
+fn the_multiplexing_plan_is_reported_once_before_counting() {
     let told = RefCell::new(Vec::new());
     let tell = |progress: Progress<'_>| {
         told.borrow_mut().push(match progress {
@@ -243,7 +243,7 @@ fn counts_are_given_per_unit_of_work() {
         (unit.name.as_str(), &unit.count),
         ("minor_faults", figure(&outcome, "minor_faults"))
     );
-    // Nothing comes from a disk the sixth time.
+    // By the sixth time nothing is read from disk.
     let ratio = figure(&outcome, "page_faults_per_minor_faults");
     assert_eq!(number(ratio), 1.0);
 
@@ -282,8 +282,8 @@ fn requests_that_make_no_sense_say_so() {
     let (pid, second) = (What::Process(1), Some(Duration::from_secs(1)));
     let sim = Some(Tier::Sim);
     let bad = [
-        (Request { what: What::Command { argv: vec![] }, ..good() }, "no command"),
-        (Request { what: What::Cpus(vec![]), ..good() }, "no processor"),
+        (Request { what: What::Command { argv: vec![] }, ..good() }, "the command is missing"),
+        (Request { what: What::Cpus(vec![]), ..good() }, "CPUs is empty"),
         (Request { per: Some(Per::Units(0.0)), ..good() }, "above 0"),
         (Request { per: Some(Per::Units(f64::NAN)), ..good() }, "above 0"),
         (Request { interval: Some(Duration::ZERO), ..good() }, "longer than 0"),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loads lwIP and calls it: the only module of the adapter with `unsafe` code.
 //!
-//! The object says in a table of functions what it offers ([`table`]). It is one lwIP with global
-//! state; to have several, each [`Plugin`] is loaded from a file in memory of its own, which the
-//! loader of the system takes for another object. That is also why no two tests meet, and why every
-//! run begins alike.
+//! The object exports a table of functions ([`table`]). It is one lwIP with global state; for
+//! several instances, each [`Plugin`] is loaded from a separate in-memory file, which the dynamic
+//! loader treats as a different object. This also isolates tests and makes every run start in the
+//! same state.
 
 mod object;
 mod seal;
@@ -31,7 +31,7 @@ pub(super) use table::{Routines, Settings, Sums};
 pub(super) struct Plugin {
     object: NonNull<c_void>,
     table: &'static Table,
-    /// What the object writes while it tells which routine runs.
+    /// Written by the object while it reports which routine runs.
     activity: RefCell<Option<Arc<AtomicU8>>>,
     /// Open for as long as the object is loaded: the loader of the system knows objects by their
     /// paths first, and the number of a closed file, which is in the path, is the next one's.
@@ -39,7 +39,7 @@ pub(super) struct Plugin {
 }
 
 impl Plugin {
-    /// Loads a copy of the object for segments of so many bytes, from the first of `folders` that
+    /// Loads a copy of the object for segments of this many bytes, from the first of `folders` that
     /// has it.
     pub(super) fn load(segment: usize, folders: &[PathBuf]) -> Result<Self, LoadError> {
         let name = format!("linerate-lwip-{segment}.so");
@@ -57,13 +57,13 @@ impl Plugin {
         Ok(plugin)
     }
 
-    /// Loads it as an object of its own.
+    /// Loads it as a separate object.
     fn from_object(bytes: &[u8]) -> Result<Self, String> {
         let file = linerate_linux::file_in_memory(bytes).map_err(|error| error.to_string())?;
         let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
-        // SAFETY: the path ends with a zero. Loading runs code of the object: its seal says that it
-        // is what was built, and what was built has no code that runs on loading.
+        // SAFETY: the path ends with a zero. Loading runs code of the object: its seal proves that
+        // it is our build, which has no code that runs on loading.
         let object = unsafe { libc::dlopen(path.as_ptr().cast(), flags) };
         let object = NonNull::new(object).ok_or_else(dl_error)?;
         // SAFETY: an object that is open, and a name that ends with a zero.
@@ -88,7 +88,7 @@ impl Plugin {
     /// Once, before anything else; whether lwIP has begun.
     pub(super) fn begin(&self, settings: &Settings, routines: &Routines) -> bool {
         let checksum = (routines.checksum.is_some(), routines.copy_checksum.is_some());
-        assert!(checksum != (false, true), "a copy with a sum beside lwIP's own sums");
+        assert!(checksum != (false, true), "a copy with a sum in addition to lwIP's own sums");
         // SAFETY: both are read before the calls return; the routines are functions of the types
         // that the table names.
         unsafe {
@@ -97,7 +97,7 @@ impl Plugin {
         }
     }
 
-    /// Begins or ends counting and timing the calls of routines, or telling which one runs.
+    /// Starts or stops counting and timing the calls of routines, or reporting which one runs.
     pub(super) fn watch(&self, reading: Option<Reading>, activity: Option<&Arc<AtomicU8>>) {
         let watch = Watch {
             ticks: reading.map(Reading::function),
@@ -109,10 +109,10 @@ impl Plugin {
         self.activity.replace(activity.map(Arc::clone));
     }
 
-    /// What was seen of checksums, copies, copies with a sum, and inline sums of headers.
+    /// Statistics of checksums, copies, copies with a sum, and inline sums of headers.
     pub(super) fn tallies(&self) -> [Tally; 4] {
-        // SAFETY: four tallies that are never moved, written by calls into the object alone, none
-        // of which is under way.
+        // SAFETY: four tallies that are never moved, written only by calls into the object, none of
+        // which is running.
         let raw = unsafe { &*(self.table.tallies)() };
         raw.each_ref().map(|raw| Tally {
             calls: raw.calls,
@@ -124,10 +124,10 @@ impl Plugin {
         })
     }
 
-    /// The time is so many milliseconds: runs the timers that are due.
+    /// Sets the time in milliseconds: runs the timers that are due.
     pub(super) fn advance(&self, now_ms: u32) {
-        // SAFETY: `begin` was called, ensured by `LwipEndpoint`, which has no other way to be made;
-        // no other call is under way, because none calls back here. The same for all below.
+        // SAFETY: `begin` was called, ensured by `LwipEndpoint`, which has no other constructor; no
+        // other call is running, because none calls back here. The same applies to all below.
         unsafe { (self.table.advance)(now_ms) };
     }
 
@@ -147,7 +147,7 @@ impl Plugin {
         }
     }
 
-    /// Where the connection is: `LR_LWIP_CLOSED` and so on.
+    /// State of the connection: `LR_LWIP_CLOSED` and so on.
     pub(super) fn state(&self) -> State {
         // SAFETY: as for `advance`.
         match unsafe { (self.table.state)() } {
@@ -159,7 +159,7 @@ impl Plugin {
         }
     }
 
-    /// How many bytes `send` takes.
+    /// Number of bytes `send` accepts.
     pub(super) fn send_room(&self) -> usize {
         // SAFETY: as for `advance`.
         unsafe { (self.table.send_room)() }
@@ -171,7 +171,7 @@ impl Plugin {
         unsafe { (self.table.send)(bytes.as_ptr(), bytes.len()) }
     }
 
-    /// Takes what has arrived in order; how many bytes that were.
+    /// Reads data received in order; returns the number of bytes.
     pub(super) fn receive(&self, into: &mut [u8]) -> usize {
         // SAFETY: as for `advance`; no more bytes than the slice has are written.
         unsafe { (self.table.receive)(into.as_mut_ptr(), into.len()) }
@@ -183,7 +183,7 @@ impl Plugin {
         unsafe { (self.table.close)() };
     }
 
-    /// Sends what may be sent.
+    /// Sends pending data, as far as allowed.
     pub(super) fn flush(&self) {
         // SAFETY: as for `advance`.
         unsafe { (self.table.flush)() };
@@ -209,8 +209,8 @@ impl Plugin {
         let raw = unsafe { (self.table.sent)() };
         let (handle, bytes) = raw.parts()?;
         let lender = Rc::clone(self) as Rc<dyn Lender>;
-        // SAFETY: lwIP keeps the frame as it is until it is dropped, because it sends no segment
-        // again, and so writes none, that somebody else refers to.
+        // SAFETY: lwIP keeps the frame as it is until it is dropped, because it does not
+        // retransmit, and so does not write, a segment with other references.
         Some(unsafe { Lent::new(lender, handle, bytes) })
     }
 
@@ -226,8 +226,8 @@ impl Plugin {
     /// A frame has arrived whose parts are read where they are; whether lwIP took it.
     ///
     /// # Safety
-    /// Until [`reclaim`](Self::reclaim) has returned `owner`, or the plug-in is dropped, nobody
-    /// writes the payload, nobody uses the headers, and both stay valid where they are.
+    /// Until [`reclaim`](Self::reclaim) has returned `owner`, or the plug-in is dropped, the
+    /// payload is not written, the headers are not used, and both stay valid in place.
     pub(super) unsafe fn input_in_place(
         &self,
         headers: NonNull<[u8]>,
@@ -268,7 +268,7 @@ impl Drop for Plugin {
     }
 }
 
-/// What the loader of the system complains about.
+/// The error of the dynamic loader.
 fn dl_error() -> String {
     // SAFETY: returns null or a string that stays until the next call of the loader on this thread.
     let text = unsafe { libc::dlerror() };
@@ -282,7 +282,7 @@ fn dl_error() -> String {
 /// Room for a frame in memory of lwIP; dropped there with this value.
 pub(super) struct Room {
     plugin: Rc<Plugin>,
-    /// `None` once lwIP has it back.
+    /// `None` once lwIP has returned it.
     handle: Option<NonNull<c_void>>,
     bytes: NonNull<[u8]>,
 }
@@ -290,7 +290,7 @@ pub(super) struct Room {
 impl Room {
     /// Its bytes, to be written.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: so many bytes can be written, and nobody else knows them before `input`.
+        // SAFETY: this many bytes are writable, and not shared before `input`.
         unsafe { self.bytes.as_mut() }
     }
 }

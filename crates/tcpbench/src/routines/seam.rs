@@ -15,44 +15,44 @@ pub struct Seam {
     eye: Eye,
 }
 
-/// Who looks at the calls.
+/// Observer of the calls.
 #[derive(Clone, Debug)]
 enum Eye {
     Nobody,
-    /// What counts and times them.
+    /// The counting and timing.
     Tallies(Box<Tallies>, Reading),
     /// Another thread, which samples.
     Sampler(Arc<AtomicU8>),
 }
 
-/// What runs, as a sampler sees it: the same numbers as in `plugin.h`.
+/// The running activity, as seen by a sampler: the same numbers as in `plugin.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Activity {
     /// Everything else.
     Stack,
-    /// A sum that stands alone.
+    /// A separate checksum.
     Checksum,
     /// A copy.
     Copy,
     /// A copy that sums.
     CopyChecksum,
-    /// What is not part of the run.
+    /// Not part of the run.
     Comparing,
 }
 
 /// How the counter is read around a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Once all that was begun before is done: what would have gone on beside the call is held up,
-    /// and the call seems to take more than it does.
+    /// Serializing: waits until all earlier work is done. Code that would overlap with the call is
+    /// delayed, and the call seems to take longer than it does.
     Waiting,
     /// When it comes: the call may go on behind it, and seems to take less.
     Passing,
 }
 
 impl Reading {
-    /// What reads: a function behind a pointer, as the plug-in wants it, and so at the same cost
+    /// The read function: behind a pointer, as the plug-in needs it, and therefore at the same cost
     /// everywhere.
     pub(crate) fn function(self) -> extern "C" fn() -> u64 {
         extern "C" fn waiting() -> u64 {
@@ -83,7 +83,7 @@ pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
 }
 
 impl Eye {
-    /// Calls a routine under the eye of whoever looks: nobody, while sets are ranked.
+    /// Calls a routine with the observer, if any: none while sets are ranked.
     #[inline(always)]
     fn see<R>(
         &mut self,
@@ -146,12 +146,12 @@ impl Seam {
         self.eye = reading.map_or(Eye::Nobody, |reading| Eye::Tallies(Box::default(), reading));
     }
 
-    /// Begins or ends telling a sampler which routine runs.
+    /// Starts or stops reporting to a sampler which routine runs.
     pub fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
         self.eye = activity.map_or(Eye::Nobody, |activity| Eye::Sampler(Arc::clone(activity)));
     }
 
-    /// What was seen.
+    /// Returns the statistics.
     pub fn tallies(&self) -> Tallies {
         match &self.eye {
             Eye::Tallies(tallies, _) => tallies.as_ref().clone(),

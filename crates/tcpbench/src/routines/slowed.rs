@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines whose cost is known, to check what tells costs: each does its work and then waits for
-//! the rest of its time, which is summed up. For the accuracy suite.
+//! Routines with known cost, to test the measurement: each does its work and then waits for the
+//! rest of its time, which is summed up. For the accuracy suite.
 
 use super::Routines;
 use linerate_kernels::bench::{Role, Routine};
@@ -21,7 +21,7 @@ thread_local! {
 
 /// The routines.
 pub(crate) fn routines() -> Routines {
-    // SAFETY: they read and write the bytes that they are told, and cannot unwind.
+    // SAFETY: they read and write only the given bytes, and cannot unwind.
     unsafe {
         Routines {
             name: "slowed",
@@ -32,7 +32,7 @@ pub(crate) fn routines() -> Routines {
     }
 }
 
-/// Routines whose sum is known late: a processor goes on behind the call before it is done.
+/// Routines with a late result: a processor continues after the call before it is done.
 pub(crate) fn late() -> Routines {
     // SAFETY: it reads nothing and cannot unwind.
     let checksum = unsafe { Routine::checksum_from("late", Role::Peer, late_checksum) };
@@ -60,13 +60,14 @@ fn take<R>(which: usize, work: impl FnOnce() -> R) -> R {
 }
 
 unsafe extern "C" fn slow_checksum(src: *const u8, bytes: usize, sum: u32) -> u32 {
-    // SAFETY: so many bytes can be read, ensured by the caller.
+    // SAFETY: the caller guarantees that this many bytes are readable.
     let from = unsafe { slice::from_raw_parts(src, bytes) };
     take(0, || Routines::selected().checksum.checksum(from, sum))
 }
 
 unsafe extern "C" fn slow_copy(dst: *mut u8, src: *const u8, bytes: usize) -> *mut u8 {
-    // SAFETY: so many bytes can be read and written and do not overlap, ensured by the caller.
+    // SAFETY: the caller guarantees that this many bytes are readable and writable and do not
+    // overlap.
     take(1, || unsafe { dst.copy_from_nonoverlapping(src, bytes) });
     dst
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was seen of the calls of routines.
+//! Statistics of the calls of routines.
 
 use std::ops::Add;
 
@@ -9,7 +9,7 @@ pub const LENGTH_CLASSES: usize = 17;
 /// Alignments in a histogram: addresses modulo 64 by steps of 8.
 pub const ALIGNMENT_CLASSES: usize = 8;
 
-/// What was seen of the calls of one routine.
+/// Statistics of the calls of one routine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Calls.
@@ -44,16 +44,16 @@ impl Tally {
     }
 }
 
-/// What was seen of the calls of a set.
+/// Statistics of the calls of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
-    /// Sums that stand alone.
+    /// Separate checksums.
     pub checksum: Tally,
     /// Copies.
     pub copy: Tally,
     /// Copies that sum.
     pub copy_checksum: Tally,
-    /// Sums of headers, which stand alone and are inline; timed where a stack calls for them.
+    /// Checksums of headers, separate and inline; timed where a stack calls for them.
     pub header: Tally,
     /// Copies of headers that sum, inline, and not timed.
     pub copy_header: Tally,

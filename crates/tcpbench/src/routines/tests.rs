@@ -12,7 +12,7 @@ fn every_set_does_what_it_should() {
 
 #[test]
 fn a_routine_that_is_wrong_by_a_carry_is_found() {
-    let wrong = Set::of(Routines::wrong_by_a_carry()).check();
+    let wrong = Set::from_routines(Routines::wrong_by_a_carry()).check();
     let text = wrong.expect_err("it is wrong").to_string();
     assert!(text.contains("`wrong`") && text.contains("the sum is"), "{text}");
 }
@@ -27,11 +27,11 @@ fn names_are_unique_and_found_and_others_are_listed() {
     for name in [SELECTED, DOCUMENT, LIBC, STACK, OFF, Set::scalar()] {
         assert!(Set::find(name).is_ok(), "{name}");
     }
-    let text = Set::find("mmx").expect_err("there is no such set").to_string();
+    let text = Set::find("mmx").expect_err("no such set").to_string();
     assert!(all.iter().all(|set| text.contains(set.name())), "{text}");
 }
 
-/// Each call that is watched is counted once, with its bytes and where they lie.
+/// Each watched call is counted once, with its bytes and their alignment.
 #[test]
 fn what_is_watched_is_counted() {
     let mut seam = Seam::new(Routines::document());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the applications of a session do: connect, give, take, compare.
+//! The applications of a session: connect, send, receive, compare.
 
 use super::Session;
 use super::setup::write_bytes;
@@ -8,13 +8,13 @@ use crate::error::Error;
 use crate::routines::Activity;
 use linerate_linux::thread_cpu_time_ns;
 
-/// For how long the client waits for a server that does not take its connection for one: longer
-/// than a stack keeps what is half open, 20 seconds in lwIP (`TCP_SYN_RCVD_TIMEOUT`). One
-/// connection in a hundred thousand, where some per cent of all handshakes need another attempt.
+/// Timeout of the client for a server that does not see its connection as established: longer than
+/// a stack keeps half-open connections, 20 seconds in lwIP (`TCP_SYN_RCVD_TIMEOUT`). It affects one
+/// connection in a hundred thousand if a few percent of all handshakes need another attempt.
 pub(super) const HALF_OPEN: Micros = 60_000_000;
 
-/// Messages that are given between two turns at most.
-const MESSAGES_PER_TURN: usize = 16;
+/// Most messages submitted between two iterations.
+const MESSAGES_PER_ITERATION: usize = 16;
 
 impl Session {
     /// Opens a connection.
@@ -43,8 +43,8 @@ impl Session {
         if [self.client.state(), self.server.state()] == [State::Open; 2] {
             return Ok(());
         }
-        // The server has forgotten what the client takes for a connection, and says so when the
-        // client closes it.
+        // The server has dropped a connection that the client considers open, and reports it when
+        // the client closes it.
         self.client.close();
         self.until(|s| s.client.state() == State::Closed)?;
         self.refused += 1;
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends until so many bytes more have arrived.
+    /// Sends until this many more bytes have arrived.
     pub(super) fn transfer(
         &mut self,
         bytes: u64,
@@ -101,7 +101,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives the client whole writes while there is room; whether there was.
+    /// Passes whole writes to the client while there is room; returns whether there was any.
     pub(super) fn give_bulk(&mut self) -> bool {
         let write = write_bytes(&self.setup);
         let mut gave = false;
@@ -116,7 +116,7 @@ impl Session {
     /// Gives the client messages, each of which becomes a segment before the next one.
     pub(super) fn give_messages(&mut self) -> bool {
         let mut gave = false;
-        for _ in 0..MESSAGES_PER_TURN {
+        for _ in 0..MESSAGES_PER_ITERATION {
             if self.message == 0 {
                 self.message = self.setup.mix.draw(&mut self.random);
             }
@@ -133,7 +133,7 @@ impl Session {
         gave
     }
 
-    /// Takes what has been received; whether there was anything.
+    /// Reads received data; returns whether there was any.
     pub(super) fn take(&mut self, side: Side) -> Result<bool, Error> {
         let mut took = false;
         loop {
@@ -142,11 +142,11 @@ impl Session {
                 Side::Server => (&mut self.server, &mut self.at_server),
             };
             if sink.is_full() {
-                self.tell(Activity::Comparing);
+                self.report_activity(Activity::Comparing);
                 let before = thread_cpu_time_ns();
                 self.compare()?;
                 self.comparing_ns += thread_cpu_time_ns() - before;
-                self.tell(Activity::Stack);
+                self.report_activity(Activity::Stack);
                 continue;
             }
             let bytes = end.receive(sink.room());
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Compares everything that has arrived with what was sent.
+    /// Compares everything that has arrived with the data sent.
     pub(super) fn compare(&mut self) -> Result<(), Error> {
         for sink in [&mut self.at_server, &mut self.at_client] {
             if let Some(difference) = sink.compare(&self.stream) {

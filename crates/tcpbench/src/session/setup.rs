@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a session is made for.
+//! Settings of a session.
 
 use crate::endpoint::{Config, Congestion, Micros, Side, WireMode};
 use crate::pattern::{Mix, Pattern};
@@ -9,10 +9,10 @@ use crate::wire::Impairments;
 /// Segments that the application hands over at once.
 const SEGMENTS_PER_WRITE: usize = 4;
 
-/// What a session is made for, but for stacks and set.
+/// Settings of a session, except stacks and set.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What the applications do.
+    /// The pattern of the applications.
     pub pattern: Pattern,
     /// Bytes of payload of a full segment.
     pub segment: usize,
@@ -20,13 +20,13 @@ pub struct Setup {
     pub buffer: usize,
     /// How frames reach the receiver.
     pub wire: WireMode,
-    /// What happens to them on the way.
+    /// Impairments of the wire.
     pub impairments: Impairments,
     /// Lengths of messages in [`Pattern::Mixed`].
     pub mix: Mix,
     /// Whether segments that are not full wait for acknowledgements.
     pub nagle: bool,
-    /// How the ends react to loss.
+    /// Congestion control of both ends.
     pub congestion: Congestion,
     /// For how long the ends hold acknowledgements back; 0 for not at all.
     pub ack_delay: Micros,
@@ -36,7 +36,7 @@ pub struct Setup {
 
 impl Setup {
     /// A pattern as it is measured: no impairments, buffers of 256 KiB, copies on the wire.
-    pub fn of(pattern: Pattern) -> Self {
+    pub fn for_pattern(pattern: Pattern) -> Self {
         Self {
             pattern,
             segment: pattern.segment(),
@@ -51,7 +51,7 @@ impl Setup {
         }
     }
 
-    /// Bytes that each buffer really has: whole segments, and two writes at least.
+    /// Effective size of each buffer: whole segments, and at least two writes.
     pub fn buffer_bytes(&self) -> usize {
         self.buffer.max(2 * write_bytes(self)).next_multiple_of(self.segment)
     }

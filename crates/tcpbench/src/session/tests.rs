@@ -21,13 +21,13 @@ fn between(setup: &Setup, stack: &dyn Stack, set: &Set) -> Result<Session, Error
 }
 
 #[test]
-fn every_pattern_gets_through_with_every_kind_of_set_over_either_wire() {
+fn every_pattern_completes_with_every_set_over_both_wires() {
     for pattern in Pattern::ALL {
         for wire in [WireMode::Copy, WireMode::Reference] {
             for set in ["document", SELECTED, STACK, OFF] {
                 let set = Set::find(set).expect("a set");
-                let mut session =
-                    session(&Setup { wire, ..Setup::of(pattern) }, &set).expect("it connects");
+                let mut session = session(&Setup { wire, ..Setup::for_pattern(pattern) }, &set)
+                    .expect("it connects");
                 let slice = session.run(little(pattern)).expect("it gets through");
                 let done = if pattern.is_about_bytes() { slice.bytes } else { slice.exchanges };
                 assert!(done >= little(pattern) && slice.frames > 0, "{pattern} {slice:?}");
@@ -40,14 +40,14 @@ fn every_pattern_gets_through_with_every_kind_of_set_over_either_wire() {
 #[test]
 fn every_pattern_survives_every_impairment() {
     for pattern in Pattern::ALL {
-        let setup = Setup { impairments: ROUGH, ..Setup::of(pattern) };
+        let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(pattern) };
         let set = Set::find(SELECTED).expect("a set");
         let mut session = session(&setup, &set).expect("it connects");
         session.run(little(pattern)).expect("it gets through");
         let carried = session.carried();
         assert!(carried.lost > 0 && carried.corrupted > 0, "{pattern} {carried:?}");
         let dropped: u64 = session.counters().iter().map(|c| c.bad_checksums).sum();
-        // What is still on its way has not been judged.
+        // Data still in flight have not been checked.
         let duplicates = carried.duplicated;
         assert!(dropped <= carried.corrupted + duplicates, "{pattern} {carried:?} {dropped}");
         assert!(dropped + 4 >= carried.corrupted, "{pattern} {carried:?} {dropped}");
@@ -55,8 +55,8 @@ fn every_pattern_survives_every_impairment() {
 }
 
 #[test]
-fn a_server_that_has_forgotten_the_handshake_is_asked_again() {
-    let setup = Setup::of(Pattern::Response);
+fn reconnects_to_a_server_that_lost_the_handshake() {
+    let setup = Setup::for_pattern(Pattern::Response);
     let set = Set::find(SELECTED).expect("a set");
     let mut session = session(&setup, &set).expect("an idle session");
     session.server.open(0).expect("it listens");
@@ -75,7 +75,7 @@ fn a_server_that_has_forgotten_the_handshake_is_asked_again() {
 fn without_checksums_the_comparison_finds_damage() {
     let corrupt = Impairments { corrupt: 0.01, only_data: true, ..Impairments::default() };
     for wire in [WireMode::Copy, WireMode::Reference] {
-        let setup = Setup { impairments: corrupt, wire, ..Setup::of(Pattern::Bulk) };
+        let setup = Setup { impairments: corrupt, wire, ..Setup::for_pattern(Pattern::Bulk) };
         let mut off = session(&setup, &Set::find(OFF).expect("a set")).expect("it connects");
         let error = off.run(100_000_000).expect_err("damage gets through");
         assert!(matches!(error, Error::Corrupt { .. } | Error::Lost { .. }), "{error}");
@@ -88,7 +88,7 @@ fn without_checksums_the_comparison_finds_damage() {
 
 #[test]
 fn a_routine_wrong_by_one_carry_ends_the_run_and_names_the_segment() {
-    let wrong = Set::of(Routines::wrong_by_a_carry());
+    let wrong = Set::from_routines(Routines::wrong_by_a_carry());
     let lwip = Lwip::new();
     let mut stacks: Vec<&dyn Stack> = vec![&Smoltcp];
     match lwip.check(1460).and_then(|()| lwip.check(8000)) {
@@ -98,7 +98,7 @@ fn a_routine_wrong_by_one_carry_ends_the_run_and_names_the_segment() {
     let patterns = [Pattern::Bulk, Pattern::Jumbo, Pattern::Mixed];
     let each = stacks.into_iter().flat_map(|stack| patterns.map(|pattern| (stack, pattern)));
     for (stack, pattern) in each {
-        let made = between(&Setup::of(pattern), stack, &wrong);
+        let made = between(&Setup::for_pattern(pattern), stack, &wrong);
         let run = made.and_then(|mut session| session.run(100_000_000));
         let Err(Error::Stuck(stuck)) = run else { panic!("{pattern}: {run:?}") };
         assert!(stuck.bad_checksums > 0, "{stuck}");
@@ -111,7 +111,7 @@ fn a_routine_wrong_by_one_carry_ends_the_run_and_names_the_segment() {
 
 #[test]
 fn sums_taken_by_the_stack_and_by_the_device_understand_each_other() {
-    let setup = Setup::of(Pattern::Bulk);
+    let setup = Setup::for_pattern(Pattern::Bulk);
     let mut mixed = session(&setup, &Set::find(SELECTED).expect("a set")).expect("connects");
     let stack = config(&setup, &Set::find(STACK).expect("a set"), Side::Server);
     mixed.server = Smoltcp.endpoint(&stack).expect("an endpoint");

@@ -12,7 +12,7 @@ const PATIENCE: Micros = 600_000_000;
 /// Turns without progress after which a run has failed, whatever the virtual time: a few seconds.
 const PATIENCE_TURNS: u64 = 2_000_000;
 
-/// The same after which the wire is asked to keep the last segment.
+/// The time after which the wire is also asked to keep the last segment.
 const UNEASE: Micros = 10_000_000;
 pub(super) const UNEASE_TURNS: u64 = 10_000;
 
@@ -53,7 +53,7 @@ impl Session {
             let next = ends.into_iter().flatten().chain(others).min();
             match next {
                 Some(at) => self.now = self.now.max(at.saturating_sub(1)),
-                // Nothing will ever happen; but an application may just have something to say.
+                // No event will ever occur; but an application may have data to send.
                 None => self.now += 1,
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a wire keeps, and what it does to frames when it is impaired.
+//! Frames that a wire keeps, and the effect of impairments.
 
 use super::*;
 use crate::lent::{Lender, Lent};
@@ -29,7 +29,7 @@ fn packet(pool: &mut Pool, payload: usize) -> Frame {
     frame
 }
 
-/// Sends so many frames one way, each numbered by its payload, and gives out what arrives.
+/// Sends this many frames one way, each numbered by its payload, and returns what arrives.
 fn through(impairments: Impairments, frames: usize) -> (Vec<Vec<u8>>, Carried) {
     let mut wire = Wire::new(1500, impairments, true, 7);
     let mut arrived = Vec::new();
@@ -145,7 +145,7 @@ impl Lender for Shelf {
 
 fn borrow(shelf: &Rc<Shelf>) -> Lent {
     shelf.out.set(shelf.out.get() + 1);
-    // SAFETY: nobody writes the bytes, and the lender keeps the shelf alive.
+    // SAFETY: the bytes are not written, and the lender keeps the shelf alive.
     unsafe {
         Lent::new(
             Rc::clone(shelf) as Rc<dyn Lender>,

@@ -149,7 +149,7 @@ fn the_first_failure_ends_it() {
     assert_eq!(failed.err(), Some(2));
 }
 
-/// With somebody to hear of contestants that hang, a race ends and panics as without.
+/// With an observer for hanging contestants, a race ends and panics as without.
 #[test]
 fn a_race_with_a_watchdog_ends_with_its_windows() {
     let hung = |what: &str| panic!("{what}");

@@ -55,7 +55,7 @@ pub(super) const TX: StageKind = StageKind::new(
 pub(super) const RXTX: StageKind = StageKind::new(
     StageSpec {
         kind: "ATIF_RXTX",
-        help: "ATIF_RX for what comes from the terminals, ATIF_TX for what goes there.",
+        help: "ATIF_RX for packets from the terminals, ATIF_TX for packets to them.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC

@@ -8,13 +8,13 @@
 //!  reverse:  A10 packet <-- PDSN_TX <-- RLP <-- ATIF_RX <-- frames from the terminal
 //! ```
 //!
-//! `PDSN_RXTX` and `ATIF_RXTX` do whichever side a packet's direction asks for. One packet in makes
-//! at most one packet out, in the same buffer: what does not fill a frame waits for the next packet
-//! of its session, and a NAK list becomes the packet of what it asks for. A path has one direction,
-//! so the lists that come against it stand among its packets; the stages in front of `RLP`, and
-//! behind it those of the other side, let them through.
+//! `PDSN_RXTX` and `ATIF_RXTX` act as the side given by a packet's direction. One input packet
+//! becomes at most one output packet, in the same buffer: a partial frame waits for the next packet
+//! of its session, and a NAK list becomes the packet with the retransmission. A path has one
+//! direction, so NAK lists from the opposite direction are among its packets; the stages before
+//! `RLP`, and after it those of the other side, let them through.
 //!
-//! Where a packet stands is told by its [`Layers`]: none while it is as it came from the wire.
+//! The progress of a packet is in its [`Layers`]: none while it is unmodified.
 //!
 //! Leaves out: opening sessions by A11 (a key within the configured range opens one), time (timers
 //! run on the positions of packets), and a way back on which the two directions meet.
@@ -35,10 +35,10 @@ use std::ops::Range;
 pub static KINDS: &[StageKind] =
     &[pdsn::RX, rlp::KIND, atif::TX, atif::RX, pdsn::TX, pdsn::RXTX, atif::RXTX];
 
-/// What the program's table of kinds takes of this crate.
+/// The rows of this crate in the program's table of kinds.
 pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[source::KIND] };
 
-/// Where a packet stands.
+/// Progress of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// As it came from the wire.
@@ -52,14 +52,14 @@ enum Place {
     },
     /// A packet of the access side, checked or written.
     Access,
-    /// What no stage of this application makes.
+    /// Layers that no stage of this application produces.
     Other,
 }
 
 const IPV4: u8 = 4;
 const GRE: u8 = 47;
 
-/// Where a packet stands, as the stage before has left it.
+/// Progress of a packet, as left by the previous stage.
 #[inline]
 fn place(packet: &Packet<'_>) -> Place {
     let layers = &packet.meta().layers;
@@ -71,7 +71,7 @@ fn place(packet: &Packet<'_>) -> Place {
     }
 }
 
-/// Notes that the packet is one of A10 whose payload lies in `payload`, behind its GRE header.
+/// Marks the packet as one of A10 with its payload at `payload`, after its GRE header.
 #[inline]
 fn mark_a10(packet: &mut Packet<'_>, payload: Range<usize>) {
     let gre = payload.start - GRE_BYTES..payload.end;
@@ -101,7 +101,7 @@ fn mark_access(packet: &mut Packet<'_>) {
 /// Keeps the packets of a session together, whichever way they travel.
 struct BySession;
 
-/// The session of a frame from the wire, if it is sound enough to have one.
+/// The session of a frame from the wire, if it is valid enough to have one.
 fn session(packet: &[u8]) -> Option<u32> {
     if frame::is_access(packet) {
         return frame::parse(packet).ok().map(|access| access.session);
@@ -109,7 +109,7 @@ fn session(packet: &[u8]) -> Option<u32> {
     envelope::parse(packet).ok().map(|envelope| envelope.key)
 }
 
-/// Keys are given out in a row, so their low bits spread them evenly.
+/// Keys are allocated consecutively, so their low bits spread them evenly.
 fn bucket_of(key: u32) -> u8 {
     (key % BUCKETS as u32) as u8
 }

@@ -58,7 +58,7 @@ pub(super) const TX: StageKind = StageKind::new(
 pub(super) const RXTX: StageKind = StageKind::new(
     StageSpec {
         kind: "PDSN_RXTX",
-        help: "PDSN_RX for what comes from the serving node, PDSN_TX for what goes there.",
+        help: "PDSN_RX for packets from the serving node, PDSN_TX for packets to it.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
@@ -106,7 +106,7 @@ fn receive(packet: &mut Packet<'_>) -> Verdict {
     }
 }
 
-/// What is no plain A10 packet. Apart, so that the worker needs no stack for those that are.
+/// Packets other than plain A10. Separate, so that the worker needs no stack frame for plain ones.
 #[cold]
 #[inline(never)]
 fn receive_other(packet: &mut Packet<'_>) -> Verdict {

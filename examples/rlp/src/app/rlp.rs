@@ -5,11 +5,10 @@
 //! becomes one of the frames they fill; those that fill none wait, or go in a short frame with
 //! `flush`. A NAK list becomes the packet of what it asks for.
 //!
-//! Reverse: the frames of a terminal join the stream it sends, and the packet becomes the A10
-//! packet of the bytes that are next, if any; otherwise the NAK list that is due; otherwise it
-//! ends here.
-//! Timers of NAK rounds count packets of the source, so that no clock is asked and every mapping
-//! sees the same.
+//! Reverse: the frames of a terminal are added to its stream, and the packet becomes the A10 packet
+//! of the next bytes, if any; otherwise the NAK list that is due; otherwise it ends here. Timers of
+//! NAK rounds count packets of the source, so that no clock is needed and every mapping behaves the
+//! same.
 //!
 //! Leaves out: Ethernet and IPv4, and addresses on the access side: those are its neighbours'.
 
@@ -58,7 +57,7 @@ linerate_stage_api::causes! {
     NakGone = "nak_gone",
     /// A NAK list for more bytes than may wait to be sent again.
     NakTooMuch = "nak_too_much",
-    /// Nothing in the packet asks for anything.
+    /// The packet requests nothing.
     Nothing = "nothing",
 }
 
@@ -130,7 +129,7 @@ const PARAMS: &[ParamSpec] = &[
         name: "flush",
         kind: ParamKind::Bool,
         default: Default::Bool(false),
-        help: "Send what fills no frame in a short one, instead of waiting for the next packet.",
+        help: "Send a partial frame at once, rather than waiting for the next packet.",
     },
     ParamSpec {
         name: "nak_rounds",
@@ -168,8 +167,8 @@ impl FromStr for NakRounds {
         };
         copies.and_then(|copies| Rounds::new(&copies)).map(Self).ok_or_else(|| {
             format!(
-                "\"{text}\" are no rounds; write up to {MAX_ROUNDS} numbers from 1 to 255, such as \
-                 \"1,2,3\", or \"unlimited\""
+                "invalid rounds \"{text}\"; write up to {MAX_ROUNDS} numbers from 1 to 255, such \
+                 as \"1,2,3\", or \"unlimited\""
             )
         })
     }
@@ -243,7 +242,7 @@ impl Session {
     }
 }
 
-/// What opens sessions: states made beforehand, so that none is allocated while packets wait.
+/// Opens sessions: states allocated in advance, so that packets never wait for an allocation.
 ///
 /// A bucket's sessions do not depend on those of others, so that every mapping opens the same.
 struct Opener {
@@ -366,8 +365,8 @@ impl Rlp {
 }
 
 impl Session {
-    /// Takes in the frames of a packet that are sound, each of them. Fails when none told anything,
-    /// with the reason of the last.
+    /// Processes all valid frames of a packet. Fails if none had any effect, with the reason of the
+    /// last.
     fn hear(&mut self, access: &Access<'_>, now: u64) -> Result<(), Cause> {
         let (mut news, mut refusal) = (false, Cause::Nothing);
         let mut note = |result: Result<(), Cause>| match result {
@@ -386,7 +385,7 @@ impl Session {
                 Frame::Nak(ranges) => note(self.serve(ranges)),
             }
         }
-        // What was given up is no longer in the way of what follows it.
+        // Abandoned bytes no longer block later ones.
         while self.receiver.ready() == 0
             && matches!(self.receiver.take(&mut []), Taken::Aborted { .. })
         {}
@@ -409,8 +408,8 @@ impl Session {
         }
     }
 
-    /// Makes the packet the A10 packet of the next `bytes` bytes, or fewer where the buffer holds
-    /// fewer. `PDSN_TX` writes what stands in front of GRE. `false` when the buffer holds none.
+    /// Turns the packet into the A10 packet of the next `bytes` bytes, or fewer if the buffer is
+    /// smaller. `PDSN_TX` writes the headers before GRE. `false` if there is no room for any.
     #[inline]
     fn deliver(
         &mut self,

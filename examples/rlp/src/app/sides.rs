@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the two sides of the application have in common: stages that receive, that send, and that
-//! do either, whichever a packet's direction asks for.
+//! Shared by both sides of the application: stages that receive, that send, and that do either,
+//! depending on a packet's direction.
 
 use super::{Place, place};
 use linerate_stage_api::ring::{Consumer, Producer, ring};
@@ -76,9 +76,8 @@ pub(super) const fn and_not_framed<const FAULTS: usize, const CAUSES: usize>(
     causes
 }
 
-/// The queue of the direction that has no packets: a worker that serves both sides looks there once
-/// a turn, as the workers of the document do. What that costs on a device, this queue in memory
-/// does not show.
+/// The queue of the direction without packets: a worker for both sides polls it once per iteration,
+/// like the workers of the document. This queue in memory does not show the cost on a device.
 struct OtherSide {
     _producer: Producer<u32>,
     queue: Consumer<u32>,
@@ -95,7 +94,7 @@ impl OtherSide {
     fn look(&mut self) {
         self.looks += 1;
         let found = self.queue.pop();
-        debug_assert!(found.is_none(), "nobody sends the other way");
+        debug_assert!(found.is_none(), "no packets in the other direction");
     }
 
     fn counts(&self) -> Vec<(&'static str, u64)> {

@@ -2,11 +2,11 @@
 //! The packets of a capture as the sessions of a radio access network carry them.
 //!
 //! Each IP packet is framed as PPP and appended to the stream of a session, which the pair of its
-//! addresses chooses: what a terminal sends and is sent stays together. A stream travels forward in
-//! A10 packets, or in reverse in RLP frames, of one size if asked for; what is left of it at the
-//! end of the capture is filled up with flags, which PPP allows between frames. NAK lists of the
-//! terminals stand between the packets where a seed puts them; each asks for bytes that a sender
-//! with frames of any size has sent, and a ring of 4 KiB still has.
+//! addresses chooses: both directions of a terminal stay together. A stream travels forward in A10
+//! packets, or in reverse in RLP frames, optionally of a fixed size; the rest at the end of the
+//! capture is padded with flags, which PPP allows between frames. NAK lists of the terminals are
+//! inserted between the packets at random by seed; each requests bytes that a sender with frames of
+//! any size has sent, and a ring of 4 KiB still holds.
 //!
 //! When the capture is repeated, sequence numbers go on: per pass, those of GRE by the packets of
 //! the session, those of bytes by its bytes.
@@ -40,12 +40,11 @@ const ENDS: Ends = Ends {
 /// From a terminal's side to ours.
 const ACCESS_ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0c];
 
-/// What a NAK list asks for lies so far back at least: what has not filled a frame yet has not been
-/// sent.
+/// Minimum distance of requested bytes: unsent partial frames are excluded.
 const UNSENT_MAX: u64 = MAX_FRAME_BYTES as u64;
 /// Bytes a NAK list asks for at most.
 const ASKED_MAX: u64 = 256;
-/// How much further back it may lie.
+/// Additional random distance.
 const REACH: u64 = 2_048;
 
 /// The way of packets, in the words of the file.
@@ -111,7 +110,7 @@ pub const KIND: SourceKind = SourceKind {
     traffic: |used, inner, steers| traffic(inner, &A10::new(used)?, steers),
 };
 
-/// What is wrong with parameters that are right each by itself.
+/// Error in parameters that are individually valid.
 fn check(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     let Ok(a10) = A10::of_params(params, buffer_bytes) else { return Vec::new() };
     let mut misfits = Vec::new();
@@ -148,7 +147,7 @@ enum Direction {
     Reverse,
 }
 
-/// How the packets of a capture travel in sessions.
+/// How the packets of a capture are carried in sessions.
 #[derive(Clone, Debug, PartialEq)]
 struct A10 {
     direction: Direction,
@@ -159,7 +158,7 @@ struct A10 {
     first_key: u32,
     /// Share of the frames that are NAK lists, 0 to 0.5.
     naks: f64,
-    /// Of where the NAK lists stand.
+    /// Seed of the positions of the NAK lists.
     seed: u64,
     buffer_bytes: u32,
 }
@@ -224,7 +223,7 @@ fn ip_packet(frame: &[u8]) -> Option<(u16, &[u8])> {
 /// A session in the making.
 struct Stream {
     key: u32,
-    /// What no frame has yet.
+    /// Bytes not yet in a frame.
     pending: Vec<u8>,
     /// A10 packets of a pass.
     packets: u32,
@@ -232,7 +231,7 @@ struct Stream {
     bytes: u64,
 }
 
-/// What makes a number run on.
+/// Marks a field as a running number.
 #[derive(Clone, Copy)]
 enum Unit {
     Packets,
@@ -393,7 +392,7 @@ impl<'a> Drafts<'a> {
         let is_kept = list.push(ByteRange { first, bytes: asked as u32 });
         let mut packet = vec![0; self.a10.bytes.map_or(MIN_BYTES, |bytes| bytes as usize)];
         let mut writer = Writer::new(&mut packet).expect("there is room for the header");
-        assert!(is_kept && writer.nak(&list), "a list of one range is sound and short");
+        assert!(is_kept && writer.nak(&list), "a list of one range is valid and short");
         writer.finish(&ACCESS_ETHERNET, stream.key);
         let at = frame::PACKET_HEADER_BYTES + frame::FRAME_HEADER_BYTES;
         let running = vec![(at, first, Unit::Bytes)];

@@ -5,7 +5,7 @@ use super::Fault;
 
 /// Ranges in a NAK at most.
 pub const MAX_RANGES: usize = 32;
-/// Bytes from the first of a list to its end at most: what numbers of 32 bits tell apart.
+/// Maximum span of a list in bytes: limited by 32-bit numbers.
 const MAX_SPAN: u32 = 1 << 31;
 pub(super) const RANGE_BYTES: usize = 8;
 /// Bytes of the longest NAK behind the header of its frame.
@@ -16,11 +16,11 @@ pub const MAX_NAK_BYTES: usize = MAX_RANGES * RANGE_BYTES;
 pub struct ByteRange {
     /// Number of the first.
     pub first: u32,
-    /// How many; 1 to 2^31 in a list.
+    /// Length; 1 to 2^31 in a list.
     pub bytes: u32,
 }
 
-/// The ranges a receiver asks for again, ascending and apart.
+/// The ranges that a receiver requests, ascending and disjoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NakList {
     ranges: [ByteRange; MAX_RANGES],
@@ -69,7 +69,7 @@ impl NakList {
     }
 }
 
-/// The ranges of a NAK as they stand in its packet, found in order.
+/// The ranges of a NAK in its packet, verified to be in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranges<'p>(&'p [[u8; RANGE_BYTES]]);
 
@@ -88,7 +88,7 @@ impl<'p> Ranges<'p> {
         Ok(Self(entries))
     }
 
-    /// The ranges, ascending and apart.
+    /// The ranges, ascending and disjoint.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = ByteRange> + use<'p> {
         self.0.iter().map(range)

@@ -38,8 +38,8 @@ impl<'b> Writer<'b> {
         (self.frames < u8::MAX).then_some(bytes)
     }
 
-    /// Writes a frame of data, handed over in two pieces because a ring wraps. Returns `false`, and
-    /// writes nothing, when it does not fit or is no valid frame.
+    /// Writes a frame of data, given in two pieces because a ring wraps. Returns `false`, and
+    /// writes nothing, if it does not fit or is not a valid frame.
     #[inline]
     pub fn data(&mut self, sequence: u32, pieces: [&[u8]; 2], again: bool) -> bool {
         let bytes = pieces[0].len() + pieces[1].len();
@@ -95,7 +95,7 @@ impl<'b> Writer<'b> {
         Some(body)
     }
 
-    /// How many frames were written.
+    /// Number of frames written.
     #[inline]
     pub fn frames(&self) -> u8 {
         self.frames

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is missing of a stream, and when it is asked for.
+//! Missing bytes of a stream, and the timing of requests.
 //!
-//! A list of holes, ascending and apart, each at a place in its rounds. Bytes are numbered in 64
-//! bits.
+//! A list of holes, ascending and disjoint, each with the state of its rounds.
 
 use super::{Counts, MAX_HOLES, Rounds};
 use crate::frame::{ByteRange, NakList};
@@ -101,8 +100,8 @@ impl Holes {
         }
     }
 
-    /// Takes `from..to` out of a hole it lies in; returns the place of the next hole. `None`, and
-    /// nothing is changed, when two holes would be one too many.
+    /// Removes `from..to` from the hole that contains it; returns the index of the next hole.
+    /// `None`, without any change, if this would exceed the maximum number of holes.
     pub(super) fn narrow(&mut self, at: usize, from: u64, to: u64) -> Option<usize> {
         let hole = self.list[at];
         match (from == hole.first, to == hole.end) {

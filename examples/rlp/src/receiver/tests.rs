@@ -9,7 +9,7 @@ const RING_BYTES: u64 = 128;
 const TIMER_TICKS: u64 = 5;
 const COPIES: [u8; 2] = [1, 2];
 
-/// What is known of one byte.
+/// State of one byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Note {
     Here(u8),

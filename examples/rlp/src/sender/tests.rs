@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sender against one that keeps the whole stream.
+//! The sender compared with one that keeps the whole stream.
 
 use super::*;
 use crate::frame::{Frame, MAX_RANGES, NakList, PACKET_HEADER_BYTES, parse};
@@ -85,7 +85,7 @@ impl Reference {
 enum Step {
     Append(usize),
     Emit(usize, bool),
-    /// Distance from what was cut, bytes, distance to the next.
+    /// Distance from the sent bytes, length, distance to the next.
     Nak(i64, Vec<(u32, u32)>),
 }
 
@@ -117,7 +117,7 @@ proptest! {
         before in prop_oneof![Just(0_u64), (1_u64 << 32) - 200..1 << 32], steps in steps(),
     ) {
         let mut sender = Sender { appended: before, cut: before, ..Sender::new(LIMITS) };
-        // Of what was sent before, all that a ring of zeros holds.
+        // Sent bytes, all in a ring of zeros.
         let stream = vec![0; before.min(100) as usize];
         let start = before - stream.len() as u64;
         let mut reference =
@@ -147,7 +147,7 @@ proptest! {
                         let wire = (start as i64 + first) as u32;
                         let fits = list.push(ByteRange { first: wire, bytes });
                         prop_assert!(fits);
-                        // What lies before the first byte of a stream was never sent, nor kept.
+                        // Bytes before the start of a stream were never sent, nor kept.
                         reference.want(first, bytes);
                         first += i64::from(bytes + gap);
                     }

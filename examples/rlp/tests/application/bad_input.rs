@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that nobody should send: each is dropped for a named cause, and what comes behind it is
-//! served as if it had not come.
+//! Invalid packets: each is dropped for a named cause, and later ones are handled as if it had not
+//! come.
 
 use crate::rig::{a10, access, data, drops, frames, nak, path, ran};
 use linerate_rlp::envelope::{ETHERNET_BYTES, HEADER_BYTES};
@@ -9,9 +9,9 @@ use linerate_rlp::frame::{self, Frame, PACKET_HEADER_BYTES};
 /// The two forward paths: the sides split and joined.
 const SIDES: [[&str; 2]; 2] = [["PDSN_RX", "ATIF_TX"], ["PDSN_RXTX", "ATIF_RXTX"]];
 
-/// Runs `given` through a forward path whose `RLP` has these parameters. Expects the packets to be
-/// dropped as told, stage and cause of each in order of their names, and so many frames of data
-/// and of data again to go out.
+/// Runs `given` through a forward path whose `RLP` has these parameters. Expects the given drops,
+/// stage and cause of each in order of their names, and the given numbers of frames of data and of
+/// retransmitted data.
 #[track_caller]
 fn forward(rlp: &str, given: &[Vec<u8>], expected: &[(&str, &str)], sent: [usize; 2]) {
     for [pdsn, atif] in SIDES {
@@ -29,8 +29,8 @@ fn forward(rlp: &str, given: &[Vec<u8>], expected: &[(&str, &str)], sent: [usize
         assert_eq!(found, expected);
         let mut frames = [0; 2];
         for (_, _, bytes) in outcome.kept.iter() {
-            for one in frame::parse(bytes).expect("ATIF_TX sends sound packets").frames() {
-                match one.expect("sound frames") {
+            for one in frame::parse(bytes).expect("ATIF_TX sends valid packets").frames() {
+                match one.expect("valid frames") {
                     Frame::Data { again, .. } => frames[usize::from(again)] += 1,
                     other => panic!("{other:?}"),
                 }
@@ -40,13 +40,13 @@ fn forward(rlp: &str, given: &[Vec<u8>], expected: &[(&str, &str)], sent: [usize
     }
 }
 
-/// A sound packet with `bytes` put at `at`.
+/// A valid packet with `bytes` written at `at`.
 fn with(mut packet: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
     packet[at..at + bytes.len()].copy_from_slice(bytes);
     packet
 }
 
-/// Writes the checksum of the IPv4 header anew, as a slow sum of words.
+/// Recomputes the checksum of the IPv4 header, as a slow sum of words.
 fn summed(mut packet: Vec<u8>) -> Vec<u8> {
     let header = &mut packet[ETHERNET_BYTES..ETHERNET_BYTES + 20];
     header[10..12].fill(0);
@@ -56,7 +56,7 @@ fn summed(mut packet: Vec<u8>) -> Vec<u8> {
     packet
 }
 
-/// One bad envelope between two sound ones.
+/// One bad envelope between two valid ones.
 #[track_caller]
 fn envelope(bad: Vec<u8>, cause: &str) {
     let given = [a10(1, 0, &[7; 128]), bad, a10(1, 1, &[8; 128])];
@@ -98,7 +98,7 @@ fn unknown_keys() {
     let given = [a10(9, 0, &bytes), a10(10, 0, &bytes), a10(12, 0, &bytes)];
     forward(keys, &given, &[("RLP", "unknown_key")], [2, 0]);
     forward(keys, &[a10(13, 0, &bytes)], &[("RLP", "unknown_key")], [0, 0]);
-    // A terminal that nobody has sent anything.
+    // A terminal that has received nothing.
     forward(keys, &[nak(10, &[(0, 1)])], &[("RLP", "unknown_key")], [0, 0]);
 }
 
@@ -124,7 +124,7 @@ fn sequence_jumps() {
     let numbers = [0, 1, 0x8000_0000, 2, 3];
     let given: Vec<_> = numbers.iter().map(|&number| a10(1, number, &bytes)).collect();
     forward("", &given, &[("RLP", "jump")], [4, 0]);
-    // A peer that started anew is followed from its second packet on.
+    // A restarted peer is followed from its second packet on.
     let numbers = [0, 1, 0x8000_0000, 0x8000_0001, 0x8000_0002];
     let given: Vec<_> = numbers.iter().map(|&number| a10(1, number, &bytes)).collect();
     forward("", &given, &[("RLP", "jump")], [4, 0]);
@@ -154,7 +154,7 @@ fn naks_for_what_is_long_gone() {
     let mut given: Vec<_> = (0..4).map(|number| a10(1, number, &[1; 128])).collect();
     given.push(nak(1, &[(0, 128)]));
     forward(rlp, &given, &[("RLP", "nak_gone")], [4, 0]);
-    // Of what is partly gone, the rest is sent again.
+    // Of a range that is partly gone, the rest is retransmitted.
     given[4] = nak(1, &[(200, 100)]);
     forward(rlp, &given, &[], [4, 1]);
 }
@@ -182,9 +182,9 @@ fn absurd_nak_lists() {
 }
 
 #[test]
-fn more_asked_for_than_may_wait() {
-    // 70 lists of one byte each in one packet: the queue holds 64, and the packet that answers
-    // brings what was asked for first.
+fn more_requests_than_the_queue_holds() {
+    // 70 lists of one byte each in one packet: the queue holds 64, and the answer has the bytes
+    // requested first.
     let mut list = linerate_rlp::frame::NakList::default();
     for index in 0..linerate_rlp::frame::MAX_RANGES as u32 {
         assert!(list.push(linerate_rlp::frame::ByteRange { first: index * 2, bytes: 1 }));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What tshark tells of each frame.
+/// Output of tshark for each frame.
 const FIELDS: [&str; 6] = [
     "_ws.malformed",
     "gre.proto",
@@ -21,7 +21,7 @@ const FIELDS: [&str; 6] = [
 const GOOD: &str = "1";
 const BAD: &str = "0";
 
-/// Says why there is no judge here; `true` when there is one.
+/// Prints why tshark is not available; `true` if it is.
 fn is_installed() -> bool {
     let mut found = Command::new("tshark");
     let found = found.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -51,8 +51,8 @@ fn judge<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Vec<[String; FIELDS.len(
     String::from_utf8_lossy(&output.stdout).lines().map(fields).collect()
 }
 
-/// Whether each frame is sound GRE of the bearer, its numbers those that follow in its session.
-fn assert_sound_gre(judged: &[[String; FIELDS.len()]]) {
+/// Whether each frame is valid GRE of the bearer, with consecutive numbers in its session.
+fn assert_valid_gre(judged: &[[String; FIELDS.len()]]) {
     let mut next: BTreeMap<&str, u32> = BTreeMap::new();
     for [malformed, protocol, key, number, _, ip] in judged {
         assert_eq!((malformed.as_str(), protocol.as_str()), ("", "0x8881"));
@@ -65,7 +65,7 @@ fn assert_sound_gre(judged: &[[String; FIELDS.len()]]) {
 }
 
 #[test]
-fn the_judge_sees_what_is_wrong() {
+fn the_dissector_detects_faults() {
     if !is_installed() {
         return;
     }
@@ -88,7 +88,7 @@ fn packets_in_envelopes_are_ppp_with_a_good_check_sequence() {
         return;
     }
     const PACKETS: u64 = 3_000;
-    // Without a size, each packet of the capture has an envelope of its own.
+    // Without a size, each packet of the capture has a separate envelope.
     let path = path(
         "source = { kind = 'a10', file = 'edge.pcapng', sessions = 8 }\n\
          [[stage]]\nkind = 'PDSN_RX'\n",
@@ -96,13 +96,14 @@ fn packets_in_envelopes_are_ppp_with_a_good_check_sequence() {
     let outcome = ran(&path, &traffic(&path), PACKETS);
     let judged = judge(outcome.kept.iter().map(|(_, _, bytes)| bytes));
     assert_eq!(judged.len() as u64, PACKETS);
-    assert_sound_gre(&judged);
+    assert_valid_gre(&judged);
     assert!(judged.iter().all(|fields| fields[4] == GOOD), "the check sequence of each");
     let inner = judged.iter().filter(|fields| fields[5].contains(',')).count();
-    assert!(inner > 500, "{inner} packets had a sum of their own inside");
+    assert!(inner > 500, "{inner} packets had an inner checksum");
 }
 
-/// Where frames of PPP go on in the next packet, the envelopes are judged, and what they begin.
+/// With PPP frames that continue in the next packet, the envelopes and the first frames are
+/// checked.
 #[test]
 fn nothing_is_malformed_in_packets_of_one_size_and_in_what_the_reverse_path_sends() {
     if !is_installed() {
@@ -121,6 +122,6 @@ fn nothing_is_malformed_in_packets_of_one_size_and_in_what_the_reverse_path_send
         let outcome = ran(&path, &traffic(&path), PACKETS);
         let judged = judge(outcome.kept.iter().map(|(_, _, bytes)| bytes));
         assert_eq!(judged.len() as u64, PACKETS);
-        assert_sound_gre(&judged);
+        assert_valid_gre(&judged);
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// More than twice all packets of the capture, so that the numbers run on.
 const PACKETS: u64 = 20_000;
 
-/// What the sinks kept, by session, in order.
+/// Packets kept by the sinks, by session, in order.
 fn by_session(kept: &Kept) -> BTreeMap<u32, Vec<Vec<u8>>> {
     let mut sessions: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
     for (_, _, bytes) in kept.iter() {
@@ -50,11 +50,11 @@ fn all_four_paths_give_the_same_bytes_to_each_session() {
 }
 
 #[test]
-fn sessions_are_sent_what_the_packets_held_in_order_and_again_what_was_asked_for() {
+fn sessions_receive_the_packets_in_order_and_retransmissions() {
     let path = example("rlp-config2");
     let offered = traffic(&path);
     let outcome = ran(&path, &offered, PACKETS);
-    assert_eq!(drops(&outcome), BTreeMap::new(), "everything offered is sound");
+    assert_eq!(drops(&outcome), BTreeMap::new(), "everything offered is valid");
     let streams = streams(&offered, PACKETS);
     let mut again = 0;
     for (session, packets) in by_session(&outcome.kept) {
@@ -92,7 +92,7 @@ fn workers_that_serve_both_sides_look_at_the_other() {
 }
 
 #[test]
-fn names_of_kinds_and_causes_are_unique_and_parameters_sound() {
+fn kind_and_cause_names_are_unique_and_parameters_valid() {
     use linerate_stage_api::spec::{Default, ParamKind};
     use std::collections::BTreeSet;
     let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.spec.kind).collect();

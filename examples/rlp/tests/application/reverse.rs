@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 fn delivered(kept: &Kept) -> BTreeMap<u32, Vec<u8>> {
     let mut streams: BTreeMap<u32, (u32, Vec<u8>)> = BTreeMap::new();
     for (_, _, bytes) in kept.iter().filter(|(_, _, bytes)| !frame::is_access(bytes)) {
-        let packet = envelope::parse(bytes).expect("a sound envelope");
+        let packet = envelope::parse(bytes).expect("a valid envelope");
         let (number, stream) = streams.entry(packet.key).or_default();
         assert_eq!(packet.sequence, *number, "session {}", packet.key);
         *number += 1;
@@ -25,7 +25,7 @@ fn delivered(kept: &Kept) -> BTreeMap<u32, Vec<u8>> {
 fn asked(kept: &Kept) -> Vec<(u32, Vec<(u32, u32)>)> {
     let lists = kept.iter().filter(|(_, _, bytes)| frame::is_access(bytes));
     let read = |bytes: &[u8]| {
-        let list = frame::parse(bytes).expect("a sound packet");
+        let list = frame::parse(bytes).expect("a valid packet");
         let mut all = list.frames();
         let Some(Ok(Frame::Nak(ranges))) = all.next() else { panic!("it asks for something") };
         assert!(all.next().is_none());
@@ -80,7 +80,7 @@ fn bytes_of(hundreds: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_hole_is_asked_for_at_once_and_filled() {
+fn a_hole_is_requested_at_once_and_filled() {
     let given = [hundred(0), hundred(2), hundred(3), hundred(1), hundred(4)];
     let outcome = reverse("", &given);
     assert_eq!(drops(&outcome), BTreeMap::new());
@@ -91,7 +91,7 @@ fn a_hole_is_asked_for_at_once_and_filled() {
 
 #[test]
 fn rounds_run_on_packets_and_the_last_one_gives_up() {
-    // The second hundred never comes. Two rounds of one list each, four packets apart.
+    // The second hundred never arrives. Two rounds of one list each, four packets apart.
     let mut given: Vec<_> = [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map(hundred).to_vec();
     given.push(hundred(1));
     let outcome = reverse("nak_rounds = '1,1'\nround_packets = 4", &given);
@@ -120,7 +120,7 @@ fn frames_far_from_all_others_are_dropped() {
 }
 
 #[test]
-fn an_idle_frame_tells_of_a_lost_end() {
+fn an_idle_frame_reveals_a_lost_end() {
     let idle = access(1, |writer| assert!(writer.idle(200)));
     let outcome = reverse("", &[hundred(0), idle, hundred(1)]);
     assert_eq!(asked(&outcome.kept), [(1, vec![(100, 100)])]);
@@ -128,7 +128,7 @@ fn an_idle_frame_tells_of_a_lost_end() {
 }
 
 #[test]
-fn a_packet_of_the_bearer_is_no_longer_than_asked_for() {
+fn bearer_packets_respect_the_maximum_size() {
     // A hole in front of 900 bytes: once it is filled, they go out 150 at a time.
     let mut given: Vec<_> = (1..10).map(hundred).collect();
     given.push(hundred(0));

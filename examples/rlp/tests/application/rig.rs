@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Paths of the application, run on one processor, and what came of their packets.
+//! Runs paths of the application on one processor, and collects the results.
 
 use linerate_rlp::app::{EXTENSION, KINDS};
 use linerate_rlp::envelope::{self, Ends, HEADER_BYTES};
@@ -50,7 +50,7 @@ pub(crate) fn frames(path: &Path, frames: &[Vec<u8>]) -> Traffic {
     builder.finish().expect("there are frames")
 }
 
-/// Offers so many packets; checks that none is lost or made up, and its bytes neither.
+/// Offers this many packets; checks that packets and bytes are conserved.
 pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     let mut options = path.run;
     options.length = RunLength::Packets(packets);
@@ -93,7 +93,7 @@ pub(crate) fn drops(outcome: &Outcome) -> BTreeMap<(String, String), u64> {
     drops
 }
 
-/// What the stages counted themselves, over all replicas.
+/// Counts of the stages, over all replicas.
 pub(crate) fn counted(outcome: &Outcome, name: &str) -> u64 {
     let stages = outcome.report.workers.iter().flat_map(|worker| &worker.stages);
     stages.filter_map(|stage| stage.counts.get(name)).sum()

@@ -26,7 +26,7 @@ fn streams(traffic: &Traffic) -> BTreeMap<u32, Vec<u8>> {
         }
         let packet = frame::parse(bytes).expect("a packet of the access side");
         for one in packet.frames() {
-            if let Frame::Data { sequence, bytes, .. } = one.expect("a sound frame") {
+            if let Frame::Data { sequence, bytes, .. } = one.expect("a valid frame") {
                 let stream = streams.entry(packet.session).or_default();
                 assert_eq!(stream.len(), sequence as usize);
                 stream.extend(bytes);
@@ -92,7 +92,7 @@ fn the_streams_hold_the_packets_of_the_capture_either_way_and_in_any_size() {
 }
 
 #[test]
-fn frames_have_the_size_asked_for_and_naks_their_share() {
+fn frames_and_naks_match_their_parameters() {
     for (direction, naks) in [("forward", 0.0), ("forward", 0.05), ("reverse", 0.0)] {
         let keys = format!("direction = '{direction}', naks = {naks}, bytes = 338, sessions = 64");
         let offered = traffic(&with(&keys));
@@ -109,7 +109,7 @@ fn frames_have_the_size_asked_for_and_naks_their_share() {
 }
 
 #[test]
-fn a_frame_for_each_packet_when_no_size_is_asked_for() {
+fn one_frame_per_packet_without_a_fixed_size() {
     let offered = traffic(&with("sessions = 64"));
     let packets: u64 = captured().values().sum();
     assert_eq!(offered.len() as u64, packets);
@@ -148,7 +148,7 @@ fn the_seed_alone_says_where_lists_stand() {
     assert!(all(1) != all(2));
 }
 
-/// What is wrong with a source of these keys: the first sentence, without the place.
+/// Error of a source with these keys: the first sentence, without the position.
 fn refusal(keys: &str) -> String {
     let text =
         format!("source = {{ kind = 'a10', file = 'a', {keys} }}\n[[stage]]\nkind = 'RLP'\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What fuzzing has found so far still happens, and nothing worse. `cargo bench --bench
-//! fuzz -- --write` looks for more and writes the corpus.
+//! Regression test of the fuzzing corpus. `cargo bench --bench fuzz -- --write` looks for more and
+//! writes the corpus.
 
 mod target;
 

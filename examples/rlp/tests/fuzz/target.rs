@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is fuzzed: the two parsers on any bytes, and a session on any script.
+//! Fuzz targets: the two parsers on any bytes, and a session on any script.
 //!
 //! A run says what happened in bits, one per thing that can happen. Whatever must hold is asserted
 //! here, so that a fault ends in a panic.
@@ -11,7 +11,7 @@ use linerate_rlp::receiver::{self, Refusal, Rounds, Taken};
 use linerate_rlp::sender;
 use linerate_rlp::window::Window;
 
-/// What runs on the bytes.
+/// The code that runs on the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A packet of the bearer.
@@ -89,7 +89,7 @@ fn run_access(bytes: &[u8]) -> u32 {
 const RING_BYTES: usize = 256;
 const FRAME_BYTES: usize = 16;
 
-/// A session and the bytes that tell it what to do.
+/// A session and the bytes of its script.
 struct Script<'s> {
     rest: &'s [u8],
     peer: Peer,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The link: what goes in comes out as often, as late and as whole as its weather says.
+//! The link: loss, delay and duplication match its parameters.
 
 use linerate_rlp::channel::{Burst, Channel, Loss, Weather};
 use linerate_rlp::frame::{ByteRange, Frame, NakList, Writer, parse};
@@ -39,8 +39,7 @@ fn passed(weather: Weather) -> (Vec<(u32, u64)>, Channel) {
     (out, channel)
 }
 
-/// Whether a count of independent events lies within 4 standard deviations: 1 run of 16,000 does
-/// not.
+/// Whether a count of independent events is within 4 standard deviations: 1 run of 16,000 is not.
 fn expect_share(count: u64, share: f64) {
     let (n, count) = (f64::from(FRAMES), count as f64);
     let reach = 4.0 * (n * share * (1.0 - share)).sqrt();
@@ -55,7 +54,7 @@ fn a_still_link_delays_and_nothing_else() {
 }
 
 #[test]
-fn losses_holds_and_doubles_are_as_many_as_said() {
+fn losses_delays_and_duplicates_match_their_parameters() {
     let weather = Weather {
         hold: 0.1,
         held_ticks: 5,
@@ -74,7 +73,7 @@ fn losses_holds_and_doubles_are_as_many_as_said() {
 }
 
 #[test]
-fn bursts_are_as_long_and_as_rare_as_said() {
+fn bursts_match_their_parameters() {
     let burst = Burst { worsen: 0.02, recover: 0.25, loss: [0.0, 1.0] };
     let (out, channel) = passed(Weather::losing(Loss::GilbertElliott(burst), 1));
     let gaps = out.windows(2).filter(|pair| pair[1].0 > pair[0].0 + 1).count() as f64;

@@ -25,7 +25,7 @@ fn plain(frame: Frame<'_>) -> Plain {
     }
 }
 
-/// Ranges that are ascending and apart, from distances and lengths.
+/// Ascending and disjoint ranges, from distances and lengths.
 fn ranges() -> impl Strategy<Value = Vec<ByteRange>> {
     let steps = prop::collection::vec((0..9_000_u32, 1..9_000_u32), 1..=MAX_RANGES);
     (any::<u32>(), steps).prop_map(|(first, steps)| {

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 /// for a round; link good or bad).
 fn slowly(burst: &Burst, scheme: &Scheme<'_>) -> f64 {
     let share = [1.0 - burst.share_bad(), burst.share_bad()];
-    // How likely it is that the byte was lost, no frame has arrived since, and the link is so.
+    // Probability that the byte was lost, no frame has arrived since, and the link is in this
+    // state.
     let mut unseen = [share[0] * burst.loss[0], share[1] * burst.loss[1]];
     // Chances by ticks until the next round, by round.
     let longest = scheme.trip_ticks.max(scheme.timer_ticks) as usize;
@@ -101,7 +102,7 @@ proptest! {
 
 #[test]
 fn a_band_is_of_frames_where_they_are_few_and_of_batches_where_not() {
-    // Of a Poisson distribution with mean 4, 2.5 % lie below 1 and 97.5 % up to 8.
+    // For a Poisson distribution with mean 4, 2.5 % are below 1 and 97.5 % up to 8.
     assert_eq!(band(4e-6, &[0.0; 10], Some(1e6)), [1e-6, 8e-6]);
     assert_eq!(band(0.0, &[0.0; 10], Some(1e6)), [0.0, 0.0]);
     // Rates of 1 and 3: a standard deviation of sqrt(100 / 99) around 2.

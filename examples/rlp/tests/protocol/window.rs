@@ -80,8 +80,8 @@ fn each_fate_has_its_number() {
     assert_eq!(window.admit(1_000_000), Err(Stale::Jump));
     assert_eq!(window.admit(3), Ok(0), "one damaged number changes nothing");
     assert_eq!(window.admit(1_000_001), Err(Stale::Jump), "3 came between");
-    assert_eq!(window.admit(1_000_002), Ok(0), "the peer has started anew");
+    assert_eq!(window.admit(1_000_002), Ok(0), "the peer has restarted");
     assert_eq!(window.admit(1_000_003), Ok(0));
     assert_eq!(window.admit(1_000_003 - 1_000), Err(Stale::Late));
-    assert_eq!(window.admit(1_000_003 - 999), Err(Stale::Late), "no peer that starts anew");
+    assert_eq!(window.admit(1_000_003 - 999), Err(Stale::Late), "not a restarted peer");
 }

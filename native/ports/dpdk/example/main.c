@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Sums of packets in random segments, compared with DPDK's rte_raw_cksum() over the same bytes in
- * one piece, for each variant that this processor has. The buffers are made by hand: DPDK's headers
- * suffice, and neither its environment nor huge pages are needed. Nothing is timed.
+ * one piece, for each variant that this processor has. The mbufs are built by hand: DPDK's headers
+ * are enough, and neither the EAL nor huge pages are needed. Nothing is timed.
  *
- * DPDK's own rte_raw_cksum_mbuf() is asked as well and its answers are counted, but judge nothing:
- * before the sum of a segment that begins at an odd offset is swapped, release 22.11 cuts it to 16
- * bits unfolded, and loses what carried.
+ * DPDK's own rte_raw_cksum_mbuf() is called as well and its errors are counted, but do not fail the
+ * test: before swapping the sum of a segment that begins at an odd offset, release 22.11 truncates
+ * it to 16 bits without folding, and loses carries.
  */
 #include "lr_mbuf.h"
 

@@ -5,7 +5,7 @@
 
 #include "lr_lwip.h"
 
-/* To compare with: lwIP's own routine, which it otherwise leaves out beside LWIP_CHKSUM. */
+/* For comparison: lwIP's own routine, which it otherwise leaves out if LWIP_CHKSUM is set. */
 #define LWIP_CHKSUM_ALGORITHM 2
 
 #define NO_SYS 1
@@ -34,7 +34,7 @@
 #define LWIP_TCP_SACK_OUT 1
 #define TCP_MSL 1
 
-/* How many segments had a wrong checksum. */
+/* Number of segments with a wrong checksum. */
 #define LWIP_STATS 1
 #define LWIP_STATS_LARGE 1
 

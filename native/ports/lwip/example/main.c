@@ -3,9 +3,9 @@
  * lwIP with our checksum and copies: a TCP connection between two interfaces of one process, whose
  * wire now and then flips a bit. Run for each variant that this processor has.
  *
- * It holds when every byte arrives as sent, when lwIP threw away exactly the damaged segments,
- * and when each call of a hook gave what lwIP's own lwip_standard_chksum gives. The hooks are
- * watched at link time (--wrap), so what runs is what a stack of yours would run. Nothing is timed.
+ * It passes if every byte arrives as sent, lwIP dropped exactly the corrupted segments, and each
+ * call of a hook gave the same result as lwIP's own lwip_standard_chksum. The hooks are wrapped at
+ * link time (--wrap), so the code is the same as in a real stack. Nothing is timed.
  */
 #include "lr_lwip.h"
 
@@ -23,13 +23,13 @@
 #include <string.h>
 
 #define STREAM_BYTES (2u * 1024 * 1024)
-/* Every so many frames that carry data, one is damaged. Prime, so that no pattern of the stream
+/* One data frame in this number is damaged. Prime, so that no pattern of the stream
  * always meets it. */
 #define DAMAGE_EVERY 211
 /* IPv4 and TCP headers with as many options as fit: lwIP wants them in one piece. */
 #define HEADERS_BYTES (20 + 60)
-/* Turns of 1 ms without a new byte before the connection counts as dead. */
-#define PATIENCE_TURNS 60000
+/* Iterations of 1 ms without a new byte before the connection counts as dead. */
+#define PATIENCE_ITERATIONS 60000
 
 /* Calls of the hooks, and how many gave another sum than lwIP's own, or another copy. */
 struct watched {
@@ -91,7 +91,7 @@ u32_t sys_now(void)
 	return now_ms;
 }
 
-/* The wire: frames on their way, and the interface that each goes to. */
+/* The wire: frames in flight, and the destination interface of each. */
 #define WIRE_FRAMES 1024
 static struct {
 	struct pbuf *frame;
@@ -253,7 +253,7 @@ static int transfer(u16_t port)
 	tcp_bind(client, netif_ip_addr4(&left), 0);
 	tcp_bind_netif(client, &left);
 	tcp_connect(client, netif_ip_addr4(&right), port, NULL);
-	for (unsigned idle = 0; arrived_bytes < STREAM_BYTES && idle < PATIENCE_TURNS; idle++) {
+	for (unsigned idle = 0; arrived_bytes < STREAM_BYTES && idle < PATIENCE_ITERATIONS; idle++) {
 		if (arrived_bytes != seen)
 			idle = 0;
 		seen = arrived_bytes;
@@ -265,7 +265,7 @@ static int transfer(u16_t port)
 	}
 	tcp_err(client, NULL);
 	tcp_close(client);
-	for (unsigned turn = 0; !is_closed && turn < PATIENCE_TURNS; turn++) {
+	for (unsigned turn = 0; !is_closed && turn < PATIENCE_ITERATIONS; turn++) {
 		deliver();
 		now_ms++;
 		sys_check_timeouts();
@@ -274,7 +274,7 @@ static int transfer(u16_t port)
 	return arrived_bytes == STREAM_BYTES && !is_damaged_stream && is_closed;
 }
 
-/* The whole experiment with one variant; whether all held. */
+/* The whole experiment with one variant; returns whether it passed. */
 static int run(const char *variant, u16_t port)
 {
 	const unsigned long damaged_before = damaged;

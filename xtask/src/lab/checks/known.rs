@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the program of known instructions printed: counts by the kernel, and reads by user mode.
+//! Output of the program of known instructions: counts by the kernel, and user-mode reads.
 //!
-//! A count is what the loop carries out, exactly, plus what stands around it in user mode, from the
-//! return of the system call that starts the event (or from the first read) to the call of the one
-//! that stops it (or to the second read). That part is the same for every length of the loop, in
-//! every repetition. A cycle of this emulator is an instruction.
+//! A count is exactly the loop's instructions plus the user-mode code around it, from the return of
+//! the system call that starts the event (or from the first read) to the call of the one that stops
+//! it (or to the second read). That part is the same for every length of the loop, in every
+//! repetition. A cycle of this emulator is an instruction.
 
 use super::{Finding, finding};
 
@@ -14,7 +14,7 @@ const COUNTED: [&str; 4] = ["instructions", "cycles", "raw_08", "raw_11"];
 /// Events that `known reads` reads.
 const READ: [&str; 2] = ["instructions_by_user", "cycles_by_user"];
 
-/// More than stands around the loop, whatever the compiler made of it.
+/// Upper bound for the code around the loop, with any compiler.
 const MOST_AROUND: i128 = 100;
 
 /// Whether the kernel's counts are exact.
@@ -39,8 +39,8 @@ pub(super) fn no_reads(text: &str) -> Finding {
     })
 }
 
-/// What one turn of the loop carries out.
-fn per_turn(text: &str) -> Result<u64, String> {
+/// Instructions of one iteration of the loop.
+fn per_iteration(text: &str) -> Result<u64, String> {
     let found = text.lines().find_map(|line| line.strip_prefix("turn ")?.parse().ok());
     found.ok_or_else(|| "`known` did not say what a turn is".to_owned())
 }
@@ -60,7 +60,7 @@ fn exact(text: &str, event: &str) -> Result<String, String> {
         .iter()
         .filter_map(|line| Some((*line.first()?, *line.get(1)?)))
         .collect();
-    exact_of(event, per_turn(text)?, &pairs)
+    exact_of(event, per_iteration(text)?, &pairs)
 }
 
 /// Lines `group TURNS INSTRUCTIONS CYCLES ENABLED RUNNING`.
@@ -79,24 +79,24 @@ fn of_group(text: &str, name: &str) -> Result<String, String> {
         }
         instructions.push((turns, count));
     }
-    exact_of("instructions in a group with cycles", per_turn(text)?, &instructions)
+    exact_of("instructions in a group with cycles", per_iteration(text)?, &instructions)
 }
 
 /// Whether pairs of turns and counts are exact.
-fn exact_of(event: &str, per_turn: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
+fn exact_of(event: &str, each: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
     let turns = pairs.iter().map(|(turns, _)| *turns);
     let (Some(least), Some(most)) = (turns.clone().min(), turns.max()) else {
         return Err(format!("{event}: was not counted"));
     };
-    let beyond = |(turns, count): &(u64, u64)| {
-        i128::from(*count) - i128::from(*turns) * i128::from(per_turn)
-    };
+    let beyond =
+        |(turns, count): &(u64, u64)| i128::from(*count) - i128::from(*turns) * i128::from(each);
     let mut around: Vec<i128> = pairs.iter().map(beyond).collect();
     around.sort_unstable();
     around.dedup();
     let words: Vec<String> = around.iter().map(i128::to_string).collect();
     let sentence = format!(
-        "{event}: {per_turn} per turn and {} around the loop, {} times, {least} to {most} turns",
+        "{event}: {each} per iteration and {} around the loop, {} times, {least} to {most} \
+         iterations",
         words.join(" or "),
         pairs.len(),
     );
@@ -113,7 +113,7 @@ fn between(text: &str, event: &str) -> Result<String, String> {
         return Err(format!("{event}: was not compared with reads by the kernel"));
     };
     let sentence =
-        format!("{event}: {cases} of {of} reads lie between the kernel's before and after");
+        format!("{event}: {cases} of {of} reads are between the kernel's before and after");
     if cases == of && *of > 0 { Ok(sentence) } else { Err(sentence) }
 }
 
@@ -122,9 +122,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_counts_are_told_from_all_others() {
+    fn distinguishes_exact_counts() {
         let exact = |lines: &[&str]| exact(&lines.join("\n"), "cycles");
-        let sentence = "cycles: 2 per turn and 23 around the loop, 2 times, 1 to 100 turns";
+        let sentence =
+            "cycles: 2 per iteration and 23 around the loop, 2 times, 1 to 100 iterations";
         let lines = ["turn 2", "count cycles 1 25", "count cycles 100 223"];
         assert_eq!(exact(&lines).as_deref(), Ok(sentence));
         for wrong in [

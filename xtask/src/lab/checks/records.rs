@@ -7,12 +7,12 @@ use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Body, Provenance, Record, Tier};
 
-/// Turns of the loop in two runs that differ in nothing else, not even in the digits to be read.
+/// Iterations of the loop in two runs that differ in nothing else, not even in the digits to parse.
 const SHORT: u64 = 1_000_000;
 const LONG: u64 = 9_000_000;
 
-/// Instructions per turn of `known loop`.
-const PER_TURN: u64 = 2;
+/// Instructions per iteration of `known loop`.
+const PER_ITERATION: u64 = 2;
 
 /// The event whose count is known, one that the emulator does not count, and two that the kernel
 /// counts. In the record the first is called [`INSTRUCTIONS`].
@@ -42,11 +42,10 @@ const ROTATED: usize = 8;
 
 /// More of them than may have an interval that misses.
 ///
-/// What the sets of a run counted adds up to the truth, so their errors add up to nothing, and
-/// where one misses, another is likely to. Runs know nothing of each other. An interval of 95 %
-/// misses in one of twenty cases, so one of three sets in at most 15 % of the runs, and then six of
-/// eight runs miss with a probability below 0.03 %. With intervals of half the width, seven runs of
-/// ten miss.
+/// The counts of all sets of a run add up to the true value, so their errors cancel, and if one
+/// interval misses, another is likely to. Runs are independent. An interval of 95 % misses in one
+/// of twenty cases, so one of three sets in at most 15 % of the runs, and then six of eight runs
+/// miss with a probability below 0.03 %. With intervals of half the width, seven runs of ten miss.
 const TOO_MANY: usize = 6;
 
 /// By how much two runs of one program may differ: a few instructions in 10^8, where a counter that
@@ -139,8 +138,8 @@ fn counted(report: &StatReport, name: &str) -> Result<u64, String> {
     }
 }
 
-/// What one run counted: no less than the program has instructions, and at most one more for each
-/// time it was switched away from.
+/// Counts of one run: at least the instructions of the program, and at most one more per context
+/// switch.
 ///
 /// An instruction that is interrupted before it ends starts again, and the emulator counts both
 /// starts. Of eleven runs of the short loop one counted one more, with the same page faults as the
@@ -151,7 +150,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(report: &Result<StatReport, String>) -> Result<Self, String> {
+    fn from_report(report: &Result<StatReport, String>) -> Result<Self, String> {
         let report = report.as_ref()?;
         Ok(Self { raw: counted(report, INSTRUCTIONS)?, switches: counted(report, SWITCHES)? })
     }
@@ -165,15 +164,17 @@ impl Counted {
     }
 }
 
-/// What the loop adds to a program is exact; the rest of the program, from its first instruction to
-/// its last, is the same each time.
+/// The instructions that the loop adds are exact; the rest of the program, from first to last
+/// instruction, is the same each time.
 fn known_loop(
     short: &Result<StatReport, String>,
     again: &Result<StatReport, String>,
     long: &Result<StatReport, String>,
 ) -> Result<String, String> {
-    let [short, again, long] = [Counted::of(short)?, Counted::of(again)?, Counted::of(long)?];
-    let holds = again.may_exceed(&short, 0) && long.may_exceed(&short, PER_TURN * (LONG - SHORT));
+    let [short, again, long] =
+        [Counted::from_report(short)?, Counted::from_report(again)?, Counted::from_report(long)?];
+    let holds =
+        again.may_exceed(&short, 0) && long.may_exceed(&short, PER_ITERATION * (LONG - SHORT));
     let sentence = format!(
         "stat: {INSTRUCTIONS} of a program in user mode {}, once more {}; {} turns more add {}; \
          interrupted {}, {} and {} times, each of which may count an instruction twice",
@@ -206,7 +207,7 @@ fn what_is_not_counted(short: &Result<StatReport, String>) -> Result<String, Str
 /// The intervals of estimates hold what an event counts that is alone, and as much each time.
 fn rotated(alone: &Result<StatReport, String>, reports: &[StatReport]) -> Result<String, String> {
     let truth = counted(alone.as_ref()?, INSTRUCTIONS)?;
-    let runs = reports.iter().map(|report| Rotated::of(report, truth));
+    let runs = reports.iter().map(|report| Rotated::from_report(report, truth));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
     let first = runs.first().ok_or("stat: nothing was rotated")?;
     let most = |of: fn(&Rotated) -> f64| runs.iter().map(of).fold(0.0, f64::max) * 100.0;
@@ -239,7 +240,7 @@ struct Rotated {
 }
 
 impl Rotated {
-    fn of(report: &StatReport, truth: u64) -> Result<Self, String> {
+    fn from_report(report: &StatReport, truth: u64) -> Result<Self, String> {
         let rotation = report.rotation.as_ref().ok_or("stat: nothing took turns")?;
         let takes_turns = |name: &&str| rotation.sets.iter().flatten().any(|n| n == name);
         let (turns, always): (Vec<&str>, Vec<&str>) = TWELVE.into_iter().partition(takes_turns);
@@ -267,8 +268,8 @@ impl Rotated {
     }
 }
 
-/// Of the estimates of a set: half the width of the widest interval, and the largest error, as
-/// shares of the truth; where an interval is not symmetric, on the side of the truth.
+/// For the estimates of a set: half the width of the widest interval, and the largest error,
+/// relative to the true value; for an asymmetric interval, on the side of the true value.
 fn estimates(report: &StatReport, set: &[String], truth: f64) -> Result<(f64, f64), String> {
     let (mut widest, mut worst) = (0.0f64, 0.0f64);
     for name in set {
@@ -278,7 +279,7 @@ fn estimates(report: &StatReport, set: &[String], truth: f64) -> Result<(f64, f6
             return Err(format!("{name}: no estimate with an interval: {:?}", count.reason));
         };
         if duty.is_none_or(|duty| duty >= 1.0) {
-            return Err(format!("{name}: nobody else had its counter: duty {duty:?}"));
+            return Err(format!("{name}: no other user had its counter: duty {duty:?}"));
         }
         let reach = if truth > value { high - value } else { value - low };
         widest = widest.max(reach / truth);

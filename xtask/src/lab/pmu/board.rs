@@ -12,7 +12,7 @@ pub(super) struct Board {
     pub(super) name: &'static str,
     machine: &'static Machine,
     emulator: &'static str,
-    /// Where it starts.
+    /// Its start address.
     start: &'static str,
     flags: &'static [&'static str],
 }
@@ -38,7 +38,7 @@ const fn arm(name: &'static str) -> Board {
     Board { name, machine, emulator: "qemu-system-arm", start: "arm.S", flags: ARM }
 }
 
-/// No library, no operating system, no address but that of the script.
+/// Without library or operating system, at the addresses of the script.
 const FLAGS: [&str; 16] = [
     "-std=c11",
     "-O2",

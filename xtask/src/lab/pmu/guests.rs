@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `kmod/pmu_user` in the guests: what the tutorial's programs count in a process of Linux while it
-//! is loaded and while it is not, beside perf, and what it refuses; and regions, which count by the
+//! `kmod/pmu_user` in the guests: counts of the tutorial's programs in a Linux process with the
+//! module loaded, not loaded, and with perf, and its refusals; and regions, which count by the
 //! registers while it is loaded and by perf otherwise.
 
 mod answers;
@@ -19,7 +19,7 @@ const MODULE: &str = "pmu_user";
 const PROGRAM: &str = "pmu_programs";
 
 impl Extent {
-    /// How often the module is loaded and unloaded in a row.
+    /// Number of consecutive loads and unloads of the module.
     fn loads(self) -> u32 {
         match self {
             Self::Brief => 10,
@@ -47,7 +47,7 @@ impl Extent {
 /// Checks every guest; what held, a sentence each.
 pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     for guest in &GUESTS {
-        let files = Files::of(guest)?;
+        let files = Files::prepare(guest)?;
         for &processors in extent.processors(guest) {
             let is_exact = processors == 1 || guest.yields;
             let how = Variation { processors, is_exact, ..PLAIN };
@@ -67,7 +67,7 @@ pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// A guest with what it is given.
+/// A guest with its arguments.
 struct Files {
     guest: &'static Guest,
     prefix: PathBuf,
@@ -77,7 +77,7 @@ struct Files {
 }
 
 impl Files {
-    fn of(guest: &'static Guest) -> Result<Self, Obstacle> {
+    fn prepare(guest: &'static Guest) -> Result<Self, Obstacle> {
         let (mut packages, prefix) = unpack(guest)?;
         let module = module::build_for(&mut packages, guest, &prefix, MODULE)?;
         let mut files = compiler::build(&mut packages, guest.triple, guest.busybox.architecture)?;
@@ -105,7 +105,8 @@ impl Files {
         ))
     }
 
-    /// In rounds: closed, open, beside perf, off and on again, closed. Then what must be refused.
+    /// In rounds: closed, open, together with perf, off and on again, closed. Then the expected
+    /// refusals.
     fn check(&self, how: &Variation, extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
         let Variation { processors, .. } = *how;
         let (rounds, loads) = (extent.rounds(), extent.loads());
@@ -163,7 +164,7 @@ impl Files {
         Ok(())
     }
 
-    /// As on a board whose device tree does not name the counters: nobody to agree with.
+    /// As on a board whose device tree lacks the PMU: no driver to coordinate with.
     fn check_without_driver(&self) -> Result<(), Obstacle> {
         let how = Variation { names_counters: false, ..PLAIN };
         let plan = [
@@ -258,9 +259,9 @@ fn round(turn: &str, processors: u32) -> Vec<Question> {
         question("near", "near 0"),
         regions::asked("regions over a wrap", 0),
         question("raw", "raw 0"),
-        question("perf beside", "perf 0"),
-        question("open beside", "registers 0"),
-        regions::asked("regions beside", 0),
+        question("perf alongside", "perf 0"),
+        question("open alongside", "registers 0"),
+        regions::asked("regions alongside", 0),
     ];
     if processors > 1 {
         plan.push(command("regions anywhere", "known regions"));
@@ -278,7 +279,7 @@ fn round(turn: &str, processors: u32) -> Vec<Question> {
     plan.into_iter().map(named).collect()
 }
 
-/// What is the same at every start: counts, states, and when the kernel said what.
+/// Values that must be equal at every start: counts, states, and the kernel's timestamps.
 fn repeated_start() -> Vec<Question> {
     vec![
         question("closed", "registers 0"),
@@ -302,8 +303,8 @@ fn refusals() -> Vec<Question> {
     ]
 }
 
-/// What a load could keep, in numbers: areas of the kernel's memory, of which each module has
-/// some; KiB of each processor; events of perf that are allocated.
+/// Leaks of a load, in numbers: vmalloc areas of the kernel, of which each module has some; KiB of
+/// each processor; allocated perf events.
 const MEMORY: &str = "sh -c 'wc -l </proc/vmallocinfo; sed -n s/Percpu:.//p /proc/meminfo | \
                       tr -dc 0-9; echo; sed -n \"s/^perf_event *\\([0-9]*\\) .*/\\1/p\" \
                       /proc/slabinfo'";

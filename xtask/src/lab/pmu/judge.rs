@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must be true of what `lab/pmu` writes.
+//! Checks of the output of `lab/pmu`.
 
 use std::collections::BTreeMap;
 
-/// The claims that it checks by itself.
+/// Claims that it checks by itself.
 const CHECKS: [&str; 10] = [
     "closed",
     "opened",
@@ -17,10 +17,10 @@ const CHECKS: [&str; 10] = [
     "programs",
 ];
 
-/// What QEMU counts (its target/arm/helper.c, pm_events): by the numbers of the architecture.
+/// Events counted by QEMU (its target/arm/helper.c, pm_events): by their architectural numbers.
 const EMULATED: [u64; 3] = [0x00, 0x08, 0x11];
 
-/// What a program must have taken: instructions and result for `n`; its listing says where `None`.
+/// Expected instructions and result of a program for `n`; `None` if its listing defines them.
 type Truth = fn(u64) -> (Option<u64>, u64);
 
 /// As in `lab/pmu/programs.S`, which has them from the instructions.
@@ -80,7 +80,7 @@ pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
         let run = runs.get(&(name, n)).copied();
         run.ok_or_else(|| format!("the program {name} did not run for {n}"))
     };
-    // What is left of the C program when its turns are taken off, from the shortest.
+    // The rest of the C program after subtracting its iterations, from the shortest.
     let rest = run("c_loop", 1)?[0].checked_sub(turn);
     let rest = rest.ok_or("the program c_loop took less than a turn")?;
     for (name, truth) in PROGRAMS {
@@ -171,7 +171,7 @@ mod tests {
         40200a54:\te59d3004 \tldr\tr3, [sp, #4]\n40200a58:\te1500003 \tcmp\tr0, r3\n\
         40200a5c:\t8afffffc \tbhi\t40200a54 <program_c_loop+0x4>\n40200a60:\te12fff1e \tbx\tlr\n\n";
 
-    /// What a board says whose C program has 3 instructions a turn and 7 beside them.
+    /// Output of a board whose C program has 3 instructions per iteration, plus 7.
     fn console() -> String {
         let mut console = String::from("counters 4\n");
         for name in CHECKS {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `kmod/pmc74xx` in Linux on an emulated MPC7455: the registers hold what was chosen. Counts there
-//! are none, because the emulator has the registers of the counters and counts nothing.
+//! `kmod/pmc74xx` in Linux on an emulated MPC7455: the registers hold the selection. There are no
+//! counts, because the emulator implements the registers but does not count.
 
 use super::super::linux_7455::{Linux, NAME};
 use super::super::{Answer, Obstacle, note};
@@ -9,14 +9,14 @@ use crate::pmu::events::{Placed, powerpc};
 
 const MODULE: &str = "pmc74xx";
 
-/// A load, whether it must work, and what must be said.
+/// A load, whether it must succeed, and the expected messages.
 struct Load {
     parameters: &'static str,
     works: bool,
     says: &'static [&'static str],
 }
 
-/// What each counter must say after the first: that any can, the only one that can, by number.
+/// Expected message of each counter after the first: any, or the only possible one, by number.
 const LOADS: [Load; 13] = [
     Load {
         parameters: "",
@@ -69,9 +69,9 @@ const LOADS: [Load; 13] = [
     Load {
         parameters: "events=pm_br_mpred,user_only=1",
         works: false,
-        says: &["there is no event `user_only=1`"],
+        says: &["no event `user_only=1`"],
     },
-    // The list that follows is whole: it ends with the table's last.
+    // The following list is complete: it ends with the table's last.
     Load {
         parameters: "events=PM_BR_MPRD",
         works: false,
@@ -102,7 +102,7 @@ const LOADS: [Load; 13] = [
         works: false,
         says: &["no counter of this processor has it"],
     },
-    // Nothing of the refusals is left, and the registers were put back.
+    // Refused loads leave nothing behind, and the registers were restored.
     Load {
         parameters: "events=PM_BR_FOLDED",
         works: true,
@@ -132,14 +132,14 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
         Load { parameters: "", works: false, says: &["has no counters that are known here"] };
     let on_another = linux.load("750", &[MODULE.to_owned()])?;
     judge(&none, &on_another[0]).map_err(|why| linux.fault("750", &why))?;
-    // What is not counted has no count, rather than 0.
+    // Uncounted events have no count, rather than 0.
     let output = answers[1].output.replace(" count 0\n", " count null\n");
     let shown = format!("# insmod {MODULE}.ko {}\n{output}", LOADS[1].parameters);
     page.add(format!("{NAME}, by {MODULE}"), &shown);
     note(&format!(
         "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}the registers read \
-         as written, so many loads keep no memory and warn of nothing, {} wrong choices refused, \
-         nothing on a 750; counts null: the emulator has none",
+         as written, repeated loads leak no memory and cause no warnings, {} wrong choices \
+         refused, nothing on a 750; counts null: the emulator has none",
         LOADS.iter().filter(|load| !load.works).count()
     ));
     Ok(())
@@ -168,8 +168,7 @@ fn check_every_event(linux: &Linux, processor: &str, table: &[Placed]) -> Result
         .map_err(|why| linux.fault(processor, &why))
 }
 
-/// Whether so many loads kept less than an area of the kernel's memory each, of which a module has
-/// some.
+/// Whether this many loads leaked less than one kernel memory area each; a module has several.
 fn keeps_nothing(before: &Answer, then: &Answer, loads: usize) -> Result<(), String> {
     let areas = |answer: &Answer| {
         answer.output.lines().filter(|line| line.starts_with("/proc: 0x")).count()
@@ -193,7 +192,7 @@ fn warns_of_nothing(answer: &Answer) -> Result<(), String> {
     }
 }
 
-/// Whether an event was found a counter that has it, and the registers say so by its name.
+/// Whether a counter was found for an event, and the registers show the event by name.
 fn selects(event: &Placed, answer: &Answer) -> Result<(), String> {
     let Answer { status, output, errors, .. } = answer;
     let is_place = |(counter, selection): &(u32, u32)| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `known regions` must write: by the registers, by perf, and where there is neither.
+//! Expected output of `known regions`: by the registers, by perf, and with neither.
 
 use super::super::Question;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +17,13 @@ pub(super) fn asked(name: &str, cpu: u32) -> Question {
     Question { name: name.replace(' ', "_"), command: format!("known regions {cpu}") }
 }
 
-/// The lines of what was counted, each once.
+/// Counted lines, each once.
 fn counts(text: &str) -> BTreeSet<&str> {
     text.lines().filter(|line| line.starts_with("count ")).collect()
 }
 
-/// Exact counts by the registers. A visit in which another process had its turn is told to be one.
+/// Exact counts by the registers. A visit that another process interrupted must be reported as
+/// such.
 pub(super) fn exact(text: &str) -> Result<(), String> {
     by_registers(text, Of::Every)
 }
@@ -47,7 +48,7 @@ fn by_registers(text: &str, of: Of) -> Result<(), String> {
     turns_are_counted(text, of)
 }
 
-/// Exact counts by perf, and so the same of a turn.
+/// Exact counts by perf, and therefore also per iteration.
 pub(super) fn exact_by_perf(text: &str) -> Result<(), String> {
     says(text, "reading read(2)")?;
     turns_are_counted(text, Of::Every)
@@ -59,8 +60,7 @@ pub(super) fn least_exact_by_perf(text: &str) -> Result<(), String> {
     turns_are_counted(text, Of::Least)
 }
 
-/// What is added by a turn is its instructions; the rest, what stands between loop and region, is
-/// always as much.
+/// Each iteration adds its instructions; the rest, between loop and region, is constant.
 fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
     let absent = text.lines().filter(|line| line.starts_with("absent "));
     if let Some(line) = absent.into_iter().find(|line| !line.contains("left its CPU")) {
@@ -75,7 +75,7 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
         let all: BTreeSet<(u64, u64)> = counts(text).iter().filter_map(read).collect();
         let runs: Vec<(u64, u64)> = match of {
             Of::Every => all.into_iter().collect(),
-            // Of the same length, that with the least comes last in reverse.
+            // At equal length, the one with the minimum comes last in reverse.
             Of::Least => all.into_iter().rev().collect::<BTreeMap<_, _>>().into_iter().collect(),
         };
         let around: BTreeSet<_> =
@@ -89,23 +89,23 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
     Ok(())
 }
 
-/// No counts, for the thread may run on both CPUs.
+/// No counts, since the thread may run on both CPUs.
 pub(super) fn anywhere(text: &str) -> Result<(), String> {
     nothing(text, "it must stay on one CPU, and this one may run on CPUs 0-1; try: taskset -c ")
 }
 
-/// No counts, for perf closed the registers, which the module says.
+/// No counts, since perf disabled access to the registers, as the module reports.
 pub(super) fn closed(text: &str) -> Result<(), String> {
-    nothing(text, "somebody closed the counters of CPU 0")
+    nothing(text, "another program disabled the counters of CPU 0")
 }
 
-/// No counts, for the kernel has no driver, and no module is loaded.
+/// No counts, since the kernel has no driver, and no module is loaded.
 pub(super) fn no_driver(text: &str) -> Result<(), String> {
     nothing(text, "the device tree")?;
     says(text, "sudo insmod pmu_user.ko")
 }
 
-/// No counts, for the registers were closed inside a region; and the program goes on.
+/// No counts, since access was disabled inside a region; the program continues.
 pub(super) fn closing(text: &str) -> Result<(), String> {
     says(text, "ended 0")?;
     says(text, "reading registers")?;

@@ -4,12 +4,12 @@
 use super::plan::{COMPARED, RIGHT, Row, SCHEMES, TRAFFIC, checked, unflagged};
 use super::predicted::verdict;
 use super::run::{Mode, Ran, Settings, grouped, percent};
-use super::{MANY, Results, beside, find};
+use super::{MANY, Results, an2581, find};
 use std::fmt::Write;
 
 /// Context instructions of `per-task` over those of `exclusive` under the traffic load, at least.
 const LEAST_RATIO: f64 = 5.0;
-/// Share of `exclusive` and `hooked`, at most, where tasks do anything besides guarded calls.
+/// Maximum share of `exclusive` and `hooked`, if tasks do more than guarded calls.
 const MOST_PERCENT: f64 = 1.0;
 const OURS: [&str; 2] = ["exclusive", "hooked"];
 
@@ -23,13 +23,13 @@ pub(super) fn document(
     for (name, rows) in sweeps {
         text += &load(name, rows, costs);
     }
-    text += &beside::section(costs);
+    text += &an2581::section(costs);
     text += &goals(sweeps, costs);
     text += &unflagged_task(suspended);
     text
 }
 
-/// How many, and what each does with a packet.
+/// Number of tasks, and their work per packet.
 fn vector_tasks(s: &Settings) -> String {
     format!(
         "{}, of which {} always have a packet; {}, {} instructions of path per packet",
@@ -51,7 +51,7 @@ fn settings(s: &Settings) -> String {
     )
 }
 
-/// Whose registers came back as others.
+/// Corrupted registers, by owner.
 fn right(checks: &Results) -> String {
     let mut text = format!(
         "## Who gets another's registers\n\nEvery register of whoever is interrupted, v0 to v31 \
@@ -163,7 +163,7 @@ fn table(rows: &[Row], costs: &Results, cell: impl Fn(&Ran) -> String) -> String
     text
 }
 
-/// How many times the context instructions of `exclusive` those of `per-task` are.
+/// Ratio of the context instructions of `per-task` to those of `exclusive`.
 fn ratio(costs: &Results, settings: Settings) -> f64 {
     let context = |scheme| find(costs, scheme, settings).counted().context;
     percent(context("per-task"), context("exclusive").max(1)) / 100.0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Linux' own lazy traps and saves, counted from outside, beside those of the image `lazy`.
+//! Lazy traps and saves of Linux, counted externally, compared with those of the image `lazy`.
 //!
 //! Linux runs `lab/vector-context/lazy.c` on the same processor; the plugin counts how often it
 //! reaches the two routines that give a process its vector registers and take them. Compared is
@@ -18,10 +18,10 @@ use std::path::Path;
 /// Shares by which traps and saves per use may differ.
 const MOST_DIFFERENCE: f64 = 0.05;
 
-/// Where Linux 6.1 loads the registers after a trap, and where it saves them at a switch.
+/// Addresses where Linux 6.1 loads the registers after a trap, and saves them at a switch.
 const LINUX_MARKS: [&str; 2] = ["load_up_altivec", "save_altivec"];
 
-/// What Linux is told, and the settings of the image that do the same.
+/// Arguments for Linux, and the equivalent settings of the image.
 struct Case {
     name: &'static str,
     processes: u32,
@@ -30,7 +30,7 @@ struct Case {
     life: u32,
 }
 
-/// Many rounds: until all processes have been started, the first have nobody to go first.
+/// Many rounds: until all processes have been started, the first have no other to yield to.
 const CASES: [Case; 3] = [
     Case { name: "3 processes that yield", processes: 3, rounds: 20_000, children: 0, life: 0 },
     Case { name: "8 processes that yield", processes: 8, rounds: 10_000, children: 0, life: 0 },
@@ -121,7 +121,7 @@ fn count(
 ) -> Result<[u64; 2], Obstacle> {
     let address = |of: &Symbols, name: &str| {
         let found = of.get(name).map(|address| format!("{address:#x}"));
-        found.ok_or_else(|| format!("there is no symbol {name}"))
+        found.ok_or_else(|| format!("no symbol {name}"))
     };
     let out = images.folder.join("lazy-linux.counts");
     let mut plugin = images.folder.join("counter.so").display().to_string();
@@ -141,11 +141,11 @@ fn count(
         return Err(Obstacle::Failed(why));
     }
     let text = fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-    Ok(taken(&text).ok_or_else(|| format!("{}: cannot read `{text}`", out.display()))?)
+    Ok(parse_counts(&text).ok_or_else(|| format!("{}: cannot read `{text}`", out.display()))?)
 }
 
-/// What is reached at [`LINUX_MARKS`]: behind all instructions, before the two longest stretches.
-fn taken(text: &str) -> Option<[u64; 2]> {
+/// Values read at [`LINUX_MARKS`]: after all instructions, before the two longest stretches.
+fn parse_counts(text: &str) -> Option<[u64; 2]> {
     let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     let [_, traps, saves, _, _] = all?.try_into().ok()?;
     Some([traps, saves])
@@ -185,11 +185,11 @@ pub(super) fn section(compared: &[Compared]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compared, Taken, judge, taken};
+    use super::{Compared, Taken, judge, parse_counts};
 
     fn case(linux: u64, image: u64) -> Compared {
         let taken = |traps| Taken { uses: 100, traps, saves: 100 };
-        Compared { name: "made up", linux: taken(linux), image: taken(image) }
+        Compared { name: "synthetic", linux: taken(linux), image: taken(image) }
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn traps_and_saves_stand_behind_all_instructions() {
-        assert_eq!(taken("100 7 8 0 0\n"), Some([7, 8]));
-        assert_eq!(taken("100 7 8\n"), None);
+        assert_eq!(parse_counts("100 7 8 0 0\n"), Some([7, 8]));
+        assert_eq!(parse_counts("100 7 8\n"), None);
     }
 }

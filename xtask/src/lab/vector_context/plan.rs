@@ -7,7 +7,7 @@ use super::run::{MIXED, Mode, Run, Settings};
 /// Every image of `lab/vector-context/Makefile`.
 pub(super) const SCHEMES: [&str; 8] =
     ["scalar", "lazy", "per-task", "note", "note-semaphore", "note-spin", "exclusive", "hooked"];
-/// Those under which nobody may ever see another's registers.
+/// Schemes under which registers must never be corrupted.
 pub(super) const RIGHT: [&str; 5] = ["scalar", "lazy", "per-task", "exclusive", "hooked"];
 /// Switches and interrupts for each that finds registers to compare, at most, under a scheme that
 /// is right: a run with more has shown little.
@@ -16,7 +16,7 @@ pub(super) const MOST_PER_COMPARISON: u64 = 20;
 pub(super) const COMPARED: [&str; 6] =
     ["scalar", "lazy", "per-task", "note", "exclusive", "hooked"];
 
-/// Packets come with interrupts, and whoever waits for one handles it; the rest is background.
+/// Packets arrive with interrupts, and the waiting task handles them; the rest is background.
 pub(super) const TRAFFIC: Settings = Settings {
     mode: Mode::Load,
     check: false,
@@ -48,7 +48,7 @@ fn row(name: impl Into<String>, settings: Settings) -> Row {
     Row { name: name.into(), settings }
 }
 
-/// What is varied around a load, with the words of the table's first column.
+/// Variations around a load, with the words of the table's first column.
 pub(super) fn sweep(load: Settings) -> Vec<Row> {
     let mut rows = Vec::new();
     let ticks = [60, 100, 1_000].map(|ticks_per_s| Settings { ticks_per_s, ..load });
@@ -85,8 +85,8 @@ pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
         Mode::Load | Mode::Yield | Mode::Priority => (4, 0),
         Mode::All => (6, 4),
     };
-    // By scalar code, longer packets would keep the higher priorities busy for ever, and whoever
-    // has the registers below them would neither go on nor be compared.
+    // With scalar code, longer packets would keep the higher priorities busy forever, and a
+    // lower-priority owner of the registers would neither continue nor be compared.
     let (pattern, bytes) = if mode == Mode::Priority { (0, 512) } else { (1, 0) };
     Settings { mode, check: true, tasks, busy, pattern, bytes, path: 100, switches, ..TRAFFIC }
 }
@@ -111,7 +111,7 @@ pub(super) fn costs(rows: &[Row]) -> Vec<Run> {
     runs
 }
 
-/// One task of four, not flagged, uses vectors all the same.
+/// One unflagged task of four still uses vectors.
 pub(super) const fn unflagged() -> Run {
     Run { scheme: "per-task", settings: Settings { unflagged: 1, ..TRAFFIC } }
 }

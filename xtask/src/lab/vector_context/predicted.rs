@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the models of `lab/vector-models` say of a run, and whether the machine agrees. Leaves out
-//! the schemes of a system, which need no proof and have no model.
+//! Compares a run with the predictions of `lab/vector-models`. Without the operating system's
+//! schemes, which need no proof and have no model.
 
 use super::plan::{MOST_PER_COMPARISON, RIGHT};
 use super::run::{Mode, Ran, Run};
@@ -29,7 +29,7 @@ fn preemption(mode: Mode) -> &'static str {
     }
 }
 
-/// What the models say; none for the schemes of a system.
+/// Predictions of the models; none for the operating system's schemes.
 pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     let (name, kind) = (model(run.scheme)?, preemption(run.settings.mode));
     let scheme = schemes().into_iter().find(|scheme| scheme.name == name);
@@ -39,7 +39,7 @@ pub(super) fn verdict(run: &Run) -> Option<Verdict> {
     Some(Verdict { found: explore(&scheme, preemption), preemption, scheme })
 }
 
-/// What is not as it must be, if anything is.
+/// The first violation, if any.
 pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
     let [corrupt, wrong, stalled] = ["corrupt", "wrong", "stalled"].map(|n| ran.number(n));
     let found = verdict(run).map(|verdict| verdict.found.wrong).unwrap_or_default();
@@ -80,21 +80,23 @@ mod tests {
     use super::{Mode, Ran, Run, fault, model, verdict};
     use crate::lab::vector_context::plan::{RIGHT, SCHEMES, checked};
 
-    fn found(scheme: &'static str, mode: Mode, line: &str) -> Option<String> {
-        fault(&Run { scheme, settings: checked(mode, 100) }, &Ran::of(line))
+    fn violation_of(scheme: &'static str, mode: Mode, line: &str) -> Option<String> {
+        fault(&Run { scheme, settings: checked(mode, 100) }, &Ran::parse(line))
     }
 
     #[test]
     fn what_must_be_right_is_and_was_looked_at() {
-        let exclusive = |line| found("exclusive", Mode::Sliced, line);
+        let exclusive = |line| violation_of("exclusive", Mode::Sliced, line);
         assert_eq!(exclusive("RESULT switches=60 interrupts=40 compared=9 corrupt=0"), None);
         assert!(exclusive("RESULT switches=60 interrupts=40 compared=9 corrupt=1").is_some());
         assert!(exclusive("RESULT switches=60 interrupts=40 compared=9 wrong=1").is_some());
         assert!(exclusive("RESULT switches=60 interrupts=40 compared=9 stalled=1").is_some());
         assert!(exclusive("RESULT switches=60 interrupts=39 compared=9 corrupt=0").is_some());
         assert!(exclusive("RESULT switches=60 interrupts=40 compared=1 corrupt=0").is_some());
-        assert!(found("lazy", Mode::All, "RESULT switches=100 compared=9 wrong=1").is_some());
-        assert_eq!(found("scalar", Mode::All, "RESULT switches=100 compared=0"), None);
+        assert!(
+            violation_of("lazy", Mode::All, "RESULT switches=100 compared=9 wrong=1").is_some()
+        );
+        assert_eq!(violation_of("scalar", Mode::All, "RESULT switches=100 compared=0"), None);
     }
 
     #[test]
@@ -102,12 +104,12 @@ mod tests {
         let corrupt = "RESULT switches=100 compared=9 corrupt=2";
         let stalled = "RESULT switches=9 compared=1 stalled=1";
         let nothing = "RESULT switches=100 compared=9 corrupt=0";
-        assert_eq!(found("note", Mode::Nested, corrupt), None);
-        assert!(found("note", Mode::Nested, stalled).is_some());
-        assert!(found("note", Mode::Nested, nothing).is_some());
-        assert_eq!(found("note-semaphore", Mode::Nested, stalled), None);
-        assert!(found("note-spin", Mode::Sliced, stalled).is_some());
-        assert!(found("note-spin", Mode::Sliced, nothing).is_some());
+        assert_eq!(violation_of("note", Mode::Nested, corrupt), None);
+        assert!(violation_of("note", Mode::Nested, stalled).is_some());
+        assert!(violation_of("note", Mode::Nested, nothing).is_some());
+        assert_eq!(violation_of("note-semaphore", Mode::Nested, stalled), None);
+        assert!(violation_of("note-spin", Mode::Sliced, stalled).is_some());
+        assert!(violation_of("note-spin", Mode::Sliced, nothing).is_some());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// How contexts displace each other; `lab/vector-context/settings.h` numbers them.
+/// Kinds of preemption; `lab/vector-context/settings.h` numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mode {
     Load,
@@ -36,7 +36,7 @@ impl Mode {
         }
     }
 
-    /// Who may displace whom, for the document.
+    /// Preemption rules, for the document.
     pub(super) const fn what(self) -> &'static str {
         match self {
             Self::Load => "Interrupts wake tasks, which take turns",
@@ -62,7 +62,7 @@ pub(super) const PATTERNS: [&str; 6] =
     ["fixed", "bulk", "interactive", "jumbo", "mixed", "response"];
 pub(super) const MIXED: u32 = 4;
 
-/// What `settings.h` says of each.
+/// Value in `settings.h` of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Settings {
     pub(super) mode: Mode,
@@ -112,7 +112,7 @@ impl Settings {
     }
 }
 
-/// Which image, and what it is told.
+/// The image, and its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Run {
     pub(super) scheme: &'static str,
@@ -132,7 +132,7 @@ pub(super) struct Counted {
     pub(super) entry: u64,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ran {
     /// The image's own line.
@@ -154,7 +154,7 @@ impl Ran {
 
     /// As if an image had printed this line, with nothing counted.
     #[cfg(test)]
-    pub(super) fn of(line: &str) -> Self {
+    pub(super) fn parse(line: &str) -> Self {
         Self { line: line.to_owned(), numbers: numbers(line), counted: Counted::default() }
     }
 
@@ -196,12 +196,12 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// Where the settings lie in the memory of the machine: `SETTINGS_AT`.
+/// Address of the settings in the memory of the machine: `SETTINGS_AT`.
 const SETTINGS_AT: &str = "0x2000000";
 /// A run takes a second or ten; one that does not end has gone wrong.
 const LIMIT_S: &str = "120";
 
-/// The emulator with an image, all but what tells one run from another.
+/// The emulator with an image, except the settings of a run.
 fn emulator(images: &Path, scheme: &str, settings: &Path) -> std::process::Command {
     let mut command = program("timeout", &["--kill-after=5", LIMIT_S, "qemu-system-ppc"]);
     command.args(["-M", "g3beige", "-cpu", "7455", "-m", "64", "-nographic", "-vga", "none"]);
@@ -232,7 +232,8 @@ pub(super) fn symbols(image: &Path) -> Result<Symbols, String> {
 
 /// Ranges that are counted, in the order of [`Counted`].
 const RANGES: [&str; 4] = ["context", "harness", "kernel", "background"];
-/// Where interrupts are shut out, let in, begin and are served; where counting begins and ends.
+/// Addresses where interrupts are disabled, enabled, begin and are served; where counting begins
+/// and ends.
 const MARKS: [(&str, &str); 10] = [
     ("close", "at_decrementer"),
     ("close", "at_call"),
@@ -264,7 +265,7 @@ fn plugin(images: &Path, symbols: &Symbols, out: &Path) -> Result<String, String
     Ok(words.join(","))
 }
 
-/// Starts it, in files of its own, and reads what it printed and what was counted.
+/// Starts it, in separate files, and reads the output and the counts.
 pub(super) fn run(
     images: &Path,
     symbols: &Symbols,
@@ -276,7 +277,7 @@ pub(super) fn run(
     fs::write(&settings, bytes).map_err(|error| format!("{}: {error}", settings.display()))?;
     let mut command = emulator(images, run.scheme, &settings);
     let counts = folder.with_extension("counts");
-    // Of a run before, which must not be taken for this one's.
+    // Results of an earlier run, which must not be mistaken for this one's.
     let _ = fs::remove_file(&counts);
     if !run.settings.check {
         command.arg("-plugin").arg(plugin(images, symbols, &counts)?);
@@ -296,10 +297,10 @@ pub(super) fn run(
     })
 }
 
-/// What a line must say; for a name that is missing would count as none.
+/// Required entries of a line; a missing name would count as 0.
 const NAMES: [&str; 6] = ["switches", "interrupts", "compared", "corrupt", "wrong", "stalled"];
 
-/// What came of it, by the image's line and the plugin's.
+/// Result, from the image's line and the plugin's.
 fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
     let line = console.lines().find(|line| line.starts_with("RESULT ")).ok_or("no RESULT line")?;
     let numbers = numbers(line);
@@ -307,7 +308,7 @@ fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
         return Err("no packet was handled");
     }
     if NAMES.iter().any(|name| !numbers.contains_key(*name)) {
-        return Err("the line does not say what was compared");
+        return Err("the line lacks the number of comparisons");
     }
     let counted = counted.ok_or("the plugin counted nothing")?;
     Ok(Ran { line: line.to_owned(), numbers, counted })
@@ -323,7 +324,7 @@ fn read_counts(file: &PathBuf) -> Option<Counted> {
     counts(&fs::read_to_string(file).ok()?)
 }
 
-/// What `counter.c` writes for [`RANGES`] and [`MARKS`].
+/// Output of `counter.c` for [`RANGES`] and [`MARKS`].
 fn counts(text: &str) -> Option<Counted> {
     let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     let [all, context, harness, kernel, background, closed, entry] = all?.try_into().ok()?;

@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn the_report_goes_where_it_was_asked_for() {
+fn the_report_goes_to_the_requested_destination() {
     let folder = Folder::new();
     let (kept, printed) = (folder.file("record.json"), folder.file("printed.json"));
     let done = stat(&["--record", &kept, "--json", "-o", &printed, "--", "echo", "hello"]);

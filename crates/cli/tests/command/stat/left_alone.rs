@@ -68,7 +68,7 @@ fn a_command_is_waited_for_where_the_end_of_children_is_ignored() {
 }
 
 #[test]
-fn who_reads_no_progress_gets_the_report_all_the_same() {
+fn a_closed_progress_output_does_not_affect_the_report() {
     let _share = a_share_of_the_processors();
     let mut child =
         command(&["stat", "-i", "20ms", "-o", "-", "--", "sh", "-c", "sleep 0.2; exit 4"])

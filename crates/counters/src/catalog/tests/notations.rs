@@ -32,9 +32,9 @@ fn units() -> TempDir {
 }
 
 #[test]
-fn units_are_asked_by_their_files() {
+fn units_are_described_by_their_files() {
     let root = units();
-    let catalog = Catalog::of(&x86("GenuineIntel", 6, 0x8f), root.path());
+    let catalog = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), root.path());
     for (name, kind, words) in [
         ("cpu/event=0x3c,umask=0x1/", 4, [0x13c, 0, 0]),
         ("cpu/event=0x1a0,umask=1/", 4, [0x1_0000_01a0, 0, 0]),
@@ -63,32 +63,32 @@ fn units_are_asked_by_their_files() {
 #[test]
 fn units_refuse_what_they_do_not_have() {
     let root = units();
-    let catalog = Catalog::of(&x86("GenuineIntel", 6, 0x8f), root.path());
+    let catalog = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), root.path());
     for (name, told) in [
         ("cpu/evnt=0x3c/", "did you mean event"),
         ("cpu/instructoins/", "did you mean instructions"),
         ("cpu/qqqqqq/", "it has: "),
         ("cpu/event=0x1000/", "does not fit"),
         ("cpu/umask=0x100/", "does not fit"),
-        ("cpu/event=/", "no number"),
-        ("cpu/event=0x/", "no number"),
-        ("cpu/event=0x+1/", "no number"),
-        ("cpu/event=x/", "no number"),
-        ("cpu/config=0x10000000000000000/", "no number"),
+        ("cpu/event=/", "not a number"),
+        ("cpu/event=0x/", "not a number"),
+        ("cpu/event=0x+1/", "not a number"),
+        ("cpu/event=x/", "not a number"),
+        ("cpu/config=0x10000000000000000/", "not a number"),
         ("cpu/asks/", "needs a value"),
         ("cpu/odd=1/", "not understood"),
         ("cpu/worse=1/", "not understood"),
         ("cpu/itself/", "no term or event"),
-        ("cpu/../../cpu/type=1/", "no term"),
-        ("cpu/,/", "no term"),
-        ("cpu//", "no term"),
-        ("broken/event=1/", "no number"),
+        ("cpu/../../cpu/type=1/", "invalid term"),
+        ("cpu/,/", "invalid term"),
+        ("cpu//", "invalid term"),
+        ("broken/event=1/", "`no number`"),
         ("cpu/event=1/k", "ends in"),
         ("cpu/event=1", "ends in"),
         ("/", "ends in"),
-        ("../cpu/event=1/", "no name of a unit"),
-        ("nowhere/event=x/", "no number"),
-        ("nowhere//", "no term"),
+        ("../cpu/event=1/", "invalid unit name"),
+        ("nowhere/event=x/", "not a number"),
+        ("nowhere//", "invalid term"),
     ] {
         match catalog.resolve(name) {
             Err(NameError::Malformed { reason, .. }) => {
@@ -99,11 +99,12 @@ fn units_refuse_what_they_do_not_have() {
     }
 }
 
-/// A counted 0 would say that there were none; there is nobody who counts.
+/// A count of 0 would mean that there were none, but nothing counts them.
 #[test]
 fn faults_that_x86_never_has_are_absent_there() {
-    let intel = Catalog::of(&x86("GenuineIntel", 6, 0x8f), Path::new("/nowhere"));
-    let other = Catalog::of(&Identity::Other { architecture: "none" }, Path::new("/nowhere"));
+    let intel = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), Path::new("/nowhere"));
+    let other =
+        Catalog::for_processor(&Identity::Other { architecture: "none" }, Path::new("/nowhere"));
     for name in ["alignment_faults", "alignment-faults", "emulation_faults"] {
         let error = intel.resolve(name).unwrap_err();
         assert!(matches!(&error, NameError::NotInTable { .. }), "{error}");
@@ -123,9 +124,9 @@ fn faults_that_x86_never_has_are_absent_there() {
 
 /// It may be there on the next machine: no reason to count nothing on this one.
 #[test]
-fn a_unit_that_is_not_there_is_told_from_a_name_that_means_nothing() {
+fn distinguishes_a_missing_unit_from_an_unknown_name() {
     let root = units();
-    let catalog = Catalog::of(&x86("GenuineIntel", 6, 0x8f), root.path());
+    let catalog = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), root.path());
     for (name, near) in [
         ("pwoer/energy-pkg/", &["power/energy-pkg/"][..]),
         ("cpu_atom/event=0x08,umask=0x01/u", &[]),
@@ -135,7 +136,7 @@ fn a_unit_that_is_not_there_is_told_from_a_name_that_means_nothing() {
         assert!(matches!(error, NameError::NoUnit { nearest, .. } if nearest == near));
     }
     let bare = sysfs(&[("kernel/none", "")]);
-    let catalog = Catalog::of(&x86("GenuineIntel", 6, 0x8f), bare.path());
+    let catalog = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), bare.path());
     let error = catalog.resolve("cpu/event=0x08/").unwrap_err();
     assert!(error.to_string().contains("no unit `cpu`; it has: none at all"), "{error}");
 }
@@ -149,7 +150,7 @@ fn tracepoints_are_numbers_in_tracefs() {
         ("kernel/tracing/events/napi/napi_poll/id", "damaged"),
         ("kernel/tracing/events/enable", "0\n"),
     ]);
-    let catalog = Catalog::of(&identity, root.path());
+    let catalog = Catalog::for_processor(&identity, root.path());
     let event = catalog.resolve("net:netif_rx").unwrap();
     assert_eq!((event.name.as_str(), event.class), ("net:netif_rx", Class::Tracepoint));
     assert_eq!((event.selector, event.native), (Selector::new(TRACEPOINT, 1523), None));
@@ -165,11 +166,11 @@ fn tracepoints_are_numbers_in_tracefs() {
     {
         assert!(matches!(catalog.resolve(bad), Err(NameError::Malformed { .. })), "{bad}");
     }
-    // Where older kernels have it.
+    // The path of older kernels.
     let root = sysfs(&[("kernel/debug/tracing/events/net/netif_rx/id", "7\n")]);
-    let catalog = Catalog::of(&identity, root.path());
+    let catalog = Catalog::for_processor(&identity, root.path());
     assert_eq!(catalog.resolve("net:netif_rx").unwrap().selector.config, 7);
-    let catalog = Catalog::of(&identity, sysfs(&[]).path());
+    let catalog = Catalog::for_processor(&identity, sysfs(&[]).path());
     let error = catalog.resolve("net:netif_rx").unwrap_err();
     let NameError::NoTracefs { fix, .. } = &error else { panic!("{error:?}") };
     assert!(fix.starts_with("mount -t tracefs") && error.to_string().contains(fix), "{error}");
@@ -230,7 +231,7 @@ proptest! {
             ("bus/event_source/devices/unit/format/term", &format),
         ]);
         let number = number >> shift;
-        let catalog = Catalog::of(&x86("any", 0, 0), root.path());
+        let catalog = Catalog::for_processor(&x86("any", 0, 0), root.path());
         let found = catalog.resolve(&format!("unit/term={number:#x}/"));
         let config = found.ok().map(|event| event.selector.config);
         prop_assert_eq!(config, fill_slowly(&ranges, number), "{} {:#x}", format, number);
@@ -250,7 +251,7 @@ proptest! {
             ("bus/event_source/devices/cpu/events/u", &text),
             ("kernel/tracing/events/net/u/id", &text),
         ]);
-        let catalog = Catalog::of(&x86("AuthenticAMD", 0x19, 1), root.path());
+        let catalog = Catalog::for_processor(&x86("AuthenticAMD", 0x19, 1), root.path());
         match catalog.resolve(&name) {
             Ok(event) => prop_assert!(!event.name.is_empty()),
             Err(error) => prop_assert!(!error.to_string().is_empty()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts of the module: whole, cut, altered; and what follows from them.
+//! Texts of the module: complete, truncated, altered; and the resulting state.
 
 use super::*;
 use crate::event::Class;
@@ -119,7 +119,7 @@ fn an_event_is_found_by_its_number() {
 }
 
 #[test]
-fn what_counts_otherwise_than_asked_is_refused() {
+fn refuses_mismatched_counters() {
     let instructions = event("instructions", Selector::new(RAW, 8));
     let cycles = event("cycles", Selector::new(RAW, 0x11));
     let refused = |text: &str, event: &Event, user_only| {

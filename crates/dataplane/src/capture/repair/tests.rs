@@ -88,7 +88,7 @@ impl Segment {
         frame
     }
 
-    /// What an interface makes of it, `step` bytes at a time.
+    /// The segments an interface would send, `step` bytes each.
     fn cut(&self, step: usize) -> Vec<Vec<u8>> {
         let count = self.payload.len().div_ceil(step);
         let piece = |(index, chunk): (usize, &[u8])| {
@@ -109,7 +109,7 @@ impl Segment {
 }
 
 fn cut(frame: &[u8], mtu: usize) -> Option<Vec<Vec<u8>>> {
-    let joined = Joined::of(frame, mtu)?;
+    let joined = Joined::detect(frame, mtu)?;
     let (mut scratch, mut pieces) = (Vec::new(), Vec::new());
     joined.cut(&mut scratch, |piece| pieces.push(piece.to_vec()));
     assert_eq!(pieces.len() as u64, joined.segments());

@@ -35,7 +35,7 @@ fn in_step(windows: u64, starved: u64) -> Readings {
 
 fn kpps(starved: u64, tells_lost: bool) -> Option<f64> {
     let readings = in_step(1_000, starved);
-    let rates = Rates::of(&[&readings], TICKS_PER_SECOND, tells_lost);
+    let rates = Rates::from_readings(&[&readings], TICKS_PER_SECOND, tells_lost);
     rates.figure(&rates.delivered, "packets").as_number()
 }
 
@@ -63,7 +63,7 @@ fn windows_of_one_worker_in_a_long_window_of_another_are_not_lost() {
     one.windows[500].ticks = 2_970 + 20;
     one.windows[501].delivered += 1;
     other.windows.iter_mut().for_each(|window| window.delivered = 0);
-    let rates = Rates::of(&[&one, &other], TICKS_PER_SECOND, true);
+    let rates = Rates::from_readings(&[&one, &other], TICKS_PER_SECOND, true);
     let total: f64 = rates.milliseconds.iter().sum();
     assert!((total - 1_000.0).abs() < 1e-9, "{total} ms");
     assert_eq!(rates.delivered.iter().sum::<f64>(), 500.0);

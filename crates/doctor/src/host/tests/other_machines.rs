@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn a_guest_is_told_what_its_host_does() {
+fn reports_host_settings_to_a_guest() {
     let guest = guest();
     guest.says("platform", Verdict::Fact, "unnamed", "");
     guest.says("timestamp_counter", Verdict::Advice, "no promise", "");
@@ -59,10 +59,10 @@ fn boards_of_other_makers() {
     unnumbered.says("isolated_cpus", Verdict::Fact, "none", "");
 }
 
-/// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB beside the
-/// usual.
+/// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB in addition to
+/// the usual.
 #[test]
-fn what_a_kernel_half_tells_is_not_told() {
+fn ignores_partial_information_of_the_kernel() {
     let pages = |kib: u32| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB");
     let board = Machine::new(&[
         ("sys/devices/system/cpu/online", "0"),
@@ -76,7 +76,7 @@ fn what_a_kernel_half_tells_is_not_told() {
     ]);
     board.says("caches", Verdict::Unknown, "", "");
     board.says("huge_pages", Verdict::Advice, "0 of 0 (64 KiB), 0 of 0 (2 MiB)", "");
-    // No more than a quarter of 400 MB is taken from everybody else.
+    // At most a quarter of 400 MB is taken from other programs.
     let told = "MemTotal: 500000 kB\nMemAvailable: 400000 kB\nHugepagesize:       2048 kB";
     let board = board.with(&[("proc/meminfo", told)]);
     board.says(
@@ -98,7 +98,7 @@ fn an_allowed_part_of_the_machine_is_named() {
     wider.with(&[(group, "2-3")]).says("cpus", Verdict::Advice, "2 of 8", "");
 }
 
-/// Advice without a command is for what no command changes; nothing else has a command.
+/// Advice without a command is for problems that no command fixes; nothing else has a command.
 #[test]
 fn nothing_but_advice_has_a_command() {
     for observation in [server().observe(), guest().observe()].concat() {
@@ -142,7 +142,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Files may hold anything; reading them ends, and each observation is whole.
+    /// Files may hold anything; reading them terminates, and each observation is complete.
     #[test]
     fn files_may_hold_anything(
         texts in prop::collection::vec("[0-9a-z,\\-: \\[\\]\\n]{0,30}|.{0,30}", 12),

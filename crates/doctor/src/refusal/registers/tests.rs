@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines with the module and without, made up in folders.
+//! Synthetic machines in folders, with and without the module.
 
 use super::*;
 use linerate_counters::event::Class;
@@ -30,18 +30,18 @@ fn event(name: &str, selector: Selector) -> Event {
     }
 }
 
-fn around(text: Option<&str>) -> (TempDir, Surroundings) {
+fn around(text: Option<&str>) -> (TempDir, HostFacts) {
     let root = tempfile::tempdir().unwrap();
     if let Some(text) = text {
         std::fs::create_dir(root.path().join("proc")).unwrap();
         std::fs::write(root.path().join(FILE), text).unwrap();
     }
-    let around = Surroundings::from(root.path());
+    let around = HostFacts::from(root.path());
     (root, around)
 }
 
-/// What is said of an event where the module says `text`.
-fn said(text: &str, why: &RegisterRefusal, event: &Event) -> Explanation {
+/// The refusal of an event if the module reports `text`.
+fn explained(text: &str, why: &RegisterRefusal, event: &Event) -> Explanation {
     let (_root, around) = around(Some(text));
     explain(why, event, &around)
 }
@@ -59,21 +59,21 @@ fn selected_events_are_named() {
 
 #[test]
 fn a_closed_cpu_comes_with_what_opens_it() {
-    let said =
-        |cpu, was_opened| said(TEXT, &RegisterRefusal::Closed { cpu, was_opened }, &missing());
-    let closed = said(1, true);
+    let closed_at =
+        |cpu, was_opened| explained(TEXT, &RegisterRefusal::Closed { cpu, was_opened }, &missing());
+    let closed = closed_at(1, true);
     assert!(closed.sentence.contains("CPU 1 behind the module's back"), "{closed:?}");
     let fix = "sudo rmmod pmu_user && sudo insmod pmu_user.ko user_only=1 \
                events=INST_RETIRED,0x11f";
     assert_eq!((closed.cause, closed.fix.as_deref()), (Cause::RegistersClosed, Some(fix)));
-    let unknown = said(7, false);
+    let unknown = closed_at(7, false);
     assert!(unknown.sentence.contains("did not open the counters of CPU 7"), "{unknown:?}");
 }
 
 #[test]
 fn an_event_that_is_not_selected_comes_with_the_line_that_selects_it() {
     let fix = |text: &str, user_only| {
-        let explanation = said(text, &RegisterRefusal::NotSelected { user_only }, &missing());
+        let explanation = explained(text, &RegisterRefusal::NotSelected { user_only }, &missing());
         assert_eq!(explanation.cause, Cause::NotSelected);
         assert!(explanation.sentence.contains("no counter select `l1d_cache_refill`"));
         explanation.fix.unwrap()
@@ -94,12 +94,12 @@ fn an_event_that_is_not_selected_comes_with_the_line_that_selects_it() {
 }
 
 #[test]
-fn what_counts_otherwise_than_asked_comes_with_a_new_load() {
+fn a_mismatched_counter_requires_a_reload() {
     let instructions = event("instructions", Selector::new(RAW, 8));
     let text = TEXT.replace(" user", "");
-    let kernel = said(&text, &RegisterRefusal::CountsKernelMode, &instructions);
+    let kernel = explained(&text, &RegisterRefusal::CountsKernelMode, &instructions);
     assert!(kernel.fix.unwrap().contains("user_only=1 events=INST_RETIRED"));
-    let stopped = said(TEXT, &RegisterRefusal::Stopped { cpu: 0 }, &instructions);
+    let stopped = explained(TEXT, &RegisterRefusal::Stopped { cpu: 0 }, &instructions);
     assert_eq!(stopped.cause, Cause::RegistersClosed);
 }
 
@@ -107,7 +107,7 @@ fn what_counts_otherwise_than_asked_comes_with_a_new_load() {
 fn a_thread_is_sent_to_an_open_cpu() {
     let stay = |allowed: &[u32]| {
         let why = RegisterRefusal::NotOnOneCpu { allowed: allowed.to_vec() };
-        said(TEXT, &why, &missing()).fix.unwrap()
+        explained(TEXT, &why, &missing()).fix.unwrap()
     };
     assert_eq!(stay(&[0, 1]), "taskset -c 0 COMMAND");
     assert_eq!(stay(&[1, 2]), "taskset -c 1 COMMAND");
@@ -126,7 +126,7 @@ fn text_that_is_not_understood_is_named_with_its_line() {
 
 /// This very processor, where it has no registers of the kind or they are closed: nothing is read.
 #[test]
-fn without_the_module_the_reason_is_told() {
+fn without_the_module_the_reason_is_reported() {
     if Path::new("/").join(FILE).exists() {
         println!("SKIP: the module is loaded here");
         return;
@@ -134,8 +134,8 @@ fn without_the_module_the_reason_is_told() {
     let (_root, around) = around(None);
     let explanation = not_loaded(&around);
     assert_eq!(explanation.cause, Cause::RegistersClosed);
-    let said = if CAN_BE_OPENED { "is neither loaded nor" } else { "that is for ARMv7" };
-    assert!(explanation.sentence.contains(said), "{explanation:?}");
+    let wanted = if CAN_BE_OPENED { "is neither loaded nor" } else { "that is for ARMv7" };
+    assert!(explanation.sentence.contains(wanted), "{explanation:?}");
     assert_eq!(explanation.fix.is_some(), CAN_BE_OPENED);
     assert_eq!(examine(&around), CAN_BE_OPENED.then_some(Err(explanation)));
 }
@@ -152,18 +152,18 @@ fn the_module_is_a_way_out_of_what_perf_alone_lacks() {
 
 /// Reasons of each kind that a command does something about.
 pub(in crate::refusal) fn explanations() -> Vec<(Cause, Explanation)> {
-    let said = |why: RegisterRefusal| said(TEXT, &why, &missing());
+    let refused = |why: RegisterRefusal| explained(TEXT, &why, &missing());
     vec![
-        (Cause::RegistersClosed, said(RegisterRefusal::Closed { cpu: 1, was_opened: true })),
+        (Cause::RegistersClosed, refused(RegisterRefusal::Closed { cpu: 1, was_opened: true })),
         (Cause::RegistersClosed, only_installed()),
         (Cause::RegistersClosed, not_built("6.1.0")),
-        (Cause::RegistersClosed, unreadable("somebody closed them just now")),
-        (Cause::RegistersClosed, said(RegisterRefusal::Stopped { cpu: 0 })),
-        (Cause::NotSelected, said(RegisterRefusal::NotSelected { user_only: true })),
-        (Cause::NotSelected, said(RegisterRefusal::CountsKernelMode)),
-        (Cause::NotSelected, said(RegisterRefusal::NoNumber)),
+        (Cause::RegistersClosed, unreadable("access was disabled meanwhile")),
+        (Cause::RegistersClosed, refused(RegisterRefusal::Stopped { cpu: 0 })),
+        (Cause::NotSelected, refused(RegisterRefusal::NotSelected { user_only: true })),
+        (Cause::NotSelected, refused(RegisterRefusal::CountsKernelMode)),
+        (Cause::NotSelected, refused(RegisterRefusal::NoNumber)),
         (Cause::NotOnOneCpu, stay(&[0, 1], Module::read(TEXT).ok().as_ref())),
         (Cause::CountersBusy, held()),
-        (Cause::UnsupportedEvent, said(RegisterRefusal::StandsStill)),
+        (Cause::UnsupportedEvent, refused(RegisterRefusal::StandsStill)),
     ]
 }

@@ -51,7 +51,7 @@ fn each_level_has_a_cost_in_ns_and_cycles_under_its_name() {
 }
 
 #[test]
-fn without_a_random_curve_there_is_no_table() {
+fn a_table_needs_a_random_curve() {
     let curves = [curve(Order::PageLocal)];
     let levels = Levels::find(&curves[0], 256 << 10, 1, 60);
     assert_eq!(records(&levels, &curves, &measured(&[])), []);

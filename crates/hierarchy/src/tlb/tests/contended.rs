@@ -22,7 +22,7 @@ fn contended(passes: usize, seed: u64, left: fn(&mut Rng) -> u64) -> Vec<Sample>
         samples.extend(wanted.into_iter().map(&mut sample));
     }
     let found = levels(&samples, 0.95, seed);
-    samples.extend(found.iter().flat_map(beside_edge).map(&mut sample));
+    samples.extend(found.iter().flat_map(around_edge).map(&mut sample));
     samples
 }
 
@@ -63,9 +63,9 @@ fn entries_are_exact_where_others_rest_at_times() {
     assert!(holds == 10 && given >= 6, "{holds} of 10, {given} given");
 }
 
-/// They never rest, and always have some: nothing tells the buffer from a smaller one.
+/// They never rest, and always hold some entries: indistinguishable from a smaller TLB.
 #[test]
-fn entries_that_are_always_taken_are_not_told() {
+fn permanently_taken_entries_are_not_reported() {
     let at_random = |random: &mut Rng| 96 - random.u64(1..40);
     let few_at_a_time = |random: &mut Rng| 95 - (random.f64() * random.f64() * 40.0) as u64;
     for passes in [6, 24, 100] {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What lwIP asks of a platform. Its defaults fit a hosted GCC or Clang, but for one function. */
+/* Platform definitions for lwIP. Its defaults fit a hosted GCC or Clang but for one function. */
 #ifndef LINERATE_LWIP_CC_H
 #define LINERATE_LWIP_CC_H
 

@@ -3,7 +3,7 @@ use super::*;
 use proptest::prelude::*;
 use std::net::{TcpListener, UdpSocket};
 
-/// A connection from 127.0.0.1:5201 to 127.0.0.1:40000 with all that is asked for.
+/// A connection from 127.0.0.1:5201 to 127.0.0.1:40000 with all requested data.
 fn answer(info_bytes: usize) -> Vec<u8> {
     let mut body = vec![libc::AF_INET as u8, 1, 0, 0];
     body.extend([0x14, 0x51, 0x9c, 0x40]);

@@ -5,11 +5,11 @@ use super::*;
 use linerate_machine::Error;
 use proptest::prelude::*;
 
-const fn of(bytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
+const fn of_bytes(bytes: u64, ways: u32, line_bytes: u32) -> CacheShape {
     CacheShape { bytes, ways, line_bytes }
 }
 
-/// What Valgrind demands of a cache, as it words its refusals.
+/// Valgrind's requirements for a cache, as worded in its errors.
 fn is_accepted(shape: CacheShape) -> bool {
     let sets = shape.bytes / u64::from(shape.ways) / u64::from(shape.line_bytes);
     sets.is_power_of_two()
@@ -25,10 +25,16 @@ fn what_fits_stays_and_what_does_not_keeps_its_size() {
         assert_eq!(fitting(shape), Ok(shape));
     }
     // 35.75 MiB in 26 slices of 1.375 MiB with 11 ways: 53 248 sets.
-    assert_eq!(fitting(of(37_486_592, 11, 64)), Ok(of(35_651_584, 17, 64)));
+    assert_eq!(fitting(of_bytes(37_486_592, 11, 64)), Ok(of_bytes(35_651_584, 17, 64)));
     assert_eq!(fitting(shape(8, 4, 16)), Ok(shape(8, 4, LEAST_LINE_BYTES.max(16))));
     assert_eq!(fitting(shape(4 << 20, 16, 64)), Ok(shape(1 << 20, 16, 64)));
-    for bad in [of(0, 1, 64), of(32, 0, 64), of(1 << 15, 8, 48), of(256, 8, 64), of(9, 1, 0)] {
+    for bad in [
+        of_bytes(0, 1, 64),
+        of_bytes(32, 0, 64),
+        of_bytes(1 << 15, 8, 48),
+        of_bytes(256, 8, 64),
+        of_bytes(9, 1, 0),
+    ] {
         assert!(fitting(bad).is_err(), "{bad:?}");
     }
 }
@@ -84,20 +90,21 @@ fn cache(level: u32, kind: CacheKind, bytes: u64, ways: u32) -> Cache {
 }
 
 #[test]
-fn caches_as_the_kernel_tells_them() {
+fn caches_from_the_kernel() {
     use CacheKind::{Data, Instruction, Unified};
     let first = [cache(1, Data, 48 << 10, 12), cache(1, Instruction, 32 << 10, 8)];
-    let of = |more: &[Cache]| Geometry::from_caches("x", &[&first[..], more].concat()).unwrap();
-    assert_eq!(of(&[]).last_level(), LastLevel::None);
+    let geometry_of =
+        |more: &[Cache]| Geometry::from_caches("x", &[&first[..], more].concat()).unwrap();
+    assert_eq!(geometry_of(&[]).last_level(), LastLevel::None);
     let second = cache(2, Unified, 1 << 20, 16);
     let third = cache(3, Unified, 32 << 20, 16);
-    let geometry = of(&[third, second.clone()]);
+    let geometry = geometry_of(&[third, second.clone()]);
     assert_eq!(geometry.last_level(), LastLevel::Beyond);
     assert_eq!(
         (geometry.caches().ll, geometry.caches().d1),
         (shape(32 << 10, 16, 64), shape(48, 12, 64))
     );
-    assert_eq!(of(&[second]).last_level(), LastLevel::Second);
+    assert_eq!(geometry_of(&[second]).last_level(), LastLevel::Second);
     let unified = Geometry::from_caches("x", &[cache(1, Unified, 8 << 10, 4)]).unwrap();
     assert_eq!((unified.caches().i1, unified.caches().d1), (shape(8, 4, 64), shape(8, 4, 64)));
 }
@@ -128,7 +135,7 @@ fn measured_sizes_replace_those_stated() {
 }
 
 #[test]
-fn what_the_kernel_does_not_tell_is_not_guessed() {
+fn unreported_values_are_not_guessed() {
     let told = |caches: &[Cache]| Geometry::from_caches("x", caches).unwrap_err().to_string();
     assert!(told(&[]).contains("no Instruction cache of level 1"), "{}", told(&[]));
     let mut silent = cache(1, CacheKind::Unified, 1 << 15, 8);
@@ -148,7 +155,7 @@ proptest! {
     #[test]
     fn what_fits_is_accepted(bytes in 1u64..MOST_BYTES, ways in 1u32..200, line in 0u32..9) {
         let line = 1 << line;
-        if let Ok(fitted) = fitting(of(bytes, ways, line)) {
+        if let Ok(fitted) = fitting(of_bytes(bytes, ways, line)) {
             prop_assert!(is_accepted(fitted), "{fitted:?}");
             prop_assert!((ways..2 * ways).contains(&fitted.ways), "{fitted:?}");
             let set_bytes = fitted.bytes / u64::from(fitted.ways);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the object is, and whether it is what was built.
+//! Location of the object, and the check of its integrity.
 //!
-//! A file that was cut short could be loaded and would end the program later, by a signal. So its
-//! seal is compared first: the FNV-1a sum of 64 bits that `cargo xtask fetch lwip` wrote beside it.
+//! A truncated file could be loaded and crash the program later. Its seal is therefore checked
+//! first: the 64-bit FNV-1a hash that `cargo xtask fetch lwip` wrote next to it.
 
 use super::seal::fnv1a;
 use super::table::TABLE_VERSION;
@@ -10,28 +10,28 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What builds the plug-in.
+/// The command that builds the plug-in.
 const REBUILD: &str = "in the source of linerate: cargo xtask fetch lwip";
 
-/// How many folders may lie between a program and the one that cargo marks as its own, that one
-/// included: `target/TRIPLE/release/deps`.
+/// Maximum depth of folders between a program and the one that cargo marks as its own, inclusive:
+/// `target/TRIPLE/release/deps`.
 const FOLDERS: usize = 4;
 
-/// Why there is no lwIP.
+/// The reason why lwIP is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// No folder that is looked into has the object.
+    /// No searched folder has the object.
     Missing {
         /// Its name.
         name: String,
         /// The folders that were looked into.
         folders: Vec<PathBuf>,
     },
-    /// The object cannot be read, is not what its seal says, or is no such object.
+    /// The object cannot be read, does not match its seal, or is not a plug-in.
     Damaged {
         /// The object.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the defect.
         reason: String,
     },
     /// The object is of another version of the program.
@@ -51,12 +51,12 @@ impl fmt::Display for LoadError {
                 write!(f, "no {name} in {}; to build it, {REBUILD}", folders.join(", "))
             }
             Self::Damaged { path, reason } => {
-                write!(f, "{} is damaged: {reason}; to build it anew, {REBUILD}", path.display())
+                write!(f, "{} is damaged: {reason}; to rebuild it, {REBUILD}", path.display())
             }
             Self::OtherVersion { path, found } => write!(
                 f,
                 "{} has a table of version {found}, this program reads {TABLE_VERSION}; \
-                 to build it anew, {REBUILD}",
+                 to rebuild it, {REBUILD}",
                 path.display()
             ),
         }
@@ -65,13 +65,13 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// The folders that may hold the objects: `lwip` beside the program and, where cargo built that,
-/// above it as far as cargo's own folder.
+/// The folders that may hold the objects: `lwip` next to the program and, if cargo built that,
+/// above it up to cargo's own folder.
 pub fn folders() -> Vec<PathBuf> {
     folders_of(&std::env::current_exe().unwrap_or_default())
 }
 
-/// No further: what lies above anybody may have put there.
+/// No further: any user may have put files above it.
 pub(super) fn folders_of(program: &Path) -> Vec<PathBuf> {
     let above: Vec<&Path> = program.ancestors().skip(1).take(FOLDERS).collect();
     let cargos = above.iter().position(|folder| folder.join("CACHEDIR.TAG").exists());

@@ -16,7 +16,7 @@ pub(in crate::lwip) struct Routines {
     pub(in crate::lwip) checksum: Option<ChecksumFn>,
     pub(in crate::lwip) copy: Option<CopyFn>,
     pub(in crate::lwip) copy_checksum: Option<CopyChecksumFn>,
-    /// Sums of whole words of up to so many bytes are taken inline.
+    /// Sums of whole words of up to this many bytes are inline.
     pub(in crate::lwip) inline_bytes: u32,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct Watch {
     pub(super) activity: *const AtomicU8,
 }
 
-/// Who computes the checksums of TCP and IP.
+/// Which side computes the checksums of TCP and IP.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lwip) enum Sums {
-    /// Nobody.
+    /// Disabled.
     Off,
     /// lwIP, by the routines.
     Lwip,

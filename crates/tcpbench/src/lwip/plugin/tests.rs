@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is loaded, and what is refused.
+//! Which objects are loaded, and which are rejected.
 
 use super::object::folders_of;
 use super::seal::fnv1a;
@@ -32,7 +32,7 @@ fn error(folder: &Path) -> String {
 }
 
 #[test]
-fn what_is_missing_or_damaged_is_said_with_what_rebuilds_it() {
+fn reports_missing_or_damaged_objects_with_the_rebuild_command() {
     let nowhere = PathBuf::from("/nowhere");
     let missing = Plugin::load(1460, &[nowhere]).err().expect("it is not there").to_string();
     assert!(missing.contains("linerate-lwip-1460.so in /nowhere"), "{missing}");
@@ -42,9 +42,9 @@ fn what_is_missing_or_damaged_is_said_with_what_rebuilds_it() {
     };
     let short = error(&short);
     assert!(short.contains("the seal says") && short.contains("fetch lwip"), "{short}");
-    // Sealed by whoever damaged it: what the loader of the system says then.
+    // Corrupt, but with a matching seal: the error of the dynamic loader.
     let text = |bytes: &mut Vec<u8>| *bytes = b"not an object".to_vec();
-    let other = error(&folder("other", text, true).expect("it was there a moment ago"));
+    let other = error(&folder("other", text, true).expect("it exists"));
     assert!(other.contains("is damaged") && other.contains("fetch lwip"), "{other}");
 }
 

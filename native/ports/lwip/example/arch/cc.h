@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What lwIP asks of a platform; its defaults fit a hosted compiler but for these. */
+/* Platform definitions for lwIP; its defaults fit a hosted compiler except for these. */
 #ifndef ARCH_CC_H
 #define ARCH_CC_H
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest answered, and whether that is right.
+//! Checks the answers of a guest.
 
 use super::super::super::guest::{Answer, Guest};
 use super::super::{Page, judge, regions};
 use super::MODULE;
 
-/// What a guest said.
+/// Answer of a guest.
 pub(super) struct Answers {
     pub(super) answers: Vec<Answer>,
     /// Instructions of an iteration of the program's loop.
@@ -20,7 +20,7 @@ impl Answers {
         found.ok_or_else(|| format!("no answer to `{name}`"))
     }
 
-    /// What a command that must work wrote.
+    /// Output of a command that must succeed.
     pub(super) fn done(&self, name: &str) -> Result<&str, String> {
         match self.of(name)? {
             Answer { status: 0, output, .. } => Ok(output),
@@ -38,7 +38,7 @@ impl Answers {
             ("load", "insmod pmu_user.ko events=inst_retired,SW_INCR user_only=1"),
             ("state", "cat /proc/pmu_user"),
             ("open", "pmu_programs registers 0"),
-            ("perf beside", "pmu_programs perf 0"),
+            ("perf alongside", "pmu_programs perf 0"),
             ("unload", "rmmod pmu_user"),
             ("closed again", "pmu_programs registers 0"),
             ("perf again", "pmu_programs perf 0"),
@@ -82,7 +82,7 @@ impl Answers {
         judged.map_err(|why| format!("`{name}`: {why}"))
     }
 
-    /// What the programs counted, without what the reads themselves take.
+    /// Counts of the programs, without the overhead of the reads.
     pub(super) fn programs(&self, name: &str) -> Result<String, String> {
         let lines = self.done(name)?.lines().filter(|line| !line.starts_with("program reads "));
         Ok(lines.collect::<Vec<_>>().join("\n"))
@@ -100,11 +100,11 @@ impl Answers {
         for said in ["open 1 PMUSERENR 0x1", "holder perf", "event 0x8 INST_RETIRED user"] {
             self.says(&name("state"), said)?;
         }
-        self.says(&name("perf beside"), "perf does not count")?;
+        self.says(&name("perf alongside"), "perf does not count")?;
         match guest.has_user_reads {
-            // Linux' driver decides who reads there, and closes what others opened.
-            true => self.is_closed(&name("open beside"))?,
-            false => self.counts(&name("open beside"))?,
+            // Linux' driver controls access there, and disables it for others.
+            true => self.is_closed(&name("open alongside"))?,
+            false => self.counts(&name("open alongside"))?,
         }
         if processors > 1 {
             self.counts(&name("open on 1"))?;
@@ -121,7 +121,7 @@ impl Answers {
         self.regions_of(name, processors, guest)
     }
 
-    /// What regions showed in a round.
+    /// Results of regions in a round.
     fn regions_of(
         &self,
         name: impl Fn(&str) -> String,
@@ -147,7 +147,7 @@ impl Answers {
             }
         }
         if guest.has_user_reads {
-            self.regions(&name("regions beside"), regions::closed)?;
+            self.regions(&name("regions alongside"), regions::closed)?;
         }
         if processors > 1 {
             self.regions(&name("regions anywhere"), regions::anywhere)?;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The note's own comparison beside ours: table 1 and figure 4 of AN2581.
+//! The note's own comparison next to ours: table 1 and figure 4 of AN2581.
 
 use super::plan::{BUSY, TRAFFIC};
 use super::run::{Settings, percent};
 use super::{Results, find};
 use std::fmt::Write;
 
-/// What table 1 says of a scheme: vectors in the kernel, a system needed, lower overhead with few
-/// interrupts, higher with many, low with large blocks.
-struct Said {
+/// Entries of table 1 for a scheme: vectors in the kernel, operating system needed, lower overhead
+/// with few interrupts, higher with many, low with large blocks.
+struct Claim {
     scheme: &'static str,
     row: &'static str,
     in_kernel: &'static str,
@@ -16,36 +16,36 @@ struct Said {
     overheads: [&'static str; 3],
 }
 
-const TABLE_1: [Said; 5] = [
-    Said {
+const TABLE_1: [Claim; 5] = [
+    Claim {
         scheme: "lazy",
         row: "Linux-like",
         in_kernel: "no",
         needs_system: "yes",
         overheads: ["yes", "yes", "yes"],
     },
-    Said {
+    Claim {
         scheme: "per-task",
         row: "VxWorks-like",
         in_kernel: "yes, in flagged tasks",
         needs_system: "yes",
         overheads: ["yes", "yes", "yes"],
     },
-    Said {
+    Claim {
         scheme: "note",
         row: "independent",
         in_kernel: "yes; corrupts when interrupted",
         needs_system: "no",
         overheads: ["yes", "no", "yes"],
     },
-    Said {
+    Claim {
         scheme: "exclusive",
         row: "",
         in_kernel: "yes, and in interrupts",
         needs_system: "no",
         overheads: ["", "", ""],
     },
-    Said {
+    Claim {
         scheme: "hooked",
         row: "",
         in_kernel: "yes, and in interrupts",
@@ -54,7 +54,7 @@ const TABLE_1: [Said; 5] = [
     },
 ];
 
-/// What stands for the three kinds of applications.
+/// Settings that represent the three kinds of applications.
 const KINDS: [(&str, Settings); 3] = [
     ("few interrupts: traffic, 1,000/s", Settings { interrupts_per_s: 1_000, ..TRAFFIC }),
     ("many: traffic, 20,000/s", MANY),
@@ -86,7 +86,7 @@ fn table_1(costs: &Results) -> String {
         let _ = write!(text, " {name} |");
     }
     text += "\n|---|---|---|---:|---:|---:|\n";
-    for Said { scheme, row, in_kernel, needs_system, overheads } in TABLE_1 {
+    for Claim { scheme, row, in_kernel, needs_system, overheads } in TABLE_1 {
         let name = if row.is_empty() { String::new() } else { format!(" ({row})") };
         let _ = write!(text, "| {scheme}{name} | {in_kernel} | {needs_system} |");
         for ((_, settings), said) in KINDS.iter().zip(overheads) {

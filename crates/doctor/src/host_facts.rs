@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What decides whether an event can be counted here: the kernel's settings, the rights of this
-//! process, the units that count, and what lies below the kernel.
+//! Conditions for counting an event here: the kernel's settings, the privileges of this process,
+//! the PMUs, and the hypervisor.
 //!
 //! Left out: judging it ([`refusal`](crate::refusal)), and anything that takes trying
 //! ([`Opener`](linerate_counters::opener::Opener)).
@@ -13,36 +13,35 @@ use linerate_machine::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The surroundings of this process. Nothing is read until the facts are asked for, and then once;
-/// threads may ask at the same time.
+/// The host_facts of this process. The facts are read lazily, once; concurrent use is allowed.
 #[derive(Debug)]
-pub struct Surroundings {
+pub struct HostFacts {
     root: PathBuf,
     facts: OnceLock<Facts>,
 }
 
-impl Surroundings {
+impl HostFacts {
     /// Those of this process on this machine.
     pub fn gather() -> Self {
         Self::from(Path::new("/"))
     }
 
-    /// Those told by the /proc, /sys and programs under `root`.
+    /// Those described by the /proc, /sys and programs under `root`.
     pub fn from(root: &Path) -> Self {
         Self { root: root.to_owned(), facts: OnceLock::new() }
     }
 
-    /// Made-up ones, for which nothing is read.
-    pub fn of(facts: Facts) -> Self {
+    /// Synthetic facts; reads no files.
+    pub fn from_facts(facts: Facts) -> Self {
         Self { root: PathBuf::from("/"), facts: OnceLock::from(facts) }
     }
 
-    /// Where /proc and /sys were looked for.
+    /// Root of /proc and /sys.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What was found. The first call takes some 0.3 ms.
+    /// The facts. The first call takes about 0.3 ms.
     pub fn facts(&self) -> &Facts {
         self.facts.get_or_init(|| Facts::read(&self.root))
     }
@@ -54,8 +53,8 @@ impl Surroundings {
         Module::loaded(&self.root)
     }
 
-    /// Who runs the process or thread `id` and who runs this one, where they are not the same;
-    /// `None` also where the kernel does not tell. Read at every call.
+    /// The owner of the process or thread `id` and that of this one, if they differ; `None` also if
+    /// unknown. Read at every call.
     pub(crate) fn stranger(&self, id: u32) -> Option<Stranger> {
         let files = Root::new(&self.root);
         let runs = |who: &str| Credentials::read(&files.text(&format!("proc/{who}/status"))?);
@@ -71,10 +70,10 @@ impl Surroundings {
     }
 }
 
-/// Whose a process is that is not ours.
+/// Owner of another user's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stranger {
-    /// What differs: `user` or `group`.
+    /// The difference: `user` or `group`.
     pub(crate) kind: &'static str,
     /// Its number for the process.
     pub(crate) theirs: u32,
@@ -82,7 +81,7 @@ pub(crate) struct Stranger {
     pub(crate) own: u32,
 }
 
-/// The real, effective and saved numbers of a process, as its file `status` tells them.
+/// The real, effective and saved IDs of a process, from its file `status`.
 struct Credentials {
     users: [u32; 3],
     groups: [u32; 3],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One case as a race: for each routine the loop of calls that makes up a window.
 //!
-//! All routines are called through a pointer, from the same loops. A loop costs little beside the
-//! nine or ten cycles of a call; what it costs is in the times of all alike, the bound's too.
+//! All routines are called through a pointer, from the same loops. The loop overhead is small
+//! compared with the nine or ten cycles of a call, and is included in all times, also in the bound.
 
 use crate::cases::{Case, Length, MEAN_OFFSETS, Source};
 use crate::memory::{Footprint, LINE_BYTES, Memory, PAGE_BYTES, SKEW_BYTES};
@@ -21,17 +21,17 @@ pub(crate) const FILL: u8 = 0xa5;
 /// Packets of a mix in a window: all routines get the same.
 const MIX_CALLS: u32 = 2048;
 
-/// Where packets of a mix lie: few places, which stay in the nearest cache.
+/// Places of the packets of a mix: few, so that they stay in the nearest cache.
 const MIX_SLOTS: usize = 4;
 const SLOT_BYTES: usize = 2048;
 
 /// The part of a window's calls that goes before it untimed.
 const LEAD_IN: u32 = 4;
 
-/// How often a number of calls is tried before it is taken to fill a part of a window.
+/// Maximum attempts to find a number of calls that fills a part of a window.
 const FILLING_TRIES: u32 = 3;
 
-/// Calls per window at most when cold: the whole of the slots is read afterwards, 2 MiB.
+/// Calls per window at most when cold: all slots are read afterwards, 2 MiB.
 const COLD_CALLS_MAX: u32 = 1024;
 
 /// Bytes from the start of a cold buffer to the start of the next: the slots of packet pools where
@@ -51,7 +51,7 @@ pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
     }
 }
 
-/// How many calls make a window.
+/// Calls per window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Calls {
     /// As many as fill it.
@@ -61,14 +61,14 @@ enum Calls {
 }
 
 /// A case with its routines, ready to run.
-pub(crate) struct Bout<'a> {
+pub(crate) struct Contest<'a> {
     case: Case,
     routines: &'a [Routine],
     memory: &'a mut Memory,
-    /// Of a mix: where lengths come from, and those of the packets of the next window.
+    /// Of a mix: the source of lengths, and the lengths of the next window.
     mix: Option<Lengths>,
     lengths: Vec<u16>,
-    /// Of a cold case: bytes from slot to slot, and the slots there are.
+    /// Of a cold case: distance between slots in bytes, and their number.
     stride: usize,
     slots: usize,
     /// The next slot, and the slots that the window just timed went through.
@@ -76,7 +76,7 @@ pub(crate) struct Bout<'a> {
     walked: Range<usize>,
 }
 
-impl<'a> Bout<'a> {
+impl<'a> Contest<'a> {
     /// The case on this memory, which must have [`bytes_needed`]. The seed draws the mix.
     pub(crate) fn new(
         case: Case,
@@ -109,7 +109,7 @@ impl<'a> Bout<'a> {
         }
     }
 
-    /// How many calls make a window of so many ticks.
+    /// Number of calls that fill a window of this many ticks.
     fn calls(&self, ticks: f64) -> Calls {
         let at_most = u32::MAX.into();
         let fill = Fill { window: ticks, multiple: 1, at_most, tries: FILLING_TRIES };
@@ -161,8 +161,8 @@ impl<'a> Bout<'a> {
         window.close()
     }
 
-    /// Times all routines against each other, in windows of so many ticks: ticks per call by
-    /// routine and round.
+    /// Times all routines against each other, in windows of this many ticks; returns ticks per call
+    /// by routine and round.
     pub(crate) fn race(
         &mut self,
         rounds: u32,
@@ -239,10 +239,10 @@ impl<'a> Bout<'a> {
     }
 }
 
-impl Bout<'_> {
-    /// Does so many calls of a routine.
+impl Contest<'_> {
+    /// Makes this many calls of a routine.
     fn run(&mut self, which: usize, calls: u32) {
-        // A copy of its own: nothing that is called can change where the next call goes.
+        // A local copy: no callee can change the target of the next call.
         let routine = self.routines[which];
         match self.case.kernel {
             Kernel::Checksum => {
@@ -262,9 +262,8 @@ impl Bout<'_> {
         }
     }
 
-    /// Between two windows, not timed. A mix gets new lengths. What lies between cold buffers is
-    /// read too, so that the whole footprint passes through the caches however small the buffers
-    /// are.
+    /// Between two windows, not timed. A mix gets new lengths. The gaps between cold buffers are
+    /// read too, so that the whole footprint passes through the caches even with small buffers.
     fn settle(&mut self) {
         if let Some(mix) = &mut self.mix {
             mix.draw(&mut self.lengths);
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_gets_what_the_one_before_returned() {
+    fn each_call_gets_the_previous_result() {
         let calls = RefCell::new(0);
         let sum = dependent(&[1; 20], 7, |source| {
             assert_eq!(source.len(), 20);
@@ -407,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_a_mix_lie_in_few_slots() {
+    fn packets_of_a_mix_share_few_slots() {
         let mut memory = Memory::new(MIX_SLOTS * SLOT_BYTES, 1);
         let (destination, source) = memory.both();
         let base = source.as_ptr() as usize;
@@ -437,7 +436,7 @@ mod tests {
         ] {
             let mut memory = Memory::new(bytes_needed(&case, footprint), 1);
             let routines = [crate::peers::copy_of(distance)];
-            Bout::new(case, &routines, &mut memory, footprint, 1).run(0, 3);
+            Contest::new(case, &routines, &mut memory, footprint, 1).run(0, 3);
             assert_eq!(Some(SEEN.load(Relaxed) as u32), case.page_distance(), "{case}");
         }
     }
@@ -450,14 +449,14 @@ mod tests {
             let case = Case::cold(Kernel::Fill, bytes);
             let mut memory = Memory::new(bytes_needed(&case, footprint), 1);
             let routines = [Routine::selected(linerate_kernels::Kernel::Fill)];
-            let mut bout = Bout::new(case, &routines, &mut memory, footprint, 1);
+            let mut contest = Contest::new(case, &routines, &mut memory, footprint, 1);
             let slots = (1 << 20) / stride;
-            assert_eq!(bout.slots, slots);
+            assert_eq!(contest.slots, slots);
             let half = slots as u32 / 2;
             for first in [0, half as usize, 0] {
-                bout.run(0, half);
-                assert_eq!(bout.walked, first * stride..(first + half as usize) * stride);
-                bout.settle();
+                contest.run(0, half);
+                assert_eq!(contest.walked, first * stride..(first + half as usize) * stride);
+                contest.settle();
             }
             let (destination, _) = memory.both();
             let filled = destination.iter().filter(|&&byte| byte == FILL).count();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a request asks for, by name, turned into events and metrics.
+//! Resolves the names of a request to events and metrics.
 
 use crate::{Per, Request, StatError};
 use linerate_counters::catalog::{Catalog, NameError};
@@ -8,45 +8,45 @@ use linerate_counters::metrics::{self, Formula, Metric, MetricSet};
 use linerate_doctor::refusal::{self, Cause, Explanation};
 use linerate_record::Tier;
 
-/// An event that was asked for.
+/// A requested event.
 #[derive(Clone, Debug)]
-pub(crate) struct AskedEvent {
+pub(crate) struct RequestedEvent {
     /// Its name in the report.
     pub(crate) name: String,
     /// The processor's own name and code.
     pub(crate) native: Option<String>,
-    /// What one count is.
+    /// Unit of one count.
     pub(crate) unit: &'static str,
     /// The event, or why there is none to open.
     pub(crate) event: Result<Event, Explanation>,
 }
 
-/// A metric that was asked for.
+/// A requested metric.
 #[derive(Clone, Debug)]
-pub(crate) struct AskedMetric {
+pub(crate) struct RequestedMetric {
     /// Its set's name.
     pub(crate) set: &'static str,
-    /// What it is.
+    /// The metric.
     pub(crate) metric: &'static Metric,
-    /// How it is computed.
+    /// Its formula.
     pub(crate) formula: Formula,
 }
 
-/// Everything that was asked for.
+/// All requested events and metrics.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Requested {
     /// Each event once.
-    pub(crate) events: Vec<AskedEvent>,
+    pub(crate) events: Vec<RequestedEvent>,
     /// Each metric once.
-    pub(crate) metrics: Vec<AskedMetric>,
+    pub(crate) metrics: Vec<RequestedMetric>,
     /// The place of the event that is the unit of work.
     pub(crate) unit: Option<usize>,
 }
 
-impl Asked {
+impl Requested {
     /// Looks every name up. Names that mean nothing are an error; events that cannot be counted
     /// here are among the rest, with the reason.
-    pub(crate) fn of(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
+    pub(crate) fn resolve(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
         let mut asked = Self::default();
         let mut wrong = Vec::new();
         for name in &request.events {
@@ -87,7 +87,7 @@ impl Asked {
         tier: Option<Tier>,
         catalog: &Catalog,
     ) -> Result<usize, StatError> {
-        let event = asked_event(name, tier, catalog)?;
+        let event = requested_event(name, tier, catalog)?;
         Ok(self.place(&event.name).unwrap_or_else(|| {
             self.events.push(event);
             self.events.len() - 1
@@ -97,7 +97,7 @@ impl Asked {
     fn add_metric(&mut self, set: &'static str, metric: &'static Metric) {
         let is_new = self.metrics.iter().all(|asked| asked.metric.name != metric.name);
         if let (true, Ok(formula)) = (is_new, Formula::parse(metric.formula)) {
-            self.metrics.push(AskedMetric { set, metric, formula });
+            self.metrics.push(RequestedMetric { set, metric, formula });
         }
     }
 }
@@ -113,13 +113,17 @@ fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
     names.into_iter().map(|name| metrics::set(name).map_err(unknown)).collect()
 }
 
-fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<AskedEvent, StatError> {
+fn requested_event(
+    name: &str,
+    tier: Option<Tier>,
+    catalog: &Catalog,
+) -> Result<RequestedEvent, StatError> {
     let refused = |refusal: Explanation| {
         let (name, unit) = (name.to_owned(), "events");
-        Ok(AskedEvent { name, native: None, unit, event: Err(refusal) })
+        Ok(RequestedEvent { name, native: None, unit, event: Err(refusal) })
     };
     match catalog.resolve(name) {
-        Ok(event) => Ok(AskedEvent {
+        Ok(event) => Ok(RequestedEvent {
             name: event.name.clone(),
             native: event.native.clone(),
             unit: event.unit,
@@ -144,10 +148,10 @@ fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<Aske
     }
 }
 
-/// The event, unless the tier that was asked for leaves it out.
+/// The event, unless the requested tier excludes it.
 fn of_tier(event: Event, tier: Option<Tier>) -> Result<Event, Explanation> {
     if tier == Some(Tier::Sw) && event.class == Class::Hardware {
-        let sentence = "the tier `sw`, which was asked for, has no hardware events".to_owned();
+        let sentence = "the requested tier `sw` has no hardware events".to_owned();
         let fix = Some("leave out --tier sw".to_owned());
         return Err(Explanation { cause: Cause::Other, sentence, fix });
     }

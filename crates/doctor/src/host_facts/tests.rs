@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machines made up in folders.
+//! Synthetic machines in folders.
 
 use super::facts::UNITS;
 use super::*;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::fs;
 use tempfile::TempDir;
 
-/// A machine made up in a folder.
+/// A synthetic machine in a folder.
 struct Root(TempDir);
 
 impl Root {
@@ -23,7 +23,7 @@ impl Root {
     }
 
     fn facts(&self) -> Facts {
-        Surroundings::from(self.0.path()).facts().clone()
+        HostFacts::from(self.0.path()).facts().clone()
     }
 }
 
@@ -69,7 +69,7 @@ fn cores_of_two_kinds_have_a_unit_each() {
     assert_eq!(facts.core_units[0].cpus, None);
     assert_eq!(facts.hybrid_unit(9).unwrap().cpus, Some(vec![4, 5]));
     assert_eq!(facts.hybrid_unit(1), None);
-    // Which of them takes a generalised event, nobody says.
+    // It is unknown which of them takes a generalised event.
     assert_eq!(facts.hybrid_unit(HARDWARE), None);
     let setting = "kernel.perf_user_access".to_owned();
     assert_eq!(facts.user_access, Some(UserAccess { is_on: false, setting }));
@@ -102,7 +102,7 @@ fn a_stranger_runs_as_another_user_or_group() {
         ("proc/3/status", &status(nobody, "65534 101 101 101")),
         ("proc/4/status", &status("65534 65534", "x")),
     ]);
-    let around = Surroundings::from(root.0.path());
+    let around = HostFacts::from(root.0.path());
     let of_root = Stranger { kind: "user", theirs: 0, own: 65534 };
     assert_eq!(around.stranger(1), Some(of_root));
     assert_eq!(around.stranger(2), None);
@@ -176,8 +176,8 @@ fn nothing_at_all_gives_nothing() {
 }
 
 #[test]
-fn this_machine_tells_its_level() {
-    let around = Surroundings::gather();
+fn this_machine_reports_its_paranoid_level() {
+    let around = HostFacts::gather();
     let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     assert_eq!(around.facts().paranoid, text.trim().parse().ok());
     assert!(std::ptr::eq(around.facts(), around.facts()));
@@ -191,7 +191,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever stands in the files, reading them ends, and says nothing that is not there.
+    /// Whatever the files contain, reading them terminates and reports nothing that is not there.
     #[test]
     fn files_may_hold_anything(
         paranoid in ".{0,20}",

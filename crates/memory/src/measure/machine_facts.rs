@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has to be known of the machine before anything is measured.
+//! Facts about the machine needed before measuring.
 
 use super::{Bench, Request, Start};
 use crate::arena::Arena;
@@ -17,8 +17,8 @@ use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::memory_size;
 use std::path::Path;
 
-/// What the system says of the memory and the caches.
-pub(super) struct Surroundings {
+/// Memory and caches as stated by the OS.
+pub(super) struct MachineFacts {
     /// Bytes of a cache line.
     pub(super) line: usize,
     /// Bytes of a huge page; `None` where there are none.
@@ -29,23 +29,23 @@ pub(super) struct Surroundings {
     pub(super) arena_bytes: usize,
     /// Why it is not longer.
     pub(super) arena_reason: String,
-    /// How much memory may be taken at a time.
+    /// Memory limit.
     limit: Limit,
 }
 
-/// Where the system states no cache: as large as the last level of most machines.
+/// If the OS states no cache: the size of the last level of most machines.
 const USUAL_LAST_LEVEL: u64 = 32 << 20;
 
-/// Where the system states no line: that of nearly all processors of today.
+/// If the OS states no line: the line of nearly all current processors.
 const USUAL_LINE: usize = 64;
 
-impl Surroundings {
+impl MachineFacts {
     /// # Errors
     /// There is too little memory.
-    pub(super) fn look(request: &Request, cpu: u32) -> Result<Self, MemoryError> {
+    pub(super) fn gather(request: &Request, cpu: u32) -> Result<Self, MemoryError> {
         let root = Root::new(Path::new("/"));
         let stated = stated(cpu);
-        let wanted = Wanted::of(request.effort, last_level(&stated));
+        let wanted = Wanted::for_effort(request.effort, last_level(&stated));
         let limit = limit(wanted.most, request.max_bytes, available(&root, memory_limits()))?;
         let is_enough = wanted.arena <= limit.bytes;
         let arena_reason = match is_enough {
@@ -107,7 +107,7 @@ impl Surroundings {
 /// The share of huge pages from which on the rest does not show.
 const ENOUGH: f64 = 0.9;
 
-/// Bytes that would be taken if there were no limits.
+/// Bytes that would be allocated without limits.
 struct Wanted {
     arena: u64,
     /// The arena over the last cache; 0 where it is smaller.
@@ -119,9 +119,9 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Some times the last cache, for the plateau of memory to show; not so much that touching it
-    /// takes the time from measuring, which at 0.5 s per GiB it does from a few hundred MiB on.
-    fn of(effort: Effort, last_level: u64) -> Self {
+    /// A multiple of the last-level cache, so that the memory plateau shows; but limited, since
+    /// touching it at 0.5 s per GiB takes time from measuring from a few hundred MiB on.
+    fn for_effort(effort: Effort, last_level: u64) -> Self {
         let (times, least, most) = match effort {
             Effort::Quick => (2, 64 << 20, 256 << 20),
             Effort::Default => (4, 128 << 20, 512 << 20),
@@ -192,16 +192,16 @@ mod tests {
             (Effort::Full, 32, 256, 8),
             (Effort::Full, 504, 2048, 4),
         ] {
-            let wanted = Wanted::of(effort, last_mib << 20);
+            let wanted = Wanted::for_effort(effort, last_mib << 20);
             assert_eq!((wanted.arena >> 20, wanted.times), (arena_mib, times), "{effort:?}");
             assert!(wanted.arena <= wanted.most);
         }
     }
 
     #[test]
-    fn an_arena_that_time_cuts_short_is_not_said_to_be_enough() {
+    fn an_arena_limited_by_time_is_not_called_sufficient() {
         let reason = |last_mib: u64, is_stated| {
-            Wanted::of(Effort::Default, last_mib << 20).reason(is_stated)
+            Wanted::for_effort(Effort::Default, last_mib << 20).reason(is_stated)
         };
         assert_eq!(reason(128, true), "4 times the last cache, enough for memory to show");
         assert_eq!(reason(129, true), "there is no time to touch more");

@@ -5,11 +5,11 @@ use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW};
 use linerate_machine::{Platform, Root, platform};
 use std::path::{Path, PathBuf};
 
-/// What was found. `None` where the kernel does not tell.
+/// The facts. `None` if the kernel does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// `kernel.perf_event_paranoid`: -1 forbids nothing, 0 raw tracepoints, 1 whole CPUs, 2 kernel
-    /// mode, 3 and 4 (Debian, Ubuntu, Android) everything, to processes without `CAP_PERFMON`.
+    /// mode, 3 and 4 (Debian, Ubuntu, Android) everything, for processes without `CAP_PERFMON`.
     pub paranoid: Option<i32>,
     /// Whether the kernel has a directory of counting units at all: it does with perf events.
     pub has_units: bool,
@@ -19,22 +19,22 @@ pub struct Facts {
     pub is_in_user_namespace: bool,
     /// Whether a seccomp filter is on this process.
     pub has_seccomp_filter: Option<bool>,
-    /// Whether programs may read counters themselves; `None` where there is no setting for it.
+    /// Whether programs may read counters themselves; `None` if there is no setting.
     pub user_access: Option<UserAccess>,
     /// `kernel.nmi_watchdog`: whether the kernel watches itself, with a counter of each CPU unless
     /// it was built (6.5 and later) so that CPUs watch each other.
     pub is_watchdog_on: bool,
     /// The units that count for the cores; several where there are cores of several kinds.
     pub core_units: Vec<CoreUnit>,
-    /// What lies below the kernel.
+    /// The platform below the kernel.
     pub platform: Platform,
-    /// The maker of the machine as its firmware tells: `Amazon EC2`, `QEMU`, ...
+    /// The maker of the machine according to its firmware: `Amazon EC2`, `QEMU`, ...
     pub maker: Option<String>,
-    /// What the device tree says about counters.
+    /// The PMU node of the device tree.
     pub device_tree: DeviceTree,
-    /// Where Valgrind is.
+    /// Path of Valgrind.
     pub valgrind: Option<PathBuf>,
-    /// What installs packages here: `apt`, `dnf`, ...
+    /// The package manager: `apt`, `dnf`, ...
     pub installer: Option<Installer>,
 }
 
@@ -47,12 +47,12 @@ pub struct UserAccess {
     pub setting: String,
 }
 
-/// What installs packages.
+/// The package manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Installer {
     /// The program.
     pub program: &'static str,
-    /// What comes before the names of the packages.
+    /// The command before the names of the packages.
     pub command: &'static str,
 }
 
@@ -76,29 +76,29 @@ pub struct CoreUnit {
     pub cpus: Option<Vec<u32>>,
 }
 
-/// What the device tree says about counters.
+/// State of the PMU node in the device tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceTree {
-    /// There is no tree, or counters need no entry in it on this architecture.
+    /// There is no tree, or the PMU needs no entry in it on this architecture.
     #[default]
     NotUsed,
-    /// There is no node for counters.
+    /// The PMU node is missing.
     NoNode {
-        /// What the node should say under `compatible`.
+        /// Required value of `compatible`.
         wanted: String,
     },
     /// There is a node that says nothing.
     EmptyNode {
-        /// Where.
+        /// Its path.
         path: String,
-        /// What it should say under `compatible`.
+        /// Required value of `compatible`.
         wanted: String,
     },
     /// There is one that says this under `compatible`.
     Node(String),
 }
 
-/// Where the kernel shows its counting units, and the device tree.
+/// Paths of the kernel's PMUs, and the device tree.
 pub(super) const UNITS: &str = "sys/bus/event_source/devices";
 const TREE: &str = "proc/device-tree";
 
@@ -204,8 +204,8 @@ fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> 
 }
 
 /// Looks for the node that makes the kernel drive the counters of ARM cores: below the root or
-/// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A power
-/// management unit is called `pmu` too, and is also a `syscon`.
+/// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A
+/// power management unit is called `pmu` too, and is also a `syscon`.
 fn read_device_tree(files: &Root) -> DeviceTree {
     let Some(core) = compatible_core(files) else {
         return DeviceTree::NotUsed;
@@ -238,8 +238,8 @@ fn is_power(files: &Root) -> bool {
     files.names(&format!("{TREE}/cpus")).iter().any(|name| name.starts_with("PowerPC"))
 }
 
-/// What the first core of an ARM device tree is compatible with, `arm,cortex-a7`. Other
-/// architectures find their counters without the tree.
+/// The `compatible` of the first core of an ARM device tree, `arm,cortex-a7`. Other architectures
+/// find their counters without the tree.
 fn compatible_core(files: &Root) -> Option<String> {
     let names = files.names(&format!("{TREE}/cpus"));
     let cores = names.iter().filter(|name| name.starts_with("cpu@"));

@@ -223,7 +223,7 @@ pub(crate) fn overwrites(_: &mut Random, _: Size) -> Result<Vec<Call>, String> {
     lines.into_iter().map(call).collect()
 }
 
-/// Surroundings that lack something.
+/// Environment that lack something.
 pub(crate) fn environments(random: &mut Random, size: Size) -> Result<Vec<Call>, String> {
     const SHELLS: &[&str] = &[
         "env -i \"$@\"",
