@@ -20,7 +20,9 @@ pub enum GainModel {
     /// The share of packets that is lost arrives, as far as the thread has time for them.
     LossRecovered(Measure),
     /// A share of the time on a CPU goes away (Amdahl): at least, most likely and at most this much
-    /// of it.
+    /// of it. More than all of it, where it makes other work dearer: pages that fault are cleared
+    /// and shot down, buffers of copies are taken and given back, packets that are held up are
+    /// woken up for one by one.
     CostRemoved(Measure, [f64; 3]),
     /// The thread becomes the limit: the rest of its time, a packet costing half to twice as much.
     UntilCpuIsFull,

@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
             Cause::FirewallRules,
             Cause::KernelLock,
         ],
-        gain: GainModel::CostRemoved(M::CallTime, [0.5, 0.9, 1.0]),
+        gain: GainModel::CostRemoved(M::CallTime, [0.5, 0.9, 2.0]),
         then_limited_by: Some("the cost of a packet in the kernel"),
         sentence: "Thread {thread} makes {calls} system calls per packet and spends {kernel} of \
                    its \
@@ -75,11 +75,11 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
             at_least(M::Saturation, 0.6, "the time has to matter"),
-            at_least(M::Functions(Group::KernelCopy), 0.2, "a fifth of the samples"),
+            at_least(M::Functions(Group::KernelCopy), 0.1, A_TENTH),
         ],
         symptoms: 2,
         explained_by: &[Cause::SoftwareChecksum, Cause::NoSegmentation],
-        gain: GainModel::CostRemoved(M::Functions(Group::KernelCopy), [0.0, 0.5, 1.0]),
+        gain: GainModel::CostRemoved(M::Functions(Group::KernelCopy), [0.0, 0.7, 2.0]),
         then_limited_by: Some("the cost of a packet in the kernel"),
         sentence: "Copying between user and kernel takes {kernel_copy} of the time of thread \
                    {thread}.",
@@ -98,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.0]),
+        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.5]),
         then_limited_by: Some("the thread's own work"),
         sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: \
                    memory is \
@@ -241,7 +241,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[at_least(M::Functions(Group::Firewall), 0.1, A_TENTH)],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::Functions(Group::Firewall), [0.5, 0.9, 1.0]),
+        gain: GainModel::CostRemoved(M::Functions(Group::Firewall), [0.5, 0.9, 2.0]),
         then_limited_by: Some("the rest of the kernel's work on a packet"),
         sentence: "Firewall rules take {firewall} of the time of thread {thread}.",
         fix: "Put addresses and ports into a set or a map (nft), or a flowtable in front of the \
@@ -259,7 +259,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::FirewallOfUsed, [0.3, 0.9, 1.0]),
+        gain: GainModel::CostRemoved(M::FirewallOfUsed, [0.3, 0.9, 2.0]),
         then_limited_by: Some("the rest of the kernel's work on a packet"),
         sentence: "Firewall rules take {cpu_firewall} of the time of CPU {cpu}, before the packets \
                    reach {program}.",
@@ -278,7 +278,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.0]),
+        gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.5]),
         then_limited_by: Some("the rest of the thread's work"),
         sentence: "{shared} of the samples of thread {thread} are at a cache line of which another \
                    thread uses other bytes: {line}.",
