@@ -98,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.5]),
+        gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.2]),
         then_limited_by: Some("the thread's own work"),
         sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: \
                    memory is \
@@ -278,7 +278,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.5]),
+        gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.2]),
         then_limited_by: Some("the rest of the thread's work"),
         sentence: "{shared} of the samples of thread {thread} are at a cache line of which another \
                    thread uses other bytes: {line}.",
