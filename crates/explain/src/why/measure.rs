@@ -53,7 +53,8 @@ pub enum Measure {
     Asleep,
     /// Time asleep on futexes, the mean of the threads that work.
     AsleepOnFutex,
-    /// Time asleep until packets arrive; asleep at all, where the calls were not read.
+    /// Time asleep until packets arrive, or until it looks for many at once; asleep at all, where
+    /// the calls were not read.
     AsleepForPackets,
     /// Time asleep in a call that waits for this.
     AsleepIn(Wait),
@@ -240,9 +241,9 @@ impl Measure {
                 Some(state(ThreadState::Interrupts)?.scale(foreign.value.clamp(0.0, 1.0)))
             }
             Self::AsleepOnServer => asleep_on_server(facts, thread),
-            Self::AsleepForPackets => match waits::time_in(thread, Wait::Input) {
-                Some(input) => Some(share(input)),
-                None => state(ThreadState::Asleep),
+            Self::AsleepForPackets => match thread.asleep_on.is_empty() {
+                false => asleep_for_packets(facts, thread).map(share),
+                true => state(ThreadState::Asleep),
             },
             Self::AsleepIn(wait) => waits::time_in(thread, wait).map(share),
             Self::SleepsPerPacket => {
@@ -456,4 +457,15 @@ impl Measure {
             _ => None,
         }
     }
+}
+
+/// The share of its time that a thread sleeps with packets to come. On a timer, too, where it takes
+/// many of them after each sleep: it has time for more.
+fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64> {
+    /// Sleeps per packet: ten packets and more after each.
+    const FEW: f64 = 0.1;
+    let sleeps = Measure::SleepsPerPacket.of(facts, Subject::Thread(thread));
+    let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
+    let timer = if takes_many { waits::time_in(thread, Wait::Timer)? } else { 0.0 };
+    Some(waits::time_in(thread, Wait::Input)? + timer)
 }

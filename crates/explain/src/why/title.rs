@@ -29,7 +29,7 @@ impl Measure {
             Self::Asleep => ("time asleep", "ratio"),
             Self::AsleepOnFutex => ("time asleep on futexes", "ratio"),
             Self::AsleepOnServer => ("time asleep on connections it opened", "ratio"),
-            Self::AsleepForPackets => ("time asleep until packets arrive", "ratio"),
+            Self::AsleepForPackets => ("time asleep until it looks for packets", "ratio"),
             Self::AsleepIn(Wait::Input) => ("time asleep waiting for input", "ratio"),
             Self::AsleepIn(Wait::Thread) => ("time asleep waiting for other threads", "ratio"),
             Self::AsleepIn(Wait::Timer) => ("time asleep on timers", "ratio"),

@@ -117,6 +117,13 @@ fn lossy_receiver(on: &str, object: &str) -> Observation {
 fn a_larger_buffer_is_advised_to_who_waits_for_packets_only() {
     let waits = explain(&lossy_receiver("recvfrom", "udp 10.0.0.1:53"));
     assert_eq!(waits[0].cause, SocketBuffer, "{}", waits[0].sentence);
+    // One that takes many packets after each sleep has time for more, one that sleeps for each has
+    // not.
+    let mut timed = lossy_receiver("clock_nanosleep", "timer");
+    timed.threads[0].voluntary_switches = 400;
+    assert_eq!(explain(&timed)[0].cause, SocketBuffer);
+    timed.threads[0].voluntary_switches = 400_000;
+    assert!(explain(&timed).iter().all(|finding| finding.cause != SocketBuffer));
     // One that waits for another thread empties no buffer meanwhile, however large.
     let locked = explain(&lossy_receiver("futex", "futex 0x7f00"));
     assert!(locked.iter().all(|finding| finding.cause != SocketBuffer), "{}", locked[0].sentence);

@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Some("what is offered, or the thread that receives"),
         sentence: "{socket} dropped {drops} packets for lack of room in its receive buffer \
-                   ({buffer}), although its thread {thread} waits for packets \
+                   ({buffer}), although its thread {thread} sleeps \
                    {asleep_for_packets} of the time.",
         fix: "Raise SO_RCVBUF of the socket, and net.core.rmem_max if that caps it",
         workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
