@@ -27,8 +27,8 @@ impl Duty {
         self.off_for == 0
     }
 
-    /// Ends a slice in which `events` arrived. [`Duty::is_on`] then says whether events are on in the
-    /// next slice.
+    /// Ends a slice in which `events` arrived. [`Duty::is_on`] then says whether events are on in
+    /// the next slice.
     pub(super) fn end_slice(&mut self, events: u64, now_ns: u64) {
         if self.is_on() {
             self.covered_ns += now_ns.saturating_sub(self.on_since_ns);
