@@ -41,7 +41,7 @@ static volatile int answer;
 static void ours(void)
 {
 	COUNTED("enter and leave", if (lr_vec_enter(&unit)) lr_vec_leave(&unit));
-	COUNTED("nest and unnest, nobody interrupted",
+	COUNTED("nest and unnest, no user interrupted",
 		if (lr_vec_nest(&unit, &nest)) lr_vec_unnest(&unit, &nest));
 	COUNTED("enter and leave of a task", lr_vec_task_enter(&unit, &one);
 		lr_vec_task_leave(&unit, &one));

@@ -24,7 +24,7 @@ const SLICE: Duration = Duration::from_millis(100);
 const LATE_NS: u64 = 2_000_000;
 /// Slices of the windows of a second that busy shares are compared in.
 const SLICES_OF_SECOND: usize = 10;
-/// One burst in so many is measured: the clock of CPU time is a system call.
+/// One in this number of bursts is measured: reading the CPU clock is a system call.
 const MEASURED: u64 = 16;
 
 /// What both threads see.

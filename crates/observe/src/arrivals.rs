@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Length of what is looked at: short against bursts of milliseconds, long against a read.
 const WINDOW: Duration = Duration::from_millis(1);
-/// One tick in so many looks: two reads of all interfaces take some 0.2 ms.
+/// One in this number of ticks reads: two reads of all interfaces take some 0.2 ms.
 const EVERY: u64 = 4;
 
 /// Short windows.

@@ -101,7 +101,7 @@ impl Profiling {
     }
 }
 
-/// What samples and traces say besides what they say of threads.
+/// Results of samples and traces that belong to no thread.
 #[derive(Debug, Default)]
 pub(crate) struct Profiled {
     pub(crate) events: Vec<KernelEvent>,

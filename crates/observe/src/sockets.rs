@@ -56,7 +56,7 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Watches those of the processes that [`Sockets::look`] is told of, or all.
+    /// Watches the sockets of the processes given to [`Sockets::look`], or all.
     pub(crate) fn new(is_all: bool, network: Option<&Network>) -> Self {
         let links = network.and_then(|network| network.links().ok()).unwrap_or_default();
         let names = links.into_iter().map(|link| (link.index, link.name)).collect();

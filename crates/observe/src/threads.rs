@@ -17,8 +17,8 @@ const OPEN_MAX: usize = 128;
 /// slice no more, but at every tenth.
 const CROWD: usize = 1024;
 
-/// Every so many slices the folder is read even if the number of threads is the same: some may have
-/// taken the place of others.
+/// Slices after which the folder is read even if the number of threads is the same: new threads may
+/// have replaced others.
 const LOOK_EVERY: u32 = 5;
 
 /// What happened to a thread in one slice.

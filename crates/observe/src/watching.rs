@@ -139,7 +139,7 @@ impl Watching {
             self.sockets.look(root, &self.namespace, &self.family.pids, Moment::Within);
             self.find_program(root);
         }
-        // Packets and samples of the same moment: work is told from polling by both.
+        // Packets and samples of the same moment: together they separate work from polling.
         let counted_ns = monotonic_ns();
         let counts = self.count(root);
         self.counts.push(counts);
@@ -228,7 +228,7 @@ impl Watching {
             Some(running) => running.wait_a_moment(),
             None => self.family.pids.first().and_then(status).map(describe_status),
         };
-        self.ended.get_or_insert_with(|| "ended; only its parent was told how".to_owned());
+        self.ended.get_or_insert_with(|| "ended; only its parent has its status".to_owned());
         true
     }
 }

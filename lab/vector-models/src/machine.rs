@@ -333,7 +333,7 @@ impl<'a> Machine<'a> {
             }
             Op::Take if state.taken => {
                 context.asleep = self.scheme.guard == Guard::Sleep && self.is_task(who);
-                return happened(who, "take (in vain)", to);
+                return happened(who, "take (refused)", to);
             }
             Op::Take => to.taken = true,
             Op::HandBack => to.taken = false,

@@ -75,8 +75,8 @@ pub fn document(verdicts: &[Verdict]) -> String {
 
 fn verdict_word(wrong: Wrong) -> &'static str {
     match wrong {
-        Wrong::Corrupts => "Somebody reads what is not its own",
+        Wrong::Corrupts => "A context reads registers of another",
         Wrong::OverrunsStack => "Registers are written behind the stack",
-        Wrong::Stuck => "Somebody never gets through with vectors again",
+        Wrong::Stuck => "A context never gets the vectors again",
     }
 }

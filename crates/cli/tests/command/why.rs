@@ -375,7 +375,7 @@ fn nginx_is_asked_where_its_configuration_says() {
     }
     let observation = observed(&["--time", "500ms", &nginx.pid()]);
     let program = observation.program.unwrap_or_else(|| panic!("{:?}", observation.unread));
-    // Nobody asked but this program, which does not count.
+    // Only this program sent a request, and its own requests are not counted.
     assert_eq!((program.adapter.as_str(), program.received), ("nginx", Some(0)));
     assert_eq!((program.unit.as_str(), program.missed), ("requests", None));
 }

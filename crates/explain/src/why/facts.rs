@@ -237,8 +237,8 @@ impl<'a> Facts<'a> {
     }
 
     /// Of a thread that polls a ring: in the milliseconds in which no packet arrives, it has
-    /// nothing to do once the ring is empty. A ring is emptied in the time of so many packets as it
-    /// holds; a packet takes at most the time on a CPU over the packets.
+    /// nothing to do once the ring is empty. Emptying a ring takes the time of the packets it
+    /// holds; a packet takes at most the CPU time over the packets.
     fn busy_at_most(&self, thread: &ThreadActivity) -> Option<Estimate> {
         /// The smallest frame of a ring of AF_PACKET that holds a packet of 1500 bytes, bytes.
         const FRAME: f64 = 2048.0;

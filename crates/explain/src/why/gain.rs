@@ -59,16 +59,18 @@ impl GainModel {
     /// In a few words, for the figure.
     fn method(self) -> &'static str {
         match self {
-            Self::TimeBack(_) => "time given back over time on a CPU, at most what is lost now",
+            Self::TimeBack(_) => "time regained over time on a CPU, at most the time lost now",
             Self::CpusWanted => "CPUs wanted over CPUs used",
-            Self::LossRecovered(_) => "packets lost over packets received, as far as there is time",
-            Self::CostRemoved(..) => "share of the time on a CPU that goes away (Amdahl)",
+            Self::LossRecovered(_) => {
+                "packets lost over packets received, limited by the time left"
+            }
+            Self::CostRemoved(..) => "share of the CPU time saved (Amdahl)",
             Self::UntilCpuIsFull => {
                 "until the thread is busy all the time, at 0.5 to 2 times the cost"
             }
             Self::StallRemoved(_) => "time stalled over time not stalled",
             Self::WaitRemoved(_) => "time asleep on it over the rest of the time",
-            Self::MoreCpus => "idle CPUs over CPUs used, none to all of them of use",
+            Self::MoreCpus => "idle CPUs over CPUs used, none to all of them usable",
             Self::MoreOnTheWay => "clients over connections to servers (Little's law)",
             Self::AsMeasured(_, source) => source,
             Self::Unknown(_) => "not predicted",
@@ -109,7 +111,7 @@ impl GainModel {
             }
             Self::WaitRemoved(wait) => wait_removed(facts, subject, wait),
             Self::MoreCpus => {
-                // Of a CPU that receives: what it does, whoever does it.
+                // For a receiving CPU: all of its work, of any thread.
                 let (used, least) = match subject {
                     Subject::Cpu(cpu) => (1.0 - cpu.idle, 0.0),
                     _ => (facts.used_cpus(), 0.1),
@@ -140,9 +142,13 @@ impl GainModel {
         let percent = match (self.estimate(facts, subject), self) {
             (Some(gain), _) => Figure::number("percent", gain, Tier::Model, method),
             (None, Self::Unknown(why)) => Figure::absent("percent", Tier::Model, method, why),
-            (None, _) => {
-                Figure::absent("percent", Tier::Model, method, "what it takes was not read")
-            }
+            (None, _) => Figure::absent(
+                "percent",
+                Tier::Model,
+                method,
+                "its share of the time was not \
+                                                                measured",
+            ),
         };
         Gain { percent, then_limited_by: None }
     }
@@ -232,10 +238,10 @@ fn cpus_wanted<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> 
     Some(Estimate { value, low, high, ..Estimate::exactly(value) })
 }
 
-/// Percent more that the thread has time for: a packet may cost half as much (larger batches) or
-/// twice as much (caches, locks) at a higher rate.
+/// Headroom of the thread in percent: at a higher rate the cost of a packet may halve (larger
+/// batches) or double (caches, locks).
 pub(super) fn room<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-    /// Less than this is not told apart from nothing by accounts that are sampled.
+    /// Sampled accounts cannot distinguish less than this from zero.
     const LEAST_SHARE: f64 = 0.01;
     let thread = facts.thread(subject)?;
     let busy = facts.busy(thread)?;

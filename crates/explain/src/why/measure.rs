@@ -45,7 +45,7 @@ pub enum Measure {
     ForeignPackets,
     /// Time in interrupts for packets that are not the program's.
     ForeignInterrupts,
-    /// The same of the thread's time on a CPU.
+    /// Time in interrupts for packets of others, of the thread's CPU time.
     ForeignOfRun,
     /// Time in the kernel, softirqs included, of the time on a CPU.
     KernelShare,
@@ -128,7 +128,7 @@ pub enum Measure {
     IdleElsewhere,
     /// Idle CPUs, as a number.
     IdleCpus,
-    /// Flows that can be told apart.
+    /// Distinct flows.
     Flows,
     /// Time in which connections that send were stopped by the receiver's window.
     WindowLimited,
@@ -160,7 +160,7 @@ pub enum Measure {
     AsleepOnServer,
     /// Time waiting for locks of the kernel.
     LockWait,
-    /// The same of the time on a CPU.
+    /// Time waiting for locks of the kernel, of the CPU time.
     LockWaitOfRun,
     /// CPU time of sending packets cut before they are sent, of that of the program.
     SegmentTime,

@@ -150,7 +150,7 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         (Some(room), Some(thread)) => {
             let busy = facts.busy(thread).map_or(0.0, |busy| busy.value);
             format!(
-                " Its busiest thread, {}, works {} of the time: room for {} to {} times as much.",
+                " Its busiest thread, {}, works {} of the time: room for {} to {} times the load.",
                 label(thread),
                 if busy < 0.01 { "under 1 %".to_owned() } else { format!("{} %", percent(busy)) },
                 times(room.low),
@@ -158,15 +158,15 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
             )
         }
         (None, Some(thread)) => format!(
-            " Thread {} always runs, and how much of that is polling is not known: the room left \
-             is not, either.",
+            " Thread {} always runs; how much of that is polling is unknown, and so is the \
+             headroom.",
             label(thread)
         ),
         _ => String::new(),
     };
     let sentence = match (limit_reached(facts), rate) {
         (Some(line), _) => {
-            format!("Nothing is wrong: it is at the line that was asked for, {line}.")
+            format!("Nothing is wrong: it is at the requested line rate, {line}.")
         }
         (None, Some(rate)) if rate >= 1.0 => {
             let limit = if sends_less(facts) {
@@ -180,7 +180,7 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         _ if observation.threads.is_empty() => {
             "Nothing is wrong: no packet was lost where losses are counted.".to_owned()
         }
-        _ => "Nothing is wrong: it has time left, and nothing to do more.".to_owned(),
+        _ => "Nothing is wrong: it has time left and nothing more to do.".to_owned(),
     };
     let percent = Figure::exact("percent", 0.0, Tier::Model, "there is nothing to remove");
     let next = "with more offered, the rate stays the same or packets are lost";
@@ -257,7 +257,7 @@ fn sends_less(facts: &Facts<'_>) -> bool {
     facts.tcp_share(|tcp| tcp.app_limited_share).is_some_and(|share| share.value >= 0.5)
 }
 
-/// A CPU that somebody else fills while the traffic is made on this machine.
+/// A CPU filled by another program while the traffic is generated on this machine.
 fn generator(facts: &Facts<'_>) -> Option<u32> {
     /// With accounts off by a tenth, all of its time.
     const FULL: f64 = 0.05;
@@ -302,7 +302,7 @@ fn cannot_tell(facts: &Facts<'_>, sentence: String, next: &str) -> WhyFinding {
         gain: not_predicted("the cause is not known"),
         fix: Some(next.to_owned()),
         workaround: None,
-        wrong_if: "that measurement does not single out a cause, either".to_owned(),
+        wrong_if: "that measurement does not single out a cause either".to_owned(),
     }
 }
 
@@ -342,7 +342,7 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
         format!(" Thread {} {}.", label(thread), doing(facts, thread))
     });
     let sentence = format!(
-        "Cannot tell {} apart: what separates them could not be read.{thread}",
+        "Cannot tell {} apart: the data that distinguishes them could not be read.{thread}",
         names.join(", ")
     );
     cannot_tell(facts, sentence, &format!("Measure {}", next.join("; ")))
@@ -394,7 +394,7 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
     let always = runs.value >= 0.5 && facts.busy(thread).is_none();
     let (why, next) = match (always, facts.packets()) {
         (true, None) => (
-            "whether it works or polls: no counter has its packets",
+            "whether it works or polls: no counter reports its packets",
             "Find out how many packets it handles, by its own statistics, at two rates of \
              load",
         ),

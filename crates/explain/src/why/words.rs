@@ -141,7 +141,7 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
         let own: Vec<&str> =
             own.filter(|other| other.demand() > 0.1).map(|o| o.name.as_str()).take(2).collect();
         return match own.as_slice() {
-            [] => "who ran there instead could not be read".to_owned(),
+            [] => "the thread that ran instead could not be identified".to_owned(),
             names => format!("threads of its own want the same CPU ({})", names.join(", ")),
         };
     }

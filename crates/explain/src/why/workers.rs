@@ -49,7 +49,7 @@ fn of_profile(finding: &Finding) -> WhyFinding {
             "a longer run singles out a worker",
         ),
     };
-    let reason = "what a better mapping brings is for `tune` to predict";
+    let reason = "`tune` predicts the gain of a better mapping";
     WhyFinding {
         cause,
         sentence: finding.sentence.clone(),

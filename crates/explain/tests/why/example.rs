@@ -176,7 +176,7 @@ pub(crate) fn sender(bytes: u64, tcp: TcpCounts) -> SocketCounts {
     }
 }
 
-/// A DPDK program on the packet socket of v2 that received so many of what v2 did.
+/// A DPDK program on the packet socket of v2 that received this number of v2's packets.
 pub(crate) fn testpmd(poller: ThreadActivity, on_interface: u64, received: u64) -> Observation {
     let poller = ThreadActivity { pid: 100, ..poller };
     let main = thread("dpdk-testpmd", 100, &[(Asleep, 1.0)]);

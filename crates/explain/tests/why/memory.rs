@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the addresses of sampled accesses tell apart: lines that threads share, memory beyond the
-//! cache, and neighbours that look like them.
+//! What the addresses of sampled accesses distinguish: lines that threads share, memory beyond the
+//! cache, and similar cases.
 
 use crate::example::{functions, observation, poller, share, testpmd, thread};
 use linerate_explain::why::explain;
@@ -83,7 +83,7 @@ fn a_line_that_is_met_now_and_then_limits_nothing() {
 }
 
 #[test]
-fn memory_beyond_the_cache_is_told_from_memory_in_it() {
+fn distinguishes_memory_beyond_the_cache_from_memory_in_it() {
     let (cause, sentence) = found(&buffers(400.0, 0.9));
     assert_eq!(cause, CacheMisses, "{sentence}");
     assert!(sentence.contains("280 MiB or more, 12.5 times"), "{sentence}");
@@ -105,7 +105,7 @@ fn bursts(silent: u64) -> Observation {
 }
 
 #[test]
-fn bursts_that_overflow_a_small_ring_are_told_from_a_thread_without_time() {
+fn distinguishes_bursts_that_overflow_a_small_ring_from_a_busy_thread() {
     assert_eq!(found(&bursts(108)).0, RingOverflow);
     // Packets come all the time: it may be busy all the time.
     assert_eq!(found(&bursts(0)).0, CannotTell);

@@ -356,7 +356,7 @@ pub(crate) fn firewall_rules() -> Observation {
     seen
 }
 
-/// Rules are passed in softirqs, in the time of whoever runs.
+/// Rules are evaluated in softirqs, on the time of the interrupted thread.
 pub(crate) fn firewall_rules_on_a_cpu() -> Observation {
     let mut seen = privileged(one_receive_cpu());
     seen.cpus[0].samples = 900;

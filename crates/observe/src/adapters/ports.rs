@@ -98,7 +98,7 @@ impl Ports {
         Ok(program)
     }
 
-    /// Asks for the counters; `None` if they are not to be had any more.
+    /// Requests the counters; `None` if they are no longer available.
     pub(super) fn read(&mut self) -> Option<(u64, Option<u64>)> {
         self.connection.as_ref()?;
         self.until_ns = latest_ns();
@@ -161,7 +161,7 @@ impl Ports {
             unit: self.description.unit,
             received: Some(last.received.saturating_sub(first.received)),
             sent: Some(last.sent.saturating_sub(first.sent)),
-            // More than 0 is counted, whoever counts it.
+            // A count above 0 is known even if 0 would not be.
             missed: (missed > 0 || self.last.is_missed_known).then_some(missed),
             // Packets without bytes: they are not counted.
             bytes: Some(last.bytes.saturating_sub(first.bytes))

@@ -75,7 +75,7 @@ fn of_one_that_sleeps_the_configuration_says_it() {
 }
 
 #[test]
-fn a_quota_is_told_from_other_threads() {
+fn distinguishes_a_quota_from_other_threads() {
     let shares = percent(&slices(20, 80, 2, 0), &around(0.0, 0.0, 75.0), true, INSIDE);
     assert_eq!(shares, [20, 0, 0, 5, 75, 0, 0, 0]);
     // The group was stopped for longer than this thread waited.

@@ -104,7 +104,7 @@ pub enum CannotTell {
     NoPacketCounter,
     /// There were no packets.
     NoPackets,
-    /// So few samples.
+    /// The number of samples, which is too small.
     TooFewSamples(u64),
     /// The rate of packets does not vary enough.
     LoadDoesNotVary,

@@ -26,7 +26,7 @@ pub(crate) enum Share {
     All,
     /// They are at one end of each.
     Half,
-    /// They cannot be told apart from those of others.
+    /// They cannot be distinguished from those of others.
     Unknown,
 }
 
@@ -45,7 +45,7 @@ impl Census {
             ours().filter(|s| s.is_listening).map(|s| s.local.port()).collect();
         for socket in sockets.iter().filter(|socket| !is_ours(socket) && !socket.is_listening) {
             let local = canonical(socket.local);
-            // Accepted by nobody yet, or closed by the program already, and still on its port.
+            // Not accepted yet, or already closed by the program, but still on its port.
             if socket.inode == 0 && ports.contains(&local.port()) {
                 continue;
             }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_the_programs_where_nobody_else_connects() {
+    fn all_segments_are_the_programs_if_no_other_program_connects() {
         let own = socket(2, "10.0.0.1:80", "10.0.0.9:4000", 50);
         assert_eq!(share(&[], std::slice::from_ref(&own)), Share::All);
         // An old connection of another program that is quiet, as that of a shell.

@@ -5,7 +5,7 @@
 /// The slices in which events are on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Duty {
-    /// Events of a slice that may be had in every slice.
+    /// Maximum events per slice if every slice has them.
     limit: u64,
     /// Slices that remain without.
     off_for: u64,
@@ -27,8 +27,8 @@ impl Duty {
         self.off_for == 0
     }
 
-    /// Ends a slice with so many events. Whether events are to be on in the next follows from
-    /// [`Duty::is_on`].
+    /// Ends a slice in which `events` arrived. [`Duty::is_on`] then says whether events are on in
+    /// the next slice.
     pub(super) fn end_slice(&mut self, events: u64, now_ns: u64) {
         if self.is_on() {
             self.covered_ns += now_ns.saturating_sub(self.on_since_ns);

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 pub(super) struct Wanted {
     /// `skb:kfree_skb`.
     pub name: &'static str,
-    /// The field whose values are told apart, and what a value is called.
+    /// The field whose values are counted separately, and the name of a value.
     pub field: Option<(&'static str, &'static str)>,
-    /// One event in so many is looked at for its value.
+    /// One in this number of events is sampled for its value.
     pub period: u64,
     /// Whether those of the watched threads alone are counted.
     pub is_of_watched: bool,

@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_runs_longer_than_the_time_there_is(
+        fn no_thread_runs_longer_than_the_elapsed_time(
             events in prop::collection::vec(
                 (0u64..1000, 0u32..3, 0u32..9, any::<bool>(), 0u32..9),
                 0..80,

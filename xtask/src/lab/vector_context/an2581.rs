@@ -77,10 +77,10 @@ pub(super) fn section(costs: &Results) -> String {
 
 fn table_1(costs: &Results) -> String {
     let mut text =
-        "## Beside table 1 of AN2581\n\nShare of context management in all instructions; \
-        in brackets what the table says: whether the overhead is lower with few interrupts, higher \
-        with many, low with large blocks. Rows without brackets are not the note's.\n\n\
-        | scheme | vectors in the kernel | needs the system |"
+        "## Compared with table 1 of AN2581\n\nShare of context management in all instructions; in \
+         brackets what the table says: whether the overhead is lower with few interrupts, higher \
+         with many, low with large blocks. Rows without brackets are not the note's.\n\n| scheme | \
+         vectors in the kernel | needs the system |"
             .to_owned();
     for (name, _) in KINDS {
         let _ = write!(text, " {name} |");
@@ -100,12 +100,14 @@ fn table_1(costs: &Results) -> String {
 
 /// In shares of what is not background, for a processor that has nothing else to do.
 fn figure_4(costs: &Results) -> String {
-    let mut text = "## Beside figure 4 of AN2581\n\nThe note's share of the processor under TCP \
-        traffic in VxWorks on an MPC7455 board, whose rate of interrupts it does not say; ours \
-        under the traffic load at 20,000 interrupts/s, in percent of the instructions that are not \
-        background: kernel, context management and tasks are all of them.\n\n\
-        | scheme | the note | kernel | context | tasks |\n|---|---|---:|---:|---:|\n"
-        .to_owned();
+    let mut text =
+        "## Compared with figure 4 of AN2581\n\nThe note's share of the processor under \
+                    TCP traffic in VxWorks on an MPC7455 board, whose rate of interrupts it does \
+                    not say; ours under the traffic load at 20,000 interrupts/s, in percent of the \
+                    instructions that are not background: kernel, context management and tasks are \
+                    all of them.\n\n| scheme | the note | kernel | context | tasks \
+                    |\n|---|---|---:|---:|---:|\n"
+            .to_owned();
     for (scheme, note) in FIGURE_4 {
         let ran = find(costs, scheme, MANY);
         let counted = ran.counted();

@@ -54,12 +54,12 @@ fn settings(s: &Settings) -> String {
 /// Corrupted registers, by owner.
 fn right(checks: &Results) -> String {
     let mut text = format!(
-        "## Who gets another's registers\n\nEvery register of whoever is interrupted, v0 to v31 \
-         and VSCR, is copied, and compared when it goes on: of those who have them, under `lazy` \
-         and `per-task` of all who have used them or are flagged. Sums are compared with known \
-         ones. An interrupt comes every 480 to 2,400 instructions, at random by a fixed seed. \
-         After {} switches of tasks and interrupts a run ends, after {} where harm is expected, \
-         and when no task has finished a packet for 20,000,000 instructions: `stalled`. \
+        "## Leaks of registers between contexts\n\nEvery register of an interrupted context, v0 to \
+         v31 and VSCR, is copied, and compared when it continues: of contexts that have them, \
+         under `lazy` and `per-task` of all that have used them or are flagged. Sums are compared \
+         with known ones. An interrupt comes every 480 to 2,400 instructions, at random by a fixed \
+         seed. After {} switches of tasks and interrupts a run ends, after {} where harm is \
+         expected, and when no task has finished a packet for 20,000,000 instructions: `stalled`. \
          `deepest`: interrupts above each other. `models`: what [they](vector-models.md) say; who \
          does other harm than they say, or none where they say some, fails the run. What stalls \
          shows nothing that would come later.\n",
@@ -107,7 +107,8 @@ fn load(name: &str, rows: &[Row], costs: &Results) -> String {
     let mut text = format!(
         "## Costs under the {name} load\n\n{}.\n\n{}. What a row does not name is as here.\n\n",
         if base.busy == 0 {
-            "Packets come with interrupts; whoever waits for one handles it, the rest is background"
+            "Packets come with interrupts; the task that waits for one handles it, the rest is \
+             background"
         } else {
             "All tasks but one always have packets and take turns; interrupts wake that one"
         },
@@ -116,7 +117,7 @@ fn load(name: &str, rows: &[Row], costs: &Results) -> String {
     text += "Shares are of all instructions: `context` what the scheme executes, `kernel` the \
              other instructions of exceptions and scheduler, `background` what is left over. \
              `saves made` are of all registers; `needed` are those that no scheme could do \
-             without: somebody used vectors while another was between taking and giving back.\n\n";
+             without: a context used vectors while another was between taking and giving back.\n\n";
     text += "| scheme | context | kernel | background | saves made | needed | restores | traps | \
              scalar instead | packets | worst latency |\n\
              |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
@@ -141,8 +142,8 @@ fn load(name: &str, rows: &[Row], costs: &Results) -> String {
         );
     }
     text += "\nShare of context management in all instructions, and the worst latency of an \
-             interrupt in instructions: the longest stretch with interrupts shut out, and what \
-             stands before the service.\n\n";
+             interrupt in instructions: the longest stretch with interrupts disabled, plus the \
+             code before the service routine.\n\n";
     text += &table(rows, costs, |ran| format!("{:.3} % · {}", ran.share(), ran.latency()));
     if base.busy > 0 {
         text += "\nPackets handled, and saves made / needed:\n\n";

@@ -161,12 +161,12 @@ pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
 
 /// For the document.
 pub(super) fn section(compared: &[Compared]) -> String {
-    let mut text = "## Linux beside `lazy`\n\nLinux 6.1 on the same emulated processor \
-        (`lab/linux-7455`), with processes that use a vector register and yield, or children that \
-        use one and end: how often it reaches `load_up_altivec` and `save_altivec`, counted from \
-        outside; and the image `lazy` with tasks that do the same. Per use of vectors.\n\n\
-        | | uses in Linux | traps | saves | traps of `lazy` | saves of `lazy` | apart |\n\
-        |---|---:|---:|---:|---:|---:|---:|\n"
+    let mut text = "## Linux compared with `lazy`\n\nLinux 6.1 on the same emulated processor \
+                    (`lab/linux-7455`), with processes that use a vector register and yield, or \
+                    children that use one and end: how often it reaches `load_up_altivec` and \
+                    `save_altivec`, counted from outside; and the image `lazy` with tasks that do \
+                    the same. Per use of vectors.\n\n| | uses in Linux | traps | saves | traps of \
+                    `lazy` | saves of `lazy` | apart |\n|---|---:|---:|---:|---:|---:|---:|\n"
         .to_owned();
     for case in compared {
         let [traps, saves] = case.linux.per_use();
@@ -180,7 +180,7 @@ pub(super) fn section(compared: &[Compared]) -> String {
         );
     }
     text + "\nIn the fork storm every child traps once and is saved once, when it has ended and \
-            nobody will ask for its registers again: what AN2581 warns of in section 2.1.\n"
+            its registers are never needed again: AN2581 warns of this in section 2.1.\n"
 }
 
 #[cfg(test)]

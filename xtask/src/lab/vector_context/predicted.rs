@@ -49,7 +49,7 @@ pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
     let what = if corrupt + wrong > 0 && !may_corrupt {
         "nothing may be corrupted".to_owned()
     } else if stalled > 0 && !may_stall {
-        "nobody may get stuck".to_owned()
+        "no context may get stuck".to_owned()
     } else if may_corrupt && corrupt + stalled == 0 {
         "no harm was seen, and the models see".to_owned()
     } else if RIGHT.contains(&run.scheme) {

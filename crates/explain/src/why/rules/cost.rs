@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
-            at_least(M::Saturation, 0.6, "the time has to matter"),
+            at_least(M::Saturation, 0.6, "less does not matter"),
             at_least(M::Functions(Group::KernelCopy), 0.1, A_TENTH),
         ],
         symptoms: 2,
@@ -94,20 +94,18 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::FaultsPerSecond, 2000.0, "at 3 us each, 0.6 % of a CPU"),
             at_least(M::FaultTime, 0.01, "a hundredth of a CPU, at the cheapest"),
-            at_least(M::Demand, 0.5, "the time has to matter"),
+            at_least(M::Demand, 0.5, "less does not matter"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FaultTime, [1.0, 1.0, 1.2]),
         then_limited_by: Some("the thread's own work"),
-        sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: \
-                   memory is \
-                   taken from the kernel and given back all the time.",
-        fix: "Keep memory: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or large, a \
-              pool, \
-              MAP_POPULATE",
+        sentence: "{faults} page faults per second take an estimated {fault_time} of a CPU: memory \
+                   is constantly allocated from the kernel and returned.",
+        fix: "Reuse memory: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ unset or large, a \
+              pool, MAP_POPULATE",
         workaround: Some("huge pages make a fault rarer by 512"),
-        wrong_if: "with memory kept, minor faults of /proc/PID/stat fall and the rate does not \
+        wrong_if: "with memory reused, minor faults of /proc/PID/stat fall and the rate does not \
                    rise",
         measure: "minor faults of /proc/PID/stat",
     },
@@ -116,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::KernelShare, 0.4, IN_KERNEL),
-            at_least(M::Saturation, 0.5, "the time has to matter"),
+            at_least(M::Saturation, 0.5, "less does not matter"),
             at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
             at_least(M::LockWait, 0.05, "twice the error of the kernel's sampled accounts"),
         ],
@@ -125,7 +123,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::LockWaitOfRun, [0.3, 1.0, 2.0]),
         then_limited_by: Some("the work under the lock"),
         sentence: "Thread {thread} waits {lock_wait} of its time for locks of the kernel that \
-                   other threads hold: more threads do not bring more packets.",
+                   other threads hold: more threads do not raise the rate.",
         fix: "Give each thread its own queue: mq or noqueue in place of one qdisc, SO_REUSEPORT, \
               XPS",
         workaround: Some("fewer threads, which then contend less"),
@@ -171,8 +169,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Threads wait for a lock of the program: {futex} of their time in futex, in \
                    short \
                    sleeps.",
-        fix: "Split the lock: one per thread or per slab of the table, or data of each thread's \
-              own",
+        fix: "Split the lock: one per thread or per shard of the table, or per-thread data",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, futex disappears and the rate falls by more than 20 %",
         measure: "`perf trace -s -p PID` or `strace -c -f -e futex`",
@@ -189,8 +186,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::Functions(Group::UserLock), [0.2, 0.7, 1.5]),
         then_limited_by: Some("the work under the lock"),
         sentence: "Locks of the program take {user_lock} of the time of thread {thread}.",
-        fix: "Split the lock: one per thread or per slab of the table, or data of each thread's \
-              own",
+        fix: "Split the lock: one per thread or per shard of the table, or per-thread data",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, the lock disappears from the profile and the rate falls",
         measure: "samples of the program",
@@ -213,9 +209,9 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::CostRemoved(M::CryptoLibrary, [0.3, 0.85, 0.97]),
         then_limited_by: Some("the rest of the thread's work"),
         sentence: "Ciphers take {crypto} of the time of thread {thread}, {crypto_per_byte} ns per \
-                   byte: they run without the processor's instructions.",
+                   byte: they do not use the CPU's AES instructions.",
         fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host); choose \
-              AES-GCM where there are AES instructions, ChaCha20 where there are none",
+              AES-GCM on CPUs with AES instructions, ChaCha20 on others",
         workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),
         wrong_if: "`openssl speed -evp aes-128-gcm` reaches 2 GB/s in the program's environment",
         measure: "samples of the program",
@@ -274,15 +270,16 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::FalselyShared, 0.1, A_TENTH),
-            at_least(M::Demand, 0.5, "the time has to matter"),
+            at_least(M::Demand, 0.5, "less does not matter"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::FalselyShared, [0.0, 0.5, 1.2]),
         then_limited_by: Some("the rest of the thread's work"),
-        sentence: "{shared} of the samples of thread {thread} are at a cache line of which another \
-                   thread uses other bytes: {line}.",
-        fix: "Give each thread a line of its own: alignas(64), or 128 where pairs are fetched",
+        sentence: "{shared} of the samples of thread {thread} hit a cache line in which another \
+                   thread uses other bytes (false sharing): {line}.",
+        fix: "Give each thread its own cache line: alignas(64), or 128 where lines are fetched in \
+              pairs",
         workaround: Some("threads on CPUs that share a cache pass the line faster"),
         wrong_if: "with 128 bytes between the two, the rate rises by less than 5 %",
         measure: "perf c2c, where there are hardware counters",
@@ -292,16 +289,16 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::CommonBytes, 0.1, A_TENTH),
-            at_least(M::Demand, 0.5, "the time has to matter"),
+            at_least(M::Demand, 0.5, "less does not matter"),
             at_least(M::WorkingThreads, 2.0, "it takes two to contend"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::FalseSharing],
         gain: GainModel::CostRemoved(M::CommonBytes, [0.0, 0.5, 1.0]),
         then_limited_by: Some("the rest of the thread's work"),
-        sentence: "{common} of the samples of thread {thread} are at bytes that another thread \
-                   uses, too, and one writes: a spinning lock, or a counter of both: {line}.",
-        fix: "Split the lock or the counter: one per thread, summed when it is read",
+        sentence: "{common} of the samples of thread {thread} hit bytes that another thread also \
+                   uses, and one of them writes: a spinlock or a shared counter: {line}.",
+        fix: "Split the lock or the counter: one per thread, summed on read",
         workaround: Some("fewer threads, which then contend less"),
         wrong_if: "with one thread, the rate per thread rises by less than 5 %",
         measure: "perf c2c, where there are hardware counters",
@@ -311,15 +308,15 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::WorkingSet, 1.0, "more than the last-level cache holds"),
-            at_least(M::MemoryShare, 0.15, "a seventh of the time, to be seen in the rate"),
-            at_least(M::Demand, 0.5, "the time has to matter"),
+            at_least(M::MemoryShare, 0.15, "a seventh of the time, visible in the rate"),
+            at_least(M::Demand, 0.5, "less does not matter"),
         ],
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::MemoryShare, [0.2, 0.6, 1.0]),
         then_limited_by: Some("the instructions of the work"),
         sentence: "Thread {thread} uses {working_set} or more, {over_cache} times the last-level \
-                   cache: {memory_share} of its samples are at lines that were met once.",
+                   cache: {memory_share} of its samples hit lines seen only once.",
         fix: "Use less memory at a time: fewer buffers (mbufs, descriptors), reused last in, first \
               out; smaller tables; prefetch",
         workaround: Some("huge pages, which save the misses of the TLB"),
@@ -334,16 +331,16 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Waiting, 0.15, "more is contention"),
             at_least(M::PacketRate, 1.0, "packets have to pass"),
             at_most(M::KernelShare, 0.4, "more is the kernel's work"),
-            at_least(M::NamedFunctions, 0.5, "without names, nothing tells copies from work"),
+            at_least(M::NamedFunctions, 0.5, "without names, copies look like work"),
             at_most(M::Functions(Group::UserCopy), 0.25, "copies may wait for memory"),
         ],
         symptoms: 0,
         explained_by: SPECIFIC,
-        gain: GainModel::Unknown("what of the work can go is not known"),
+        gain: GainModel::Unknown("how much of the work is avoidable is unknown"),
         then_limited_by: Some("the next part of the work"),
-        sentence: "Work on packets takes all the time of thread {thread}: {busy}, {cost} per \
-                   packet.{functions} Without hardware counters, cache misses are not told apart \
-                   from instructions.",
+        sentence: "Packet processing takes all the time of thread {thread}: {busy}, {cost} per \
+                   packet.{functions} Without hardware counters, cache misses and instructions \
+                   cannot be distinguished.",
         fix: "Make the work per packet cheaper, or spread the packets over more threads",
         workaround: None,
         wrong_if: "with half the load offered, the thread is still busy all the time (then it \

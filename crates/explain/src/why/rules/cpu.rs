@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Waiting, VISIBLE, VISIBLE_SOURCE),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
             at_least(M::MeanWait, SHORT_US, "slices of the fair scheduler are 0.75 ms or longer"),
-            at_least(M::Demand, 0.3, "a thread that wants a CPU for less has room"),
+            at_least(M::Demand, 0.3, "below that, the thread has time left"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota, Cause::SocketBuffer],
@@ -48,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::MeanWait, SHORT_US, "slices of the fair scheduler are 0.75 ms or longer"),
             at_least(M::Waiting, 0.01, "1000 interruptions of 10 us"),
             at_most(M::SleepsPerSecond, 100.0, "a thread that sleeps is woken, not interrupted"),
-            at_most(M::UsesStack, 0.0, "whom its own packets wake interrupts it, too"),
+            at_most(M::UsesStack, 0.0, "threads that its own packets wake interrupt it, too"),
             at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
         ],
         symptoms: 0,
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
                    {mean_wait} at a time: {waiting} of its time; {who}.",
         fix: "Move timers and real-time threads off CPU {cpu} (taskset, nohz_full={cpu})",
         workaround: None,
-        wrong_if: "without them, the thread is still put off more than 1000 times per second",
+        wrong_if: "without them, the thread is still preempted more than 1000 times per second",
         measure: "as root, the scheduler's tracepoints have the length of each gap",
     },
     Rule {
@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
         symptoms: 0,
         explained_by: &[],
         gain: GainModel::CpusWanted,
-        then_limited_by: Some("the CPUs there are"),
+        then_limited_by: Some("the number of CPUs"),
         sentence: "The CPU quota of {quota}, {quota_cpus} CPUs, stopped the program in \
                    {throttled_periods} of the periods.",
         fix: "Raise the quota: cpu.max (cgroup v2), cpu.cfs_quota_us (v1), --cpus of a container",
@@ -84,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::Stolen, VISIBLE, VISIBLE_SOURCE),
-            at_least(M::Demand, 0.3, "a thread that wants a CPU for less has room"),
+            at_least(M::Demand, 0.3, "below that, the thread has time left"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Threads,
         conditions: &[
             at_least(M::Interrupts, VISIBLE, VISIBLE_SOURCE),
-            at_least(M::Demand, 0.9, "a thread that wants a CPU for less has room"),
+            at_least(M::Demand, 0.9, "below that, the thread has time left"),
             at_least(M::ForeignPackets, 0.5, "most of the packets there are not its own"),
         ],
         symptoms: 2,
@@ -124,7 +124,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::Busy, 0.85, "with accounts off by a tenth, all of its time"),
             at_most(M::Waiting, 0.15, "more is contention"),
             at_most(M::WorkingThreads, 1.0, "the only thread that works"),
-            at_least(M::IdleCpus, 0.3, "a third of a CPU for the work to go to"),
+            at_least(M::IdleCpus, 0.3, "a third of a CPU to move work to"),
             at_least(M::Flows, 2.0, "one flow cannot be split without reordering"),
         ],
         symptoms: 0,
@@ -137,7 +137,7 @@ pub(super) const RULES: &[Rule] = &[
             Cause::ConnectionSetup,
         ],
         gain: GainModel::MoreCpus,
-        then_limited_by: Some("the CPUs there are"),
+        then_limited_by: Some("the number of CPUs"),
         sentence: "Thread {thread} does all the work, {busy} of the time, while {idle_cpus} CPUs \
                    are idle.",
         fix: "Let more threads or processes share the work (worker_processes, SO_REUSEPORT, RSS \

@@ -51,8 +51,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::OneReceiveCpu],
         gain: GainModel::LossRecovered(M::CardLoss),
         then_limited_by: Some("what is offered"),
-        sentence: "The card of {interface} had no room for {card_lost} packets, although the CPU \
-                   that receives has time left.",
+        sentence: "The NIC of {interface} dropped {card_lost} packets for lack of ring entries, \
+                   although the receiving CPU has time left.",
         fix: "ethtool -G {interface} rx 4096 (ethtool -g has its maximum)",
         workaround: Some("spread the packets over more queues: ethtool -L {interface} combined N"),
         wrong_if: "with a larger ring, rx_missed_errors grows as before",
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::LossRecovered(M::BacklogLoss),
         then_limited_by: Some("what is offered, or the CPU that receives"),
-        sentence: "The backlog of CPU {cpu} overflowed: {backlog_lost} packets had no room, while \
+        sentence: "The backlog of CPU {cpu} overflowed: {backlog_lost} packets were dropped while \
                    the CPU had time left.",
         fix: "sysctl net.core.netdev_max_backlog=5000, and rps_cpus with more CPUs",
         workaround: None,
@@ -108,7 +108,7 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::AsMeasured(
             [0.0, 5.0, 50.0],
-            "what a larger budget saves is the cost of a softirq started again",
+            "a larger budget saves only the restart of the softirq",
         ),
         then_limited_by: Some("the CPU that receives"),
         sentence: "NAPI on CPU {cpu} stopped polling with packets left {squeezed} times per \

@@ -21,11 +21,10 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::RateLimiter],
         gain: GainModel::StallRemoved(M::WindowLimited),
         then_limited_by: Some("the sender's CPU, or the path"),
-        sentence: "The receiver's window stopped the TCP connections {window_limited} of the time.",
-        fix: "At the receiver: no SO_RCVBUF of its own, net.ipv4.tcp_rmem with a larger maximum; \
-              or \
-              a receiver that reads faster",
-        workaround: Some("several connections side by side have as many windows"),
+        sentence: "The receiver's window limited the TCP connections {window_limited} of the time.",
+        fix: "At the receiver: do not set SO_RCVBUF, raise the maximum of net.ipv4.tcp_rmem; or \
+              read faster",
+        workaround: Some("parallel connections have a window each"),
         wrong_if: "with a larger receive buffer, rwnd_limited of `ss -ti` stays",
         measure: "rwnd_limited of `ss -ti` at the sender",
     },
@@ -45,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
                    one \
                    segment of TSO, and its sender has to wait.",
         fix: "Leave SO_RCVBUF alone, so that the kernel sizes the buffer, or set 4 MiB",
-        workaround: Some("several connections side by side have as many windows"),
+        workaround: Some("parallel connections have a window each"),
         wrong_if: "with a buffer of 4 MiB, the rate rises by less than 10 %",
         measure: "rwnd_limited of `ss -ti` at the sender",
     },
@@ -57,9 +56,10 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow],
         gain: GainModel::StallRemoved(M::SendBufferLimited),
         then_limited_by: Some("the receiver, or the path"),
-        sentence: "Its own send buffer stopped the TCP connections {send_limited} of the time.",
-        fix: "No SO_SNDBUF in the program, net.ipv4.tcp_wmem with a larger maximum",
-        workaround: Some("several connections side by side have as many buffers"),
+        sentence: "The program's send buffer limited the TCP connections {send_limited} of the \
+                   time.",
+        fix: "Do not set SO_SNDBUF in the program; raise the maximum of net.ipv4.tcp_wmem",
+        workaround: Some("parallel connections have a buffer each"),
         wrong_if: "with a larger send buffer, sndbuf_limited of `ss -ti` stays",
         measure: "sndbuf_limited of `ss -ti`",
     },
@@ -74,8 +74,8 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[],
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Some("the thread's CPU, or the path"),
-        sentence: "The queueing discipline {qdisc} on {interface} lets {limit} through, which the \
-                   program reaches: {of_limit} of it; packets had to wait {overlimits} times.",
+        sentence: "The queueing discipline {qdisc} on {interface} limits the rate to {limit}, and \
+                   the program is at {of_limit} of it; packets had to wait {overlimits} times.",
         fix: "tc qdisc change dev {interface} with a higher rate, or tc qdisc del dev {interface} \
               root",
         workaround: None,
@@ -113,12 +113,11 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow, Cause::SendBuffer],
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Some("the peer"),
-        sentence: "Thread {thread} waits for the answer of a peer {asleep_on_server} of the time: \
-                   one \
-                   request at a time on its connection.",
-        fix: "Send the next request before the answer is there (pipelining, more connections)",
-        workaround: Some("a peer that is nearer or faster"),
-        wrong_if: "with two requests on the way, the rate rises by less than 10 %",
+        sentence: "Thread {thread} waits for the reply of a peer {asleep_on_server} of the time: \
+                   one request at a time on its connection.",
+        fix: "Send the next request before the reply arrives (pipelining, more connections)",
+        workaround: Some("a closer or faster peer"),
+        wrong_if: "with two requests in flight, the rate rises by less than 10 %",
         measure: "the time the peer takes, by `ss -ti` (rtt) and its own log",
     },
     Rule {
@@ -144,13 +143,13 @@ pub(super) const RULES: &[Rule] = &[
         scope: Scope::Program,
         conditions: &[
             at_least(M::AsleepIn(Wait::Timer), 0.3, "the rest of its time is no limit then"),
-            at_most(M::AsleepIn(Wait::Input), 0.3, "it waits for itself, not for requests"),
-            at_least(M::Answers, 1.0, "whom it answers waits meanwhile"),
+            at_most(M::AsleepIn(Wait::Input), 0.3, "it does not wait for requests"),
+            at_least(M::Answers, 1.0, "the peer it answers waits meanwhile"),
             at_least(M::SleepsPerPacket, 0.1, "a sleep for ten packets at most"),
             at_most(
                 M::SleepsPerPacket,
                 3.0,
-                "one that looks for requests now and then sleeps often",
+                "a thread that polls for requests occasionally sleeps often",
             ),
             at_most(M::WorkingThreads, 1.0, "no other thread works meanwhile"),
         ],
@@ -231,14 +230,14 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::ConnectionsPerSecond, 200.0, "at 50 us each, a hundredth of a CPU"),
             at_most(M::SegmentsPerConnection, 30.0, "a connection of few requests"),
-            at_least(M::Demand, 0.5, "the time has to matter"),
+            at_least(M::Demand, 0.5, "less does not matter"),
         ],
         symptoms: 0,
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::CostRemoved(M::ConnectionTime, [1.0, 1.0, 1.0]),
         then_limited_by: Some("the requests themselves"),
-        sentence: "{connections} connections per second are set up, {segments} segments each: most \
-                   of the work is setting up and ending them.",
+        sentence: "{connections} connections per second are opened, {segments} segments each: most \
+                   of the work is their set-up and teardown.",
         fix: "Keep connections open: keepalive at client and server, a pool of connections",
         workaround: Some("a longer listen queue (somaxconn) loses fewer of them; the cost stays"),
         wrong_if: "with connections kept open, the rate rises by less than 10 %",

@@ -46,7 +46,7 @@ pub(in super::super) fn memory_use(accesses: &[Access], samples: u64) -> Option<
     })
 }
 
-/// How often each part of memory of so many bytes was met.
+/// Accesses per block of this number of bytes.
 fn met(accesses: &[Access], bytes: u64) -> BTreeMap<Line, u64> {
     let mut met = BTreeMap::<Line, u64>::new();
     for access in accesses {
@@ -55,9 +55,9 @@ fn met(accesses: &[Access], bytes: u64) -> BTreeMap<Line, u64> {
     met
 }
 
-/// How many pages there are, if so many were met, so many of them once and twice: at least as many
-/// as this says, whatever the frequencies (Chao, Scand. J. Statist. 11, 1984). The number met twice
-/// is what varies most by chance.
+/// Lower bound of the number of pages, from the numbers of pages seen at all, once and twice; it
+/// holds for any distribution (Chao, Scand. J. Statist. 11, 1984). The number seen twice has the
+/// largest relative variance.
 fn in_use(met: f64, once: f64, twice: f64, n: u64) -> Estimate {
     let unmet = |twice: f64| once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0));
     // The relative variance is that of both counts, once squared: 1/twice + 4/once.

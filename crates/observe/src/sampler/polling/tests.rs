@@ -132,7 +132,7 @@ fn assert_not_confidently_wrong(name: &str, program: &Program) {
         })
     };
     let wrong = program.answers().iter().filter(|answer| is_wrong(answer)).count() as u64;
-    // Of intervals that hold their promise, 1 in 20 is wrong, and seldom by so much.
+    // Of correct 95 % intervals, 1 in 20 is wrong, and rarely more than this.
     assert!(wrong <= TRIALS - least_hits(TRIALS, CONFIDENCE, 0.001), "{name}: {wrong} wrong");
 }
 
