@@ -302,7 +302,7 @@ impl Run {
         })
     }
 
-    /// How it compares with the line.
+    /// Comparison with line rate.
     fn against(&self, line_bits_per_s: f64) -> Shortfall {
         shortfall(self.packets_per_s, self.frame_bytes, line_bits_per_s)
     }

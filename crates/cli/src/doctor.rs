@@ -33,7 +33,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     emit::emit(&args.output, &record())
 }
 
-/// What was found on this machine.
+/// Findings on this machine.
 pub(crate) fn record() -> Record {
     let mut report = linerate_doctor::examine(&Kernel, &HostFacts::gather());
     report.observations.push(linerate_memory::profile::observation());

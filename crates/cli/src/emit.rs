@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where results go: stdout for people or scripts, a file for the record.
+//! Destinations of results: stdout for people or scripts, a file for the record.
 
 use crate::appearance::{self, Form};
 use crate::failure::{Failure, also};
@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// What the exit status says.
+/// Meaning of the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Done.
@@ -42,7 +42,7 @@ pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
     ended(linerate_linux::write_to_stdout(text.as_bytes()))
 }
 
-/// How printing ended to stdout. A reader that has gone away is no failure.
+/// Result of printing to stdout. A closed pipe is not a failure.
 pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
     match printed {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -52,7 +52,7 @@ pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
     }
 }
 
-/// Where a result goes.
+/// Destination of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination<'a> {
     /// Where no command shares it, or where it was asked for.
@@ -113,12 +113,12 @@ const WIDTH: usize = 100;
 /// The narrowest lines that are asked for.
 const NARROWEST: usize = 40;
 
-/// How to print on stdout: as wide as the terminal.
+/// Output options for stdout: as wide as the terminal.
 pub(crate) fn style() -> Style {
     style_on(&io::stdout())
 }
 
-/// How to print on this stream.
+/// Output options for this stream.
 pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
     let width = columns(stream).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST);
     Style { color: appearance::is_colored(stream.is_terminal()), ..Style::plain(width) }
@@ -193,7 +193,7 @@ impl Output {
         self.form() == Form::Json
     }
 
-    /// How much of the result is shown.
+    /// Level of detail.
     pub(crate) fn detail(&self) -> Detail {
         if self.details || appearance::details() { Detail::Brief } else { Detail::Screen }
     }
@@ -223,7 +223,7 @@ pub(crate) struct Forms<'a> {
     form: Form,
     record: Option<&'a PathBuf>,
     quiet: bool,
-    /// How much of it is shown.
+    /// Level of detail.
     detail: Detail,
     /// Whether another result takes stdout.
     is_aside: bool,

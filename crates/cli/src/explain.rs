@@ -131,7 +131,7 @@ fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, F
     Ok(built_in.find(|processor| processor.name == *name))
 }
 
-/// What misses cost on this machine, if the record is from one like it.
+/// Cost of misses on this machine, if the record is from a similar one.
 fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<EventCosts> {
     if record.provenance.cpu.is_none() || record.provenance.cpu != here.cpu {
         return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a command reads and writes.
+//! Inputs and outputs of a command.
 //!
 //! Before a command does anything, its files are declared: an output that is one of its inputs, or
 //! another of its outputs, is refused, for whatever name or link leads to it. After it has printed
@@ -100,7 +100,7 @@ pub(crate) fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// What makes two names one file.
+/// Identity of a file under two names.
 #[derive(Debug, PartialEq, Eq)]
 enum Identity {
     /// Standard output, `-`.

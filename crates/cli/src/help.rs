@@ -22,7 +22,7 @@ Try first:
   linerate why PID                   why a running program of yours is not faster
   linerate tune examples/edge.toml   find and remove a bottleneck of a packet path";
 
-/// What is printed without a command.
+/// Output without a command.
 pub(crate) fn first() -> String {
     format!(
         "linerate finds out why packet software misses line rate, and fixes it.\n\n{TRY}\n\n\

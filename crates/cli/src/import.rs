@@ -141,7 +141,7 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
     }
 }
 
-/// What is known of where the input was measured.
+/// Known facts about the machine of the input.
 struct Known {
     processor: Option<Processor>,
     /// GHz of the ticks of this machine, where it was named.

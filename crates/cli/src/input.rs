@@ -14,18 +14,18 @@ use std::time::Duration;
 /// What is read at once, of a device in all; what decides whether a longer file is wanted.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How long a pipe may have no writer, and a device nothing to say.
+/// Timeout for a pipe without a writer, and for a silent device.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often a pipe is tried meanwhile.
+/// Number of attempts on a pipe meanwhile.
 pub(crate) const STEP: Duration = Duration::from_millis(50);
 
-/// What a file has to be.
+/// Requirements for a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     /// Bytes at most.
     bytes_max: u64,
-    /// What is wrong with a long file that begins so.
+    /// Error in a long file that begins so.
     refuse: fn(&[u8]) -> Option<&'static str>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) const TOML: Kind = Kind { bytes_max: 16 << 20, refuse: not_text };
 /// A record.
 pub(crate) const RECORD: Kind = Kind { bytes_max: 512 << 20, refuse: not_json };
 
-/// What another program printed; damaged lines may have any bytes.
+/// Output of another program; damaged lines may have any bytes.
 pub(crate) const PRINTED: Kind = Kind { bytes_max: 512 << 20, refuse: nothing_printed };
 
 /// Any file that ends.

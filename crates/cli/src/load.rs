@@ -108,7 +108,7 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
 /// Opens a capture; each time at its start.
 type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
 
-/// What is read of a capture at once.
+/// Bytes of a capture per read.
 const READ_BYTES: usize = 1 << 20;
 
 /// What `make` makes of the capture that the path in `path` names `capture`. What is not a regular

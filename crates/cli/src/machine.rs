@@ -50,7 +50,7 @@ pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> 
     code.collect()
 }
 
-/// What misses cost on this machine, by its profile; `None` where it has none.
+/// Cost of misses on this machine, from its profile; `None` without a profile.
 ///
 /// # Errors
 /// It has one that cannot be read.
@@ -62,7 +62,7 @@ pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
     }))
 }
 
-/// What is known of the memory of this machine, by its profile.
+/// Memory of this machine, from its profile.
 pub(crate) fn memory() -> Result<KnownMemory, Unknown> {
     let stored = profile::load().map_err(|error| Unknown::CannotTell(error.to_string()))?;
     let stored = stored.ok_or(Unknown::NoProfile)?;

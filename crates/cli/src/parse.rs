@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts of the command line as values. The error says what would be one.
+//! Parsers of command-line values. The error gives a valid form.
 
 use linerate_kernelbench::cases::SIZE_MAX;
 use linerate_machine::{parse_cpu, parse_cpus};

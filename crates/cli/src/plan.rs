@@ -104,12 +104,12 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     also(also(printed, written), drawing.write(args.output.quiet()))
 }
 
-/// What is planned, and from which figures.
+/// Subject and inputs of the plan.
 struct Planned {
     described: Described,
     /// The run of a record that has one.
     recorded: Option<Recorded>,
-    /// Where the record of another program was made.
+    /// Machine on which another program's record was made.
     measured_on: Option<Provenance>,
     /// The file of the path that the record of another program makes.
     text: Option<String>,

@@ -20,7 +20,7 @@ pub(crate) struct Plots {
 /// A plot, or why there is none.
 pub(crate) type Drawn = Result<Plot, &'static str>;
 
-/// What a command has drawn, before it is written.
+/// Plots of a command, before they are written.
 pub(crate) struct Drawing<'a> {
     folder: Option<&'a Path>,
     drawn: Vec<Drawn>,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where this program's records come from.
+//! Sources of this program's records.
 
 use linerate_machine::idle::other_load;
 use linerate_record::{Figure, Provenance, Tier};
 use std::time::Duration;
 
-/// How long the processors are watched before a measurement.
+/// Duration of the load check before a measurement.
 const WATCH: Duration = Duration::from_millis(150);
 
-/// Where this program's records come from.
+/// Sources of this program's records.
 pub(crate) fn provenance() -> Provenance {
     linerate_machine::provenance::provenance(
         concat!("linerate ", env!("CARGO_PKG_VERSION")),

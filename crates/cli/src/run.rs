@@ -140,7 +140,7 @@ fn checked(loaded: &Loaded) -> String {
     text + &left_out(traffic.input())
 }
 
-/// What a check found, as JSON.
+/// Result of a check, as JSON.
 fn checked_as_json(loaded: &Loaded) -> String {
     let (path, traffic) = (&loaded.path, &loaded.traffic);
     let found = json!({

@@ -91,7 +91,7 @@ fn read_record(file: &Path) -> Result<Record, Failure> {
     Record::from_json(&json).map_err(|error| Failure::new(format!("baseline {name}: {error}")))
 }
 
-/// What is worth knowing before the end, for stderr.
+/// Notices during the run, for stderr.
 fn said(progress: Progress<'_>) -> String {
     match progress {
         Progress::Budget { sets, slice, least } => {

@@ -111,7 +111,7 @@ pub struct Bandwidth {
     pub memory_gb_per_s: Option<f64>,
     /// The way from and to interfaces on cards.
     pub io_gb_per_s: Option<f64>,
-    /// Whether the processor has interfaces of its own, whose packets do not go that way.
+    /// Whether the processor has on-chip interfaces, whose packets bypass that link.
     #[serde(default)]
     pub has_interfaces: bool,
 }

@@ -49,7 +49,7 @@ const WORTH_PERCENT: f64 = 2.0;
 /// The same where packets are lost: each that arrives is a gain, as far as counters tell.
 const WORTH_OF_LOSS_PERCENT: f64 = 0.1;
 
-/// What follows from an observation, the largest gain first; never empty.
+/// Findings from an observation, largest gain first; never empty.
 pub fn explain(observation: &Observation) -> Vec<WhyFinding> {
     let facts = Facts::new(observation);
     let (held, suspects) = judge(&facts);

@@ -102,7 +102,7 @@ impl Bench {
         let expected = if routine.kernel() == Kernel::Fill { &filled } else { source };
         if let Some(index) = first_difference(destination, expected) {
             let (got, expected) = (destination[index], expected[index]);
-            return Some(format!("byte {index} is {got:#04x} and not {expected:#04x}"));
+            return Some(format!("byte {index} is {got:#04x}, expected {expected:#04x}"));
         }
         destination.fill(GUARD);
         let (before, behind) = (at.to.saturating_sub(64)..at.to, at.to + at.bytes..);

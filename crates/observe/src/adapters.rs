@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program counts itself, asked on a socket of its own.
+//! The program's own counters, read over its socket.
 //!
 //! Which socket, which questions, which fields, and which of them mean anything is data: a file in
 //! `adapters`. A field that no file says to be counted is `null`. A program that hangs, lies or
@@ -57,7 +57,7 @@ impl Program {
         }
     }
 
-    /// What it counted in the window.
+    /// Its counts over the window.
     pub(crate) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
         match self {
             Self::Ports(ports) => ports.finish(unread),

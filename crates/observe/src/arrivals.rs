@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How packets arrive at the interfaces of packet sockets: evenly, or in bursts with silence
+//! Arrival of packets at the interfaces of packet sockets: evenly, or in bursts with silence
 //! between. A thread that polls has nothing to do in the silence, however it looks.
 
 use linerate_linux::monotonic_ns;
@@ -37,7 +37,7 @@ impl Arrivals {
         self.packets_max = self.packets_max.max(packets);
     }
 
-    /// What was seen; `None` where nothing was looked at.
+    /// The result; `None` if nothing was read.
     pub(crate) fn finish(self) -> Option<Seen> {
         let windows = Some(self.windows).filter(|windows| *windows > 0)?;
         Some(Seen {

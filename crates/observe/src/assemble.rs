@@ -176,7 +176,7 @@ fn configuration(root: &Root) -> Option<String> {
     root.text(&format!("boot/config-{release}"))
 }
 
-/// What is known of a thread's slices from elsewhere.
+/// Data on a thread's slices from other sources.
 fn around(thread: &Thread, cpus: &Cpus, throttled: &BTreeMap<(u32, u32), f64>) -> Vec<Around> {
     let of_slice = |slice: &crate::threads::Slice| Around {
         cpu: cpus.shares(slice.number, slice.cpu),

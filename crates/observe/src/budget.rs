@@ -39,7 +39,7 @@ pub(crate) struct Around {
     pub(crate) throttled_ns: f64,
 }
 
-/// What the kernel leaves out of run times.
+/// Time that the kernel excludes from run times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounting {
     /// Interrupts: CONFIG_IRQ_TIME_ACCOUNTING.
@@ -49,7 +49,7 @@ pub(crate) struct Accounting {
 }
 
 impl Accounting {
-    /// What the kernel's configuration says; without one, what most distributions choose.
+    /// From the kernel's configuration; without one, the default of most distributions.
     pub(crate) fn of(configuration: Option<&str>) -> Self {
         let Some(text) = configuration else {
             return Self { leaves_out_interrupts: false, leaves_out_stolen: true };
@@ -109,7 +109,7 @@ fn share(series: &[f64], wall: &[f64], method: &str, has_interval: bool) -> Figu
     Figure::number("ratio", estimate, Tier::Sw, method)
 }
 
-/// What the window as a whole says of a thread: factors that apply to each slice.
+/// Totals of a thread over the window: factors that apply to each slice.
 struct Whole {
     user_share: f64,
     /// Of the time shared out, the part that is outside of run time.

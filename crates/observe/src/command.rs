@@ -14,10 +14,10 @@ use std::time::Duration;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
-/// How long a command has to end by itself when asked to.
+/// Grace period of a command after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How often it is asked whether it has ended.
+/// Polling interval for its exit.
 const STEP: Duration = Duration::from_millis(5);
 
 /// A command that was started here, in a process group of its own. Dropped, it is ended.
@@ -51,7 +51,7 @@ impl Running {
         self.child.id()
     }
 
-    /// How it ended, if it has: `exit status 1`, `SIGKILL`.
+    /// Its exit status, if it has ended: `exit status 1`, `SIGKILL`.
     pub(crate) fn ended(&mut self) -> Option<String> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();

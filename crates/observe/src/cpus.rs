@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the CPUs did: the whole, and slice by slice what concerns a thread on them.
+//! Activity of the CPUs: in total, and per slice for each thread on them.
 
 use crate::budget::CpuShares;
 use crate::procfs::cpus::{
@@ -16,7 +16,7 @@ use std::fs::File;
 /// CPUs whose softirq threads are followed; the rest are as if theirs did nothing.
 const SOFTIRQ_THREADS_MAX: usize = 64;
 
-/// What is read at both ends of the window.
+/// Readings at both ends of the window.
 #[derive(Debug, Default)]
 struct Whole {
     ticks: BTreeMap<u32, CpuTicks>,
@@ -92,7 +92,7 @@ impl Cpus {
         self.slices.push(shares);
     }
 
-    /// What concerns a thread on a CPU in a slice.
+    /// Data of a slice that affects a thread on a CPU.
     pub(crate) fn shares(&self, slice: u32, cpu: u32) -> CpuShares {
         let shares = self.slices.get(slice as usize).and_then(|cpus| cpus.get(&cpu));
         shares.copied().unwrap_or_default()

@@ -48,7 +48,7 @@ pub enum ObserveError {
     NotStarted {
         /// The command.
         command: String,
-        /// What the kernel says.
+        /// The kernel's error.
         reason: String,
     },
     /// The command ended before anything could be read.

@@ -21,7 +21,7 @@ const INGRESS: u32 = 0xffff_fff1;
 /// A driver's counters at the start: their names and values.
 type DriverCounters = (Vec<String>, BTreeMap<String, u64>);
 
-/// What was read at the start of the window.
+/// Readings at the start of the window.
 #[derive(Debug, Default)]
 pub(crate) struct Interfaces {
     links: BTreeMap<String, Link>,
@@ -30,7 +30,7 @@ pub(crate) struct Interfaces {
     protocols: BTreeMap<String, u64>,
 }
 
-/// What there is at the end.
+/// Readings at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) interfaces: Vec<InterfaceCounts>,
@@ -238,7 +238,7 @@ fn is_in_sysfs(root: &Root, link: &Link) -> bool {
     is_number && is_address
 }
 
-/// What only sysfs says: the speed of the link, RPS.
+/// Values only in sysfs: link speed, RPS.
 fn read_sysfs(root: &Root, counts: &mut InterfaceCounts) {
     let folder = format!("sys/class/net/{}", counts.name);
     let megabits: Option<f64> = root.number(&format!("{folder}/speed"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a running program, and the system around it, did with time and packets over one window.
+//! Time and packets of a running program, and of the system around it, over one window.
 //!
 //! [`observe`] reads counters of the kernel and of the program at both ends of the window and at
 //! the ends of its slices, and returns their differences. It needs no privilege for the user's own
@@ -41,10 +41,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// What to watch, and for how long.
+/// Target and duration of an observation.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What to watch.
+    /// Target of an observation.
     pub target: Target,
     /// Length of the window.
     pub window: Duration,
@@ -52,7 +52,7 @@ pub struct Request {
     pub line_bits_per_s: Option<f64>,
 }
 
-/// What to watch.
+/// Target of an observation.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// These processes, with their descendants.

@@ -5,7 +5,7 @@ use linerate_linux::network::Network;
 use linerate_machine::Root;
 use linerate_record::why::Unread;
 
-/// How the namespace is asked.
+/// The namespace's sockets for requests.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     /// The folder of its texts: `proc/PID/net`.

@@ -25,7 +25,7 @@ pub(crate) struct Counts {
 /// Packets and bytes by one counter.
 type Reading = (u64, Option<u64>);
 
-/// What a counter says in a read.
+/// Value of a counter in a read.
 type Counter<'a> = &'a dyn Fn(&Counts) -> Option<Reading>;
 
 /// The best counter: the program's own; else, of those that are possible, that which counted most.
@@ -61,7 +61,7 @@ pub(crate) fn choose(
     }
 }
 
-/// What a counter says of the window; `None` if it was not at both ends, or went backwards.
+/// Increase of a counter over the window; `None` if it is missing at one end, or went backwards.
 fn count(
     reads: &[Counts],
     of: &dyn Fn(&Counts) -> Option<Reading>,

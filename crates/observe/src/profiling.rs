@@ -107,7 +107,7 @@ pub(crate) struct Profiled {
     pub(crate) events: Vec<KernelEvent>,
     pub(crate) cpus: Vec<CpuProfile>,
     pub(crate) shared_lines: Vec<SharedLine>,
-    /// What could not be read.
+    /// Data that could not be read.
     pub(crate) unread: Vec<Unread>,
 }
 

@@ -5,7 +5,7 @@ use linerate_machine::{Root, groups};
 use linerate_record::why::Quota;
 use std::collections::BTreeMap;
 
-/// What a group counts, since it was made.
+/// Counters of a group since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     periods: u64,

@@ -16,7 +16,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Of a file below the root; one that cannot be opened is empty.
+    /// Reader of a file below the root; a file that cannot be opened reads as empty.
     pub(crate) fn open(root: &Root, path: &str) -> Self {
         Self { file: File::open(root.path(path)).ok(), buffer: vec![0; 4 << 10] }
     }

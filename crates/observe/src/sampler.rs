@@ -90,7 +90,7 @@ struct Sampled {
     accesses: Vec<Access>,
 }
 
-/// What was sampled.
+/// Result of sampling.
 #[derive(Clone, Debug, Default)]
 pub struct Profiles {
     /// Of each thread.

@@ -14,14 +14,14 @@ use std::io::ErrorKind;
 const SAMPLED_MAX: usize = 64;
 const PER_TICK: usize = 4;
 
-/// What a thread was found in.
+/// State in which a thread was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     on: String,
     object: Option<Object>,
 }
 
-/// What a call waits for.
+/// Object that a call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
     /// A descriptor of the process: where its link points to.
@@ -42,7 +42,7 @@ struct Samples {
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
     samples: BTreeMap<(u32, u32), Samples>,
-    /// Where the last tick stopped, of too many threads.
+    /// Position after the last tick, if there are too many threads for one.
     next: usize,
 }
 

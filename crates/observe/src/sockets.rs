@@ -42,7 +42,7 @@ pub(crate) enum Moment {
 /// The sockets of the watched processes.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
-    /// Who has a socket open, by inode.
+    /// Owner of each open socket, by inode.
     owners: BTreeMap<u64, u32>,
     watched: BTreeMap<u64, Watched>,
     /// Without a program all sockets are watched.
@@ -51,7 +51,7 @@ pub(crate) struct Sockets {
     /// Whether all UDP sockets of the namespace are watched ones.
     pub(crate) has_all_udp: bool,
     census: Census,
-    /// Where the last slice stopped, of too many connections.
+    /// Position after the last slice, if there are too many connections for one.
     next: usize,
 }
 
@@ -159,7 +159,7 @@ impl Sockets {
         self.census.share(segments)
     }
 
-    /// Who has a socket open, by inode.
+    /// Owner of each open socket, by inode.
     pub(crate) fn owners(&self) -> &BTreeMap<u64, u32> {
         &self.owners
     }

@@ -15,7 +15,7 @@ pub(crate) fn all_pids(root: &Root) -> Vec<u32> {
     pids
 }
 
-/// What `stat` says of a process.
+/// The used fields of `stat` of a process.
 pub(crate) fn stat_of(root: &Root, pid: u32) -> Option<Stat> {
     Stat::parse(&root.text(&format!("proc/{pid}/stat"))?)
 }

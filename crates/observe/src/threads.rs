@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel counts of threads, read slice by slice.
+//! Kernel counters of threads, read per slice.
 
 use crate::procfs::task::{SchedStat, Stat, Status, parse_io_calls};
 use linerate_machine::Root;
@@ -21,7 +21,7 @@ const CROWD: usize = 1024;
 /// have replaced others.
 const LOOK_EVERY: u32 = 5;
 
-/// What happened to a thread in one slice.
+/// Activity of a thread in one slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Slice {
     /// Number of the slice.
@@ -36,7 +36,7 @@ pub(crate) struct Slice {
     pub(crate) cpu: u32,
 }
 
-/// What is read of a thread each time.
+/// Readings of a thread per slice.
 #[derive(Clone, Debug, Default)]
 struct Read {
     at_ns: u64,
@@ -273,7 +273,7 @@ impl Threads {
         self.forget_ended();
     }
 
-    /// Follows, of too many threads, those that ran or waited most until now.
+    /// If there are too many threads, follows those that ran or waited most so far.
     pub(crate) fn choose(&mut self, root: &Root, number: u32, at_ns: u64) {
         if self.places.len() <= FOLLOWED_MAX {
             return;

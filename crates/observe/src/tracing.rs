@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tally::{Tally, Wanted};
 
-/// What is counted.
+/// The counted event.
 const WANTED: [Wanted; 5] = [
     Wanted {
         name: "skb:kfree_skb",
@@ -44,12 +44,12 @@ const SYSTEM_CALLS: &str = "raw_syscalls:sys_enter";
 const MAX_CPUS: usize = 64;
 const MAX_THREADS: usize = 64;
 
-/// What was traced of a thread.
+/// Trace results of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TracedThread {
-    /// Who ran on its CPU while it waited for one, the longest first.
+    /// Threads that ran on its CPU while it waited for one, longest first.
     pub ran_instead: Vec<RanInstead>,
-    /// How often it waited for a CPU, by length, as `ThreadActivity` has it.
+    /// Number of waits for a CPU by length, as in `ThreadActivity`.
     pub waits_us_log2: Vec<u64>,
     /// System calls; `None` where they may not be counted.
     pub system_calls: Option<u64>,
@@ -57,7 +57,7 @@ pub struct TracedThread {
     pub lock_wait_s: Option<f64>,
 }
 
-/// What was traced.
+/// Result of tracing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traced {
     /// By number of the thread.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is read when: at the start of the window, at the end of each slice, at its end.
+//! Schedule of the readings: at the start of the window, at the end of each slice, at its end.
 
 use crate::ObserveError;
 use crate::adapters::{self, Program};
@@ -149,7 +149,7 @@ impl Watching {
         }
     }
 
-    /// Between the ends of slices: looks what sleeping threads wait for, and how packets arrive.
+    /// Between the ends of slices: samples what sleeping threads wait for, and how packets arrive.
     pub(crate) fn tick(&mut self, root: &Root) {
         self.sleepers.tick(root, &self.threads);
         let bound = self.sockets.packet_interfaces();

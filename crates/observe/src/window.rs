@@ -20,11 +20,11 @@ const SLICES: u128 = 50;
 /// date at each timer interrupt, some milliseconds apart.
 const SLICE_MIN: Duration = Duration::from_millis(20);
 
-/// How often threads that sleep are sampled: 200 times in 5 s, so that a share of the time is known
+/// Sampling rate of sleeping threads: 200 times in 5 s, so that a share of the time is known
 /// to some 3 points.
 const TICK: Duration = Duration::from_millis(25);
 
-/// How much longer than twice its length a window may take.
+/// Maximum overrun of a window beyond twice its length.
 const LATE: Duration = Duration::from_secs(1);
 
 /// Watches, from start to end.

@@ -234,7 +234,7 @@ impl Inputs {
     }
 }
 
-/// What the list calls the cost of a burst whatever its size.
+/// Name in the list of the cost per burst.
 const BURST: &str = "what a burst costs";
 
 /// Puts an input in the place of the one of its name.

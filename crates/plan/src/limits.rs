@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What no prediction of the formula exceeds, whatever the mapping.
+//! Upper bounds of the formula's predictions, for any mapping.
 //!
 //! ```text
 //! limit(mapping) = the least of
@@ -16,7 +16,7 @@ use crate::model::Environment;
 use linerate_record::stats::Estimate;
 use linerate_record::units::{Kpps, counted, three_digits};
 
-/// What bounds a prediction.
+/// Bound of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The line carries no more.
@@ -27,7 +27,7 @@ pub enum Bound {
     Seen,
 }
 
-/// What no prediction exceeds.
+/// Upper bounds of predictions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Thousand packets per second of all flows that the line carries.
@@ -36,7 +36,7 @@ pub struct Limits {
     quota: Option<f64>,
     /// The least a packet was seen to take one worker, in seconds, at the burst of the costs.
     least_s: f64,
-    /// What of that is of a burst, in seconds; 0 where it was not measured.
+    /// The part per burst, in seconds; 0 if it was not measured.
     burst_s: f64,
     /// The burst of the costs.
     burst: u32,
@@ -92,7 +92,7 @@ impl Limits {
         Estimate { value, low, high, ..kpps }
     }
 
-    /// What bounds a rate that is predicted without limits, in a sentence.
+    /// Bounds of a rate that is predicted without limits, in a sentence.
     pub fn sentence(&self, kpps: Estimate, workers: usize, burst: u32) -> Option<String> {
         let (most, bound) = self.of(workers, burst)?;
         let alone = self.alone_kpps(burst).map_or(String::new(), |kpps| Kpps(kpps).to_string());

@@ -32,7 +32,7 @@ const REST: &str = "rest";
 /// A packet path as a record has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sketch {
-    /// Where the figures come from.
+    /// Source of the figures.
     pub from: String,
     /// The stages, in the order of the record.
     pub stages: Vec<Part>,
@@ -42,7 +42,7 @@ pub struct Sketch {
     pub packets_per_s: Option<f64>,
     /// Mean bytes of a frame, FCS included; `None` where packets are not measured by size.
     pub frame_bytes: Option<f64>,
-    /// What was assumed, a sentence each.
+    /// Assumptions, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Sketch {
     }
 }
 
-/// What the record does not say, and its user may.
+/// Values missing in the record that the user may give.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Known {
     /// GHz of its tick counter.
@@ -138,7 +138,7 @@ pub enum NoSketch {
     OtherKind,
     /// Nothing says how many packets there were.
     Packets {
-        /// How to say it.
+        /// Its wording.
         remedy: &'static str,
     },
     /// Ticks are counted, and nothing says how long one is.
@@ -175,7 +175,7 @@ impl std::error::Error for NoSketch {}
 /// The packet path in a record; `file` names it.
 ///
 /// # Errors
-/// What the record lacks.
+/// Missing values of the record.
 pub fn sketch(record: &Record, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let clock_ghz = known.clock_ghz.or(record.provenance.ticks_per_s.map(|rate| rate / 1e9));
     let here = Known { clock_ghz, ..known };

@@ -35,7 +35,7 @@ pub struct Contender<'a> {
     pub is_prompt: bool,
 }
 
-/// What a contender is compared with.
+/// Reference of a contender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Baseline<'a> {
     /// As for [`Contender`].

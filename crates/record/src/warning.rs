@@ -48,7 +48,7 @@ pub enum Warning {
     },
     /// A CPU quota stopped the workers for part of the time.
     CpuQuota {
-        /// CPUs' worth of time that it grants.
+        /// The quota in CPUs.
         #[serde(serialize_with = "crate::finite")]
         cpus: f64,
         /// Workers that ran, none of which ever sleeps.

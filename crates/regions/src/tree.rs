@@ -185,7 +185,7 @@ pub(crate) struct Log {
     pub(crate) cost: OnceLock<Cost>,
     /// When its first region could begin.
     pub(crate) began: OnceLock<Account>,
-    /// When its last region had ended; nothing while the thread counts.
+    /// Time at which its last region ended; `None` while the thread counts.
     pub(crate) ended: OnceLock<Account>,
     /// Number of regions created by the program.
     made: Arc<AtomicU32>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stages counted: translations made, rules hit, routes used.
+//! Counters of stages: translations made, rules hit, routes used.
 
 use crate::Style;
 use crate::layout::Grid;

@@ -88,7 +88,7 @@ fn mark(verdict: Verdict) -> (&'static str, Option<Paint>) {
 /// Lines narrower than this have no room for texts next to names.
 const TWO_COLUMNS: usize = 72;
 
-/// Where texts begin, and how to render.
+/// Indentation of texts, and rendering options.
 struct Sheet<'a> {
     column: usize,
     style: &'a Style,

@@ -50,7 +50,7 @@ fn figures(report: &RunReport) -> impl Iterator<Item = &Figure> {
     stages.filter_map(|stage| stage.events.as_ref()).flat_map(|events| events.values())
 }
 
-/// How the counts were had, unless there are none.
+/// Method of the counts, unless there are none.
 fn rests_on(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let Some(reading) = &counted.reading else { return String::new() };

@@ -19,7 +19,7 @@ use linerate_record::units::three_digits;
 use matrix::Page;
 use std::collections::BTreeSet;
 
-/// What becomes of sizes that a line has no room for.
+/// Handling of sizes that do not fit a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
     /// All are shown, in several tables if need be.
@@ -213,7 +213,7 @@ fn tables(kernel: Kernel, blocks: &[Block], page: &mut Page) -> Vec<String> {
     tables
 }
 
-/// What the marks of the tables mean, and what they leave out.
+/// Legend of the tables, and what they leave out.
 fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     let (unit, style) = (page.unit, page.style);
     if blocks.is_empty() {

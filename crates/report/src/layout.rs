@@ -7,14 +7,14 @@ use crate::value::clean;
 use crate::{Markup, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-/// What a piece of text is, for those who see colours.
+/// Role of a piece of text, for colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paint {
     /// The head of a table, a label.
     Head,
-    /// What was chosen.
+    /// The choice.
     Good,
-    /// What to be wary of.
+    /// Caveats.
     Warning,
 }
 

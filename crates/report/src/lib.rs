@@ -70,7 +70,7 @@ pub struct Style {
     /// Columns to stay within, at least 40. Under about 80, long cells are broken over several
     /// lines.
     pub width: usize,
-    /// What the text is written in. Markdown has neither colour nor width.
+    /// Output format. Markdown has neither colour nor width.
     pub markup: Markup,
 }
 
@@ -81,7 +81,7 @@ impl Style {
     }
 }
 
-/// How much of a record is shown.
+/// Level of detail of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// The answer first, then what it rests on, within one screen.
@@ -102,7 +102,7 @@ pub enum Glyphs {
     Ascii,
 }
 
-/// How counts are laid out.
+/// Layout of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Events and metrics as tables.
@@ -118,9 +118,9 @@ pub struct Options {
     pub style: Style,
     /// How much of it.
     pub detail: Detail,
-    /// What plots are drawn with.
+    /// Styles of plots.
     pub glyphs: Glyphs,
-    /// How counts are laid out.
+    /// Layout of counts.
     pub layout: Layout,
 }
 

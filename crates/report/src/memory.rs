@@ -69,7 +69,7 @@ pub(crate) fn screen(
 
 const MORE: &str = "--all shows every size, histograms of single loads, events and gaps";
 
-/// What is rendered, and how.
+/// Record to render, and options.
 struct Page<'a> {
     report: &'a MemoryReport,
     glyphs: Glyphs,
@@ -180,7 +180,7 @@ fn head(page: &Page, provenance: &Provenance) -> String {
     page.line("processor", &processor) + &page.line("measured", &measured(report))
 }
 
-/// What the figures rest on.
+/// Evidence of the figures.
 fn foot(page: &Page, is_full: bool) -> String {
     let more = if is_full { String::new() } else { page.line("more", MORE) };
     page.line("clock", &clock(page.report)) + &page.line("chains", &chains(page.report)) + &more
@@ -244,7 +244,7 @@ fn chains(report: &MemoryReport) -> String {
     )
 }
 
-/// How often the curve that the levels are from was passed over.
+/// Number of passes over the curve of the levels.
 fn spelled([fewest, middle, most]: [usize; 3]) -> String {
     let passes = |count: usize| match count {
         1 => "1 pass".to_owned(),

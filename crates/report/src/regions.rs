@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of regions: a table of what they cost per unit of work, what can be said of each, and
-//! why what is missing is.
+//! The report of regions: a table of their cost per unit of work, notes on each, and the reasons of
+//! missing values.
 //!
 //! Left out: totals over visits, and intervals; the record has them.
 
@@ -131,7 +131,7 @@ fn figure_of<'a>(events: &'a [RegionEvent], event: &str) -> Option<&'a Figure> {
     events.iter().find(|found| found.name == event).map(|found| &found.count)
 }
 
-/// What can be said, a paragraph per region and thread.
+/// Notes, a paragraph per region and thread.
 fn verdicts(report: &RegionsReport, style: &Style) -> String {
     let threads = has_threads(report);
     let paragraph = |region: &RegionReport| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What part of the work of the stages is checksum and copy.
+//! Share of checksum and copy in the work of the stages.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled};
@@ -44,7 +44,7 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     grid.render(style) + &reasons(&shares, style) + &lower_bound(&shares, style)
 }
 
-/// What to keep in mind of shares, if there are any but zeros.
+/// Caveats of shares, if any are above zero.
 fn lower_bound(shares: &[&Figure], style: &Style) -> String {
     const NOTE: &str = "calls replayed on warm data: a lower bound where packets were not in the \
                         cache; sums of headers are inline and no calls, so not in it";

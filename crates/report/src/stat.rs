@@ -109,7 +109,7 @@ fn target(report: &StatReport, style: &Style) -> String {
     text
 }
 
-/// How it ended, if there is anything to say of it.
+/// Its exit status, if notable.
 fn end(report: &StatReport) -> String {
     let mut texts = Vec::new();
     match report.ended {

@@ -30,7 +30,7 @@ pub use tcp::tcp;
 pub struct Plot {
     /// A name fit for a file, without an extension: `checksum-warm`.
     pub name: String,
-    /// What it shows, in a line.
+    /// Its content, in one line.
     pub title: String,
     /// The file, a line feed at its end.
     pub svg: String,

@@ -302,7 +302,7 @@ fn compared(report: &TcpReport, set: &TcpSet) -> Option<String> {
     Some(if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) })
 }
 
-/// What the tables come to, a sentence per pattern.
+/// Conclusions from the tables, a sentence per pattern.
 fn findings(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
     let sentence = |pattern: &TcpPattern| {
         let set = pattern.sets.iter().find(|set| set.name == report.selected)?;

@@ -63,7 +63,7 @@ fn head(report: &TuneReport, style: &Style) -> String {
     lines + &tier_line(report, style)
 }
 
-/// What the figures rest on, unless that is hardware counters throughout.
+/// Evidence of the figures, unless all come from hardware counters.
 fn tier_line(report: &TuneReport, style: &Style) -> String {
     let measured = report.candidates.iter().flat_map(|c| c.measured_kpps.iter().chain(&c.speedup));
     let measured = tiers(measured.chain([&report.baseline_kpps]));
@@ -247,7 +247,7 @@ fn prediction(candidate: &Candidate, measured: &Figure) -> String {
     }
 }
 
-/// What is left to the rate of the line.
+/// Gap to line rate.
 fn gap(report: &TuneReport, after: &Figure, style: &Style) -> String {
     let (Some(rate), Some(line_rate)) = (after.as_number(), report.tuned.line_rate_kpps) else {
         return String::new();

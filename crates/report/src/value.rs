@@ -5,7 +5,7 @@ use linerate_record::units::{memory_unit, three_digits};
 use linerate_record::{Figure, Scalar, Tier};
 use std::collections::BTreeSet;
 
-/// What stands where a value is absent.
+/// Placeholder for an absent value.
 pub(crate) const ABSENT: &str = "-";
 
 /// `text` without control characters, which could move the cursor or worse.

@@ -54,7 +54,7 @@ pub fn why_line(report: &WhyReport, style: &Style) -> String {
     labelled(first.cause.name(), Paint::Head, &clean(&format!("  {text}")), &unbroken)
 }
 
-/// What is known to have happened, next to the answer.
+/// The known truth, next to the answer.
 pub fn why_truth(sentence: &str, style: &Style) -> String {
     format!("\n{}", line("truth", sentence, style))
 }
@@ -63,7 +63,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-/// What was watched, for how long, on which evidence.
+/// Target, duration and evidence of the observation.
 fn watched(observation: &Observation, style: &Style) -> String {
     let watched = &observation.watched;
     let pids: Vec<String> = watched.pids.iter().take(4).map(u32::to_string).collect();
@@ -168,7 +168,7 @@ fn others(findings: &[WhyFinding], style: &Style) -> String {
     findings.iter().take(MOST).map(one).collect()
 }
 
-/// What a packet costs, next to what it may cost.
+/// Cost of a packet, next to its budget.
 fn per_packet(observation: &Observation, style: &Style) -> String {
     let packets = observation.packets.as_ref().map_or(0, |count| count.packets);
     let mut text = String::new();
@@ -187,7 +187,7 @@ fn per_packet(observation: &Observation, style: &Style) -> String {
     text
 }
 
-/// What the program counts itself; what it does not count is left out.
+/// The program's own counters; missing ones are left out.
 fn own_counts(program: &ProgramCounts) -> String {
     let unit = &program.unit;
     let main = [
@@ -250,7 +250,7 @@ fn budget(observation: &Observation) -> Option<String> {
     ))
 }
 
-/// What could not be read, in a line.
+/// Data that could not be read, in one line.
 fn unread(observation: &Observation, style: &Style) -> String {
     let mut names: Vec<&str> = observation.unread.iter().map(|one| one.what.as_str()).collect();
     names.sort_unstable();

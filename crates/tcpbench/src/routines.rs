@@ -205,7 +205,7 @@ fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
     let expected = checksum::reference(bytes, Sum::from_raw(begin), checksum::BYTE_SWAP);
     let wrong = |got: u32| {
         let got = Sum::from_raw(got).finish().to_be();
-        (got != expected).then(|| format!("the sum is {got:#06x} and not {expected:#06x}"))
+        (got != expected).then(|| format!("the sum is {got:#06x}, expected {expected:#06x}"))
     };
     let mut copies = [vec![GUARD; bytes.len() + 128], vec![GUARD; bytes.len() + 128]];
     let [copy, summed] = &mut copies;

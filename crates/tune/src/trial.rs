@@ -226,7 +226,7 @@ impl Asked<'_> {
     }
 }
 
-/// Whether a latency is within a limit, if there is one. One that is not known is not.
+/// Whether a latency is within a limit, if there is one. An unknown latency is not.
 pub fn is_within(latency: &Figure, limit_ns: Option<f64>) -> bool {
     limit_ns.is_none_or(|limit| latency.as_number().is_some_and(|ns| ns <= limit))
 }

@@ -153,7 +153,7 @@ pub(crate) struct EventList(pub(crate) Vec<String>);
 pub(crate) struct Percent(pub(crate) f64);
 
 impl StatArgs {
-    /// Where the result goes: stdout belongs to the command, where there is one.
+    /// Destination of the result: stdout belongs to the command, if there is one.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }

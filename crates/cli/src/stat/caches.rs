@@ -18,7 +18,7 @@ use linerate_memory::profile;
 use linerate_record::{Body, Record, Tier};
 use linerate_stat::sim::Geometry;
 
-/// What was asked for, or `None` for what the system states.
+/// The request, or `None` for the values stated by the system.
 pub(super) fn caches(
     args: &StatArgs,
     baseline: Option<&Record>,
@@ -83,7 +83,7 @@ fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     stated.resized(d1.instead(), ll.instead(), &note).map_err(Failure::new)
 }
 
-/// Where the size of a cache is from.
+/// Source of the size of a cache.
 fn sentence(name: &str, seen: Seen, stated: u64) -> String {
     match seen {
         Seen::AsStated => format!("{name} measured as stated"),

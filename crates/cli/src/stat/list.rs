@@ -58,7 +58,7 @@ fn as_json(catalog: &Catalog) -> Value {
 /// Columns of the names.
 const NAME: usize = 24;
 
-/// What is said of a name stands so far in.
+/// Indentation of the text after a name.
 const INDENT: usize = 4;
 
 fn as_text(catalog: &Catalog, style: &Style) -> String {

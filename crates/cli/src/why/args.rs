@@ -92,7 +92,7 @@ impl WhyArgs {
         Duration::from_secs_f64(self.time.unwrap_or(WINDOW_S))
     }
 
-    /// Where the result goes: stdout belongs to the command, where there is one.
+    /// Destination of the result: stdout belongs to the command, if there is one.
     pub(crate) fn destination(&self) -> Destination<'_> {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }

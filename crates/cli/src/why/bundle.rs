@@ -7,7 +7,7 @@ use linerate_record::{Body, Record};
 use serde_json::{Value, json};
 use std::fs;
 
-/// What stands where a command line was left out.
+/// Placeholder for an omitted command line.
 const LEFT_OUT: &str = "linerate why (command line left out)";
 
 /// The bundle as JSON.

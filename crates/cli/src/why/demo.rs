@@ -38,7 +38,7 @@ const FAR: &str = "demo1";
 /// Datagrams that the sender sends per second.
 const PER_SECOND: f64 = 20_000.0;
 
-/// How long the receiver does something else before it reads again.
+/// Pause of the receiver between reads.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The receive buffer that the receiver asks for: the kernel grants twice as much, which holds some

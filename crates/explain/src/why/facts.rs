@@ -21,7 +21,7 @@ pub struct Facts<'a> {
     pub ledger: PacketLedger,
 }
 
-/// What a rule is asked about.
+/// Subject of a rule.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// The program as a whole.
@@ -221,7 +221,7 @@ impl<'a> Facts<'a> {
     /// Whether the time of a thread that always runs is that of sending: packets leave, hardly any
     /// come, and the time for each is what one costs.
     fn sends(&self, thread: &ThreadActivity) -> bool {
-        /// What is received per packet sent, at most.
+        /// Maximum packets received per packet sent.
         const RECEIVED: f64 = 0.1;
         /// CPU time of a packet sent through the stack, what receives it on this machine included:
         /// 1 to 5 us were measured.

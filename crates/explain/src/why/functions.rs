@@ -51,7 +51,7 @@ impl Group {
         !matches!(self, Self::UserCopy | Self::UserLock | Self::SoftwareCrypto)
     }
 
-    /// What its functions begin with.
+    /// Prefix of its functions.
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::Checksum => &[

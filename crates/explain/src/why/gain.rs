@@ -10,7 +10,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::why::{Gain, ThreadState};
 use linerate_record::{Figure, Tier};
 
-/// How a gain is computed.
+/// Formula of a gain.
 #[derive(Clone, Copy, Debug)]
 pub enum GainModel {
     /// The thread gets back the time it spends in this state: time over its time on a CPU.
@@ -36,7 +36,7 @@ pub enum GainModel {
     /// As many requests on the way as there are clients, as far as the thread and the servers have
     /// time (Little's law).
     MoreOnTheWay,
-    /// What removing it brought elsewhere: percent, low, likely, high; and where that was.
+    /// Gain measured elsewhere: percent, low, likely, high; and its source.
     AsMeasured([f64; 3], &'static str),
     /// Not predicted, and why not.
     Unknown(&'static str),

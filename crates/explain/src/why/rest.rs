@@ -232,7 +232,7 @@ fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
     Some(cannot_tell(facts, sentence, &next))
 }
 
-/// How many times as much a gain in percent makes.
+/// Factor of a gain in percent.
 fn times(percent: f64) -> String {
     match 1.0 + percent / 100.0 {
         times if times >= 100.0 => "100".to_owned(),
@@ -348,7 +348,7 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     cannot_tell(facts, sentence, &format!("Measure {}", next.join("; ")))
 }
 
-/// What a thread does, in a few words.
+/// Activity of a thread, in a few words.
 fn doing(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
     let kernel = M::KernelShare.of(facts, Subject::Thread(thread));
     let kernel = kernel.map_or_else(String::new, |kernel| {

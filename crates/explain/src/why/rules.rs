@@ -13,7 +13,7 @@ use super::measure::Measure;
 use linerate_record::stats::Estimate;
 use linerate_record::why::{Cause, SocketKind};
 
-/// What a rule looks at, one by one.
+/// Measures of a rule, one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The program as a whole, by its busiest thread.
@@ -50,11 +50,11 @@ pub struct Condition {
     pub measure: Measure,
     /// Its threshold.
     pub bound: Bound,
-    /// Where the threshold is from.
+    /// Source of the threshold.
     pub source: &'static str,
 }
 
-/// What a condition says of an observation.
+/// Result of a condition on an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The whole interval is on the right side.
@@ -94,7 +94,7 @@ const fn at_most(measure: Measure, most: f64, source: &'static str) -> Condition
 pub struct Rule {
     /// The cause it finds.
     pub cause: Cause,
-    /// What it looks at.
+    /// Its input.
     pub scope: Scope,
     /// All of the evidence it takes.
     pub conditions: &'static [Condition],
@@ -104,9 +104,9 @@ pub struct Rule {
     /// Causes whose evidence includes this rule's: where one of them is found, this one is not
     /// reported.
     pub explained_by: &'static [Cause],
-    /// What it would bring to remove it.
+    /// Predicted gain of removing it.
     pub gain: GainModel,
-    /// What would limit then.
+    /// The next limit.
     pub then_limited_by: Option<&'static str>,
     /// The claim with its evidence.
     pub sentence: &'static str,
@@ -114,7 +114,7 @@ pub struct Rule {
     pub fix: &'static str,
     /// What only hides it.
     pub workaround: Option<&'static str>,
-    /// What would disprove it.
+    /// Observation that would disprove it.
     pub wrong_if: &'static str,
     /// Which measurement settles it where its evidence was not read.
     pub measure: &'static str,
@@ -125,7 +125,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
     cpu::RULES.iter().chain(loss::RULES).chain(network::RULES).chain(cost::RULES)
 }
 
-/// What a rule looks at in an observation.
+/// Measure of an observation that a rule uses.
 pub fn subjects<'a>(scope: Scope, facts: &Facts<'a>) -> Vec<Subject<'a>> {
     let observation = facts.observation;
     let takes_packets =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a sleeping thread waits for, by the system call it is in.
+//! Wait objects of sleeping threads, by the system call they are in.
 //!
 //! A thread that waits for its input has time left. One that waits for anything else may be the
 //! limit although it sleeps, and no CPU is busy.
@@ -68,7 +68,7 @@ const STORAGE: &[&str] = &[
 const OF_FILES: &[&str] =
     &["pread64", "preadv", "pwrite64", "pwritev", "read", "readv", "write", "writev"];
 
-/// What a thread waits for in a place.
+/// Object that a thread waits for at a place.
 pub fn wait_of(sleep: &SleepTime) -> Wait {
     let is_in = |calls: &[&str]| calls.contains(&sleep.on.as_str());
     let is_file = sleep.object.as_deref().is_some_and(|object| object.starts_with('/'));

@@ -186,7 +186,7 @@ fn functions(thread: &ThreadActivity) -> String {
     }
 }
 
-/// How a measure is printed.
+/// Format of a measure.
 #[derive(Clone, Copy)]
 enum Shown {
     Percent,

@@ -216,7 +216,7 @@ fn window(
 }
 
 impl Orders {
-    /// Gives them, and waits until all have heard.
+    /// Sends them, and waits until all threads have read them.
     fn give(&self, load: &Load) {
         self.threads.store(load.threads, Ordering::Relaxed);
         self.duty.store(load.duty, Ordering::Relaxed);

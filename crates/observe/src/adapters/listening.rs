@@ -6,7 +6,7 @@ use linerate_machine::Root;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What a socket passes.
+/// Type of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Bytes.
@@ -36,12 +36,12 @@ pub(super) fn listening(root: &Root, unix: &str, owners: &BTreeMap<u64, u32>) ->
     unix.lines().filter_map(of_line).collect()
 }
 
-/// Where to find a socket: its path may be in another mount namespace.
+/// Path of a socket, which may be in another mount namespace.
 pub(super) fn below_root(socket: &Listening) -> PathBuf {
     seen_by(socket.pid, &socket.path)
 }
 
-/// Where to find a file by the path that a process has for it.
+/// Path of a file as seen from the mount namespace of a process.
 pub(super) fn seen_by(pid: u32, path: &str) -> PathBuf {
     PathBuf::from(format!("proc/{pid}/root")).join(path.trim_start_matches('/'))
 }

@@ -15,13 +15,13 @@ use linerate_record::why::{ProgramCounts, Unread};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a program may take to connect, and to answer a question.
+/// Timeout for connecting, and for each request.
 const DEADLINE: Duration = Duration::from_millis(200);
 
 /// The longest answer that is read: DPDK's are 16 KiB at most.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// How long all answers of one read may take.
+/// Timeout for all replies of one read.
 const READ_MAX: Duration = Duration::from_secs(1);
 
 /// Ports that are asked, at most.
@@ -144,7 +144,7 @@ impl Ports {
         receive(connection)
     }
 
-    /// What it counted in the window.
+    /// Its counts over the window.
     pub(super) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
         if let Some(reason) = &self.trouble {
             unread.push(refusal(&self.description.socket, reason));

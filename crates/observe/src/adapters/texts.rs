@@ -56,7 +56,7 @@ pub(super) fn find(
     None
 }
 
-/// Where a kind of program may answer.
+/// Candidate addresses of a kind of program.
 fn places(
     root: &Root,
     description: &Description,
@@ -144,7 +144,7 @@ impl Texts {
         }
     }
 
-    /// What it counted in the window.
+    /// Its counts over the window.
     pub(super) fn finish(self, unread: &mut Vec<Unread>) -> ProgramCounts {
         if let Some(reason) = &self.trouble {
             unread.push(refusal(&name(&self.place), reason));

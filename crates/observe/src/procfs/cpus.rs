@@ -4,7 +4,7 @@
 use super::number;
 use std::collections::BTreeMap;
 
-/// What a CPU did since the machine was started, in ticks of USER_HZ.
+/// Time of a CPU since boot, in ticks of USER_HZ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuTicks {
     /// In user mode, `nice` included; guests are part of it.
@@ -23,7 +23,7 @@ impl CpuTicks {
         [self.user, self.system, self.idle, self.interrupts, self.stolen].iter().sum()
     }
 
-    /// What came since `before`. A count that went backwards, as `idle` may, is 0.
+    /// Increase since `before`. A count that went backwards, as `idle` may, is 0.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             user: self.user.saturating_sub(before.user),

@@ -3,7 +3,7 @@
 
 use linerate_machine::parse_cpu_list;
 
-/// What `stat` says of a thread or a process, as far as it is used. Times are in ticks of USER_HZ.
+/// The used fields of `stat` of a thread or a process. Times are in ticks of USER_HZ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: String,
@@ -93,7 +93,7 @@ pub(crate) fn describe_signal(signal: u32) -> String {
 pub(crate) struct SchedStat {
     pub(crate) run_ns: u64,
     pub(crate) delay_ns: u64,
-    /// How often it was put on a CPU; 0 for all threads where the kernel keeps no account.
+    /// Number of times it was scheduled; 0 for all threads if the kernel does not count it.
     pub(crate) times: u64,
 }
 
@@ -105,7 +105,7 @@ impl SchedStat {
     }
 }
 
-/// What `status` adds.
+/// Additional fields of `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     /// The process, of a thread.

@@ -65,7 +65,7 @@ pub(super) struct Decoder {
 const MAX_KNOWN: usize = 100_000;
 
 impl Decoder {
-    /// What the instruction at `ip` of a process accesses with these registers.
+    /// Memory accessed by the instruction at `ip` of a process with these registers.
     pub(super) fn accesses(
         &mut self,
         spots: &mut Spots,
@@ -101,7 +101,7 @@ fn operands(ip: u64, before: &[u8], code: &[u8]) -> Vec<Operand> {
 #[cfg(target_arch = "x86_64")]
 const STEP: usize = 3;
 
-/// Where the instruction begins that ends at `ip`. Instructions have no marks: decoding begins at
+/// Start of the instruction that ends at `ip`. Instructions have no marks: decoding begins at
 /// some bytes, and falls into step after a few of them; most of the ways that lead to `ip` agree.
 #[cfg(target_arch = "x86_64")]
 fn previous(ip: u64, before: &[u8]) -> Option<u64> {

@@ -20,7 +20,7 @@ const MAX_FUNCTIONS: usize = 32;
 /// Pages of a ring: samples of a second and more.
 const RING_PAGES: usize = 4;
 
-/// What a CPU did in the kernel.
+/// Kernel time of a CPU by function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuProfile {
     /// Its number.

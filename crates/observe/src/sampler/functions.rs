@@ -29,7 +29,7 @@ struct Symbol {
     start: u64,
     /// Address behind its last byte.
     end: u64,
-    /// Where the file has its name.
+    /// Offset of its name in the file.
     name_at: u64,
     is_global: bool,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is mapped where in a process: /proc/PID/maps.
+//! Mappings of a process: /proc/PID/maps.
 
 /// The longest instruction of x86.
 pub(super) const INSTRUCTION_BYTES: usize = 15;
@@ -32,7 +32,7 @@ pub(super) struct Mapping {
     pub path: String,
 }
 
-/// What of the mappings of a process is of use, by address.
+/// The used mappings of a process, by address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mappings {
     /// Those with code.

@@ -30,17 +30,17 @@ const MAX_FILES: usize = 256;
 /// The file of kernel functions.
 pub(super) const KERNEL: &str = "kernel";
 
-/// Where a spot is.
+/// Location of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Region {
     Kernel,
-    /// Of the files that were met, by number.
+    /// Symbols of the files seen, by number.
     File(u32),
     /// Something without functions, by number: `[vdso]`.
     Named(u32),
 }
 
-/// What is known of the code of all processes while they are sampled.
+/// Symbols of all sampled processes.
 #[derive(Debug, Default)]
 pub(super) struct Spots {
     /// Region and position in it, by number.

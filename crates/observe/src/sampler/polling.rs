@@ -64,7 +64,7 @@ pub struct Place {
     pub is_kernel: bool,
 }
 
-/// What was seen of a thread in a slice of the window.
+/// Samples of a thread in a slice of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
     /// Time on a CPU, nanoseconds.
@@ -277,7 +277,7 @@ fn within_one(estimate: Estimate) -> Estimate {
     }
 }
 
-/// How the share of each function goes with the load, where that is significant.
+/// Dependence of each function's share on the load, where significant.
 fn trends(loads: &[Load], slices: &[&Slice], places: &[Place]) -> BTreeMap<u32, bool> {
     let by_function = places::by_function(slices, places);
     let all: Vec<usize> = (0..loads.len()).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the samples of a thread say: its functions, and where it polls, its work.
+//! Results from the samples of a thread: its functions and, if it polls, its work.
 
 use super::ThreadId;
 use super::names::Names;
@@ -9,7 +9,7 @@ use linerate_record::why::{FunctionTime, MemoryUse};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// What a thread did on a CPU.
+/// CPU time of a thread by function.
 #[derive(Clone, Debug)]
 pub struct ThreadProfile {
     /// Which thread.
@@ -24,7 +24,7 @@ pub struct ThreadProfile {
     pub cost_ns: Figure,
     /// Share of the poll loop's time that is in the kernel; `None` where no loop was found.
     pub polling_in_kernel: Option<f64>,
-    /// What it uses of memory; `None` where too few samples show it.
+    /// Its memory use; `None` if too few samples show it.
     pub memory: Option<MemoryUse>,
 }
 

@@ -19,12 +19,12 @@ pub(super) struct Census {
     has_strangers: bool,
 }
 
-/// What follows for the counters of the namespace.
+/// Share of the namespace's counters that belongs to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
     /// All segments are of the watched processes.
     All,
-    /// They are at one end of each.
+    /// The program is at one end of each.
     Half,
     /// They cannot be distinguished from those of others.
     Unknown,

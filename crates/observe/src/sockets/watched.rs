@@ -5,7 +5,7 @@ use super::canonical;
 use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
-/// What is read of any socket.
+/// Fields read of any socket.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) receive_queue: u64,
@@ -116,7 +116,7 @@ impl Watched {
         Some(u64::from(now.wrapping_sub(before)))
     }
 
-    /// What TCP counted; all zero where it says nothing.
+    /// TCP's counters; all zero if it reports none.
     pub(super) fn tcp(&self) -> TcpCounts {
         let of = |state: &State| state.inet.as_ref().and_then(|socket| socket.tcp);
         let Some(now) = of(&self.last) else { return TcpCounts::default() };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a tracepoint records: its file `format` in tracefs.
+//! Fields of a tracepoint: its file `format` in tracefs.
 
 use std::collections::BTreeMap;
 
-/// Where a field is in a record.
+/// Position of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     offset: usize,

@@ -18,7 +18,7 @@ const MAX_THREADS: usize = 16;
 const LIMIT: u64 = 500;
 /// Pages of a ring: 300 waits of some 100 bytes.
 const RING_PAGES: usize = 8;
-/// What samples of tracepoints carry: the record, which begins with the number of the tracepoint.
+/// Fields of tracepoint samples: the record, which begins with the number of the tracepoint.
 const RAW: Fields = Fields { is_raw: true, has_registers: false };
 
 /// Waits of the watched threads for locks of the kernel.

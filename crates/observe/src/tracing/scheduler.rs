@@ -20,7 +20,7 @@ pub(super) struct Scheduler {
     pub lost: u64,
 }
 
-/// Where the fields of both events are.
+/// Positions of the fields of both events.
 #[derive(Debug)]
 struct Layout {
     switch_id: u64,
@@ -37,7 +37,7 @@ struct Layout {
 /// in slices of 0.1 s, 0.3 % of it.
 const LIMIT: u64 = 300;
 /// Holds 2,000 events.
-/// What samples of tracepoints carry.
+/// Fields of tracepoint samples.
 const RAW: Fields = Fields { is_raw: true, has_registers: false };
 const RING_PAGES: usize = 64;
 /// `TASK_REPORT_MAX`: set in the state of a thread that was switched from although it could run.

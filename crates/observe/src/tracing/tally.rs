@@ -8,7 +8,7 @@ use linerate_linux::sample::{self, Fields, Record, Ring, Sampling};
 use linerate_record::why::KernelEvent;
 use std::collections::BTreeMap;
 
-/// What to count.
+/// The event to count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     /// `skb:kfree_skb`.
@@ -44,7 +44,7 @@ struct Counted {
 /// Events of a slice that may be counted in every slice: at 0.5 us each, in slices of 0.1 s, 0.25 %
 /// of a CPU.
 const LIMIT: u64 = 500;
-/// What samples of tracepoints carry.
+/// Fields of tracepoint samples.
 const RAW: Fields = Fields { is_raw: true, has_registers: false };
 const RING_PAGES: usize = 8;
 /// Values that are listed.

@@ -19,7 +19,7 @@ pub(super) struct Scheduled {
     pub what: What,
 }
 
-/// What the scheduler did.
+/// A scheduler event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// Woke a thread, to run on this CPU.
@@ -126,7 +126,7 @@ impl Waits {
         lengths.iter().map(|&count| scaled(count, scale)).collect()
     }
 
-    /// Who ran instead of a thread, the longest first.
+    /// Threads that ran instead of a thread, longest first.
     pub(super) fn instead_of(&self, tid: u32, scale: f64) -> Vec<RanInstead> {
         let of_tid = self.instead.range((tid, 0)..=(tid, u32::MAX));
         let mut found: Vec<RanInstead> = of_tid

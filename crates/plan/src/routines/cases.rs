@@ -170,7 +170,7 @@ pub struct Series<'a> {
 pub struct Block<'a> {
     /// Their kernel.
     pub kernel: Kernel,
-    /// Where the block is shown.
+    /// Position of the block.
     pub section: Section,
     /// Unit of the times.
     pub timing: Timing,

@@ -132,7 +132,7 @@ pub(super) fn strands(
     }
 }
 
-/// What a node did on all threads.
+/// Counts of a node over all threads.
 #[derive(Default)]
 struct Node {
     packets: f64,

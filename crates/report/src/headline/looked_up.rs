@@ -54,7 +54,7 @@ pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
     }
     let law = |law: &TcpLaw| {
         let exponent = law.exponent_loss.as_number()?;
-        Some(format!("{}: throughput goes with loss^{exponent:.2}", law.stack))
+        Some(format!("{}: throughput scales as loss^{exponent:.2}", law.stack))
     };
     let laws: Vec<String> = report.laws.iter().filter_map(law).collect();
     if laws.is_empty() { vec!["No share of a stack was measured".to_owned()] } else { laws }

@@ -28,7 +28,7 @@ struct Line {
     cells: Vec<String>,
 }
 
-/// How tables are laid out.
+/// Layout of tables.
 pub(super) struct Page<'a> {
     pub(super) unit: Unit,
     pub(super) sizes: Sizes,

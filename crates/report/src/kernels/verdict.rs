@@ -107,7 +107,7 @@ fn share_text(row: &Row, share: f64) -> String {
     }
 }
 
-/// What a caller gains who names a variant. Empty when nothing can be compared.
+/// Gain of naming a variant. Empty when nothing can be compared.
 fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     let least = three_digits((WORTH_A_NAME - 1.0) * 100.0);
     let has_leads = |leads: Option<&[Lead]>| leads.is_some_and(|leads| !leads.is_empty());

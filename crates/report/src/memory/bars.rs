@@ -79,7 +79,7 @@ struct Bar {
     is_open: bool,
 }
 
-/// What the lines of a histogram show.
+/// Content of the lines of a histogram.
 pub(super) struct Shown {
     /// The heads of the lower ends of bins, and of what was counted.
     pub(super) heads: [&'static str; 2],

@@ -96,7 +96,7 @@ fn notes(page: &Page) -> String {
     page.report.levels.iter().filter_map(note).collect()
 }
 
-/// What the system says and was not found so; with `all`, what it says at all.
+/// Values stated by the system that were not confirmed; with `all`, all stated values.
 fn sentences(page: &Page, all: bool) -> String {
     let is_told = |view: &&OsView| all || view.verdict != OsVerdict::Agrees;
     let note = |view: &OsView| page.note(&format!("{}: {}", view.name, view.sentence));

@@ -120,7 +120,7 @@ impl Raster {
         Self { glyphs, rows: vec![vec![' '; area.columns]; ROWS] }
     }
 
-    /// Where a level ends.
+    /// End of a level.
     fn edge(&mut self, from: usize, to: usize) {
         let line = match self.glyphs {
             Glyphs::Braille => '┊',
@@ -203,7 +203,7 @@ struct Ruler {
     left: usize,
     end: usize,
     text: Vec<char>,
-    /// Where the next label may begin.
+    /// Earliest position of the next label.
     free: usize,
 }
 

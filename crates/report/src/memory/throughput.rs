@@ -74,7 +74,7 @@ fn ranges(numbers: &[u32]) -> String {
     runs.map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// What a column of bandwidths is of.
+/// Heading of a column of bandwidths.
 struct Case {
     threads: u32,
     operation: Operation,
@@ -86,7 +86,7 @@ impl Case {
         (row.threads, row.operation) == (self.threads, self.operation)
     }
 
-    /// What the same loop reaches where every line is at hand.
+    /// Rate of the same loop with every line in L1.
     fn bound(&self, rows: &[Bandwidth]) -> Option<f64> {
         let rows = rows.iter().filter(|row| self.is_of(row));
         rows.filter_map(|row| row.bound.as_number()).reduce(f64::max)

@@ -94,7 +94,7 @@ fn used(pages: &Pages) -> String {
 const STATES: [(TlbState, &str); 3] =
     [(TlbState::Hit, "at hand"), (TlbState::MissL1, "L1 dTLB miss"), (TlbState::Walk, "page walk")];
 
-/// What loads cost. In brief a line per level; with `all`, a line per level and state.
+/// Cost of loads. In brief a line per level; with `all`, a line per level and state.
 pub(super) fn costs(page: &Page, all: bool) -> String {
     let costs = &page.report.costs;
     let grid = if all { each(costs) } else { matrix(costs) };

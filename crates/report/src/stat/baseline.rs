@@ -63,7 +63,7 @@ fn verdict(changes: &[BaselineChange]) -> String {
     format!("{judged} of {of} figures could be judged: {found}")
 }
 
-/// What the two records do not share.
+/// Differences between the two records.
 fn grounds(report: &StatReport, of: &BaselineOf, style: &Style) -> Vec<String> {
     let mut grounds = Vec::new();
     if of.target != report.target {

@@ -24,7 +24,7 @@ impl Column {
     }
 }
 
-/// How wide the table of these columns is.
+/// Width of the table of these columns.
 pub(super) fn width(columns: &[Column]) -> usize {
     let widths: usize = columns.iter().map(|column| column.width() + GAP).sum();
     widths.saturating_sub(GAP)

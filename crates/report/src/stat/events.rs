@@ -16,7 +16,7 @@ struct Columns {
     scaled: bool,
     /// Some count has an error.
     error: bool,
-    /// What counts are divided by.
+    /// Divisor of counts.
     unit: Option<String>,
     /// Some event has a name and code of the processor.
     native: bool,
@@ -148,7 +148,7 @@ fn scaled(event: &EventCount) -> String {
     }
 }
 
-/// How many units of work there were.
+/// Number of units of work.
 fn per_unit(report: &StatReport, style: &Style) -> String {
     let Some(unit) = &report.unit_of_work else { return String::new() };
     let text = match unit.count.as_number() {
@@ -165,7 +165,7 @@ fn per_unit(report: &StatReport, style: &Style) -> String {
 /// Events that were not counted for the same reason.
 pub(super) struct Missing<'a> {
     pub(super) why: &'a str,
-    /// What they are called in the report.
+    /// Their name in the report.
     pub(super) labels: Vec<&'a str>,
     fixes: Vec<Fix<'a>>,
 }
@@ -173,7 +173,7 @@ pub(super) struct Missing<'a> {
 /// What would have events counted: one command for all that it differs for in their names only.
 struct Fix<'a> {
     before: &'a str,
-    /// What `-e` names; empty where nothing is named.
+    /// Events of `-e`; empty without it.
     names: Vec<&'a str>,
     after: &'a str,
 }
@@ -223,7 +223,7 @@ impl<'a> Missing<'a> {
         groups
     }
 
-    /// What would have them counted, each command once.
+    /// Commands that would make them countable, each once.
     pub(super) fn fixes(&self) -> impl Iterator<Item = String> {
         self.fixes.iter().map(Fix::text)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was computed from events.
+//! Metrics computed from events.
 
 use super::columns::{self, Column};
 use crate::Style;
@@ -75,7 +75,7 @@ fn missing(metrics: &[&MetricValue], report: &StatReport, style: &Style) -> Stri
     groups.iter().map(tell).collect()
 }
 
-/// What each metric tells, and what it does not.
+/// Explanation and limits of each metric.
 pub(super) fn explained(report: &StatReport, style: &Style) -> String {
     let tell = |metric: &MetricValue| {
         let text = format!("{} = {}. {}", metric.name, metric.formula, metric.prose);

@@ -85,7 +85,7 @@ fn lines(rows: &[&BudgetRow], named: &[Named]) -> Vec<Line> {
     named.iter().map(line).filter(|line| !line.points.is_empty()).collect()
 }
 
-/// What a plot is called and says.
+/// Name and description of a plot.
 struct Shown {
     name: &'static str,
     title: String,

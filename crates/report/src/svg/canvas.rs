@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-/// Of every plot; heights differ.
+/// Width of every plot; heights differ.
 pub(super) const WIDTH: f64 = 920.0;
 pub(super) const MARGIN: f64 = 24.0;
 
@@ -70,7 +70,7 @@ text { fill: #e6edf3 }
 }
 ";
 
-/// How the marks of one routine look.
+/// Style of the marks of one routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Bound,
@@ -114,7 +114,7 @@ const SHAPES: [&[(f64, f64)]; 6] = [
     &[(-4.2, -1.6), (4.2, -1.6), (4.2, 1.6), (-4.2, 1.6)],
 ];
 
-/// Where a text stands relative to its point.
+/// Placement of a text relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -122,13 +122,13 @@ pub(super) enum Anchor {
     End,
 }
 
-/// What is said about a plot as a whole.
+/// Texts about a plot as a whole.
 pub(super) struct Caption {
     pub(super) name: String,
     pub(super) title: String,
     /// Paragraphs under the title.
     pub(super) notes: Vec<String>,
-    /// What the plot says, for those who do not see it.
+    /// Description of the plot, for screen readers.
     pub(super) description: String,
 }
 

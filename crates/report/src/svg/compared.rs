@@ -7,12 +7,12 @@ use super::bars::{Bar, BarChart, Group};
 use super::canvas::{Caption, Look};
 use linerate_record::units::three_digits;
 
-/// What a plot is called, and its heading.
+/// File name and heading of a plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Title {
     /// A name fit for a file, without an extension.
     pub name: String,
-    /// What it shows, in a line.
+    /// Its content, in one line.
     pub title: String,
     /// Under the title.
     pub note: String,

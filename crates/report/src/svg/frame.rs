@@ -82,7 +82,7 @@ impl Frame {
         }
     }
 
-    /// What the x axis is of.
+    /// Label of the x axis.
     pub(super) fn x_label(&self, canvas: &mut Canvas, label: &str) {
         let middle = f64::midpoint(LEFT, RIGHT);
         canvas.text((middle, self.bottom() + 38.0), "", Anchor::Middle, label);
@@ -95,7 +95,7 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     both.reduce(|(low, high), (value, _)| (low.min(value), high.max(value))).unwrap_or_default()
 }
 
-/// How far along the octaves `value` lies, 0 to 1.
+/// Position of `value` along the octaves, 0 to 1.
 fn share(value: f64, (low, high): (f64, f64)) -> f64 {
     (value.log2() - low) / (high - low)
 }

@@ -182,7 +182,7 @@ impl View<'_> {
         self.report.processor.as_deref().unwrap_or("an unknown processor")
     }
 
-    /// What has to be known to read the figures.
+    /// Conventions needed to read the figures.
     fn conditions(&self) -> String {
         let placement = &self.block.placement;
         let mut parts = vec![match placement.is_aligned() {

@@ -56,7 +56,7 @@ fn quoted_size(lines: &[Line]) -> Option<f64> {
     most.first().copied()
 }
 
-/// What has to be known to read the figures.
+/// Conventions needed to read the figures.
 fn conditions(report: &MemoryReport) -> String {
     let points = report.curves.iter().flat_map(|curve| &curve.points);
     let passes = points.clone().map(|point| point.passes_ns.len());
@@ -143,7 +143,7 @@ const RULES: &str = "\
 
 /// `256 KiB` under the x axis, and air.
 const LABEL_WIDTH: f64 = 56.0;
-/// What a name may take in the legend.
+/// Width of a name in the legend.
 const NAME_ROOM: f64 = 46.0;
 /// The least width of what is drawn as wide as its interval.
 const HAIR: f64 = 1.5;

@@ -28,7 +28,7 @@ fn headed(head: &str, grid: &Grid, style: &Style) -> String {
     }
 }
 
-/// What a finding rests on.
+/// Evidence of a finding.
 fn evidence(finding: &WhyFinding, style: &Style) -> String {
     let mut grid = Grid::new(&["evidence", ">value", "unit", "source"]);
     for one in &finding.evidence {
@@ -155,7 +155,7 @@ fn events(observation: &Observation, style: &Style) -> String {
     stacked(&[grid.render(style), protocols.render(style)])
 }
 
-/// What could not be read, why, and the command that changes it.
+/// Data that could not be read, the reason, and the command that changes it.
 fn unread(observation: &Observation, style: &Style) -> String {
     let one = |unread: &linerate_record::why::Unread| {
         let fix = unread.fix.as_ref().map_or_else(String::new, |fix| line("  try", fix, style));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the children of the demo do: one sends, one receives too slowly.
+//! The children of the demo: one sends, one receives too slowly.
 
 use super::scene::child;
 use super::{BUFFER_BYTES, FAR, NEAR, PAUSE, PER_SECOND, Part};

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// SIGKILL, the same on all architectures.
 const KILL: i32 = 9;
 
-/// What the sender and the receiver counted themselves.
+/// Counters of the sender and the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Truth {
     pub(super) sent: u64,

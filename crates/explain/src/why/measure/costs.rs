@@ -8,7 +8,7 @@ use super::counts::{bytes, opened};
 use linerate_record::stats::Estimate;
 use linerate_record::why::ThreadActivity;
 
-/// What one event costs: at least, most likely, at most.
+/// Cost of one event: lowest, most likely, highest.
 pub(super) type Cost = (f64, f64, f64);
 
 /// Seconds that a page fault costs, with the system calls that usually go with it (mmap, munmap):

@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         fix: "Enlarge the ring: framecnt of net_af_packet, rxd of a port, ethtool -G of a card",
         workaround: Some("poll more often or in larger bursts; a smoother sender hides it"),
         wrong_if: "with a ring four times as large, as many packets are lost",
-        measure: "`linerate why` for longer (-t 30s) finds how busy the thread is by its samples",
+        measure: "`linerate why` for longer (-t 30s) measures how busy the thread is",
     },
     Rule {
         cause: Cause::RingOverflow,

@@ -5,7 +5,7 @@ use super::description::Description;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What is counted, of a port or of all.
+/// Counts of one port or of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) received: u64,
@@ -49,7 +49,7 @@ impl Counters {
     }
 }
 
-/// What an answer holds: its value below the question without its parameter.
+/// Contents of a reply: its value below the request without its parameter.
 fn value(answer: &str, question: &str) -> Option<Value> {
     let key = question.split(',').next()?;
     serde_json::from_str::<Value>(answer).ok()?.get_mut(key).map(Value::take)

@@ -4,7 +4,7 @@
 use linerate_machine::Root;
 use serde::Deserialize;
 
-/// How a kind of program is asked; the files say what each field is.
+/// Protocol of a kind of program; the files document each field.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
@@ -31,9 +31,9 @@ pub(super) struct Description {
 struct Known {
     /// The kernel's driver of a card that DPDK shares with it.
     driver: Option<String>,
-    /// What the name of a virtual port begins with.
+    /// Prefix of the names of virtual ports.
     name: Option<String>,
-    /// Where that is known from.
+    /// Source of that fact.
     #[serde(rename = "source")]
     _source: String,
 }

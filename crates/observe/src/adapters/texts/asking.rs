@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a program may take to connect, for each part of an answer, and for all of it.
+/// Timeout for connecting, for each part of a reply, and for all of it.
 const DEADLINE: Duration = Duration::from_millis(200);
 
 /// The longest answer that is read.
@@ -21,7 +21,7 @@ const ANSWER_MAX: usize = 1 << 20;
 const FILES_MAX: usize = 64;
 const FILE_MAX: u64 = 1 << 20;
 
-/// Where a program is asked.
+/// Address of a program's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A UNIX socket, below the root.

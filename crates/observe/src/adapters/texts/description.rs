@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// How a kind of program is asked; the files say what each field is.
+/// Protocol of a kind of program; the files document each field.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
@@ -26,7 +26,7 @@ pub(super) struct Description {
     pub(super) others: BTreeMap<String, Field>,
 }
 
-/// How it is reached.
+/// Transport of the requests.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum Transport {
@@ -40,7 +40,7 @@ pub(super) enum Transport {
     Http { configuration: String, directive: String },
 }
 
-/// What an answer is.
+/// Format of a reply.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum Format {
@@ -55,16 +55,16 @@ pub(super) enum Format {
     Csv { column: String, is: String },
 }
 
-/// Where a number is; of several places, the sum.
+/// Positions of a number; several are summed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Field {
     /// The words before it, or the name of the column.
     pub(super) after: String,
-    /// The how manyth number behind these words, from 1.
+    /// Index of the number after these words, from 1.
     #[serde(default = "first")]
     pub(super) number: usize,
-    /// Where it is known from that the program counts this.
+    /// Source that documents this counter.
     #[serde(rename = "source")]
     _source: String,
 }

@@ -5,7 +5,7 @@ use super::description::{Description, Field, Format};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a program has counted; `None` is not counted.
+/// Counters of a program; `None` if not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) received: Option<u64>,

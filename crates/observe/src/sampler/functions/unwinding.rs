@@ -14,9 +14,9 @@
 #[derive(Debug)]
 pub(super) struct Unwinding {
     bytes: Vec<u8>,
-    /// Where the index is loaded, before relocation.
+    /// Load address of the index, before relocation.
     address: u64,
-    /// Where its table begins.
+    /// Start of its table.
     table: usize,
     /// Entries of it.
     entries: usize,

@@ -66,7 +66,7 @@ impl Line {
     }
 }
 
-/// How far shares are from a line.
+/// Residuals of shares from a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bend {
     /// The part of the share that a parabola adds to the line: twice its root mean square.
@@ -195,7 +195,7 @@ impl<'a> Folds<'a> {
         }
     }
 
-    /// What the lines of falling places leave of the share in each slice.
+    /// Share left in each slice after subtracting the lines of falling places.
     pub(super) fn residuals(&self, chosen: &[usize]) -> Vec<f64> {
         let lines = self.lines(&self.falling, chosen);
         let residual = |&slice: &usize| {

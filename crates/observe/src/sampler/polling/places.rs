@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub counts: Vec<f64>,
 }
 
-/// What is counted together: a place, what is left of a function, or what is left of all.
+/// Unit of counting: a place, the rest of a function, or the rest of all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Place(u32),

@@ -18,13 +18,13 @@ struct Program {
     work: Vec<f64>,
     /// CPU time of a packet, ns, at no load.
     cost_ns: f64,
-    /// How much cheaper a packet is at full load, as a share.
+    /// Saving per packet at full load, as a share.
     saved: f64,
     /// Time that the last function takes, whatever the load, as a share.
     other_job: f64,
     /// The largest busy share of a slice, and the smallest.
     busy: (f64, f64),
-    /// How much of the time it has a CPU, the least.
+    /// Minimum share of the time it has a CPU.
     least_run: f64,
     slices: usize,
     slice_s: f64,
