@@ -9,6 +9,7 @@
 //!
 //! Left out: reading anything (`linerate-observe`), printing.
 
+mod doubts;
 mod facts;
 mod functions;
 mod gain;

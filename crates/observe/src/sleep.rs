@@ -14,6 +14,9 @@ use std::io::ErrorKind;
 const SAMPLED_MAX: usize = 64;
 const PER_TICK: usize = 4;
 
+/// Not a call: a signal or a debugger has stopped the thread.
+const STOPPED: &str = "stopped";
+
 /// State in which a thread was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
@@ -75,6 +78,7 @@ impl Sleepers {
         };
         let place = match call {
             Some(InCall::Running) => return,
+            Some(_) if thread.is_stopped() => Some(Place { on: STOPPED.to_owned(), object: None }),
             Some(InCall::Call { number, first }) => place_of(root, pid, number, first),
             Some(InCall::Elsewhere) => None,
             None => {

@@ -115,6 +115,11 @@ impl Thread {
         self.began == 'R' && self.switches().0 == 0
     }
 
+    /// Whether a signal or a debugger had stopped it when it was last read.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.last.stat.state, 'T' | 't')
+    }
+
     /// Whether it was asleep when it was last read.
     pub(crate) fn is_asleep(&self) -> bool {
         !self.has_ended && self.last.stat.state != 'R'

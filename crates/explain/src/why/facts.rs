@@ -175,12 +175,24 @@ impl<'a> Facts<'a> {
         let asleep = state(ThreadState::Asleep).is_some_and(|asleep| asleep.value >= SLEEPS);
         let sleeps = asleep || waits;
         let kernel = state(ThreadState::Kernel).map_or(0.0, |kernel| kernel.value);
-        let by_calls = kernel >= CALLS * on_cpu.value && (self.uses_stack() || self.sends(thread));
+        let by_calls = kernel >= CALLS * on_cpu.value
+            && (self.uses_stack() || self.sends(thread))
+            && !self.asks_often(thread);
         if sleeps || by_calls || self.seldom_asks(thread, kernel / on_cpu.value.max(0.01)) {
             return Some(on_cpu);
         }
         // A ring is looked at in user space.
         if is_in_kernel { None } else { self.busy_at_most(thread) }
+    }
+
+    /// Whether a thread makes so many system calls for a packet that most are without result.
+    fn asks_often(&self, thread: &ThreadActivity) -> bool {
+        const CALLS: f64 = 20.0;
+        let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
+        thread
+            .system_calls
+            .zip(packets)
+            .is_some_and(|(calls, packets)| calls as f64 >= CALLS * packets)
     }
 
     /// Whether a thread hardly leaves the kernel while it runs.

@@ -3,6 +3,7 @@
 //! limit, or that the observation does not single out a cause.
 
 use super::Suspect;
+use super::doubts;
 use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
 use super::gain;
@@ -50,14 +51,25 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
         Room::Left if suspects.is_empty() => match (generator(facts), receiving(facts)) {
             (Some(cpu), _) => generator_limit(facts, cpu),
             (None, Some((cpu, share))) => busy_receiving(facts, cpu, share),
-            (None, None) => held_up(facts).unwrap_or_else(|| nothing_wrong(facts)),
+            (None, None) => idle(facts),
         },
         Room::Left | Room::Full | Room::Unknown if !suspects.is_empty() => {
             suspected(facts, suspects)
         }
-        Room::Left => held_up(facts).unwrap_or_else(|| nothing_wrong(facts)),
+        Room::Left => idle(facts),
         Room::Full => full(facts),
         Room::Unknown => unknown(facts),
+    }
+}
+
+/// The program has time left: nothing is wrong, unless something speaks against it.
+fn idle(facts: &Facts<'_>) -> WhyFinding {
+    if let Some(held) = held_up(facts) {
+        return held;
+    }
+    match doubts::doubt(facts) {
+        Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
+        None => nothing_wrong(facts),
     }
 }
 
@@ -79,8 +91,12 @@ fn room(facts: &Facts<'_>) -> Room {
         let is_read = !facts.ledger.rows.is_empty() || !facts.observation.cpus.is_empty();
         return if is_read { Room::Left } else { Room::Unknown };
     };
+    let waiting = thread.share_of(|state| {
+        matches!(state, ThreadState::Waiting | ThreadState::Throttled | ThreadState::Stolen)
+    });
     match facts.busy(thread) {
-        Some(busy) if busy.high < FULL => Room::Left,
+        // What waits for a CPU has work to do, too.
+        Some(busy) if busy.high + waiting < FULL => Room::Left,
         Some(busy) if busy.low >= FULL - 0.1 => Room::Full,
         Some(_) => Room::Unknown,
         // It always runs. That nothing was lost on the way to it shows that it keeps up.
@@ -175,7 +191,7 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
                 "the offered load sets the rate"
             };
             let rate = Kpps(rate / 1e3);
-            format!("Nothing is wrong: {limit}, {rate}, and no packet was lost.")
+            format!("Nothing is wrong: {limit}, {rate}, and {}.", losses(facts))
         }
         _ if observation.threads.is_empty() => {
             "Nothing is wrong: no packet was lost where losses are counted.".to_owned()
@@ -192,6 +208,15 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         fix: None,
         workaround: None,
         wrong_if: next.to_owned(),
+    }
+}
+
+/// What was lost, which is too little to matter.
+fn losses(facts: &Facts<'_>) -> String {
+    match facts.ledger.lost() {
+        Some(0) | None => "no packet was lost".to_owned(),
+        Some(1) => "1 packet was lost".to_owned(),
+        Some(lost) => format!("{lost} packets were lost"),
     }
 }
 
@@ -341,10 +366,17 @@ fn suspected(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     let thread = facts.busiest().map_or_else(String::new, |thread| {
         format!(" Thread {} {}.", label(thread), doing(facts, thread))
     });
-    let sentence = format!(
-        "Cannot tell {} apart: the data that distinguishes them could not be read.{thread}",
-        names.join(", ")
-    );
+    let sentence = match names.as_slice() {
+        [one] => {
+            format!(
+                "Cannot tell whether {one} is the cause: what shows it is not readable.{thread}"
+            )
+        }
+        _ => format!(
+            "Cannot tell {} apart: the data that distinguishes them could not be read.{thread}",
+            names.join(", ")
+        ),
+    };
     cannot_tell(facts, sentence, &format!("Measure {}", next.join("; ")))
 }
 
@@ -404,7 +436,13 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
         ),
         (false, _) if !lost.is_empty() => (
             "why packets were lost",
-            "Watch for longer (-t 30s), and as root for the reasons of drops",
+            match facts.is_unread("tracepoints") {
+                true => {
+                    "Watch for longer (-t 30s), as root and with tracefs mounted (mount -t tracefs \
+                     none /sys/kernel/tracing), which counts drops by reason"
+                }
+                false => "Watch for longer (-t 30s)",
+            },
         ),
         (false, _) => (
             "what limits it: it is neither busy all the time nor clearly idle",

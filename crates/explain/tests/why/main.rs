@@ -4,6 +4,7 @@
 
 mod calls;
 mod controls;
+mod doubts;
 mod example;
 mod memory;
 mod properties;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs with time left that are held up all the same: "nothing is wrong" is not said of them.
+
+use crate::example::{cpu, observation, packets, sender, socket, thread};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::{CannotTell, NothingWrong};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
+use linerate_record::why::{Observation, SleepTime, SocketKind, TcpCounts};
+
+/// A UDP server at a tenth of its load.
+fn server(counts: &[(&str, u64)]) -> Observation {
+    let mut server = thread("server", 100, &[(User, 0.05), (Kernel, 0.05), (Asleep, 0.9)]);
+    let object = Some("udp 10.0.0.1:53".to_owned());
+    server.asleep_on = vec![SleepTime { on: "recvfrom".to_owned(), share: 0.9, object }];
+    Observation {
+        sockets: vec![socket(SocketKind::Udp, "10.0.0.1:53", None)],
+        protocols: counts.iter().map(|&(name, count)| (name.to_owned(), count)).collect(),
+        packets: packets(25_000, 2_500_000),
+        ..observation(vec![server])
+    }
+}
+
+fn assert_doubt(seen: &Observation, words: &str) {
+    let finding = &explain(seen)[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains(words), "{}", finding.sentence);
+}
+
+#[test]
+fn packets_that_vanish_behind_ip_are_counted() {
+    let udp = ("Udp.InDatagrams", 25_000);
+    let quiet = server(&[("Ip.InReceives", 25_100), ("Ip.InDelivers", 25_000), udp]);
+    assert_eq!(explain(&quiet)[0].cause, NothingWrong);
+    let dropped = server(&[("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), udp]);
+    assert_doubt(&dropped, "75000 packets");
+    // A router delivers nothing itself.
+    let counts =
+        [("Ip.InReceives", 100_000), ("Ip.InDelivers", 25_000), ("Ip.ForwDatagrams", 75_000)];
+    assert_eq!(explain(&server(&counts))[0].cause, NothingWrong);
+}
+
+#[test]
+fn segments_sent_again_are_not_nothing() {
+    let few = server(&[("Tcp.OutSegs", 100_000), ("Tcp.RetransSegs", 100)]);
+    assert_eq!(explain(&few)[0].cause, NothingWrong);
+    let many = server(&[("Tcp.OutSegs", 95_000), ("Tcp.RetransSegs", 5_000)]);
+    assert_doubt(&many, "5000 segments again");
+}
+
+#[test]
+fn a_peer_that_does_not_read_is_named() {
+    let mut seen = server(&[]);
+    let tcp = TcpCounts { rwnd_limited_s: seen.elapsed_s, ..TcpCounts::default() };
+    seen.sockets.push(sender(0, tcp));
+    assert_doubt(&seen, "does not read");
+}
+
+#[test]
+fn a_server_that_asks_another_may_wait_for_it() {
+    let counts = [("Tcp.InSegs", 1_000), ("Udp.InDatagrams", 500), ("Udp.OutDatagrams", 500)];
+    let mut seen = server(&counts);
+    assert_eq!(explain(&seen)[0].cause, NothingWrong);
+    seen.sockets.push(socket(SocketKind::TcpListen, "10.0.0.1:80", None));
+    assert_doubt(&seen, "answers to its own");
+}
+
+#[test]
+fn a_thread_that_waits_for_a_cpu_has_no_time_left() {
+    let mut seen = server(&[]);
+    seen.threads =
+        vec![thread("server", 100, &[(User, 0.2), (Kernel, 0.3), (Waiting, 0.45), (Asleep, 0.05)])];
+    assert_ne!(explain(&seen)[0].cause, NothingWrong);
+}
+
+#[test]
+fn on_a_full_machine_the_peers_may_be_short_of_a_cpu() {
+    let mut seen = server(&[]);
+    seen.threads = vec![thread("server", 100, &[(User, 0.2), (Kernel, 0.2), (Asleep, 0.6)])];
+    seen.cpus = vec![cpu(0, 0.5, 0.49, 0.0), cpu(1, 0.5, 0.49, 0.0)];
+    assert_doubt(&seen, "idle 1 % of the time");
+}
