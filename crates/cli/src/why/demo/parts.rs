@@ -135,7 +135,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Reads a line and checks that it is the expected one. Before `ready`, tells it that it may go on.
+    /// Reads a line and checks that it is the expected one. Before `ready`, tells it that it may go
+    /// on.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         if wanted == "ready" {
             let stdin = self.child.stdin.as_mut().expect("its input is a pipe");
