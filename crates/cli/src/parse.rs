@@ -29,9 +29,13 @@ pub(crate) fn latency(text: &str) -> Result<f64, String> {
     let seconds =
         linerate_path::parse::seconds(text).map_err(|why| match why.contains("50us") {
             true => why,
-            false => format!("{why}; a latency is like 50us"),
+            false => format!("{why}; an example is 50us"),
         })?;
-    if seconds > 0.0 { Ok(seconds * 1e9) } else { Err("must be above 0, like 50us".to_owned()) }
+    if seconds > 0.0 {
+        Ok(seconds * 1e9)
+    } else {
+        Err("must be above 0, for example 50us".to_owned())
+    }
 }
 
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {

@@ -242,7 +242,7 @@ impl Pipe {
         }
     }
 
-    /// Lets the thread issue, and returns what that puts into the calendar.
+    /// Lets the thread issue, and returns the calendar entry for its wake-up, or 0.
     fn issue_for_thread(&mut self, place: usize, links: &mut Links) -> u64 {
         let thread = self.threads[place].as_mut().expect("others have quiet instructions only");
         let (stall, quiet) = thread.issue(self.span[place], self.now, links);

@@ -47,7 +47,7 @@ pub enum Cause {
     WatchdogHoldsCounter,
     /// Cores of several kinds: the event exists on some of them only.
     HybridCores,
-    /// The processor is none of the tables', and the event is not an architectural one.
+    /// The processor is not in the tables, and the event is not an architectural one.
     UnknownProcessor,
     /// More events at once than there are counters.
     TooManyEvents,

@@ -13,7 +13,8 @@ pub(crate) fn least(passes: &[f64]) -> Option<f64> {
     passes.iter().copied().filter(|&time| is_time(time)).min_by(f64::total_cmp)
 }
 
-/// The fastest of as many passes drawn with replacement. `passes` are times, and not empty.
+/// The fastest of an equal number of passes drawn with replacement. `passes` are times, and not
+/// empty.
 pub(crate) fn redrawn_least(random: &mut Rng, passes: &[f64]) -> f64 {
     let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
     draws.fold(f64::INFINITY, f64::min)

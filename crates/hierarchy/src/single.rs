@@ -89,7 +89,7 @@ fn rounded_step(seen: &[u64], parts: f64) -> Option<f64> {
     Some(sum / multiples)
 }
 
-/// Whether `seen`, rising, are all the same multiple of `step`: then it may be any.
+/// Whether `seen`, rising, are all the same multiple of `step`: then `step` is undetermined.
 fn is_one_multiple(seen: &[u64], step: f64) -> bool {
     let multiple = |difference: &u64| (*difference as f64 / step).round();
     seen.first().map(multiple) == seen.last().map(multiple)

@@ -63,7 +63,7 @@ pub fn provenance_without_ticks(
     }
 }
 
-/// The CPUs' worth of time that the control groups of this process grant it.
+/// The CPU quota of this process's control groups, in CPUs.
 fn cpu_quota() -> Option<f64> {
     let root = Root::new(Path::new("/"));
     let folders = groups::folders(&root, "cpu")?;

@@ -29,7 +29,7 @@ pub struct Inputs {
     pub costs: Costs,
     /// Costs added by the machine.
     pub env: Environment,
-    /// CPUs' worth of time that a quota grants the workers; `None` without one.
+    /// CPU quota of the workers, in CPUs; `None` without one.
     pub quota: Option<f64>,
     /// Flows of equal rate; a rate of the path is shared among them.
     pub flows: u32,
@@ -46,7 +46,7 @@ pub struct Processors {
     pub count: usize,
     /// Whether a host may take them away at any moment.
     pub are_shared: bool,
-    /// CPUs' worth of time that a quota grants; `None` without one.
+    /// CPU quota in CPUs; `None` without one.
     pub quota: Option<f64>,
 }
 

@@ -32,7 +32,7 @@ pub enum Bound {
 pub struct Limits {
     /// Thousand packets per second of all flows that the line carries.
     line_kpps: Option<f64>,
-    /// CPUs' worth of time that a quota grants.
+    /// CPU quota in CPUs.
     quota: Option<f64>,
     /// The least a packet was seen to take one worker, in seconds, at the burst of the costs.
     least_s: f64,

@@ -246,7 +246,7 @@ impl Module {
         }
     }
 
-    /// The counter of an event on this CPU, and what it rests on. `user_only`: that of kernel mode
+    /// The counter of an event on this CPU, and its evidence. `user_only`: that of kernel mode
     /// is not wanted.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of functions that a cause shows in. Names are those of the kernel (6.1 to 6.18) and of
+//! Groups of functions that indicate a cause. Names are those of the kernel (6.1 to 6.18) and of
 //! libraries as Debian ships them; a name matches when it begins so.
 
 use linerate_record::why::FunctionTime;

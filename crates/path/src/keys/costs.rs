@@ -104,7 +104,7 @@ static NEIGHBOUR: Section = Section {
             "",
         ),
         key("cpus", Kind::Processors, REQUIRED, "The processors it runs on.", "[3]"),
-        amount("instructions", "0", "Instructions of a turn."),
+        amount("instructions", "0", "Instructions per iteration."),
         amount("ns", "0", "Nanoseconds of stall per iteration."),
     ],
 };

@@ -135,7 +135,8 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Reads a line that has to be this one. Before `ready`, tells it that it may go on.
+    /// Reads a line and checks that it is the expected one. Before `ready`, tells it that it may go
+    /// on.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         if wanted == "ready" {
             let stdin = self.child.stdin.as_mut().expect("its input is a pipe");
@@ -193,7 +194,7 @@ impl Input {
         wait_to_read(&self.0, Duration::ZERO).unwrap_or(true)
     }
 
-    /// Reads a line that has to be this one.
+    /// Reads a line and checks that it is the expected one.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         let mut line = vec![0; wanted.len() + 1];
         self.0.read_exact(&mut line).map_err(Failure::new)?;
