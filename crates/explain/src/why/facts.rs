@@ -185,7 +185,7 @@ impl<'a> Facts<'a> {
         if is_in_kernel { None } else { self.busy_at_most(thread) }
     }
 
-    /// Whether a thread makes so many system calls for a packet that most are without result.
+    /// Whether a thread makes as many system calls for a packet that most are without result.
     fn asks_often(&self, thread: &ThreadActivity) -> bool {
         const CALLS: f64 = 20.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);
