@@ -67,9 +67,13 @@ struct Round {
 }
 
 fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, String> {
-    let (there, lacking): (Vec<Tool>, Vec<Tool>) = TOOLS.iter().partition(|tool| tool.is_there());
-    for tool in lacking {
-        eprintln!("SKIP {}: not installed", tool.name());
+    let mut there = Vec::new();
+    for &tool in TOOLS {
+        // Installed is not enough: scripts of bpftrace depend on the kernel.
+        match watched.during(|pid| tool.watch(pid, 1, linerate)) {
+            Ok(_) => there.push(tool),
+            Err(why) => eprintln!("SKIP {}: {why}", tool.name()),
+        }
     }
     let mut random = Random::new(choice.random);
     let mut rounds = Vec::new();
@@ -115,7 +119,10 @@ fn row(watched: &Watched, tool: Tool, place: usize, rounds: &[Round]) -> String 
     let lost = Estimate::exactly(100.0).minus(lost.scale(100.0));
     for estimate in [median_interval(&cpus, CONFIDENCE), lost] {
         let Estimate { value, low, high, .. } = estimate;
-        let _ = write!(row, " {value:.2} ({low:.2} to {high:.2}) |");
+        let _ = match low.is_finite() && high.is_finite() {
+            true => write!(row, " {value:.2} ({low:.2} to {high:.2}) |"),
+            false => write!(row, " {value:.2} (too few rounds) |"),
+        };
     }
     row + "\n"
 }

@@ -132,10 +132,19 @@ fn gain(finding: &WhyFinding) -> String {
     match percent.as_number() {
         Some(_) => {
             let tier = if percent.tier == Tier::Model { " (model)" } else { "" };
-            format!("{} more{tier}{then}", gain_value(percent))
+            let more = if is_open(percent) { "" } else { " more" };
+            format!("{}{more}{tier}{then}", gain_value(percent))
         }
         None => format!("not predicted: {}{then}", crate::value::reason(percent)),
     }
+}
+
+/// Whether a prediction excludes neither nothing nor a multiple: its middle says nothing then.
+fn is_open(percent: &Figure) -> bool {
+    const NOTHING: f64 = 1.0;
+    const MULTIPLE: f64 = 300.0;
+    let ends = percent.low.zip(percent.high);
+    ends.is_some_and(|(low, high)| low < NOTHING && high >= MULTIPLE)
 }
 
 /// `94 % (47 to 103 %)`.
@@ -146,6 +155,9 @@ fn gain_value(percent: &Figure) -> String {
         value => whole(value),
     };
     match (percent.low, percent.high) {
+        (_, Some(high)) if is_open(percent) => {
+            format!("anything from none to {:.0} times as much", 1.0 + high / 100.0)
+        }
         (Some(low), Some(high)) => {
             format!("{} % ({} to {} %)", whole(value), whole(low), whole(high))
         }
@@ -279,4 +291,21 @@ fn put(grid: &mut Grid, cells: Vec<String>) {
 /// A count, or `-`.
 fn maybe(value: Option<u64>) -> String {
     value.map_or_else(|| crate::value::ABSENT.to_owned(), count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gain_value;
+    use linerate_record::{Figure, Tier};
+
+    #[test]
+    fn a_gain_between_nothing_and_a_multiple_has_no_middle() {
+        let gain = |low: f64, value: f64, high: f64| {
+            let figure = Figure::exact("percent", value, Tier::Model, "");
+            gain_value(&Figure { low: Some(low), high: Some(high), ..figure })
+        };
+        assert_eq!(gain(47.0, 94.0, 103.0), "94 % (47 to 103 %)");
+        assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0.0 to 62 %)");
+        assert_eq!(gain(0.0, 0.0, 2100.0), "anything from none to 22 times as much");
+    }
 }

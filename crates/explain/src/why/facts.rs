@@ -185,7 +185,7 @@ impl<'a> Facts<'a> {
         if is_in_kernel { None } else { self.busy_at_most(thread) }
     }
 
-    /// Whether a thread makes as many system calls for a packet that most are without result.
+    /// Whether most system calls of a thread have no result, judged by their number per packet.
     fn asks_often(&self, thread: &ThreadActivity) -> bool {
         const CALLS: f64 = 20.0;
         let packets = self.packets().filter(|packets| *packets > 0).map(|packets| packets as f64);

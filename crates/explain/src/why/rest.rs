@@ -11,6 +11,7 @@ use super::measure::Measure as M;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::answers::Evidence;
+use linerate_record::stats::Estimate;
 use linerate_record::units::{BitsPerSecond, Kpps};
 use linerate_record::why::{Cause, Gain, ThreadActivity, ThreadState, WhyFinding};
 use linerate_record::{Figure, Tier};
@@ -166,11 +167,10 @@ fn nothing_wrong(facts: &Facts<'_>) -> WhyFinding {
         (Some(room), Some(thread)) => {
             let busy = facts.busy(thread).map_or(0.0, |busy| busy.value);
             format!(
-                " Its busiest thread, {}, works {} of the time: room for {} to {} times the load.",
+                " Its busiest thread, {}, works {} of the time: room for {}.",
                 label(thread),
                 if busy < 0.01 { "under 1 %".to_owned() } else { format!("{} %", percent(busy)) },
-                times(room.low),
-                times(room.high)
+                load(room)
             )
         }
         (None, Some(thread)) => format!(
@@ -255,6 +255,14 @@ fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
         thread.tid
     );
     Some(cannot_tell(facts, sentence, &next))
+}
+
+/// How many times the load there is room for.
+fn load(room: &Estimate) -> String {
+    match (times(room.low), times(room.high)) {
+        (low, high) if low == high => format!("{low} times the load or more"),
+        (low, high) => format!("{low} to {high} times the load"),
+    }
 }
 
 /// Factor of a gain in percent.

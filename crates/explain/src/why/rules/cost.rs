@@ -206,10 +206,11 @@ pub(super) const RULES: &[Rule] = &[
         ],
         symptoms: 0,
         explained_by: &[],
-        gain: GainModel::CostRemoved(M::CryptoLibrary, [0.3, 0.85, 0.97]),
+        gain: GainModel::CostRemoved(M::CryptoLibrary, [0.1, 0.85, 0.97]),
         then_limited_by: Some("the rest of the thread's work"),
-        sentence: "Ciphers take {crypto} of the time of thread {thread}, {crypto_per_byte} ns per \
-                   byte: they do not use the CPU's AES instructions.",
+        sentence: "Ciphers and hashes take {crypto} of the time of thread {thread}, \
+                   {crypto_per_byte} ns per byte: they do not use the CPU's instructions for \
+                   them, or process each byte several times.",
         fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host); choose \
               AES-GCM on CPUs with AES instructions, ChaCha20 on others",
         workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),

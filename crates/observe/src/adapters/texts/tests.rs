@@ -8,12 +8,12 @@ fn adapter(counter: &str) -> Description {
     found.expect("an adapter")
 }
 
-/// HAProxy 2.6.12, columns left out.
+/// In the format of HAProxy 2.6, columns left out; the counts are examples.
 const HAPROXY: &str = "# pxname,svname,qcur,qmax,scur,smax,slim,stot,bin,bout,dreq,dresp,ereq,\
     last_chk,dcon,req_tot,\nstats,FRONTEND,,,1,1,4096,3,720,0,0,0,0,,0,,\nweb,FRONTEND,,,4,9,4096,\
     120,48000,90000,2,0,1,\"a, \"\"b\"\"\",0,480,\nweb,s1,0,0,0,4,,118,1,1,,0,,,,118,\n\n";
 
-/// nginx 1.22.
+/// In the format of nginx 1.22; the counts are examples.
 const NGINX: &str = "HTTP/1.1 200 OK\r\nServer: nginx\r\n\r\nActive connections: 2 \n\
     server accepts handled requests\n 7 6 31 \nReading: 0 Writing: 1 Waiting: 1 \n";
 
