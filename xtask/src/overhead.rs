@@ -69,8 +69,9 @@ struct Round {
 fn rows(watched: &Watched, choice: &Choice, linerate: &str) -> Result<String, String> {
     let mut there = Vec::new();
     for &tool in TOOLS {
-        // Installed is not enough: scripts of bpftrace depend on the kernel.
-        match watched.during(|pid| tool.watch(pid, 1, linerate)) {
+        // Installed is not enough: scripts of bpftrace depend on the kernel. In 3 s every program
+        // reports a rate.
+        match watched.during(|pid| tool.watch(pid, 3, linerate)) {
             Ok(_) => there.push(tool),
             Err(why) => eprintln!("SKIP {}: {why}", tool.name()),
         }
