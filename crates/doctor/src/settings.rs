@@ -5,10 +5,12 @@ use super::tiers::Trial;
 use crate::host_facts::{Facts, HostFacts};
 use crate::refusal;
 use linerate_counters::catalog::Catalog;
+use linerate_linux::private_tracefs;
 use linerate_machine::{Root, name_cpus};
 use linerate_record::doctor::{COUNTERS_AT_ONCE, Observation, Section};
 use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 
 const COUNTERS: Section = Section::Counters;
 
@@ -141,6 +143,12 @@ pub(super) fn tracepoints(around: &HostFacts) -> Observation {
     let root = Root::new(around.root());
     if TRACEFS.iter().any(|at| root.number::<u64>(&format!("{at}/{SOME_POINT}")).is_some()) {
         let sentence = "unmodified programs can be counted per packet";
+        return COUNTERS.good(NAME, "readable", sentence);
+    }
+    let own = (around.root() == Path::new("/")).then(private_tracefs).flatten();
+    if own.is_some_and(|own| own.join(SOME_POINT).is_file()) {
+        let sentence = "unmodified programs can be counted per packet (tracefs is not mounted; \
+                        this user may read it all the same)";
         return COUNTERS.good(NAME, "readable", sentence);
     }
     let sentence = "events of the form subsystem:tracepoint cannot be looked up";

@@ -146,9 +146,15 @@ fn keep_larger<'a>(held: &mut Vec<Held<'a>>, new: Held<'a>) {
 fn is_wanted(facts: &Facts<'_>, held: &Held<'_>) -> bool {
     /// A limiter counts headers otherwise than a line does.
     const ERROR: f64 = 0.1;
-    let Subject::Qdisc(_, qdisc) = held.subject else { return false };
-    let line = facts.observation.watched.line_bits_per_s;
-    let rates = line.zip(qdisc.rate_bits_per_s);
+    let limit = match held.subject {
+        Subject::Qdisc(_, qdisc) => qdisc.rate_bits_per_s,
+        Subject::Socket(socket) if held.rule.cause == Cause::RateLimiter => {
+            let limit = socket.tcp.as_ref().and_then(|tcp| tcp.pacing_limit_bytes_per_s);
+            limit.map(|bytes| 8.0 * bytes)
+        }
+        _ => return false,
+    };
+    let rates = facts.observation.watched.line_bits_per_s.zip(limit);
     rates.is_some_and(|(line, rate)| rate >= line * (1.0 - ERROR))
 }
 

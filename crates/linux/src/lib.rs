@@ -27,6 +27,7 @@ mod scheduler;
 pub mod seqpacket;
 pub mod signal;
 mod system;
+mod tracefs;
 
 pub use affinity::{allow_current_thread, allowed_cpus, current_cpu, pin_current_thread};
 pub use calls::{FirstArgument, system_call};
@@ -46,6 +47,7 @@ pub use scheduler::{
     involuntary_switches, run_delay_ns, run_only_when_idle, switches, thread_id, yield_now,
 };
 pub use system::{kernel_release, load_average};
+pub use tracefs::private_tracefs;
 
 /// Error numbers, as in errno(3), of which some differ between architectures.
 pub mod errno {

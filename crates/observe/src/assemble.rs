@@ -69,7 +69,7 @@ pub(crate) fn assemble(
     add_functions(&mut cpus, profiled.cpus);
     Observation {
         watched: Watched {
-            name: watching.name,
+            name: main_name(&threads).unwrap_or(watching.name),
             pids: watching.family.pids,
             interface: watching.interface,
             line_bits_per_s: request.line_bits_per_s,
@@ -234,6 +234,7 @@ fn activity(
         io_calls: thread.io_calls(),
         lock_wait: None,
         memory: None,
+        cipher_instructions: None,
     }
 }
 
@@ -252,6 +253,19 @@ fn asleep_on(
         };
         inode.and_then(|inode| sockets.describe(inode)).unwrap_or_else(|| describe(object))
     })
+}
+
+/// The name of the process that works, where the one that was given only waits for it, as a shell
+/// or `timeout` does.
+fn main_name(threads: &[ThreadActivity]) -> Option<String> {
+    const WAITS: f64 = 0.02;
+    let first = threads.iter().map(|thread| thread.pid).min()?;
+    let demand = |pid: u32| -> f64 {
+        threads.iter().filter(|thread| thread.pid == pid).map(ThreadActivity::demand).sum()
+    };
+    let busiest = threads.iter().max_by(|a, b| demand(a.pid).total_cmp(&demand(b.pid)))?.pid;
+    let main = threads.iter().find(|thread| thread.tid == busiest)?;
+    (demand(first) < WAITS && demand(busiest) >= WAITS).then(|| main.name.clone())
 }
 
 fn note_vanished(unread: &mut Vec<Unread>, names: &[String]) {

@@ -43,8 +43,8 @@ pub(crate) fn choose(
     let of_udp = |counts: &Counts| counts.udp.map(|packets| (packets, None));
     let of_namespace = |counts: &Counts| counts.tcp_of_namespace.map(|packets| (packets, None));
     let others: [(Counter<'_>, String); 5] = [
-        (&of_namespace, "TCP segments of its network namespace".to_owned()),
-        (&of_tcp, "segments of its TCP connections".to_owned()),
+        (&of_namespace, "TCP segments in and out of its network namespace".to_owned()),
+        (&of_tcp, "segments in and out of its TCP connections".to_owned()),
         (&of_interface, format!("{interface} rx_packets")),
         (&of_sent, format!("{interface} tx_packets")),
         (&of_udp, "UDP datagrams of its network namespace".to_owned()),

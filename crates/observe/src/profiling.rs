@@ -166,6 +166,7 @@ fn add_profile(thread: &mut ThreadActivity, profile: ThreadProfile) {
     thread.busy = profile.busy;
     thread.cost_ns = profile.cost_ns;
     thread.memory = profile.memory;
+    thread.cipher_instructions = profile.cipher_instructions;
     if let Some(in_kernel) = profile.polling_in_kernel {
         divide_user(thread, in_kernel);
     }

@@ -87,7 +87,16 @@ struct Sampled {
     /// The slice in which it was first watched.
     first: usize,
     slices: Vec<Slice>,
+    has_registers: bool,
+    /// Samples at instructions made for ciphers.
+    ciphers: u64,
     accesses: Vec<Access>,
+}
+
+impl Sampled {
+    fn cipher_instructions(&self) -> Option<f64> {
+        (self.has_registers && self.samples > 0).then(|| self.ciphers as f64 / self.samples as f64)
+    }
 }
 
 /// Result of sampling.
@@ -197,6 +206,8 @@ impl Sampler {
             unsampled: 0,
             first: self.slices,
             slices: Vec::new(),
+            has_registers,
+            ciphers: 0,
             accesses: Vec::new(),
         });
         Ok(refused)
@@ -242,6 +253,7 @@ impl Sampler {
         let parts: Vec<_> = parts.collect();
         let shared_lines = accesses::shared_lines(&parts, |spot| names.name_of(spot).to_owned());
         let profile = |thread: Sampled| {
+            let ciphers = thread.cipher_instructions();
             let mut slices = thread.slices;
             for (number, slice) in slices.iter_mut().enumerate() {
                 slice.counts = by_place(&slice.counts, &names.of_spots);
@@ -249,7 +261,7 @@ impl Sampler {
             }
             let memory = accesses::memory_use(&thread.accesses, thread.samples);
             let asleep = asleep(thread.id);
-            profile::profile(thread.id, thread.samples, &slices, names, asleep, memory)
+            profile::profile(thread.id, thread.samples, &slices, names, asleep, (memory, ciphers))
         };
         Profiles {
             threads: self.threads.into_iter().map(profile).collect(),
@@ -270,7 +282,7 @@ impl Sampled {
         let mut counts = HashMap::<u32, u32>::new();
         let (mut samples, mut lost) = (0, 0);
         let pid = self.id.pid;
-        let accesses = &mut self.accesses;
+        let (accesses, ciphers) = (&mut self.accesses, &mut self.ciphers);
         self.ring.drain(|record| match record {
             Record::Sample(sample) => {
                 samples += 1;
@@ -280,6 +292,7 @@ impl Sampled {
                     let room = MAX_ACCESSES.saturating_sub(accesses.len());
                     let found = decoder.accesses(spots, pid, (sample.ip, registers), spot);
                     accesses.extend(found.take(room));
+                    *ciphers += u64::from(decoder.is_cipher(pid, sample.ip));
                 }
             }
             Record::Lost(records) => lost += records,

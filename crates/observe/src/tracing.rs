@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What only the kernel's tracepoints say: who ran while a thread waited for a CPU, which system
 //! calls it made, why packets were dropped, how often locks were contended. For root, or with
-//! CAP_PERFMON and a tracefs that may be read; nothing is mounted.
+//! CAP_PERFMON and a tracefs that may be read, which root does without mounting it.
 //!
 //! Tracepoints are counted all the time while they are rare. From some thousand per slice on they
 //! are on in some slices only, and counts are scaled: what they cost has a bound.

@@ -115,7 +115,7 @@ pub struct PacketCount {
     pub packets: u64,
     /// Bytes of them; `null` where they are not counted.
     pub bytes: Option<u64>,
-    /// The counter: `DPDK telemetry /ethdev/stats`, `segments of its TCP connections`,
+    /// The counter: `DPDK telemetry /ethdev/stats`, `segments in and out of its TCP connections`,
     /// `eth0 rx_packets`.
     pub counter: String,
 }

@@ -10,7 +10,7 @@ use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{clean, count, significant, whole};
 use crate::{Detail, Style};
 use linerate_record::units::{BitsPerSecond, three_digits};
-use linerate_record::why::{Cause, Observation, ProgramCounts, WhyFinding, WhyReport};
+use linerate_record::why::{Cause, Observation, ProgramCounts, ThreadState, WhyFinding, WhyReport};
 use linerate_record::{Figure, Tier};
 
 /// Why a program is, or is not, at line rate: one screen, or everything.
@@ -143,8 +143,7 @@ fn gain(finding: &WhyFinding) -> String {
 fn is_open(percent: &Figure) -> bool {
     const NOTHING: f64 = 1.0;
     const MULTIPLE: f64 = 300.0;
-    let ends = percent.low.zip(percent.high);
-    ends.is_some_and(|(low, high)| low < NOTHING && high >= MULTIPLE)
+    percent.low.is_some_and(|low| low < NOTHING) && percent.high.is_none_or(|high| high >= MULTIPLE)
 }
 
 /// `94 % (47 to 103 %)`.
@@ -158,6 +157,10 @@ fn gain_value(percent: &Figure) -> String {
         (_, Some(high)) if is_open(percent) => {
             format!("anything from none to {:.0} times as much", 1.0 + high / 100.0)
         }
+        (Some(_), None) if is_open(percent) => {
+            "anything from none to many times as much".to_owned()
+        }
+        (Some(low), None) => format!("{} % ({} % or more)", whole(value), whole(low)),
         (Some(low), Some(high)) => {
             format!("{} % ({} to {} %)", whole(value), whole(low), whole(high))
         }
@@ -222,7 +225,9 @@ fn costs(observation: &Observation, packets: f64) -> String {
     let threads = &observation.threads;
     let seconds: f64 =
         threads.iter().map(|t| t.share_of(|state| state.is_on_cpu()) * t.elapsed_s).sum();
-    let mut parts = vec![format!("{} ns on CPU", three_digits(seconds * 1e9 / packets))];
+    let polls = threads.iter().any(|t| t.share(ThreadState::Polling).is_some());
+    let polling = if polls { " with polling" } else { "" };
+    let mut parts = vec![format!("{} ns on CPU{polling}", three_digits(seconds * 1e9 / packets))];
     if let Some(calls) = threads.iter().map(|t| t.system_calls).sum::<Option<u64>>() {
         parts.push(format!("{} system calls", three_digits(calls as f64 / packets)));
     }
@@ -242,7 +247,8 @@ fn costs(observation: &Observation, packets: f64) -> String {
         let each = interrupts as f64 / packets;
         parts.push(format!("{} interrupts (all CPUs)", three_digits(each)));
     }
-    parts.join(", ")
+    let counter = observation.packets.as_ref().map_or("-", |count| count.counter.as_str());
+    format!("{} (packets are {counter})", parts.join(", "))
 }
 
 /// Nanoseconds of a packet at the line, by the mean size of the packets.
@@ -307,5 +313,11 @@ mod tests {
         assert_eq!(gain(47.0, 94.0, 103.0), "94 % (47 to 103 %)");
         assert_eq!(gain(0.0, 20.0, 62.0), "20 % (0.0 to 62 %)");
         assert_eq!(gain(0.0, 0.0, 2100.0), "anything from none to 22 times as much");
+        let open = |low: f64, value: f64| {
+            let figure = Figure::exact("percent", value, Tier::Model, "");
+            gain_value(&Figure { low: Some(low), ..figure })
+        };
+        assert_eq!(open(220.0, 3200.0), "3200 % (220 % or more)");
+        assert_eq!(open(0.0, 3200.0), "anything from none to many times as much");
     }
 }

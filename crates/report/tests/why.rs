@@ -49,6 +49,7 @@ fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> ThreadActivity
         io_calls: None,
         lock_wait: None,
         memory: None,
+        cipher_instructions: None,
     }
 }
 

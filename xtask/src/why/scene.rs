@@ -185,7 +185,7 @@ fn read(record: &Record) -> Ran {
         _ => String::new(),
     };
     let gain = figures.get("gain_percent").and_then(Figure::estimate);
-    let gain = gain.filter(|gain| gain.low.is_finite() && gain.high.is_finite());
+    let gain = gain.filter(|gain| gain.low.is_finite());
     Ran {
         finding: text("finding"),
         sentence: text("sentence"),

@@ -163,6 +163,13 @@ pub(super) fn page(tried: &[Tried<'_>]) -> String {
     page
 }
 
+fn interval(low: f64, high: f64) -> String {
+    match high.is_finite() {
+        true => format!("{low:.0} to {high:.0} %"),
+        false => format!("{low:.0} % or more"),
+    }
+}
+
 fn row(page: &mut String, tried: &Tried<'_>) {
     let list = |words: Vec<String>| match words.is_empty() {
         true => "-".to_owned(),
@@ -173,7 +180,7 @@ fn row(page: &mut String, tried: &Tried<'_>) {
     let controls = tried.pairs.iter().filter_map(|(_, without)| without.as_ref());
     let controls = controls.map(|ran| ran.finding.clone()).collect();
     let gains = tried.pairs.iter().filter_map(|(with, _)| with.gain);
-    let gains = gains.map(|(_, low, high)| format!("{low:.0} to {high:.0} %")).collect();
+    let gains = gains.map(|(_, low, high)| interval(low, high)).collect();
     let measured = median(&tried.measured_gains());
     let measured = measured.map_or_else(|| "-".to_owned(), |gain| format!("{gain:.0} %"));
     let _ = writeln!(

@@ -49,7 +49,8 @@ fn no_tracefs(name: &str, reason: String, fix: &'static str) -> NameError {
     NameError::NoTracefs { name: name.to_owned(), reason, fix }
 }
 
-/// The folder of all tracepoints, in tracefs or where older kernels have it.
+/// The folder of all tracepoints, in tracefs or where older kernels have it; of the running kernel
+/// also where it is not mounted, if this process may mount it for itself.
 ///
 /// # Errors
 /// Why there is none, and the command that would change it.
@@ -63,6 +64,10 @@ pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
             }
             Err(_) => {}
         }
+    }
+    let own = (sysfs == Path::new("/sys")).then(linerate_linux::private_tracefs).flatten();
+    if let Some(folder) = own.map(|own| own.join("events")).filter(|folder| folder.is_dir()) {
+        return Ok(folder);
     }
     Err((format!("tracefs is not mounted at {}", sysfs.join("kernel/tracing").display()), MOUNT))
 }

@@ -6,7 +6,8 @@
 use super::facts::Facts;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
-use linerate_record::why::{SocketKind, ThreadActivity};
+use linerate_record::units::three_digits;
+use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
 /// What cannot be distinguished from nothing being wrong, and what to do next.
 pub(super) struct Doubt {
@@ -23,10 +24,15 @@ impl Doubt {
 /// The first of the doubts.
 pub(super) fn doubt(facts: &Facts<'_>) -> Option<Doubt> {
     vanished(facts)
+        .or_else(|| too_large(facts))
         .or_else(|| resent(facts))
+        .or_else(|| gaps(facts))
+        .or_else(|| delayed_acknowledgements(facts))
         .or_else(|| closed_window(facts))
+        .or_else(|| path(facts))
         .or_else(|| asks_others(facts))
         .or_else(|| sleeps_without_packets(facts))
+        .or_else(|| shared_cpu(facts))
         .or_else(|| full_machine(facts))
 }
 
@@ -57,8 +63,74 @@ fn vanished(facts: &Facts<'_>) -> Option<Doubt> {
              left it, and no counter has the rest.",
             percent(lost as f64 / received as f64)
         ),
-        "Look for a rule that drops them (nft list ruleset, iptables -vnL); as root, with tracefs \
-         mounted, the drops are counted by reason",
+        "Look for a rule that drops them (nft list ruleset, iptables -vnL); `sudo linerate why` \
+         counts drops by reason",
+    )
+}
+
+/// Packets that are larger than the MTU of their path and must not be fragmented.
+fn too_large(facts: &Facts<'_>) -> Option<Doubt> {
+    const LEAST: u64 = 10;
+    let failed = facts.protocol("Ip.FragFails").filter(|failed| *failed >= LEAST)?;
+    Doubt::new(
+        format!(
+            "Cannot tell what becomes of {failed} packets that are larger than the MTU and must \
+             not be fragmented: they were dropped here, and their senders are informed by ICMP at \
+             best."
+        ),
+        "Use one MTU along the path (ip link), or clamp the MSS (nft: tcp option maxseg size set \
+         rt mtu); let ICMP 'fragmentation needed' through",
+    )
+}
+
+/// TCP that receives segments behind gaps: the path loses some, or changes their order.
+fn gaps(facts: &Facts<'_>) -> Option<Doubt> {
+    /// As for segments sent again.
+    const SHARE: f64 = 0.005;
+    const LEAST: u64 = 20;
+    let behind = facts.protocol("TcpExt.TCPOFOQueue").filter(|behind| *behind >= LEAST)?;
+    let received = facts.protocol("Tcp.InSegs").filter(|received| *received > 0)?;
+    let share = behind as f64 / received as f64;
+    if share < SHARE {
+        return None;
+    }
+    Doubt::new(
+        format!(
+            "Cannot tell why segments are missing on the way to it: {behind}, {} % of all, \
+             arrived before an earlier one; their senders slow down for each loss.",
+            percent(share.min(1.0))
+        ),
+        "Look for drops between: ss -ti (retrans) at the sender, ip -s link and ethtool -S, and a \
+         limiter or firewall on the path",
+    )
+}
+
+/// A server whose clients are sent delayed acknowledgements much of the time.
+fn delayed_acknowledgements(facts: &Facts<'_>) -> Option<Doubt> {
+    /// The shortest delay of Linux, seconds, and the share of the time from which on it matters.
+    const DELAY_S: f64 = 0.04;
+    const MOST: f64 = 0.3;
+    let delayed = facts.protocol("TcpExt.DelayedACKs")?;
+    let host = |address: &str| address.rsplit_once(':').map(|(host, _)| host.to_owned());
+    // On one machine, acknowledgements of both ends are counted together.
+    let is_remote = |remote: &str, local: &str| host(remote) != host(local);
+    let both = facts.connections().filter(|socket| {
+        let tcp = socket.tcp.as_ref();
+        tcp.is_some_and(|tcp| tcp.bytes_received > 0 && tcp.bytes_acked > 0)
+            && socket.remote.as_deref().is_some_and(|remote| is_remote(remote, &socket.local))
+    });
+    let connections = both.count();
+    let waited = delayed as f64 * DELAY_S / facts.elapsed();
+    if connections == 0 || waited < MOST * connections as f64 {
+        return None;
+    }
+    Doubt::new(
+        format!(
+            "Cannot tell whether its peers wait for acknowledgements: {delayed} were sent 40 ms \
+             late or more, and a peer with Nagle's algorithm sends nothing small meanwhile."
+        ),
+        "Set TCP_NODELAY in the peers, or let them write a request with one call, and compare the \
+         rates",
     )
 }
 
@@ -68,6 +140,8 @@ fn resent(facts: &Facts<'_>) -> Option<Doubt> {
     const SHARE: f64 = 0.005;
     const LEAST: u64 = 20;
     let (resent, sent) = (facts.protocol("Tcp.RetransSegs")?, facts.protocol("Tcp.OutSegs")?);
+    // Those that the peer had already were late, not lost.
+    let resent = resent.saturating_sub(facts.protocol("TcpExt.TCPDSACKRecvSegs")?);
     let share = resent as f64 / (resent + sent).max(1) as f64;
     if resent < LEAST || share < SHARE {
         return None;
@@ -105,6 +179,32 @@ fn closed_window(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
+/// A connection that always has data to send, which neither of its ends stops.
+fn path(facts: &Facts<'_>) -> Option<Doubt> {
+    const MOST: f64 = 0.5;
+    let sends = facts.connections().filter_map(|socket| Some((socket, socket.tcp.as_ref()?)));
+    let busy = sends.filter(|(_, tcp)| {
+        tcp.bytes_acked > tcp.bytes_received
+            && tcp.app_limited_share < MOST
+            && tcp.busy_s >= MOST * facts.elapsed()
+    });
+    let (socket, tcp) = busy.max_by_key(|(_, tcp)| tcp.bytes_acked)?;
+    Doubt::new(
+        format!(
+            "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
+             {} Mb/s pass, and neither its buffers nor losses stop it (congestion window {} \
+             segments, round trip {:.1} ms).",
+            socket.local,
+            socket.remote.as_deref().unwrap_or("its peer"),
+            three_digits(8e-6 * tcp.bytes_acked as f64 / facts.elapsed()),
+            tcp.cwnd,
+            1e3 * tcp.rtt_s
+        ),
+        "Look for a limiter on the path (tc -s qdisc on each hop), and at the receiver: linerate \
+         why PID, on its machine",
+    )
+}
+
 /// A server that sleeps, and exchanges datagrams of its own meanwhile: requests may wait for them.
 fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     /// Of its time, and datagrams for each segment received.
@@ -114,10 +214,8 @@ fn asks_others(facts: &Facts<'_>) -> Option<Doubt> {
     let has = |kind| facts.observation.sockets.iter().any(|socket| socket.kind == kind);
     let segments = facts.protocol("Tcp.InSegs").or(facts.packets())?;
     let datagrams = facts.protocol("Udp.InDatagrams")?;
-    let asks = has(SocketKind::TcpListen) && has(SocketKind::Udp);
-    // Questions and answers are about as many; packets of others come without a question.
-    let sent = facts.protocol("Udp.OutDatagrams")?;
-    let asks = asks && sent <= 2 * datagrams && datagrams <= 2 * sent;
+    // Packets of others come without a question.
+    let asks = has(SocketKind::TcpListen) && has(SocketKind::Udp) && facts.asks_by_udp();
     let asleep = waits::time_in(thread, Wait::Input)?;
     let is_much = datagrams > 0 && datagrams as f64 >= DATAGRAMS * segments as f64;
     if !asks || !is_much || asleep < MOST {
@@ -151,6 +249,37 @@ fn sleeps_without_packets(facts: &Facts<'_>) -> Option<Doubt> {
             percent(longest)
         ),
         follow(thread),
+    )
+}
+
+/// A CPU that the program shares with others, without an idle moment, while other CPUs have time.
+pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
+    const IDLE: f64 = 0.05;
+    const OTHERS: f64 = 0.2;
+    /// Idle time elsewhere.
+    const ROOM: f64 = 0.3;
+    let thread = facts.busiest()?;
+    let cpu = facts.cpu(super::facts::Subject::Thread(thread))?;
+    let here = facts.observation.threads.iter().filter(|t| t.ran_on.first() == Some(&cpu.cpu));
+    let own: f64 = here.map(|t| t.share_of(ThreadState::is_on_cpu)).sum();
+    let others = cpu.user + cpu.system - own;
+    let room = facts.idle_cpus()? - cpu.idle;
+    if cpu.idle >= IDLE || others < OTHERS || own < OTHERS || room < ROOM {
+        return None;
+    }
+    Doubt::new(
+        format!(
+            "Cannot tell what the program could do on a CPU of its own: others use {} % of CPU \
+             {}, on which thread {} runs, and it is never idle; other CPUs have time.",
+            percent(others),
+            cpu.cpu,
+            label(thread)
+        ),
+        format!(
+            "Move the others, its peer perhaps, to another CPU: taskset -cp; or the thread: \
+             taskset -cp CPU {}",
+            thread.tid
+        ),
     )
 }
 

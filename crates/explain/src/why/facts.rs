@@ -339,9 +339,11 @@ impl<'a> Facts<'a> {
         self.observation.unread.iter().any(|unread| unread.what == what)
     }
 
-    /// The share of a thread's samples in functions that have a name.
+    /// The share of a thread's samples in functions that have a name, or are ciphers by their
+    /// library.
     pub fn named(&self, thread: &ThreadActivity) -> Option<Estimate> {
-        let named = thread.functions.iter().filter(|function| !is_nameless(function));
+        let named = thread.functions.iter();
+        let named = named.filter(|f| !is_nameless(f) || is_of_crypto_library(f));
         (thread.samples >= SAMPLES_MIN)
             .then(|| sampled(named.map(|f| f.share).sum(), thread.samples))
     }
@@ -375,6 +377,13 @@ impl<'a> Facts<'a> {
     pub fn protocol(&self, name: &str) -> Option<u64> {
         let protocols = &self.observation.protocols;
         (!protocols.is_empty()).then(|| protocols.get(name).copied().unwrap_or(0))
+    }
+
+    /// Whether about as many datagrams were sent as received: questions and their answers.
+    pub fn asks_by_udp(&self) -> bool {
+        let counts = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| self.protocol(name));
+        let [Some(received), Some(sent)] = counts else { return false };
+        received > 0 && sent <= 2 * received && received <= 2 * sent
     }
 
     /// TCP connections that carried something.

@@ -26,10 +26,15 @@ pub enum GainModel {
     CostRemoved(Measure, [f64; 3]),
     /// The thread becomes the limit: the rest of its time, a packet costing half to twice as much.
     UntilCpuIsFull,
+    /// The same, or nothing: the next limit may be close.
+    UpToFullCpu,
+    /// The kernel's time goes to calls that could carry as many bytes as fit: most of it is saved.
+    LargerCalls,
     /// The share of the time in which sending was stopped is used for sending.
     StallRemoved(Measure),
     /// The time asleep on this goes away, as far as it is what the work waits for: all of it where
-    /// the thread hardly ever waits for input, perhaps nothing where it does.
+    /// the thread hardly ever waits for input, perhaps nothing where it does. The kernel's time and
+    /// that for a CPU may be part of the same calls.
     WaitRemoved(Wait),
     /// Idle CPUs do the same work, with the loss that splitting has.
     MoreCpus,
@@ -68,6 +73,8 @@ impl GainModel {
             Self::UntilCpuIsFull => {
                 "until the thread is busy all the time, at 0.5 to 2 times the cost"
             }
+            Self::UpToFullCpu => "at most until the thread is busy all the time",
+            Self::LargerCalls => "share of the kernel's time saved with calls of 16 KiB (Amdahl)",
             Self::StallRemoved(_) => "time stalled over time not stalled",
             Self::WaitRemoved(_) => "time asleep on it over the rest of the time",
             Self::MoreCpus => "idle CPUs over CPUs used, none to all of them usable",
@@ -80,8 +87,12 @@ impl GainModel {
     /// The gain for a subject, percent; `None` where what it takes was not read.
     pub fn estimate<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
         let gain = self.uncapped(facts, subject)?;
-        let cap = line_cap(facts).unwrap_or(f64::INFINITY).min(CEILING_PERCENT);
-        Some(mapped(gain, |percent| percent.max(0.0).min(cap)))
+        let line = line_cap(facts).unwrap_or(f64::INFINITY);
+        let cap = line.min(CEILING_PERCENT);
+        // Beyond it, the upper end is not known.
+        let is_open = gain.high >= CEILING_PERCENT && line > CEILING_PERCENT;
+        let capped = mapped(gain, |percent| percent.max(0.0).min(cap));
+        Some(Estimate { high: if is_open { f64::INFINITY } else { capped.high }, ..capped })
     }
 
     fn uncapped<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
@@ -102,6 +113,8 @@ impl GainModel {
                 Some(Estimate { value, low: low.min(value), high: high.max(value), ..cost })
             }
             Self::UntilCpuIsFull => room(facts, subject),
+            Self::UpToFullCpu => Some(Estimate { low: 0.0, ..room(facts, subject)? }),
+            Self::LargerCalls => larger_calls(facts, subject),
             Self::StallRemoved(stall) => {
                 let stall = stall.of(facts, subject)?;
                 let gain = mapped(stall, returned);
@@ -154,6 +167,20 @@ impl GainModel {
     }
 }
 
+/// Time in the kernel that larger calls save.
+fn larger_calls<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+    /// Bytes of a call then.
+    const LARGE: f64 = 16_384.0;
+    /// Of the kernel's time: what is per byte stays, and the program's own time per call may go.
+    const SAVED: [f64; 2] = [0.3, 0.8];
+    let kernel = Measure::KernelShare.of(facts, subject)?;
+    let [low, likely] = SAVED;
+    let fewer = LARGE / Measure::BytesPerCall.of(facts, subject)?.low.max(1.0);
+    let value = returned(likely * kernel.value);
+    let high = (100.0 * (fewer - 1.0)).max(value);
+    Some(Estimate { value, low: returned(low * kernel.low), high, ..kernel })
+}
+
 fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Option<Estimate> {
     /// A thread that waits for its input for less has, with accounts off by a tenth, always work.
     const HARDLY: f64 = 0.1;
@@ -163,7 +190,9 @@ fn wait_removed<'a>(facts: &Facts<'a>, subject: Subject<'a>, wait: Wait) -> Opti
     let is_limit = waits::time_for_work(thread)? <= HARDLY;
     // Other requests may be written together with one that waits.
     let low = if is_limit { 0.3 * gain.low } else { 0.0 };
-    Some(Estimate { low, ..gain })
+    let of_calls = |state| matches!(state, ThreadState::Kernel | ThreadState::Waiting);
+    let with_calls = returned(asleep.high + thread.share_of(of_calls));
+    Some(Estimate { low, high: with_calls.max(gain.value), ..gain })
 }
 
 /// How many times more bytes a packet may carry where TCP may send what it likes: a byte costs as
@@ -246,7 +275,8 @@ pub(super) fn room<'a>(facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estima
     let thread = facts.thread(subject)?;
     let busy = facts.busy(thread)?;
     let more = |share: f64| 100.0 * (1.0 / share.max(LEAST_SHARE) - 1.0);
-    let (low, high) = (more((2.0 * busy.high).min(1.0)), more(0.5 * busy.low.max(0.0)));
+    let (low, at_most) = (more((2.0 * busy.high).min(1.0)), 0.5 * busy.low);
+    let high = if at_most < LEAST_SHARE { f64::INFINITY } else { more(at_most) };
     let value = more(busy.value.min(1.0));
     Some(Estimate { value, low: low.min(value), high: high.max(value), ..busy })
 }

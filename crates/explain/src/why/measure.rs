@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The quantities that conditions of rules are about.
 
+mod connections;
 mod costs;
 mod counts;
 
 use self::counts::{
-    asleep_on_server, bytes, bytes_per_packet, bytes_per_transmit, faults, flows, is_accepted,
-    is_off, opened, throttled, waits,
+    asleep_on_server, bytes, bytes_per_packet, bytes_per_transmit, faults, is_off, system_calls,
+    throttled, waits,
 };
 use super::facts::{Facts, Subject, counted, share, share_of};
 use super::functions::Group;
 use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{SocketCounts, SocketKind, ThreadActivity, ThreadState};
+use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
 /// A quantity. Shares are 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,8 @@ pub enum Measure {
     CryptoLibrary,
     /// CPU time in libraries of ciphers per byte, nanoseconds.
     CryptoPerByte,
+    /// Samples at the CPU's instructions for ciphers, of those in libraries of ciphers.
+    CipherInstructions,
     /// Bytes per TCP connection that was set up.
     BytesPerConnection,
     /// Page faults per second, all threads.
@@ -94,6 +97,12 @@ pub enum Measure {
     FaultTime,
     /// System calls per packet.
     CallsPerPacket,
+    /// System calls per second.
+    CallsPerSecond,
+    /// Bytes of its connections per system call.
+    BytesPerCall,
+    /// Bytes of the connections in the direction with more, of all.
+    OneWay,
     /// Bytes per packet.
     BytesPerPacket,
     /// Bytes that an interface sends at once: before segmentation, where it is offloaded.
@@ -106,6 +115,8 @@ pub enum Measure {
     RingLoss,
     /// Packets a socket dropped, of all for the program.
     SocketLoss,
+    /// Bytes in the receive queue of a socket over its size, the mean of the readings.
+    QueueFull,
     /// Packets the card had no room for, of all.
     CardLoss,
     /// Packets the backlog had no room for, of all on that CPU.
@@ -134,6 +145,17 @@ pub enum Measure {
     WindowLimited,
     /// The same by their own send buffer.
     SendBufferLimited,
+    /// Largest window of the receivers, over the bytes that the rate takes in the shortest round
+    /// trip.
+    PeerWindow,
+    /// Segments sent again because they were lost, of those sent.
+    Resent,
+    /// Share of the readings in which connections had nothing more to send.
+    AppLimited,
+    /// Share of the readings in which Nagle's algorithm held data of a connection back.
+    Held,
+    /// Bytes acknowledged per second over the rate the program limits a connection to.
+    OfPacingLimit,
     /// Bytes of the receive buffer of a connection.
     ReceiveBuffer,
     /// Bytes received by a connection per second.
@@ -222,6 +244,10 @@ impl Measure {
             Self::Functions(group) => facts.functions(thread, group),
             Self::NamedFunctions => facts.named(thread),
             Self::CryptoLibrary => facts.crypto(thread),
+            Self::CipherInstructions => {
+                let of_library = facts.crypto(thread).filter(|crypto| crypto.value > 0.0)?;
+                Some(Estimate::exactly(thread.cipher_instructions? / of_library.value))
+            }
             Self::LockWait => Some(share(thread.lock_wait?)),
             Self::LockWaitOfRun => {
                 let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
@@ -299,16 +325,9 @@ impl Measure {
             }
             Self::CallsPerPacket => {
                 let packets = facts.packets().filter(|packets| *packets > 0)? as f64;
-                let calls: Option<u64> = threads.iter().map(|thread| thread.system_calls).sum();
-                // Those that any user may count are some of them.
-                let some: Option<u64> = threads.iter().map(|thread| thread.io_calls).sum();
-                match (calls, some) {
-                    (Some(calls), some) => counted(calls.max(some.unwrap_or(0)), packets),
-                    (None, some) => {
-                        let some = counted(some?, packets)?;
-                        Some(Estimate { high: f64::INFINITY, ..some })
-                    }
-                }
+                let (least, most) = system_calls(facts)?;
+                let calls = counted(least, packets)?;
+                Some(if most.is_some() { calls } else { at_least_this(calls) })
             }
             Self::CryptoPerByte => {
                 let thread = facts.busiest()?;
@@ -316,6 +335,19 @@ impl Measure {
                 let busy = Facts::on_cpu(thread)?.value * thread.elapsed_s * 1e9;
                 let bytes = bytes(facts).filter(|bytes| *bytes > 0)?;
                 Some(crypto.scale(busy / bytes as f64))
+            }
+            Self::CallsPerSecond => {
+                let (least, most) = system_calls(facts)?;
+                let rate = counted(least, facts.elapsed())?;
+                Some(if most.is_some() { rate } else { at_least_this(rate) })
+            }
+            Self::BytesPerCall => {
+                let (least, most) = system_calls(facts)?;
+                let per_call =
+                    |calls: u64| bytes(facts).map(|all| all as f64 / calls.max(1) as f64);
+                let high = per_call(least)?;
+                let low = most.map_or(Some(0.0), per_call)?;
+                Some(Estimate { low, high, ..Estimate::exactly(high) })
             }
             Self::IdleCpus => Some(share(facts.idle_cpus()?)),
             Self::Observer => share_of(&observation.observer),
@@ -334,6 +366,10 @@ impl Measure {
             (Self::SocketLoss, Subject::Socket(socket)) => {
                 let drops = socket.drops?;
                 counted(drops, (drops + facts.packets()?).max(1) as f64)
+            }
+            (Self::QueueFull, Subject::Socket(socket)) => {
+                let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
+                Some(Estimate::exactly(socket.receive_queue_mean / buffer as f64))
             }
             (Self::CardLoss, Subject::Interface(of)) => {
                 counted(of.rx_missed, (of.rx_missed + of.rx_packets).max(1) as f64)
@@ -403,60 +439,11 @@ impl Measure {
             _ => None,
         }
     }
+}
 
-    fn of_tcp<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
-        let elapsed = facts.elapsed();
-        match (self, subject) {
-            (Self::WindowLimited, _) => {
-                Some(facts.tcp_share(|tcp| tcp.rwnd_limited_s)?.scale(1.0 / elapsed))
-            }
-            (Self::SendBufferLimited, _) => {
-                Some(facts.tcp_share(|tcp| tcp.sndbuf_limited_s)?.scale(1.0 / elapsed))
-            }
-            (Self::ReceiveBuffer, Subject::Socket(socket)) => {
-                Some(Estimate::exactly(socket.receive_buffer? as f64))
-            }
-            (Self::ReceivedBytes, Subject::Socket(socket)) => {
-                counted(socket.tcp.as_ref()?.bytes_received, elapsed)
-            }
-            (Self::BytesPerSegment, _) => {
-                let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
-                let sums = tcps.fold((0, 0), |(bytes, segments), tcp| {
-                    (bytes + tcp.bytes_acked, segments + tcp.segments_out)
-                });
-                (sums.1 > 0).then(|| Estimate::exactly(sums.0 as f64 / sums.1 as f64))
-            }
-            (Self::ConnectionsPerSecond, _) => counted(opened(facts)?, elapsed),
-            (Self::SegmentsPerConnection, _) => {
-                let opened = opened(facts).filter(|opened| *opened > 0)?;
-                counted(facts.protocol("Tcp.InSegs")?, opened as f64)
-            }
-            (Self::BytesPerConnection, _) => {
-                let opened = opened(facts)?.max(facts.connections().count() as u64).max(1);
-                Some(Estimate::exactly(bytes(facts)? as f64 / opened as f64))
-            }
-            (Self::Answers, _) => {
-                let carries_both = |socket: &&SocketCounts| {
-                    socket.tcp.as_ref().is_some_and(|t| t.bytes_received > 0 && t.bytes_acked > 0)
-                };
-                let answers = facts.connections().any(|socket| carries_both(&socket));
-                Some(Estimate::exactly(f64::from(answers)))
-            }
-            (Self::SegmentTime, _) => costs::segments(facts),
-            (Self::ChecksumTime, _) => {
-                let parts = costs::segments(facts)?.plus(costs::checksums(facts)?);
-                Some(costs::at_most_all(parts))
-            }
-            (Self::ConnectionTime, _) => costs::connections(facts),
-            (Self::Flows, _) => flows(facts).map(|flows| Estimate::exactly(flows as f64)),
-            (Self::ClientsPerServer, _) => {
-                let clients = facts.connections().filter(|s| is_accepted(facts, s)).count();
-                let servers = facts.connections().count() - clients;
-                (servers > 0).then(|| Estimate::exactly(clients as f64 / servers as f64))
-            }
-            _ => None,
-        }
-    }
+/// A count that others may exceed.
+fn at_least_this(counted: Estimate) -> Estimate {
+    Estimate { high: f64::INFINITY, ..counted }
 }
 
 /// The share of its time that a thread sleeps with packets to come. On a timer, too, where it takes

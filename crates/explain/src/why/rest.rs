@@ -59,7 +59,10 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
         }
         Room::Left => idle(facts),
         Room::Full => full(facts),
-        Room::Unknown => unknown(facts),
+        Room::Unknown => match doubts::shared_cpu(facts) {
+            Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
+            None => unknown(facts),
+        },
     }
 }
 
@@ -259,8 +262,12 @@ fn held_up(facts: &Facts<'_>) -> Option<WhyFinding> {
 
 /// How many times the load there is room for.
 fn load(room: &Estimate) -> String {
+    /// More is not predicted.
+    const MOST_PERCENT: f64 = 9900.0;
     match (times(room.low), times(room.high)) {
-        (low, high) if low == high => format!("{low} times the load or more"),
+        (low, high) if low == high || room.high >= MOST_PERCENT => {
+            format!("{low} times the load or more")
+        }
         (low, high) => format!("{low} to {high} times the load"),
     }
 }
@@ -361,7 +368,7 @@ fn busy_receiving(facts: &Facts<'_>, cpu: u32, share: f64) -> WhyFinding {
         percent(share),
         facts.observation.watched.name
     );
-    let next = format!("Measure what CPU {cpu} does there, as root: perf record -a -C {cpu}");
+    let next = format!("Measure what CPU {cpu} does there: sudo perf record -a -C {cpu}");
     cannot_tell(facts, sentence, &next)
 }
 
@@ -446,8 +453,8 @@ fn unknown(facts: &Facts<'_>) -> WhyFinding {
             "why packets were lost",
             match facts.is_unread("tracepoints") {
                 true => {
-                    "Watch for longer (-t 30s), as root and with tracefs mounted (mount -t tracefs \
-                     none /sys/kernel/tracing), which counts drops by reason"
+                    "Watch for longer (-t 30s) as root, who may have drops counted by reason: \
+                     sudo linerate why"
                 }
                 false => "Watch for longer (-t 30s)",
             },

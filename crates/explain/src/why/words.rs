@@ -49,6 +49,11 @@ pub(super) const NAMES: &[&str] = &[
     "line",
     "working_set",
     "storage",
+    "connection",
+    "pacing_limit",
+    "peer_window",
+    "watch_peer",
+    "loss_place",
 ];
 
 fn value<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<String> {
@@ -75,6 +80,26 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         ("socket", Subject::Socket(of)) => {
             Some(format!("Socket {} ({})", of.local, facts.observation.watched.name))
         }
+        ("connection", Subject::Socket(of)) => Some(match &of.remote {
+            Some(remote) => format!("{} to {remote}", of.local),
+            None => of.local.clone(),
+        }),
+        ("pacing_limit", Subject::Socket(of)) => {
+            let limit = of.tcp.as_ref()?.pacing_limit_bytes_per_s?;
+            Some(BitsPerSecond(8.0 * limit).to_string())
+        }
+        ("peer_window", _) => {
+            let windows = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+            let largest = windows.filter_map(|tcp| tcp.peer_window_max).max()?;
+            Some(linerate_record::units::memory_size(largest as f64))
+        }
+        ("watch_peer", _) => Some(watch_peer(facts)),
+        ("loss_place", _) => Some(match facts.ledger.largest() {
+            Some(place) => {
+                format!(" {} were lost at {}: {}.", place.packets, place.row.of, place.reason)
+            }
+            None => String::new(),
+        }),
         ("drops", Subject::Socket(of)) => Some(of.drops?.to_string()),
         ("buffer", Subject::Socket(of)) => Some(match of.receive_buffer {
             Some(bytes) => linerate_record::units::memory_size(bytes as f64),
@@ -126,6 +151,19 @@ fn of_thread<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option<
     }
 }
 
+/// The command that explains the peer which stops the program.
+fn watch_peer(facts: &Facts<'_>) -> String {
+    let stalled = |tcp: &linerate_record::why::TcpCounts| tcp.rwnd_limited_s;
+    let sockets = facts.connections().filter(|socket| socket.tcp.is_some());
+    let order =
+        |socket: &&linerate_record::why::SocketCounts| socket.tcp.as_ref().map_or(0.0, stalled);
+    let most = sockets.max_by(|a, b| order(a).total_cmp(&order(b)));
+    match most.and_then(|socket| socket.peer_pid) {
+        Some(pid) => format!("linerate why {pid}"),
+        None => "linerate why PID, on its machine".to_owned(),
+    }
+}
+
 /// The name of a thread with its number.
 pub(super) fn label(thread: &ThreadActivity) -> String {
     format!("{} ({})", thread.name, thread.tid)
@@ -141,6 +179,9 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
         let own: Vec<&str> =
             own.filter(|other| other.demand() > 0.1).map(|o| o.name.as_str()).take(2).collect();
         return match own.as_slice() {
+            [] if facts.is_unread("tracepoints") || facts.is_unread("scheduler") => {
+                "who ran there instead is for root to read".to_owned()
+            }
             [] => "the thread that ran instead could not be identified".to_owned(),
             names => format!("threads of its own want the same CPU ({})", names.join(", ")),
         };
@@ -226,6 +267,11 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "window_limited" => (M::WindowLimited, Percent),
         "send_limited" => (M::SendBufferLimited, Percent),
         "of_limit" => (M::OfLimit, Percent),
+        "resent" => (M::Resent, Percent),
+        "held" => (M::Held, Percent),
+        "of_pacing_limit" => (M::OfPacingLimit, Percent),
+        "calls_per_s" => (M::CallsPerSecond, Number),
+        "bytes_per_call" => (M::BytesPerCall, Bytes),
         "clients_per_server" => (M::ClientsPerServer, Number),
         "on_storage" => (M::AsleepIn(Wait::Storage), Percent),
         "on_timer" => (M::AsleepIn(Wait::Timer), Percent),

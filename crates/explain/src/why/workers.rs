@@ -130,6 +130,7 @@ fn activity(report: &RunReport, number: usize, worker: &WorkerReport) -> Option<
         io_calls: None,
         lock_wait: None,
         memory: None,
+        cipher_instructions: None,
     })
 }
 

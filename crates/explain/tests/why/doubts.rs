@@ -40,6 +40,35 @@ fn packets_that_vanish_behind_ip_are_counted() {
 }
 
 #[test]
+fn segments_behind_gaps_are_not_nothing() {
+    let few = server(&[("Tcp.InSegs", 100_000), ("TcpExt.TCPOFOQueue", 100)]);
+    assert_eq!(explain(&few)[0].cause, NothingWrong);
+    let many = server(&[("Tcp.InSegs", 100_000), ("TcpExt.TCPOFOQueue", 3_000)]);
+    assert_doubt(&many, "3000, 3 % of all");
+}
+
+#[test]
+fn packets_beyond_the_mtu_are_not_nothing() {
+    assert_eq!(explain(&server(&[("Ip.FragFails", 2)]))[0].cause, NothingWrong);
+    assert_doubt(&server(&[("Ip.FragFails", 200)]), "200 packets that are larger than the MTU");
+}
+
+#[test]
+fn acknowledgements_that_are_always_late_are_not_nothing() {
+    let answered = |remote: &str| {
+        let tcp = TcpCounts { bytes_received: 5_000, bytes_acked: 5_000, ..TcpCounts::default() };
+        let mut seen = server(&[("TcpExt.DelayedACKs", 120), ("Tcp.InSegs", 250)]);
+        let carried = socket(SocketKind::Tcp, "10.0.0.1:80", Some(remote));
+        let carried = linerate_record::why::SocketCounts { tcp: Some(tcp), ..carried };
+        seen.sockets = vec![socket(SocketKind::TcpListen, "10.0.0.1:80", None), carried];
+        seen
+    };
+    assert_doubt(&answered("10.0.0.2:4000"), "120 were sent");
+    // Of a client on the same machine they may be its own.
+    assert_eq!(explain(&answered("10.0.0.1:4000"))[0].cause, NothingWrong);
+}
+
+#[test]
 fn segments_sent_again_are_not_nothing() {
     let few = server(&[("Tcp.OutSegs", 100_000), ("Tcp.RetransSegs", 100)]);
     assert_eq!(explain(&few)[0].cause, NothingWrong);

@@ -52,6 +52,7 @@ pub(crate) fn thread(name: &str, tid: u32, shares: &[(ThreadState, f64)]) -> Thr
         io_calls: None,
         lock_wait: None,
         memory: None,
+        cipher_instructions: None,
     }
 }
 

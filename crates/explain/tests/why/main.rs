@@ -3,6 +3,7 @@
 //! not, and that it rests on what was read.
 
 mod calls;
+mod connections;
 mod controls;
 mod doubts;
 mod example;

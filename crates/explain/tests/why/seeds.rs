@@ -145,7 +145,14 @@ fn tcp_sender(tcp: TcpCounts, bytes: u64, kernel: f64) -> Observation {
 }
 
 pub(crate) fn receive_window() -> Observation {
-    let tcp = TcpCounts { busy_s: 4.9, rwnd_limited_s: 2.65, ..TcpCounts::default() };
+    let peer_window_max = Some(16_384);
+    let tcp = TcpCounts {
+        busy_s: 4.9,
+        rwnd_limited_s: 2.65,
+        min_rtt_s: 20e-6,
+        peer_window_max,
+        ..TcpCounts::default()
+    };
     tcp_sender(tcp, 1_700_000_000, 0.2)
 }
 
@@ -278,6 +285,7 @@ pub(crate) fn software_crypto() -> Observation {
     }
     let library = "/usr/lib/x86_64-linux-gnu/libcrypto.so.3";
     seen.threads[0].functions = functions(&[(library, "libcrypto.so.3+0x1a2b00", 0.8)]);
+    seen.threads[0].cipher_instructions = Some(0.0);
     seen.packets = packets(300_000, bytes);
     seen
 }

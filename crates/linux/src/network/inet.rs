@@ -95,8 +95,14 @@ pub struct TcpInfo {
     pub is_app_limited: bool,
     /// Largest segment sent, bytes.
     pub mss: u32,
+    /// Segments sent and not yet acknowledged.
+    pub unacked: u32,
+    /// Bytes that the program has handed over and TCP has not sent yet.
+    pub not_sent: u32,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u32,
+    /// Shortest round-trip time of the last minutes, microseconds.
+    pub min_rtt_us: u32,
     /// Congestion window, segments.
     pub cwnd: u32,
     /// Segments sent again.
@@ -117,15 +123,25 @@ pub struct TcpInfo {
     pub rwnd_limited_us: u64,
     /// Of that, stopped by its own send buffer.
     pub sndbuf_limited_us: u64,
+    /// Segments sent again that the peer had received already (DSACK); 0 before Linux 4.20.
+    pub needless: u32,
+    /// Rate the program limits itself to by SO_MAX_PACING_RATE, bytes per second; `None` if it does
+    /// not.
+    pub max_pacing_rate: Option<u64>,
+    /// Window that the peer advertises, bytes; `None` before Linux 5.4.
+    pub peer_window: Option<u32>,
 }
 
 impl TcpInfo {
-    /// `tcp_info`, up to its field `tcpi_sndbuf_limited`.
+    /// `tcp_info`, up to its field `tcpi_sndbuf_limited` at least.
     fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             is_app_limited: app_limited_bit(*bytes.get(7)?),
             mss: u32_at(bytes, 16)?,
+            unacked: u32_at(bytes, 24)?,
+            not_sent: u32_at(bytes, 144)?,
             rtt_us: u32_at(bytes, 68)?,
+            min_rtt_us: u32_at(bytes, 148)?,
             cwnd: u32_at(bytes, 80)?,
             retransmitted: u32_at(bytes, 100)?,
             bytes_acked: u64_at(bytes, 120)?,
@@ -136,8 +152,16 @@ impl TcpInfo {
             busy_us: u64_at(bytes, 168)?,
             rwnd_limited_us: u64_at(bytes, 176)?,
             sndbuf_limited_us: u64_at(bytes, 184)?,
+            needless: u32_at(bytes, 216).unwrap_or(0),
+            max_pacing_rate: u64_at(bytes, 112).filter(|rate| !is_unlimited(*rate)),
+            peer_window: u32_at(bytes, 228),
         })
     }
+}
+
+/// All bits set: of a rate of 32 bits in older kernels, of 64 since Linux 4.20.
+fn is_unlimited(rate: u64) -> bool {
+    rate == u64::MAX || rate == u64::from(u32::MAX)
 }
 
 /// A bit field of C: its first bit is the lowest on little-endian machines, else the highest.

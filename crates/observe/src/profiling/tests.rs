@@ -34,6 +34,7 @@ fn thread(user: f64, kernel: f64) -> ThreadActivity {
         io_calls: None,
         lock_wait: None,
         memory: None,
+        cipher_instructions: None,
     }
 }
 

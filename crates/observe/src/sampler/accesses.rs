@@ -58,7 +58,14 @@ impl Operand {
 /// Instructions that were met, decoded.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    known: HashMap<(u32, u64), Vec<Operand>>,
+    known: HashMap<(u32, u64), Known>,
+}
+
+/// An instruction that was met.
+#[derive(Debug, Default)]
+struct Known {
+    operands: Vec<Operand>,
+    is_cipher: bool,
 }
 
 /// Instructions that are decoded; of a program with more, those met first.
@@ -75,10 +82,10 @@ impl Decoder {
     ) -> impl Iterator<Item = Access> {
         if !self.known.contains_key(&(pid, ip)) && self.known.len() < MAX_KNOWN {
             let found = spots.code(pid, ip);
-            let found = found.map(|(before, code)| operands(ip, &before, &code));
+            let found = found.map(|(before, code)| known(ip, &before, &code));
             self.known.insert((pid, ip), found.unwrap_or_default());
         }
-        let operands = self.known.get(&(pid, ip)).map_or(&[][..], Vec::as_slice);
+        let operands = self.known.get(&(pid, ip)).map_or(&[][..], |known| &known.operands);
         operands.iter().map(move |operand| {
             let (memory, at) = spots.memory(pid, operand.address(registers));
             Access { memory, at, bytes: operand.bytes, is_write: operand.is_write, spot }
@@ -86,15 +93,43 @@ impl Decoder {
     }
 }
 
-/// The operands of the instruction that ends at `ip`, else of that which begins there. `before` are
-/// bytes of code up to `ip`, `code` from there on.
-fn operands(ip: u64, before: &[u8], code: &[u8]) -> Vec<Operand> {
+impl Decoder {
+    /// Whether a sample at `ip`, whose instruction was decoded, is of one made for ciphers and
+    /// hashes.
+    pub(super) fn is_cipher(&self, pid: u32, ip: u64) -> bool {
+        self.known.get(&(pid, ip)).is_some_and(|known| known.is_cipher)
+    }
+}
+
+/// What a sample at `ip` says. `before` are bytes of code up to `ip`, `code` from there on.
+fn known(ip: u64, before: &[u8], code: &[u8]) -> Known {
     let previous = previous(ip, before).map(|start| {
         let at = before.len() - (ip - start) as usize;
-        operands_of(start, &before[at..], true)
+        (start, &before[at..])
     });
-    let previous = previous.unwrap_or_default();
-    if previous.is_empty() { operands_of(ip, code, false) } else { previous }
+    let of_previous = previous.map(|(start, code)| operands_of(start, code, true));
+    // Where the one before has no operand, or has lost its address, the one at the sample counts.
+    let operands = of_previous.filter(|operands| !operands.is_empty());
+    let of_cipher = previous.is_some_and(|(start, code)| is_cipher(start, code));
+    Known {
+        operands: operands.unwrap_or_else(|| operands_of(ip, code, false)),
+        is_cipher: of_cipher || is_cipher(ip, code),
+    }
+}
+
+/// Whether the instruction at `ip` is one made for ciphers and hashes.
+#[cfg(target_arch = "x86_64")]
+fn is_cipher(ip: u64, code: &[u8]) -> bool {
+    use iced_x86::CpuidFeature::{AES, GFNI, PCLMULQDQ, SHA, VAES, VPCLMULQDQ};
+    let options = iced_x86::DecoderOptions::NONE;
+    let instruction = iced_x86::Decoder::with_ip(64, code, ip, options).decode();
+    let features = [AES, GFNI, PCLMULQDQ, SHA, VAES, VPCLMULQDQ];
+    instruction.cpuid_features().iter().any(|feature| features.contains(feature))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_cipher(_: u64, _: &[u8]) -> bool {
+    false
 }
 
 /// Bytes from one beginning to the next: eleven ways are enough to agree.
@@ -221,7 +256,7 @@ mod tests {
     }
 
     fn of(code: &[u8]) -> Vec<(u64, u8, bool)> {
-        let found = operands(0x40_0000, &[], code);
+        let found = known(0x40_0000, &[], code).operands;
         let seen = |one: &Operand| (one.address(&registers()), one.bytes, one.is_write);
         found.iter().map(seen).collect()
     }
@@ -240,15 +275,15 @@ mod tests {
     fn a_thread_is_found_behind_the_instruction_that_it_waited_for() {
         // 12 times: mov rdx, [rdi]; add rdx, 1; mov [rdi], rdx. The sample: behind the first mov.
         let code = [0x48, 0x8b, 0x17, 0x48, 0x83, 0xc2, 0x01, 0x48, 0x89, 0x17].repeat(12);
-        let found = operands(0x40_0000, &code[..43], &code[43..58]);
+        let found = known(0x40_0000, &code[..43], &code[43..58]).operands;
         let seen: Vec<_> = found.iter().map(|one| (one.bytes, one.is_write)).collect();
         assert_eq!(seen, [(8, false)]);
         // Behind the second mov; at the first mov, behind the second one of the last round.
-        let found = operands(0x40_0000, &code[..50], &code[50..65]);
+        let found = known(0x40_0000, &code[..50], &code[50..65]).operands;
         assert!(found[0].is_write);
         // mov rax, [rax] has lost its address: the one behind it counts, mov [rdi], rdx.
         let chase = [0x48, 0x8b, 0x00].repeat(16);
-        let found = operands(0x40_0000, &chase, &[0x48, 0x89, 0x17]);
+        let found = known(0x40_0000, &chase, &[0x48, 0x89, 0x17]).operands;
         assert!(found.len() == 1 && found[0].is_write);
     }
 
@@ -262,6 +297,23 @@ mod tests {
             &[0x48, 0x01, 0xd8],
         ] {
             assert_eq!(of(code), []);
+        }
+    }
+
+    #[test]
+    fn instructions_of_ciphers_are_recognized() {
+        // aesenc xmm0, xmm1; sha256rnds2 xmm0, xmm1; pclmulqdq xmm0, xmm1, 0; pxor xmm0, xmm1
+        let codes: [(&[u8], bool); 4] = [
+            (&[0x66, 0x0f, 0x38, 0xdc, 0xc1], true),
+            (&[0x0f, 0x38, 0xcb, 0xc1], true),
+            (&[0x66, 0x0f, 0x3a, 0x44, 0xc1, 0x00], true),
+            (&[0x66, 0x0f, 0xef, 0xc1], false),
+        ];
+        for (code, is_cipher) in codes {
+            assert_eq!(known(0x40_0000, &[], code).is_cipher, is_cipher);
+            // The sample of a slow instruction is at the one behind it.
+            let before = [&[0x66, 0x0f, 0xef, 0xc1].repeat(15), code].concat();
+            assert_eq!(known(0x40_0000, &before, &[0x90; 15]).is_cipher, is_cipher);
         }
     }
 

@@ -10,7 +10,7 @@ use super::functions::Functions;
 use super::kernel::KernelSymbols;
 use super::maps::{self, BYTES_BEFORE, INSTRUCTION_BYTES, Mapping, Mappings, Memory};
 use super::polling::Place;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -165,12 +165,9 @@ impl Spots {
 
     /// The functions and places of all spots, once the window is over.
     pub(super) fn resolve(self) -> Names {
-        let is_kernel = |&(region, _): &(Region, u64)| region == Region::Kernel;
-        let kernel = match self.spots.iter().any(is_kernel) {
-            true => std::fs::read_to_string("/proc/kallsyms").unwrap_or_default(),
-            false => String::new(),
-        };
-        let kernel = KernelSymbols::parse(kernel);
+        let of_kernel = self.spots.iter().filter(|(region, _)| *region == Region::Kernel);
+        let addresses = of_kernel.map(|(_, position)| last_byte(*position)).collect();
+        let kernel = kernel_symbols(addresses);
         let mut files: Vec<(String, Option<Functions>)> = Vec::new();
         for (name, file) in self.files {
             files.push((name, file.and_then(Functions::read)));
@@ -218,10 +215,22 @@ impl Names {
     }
 }
 
+/// The byte by which a spot of the kernel is named: the function that has most of it has its last.
+fn last_byte(spot: u64) -> u64 {
+    spot.saturating_add(SPOT_BYTES - 1)
+}
+
+fn kernel_symbols(addresses: BTreeSet<u64>) -> KernelSymbols {
+    if addresses.is_empty() {
+        return KernelSymbols::default();
+    }
+    let list = File::open("/proc/kallsyms");
+    list.map(|list| KernelSymbols::read(list, addresses)).unwrap_or_default()
+}
+
 /// The name of a function of the kernel, and how far into it `address` is.
 fn kernel_function(kernel: &KernelSymbols, address: u64) -> (FunctionName, u64) {
-    // The function that has most of the spot: its last byte's.
-    let found = kernel.find(address + (SPOT_BYTES - 1));
+    let found = kernel.find(last_byte(address));
     let (start, name) = found.unwrap_or((address, "[kernel]"));
     let name = FunctionName { name: name.to_owned(), file: KERNEL.to_owned() };
     (name, address.saturating_sub(start))

@@ -26,6 +26,9 @@ pub struct ThreadProfile {
     pub polling_in_kernel: Option<f64>,
     /// Its memory use; `None` if too few samples show it.
     pub memory: Option<MemoryUse>,
+    /// Share of its samples at instructions made for ciphers and hashes; `None` where instructions
+    /// are not decoded.
+    pub cipher_instructions: Option<f64>,
 }
 
 const MAX_FUNCTIONS: usize = 32;
@@ -38,7 +41,7 @@ pub(super) fn profile(
     slices: &[Slice],
     names: &Names,
     asleep: f64,
-    memory: Option<MemoryUse>,
+    (memory, cipher_instructions): (Option<MemoryUse>, Option<f64>),
 ) -> ThreadProfile {
     let separated = polling::separate(slices, &names.places, asleep, SEED ^ u64::from(id.tid));
     ThreadProfile {
@@ -49,6 +52,7 @@ pub(super) fn profile(
         cost_ns: figure("ns/packet", &separated, |separated| separated.cost_ns),
         polling_in_kernel: separated.as_ref().ok().map(|separated| separated.kernel_share),
         memory,
+        cipher_instructions,
     }
 }
 

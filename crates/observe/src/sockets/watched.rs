@@ -2,7 +2,7 @@
 //! One socket: what was read of it, and what follows for the window.
 
 use super::canonical;
-use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory};
+use linerate_linux::network::{InetProtocol, InetSocket, PacketSocket, SocketMemory, TcpInfo};
 use linerate_record::why::{SocketCounts, SocketKind, TcpCounts};
 
 /// Fields read of any socket.
@@ -33,6 +33,8 @@ pub(super) struct Watched {
     pub(super) receive_queue_max: u64,
     pub(super) send_queue: u64,
     pub(super) app_limited: u64,
+    pub(super) held: u64,
+    pub(super) peer_window_max: Option<u32>,
 }
 
 pub(super) fn state_of(socket: &InetSocket) -> State {
@@ -43,6 +45,14 @@ pub(super) fn state_of(socket: &InetSocket) -> State {
         drops: socket.memory.map(|memory| memory.drops),
         inet: Some(socket.clone()),
     }
+}
+
+/// Whether TCP has less than a segment to send, and sends it only once earlier ones are
+/// acknowledged: Nagle's algorithm, where no window stops it.
+fn is_held(tcp: &TcpInfo) -> bool {
+    let has_less_than_a_segment = (1..tcp.mss).contains(&tcp.not_sent);
+    let has_room = tcp.unacked < tcp.cwnd && tcp.peer_window.is_none_or(|peer| peer >= tcp.mss);
+    has_less_than_a_segment && tcp.unacked > 0 && has_room
 }
 
 impl Watched {
@@ -91,6 +101,8 @@ impl Watched {
             receive_queue_max: 0,
             send_queue: 0,
             app_limited: 0,
+            held: 0,
+            peer_window_max: None,
         };
         let is_tcp = kind == SocketKind::Tcp;
         watched.take(state, is_tcp);
@@ -103,7 +115,11 @@ impl Watched {
         self.receive_queue_max = self.receive_queue_max.max(state.receive_queue);
         self.send_queue += state.send_queue;
         let tcp = state.inet.as_ref().and_then(|socket| socket.tcp);
-        self.app_limited += u64::from(is_tcp && tcp.is_some_and(|tcp| tcp.is_app_limited));
+        if let Some(tcp) = tcp.filter(|_| is_tcp) {
+            self.app_limited += u64::from(tcp.is_app_limited);
+            self.held += u64::from(is_held(&tcp));
+            self.peer_window_max = self.peer_window_max.max(tcp.peer_window);
+        }
         self.last = state;
     }
 
@@ -129,6 +145,7 @@ impl Watched {
             segments_in: more(now.segments_in, before.segments_in),
             segments_out: more(now.segments_out, before.segments_out),
             retransmitted: more(now.retransmitted, before.retransmitted),
+            needless: more(now.needless, before.needless),
             busy_s: seconds(now.busy_us, before.busy_us),
             rwnd_limited_s: seconds(now.rwnd_limited_us, before.rwnd_limited_us),
             sndbuf_limited_s: seconds(now.sndbuf_limited_us, before.sndbuf_limited_us),
@@ -137,6 +154,10 @@ impl Watched {
             cwnd: now.cwnd,
             mss: now.mss,
             delivery_bytes_per_s: now.delivery_rate as f64,
+            min_rtt_s: f64::from(now.min_rtt_us) / 1e6,
+            held_share: self.held as f64 / self.reads.max(1) as f64,
+            peer_window_max: self.peer_window_max.map(u64::from),
+            pacing_limit_bytes_per_s: now.max_pacing_rate.map(|rate| rate as f64),
         }
     }
 

@@ -61,11 +61,19 @@ pub enum Cause {
     RingOverflow,
     /// A socket's receive buffer overflows.
     SocketBuffer,
+    /// A socket that receives packets is not read.
+    UnreadSocket,
     /// The receiver's window stops the sender.
     ReceiveWindow,
+    /// The receiver reads more slowly than the sender sends.
+    SlowReceiver,
     /// The sender's own buffer stops it.
     SendBuffer,
-    /// A queueing discipline limits the rate.
+    /// Segments are lost on the way, and TCP slows down for each loss.
+    TcpLoss,
+    /// Small writes wait for the peer's delayed acknowledgements (Nagle's algorithm).
+    NagleDelay,
+    /// A queueing discipline, or the program's own pacing, limits the rate.
     RateLimiter,
     /// It waits for a peer with a fixed number of requests in flight.
     WaitingForPeer,
@@ -113,7 +121,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of the published list.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 38] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -124,8 +132,12 @@ impl Cause {
         Self::NapiBudget,
         Self::RingOverflow,
         Self::SocketBuffer,
+        Self::UnreadSocket,
         Self::ReceiveWindow,
+        Self::SlowReceiver,
         Self::SendBuffer,
+        Self::TcpLoss,
+        Self::NagleDelay,
         Self::RateLimiter,
         Self::WaitingForPeer,
         Self::WaitingForStorage,
@@ -163,8 +175,12 @@ impl Cause {
             Self::NapiBudget => "napi_budget",
             Self::RingOverflow => "ring_overflow",
             Self::SocketBuffer => "socket_buffer",
+            Self::UnreadSocket => "unread_socket",
             Self::ReceiveWindow => "receive_window",
+            Self::SlowReceiver => "slow_receiver",
             Self::SendBuffer => "send_buffer",
+            Self::TcpLoss => "tcp_loss",
+            Self::NagleDelay => "nagle_delay",
             Self::RateLimiter => "rate_limiter",
             Self::WaitingForPeer => "waiting_for_peer",
             Self::WaitingForStorage => "waiting_for_storage",

@@ -191,6 +191,9 @@ pub struct TcpCounts {
     pub segments_out: u64,
     /// Segments sent again.
     pub retransmitted: u64,
+    /// Of those, segments that the peer had received already (DSACK): late, not lost.
+    #[serde(default)]
+    pub needless: u64,
     /// Time with data to send or in flight.
     #[serde(serialize_with = "crate::finite")]
     pub busy_s: f64,
@@ -213,6 +216,21 @@ pub struct TcpCounts {
     /// Delivery rate at the end, bytes per second.
     #[serde(serialize_with = "crate::finite")]
     pub delivery_bytes_per_s: f64,
+    /// Shortest round-trip time at the end, seconds.
+    #[serde(default, serialize_with = "crate::finite")]
+    pub min_rtt_s: f64,
+    /// Share of the reads in which less than a segment was held back although the windows had room
+    /// for it, because earlier segments were not acknowledged (Nagle's algorithm), 0 to 1.
+    #[serde(default, serialize_with = "crate::finite")]
+    pub held_share: f64,
+    /// Largest window that the peer advertised at a read, bytes; `null` where the kernel does not
+    /// report it.
+    #[serde(default)]
+    pub peer_window_max: Option<u64>,
+    /// Rate the program limits the connection to (SO_MAX_PACING_RATE), bytes per second; `null` if
+    /// it does not.
+    #[serde(default)]
+    pub pacing_limit_bytes_per_s: Option<f64>,
 }
 
 /// Counters of the program itself. A counter that this program or its driver does not maintain is

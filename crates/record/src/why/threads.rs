@@ -63,6 +63,10 @@ pub struct ThreadActivity {
     /// samples show that.
     #[serde(default)]
     pub memory: Option<MemoryUse>,
+    /// Share of its samples at instructions made for ciphers and hashes (AES, SHA, carry-less
+    /// multiplication), 0 to 1; `null` where instructions are not decoded.
+    #[serde(default)]
+    pub cipher_instructions: Option<f64>,
 }
 
 /// What a thread uses of memory beyond its stack, in its own code.

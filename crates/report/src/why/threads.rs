@@ -74,10 +74,13 @@ fn percent(thread: &ThreadActivity, state: ThreadState) -> String {
     share.map_or_else(|| ABSENT.to_owned(), crate::value::percent)
 }
 
+/// What epoll waits on: itself.
+const EVENT_POLL: &str = "[eventpoll]";
+
 /// The call it slept in most.
 fn asleep_in(thread: &ThreadActivity) -> String {
     let Some(sleep) = thread.asleep_on.first() else { return String::new() };
-    match &sleep.object {
+    match sleep.object.as_deref().filter(|object| *object != EVENT_POLL) {
         Some(object) => format!("{} ({object})", sleep.on),
         None => sleep.on.clone(),
     }

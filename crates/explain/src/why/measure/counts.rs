@@ -2,8 +2,11 @@
 //! Sums over the parts of an observation that measures are made of.
 
 use super::super::facts::{Facts, share, share_of};
+use super::super::waits::{Wait, wait_of};
 use linerate_record::stats::Estimate;
-use linerate_record::why::{InterfaceCounts, SocketKind, ThreadActivity, ThreadState};
+use linerate_record::why::{
+    InterfaceCounts, SocketCounts, SocketKind, ThreadActivity, ThreadState,
+};
 
 /// Bytes per packet: of the counter of packets, else of the interface with most packets.
 pub(super) fn bytes_per_packet(facts: &Facts<'_>) -> Option<f64> {
@@ -49,20 +52,61 @@ pub(super) fn throttled(facts: &Facts<'_>, thread: &ThreadActivity) -> Estimate 
     share(throttled.fold(0.0, f64::max))
 }
 
-/// Time in calls that wait for connections which the program opened.
+/// System calls of all threads: at least, and at most where all of them were counted.
+pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
+    let threads = &facts.observation.threads;
+    let calls: Option<u64> = threads.iter().map(|thread| thread.system_calls).sum();
+    // Those that any user may count are some of them.
+    let some: Option<u64> = threads.iter().map(|thread| thread.io_calls).sum();
+    match (calls, some) {
+        (Some(calls), some) => {
+            let calls = calls.max(some.unwrap_or(0));
+            Some((calls, Some(calls)))
+        }
+        (None, some) => Some((some?, None)),
+    }
+}
+
+/// Largest window of the peers of connections that send, over the bytes that their rate takes in
+/// the shortest round trip: the connection with most bytes counts.
+pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
+    /// A receiver is not woken faster, seconds.
+    const SHORTEST_S: f64 = 50e-6;
+    /// By how much the round trip under load is longer, and the window of a moment smaller.
+    const FACTOR: f64 = 2.0;
+    let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    let most = tcps.filter(|tcp| tcp.rwnd_limited_s > 0.0).max_by_key(|tcp| tcp.bytes_acked)?;
+    let needed = most.bytes_acked as f64 / facts.elapsed() * most.min_rtt_s.max(SHORTEST_S);
+    let over = most.peer_window_max? as f64 / needed.max(1.0);
+    Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })
+}
+
+/// Time in calls that wait for connections which the program opened, of TCP or of UDP with an
+/// answer for each question.
 pub(super) fn asleep_on_server(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
-    let opened: Vec<&str> = facts
-        .connections()
-        .filter(|socket| !is_accepted(facts, socket))
-        .map(|socket| socket.local.as_str())
-        .collect();
+    let tcp = facts.connections().filter(|socket| !is_accepted(facts, socket));
+    let udp = facts.asks_by_udp().then(|| asking_sockets(facts)).into_iter().flatten();
+    let opened: Vec<&str> = tcp.chain(udp).map(|socket| socket.local.as_str()).collect();
     let waits = |object: &str| opened.iter().any(|local| object.contains(local));
-    let of_server = thread.asleep_on.iter().filter(|s| s.object.as_deref().is_some_and(waits));
+    // A call that sends waits for room.
+    let inputs = thread.asleep_on.iter().filter(|sleep| wait_of(sleep) == Wait::Input);
+    let of_server = inputs.filter(|sleep| sleep.object.as_deref().is_some_and(waits));
     (!thread.asleep_on.is_empty()).then(|| share(of_server.map(|sleep| sleep.share).sum()))
 }
 
+/// UDP sockets that are connected to a server: no other socket of the program takes packets of
+/// anybody at the same address.
+fn asking_sockets<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a SocketCounts> {
+    let sockets = &facts.observation.sockets;
+    let udp = move || sockets.iter().filter(|socket| socket.kind == SocketKind::Udp);
+    let serves = move |own: &SocketCounts| {
+        udp().any(|other| other.remote.is_none() && other.local == own.local)
+    };
+    udp().filter(move |socket| socket.remote.is_some() && !serves(socket))
+}
+
 /// Whether a connection was accepted: its local port is one the program listens at.
-pub(super) fn is_accepted(facts: &Facts<'_>, socket: &linerate_record::why::SocketCounts) -> bool {
+pub(super) fn is_accepted(facts: &Facts<'_>, socket: &SocketCounts) -> bool {
     let port = |address: &str| address.rsplit(':').next().map(str::to_owned);
     let listening = facts.observation.sockets.iter().filter(|s| s.kind == SocketKind::TcpListen);
     let own = port(&socket.local);
@@ -95,8 +139,7 @@ pub(super) fn flows(facts: &Facts<'_>) -> Option<usize> {
     if sockets.iter().any(|s| matches!(s.kind, SocketKind::Packet | SocketKind::Xdp)) {
         return None;
     }
-    let is_open =
-        |s: &&linerate_record::why::SocketCounts| s.kind == SocketKind::Udp && s.remote.is_none();
+    let is_open = |s: &&SocketCounts| s.kind == SocketKind::Udp && s.remote.is_none();
     let connections = facts.connections().count();
     let connected =
         sockets.iter().filter(|s| s.kind == SocketKind::Udp && s.remote.is_some()).count();

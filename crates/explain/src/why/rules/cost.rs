@@ -70,6 +70,35 @@ pub(super) const RULES: &[Rule] = &[
         measure: "system calls, by raw_syscalls:sys_enter as root, or `strace -c -f -p PID`",
     },
     Rule {
+        cause: Cause::SystemCalls,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::KernelShare, 0.4, IN_KERNEL),
+            at_least(M::Saturation, 0.85, FULL),
+            at_least(M::CallsPerSecond, 10_000.0, "at 0.3 us a call, 0.3 % of a CPU"),
+            at_most(M::BytesPerCall, 1000.0, "less than a segment"),
+            at_least(M::OneWay, 0.9, "requests and answers cannot be joined"),
+        ],
+        symptoms: 0,
+        explained_by: &[
+            Cause::PageFaults,
+            Cause::SoftwareCrypto,
+            Cause::ConnectionSetup,
+            Cause::FirewallRules,
+            Cause::KernelLock,
+        ],
+        gain: GainModel::LargerCalls,
+        then_limited_by: Some("the cost of a byte in the kernel"),
+        sentence: "Thread {thread} makes {calls_per_s} system calls per second for \
+                   {bytes_per_call} bytes each, and spends {kernel} of its time on a CPU in the \
+                   kernel.",
+        fix: "Collect data in a buffer of 16 KiB or more before it is written, and read as much at \
+              a time",
+        workaround: Some("MSG_MORE or TCP_CORK saves segments, but not calls"),
+        wrong_if: "with 16 KiB per call, the rate rises by less than 20 %",
+        measure: "system calls, by `strace -c -f -p PID`",
+    },
+    Rule {
         cause: Cause::Copying,
         scope: Scope::Threads,
         conditions: &[
@@ -203,14 +232,18 @@ pub(super) const RULES: &[Rule] = &[
                      1.3 was measured of AES-CBC with SHA-256; 3 to 15 without",
             ),
             at_least(M::BytesPerConnection, 100_000.0, "less is the handshake's public keys"),
+            at_most(
+                M::CipherInstructions,
+                0.05,
+                "a fifth and more of the samples of AES-GCM or SHA-256 that use them",
+            ),
         ],
-        symptoms: 0,
+        symptoms: 2,
         explained_by: &[],
         gain: GainModel::CostRemoved(M::CryptoLibrary, [0.1, 0.85, 0.97]),
         then_limited_by: Some("the rest of the thread's work"),
         sentence: "Ciphers and hashes take {crypto} of the time of thread {thread}, \
-                   {crypto_per_byte} ns per byte: they do not use the CPU's instructions for \
-                   them, or process each byte several times.",
+                   {crypto_per_byte} ns per byte, and do not use the CPU's instructions for them.",
         fix: "Unset OPENSSL_ia32cap; in a guest, pass AES and PCLMULQDQ on (-cpu host); choose \
               AES-GCM on CPUs with AES instructions, ChaCha20 on others",
         workaround: Some("ChaCha20-Poly1305 needs 3 to 5 times less time than AES without them"),

@@ -67,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::AsleepForPackets, 0.05, "a thread that waits for packets has time left"),
         ],
         symptoms: 1,
-        explained_by: &[Cause::CpuQuota],
+        explained_by: &[Cause::CpuQuota, Cause::UnreadSocket],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Some("what is offered, or the thread that receives"),
         sentence: "{socket} dropped {drops} packets for lack of room in its receive buffer \
@@ -77,6 +77,26 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("receive in batches (recvmmsg), which empties the buffer faster"),
         wrong_if: "with a buffer four times as large, as many packets are dropped",
         measure: "drops of the socket by sock_diag",
+    },
+    Rule {
+        cause: Cause::UnreadSocket,
+        scope: Scope::Sockets,
+        conditions: &[
+            at_least(M::SocketLoss, LOST, LOST_SOURCE),
+            at_least(M::QueueFull, 0.9, "a buffer that is read has room for a packet now and then"),
+            at_most(M::Demand, 0.5, "a thread that works reads as fast as it can"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::LossRecovered(M::SocketLoss),
+        then_limited_by: Some("what is offered, or the thread that receives"),
+        sentence: "{socket} is not read: its receive queue was full at every reading, and {drops} \
+                   packets were dropped, while thread {thread} has time left.",
+        fix: "Find out why it is not read (strace -f -T -p {tid} shows the calls); close a socket \
+              that is not needed: SO_REUSEPORT and multicast give it packets, too",
+        workaround: None,
+        wrong_if: "Recv-Q of `ss -uan` is far below the buffer at some readings",
+        measure: "Recv-Q of `ss -uan`",
     },
     Rule {
         cause: Cause::BacklogOverflow,

@@ -9,6 +9,19 @@ use super::{Rule, Scope, at_least, at_most};
 use linerate_record::why::Cause;
 
 const STALLED: &str = "twice the error of times that TCP counts in ticks of 4 ms";
+/// What stops a connection, so that the other side of it waits.
+const STALLS: &[Cause] = &[
+    Cause::RateLimiter,
+    Cause::ReceiveWindow,
+    Cause::SlowReceiver,
+    Cause::SendBuffer,
+    Cause::TcpLoss,
+    Cause::NagleDelay,
+];
+
+/// Of the window that the path needs, by its rate and shortest round trip.
+const WINDOW: f64 = 8.0;
+const WINDOW_SOURCE: &str = "the round trip under load is longer than the shortest";
 const BUSY_BYTES: f64 = 1e6;
 const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s no offload is noticed";
 
@@ -16,9 +29,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::ReceiveWindow,
         scope: Scope::Program,
-        conditions: &[at_least(M::WindowLimited, 0.05, STALLED)],
-        symptoms: 0,
-        explained_by: &[Cause::RateLimiter],
+        conditions: &[
+            at_least(M::WindowLimited, 0.05, STALLED),
+            at_most(M::PeerWindow, WINDOW, WINDOW_SOURCE),
+        ],
+        symptoms: 1,
+        explained_by: &[Cause::RateLimiter, Cause::SlowReceiver],
         gain: GainModel::StallRemoved(M::WindowLimited),
         then_limited_by: Some("the sender's CPU, or the path"),
         sentence: "The receiver's window limited the TCP connections {window_limited} of the time.",
@@ -49,11 +65,29 @@ pub(super) const RULES: &[Rule] = &[
         measure: "rwnd_limited of `ss -ti` at the sender",
     },
     Rule {
+        cause: Cause::SlowReceiver,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::WindowLimited, 0.05, STALLED),
+            at_least(M::PeerWindow, WINDOW, WINDOW_SOURCE),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::RateLimiter],
+        gain: GainModel::StallRemoved(M::WindowLimited),
+        then_limited_by: Some("the sender's CPU, or the path"),
+        sentence: "The receiver reads more slowly than the program sends: its window, \
+                   {peer_window} at most, was full {window_limited} of the time.",
+        fix: "Explain the receiver: {watch_peer}",
+        workaround: Some("a larger receive buffer only postpones the stall"),
+        wrong_if: "Recv-Q of `ss -tn` at the receiver is 0 most of the time",
+        measure: "Recv-Q of `ss -tn` at the receiver",
+    },
+    Rule {
         cause: Cause::SendBuffer,
         scope: Scope::Program,
         conditions: &[at_least(M::SendBufferLimited, 0.05, STALLED)],
         symptoms: 0,
-        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow],
+        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow, Cause::SlowReceiver],
         gain: GainModel::StallRemoved(M::SendBufferLimited),
         then_limited_by: Some("the receiver, or the path"),
         sentence: "The program's send buffer limited the TCP connections {send_limited} of the \
@@ -62,6 +96,69 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("parallel connections have a buffer each"),
         wrong_if: "with a larger send buffer, sndbuf_limited of `ss -ti` stays",
         measure: "sndbuf_limited of `ss -ti`",
+    },
+    Rule {
+        cause: Cause::TcpLoss,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(
+                M::Resent,
+                0.005,
+                "at a round trip of 1 ms, TCP stays below 250 Mb/s (Mathis et al., 1997)",
+            ),
+            at_most(M::Demand, 0.9, "a thread that is full limits by itself"),
+            at_most(M::AppLimited, 0.5, "with nothing more to send, losses cost time, not rate"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::RateLimiter, Cause::BacklogOverflow, Cause::RingOverflow],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Some("the path, or the thread's CPU"),
+        sentence: "Segments are lost on the way: TCP sent {resent} of them again, and slows down \
+                   for each loss.{loss_place}",
+        fix: "Find where they are dropped, from here to the receiver: tc -s qdisc (a full queue, a \
+              policer), nft list ruleset, ip -s -s link and ethtool -S at both ends",
+        workaround: Some("BBR (net.ipv4.tcp_congestion_control) slows down less for a loss"),
+        wrong_if: "without retransmissions (retrans of `ss -ti`), the rate rises by less than 10 %",
+        measure: "retrans of `ss -ti`",
+    },
+    Rule {
+        cause: Cause::NagleDelay,
+        scope: Scope::Connections,
+        conditions: &[
+            at_least(M::Held, 0.3, "the rest of the time is no limit then"),
+            at_most(M::Demand, 0.7, "its threads have time"),
+        ],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::StallRemoved(M::Held),
+        then_limited_by: Some("the peer, or its own CPU"),
+        sentence: "Connection {connection} holds small data back {held} of the time until earlier \
+                   segments are acknowledged (Nagle's algorithm); the peer delays that for up to \
+                   40 ms.",
+        fix: "Set TCP_NODELAY, or write a message with one call (writev, MSG_MORE)",
+        workaround: Some("TCP_QUICKACK at the receiver, set again after each read"),
+        wrong_if: "with TCP_NODELAY, the rate rises by less than 10 %",
+        measure: "notsent and unacked of `ss -ti`",
+    },
+    Rule {
+        cause: Cause::RateLimiter,
+        scope: Scope::Connections,
+        conditions: &[at_least(
+            M::OfPacingLimit,
+            0.75,
+            "the rate it lets through, less the error of its counters",
+        )],
+        symptoms: 0,
+        explained_by: &[],
+        gain: GainModel::UntilCpuIsFull,
+        then_limited_by: Some("the thread's CPU, or the path"),
+        sentence: "The program limits connection {connection} to {pacing_limit} \
+                   (SO_MAX_PACING_RATE), and it is at {of_pacing_limit} of that.",
+        fix: "Raise SO_MAX_PACING_RATE in the program, or do not set it",
+        workaround: Some("parallel connections have a limit each"),
+        wrong_if: "without the limit, the rate rises by less than 10 %; give --line if it is \
+                   wanted",
+        measure: "pacing_rate of `ss -ti`, second value",
     },
     Rule {
         cause: Cause::RateLimiter,
@@ -92,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::ClientsPerServer, 2.0, "two clients or more wait for each connection"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow, Cause::SendBuffer],
+        explained_by: STALLS,
         gain: GainModel::MoreOnTheWay,
         then_limited_by: Some("the servers behind, or its own CPU"),
         sentence: "{program} sleeps {asleep} of the time and has {clients_per_server} clients for \
@@ -110,7 +207,7 @@ pub(super) const RULES: &[Rule] = &[
             at_most(M::Demand, 0.5, "the rest of its time is no limit"),
         ],
         symptoms: 0,
-        explained_by: &[Cause::RateLimiter, Cause::ReceiveWindow, Cause::SendBuffer],
+        explained_by: STALLS,
         gain: GainModel::UntilCpuIsFull,
         then_limited_by: Some("the peer"),
         sentence: "Thread {thread} waits for the reply of a peer {asleep_on_server} of the time: \

@@ -41,10 +41,14 @@ fn a_connection_is_decoded_with_its_numbers() {
     );
     assert_eq!(tcp.cwnd, u32::from_ne_bytes([80, 81, 82, 83]));
     assert!(tcp.is_app_limited);
+    assert_eq!(tcp.peer_window, Some(u32::from_ne_bytes([228, 229, 230, 231])));
+    assert_eq!(tcp.max_pacing_rate, Some(at(112)));
 }
 
 #[test]
 fn what_an_older_kernel_does_not_say_is_absent() {
+    let before_5_4 = InetSocket::decode(InetProtocol::Tcp, &answer(224)).unwrap().tcp;
+    assert!(before_5_4.is_some_and(|tcp| tcp.peer_window.is_none()));
     let socket = InetSocket::decode(InetProtocol::Tcp, &answer(184)).unwrap();
     assert_eq!(socket.tcp, None);
     assert_eq!(SocketMemory::decode(&[0; 32]), None);

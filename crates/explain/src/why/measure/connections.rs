@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Quantities of TCP connections.
+
+use super::super::facts::{Facts, Subject, counted, share};
+use super::counts::{bytes, flows, is_accepted, opened, peer_window};
+use super::{Measure, costs};
+use linerate_record::stats::Estimate;
+use linerate_record::why::{SocketCounts, TcpCounts};
+
+impl Measure {
+    pub(super) fn of_tcp<'a>(self, facts: &Facts<'a>, subject: Subject<'a>) -> Option<Estimate> {
+        let elapsed = facts.elapsed();
+        match (self, subject) {
+            (Self::WindowLimited, _) => {
+                Some(facts.tcp_share(|tcp| tcp.rwnd_limited_s)?.scale(1.0 / elapsed))
+            }
+            (Self::SendBufferLimited, _) => {
+                Some(facts.tcp_share(|tcp| tcp.sndbuf_limited_s)?.scale(1.0 / elapsed))
+            }
+            (Self::PeerWindow, _) => peer_window(facts),
+            (Self::Resent, _) => {
+                let lost = |tcp: &TcpCounts| tcp.retransmitted.saturating_sub(tcp.needless);
+                let (lost, sent) = sums(facts, |tcp| (lost(tcp), tcp.segments_out));
+                counted(lost, sent as f64)
+            }
+            (Self::AppLimited, _) => facts.tcp_share(|tcp| tcp.app_limited_share),
+            (Self::Held, Subject::Socket(socket)) => Some(share(socket.tcp.as_ref()?.held_share)),
+            (Self::OfPacingLimit, Subject::Socket(socket)) => {
+                let tcp = socket.tcp.as_ref()?;
+                let limit = tcp.pacing_limit_bytes_per_s.filter(|limit| *limit > 0.0)?;
+                Some(share(tcp.bytes_acked as f64 / elapsed / limit))
+            }
+            (Self::OneWay, _) => {
+                let (received, acked) = sums(facts, |tcp| (tcp.bytes_received, tcp.bytes_acked));
+                let (all, most) = (received + acked, received.max(acked));
+                (all > 0).then(|| Estimate::exactly(most as f64 / all as f64))
+            }
+            (Self::ReceiveBuffer, Subject::Socket(socket)) => {
+                Some(Estimate::exactly(socket.receive_buffer? as f64))
+            }
+            (Self::ReceivedBytes, Subject::Socket(socket)) => {
+                counted(socket.tcp.as_ref()?.bytes_received, elapsed)
+            }
+            (Self::BytesPerSegment, _) => {
+                let (bytes, segments) = sums(facts, |tcp| (tcp.bytes_acked, tcp.segments_out));
+                (segments > 0).then(|| Estimate::exactly(bytes as f64 / segments as f64))
+            }
+            (Self::ConnectionsPerSecond, _) => counted(opened(facts)?, elapsed),
+            (Self::SegmentsPerConnection, _) => {
+                let opened = opened(facts).filter(|opened| *opened > 0)?;
+                counted(facts.protocol("Tcp.InSegs")?, opened as f64)
+            }
+            (Self::BytesPerConnection, _) => {
+                let opened = opened(facts)?.max(facts.connections().count() as u64).max(1);
+                Some(Estimate::exactly(bytes(facts)? as f64 / opened as f64))
+            }
+            (Self::Answers, _) => {
+                let carries_both = |socket: &&SocketCounts| {
+                    socket.tcp.as_ref().is_some_and(|t| t.bytes_received > 0 && t.bytes_acked > 0)
+                };
+                let answers = facts.connections().any(|socket| carries_both(&socket));
+                Some(Estimate::exactly(f64::from(answers)))
+            }
+            (Self::SegmentTime, _) => costs::segments(facts),
+            (Self::ChecksumTime, _) => {
+                let parts = costs::segments(facts)?.plus(costs::checksums(facts)?);
+                Some(costs::at_most_all(parts))
+            }
+            (Self::ConnectionTime, _) => costs::connections(facts),
+            (Self::Flows, _) => flows(facts).map(|flows| Estimate::exactly(flows as f64)),
+            (Self::ClientsPerServer, _) => {
+                let clients = facts.connections().filter(|s| is_accepted(facts, s)).count();
+                let servers = facts.connections().count() - clients;
+                (servers > 0).then(|| Estimate::exactly(clients as f64 / servers as f64))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Two sums over the connections that carried something.
+fn sums(facts: &Facts<'_>, of: impl Fn(&TcpCounts) -> (u64, u64)) -> (u64, u64) {
+    let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    tcps.map(of).fold((0, 0), |(a, b), (one, other)| (a + one, b + other))
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What stops a connection: the evidence that separates one cause from its neighbors.
+
+use crate::calls::system_calls_of_write;
+use crate::example::{
+    cpu, functions, in_kernel, observation, packets, privileged, sender, socket, thread,
+};
+use crate::seeds::software_crypto;
+use crate::seeds::{copying_unprivileged, nothing_to_send, receive_window, socket_buffer};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::{
+    self, CannotTell, NagleDelay, NothingWrong, RateLimiter, ReceiveWindow, SlowReceiver,
+    SocketBuffer, SoftwareCrypto, SystemCalls, TcpLoss, UnreadSocket, WaitingForPeer,
+};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User};
+use linerate_record::why::{Observation, SleepTime, SocketKind, TcpCounts, WhyFinding};
+
+fn first(seen: &Observation) -> WhyFinding {
+    explain(seen).swap_remove(0)
+}
+
+fn assert_first(seen: &Observation, cause: Cause) -> WhyFinding {
+    let finding = first(seen);
+    assert_eq!(finding.cause, cause, "{}", finding.sentence);
+    finding
+}
+
+fn tcp(seen: &mut Observation) -> &mut TcpCounts {
+    seen.sockets[0].tcp.as_mut().unwrap()
+}
+
+/// A program that sends through one connection and sleeps most of the time.
+fn idle_sender(bytes: u64, tcp: TcpCounts) -> Observation {
+    let mut client = thread("client", 100, &[(User, 0.02), (Kernel, 0.08), (Asleep, 0.9)]);
+    let object = Some("tcp 10.0.0.1:40000 to 10.0.0.2:5201".to_owned());
+    client.asleep_on = vec![SleepTime { on: "write".to_owned(), share: 0.9, object }];
+    Observation {
+        sockets: vec![sender(bytes, tcp)],
+        cpus: vec![cpu(0, 0.1, 0.1, 0.0), cpu(1, 0.02, 0.08, 0.0)],
+        packets: packets(bytes / 1448, bytes),
+        ..observation(vec![client])
+    }
+}
+
+#[test]
+fn a_large_window_that_is_full_is_the_readers_fault() {
+    let mut seen = receive_window();
+    assert_first(&seen, ReceiveWindow);
+    // The same stalls with a window of 3 MB, 180 times what the path needs.
+    tcp(&mut seen).peer_window_max = Some(3_000_000);
+    let finding = assert_first(&seen, SlowReceiver);
+    assert!(finding.sentence.contains("2.86 MiB"), "{}", finding.sentence);
+    seen.sockets[0].peer_pid = Some(4711);
+    assert!(first(&seen).fix.unwrap().contains("linerate why 4711"));
+    // In between, and where the kernel does not report it, neither is claimed.
+    for window in [Some(130_000), None] {
+        tcp(&mut seen).peer_window_max = window;
+        assert_first(&seen, CannotTell);
+    }
+    // A path of 40 ms needs more.
+    tcp(&mut seen).min_rtt_s = 0.04;
+    tcp(&mut seen).peer_window_max = Some(3_000_000);
+    assert_first(&seen, ReceiveWindow);
+}
+
+#[test]
+fn the_programs_own_pacing_is_a_limiter() {
+    let limited = |limit| TcpCounts {
+        busy_s: 5.0,
+        app_limited_share: 1.0,
+        pacing_limit_bytes_per_s: limit,
+        ..TcpCounts::default()
+    };
+    assert_first(&idle_sender(125_000_000, limited(None)), NothingWrong);
+    let mut paced = idle_sender(125_000_000, limited(Some(26e6)));
+    let finding = assert_first(&paced, RateLimiter);
+    assert!(finding.sentence.contains("208 Mb/s"), "{}", finding.sentence);
+    // It is the line that was asked for.
+    paced.watched.line_bits_per_s = Some(200e6);
+    assert_first(&paced, NothingWrong);
+    // Far below the limit, something else holds it.
+    assert_first(&idle_sender(125_000_000, limited(Some(260e6))), NothingWrong);
+}
+
+#[test]
+fn lost_segments_of_a_sender_with_more_to_send_are_a_cause() {
+    let lossy = |app_limited_share| TcpCounts {
+        busy_s: 5.0,
+        retransmitted: 2_000,
+        app_limited_share,
+        ..TcpCounts::default()
+    };
+    let finding = assert_first(&idle_sender(125_000_000, lossy(0.1)), TcpLoss);
+    assert!(finding.sentence.contains("2 %"), "{}", finding.sentence);
+    assert_eq!(finding.gain.percent.low, Some(0.0));
+    // One with nothing more to send loses time, not rate.
+    assert_ne!(first(&idle_sender(125_000_000, lossy(1.0))).cause, TcpLoss);
+    let few = TcpCounts { busy_s: 5.0, retransmitted: 30, ..TcpCounts::default() };
+    assert_ne!(first(&idle_sender(125_000_000, few)).cause, TcpLoss);
+}
+
+#[test]
+fn a_connection_that_nothing_visible_stops_is_not_called_right() {
+    let tcp = |busy_s, app_limited_share| TcpCounts {
+        busy_s,
+        app_limited_share,
+        cwnd: 40,
+        rtt_s: 0.012,
+        ..TcpCounts::default()
+    };
+    let finding = assert_first(&idle_sender(125_000_000, tcp(4.9, 0.0)), CannotTell);
+    assert!(finding.sentence.contains("200 Mb/s pass"), "{}", finding.sentence);
+    assert_first(&idle_sender(125_000_000, tcp(0.3, 0.0)), NothingWrong);
+    assert_first(&idle_sender(125_000_000, tcp(4.9, 1.0)), NothingWrong);
+}
+
+#[test]
+fn small_writes_that_wait_for_acknowledgements_are_named() {
+    let held = |held_share| TcpCounts { busy_s: 5.0, held_share, ..TcpCounts::default() };
+    let mut seen = idle_sender(10_000, held(0.95));
+    assert_first(&seen, NagleDelay);
+    // It waits for the peer, too: the reply cannot come before the request.
+    tcp(&mut seen).bytes_received = 10_000;
+    seen.threads[0].asleep_on[0].on = "recvfrom".to_owned();
+    assert_first(&seen, NagleDelay);
+    tcp(&mut seen).held_share = 0.1;
+    assert_first(&seen, WaitingForPeer);
+}
+
+#[test]
+fn a_socket_that_is_not_read_needs_no_larger_buffer() {
+    let mut seen = socket_buffer();
+    let buffer = seen.sockets[0].receive_buffer.unwrap();
+    seen.sockets[0].receive_queue_mean = 0.4 * buffer as f64;
+    assert_first(&seen, SocketBuffer);
+    seen.sockets[0].receive_queue_mean = buffer as f64;
+    assert_ne!(first(&seen).cause, UnreadSocket, "its thread works");
+    seen.threads[0].time = thread("iperf3", 100, &[(User, 0.1), (Asleep, 0.9)]).time;
+    assert_first(&seen, UnreadSocket);
+}
+
+#[test]
+fn small_writes_of_a_stream_are_system_calls() {
+    let mut seen = copying_unprivileged();
+    let bytes = seen.sockets[0].tcp.as_ref().unwrap().bytes_acked;
+    assert_first(&seen, CannotTell);
+    // 100 bytes per call, of those that any user may count.
+    seen.threads[0].io_calls = Some(bytes / 100);
+    let finding = assert_first(&seen, SystemCalls);
+    assert!(finding.sentence.contains("100 bytes each"), "{}", finding.sentence);
+    // Requests and their answers cannot be joined.
+    tcp(&mut seen).bytes_received = bytes;
+    assert_ne!(first(&seen).cause, SystemCalls);
+    assert_first(&system_calls_of_write(), SystemCalls);
+    // Larger ones are copies.
+    let mut large = copying_unprivileged();
+    large.threads[0].io_calls = Some(bytes / 100_000);
+    assert_first(&large, CannotTell);
+}
+
+#[test]
+fn hashing_with_the_cpus_instructions_is_work() {
+    let mut seen = software_crypto();
+    assert_first(&seen, SoftwareCrypto);
+    seen.threads[0].cipher_instructions = Some(0.3);
+    assert_ne!(first(&seen).cause, SoftwareCrypto);
+    // Where instructions are not decoded, it is not known.
+    seen.threads[0].cipher_instructions = None;
+    let finding = assert_first(&seen, CannotTell);
+    assert!(finding.sentence.contains("software_crypto"), "{}", finding.sentence);
+}
+
+/// A program that asks a server by a UDP socket of its own.
+fn asker(remote: &str) -> Observation {
+    let mut asker = thread("resolver", 100, &[(User, 0.02), (Kernel, 0.03), (Asleep, 0.95)]);
+    let object = Some(format!("udp 10.0.0.1:40001 to {remote}"));
+    asker.asleep_on = vec![SleepTime { on: "recvfrom".to_owned(), share: 0.9, object }];
+    let counts = [("Udp.InDatagrams", 500), ("Udp.OutDatagrams", 500)];
+    Observation {
+        sockets: vec![socket(SocketKind::Udp, "10.0.0.1:40001", Some(remote))],
+        protocols: counts.iter().map(|&(name, count)| (name.to_owned(), count)).collect(),
+        packets: packets(1000, 100_000),
+        ..observation(vec![asker])
+    }
+}
+
+#[test]
+fn a_program_that_asks_by_udp_waits_for_its_peer() {
+    let mut seen = asker("10.0.0.2:53");
+    assert_first(&seen, WaitingForPeer);
+    // Packets without questions are input.
+    seen.protocols.insert("Udp.OutDatagrams".to_owned(), 3);
+    assert_first(&seen, NothingWrong);
+    // So are those of clients, to whom a server may connect sockets.
+    let mut server = asker("10.0.0.2:53");
+    server.sockets.push(socket(SocketKind::Udp, "10.0.0.1:40001", None));
+    assert_first(&server, NothingWrong);
+}
+
+#[test]
+fn a_full_cpu_shared_with_others_is_no_time_left() {
+    let mut seen = nothing_to_send();
+    seen.threads = vec![thread("server", 100, &[(User, 0.2), (Kernel, 0.25), (Asleep, 0.55)])];
+    seen.cpus = vec![cpu(0, 0.1, 0.0, 0.0), cpu(1, 0.1, 0.45, 0.0)];
+    assert_first(&seen, NothingWrong);
+    seen.cpus = vec![cpu(0, 0.1, 0.0, 0.0), cpu(1, 0.5, 0.49, 0.0)];
+    let finding = assert_first(&seen, CannotTell);
+    assert!(finding.sentence.contains("54 % of CPU 1"), "{}", finding.sentence);
+    let copies = functions(&[("kernel", "_copy_from_iter", 0.55)]);
+    let mut full = privileged(copying_unprivileged());
+    full.threads = vec![in_kernel(0.9)];
+    full.threads[0].functions = copies;
+    assert_first(&full, Cause::Copying);
+}
