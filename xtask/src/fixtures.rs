@@ -23,18 +23,29 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("doctor", &["doctor"]),
 ];
 
-/// Measures all of them again. Tests that compare values found in one may need new ones.
-pub(crate) fn write() -> Result<(), String> {
+/// Kinds of records that commands of their own make.
+const OTHERS: [&str; 3] = ["stat", "why", "regions"];
+
+/// Measures all of them again, or those named. Tests that compare values found in one may need new
+/// ones.
+pub(crate) fn write(named: &[String]) -> Result<(), String> {
     let (made_in, folder) = (root().join(MADE_IN), root().join(FOLDER));
     std::fs::create_dir_all(&made_in).map_err(|error| format!("{MADE_IN}: {error}"))?;
-    for (kind, arguments) in COMMANDS {
-        output(linerate(arguments, kind, &[]))?;
+    let kinds = || COMMANDS.iter().map(|(kind, _)| *kind).chain(OTHERS);
+    if let Some(unknown) = named.iter().find(|name| !kinds().any(|kind| kind == name.as_str())) {
+        return Err(format!("no kind of records is called {unknown}"));
     }
-    output(linerate(&["stat"], "stat", &["--", "true"]))?;
-    output(linerate(&["why", "-t", "1s"], "why", &["--", "sleep", "5"]))?;
-    output(regions())?;
-    let kinds = COMMANDS.iter().map(|(kind, _)| *kind).chain(["stat", "why", "regions"]);
-    for name in kinds.map(|kind| format!("{kind}.json")) {
+    let is_wanted = |kind: &str| named.is_empty() || named.iter().any(|name| name == kind);
+    for kind in kinds().filter(|kind| is_wanted(kind)) {
+        let arguments = COMMANDS.iter().find(|(name, _)| *name == kind);
+        output(match (kind, arguments) {
+            (_, Some((_, arguments))) => linerate(arguments, kind, &[]),
+            ("stat", None) => linerate(&["stat"], kind, &["--", "true"]),
+            ("why", None) => linerate(&["why", "-t", "1s"], kind, &["--", "sleep", "5"]),
+            _ => regions(),
+        })?;
+    }
+    for name in kinds().filter(|kind| is_wanted(kind)).map(|kind| format!("{kind}.json")) {
         let at = |error: std::io::Error| format!("{FOLDER}/{name}: {error}");
         let record = std::fs::read_to_string(made_in.join(&name)).map_err(at)?;
         if record.contains(&*root().to_string_lossy()) {

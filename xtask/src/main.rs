@@ -43,7 +43,8 @@ usage: cargo xtask COMMAND
   dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
                 pages and a Debian package into target/dist, and try them in a bare root directory
   schema        write docs/schema from the program
-  fixtures      measure the stored records of the tests again, one of each kind
+  fixtures [KIND...]
+                measure the stored records of the tests again, one of each kind, or those named
   events        write native/pmu/events from the event tables
   registers     compare the accesses to registers in native/pmu with the encodings of the manuals
   counts        count the instructions of the kernels on emulated architectures, judge them, and
@@ -115,7 +116,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         }
         ["dist"] => Box::new(dist::run),
         ["schema"] => Box::new(schema::write),
-        ["fixtures"] => Box::new(fixtures::write),
+        ["fixtures", kinds @ ..] => {
+            let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+            Box::new(move || fixtures::write(&kinds))
+        }
         ["events"] => Box::new(pmu::events::write),
         ["registers"] => Box::new(pmu::registers),
         ["counts"] => Box::new(counts::print),

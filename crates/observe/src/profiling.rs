@@ -73,7 +73,7 @@ impl Profiling {
             .map(|(slice, packets)| is_good(slice).then_some(packets.round() as u64))
             .collect();
         let traced = self.tracing.finish(call_name);
-        let lost = self.sampler.lost() + traced.lost;
+        let lost = self.sampler.lost();
         if lost > 0 {
             unread.push(lost_records(lost));
         }

@@ -66,8 +66,6 @@ pub struct Traced {
     pub events: Vec<KernelEvent>,
     /// Whether the scheduler's events were read.
     pub has_scheduler: bool,
-    /// Records of events that were lost because nothing read them in time.
-    pub lost: u64,
 }
 
 /// Traces threads and CPUs until [`Tracing::finish`].
@@ -205,7 +203,6 @@ impl Tracing {
                 }
             }
         }
-        traced.lost += self.scheduler.as_ref().map_or(0, |scheduler| scheduler.lost);
         traced
     }
 }

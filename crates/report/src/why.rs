@@ -317,7 +317,7 @@ mod tests {
             let figure = Figure::exact("percent", value, Tier::Model, "");
             gain_value(&Figure { low: Some(low), ..figure })
         };
-        assert_eq!(open(220.0, 3200.0), "3200 % (220 % or more)");
+        assert_eq!(open(220.0, 3200.0), "3,200 % (220 % or more)");
         assert_eq!(open(0.0, 3200.0), "anything from none to many times as much");
     }
 }

@@ -140,7 +140,8 @@ fn keep(
 ) -> Result<(), String> {
     let with = if is_seeded { "with" } else { "without" };
     let file = folder.join(format!("{}-{}-{with}-{random:016x}", seed.id, rights.word()));
-    fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&file, text));
+    written.map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// A run as it is printed: the rate on a line, or nothing on it, then the record.

@@ -6,7 +6,7 @@
 use super::facts::Facts;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
-use linerate_record::units::three_digits;
+use linerate_record::units::BitsPerSecond;
 use linerate_record::why::{SocketKind, ThreadActivity, ThreadState};
 
 /// What cannot be distinguished from nothing being wrong, and what to do next.
@@ -192,11 +192,11 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
-             {} Mb/s pass, and neither its buffers nor losses stop it (congestion window {} \
+             {} pass, and neither its buffers nor losses stop it (congestion window {} \
              segments, round trip {:.1} ms).",
             socket.local,
             socket.remote.as_deref().unwrap_or("its peer"),
-            three_digits(8e-6 * tcp.bytes_acked as f64 / facts.elapsed()),
+            BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()),
             tcp.cwnd,
             1e3 * tcp.rtt_s
         ),

@@ -244,10 +244,6 @@ impl Measure {
             Self::Functions(group) => facts.functions(thread, group),
             Self::NamedFunctions => facts.named(thread),
             Self::CryptoLibrary => facts.crypto(thread),
-            Self::CipherInstructions => {
-                let of_library = facts.crypto(thread).filter(|crypto| crypto.value > 0.0)?;
-                Some(Estimate::exactly(thread.cipher_instructions? / of_library.value))
-            }
             Self::LockWait => Some(share(thread.lock_wait?)),
             Self::LockWaitOfRun => {
                 let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
@@ -276,11 +272,15 @@ impl Measure {
                 let packets = facts.packets().filter(|packets| *packets > 0)?;
                 counted(thread.voluntary_switches, packets as f64)
             }
-            _ => self.of_memory(facts, thread),
+            _ => self.of_instructions(facts, thread),
         }
     }
 
-    fn of_memory(self, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
+    fn of_instructions(self, facts: &Facts<'_>, thread: &ThreadActivity) -> Option<Estimate> {
+        if self == Self::CipherInstructions {
+            let of_library = facts.crypto(thread).filter(|crypto| crypto.value > 0.0)?;
+            return Some(Estimate::exactly(thread.cipher_instructions? / of_library.value));
+        }
         let memory = thread.memory.as_ref()?;
         match self {
             Self::MemoryShare => Some(share(memory.share * memory.once_share)),

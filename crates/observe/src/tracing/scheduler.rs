@@ -17,7 +17,6 @@ pub(super) struct Scheduler {
     layout: Layout,
     waits: Waits,
     duty: Duty,
-    pub lost: u64,
 }
 
 /// Positions of the fields of both events.
@@ -111,7 +110,7 @@ impl Scheduler {
             opened.push((switches, wakings, ring));
         }
         let duty = Duty::new(LIMIT * cpus.len() as u64, now_ns);
-        Ok(Self { cpus: opened, layout, waits: Waits::default(), duty, lost: 0 })
+        Ok(Self { cpus: opened, layout, waits: Waits::default(), duty })
     }
 
     pub(super) fn watch(&mut self, tid: u32) {
@@ -130,7 +129,6 @@ impl Scheduler {
         }
         events.sort_by_key(|event| event.time_ns);
         events.iter().for_each(|event| self.waits.take(event));
-        self.lost += lost;
         let was_on = self.duty.is_on();
         self.duty.end_slice(events.len() as u64 + lost, now_ns);
         if lost > 0 || !self.duty.is_on() {
