@@ -29,9 +29,9 @@
 # namespaces, with its own /run, /tmp, /root and /var/log. The kernel removes all of it when the
 # script ends, however it ends.
 #
-# Needs root and: bash iproute2 ethtool util-linux tcpdump
-# wireshark-common (capinfos, editcap, reordercap) nginx-light curl dnsmasq bind9-dnsutils (dig) redis-server redis-tools openssh-server openssh-client
-# openssl chrony ntpsec-ntpdig iperf3 socat bsdutils (logger) iputils-ping.
+# Needs root and: bash iproute2 ethtool util-linux tcpdump wireshark-common (capinfos, editcap,
+# reordercap) nginx-light curl dnsmasq bind9-dnsutils (dig) redis-server redis-tools openssh-server
+# openssh-client openssl chrony ntpsec-ntpdig iperf3 socat bsdutils (logger) iputils-ping.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
