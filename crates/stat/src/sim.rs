@@ -111,6 +111,11 @@ impl Sim {
         arguments.push(file_option("--log-file=", &folder, collect::LOG));
         arguments.push("--".into());
         arguments.extend_from_slice(argv);
+        if std::env::var_os("PATH").is_none() {
+            // Valgrind itself would not find it.
+            let first = arguments.len() - argv.len();
+            arguments[first] = file.into();
+        }
         let (program, geometry) = (self.valgrind.clone(), geometry.clone());
         Ok(Simulation { folder, program, arguments, command: argv.join(OsStr::new(" ")), geometry })
     }

@@ -99,11 +99,12 @@ impl<'f> Joined<'f> {
     }
 }
 
-/// `frame` with its TCP or UDP checksum as the interface computes it, if the sender left that to it.
+/// `frame` with its TCP or UDP checksum as the interface computes it, if the sender left that to
+/// the interface.
 ///
 /// Such a frame was captured before it reached the interface: its field holds the sum of the
-/// pseudo-header, to which the interface adds the rest. `None` for every other frame, also one whose
-/// checksum is wrong: 1 of 65,535 of those is taken for one that was left to the interface.
+/// pseudo-header, to which the interface adds the rest. `None` for every other frame, also one
+/// whose checksum is wrong: 1 of 65,535 of those is taken for one left to the interface.
 pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
     let layers = Layers::locate(frame).ok()?;
     let end = layers.end.unwrap_or(frame.len());
