@@ -3,8 +3,11 @@
 #
 # Records examples/edge.pcapng: what the inside port of an edge router sees.
 #
-#   sudo examples/capture/record.sh [OUTPUT]     default: examples/edge.pcapng
-#   HOSTS=40 PACKETS=7300                        environment, with their defaults
+#   sudo examples/capture/record.sh [OUTPUT [JOINED]]     default: examples/edge.pcapng
+#   HOSTS=40 PACKETS=7300                                 environment, with their defaults
+#
+# With JOINED the interfaces keep their offloads, and the same traffic is recorded twice: as a
+# capture of such a machine shows it (JOINED), and as the kernel cuts it for a wire (OUTPUT).
 #
 # 40 inside hosts, each in a separate network namespace, are attached to a bridge; real programs on
 # them talk to real servers in another namespace, over IPv4 and IPv6, all at the same time. tcpdump
@@ -16,6 +19,8 @@
 #        |
 #     uplink [net]                      198.51.100.0/24  2001:db8:64::/64   tcpdump, servers
 #
+# With JOINED, br0 has a port `wire` to which it floods every frame, and which offloads nothing.
+#
 # Anonymous by construction: every address, name and page is fictitious (RFC 1918, 2606, 3849,
 # 5737). Segmentation and checksum offload are switched off on these interfaces only, so that every
 # packet is at most an MTU long and carries the checksum that would be on the wire.
@@ -24,9 +29,9 @@
 # namespaces, with its own /run, /tmp, /root and /var/log. The kernel removes all of it when the
 # script ends, however it ends.
 #
-# Needs root and: bash iproute2 ethtool util-linux tcpdump wireshark-common (editcap, reordercap)
-# nginx-light curl dnsmasq bind9-dnsutils (dig) redis-server redis-tools openssh-server openssh-client
-# openssl chrony ntpsec-ntpdig iperf3 socat bsdutils (logger) iputils-ping.
+# Needs root and: bash iproute2 ethtool util-linux tcpdump wireshark-common (capinfos, editcap,
+# reordercap) nginx-light curl dnsmasq bind9-dnsutils (dig) redis-server redis-tools openssh-server
+# openssh-client openssl chrony ntpsec-ntpdig iperf3 socat bsdutils (logger) iputils-ping.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -34,21 +39,23 @@ export HOSTS=${HOSTS:-40} PACKETS=${PACKETS:-7300}
 
 if [ "${1:-}" != --inside ]; then
     output=$(realpath "${1:-$here/../edge.pcapng}")
-    for program in ip ethtool unshare tcpdump editcap reordercap nginx curl dnsmasq dig redis-server \
-        redis-cli sshd ssh openssl chronyd ntpdig iperf3 socat logger ping; do
+    joined=${2:+$(realpath "$2")}
+    for program in ip ethtool unshare tcpdump capinfos editcap reordercap nginx curl dnsmasq dig \
+        redis-server redis-cli sshd ssh openssl chronyd ntpdig iperf3 socat logger ping; do
         command -v "$program" >/dev/null || { echo "record.sh: $program is missing" >&2; exit 1; }
     done
     exec unshare --mount --net --uts --pid --fork --kill-child --mount-proc \
-        "$here/record.sh" --inside "$output"
+        "$here/record.sh" --inside "$output" "$joined"
 fi
-output=$2
-out_dir=$(dirname "$output")
+output=$2 joined=$3
+out_dir=$(dirname "$output") joined_dir=$(dirname "${joined:-$output}")
 
 # Files needed from outside must stay reachable after these directories are hidden.
 mount --bind "$here" /mnt
 mount -t tmpfs tmpfs /run
-mkdir /run/out /run/sshd
+mkdir /run/out /run/joined /run/sshd
 mount --bind "$out_dir" /run/out
+mount --bind "$joined_dir" /run/joined
 for hidden in /root /var/log /tmp; do
     mount -t tmpfs tmpfs "$hidden"
 done
@@ -65,6 +72,24 @@ plain_ethernet() {
 }
 export -f plain_ethernet
 
+# Without offloads, unless the traffic is to be recorded joined.
+uplink_ethernet() {
+    [ -n "$joined" ] || ip netns exec "$1" bash -c "plain_ethernet $2"
+}
+
+# A port that sees every frame of br0, cut to wire size and with its checksums.
+make_wire() {
+    ip -n lan link set br0 type bridge ageing_time 0
+    ip -n lan link add wire type veth peer name wire0 netns net
+    ip netns exec lan bash -c 'plain_ethernet wire'
+    ip netns exec net bash -c 'plain_ethernet wire0'
+    # Only listens: an address would speak on it.
+    ip netns exec net sysctl -qw net.ipv6.conf.wire0.disable_ipv6=1
+    ip netns exec lan sysctl -qw net.ipv6.conf.wire.disable_ipv6=1
+    ip -n net link set wire0 up
+    ip -n lan link set wire master br0 up
+}
+
 make_network() {
     ip netns add lan
     ip netns add net
@@ -73,8 +98,8 @@ make_network() {
     ip -n lan link add up0 type veth peer name uplink netns net
     ip -n lan link set up0 master br0 up
     ip -n net link set uplink address 02:00:00:00:ff:fe up
-    ip netns exec lan bash -c 'plain_ethernet up0'
-    ip netns exec net bash -c 'plain_ethernet uplink'
+    uplink_ethernet lan up0
+    uplink_ethernet net uplink
     ip -n net link set lo up
     ip -n net addr add 10.0.255.254/16 dev uplink
     ip -n net addr add 2001:db8:10::fffe/64 dev uplink nodad
@@ -89,8 +114,8 @@ make_network() {
         ip -n lan link add "p$n" type veth peer name eth0 netns "h$n"
         ip -n lan link set "p$n" master br0 up
         ip -n "h$n" link set eth0 address "$(printf '02:00:00:00:01:%02x' "$n")" up
-        ip netns exec lan bash -c "plain_ethernet p$n"
-        ip netns exec "h$n" bash -c 'plain_ethernet eth0'
+        uplink_ethernet lan "p$n"
+        uplink_ethernet "h$n" eth0
         ip -n "h$n" link set lo up
         ip -n "h$n" addr add "$(host_v4 "$n")/16" dev eth0
         ip -n "h$n" addr add "$(host_v6 "$n")/64" dev eth0 nodad
@@ -202,8 +227,19 @@ make_network
 serve_all
 sleep 3
 # Stored as pcap first: unlike pcapng it has no room for the name of the machine and its kernel.
-ip netns exec net tcpdump -i uplink -s 0 -c "$PACKETS" --time-stamp-precision=nano -U -w "$WORK/edge.pcap" \
-    2>"$WORK/tcpdump.log" &
+# record INTERFACE FILE [OPTION...]: becomes a tcpdump, to be started in the background.
+record() {
+    exec ip netns exec net tcpdump -i "$1" -s 0 --time-stamp-precision=nano -U \
+        -w "$WORK/$2.pcap" "${@:3}" 2>"$WORK/$2.log"
+}
+interface=uplink
+if [ -n "$joined" ]; then
+    make_wire
+    interface=wire0
+    record uplink joined &
+    joined_recorder=$!
+fi
+record "$interface" edge -c "$PACKETS" &
 recorder=$!
 sleep 1
 hosts=()
@@ -213,12 +249,24 @@ for n in $(seq "$HOSTS"); do
 done
 echo "recording $PACKETS packets" >&2
 wait "$recorder"
+[ -z "$joined" ] || kill "$joined_recorder"
 kill "${hosts[@]}" 2>/dev/null || true
-cat "$WORK/tcpdump.log" >&2
+cat "$WORK/edge.log" >&2
 if [ -n "${DEBUG:-}" ]; then
     sort "$WORK/hosts.log" | uniq -c | sort -rn | head -40 >&2
     grep -vE 'ssh2|isconnect' "$WORK/servers.log" | head -60 >&2
 fi
 # Packets seen by two processors may be a few microseconds out of order.
-reordercap "$WORK/edge.pcap" "$WORK/ordered.pcap" >/dev/null
-editcap -F pcapng "$WORK/ordered.pcap" "/run/out/$(basename "$output")"
+# in_order RECORDED FILE [OPTION...]: writes what was recorded, with these options of editcap.
+in_order() {
+    reordercap "$WORK/$1.pcap" "$WORK/$1-ordered.pcap" >/dev/null
+    editcap -F pcapng "${@:3}" "$WORK/$1-ordered.pcap" "$2"
+}
+in_order edge "/run/out/$(basename "$output")"
+if [ -n "$joined" ]; then
+    wait "$joined_recorder" || true
+    cat "$WORK/joined.log" >&2
+    # It ends a little later.
+    last=$(capinfos -e -T -r -S "$WORK/edge-ordered.pcap" | cut -f 2)
+    in_order joined "/run/joined/$(basename "$joined")" -B "$last"
+fi

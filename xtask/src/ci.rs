@@ -137,7 +137,7 @@ const STEPS: &[Step] = &[
     quick("hostile calls, briefly", attack::check),
     quick("documentation", documentation),
     quick("kernels in C, briefly", || {
-        native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu"])
+        native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu", "check-install"])
     }),
     quick("registers of counters", pmu::check),
     // Each bench does one short round: does it run, are its results right.

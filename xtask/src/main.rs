@@ -9,6 +9,7 @@ mod accuracy;
 mod attack;
 mod ci;
 mod command;
+mod compare;
 mod counts;
 mod dist;
 mod fetch;
@@ -40,6 +41,12 @@ usage: cargo xtask COMMAND
   attack [--full] [--seed N] [CLASS...]
                 call the program in hostile ways, a few of each class or of those named; --full all
                 and many more
+  compare FILE [--grouped]
+                print the ratios of stored pairs, figure by figure, or group by group
+  compare FILE [PAIRS FIGURE,... BEFORE AFTER]
+                run two commands in pairs of random order, and store their figures whose names end
+                so: of a record that they print, or of a table, then the number of its column;
+                {seed} in a command is the number of the pair
   dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
                 pages and a Debian package into target/dist, and try them in a bare root directory
   schema        write docs/schema from the program
@@ -113,6 +120,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["attack", rest @ ..] => {
             let choice = attack::choose(rest)?;
             Box::new(move || attack::run(&choice))
+        }
+        ["compare", rest @ ..] => {
+            let choice = compare::choose(rest)?;
+            Box::new(move || compare::run(&choice))
         }
         ["dist"] => Box::new(dist::run),
         ["schema"] => Box::new(schema::write),

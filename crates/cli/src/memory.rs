@@ -71,13 +71,15 @@ fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
     let cut_short = args.max.map(|_| "--max limits it".to_owned());
     let not_kept = "not kept as the profile of this machine";
     let said = match cut_short.or_else(|| unfit(report)) {
-        Some(reason) => format!("{not_kept}, since {reason}"),
+        Some(reason) => format!("note:       {not_kept}, since {reason}"),
         None => match profile::store(record, replace) {
-            Ok(file) => format!("kept as the profile of this machine: {}", file.display()),
-            Err(reason) => format!("{not_kept}: {reason}"),
+            Ok(file) => {
+                format!("note:       kept as the profile of this machine: {}", file.display())
+            }
+            Err(reason) => format!("warning:    {not_kept}: {reason}"),
         },
     };
     if !args.output.quiet() {
-        emit::say(&format!("linerate: {said}\n"));
+        emit::say(&format!("{said}\n"));
     }
 }

@@ -278,8 +278,8 @@ impl Traffic {
             let unreadable = |error: io::Error| CaptureError::Unreadable(error.to_string());
             open().map_err(unreadable).map_err(TrafficError::Capture)
         };
-        let mtu = intake::mtu(open()?, rules).map_err(TrafficError::Capture)?;
-        Intake::new(buffer_bytes, rules, mtu, steers).read(open()?)
+        let mtus = intake::mtus(open()?, rules).map_err(TrafficError::Capture)?;
+        Intake::new(buffer_bytes, rules, mtus, steers).read(open()?)
     }
 
     /// Generated frames, 1 µs apart from time 0. `buffer_bytes` and `steers` as for a capture.

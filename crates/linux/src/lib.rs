@@ -46,7 +46,7 @@ pub use private::{enter_new_network, enter_private_network};
 pub use scheduler::{
     involuntary_switches, run_delay_ns, run_only_when_idle, switches, thread_id, yield_now,
 };
-pub use system::{kernel_release, load_average};
+pub use system::{kernel_release, load_average, search_path};
 pub use tracefs::private_tracefs;
 
 /// Error numbers, as in errno(3), of which some differ between architectures.

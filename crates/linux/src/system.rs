@@ -2,7 +2,7 @@
 //! System-wide information.
 
 use crate::Error;
-use std::ffi::CStr;
+use std::ffi::{CStr, OsString};
 use std::mem::MaybeUninit;
 
 /// The release of the running kernel, as in `uname -r`.
@@ -34,6 +34,12 @@ pub fn load_average() -> Result<[f64; 3], Error> {
         3 => Ok(load),
         _ => Err(Error::last("getloadavg", "3 averages".to_owned(), "mount /proc")),
     }
+}
+
+/// The folders in which execvp(3) finds programs, separated by colons: `PATH`, or where the
+/// environment has none (`env -i`) those of the C library.
+pub fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into())
 }
 
 #[cfg(test)]

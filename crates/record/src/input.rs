@@ -50,7 +50,7 @@ pub struct CutSegments {
     pub frames: u64,
     /// Frames made of them.
     pub segments: u64,
-    /// Bytes of the longest IP packet made.
+    /// Longest IP packet of the wire, in bytes, among the connections of these frames.
     pub mtu: u64,
 }
 
@@ -69,6 +69,9 @@ pub struct InputReport {
     pub cut_segments: Option<CutSegments>,
     /// Frames that the capture had cut and that were filled with zeros to their length.
     pub padded_frames: u64,
+    /// Frames captured before the interface computed their TCP or UDP checksum, which was added.
+    #[serde(default)]
+    pub completed_checksums: u64,
     /// Packets that were recorded without an Ethernet header and got one.
     #[serde(default)]
     pub framed_packets: u64,
@@ -115,6 +118,12 @@ impl InputReport {
         let padded = (self.padded_frames > 0).then(|| {
             format!("{} cut by the capture padded with zeros", counted(self.padded_frames, "frame"))
         });
+        let completed = (self.completed_checksums > 0).then(|| {
+            format!(
+                "checksum of {} computed that was left to the interface",
+                counted(self.completed_checksums, "frame")
+            )
+        });
         let framed = (self.framed_packets > 0).then(|| {
             format!(
                 "{} recorded without an Ethernet header; one was added",
@@ -124,7 +133,7 @@ impl InputReport {
         let selected = (self.unselected_packets > 0).then(|| {
             format!("{} passed over (skip, sample)", counted(self.unselected_packets, "packet"))
         });
-        cut.into_iter().chain(padded).chain(framed).chain(selected).collect()
+        [cut, padded, completed, framed, selected].into_iter().flatten().collect()
     }
 }
 

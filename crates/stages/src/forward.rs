@@ -64,12 +64,16 @@ pub(crate) const KIND: StageKind = StageKind::new(
 struct Forward {
     v4: Routes<u32>,
     v6: Routes<u128>,
-    /// Destination and source address of the frames to a next hop.
-    hops: Vec<[u8; 12]>,
-    /// Packets sent to each next hop.
-    sent: Vec<u64>,
+    hops: Vec<NextHop>,
     /// Whether the first next hop is that of the default route.
     has_default: bool,
+}
+
+struct NextHop {
+    /// Destination and source address of the frames to it.
+    addresses: [u8; 12],
+    /// Packets sent to it.
+    sent: u64,
 }
 
 impl Stage for Forward {
@@ -81,11 +85,12 @@ impl Stage for Forward {
     }
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
-        let (default, routes) = self.sent.split_at(usize::from(self.has_default));
-        let used = routes.iter().filter(|packets| **packets > 0).count() as u64;
+        let (default, routes) = self.hops.split_at(usize::from(self.has_default));
+        let sent = |hops: &[NextHop]| hops.iter().map(|hop| hop.sent).sum();
+        let used = routes.iter().filter(|hop| hop.sent > 0).count() as u64;
         vec![
-            ("by_default_route", default.iter().sum()),
-            ("by_route", routes.iter().sum()),
+            ("by_default_route", sent(default)),
+            ("by_route", sent(routes)),
             ("routes_used", used),
             ("routes_unused", routes.len() as u64 - used),
         ]
@@ -98,7 +103,8 @@ impl Forward {
         let (mut v4, mut v6, mut hops) = (Vec::new(), Vec::new(), Vec::new());
         let mut add = |prefixes: &[Prefix], Mac(next_hop): Mac| {
             let hop = u16::try_from(hops.len()).map_err(|_| "more than 65536 routes".to_owned())?;
-            hops.push([next_hop, source].concat().try_into().expect("twice 6 bytes are 12"));
+            let addresses = [next_hop, source].concat().try_into().expect("twice 6 bytes are 12");
+            hops.push(NextHop { addresses, sent: 0 });
             for prefix in prefixes {
                 match *prefix {
                     Prefix::V4(p) => v4.push(Route { first: p.address, last: p.last(), hop }),
@@ -125,7 +131,6 @@ impl Forward {
         Ok(Self {
             v4: Routes::new(&v4, |a: u32| a.checked_add(1)),
             v6: Routes::new(&v6, |a: u128| a.checked_add(1)),
-            sent: vec![0; hops.len()],
             hops,
             has_default,
         })
@@ -140,8 +145,9 @@ impl Forward {
             _ => return Err(Cause::Unparsed),
         };
         let hop = hop.ok_or(Cause::NoRoute)?;
-        *array_mut(frame, 0).ok_or(Cause::Unparsed)? = self.hops[usize::from(hop)];
-        self.sent[usize::from(hop)] += 1;
+        let hop = &mut self.hops[usize::from(hop)];
+        *array_mut(frame, 0).ok_or(Cause::Unparsed)? = hop.addresses;
+        hop.sent += 1;
         Ok(())
     }
 

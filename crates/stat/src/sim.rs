@@ -35,6 +35,7 @@ pub use names::native;
 use linerate_doctor::host_facts::HostFacts;
 use linerate_doctor::refusal::{self, Explanation};
 use linerate_linux::child::{Ended, ExecError, fork_held};
+use linerate_linux::search_path;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::DirBuilder;
@@ -110,6 +111,11 @@ impl Sim {
         arguments.push(file_option("--log-file=", &folder, collect::LOG));
         arguments.push("--".into());
         arguments.extend_from_slice(argv);
+        if std::env::var_os("PATH").is_none() {
+            // Valgrind itself would not find it.
+            let first = arguments.len() - argv.len();
+            arguments[first] = file.into();
+        }
         let (program, geometry) = (self.valgrind.clone(), geometry.clone());
         Ok(Simulation { folder, program, arguments, command: argv.join(OsStr::new(" ")), geometry })
     }
@@ -228,7 +234,7 @@ fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
     if command.as_bytes().contains(&b'/') {
         return is_executable(Path::new(command)).map(|()| command.into());
     }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let path = search_path();
     let mut errno = NOT_FOUND;
     for folder in std::env::split_paths(&path).filter(|_| !command.is_empty()) {
         let file = folder.join(command);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process;
 
 /// A call of each command that takes memory or threads.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "run -q --time 60ms edge.toml",
     "run --check edge.toml",
     "tune -q --time 60ms edge.toml",
@@ -27,6 +27,8 @@ const COMMANDS: [&str; 21] = [
     "explain regions.json",
     "stages",
     "schema record",
+    "completions bash",
+    "man pages",
     "memory -q --quick --max 1M",
     "tcp -q --stack smoltcp --pattern bulk --time 100ms",
 ];

@@ -79,6 +79,36 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     answered(0, &["run", &file]);
 }
 
+/// As a sender leaves a TCP segment to its interface: the checksum is that of the pseudo-header.
+fn unfinished(mut frame: Vec<u8>) -> Vec<u8> {
+    let transport_bytes = frame.len() as u32 - 34;
+    let addresses = frame[26..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
+    let sum: u32 = addresses.sum::<u32>() + 6 + transport_bytes;
+    let folded = (sum >> 16) + (sum & 0xffff);
+    frame[50..52].copy_from_slice(&(folded as u16).to_be_bytes());
+    frame
+}
+
+#[test]
+fn checksums_left_to_the_interface_are_computed() {
+    let folder = Folder::new();
+    let wrong = tcp(7, 0x10);
+    let frames = [unfinished(tcp(1000, 0x18)), unfinished(tcp(0, 0x10)), wrong, udp(3)];
+    let capture = folder.write("sent.pcap", pcap(frames.iter().map(Vec::as_slice)));
+    let out = folder.file("out.pcap");
+    let file = folder.write("path.toml", path(&capture, "", 4, &out));
+    let report = report(&["run", &file, "--json", "--audit"]);
+    assert_eq!(report.input.expect("a capture was read").completed_checksums, 2);
+    let checked = answered(0, &["run", &file, "--check"]);
+    assert!(checked.contains("checksum of 2 frames computed"), "{checked}");
+    if is_installed() {
+        let judgement = judge(&out);
+        // Of the three TCP segments the one with a wrong checksum keeps it.
+        let tcp = judgement.good[2];
+        assert_eq!((judgement.frames, judgement.malformed, tcp), (4, 0, 2), "{judgement:?}");
+    }
+}
+
 #[test]
 fn frames_cut_by_a_snap_length_are_refused_or_padded() {
     let folder = Folder::new();

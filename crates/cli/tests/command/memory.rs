@@ -268,7 +268,8 @@ fn a_profile_is_kept_unless_it_is_none() {
         let done = home.run(arguments);
         assert_eq!(done.status, Some(0), "{done:?}");
         assert_eq!(home.profile(), None, "{arguments:?}");
-        let is_told = done.stderr.contains("not kept as the profile of this machine, since --max");
+        let told = "note:       not kept as the profile of this machine, since --max";
+        let is_told = done.stderr.contains(told);
         assert_eq!(is_told, arguments.len() == 4, "{done:?}");
     }
     let before = home.reported();
@@ -281,11 +282,12 @@ fn a_profile_is_kept_unless_it_is_none() {
     // On a busy machine it may be none, and says why.
     match home.profile() {
         Some(file) => {
-            let said = format!("linerate: kept as the profile of this machine: {}", file.display());
+            let said =
+                format!("note:       kept as the profile of this machine: {}", file.display());
             assert!(done.stderr.contains(&said), "{done:?}");
         }
         None => {
-            let said = "linerate: not kept as the profile of this machine, since ";
+            let said = "note:       not kept as the profile of this machine, since ";
             assert!(done.stderr.contains(said), "{done:?}");
         }
     }

@@ -11,6 +11,7 @@ use linerate_record::stat::{EventCount, ExitStatus, StatReport, StatTarget};
 use linerate_record::{Body, Record, Tier};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus as Status, Stdio};
 use std::sync::RwLockReadGuard;
 
@@ -339,6 +340,19 @@ fn a_simulation_says_so_and_what_it_does_not_know() {
     assert!(count(report, "instructions") > 10_000.0);
     let text = answered(0, &[&SIM[..], &["--", "true"]].concat());
     assert!(text.contains("\ntier        sim: ") && text.contains("\ncaches "), "{text}");
+}
+
+/// As it is recommended for counts that repeat; without a `PATH`, too.
+#[test]
+fn a_simulation_needs_no_environment() {
+    if !["/bin/valgrind", "/usr/bin/valgrind"].iter().any(|file| Path::new(file).exists()) {
+        println!("SKIP simulation without PATH: no valgrind in /bin and /usr/bin");
+        return;
+    }
+    let mut call = command(&["stat", "-q", "-o", "-", "--tier", "sim", "--", "true"]);
+    let output = call.env_clear().output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("; simulated"), "{output:?}");
 }
 
 #[test]

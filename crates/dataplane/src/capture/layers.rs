@@ -108,6 +108,21 @@ impl Layers {
         put16(frame, at, value);
     }
 
+    /// Whether the checksum of TCP or UDP over `frame[l4..end]` is that of the pseudo-header alone;
+    /// `None` where there is no such checksum.
+    pub(super) fn has_pseudo_header_only(&self, frame: &[u8], end: usize) -> Option<bool> {
+        let offset = match self.protocol {
+            _ if self.is_fragment || self.is_special => return None,
+            TCP => 16,
+            UDP => 6,
+            _ => return None,
+        };
+        let bytes = end.checked_sub(self.l4)?;
+        let pseudo = self.pseudo_header(frame, bytes)?;
+        (end <= frame.len() && bytes >= offset + 2)
+            .then(|| be16(frame, self.l4 + offset) == Some(!pseudo.finish()))
+    }
+
     fn pseudo_header(&self, frame: &[u8], bytes: usize) -> Option<linerate_kernels::Sum> {
         match (self.version, self.protocol) {
             (4, ICMP) => Some(linerate_kernels::Sum::ZERO),

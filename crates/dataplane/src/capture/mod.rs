@@ -9,6 +9,7 @@
 mod input;
 mod layers;
 mod link;
+pub mod mtu;
 mod pcap;
 mod pcapng;
 pub mod repair;

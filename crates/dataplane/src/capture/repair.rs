@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames as they were on the wire: segments that an interface joined are cut again, and what a
-//! capture cut off is filled with zeros.
+//! Frames as they were on the wire: segments that an interface joined are cut again, checksums left
+//! to the interface are computed, and what a capture cut off is filled with zeros.
 //!
 //! An interface with segmentation offload is handed TCP segments of up to 64 KiB (TSO, GSO) or
 //! joins those it receives (GRO); a capture sees them before or after, so longer than any packet
@@ -11,14 +11,6 @@
 
 use super::layers::{Headerless, Layers, TCP, put16};
 use linerate_kernels::{Sum, checksum};
-use std::collections::BTreeMap;
-
-/// IP packet of Ethernet, in bytes.
-pub const ETHERNET_MTU: usize = 1500;
-
-/// Range of plausible MTUs for an announced segment size: from the IPv4 minimum to jumbo frames.
-/// Loopback interfaces announce 65536, which no wire carries.
-const MTUS: std::ops::RangeInclusive<usize> = 576..=9216;
 
 /// Longest frame that padding makes: an IP packet of 64 KiB behind Ethernet and two VLAN tags.
 const PADDED_BYTES_MAX: usize = 65_535 + 14 + 8;
@@ -29,50 +21,6 @@ const RST: u8 = 0x04;
 const PSH: u8 = 0x08;
 const URG: u8 = 0x20;
 const CWR: u8 = 0x80;
-
-/// The MTUs that SYN segments announce.
-#[derive(Debug, Default)]
-pub struct MtuSeen(BTreeMap<usize, u64>);
-
-impl MtuSeen {
-    /// Takes a frame.
-    pub fn see(&mut self, frame: &[u8]) {
-        if let Some(mtu) = announced_mtu(frame).filter(|mtu| MTUS.contains(mtu)) {
-            *self.0.entry(mtu).or_default() += 1;
-        }
-    }
-
-    /// The MTU of the wire the frames were recorded at: what most SYN segments announce, that of
-    /// Ethernet where there is none.
-    pub fn mtu(&self) -> usize {
-        let most = self.0.iter().max_by_key(|(mtu, times)| (**times, **mtu));
-        most.map_or(ETHERNET_MTU, |(mtu, _)| *mtu)
-    }
-}
-
-/// The MTU behind the maximum segment size that a SYN announces.
-fn announced_mtu(frame: &[u8]) -> Option<usize> {
-    const MAXIMUM_SEGMENT_SIZE: u8 = 2;
-    let layers = Layers::locate(frame).ok()?;
-    if layers.protocol != TCP || layers.is_fragment || frame.get(layers.l4 + 13)? & SYN == 0 {
-        return None;
-    }
-    let transport = layers.transport_bytes(frame)?;
-    let mut options = frame.get(layers.l4 + 20..layers.l4 + transport)?;
-    loop {
-        let (kind, rest) = options.split_first()?;
-        options = match (*kind, rest) {
-            (0, _) => return None,
-            (1, _) => rest,
-            (MAXIMUM_SEGMENT_SIZE, [4, high, low, ..]) => {
-                let headers = if layers.version == 4 { 40 } else { 60 };
-                return Some(usize::from(u16::from_be_bytes([*high, *low])) + headers);
-            }
-            (_, [bytes, ..]) if *bytes >= 2 => options.get(usize::from(*bytes)..)?,
-            _ => return None,
-        };
-    }
-}
 
 /// TCP segments joined in one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +97,21 @@ impl<'f> Joined<'f> {
             segment[l4 + 13] &= !CWR;
         }
     }
+}
+
+/// `frame` with its TCP or UDP checksum as the interface computes it, if the sender left that to
+/// the interface.
+///
+/// Such a frame was captured before it reached the interface: its field holds the sum of the
+/// pseudo-header, to which the interface adds the rest. `None` for every other frame, also one
+/// whose checksum is wrong: 1 of 65,535 of those is taken for one left to the interface.
+pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
+    let layers = Layers::locate(frame).ok()?;
+    let end = layers.end.unwrap_or(frame.len());
+    let is_left = layers.has_pseudo_header_only(frame, end)?;
+    let mut whole = is_left.then(|| frame.to_vec())?;
+    layers.write_checksum(&mut whole, end);
+    (whole != frame).then_some(whole)
 }
 
 /// A frame of `original_bytes` on the wire of which the capture kept only `captured`: zeros in

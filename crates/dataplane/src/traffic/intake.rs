@@ -4,7 +4,8 @@
 
 use super::{Traffic, TrafficError};
 use crate::bucket::address_hash;
-use crate::capture::repair::{Joined, MtuSeen, padded};
+use crate::capture::mtu::Mtus;
+use crate::capture::repair::{Joined, completed, padded};
 use crate::capture::{self, CaptureError, CapturedPacket, Contents, Flow, Tail};
 use crate::pool::MAX_BUFFER_BYTES;
 use crate::stage::Steer;
@@ -53,18 +54,18 @@ impl Selection {
     }
 }
 
-/// The MTU of the wire that a capture was recorded at, by the packets that are wanted.
-pub(super) fn mtu(from: impl Read, rules: CaptureRules) -> Result<usize, CaptureError> {
+/// The MTUs of the wire that a capture was recorded at, by the packets that are wanted.
+pub(super) fn mtus(from: impl Read, rules: CaptureRules) -> Result<Mtus, CaptureError> {
     let mut selection = Selection::new(CaptureRules { sample: 1, ..rules });
-    let mut mtu = MtuSeen::default();
+    let mut mtus = Mtus::default();
     capture::scan(from, |packet| {
         let (is_wanted, flow) = selection.next(packet);
         if is_wanted {
-            mtu.see(packet.bytes);
+            mtus.see(packet.bytes);
         }
         if selection.seen < MTU_PACKETS { flow } else { Flow::Break(()) }
     })?;
-    Ok(mtu.mtu())
+    Ok(mtus)
 }
 
 /// Traffic being made of a capture.
@@ -72,7 +73,7 @@ pub(super) struct Intake<'s> {
     traffic: Traffic,
     selection: Selection,
     buffer_bytes: usize,
-    mtu: usize,
+    mtus: Mtus,
     steers: &'s [Arc<dyn Steer>],
     /// For segments being cut.
     scratch: Vec<u8>,
@@ -82,14 +83,14 @@ impl<'s> Intake<'s> {
     pub(super) fn new(
         buffer_bytes: u32,
         rules: CaptureRules,
-        mtu: usize,
+        mtus: Mtus,
         steers: &'s [Arc<dyn Steer>],
     ) -> Self {
         Self {
             traffic: Traffic::default(),
             selection: Selection::new(rules),
             buffer_bytes: (buffer_bytes as usize).min(MAX_BUFFER_BYTES),
-            mtu,
+            mtus,
             steers,
             scratch: Vec::new(),
         }
@@ -132,17 +133,20 @@ impl<'s> Intake<'s> {
             return Ok(());
         };
         self.make_room(2 * frame.len())?;
-        let joined = Joined::detect(&frame, self.mtu);
+        let mtu = self.mtus.of(&frame);
+        let joined = Joined::detect(&frame, mtu);
         if let Some(joined) = joined.filter(|_| self.selection.rules.cut_segments) {
-            self.cut(&joined, packet.time_ns);
+            self.cut(&joined, mtu, packet.time_ns);
             return Ok(());
         }
+        let is_joined = joined.is_some();
+        let frame = self.with_checksum(frame);
         match frame.len() {
             0 => self.traffic.reject(cause::ZERO_LENGTH, lost),
             bytes if bytes <= self.buffer_bytes => {
                 self.traffic.push(&frame, packet.time_ns, self.steers);
             }
-            _ if joined.is_some() => self.traffic.reject(cause::JOINED_SEGMENTS, lost),
+            _ if is_joined => self.traffic.reject(cause::JOINED_SEGMENTS, lost),
             _ => self.traffic.reject(cause::TOO_LONG, lost),
         }
         Ok(())
@@ -176,8 +180,15 @@ impl<'s> Intake<'s> {
         Some(Cow::Owned(frame))
     }
 
-    fn cut(&mut self, joined: &Joined<'_>, time_ns: u64) {
-        let Self { traffic, steers, scratch, buffer_bytes, mtu, .. } = self;
+    /// The frame with the checksum that was left to the interface.
+    fn with_checksum<'p>(&mut self, frame: Cow<'p, [u8]>) -> Cow<'p, [u8]> {
+        let Some(whole) = completed(&frame) else { return frame };
+        self.traffic.input.completed_checksums += 1;
+        Cow::Owned(whole)
+    }
+
+    fn cut(&mut self, joined: &Joined<'_>, mtu: usize, time_ns: u64) {
+        let Self { traffic, steers, scratch, buffer_bytes, .. } = self;
         joined.cut(scratch, |segment| match segment.len() <= *buffer_bytes {
             true => traffic.push(segment, time_ns, steers),
             false => {
@@ -185,8 +196,9 @@ impl<'s> Intake<'s> {
                 traffic.reject(cause::TOO_LONG, Tally { packets: 1, bytes });
             }
         });
-        let none = CutSegments { frames: 0, segments: 0, mtu: *mtu as u64 };
+        let none = CutSegments { frames: 0, segments: 0, mtu: 0 };
         let cut = traffic.input.cut_segments.get_or_insert(none);
+        cut.mtu = cut.mtu.max(mtu as u64);
         cut.frames += 1;
         cut.segments += joined.segments();
     }

@@ -2,6 +2,7 @@
 //! The facts, and where in /proc, /sys and PATH each is found.
 
 use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW};
+use linerate_linux::search_path;
 use linerate_machine::{Platform, Root, platform};
 use std::path::{Path, PathBuf};
 
@@ -248,9 +249,9 @@ fn compatible_core(files: &Root) -> Option<String> {
     kinds.next().filter(|kind| !kind.starts_with("riscv") && !kind.contains("PowerPC"))
 }
 
-/// The first file called `name` in the folders of `PATH`.
+/// The first file called `name` in the folders of programs.
 fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
+    let path = search_path();
     let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     let mut files = places.map(|place| {
         let below = place.strip_prefix("/").unwrap_or(&place).to_owned();

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Repairs against segments built one by one, byte by byte, and against noise.
 
+use super::super::mtu::{MTUS, Mtus};
 use super::*;
+use proptest::prelude::*;
 
-fn wire_mtu<'a>(frames: impl Iterator<Item = &'a [u8]>) -> usize {
-    let mut seen = MtuSeen::default();
+fn mtus<'a>(frames: impl Iterator<Item = &'a [u8]>) -> Mtus {
+    let mut seen = Mtus::default();
     frames.for_each(|frame| seen.see(frame));
-    seen.mtu()
+    seen
 }
 
-use proptest::prelude::*;
+fn wire_mtu<'a>(frames: impl Iterator<Item = &'a [u8]>) -> usize {
+    mtus(frames).of_wire()
+}
 
 /// A TCP segment in the plainest form.
 #[derive(Clone, Debug)]
@@ -52,6 +56,18 @@ impl Segment {
     }
 
     fn frame(&self) -> Vec<u8> {
+        self.framed(plain_sum)
+    }
+
+    /// As the sender leaves it to an interface that computes checksums.
+    fn unfinished(&self) -> Vec<u8> {
+        // What is summed begins with the pseudo-header, which ends with the protocol.
+        let pseudo_bytes = if self.v6 { 40 } else { 16 };
+        self.framed(|summed| !plain_sum(&summed[..pseudo_bytes]))
+    }
+
+    /// With the TCP checksum that `sum` gives for pseudo-header and segment.
+    fn framed(&self, sum: impl Fn(&[u8]) -> u16) -> Vec<u8> {
         let mut tcp = self.tcp();
         let (source, destination) = match self.v6 {
             true => (vec![0x20; 16], vec![0x21; 16]),
@@ -62,7 +78,7 @@ impl Segment {
         summed.extend((tcp.len() as u32).to_be_bytes());
         summed.extend([0, 0, 0, 6]);
         summed.extend(&tcp);
-        let sum = plain_sum(&summed);
+        let sum = sum(&summed);
         tcp[16..18].copy_from_slice(&sum.to_be_bytes());
         let mut frame = vec![2; 12];
         if self.vlan {
@@ -169,6 +185,74 @@ fn the_mtu_is_what_most_syns_announce() {
     assert_eq!(of(&[endless.frame(), vec![8; 20]]), 1500);
 }
 
+/// The segment size of a connection is the shorter of its ends'; where the capture lacks a SYN, the
+/// wire's takes its place.
+#[test]
+fn each_connection_has_its_mtu() {
+    let syn = |port: u8, mss: u16, is_back: bool| {
+        let [high, low] = mss.to_be_bytes();
+        let options = vec![2, 4, high, low];
+        let mut frame = Segment { flags: 2, options, ..Segment::plain(false, 0) }.frame();
+        frame[35] = port;
+        if is_back {
+            turn(&mut frame);
+        }
+        frame
+    };
+    let data = |port: u8, is_back: bool| {
+        let mut frame = Segment::plain(false, 0).frame();
+        frame[35] = port;
+        if is_back {
+            turn(&mut frame);
+        }
+        frame
+    };
+    let frames = [
+        (1, 1460, false),
+        (1, 1360, true),
+        (2, 8960, false),
+        (2, 8960, true),
+        (3, 8960, false),
+        (4, 1460, false),
+        (5, 1460, true),
+    ];
+    let frames = frames.map(|(port, mss, is_back)| syn(port, mss, is_back));
+    let mtus = mtus(frames.iter().map(Vec::as_slice));
+    for (port, expected) in [(1, 1400), (2, 9000), (3, 9000), (4, 1500), (5, 1500), (6, 9000)] {
+        for is_back in [false, true] {
+            assert_eq!(mtus.of(&data(port, is_back)), expected, "{port} {is_back}");
+        }
+    }
+    assert_eq!(mtus.of(&[0; 60]), mtus.of_wire());
+}
+
+/// Makes the receiver of a frame without a tag the sender.
+fn turn(frame: &mut [u8]) {
+    let (source, destination) = frame[26..34].split_at_mut(4);
+    source.swap_with_slice(destination);
+    let (source, destination) = frame[34..38].split_at_mut(2);
+    source.swap_with_slice(destination);
+}
+
+#[test]
+fn checksums_left_to_the_interface_are_computed() {
+    for (v6, vlan) in [(false, false), (false, true), (true, false), (true, true)] {
+        for bytes in [0, 1, 1000, 1440] {
+            let segment = Segment { vlan, ..Segment::plain(v6, bytes) };
+            let (whole, mut unfinished) = (segment.frame(), segment.unfinished());
+            assert_eq!(completed(&unfinished), Some(whole.clone()), "v6 {v6}, {bytes} bytes");
+            assert_eq!(completed(&whole), None);
+            // Padding of the link is not summed.
+            unfinished.extend([0xee; 3]);
+            let done = completed(&unfinished).expect("left to the interface");
+            assert_eq!(done, [&whole[..], &[0xee; 3]].concat());
+            let l4 = whole.len() - bytes - 20;
+            unfinished[l4 + 16] ^= 0x55;
+            assert_eq!(completed(&unfinished), None, "a wrong checksum stays wrong");
+        }
+    }
+}
+
 #[test]
 fn padding_fills_with_zeros_and_mends_the_checksum() {
     for v6 in [false, true] {
@@ -235,6 +319,9 @@ proptest! {
         for piece in cut(&frame, 576).into_iter().flatten() {
             prop_assert!(piece.len() <= 576 + 14 + 16, "{} bytes", piece.len());
         }
+        if let Some(whole) = completed(&frame) {
+            prop_assert_eq!(whole.len(), frame.len());
+        }
         if let Some(whole) = padded(&frame, original.max(frame.len())) {
             prop_assert_eq!(whole.len(), original.max(frame.len()));
         }
@@ -247,6 +334,7 @@ proptest! {
         for ethertype in [[8, 0], [0x86, 0xdd], [0x81, 0]] {
             let frame = [&[2; 12][..], &ethertype, &noise].concat();
             drop(cut(&frame, 20));
+            drop(completed(&frame));
             drop(padded(&frame, frame.len() + 9));
         }
     }

@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::PeerWindow, WINDOW, WINDOW_SOURCE),
         ],
         symptoms: 0,
-        explained_by: &[Cause::RateLimiter],
+        explained_by: &[Cause::RateLimiter, Cause::SoftwareChecksum, Cause::NoSegmentation],
         gain: GainModel::StallRemoved(M::WindowLimited),
         then_limited_by: Some("the sender's CPU, or the path"),
         sentence: "The receiver reads more slowly than the program sends: its window, \

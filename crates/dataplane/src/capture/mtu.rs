@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The longest IP packets on the wire, by the segment sizes that connections announce.
+
+use super::layers::{Layers, TCP, be16};
+use std::collections::{BTreeMap, HashMap};
+
+/// IP packet of Ethernet, in bytes.
+const ETHERNET_MTU: usize = 1500;
+
+/// Range of plausible MTUs for an announced segment size: from the IPv4 minimum to jumbo frames.
+/// Loopback interfaces announce 65536, which no wire carries.
+pub(super) const MTUS: std::ops::RangeInclusive<usize> = 576..=9216;
+
+/// Connections that are remembered: a few MiB. Those behind them have the MTU of the wire.
+const CONNECTIONS_MAX: usize = 1 << 16;
+
+const SYN: u8 = 0x02;
+
+/// Address and port; an IPv4 address in the first 4 bytes.
+type Endpoint = [u8; 18];
+
+/// MTUs by what SYN segments announce: of the wire, and of each connection.
+///
+/// Neither end of a connection sends longer segments than the shorter that the two announce, which
+/// is less than the wire carries where one is behind a tunnel or clamps it.
+#[derive(Debug, Default)]
+pub struct Mtus {
+    /// Number of announcements, by MTU.
+    announced: BTreeMap<usize, u64>,
+    /// The most announced one and its number; of equals the longest.
+    most: Option<(u64, usize)>,
+    /// What the lower and the higher endpoint of a connection announced.
+    connections: HashMap<[Endpoint; 2], [Option<usize>; 2]>,
+}
+
+impl Mtus {
+    /// Takes a frame.
+    pub fn see(&mut self, frame: &[u8]) {
+        let Some((layers, mtu)) = announced_mtu(frame) else { return };
+        if !MTUS.contains(&mtu) {
+            return;
+        }
+        let times = self.announced.entry(mtu).or_default();
+        *times += 1;
+        self.most = self.most.max(Some((*times, mtu)));
+        let Some((ends, sender)) = connection(frame, &layers) else { return };
+        let is_full = self.connections.len() >= CONNECTIONS_MAX;
+        if !is_full || self.connections.contains_key(&ends) {
+            let of_sender = &mut self.connections.entry(ends).or_default()[sender];
+            *of_sender = Some(of_sender.map_or(mtu, |before| before.min(mtu)));
+        }
+    }
+
+    /// That of the wire the frames were recorded at: what most SYN segments announce, that of
+    /// Ethernet where there is none.
+    pub fn of_wire(&self) -> usize {
+        self.most.map_or(ETHERNET_MTU, |(_, mtu)| mtu)
+    }
+
+    /// That of the connection of a frame. An end whose SYN is not in the capture counts with that
+    /// of the wire.
+    pub fn of(&self, frame: &[u8]) -> usize {
+        let wire = self.of_wire();
+        let known = || {
+            let layers = Layers::locate(frame).ok().filter(|l| l.protocol == TCP)?;
+            self.connections.get(&connection(frame, &layers)?.0)
+        };
+        match (!self.connections.is_empty()).then(known).flatten() {
+            Some(ends) => {
+                let [lower, higher] = ends.map(|announced| announced.unwrap_or(wire));
+                lower.min(higher)
+            }
+            None => wire,
+        }
+    }
+}
+
+/// The ends of a frame's connection in their order, and the index of the sender; `None` for a
+/// fragment and where the frame ends before its ports.
+fn connection(frame: &[u8], layers: &Layers) -> Option<([Endpoint; 2], usize)> {
+    let (at, bytes) = if layers.version == 4 { (12, 4) } else { (8, 16) };
+    let end = |index: usize| -> Option<Endpoint> {
+        let mut end = [0; 18];
+        let address = layers.l3 + at + index * bytes;
+        end[..bytes].copy_from_slice(frame.get(address..address + bytes)?);
+        end[16..].copy_from_slice(&be16(frame, layers.l4 + 2 * index)?.to_be_bytes());
+        Some(end)
+    };
+    let [sender, receiver] = [end(0)?, end(1)?];
+    let is_lower = sender <= receiver;
+    let ends = if is_lower { [sender, receiver] } else { [receiver, sender] };
+    (!layers.is_fragment).then_some((ends, usize::from(!is_lower)))
+}
+
+/// The MTU behind the maximum segment size that a SYN announces.
+fn announced_mtu(frame: &[u8]) -> Option<(Layers, usize)> {
+    const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+    let layers = Layers::locate(frame).ok()?;
+    if layers.protocol != TCP || layers.is_fragment || frame.get(layers.l4 + 13)? & SYN == 0 {
+        return None;
+    }
+    let transport = layers.transport_bytes(frame)?;
+    let mut options = frame.get(layers.l4 + 20..layers.l4 + transport)?;
+    loop {
+        let (kind, rest) = options.split_first()?;
+        options = match (*kind, rest) {
+            (0, _) => return None,
+            (1, _) => rest,
+            (MAXIMUM_SEGMENT_SIZE, [4, high, low, ..]) => {
+                let headers = if layers.version == 4 { 40 } else { 60 };
+                return Some((layers, usize::from(u16::from_be_bytes([*high, *low])) + headers));
+            }
+            (_, [bytes, ..]) if *bytes >= 2 => options.get(usize::from(*bytes)..)?,
+            _ => return None,
+        };
+    }
+}
