@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's descriptions of its tracepoints where nobody has mounted them.
+//! The kernel's descriptions of its tracepoints where they are not mounted.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;

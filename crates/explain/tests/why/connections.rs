@@ -198,7 +198,7 @@ fn a_program_that_asks_by_udp_waits_for_its_peer() {
 }
 
 #[test]
-fn a_full_cpu_shared_with_others_is_no_time_left() {
+fn a_thread_on_a_full_cpu_has_no_time_left() {
     let mut seen = nothing_to_send();
     seen.threads = vec![thread("server", 100, &[(User, 0.2), (Kernel, 0.25), (Asleep, 0.55)])];
     seen.cpus = vec![cpu(0, 0.1, 0.0, 0.0), cpu(1, 0.1, 0.45, 0.0)];

@@ -162,7 +162,8 @@ mod tests {
             // As the kernel lists them: in order.
             starts.sort_unstable();
             starts.dedup();
-            let text: String = starts.iter().map(|start| format!("{start:x} t f{start}\n")).collect();
+            let lines = starts.iter().map(|start| format!("{start:x} t f{start}\n"));
+            let text: String = lines.collect();
             let symbols = KernelSymbols::read(text.as_bytes(), addresses.clone());
             for address in addresses {
                 let expected = starts.iter().rfind(|start| **start <= address).copied();
