@@ -8,8 +8,7 @@ use linerate_plan::footprint::{self, Footprint, Home, KnownMemory, Unknown};
 
 /// Cache level of the packets of `path` under `mapping`.
 ///
-/// # Errors
-/// Why that is not known.
+/// # Errors The reason why it is unknown.
 pub fn home(
     path: &Path,
     traffic: &Traffic,

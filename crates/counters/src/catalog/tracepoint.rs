@@ -49,10 +49,9 @@ fn no_tracefs(name: &str, reason: String, fix: &'static str) -> NameError {
     NameError::NoTracefs { name: name.to_owned(), reason, fix }
 }
 
-/// The folder of all tracepoints, in tracefs or where older kernels have it.
+/// The directory of all tracepoints, in tracefs or at its older location.
 ///
-/// # Errors
-/// Why there is none, and the command that would change it.
+/// # Errors The reason why there is none, and the command that would change it.
 pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     let places = ["kernel/tracing/events", "kernel/debug/tracing/events"];
     for folder in places.map(|place| sysfs.join(place)) {
@@ -67,7 +66,7 @@ pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     Err((format!("tracefs is not mounted at {}", sysfs.join("kernel/tracing").display()), MOUNT))
 }
 
-/// The nearest tracepoints of the subsystem; if there is no such subsystem, those of the nearest.
+/// The closest tracepoints of the subsystem; without such a subsystem, those of the closest one.
 fn unknown(events: &Path, name: &str, subsystem: &str) -> NameError {
     let folders = |path: &Path| -> Vec<String> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
