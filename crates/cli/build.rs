@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notes the commit and the compiler, for the provenance of records, and links the unwinder of gcc
+//! Records the commit and the compiler for the provenance of records, and links gcc's unwinder
 //! statically (docs/decisions/0109-starting-fast.md).
 
 use std::path::Path;
@@ -12,8 +12,8 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
-/// Puts the unwinder into the program where the archive is there, as it is with every gcc. Whole,
-/// so that no part of it is left to the shared one.
+/// Links the unwinder archive if it exists, as with every gcc. Links all of it, so that nothing is
+/// left to the shared library.
 fn link_unwinder() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let is_ours =
@@ -28,8 +28,8 @@ fn link_unwinder() {
     }
 }
 
-/// Runs this again when another commit is checked out. Git says where it keeps that: in a worktree
-/// not below the root; and a file that is not there would make cargo build the program every time.
+/// Reruns the script when another commit is checked out. Git reports the location of HEAD, which in
+/// a worktree is outside the root; a missing file would make cargo rebuild every time.
 fn watch_head() {
     println!("cargo::rerun-if-changed=build.rs");
     for name in ["HEAD", "logs/HEAD"] {

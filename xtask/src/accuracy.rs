@@ -74,7 +74,7 @@ const PROGRAMS: [Program; 7] = [
     },
 ];
 
-/// What to run.
+/// Commands to run.
 pub(crate) struct Choice {
     programs: Vec<&'static Program>,
     is_full: bool,

@@ -86,7 +86,7 @@ const CLASSES: &[Class] = &[
     ("cpu-groups", limits::cpu_groups),
 ];
 
-/// What to run.
+/// Attacks to run.
 #[derive(Debug)]
 pub(crate) struct Choice {
     classes: Vec<usize>,

@@ -4,8 +4,8 @@
 //! A step whose tool is missing is skipped, printed with the reason and counted. A test that cannot
 //! do its work here prints a line starting with `SKIP`; those are collected and counted as well.
 //!
-//! What the programs of a step write goes to a file per step under `target/ci`. Of a step that
-//! failed, what looks like the cause is printed, once more at the very end.
+//! Output of a step goes to a file under `target/ci`. For a failed step the likely cause is
+//! printed, and repeated at the very end.
 //!
 //! Steps that measure, or whose programs take all processors, run alone; then the others, in
 //! parallel. Of these, a step that names its inputs is not run again while they are as they were
@@ -29,7 +29,7 @@ use toolchains::{
     oldest_compiler, oldest_compiler_of_base_crates, ring_under_miri, ring_under_thread_sanitizer,
 };
 
-/// What to check.
+/// Checks to run.
 pub(crate) struct Choice {
     steps: Vec<&'static Step>,
     /// Without the steps that take minutes.
@@ -63,7 +63,7 @@ struct Step {
     name: &'static str,
     /// Left out of a fast run.
     slow: bool,
-    /// What only one step at a time may use, if the step may run in parallel with others at all.
+    /// Exclusive resource of the step, if it may run in parallel with others at all.
     uses: Option<&'static str>,
     /// Files and folders, from the root, that decide what comes of the step; none if it always
     /// runs.
@@ -115,9 +115,9 @@ const GUEST_SOURCES: &[&str] = &[
     "xtask/src/fetch.rs",
 ];
 
-/// What native/Makefile builds for CI.
+/// Output directory of native/Makefile for CI.
 const NATIVE: &str = "native/build/ci";
-/// What the lab has fetched, and the images it builds.
+/// Download cache and images of the lab.
 const LAB: &str = "lab/cache";
 const COUNTS: &str = "native/build/counts";
 const ISA: &str = "native/build/isa";
@@ -190,10 +190,10 @@ const STEPS: &[Step] = &[
     parallel(TARGET_NIGHTLY, "ring under ThreadSanitizer", ring_under_thread_sanitizer),
 ];
 
-/// How many run side by side. Of steps that use one processor each, as many as CI has.
+/// Number of parallel lanes. Each step uses one processor, and CI has this many.
 const LANES: usize = 2;
 
-/// What is to be said of a step that has ended.
+/// Result of a finished step, for the summary.
 struct Report {
     is_failed: bool,
     is_passed: bool,

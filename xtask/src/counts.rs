@@ -31,7 +31,7 @@ struct Call {
     variant: String,
     function: String,
     bytes: u64,
-    /// Which of the offsets of `lab/icount/calls.c`: 0 aligned, 1 not.
+    /// Offset case of `lab/icount/calls.c`: 0 aligned, 1 not.
     offsets: u64,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is handed out: static programs with checksums, completions and manual pages, and a package
-//! for Debian, under `target/dist`. What this machine cannot build is printed as skipped.
+//! Release artifacts under `target/dist`: static binaries with checksums, completions and manual
+//! pages, and a Debian package. Those that this machine cannot build are reported as skipped.
 
 use crate::command::{cargo, output, program, root};
 use crate::outcome::judge;

@@ -6,7 +6,8 @@ use std::process::Command;
 
 const FOLDER: &str = "crates/record/fixtures";
 
-/// Where they are generated: the program contains them, and would be rebuilt after each.
+/// Output directory: not that of the program, which contains the fixtures and would be rebuilt
+/// after each.
 const MADE_IN: &str = "target/fixtures";
 
 /// The kind of a record, and the arguments that make it. Small: a test asks for their shape.

@@ -114,7 +114,7 @@ const BUILDS: &[Build] = &[
     },
 ];
 
-/// How a row ended.
+/// Result of a row.
 enum Verdict {
     Holds,
     Fails(String),

@@ -21,7 +21,7 @@ use packages::{Package, Packages};
 use pmu::Extent;
 use std::path::PathBuf;
 
-/// Why the lab has no answer.
+/// Reasons why the lab has no answer.
 pub(crate) enum Obstacle {
     /// A requirement is missing on this machine and could not be fetched.
     Missing(String),

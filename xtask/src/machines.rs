@@ -37,7 +37,7 @@ impl Machine {
         format!("{}{name}", self.prefix)
     }
 
-    /// Where a distribution puts the libraries of a foreign architecture.
+    /// Debian's library directory of a foreign architecture.
     pub(crate) fn libraries(&self) -> String {
         format!("/usr/{}", self.prefix.trim_end_matches('-'))
     }

@@ -17,14 +17,14 @@ use watched::{PROGRAMS, Watched};
 /// Seconds for which a tool watches.
 const SECONDS: u32 = 5;
 
-/// How often each tool watches each program.
+/// Settings of a comparison of tools.
 pub(crate) struct Choice {
     rounds: u32,
     random: u64,
     linerate: Option<PathBuf>,
 }
 
-/// What the words behind `overhead` ask for.
+/// Parses the arguments of `overhead`.
 pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
     let mut choice = Choice { rounds: 8, random: 1, linerate: None };
     let mut words = words.iter().copied();
@@ -61,7 +61,7 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
     Ok(())
 }
 
-/// What each tool cost in one round, and the throughput meanwhile.
+/// Cost of each tool in one round, and the throughput meanwhile.
 struct Round {
     costs: Vec<(Cost, f64)>,
 }

@@ -56,7 +56,7 @@ const LIMIT: u32 = 60;
 
 const END: &str = "<!-- end -->";
 
-/// Which pages, and what to do with them.
+/// Pages to process, and the action.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     files: Vec<String>,

@@ -2,11 +2,10 @@
 //! The edge router of `examples/edge.toml` on one worker, in memory: ticks per packet compared with
 //! the bound, and what the profile costs.
 //!
-//! In each round three things run in random order on the same processor: the path with its profile,
+//! Each round runs three contestants in random order on the same CPU: the path with its profile,
 //! the path with the profile compiled out, and the bound: the same packets copied into the same
-//! number of warm buffers and nothing else. Costs are processor time per packet as the scheduler
-//! charges it, which leaves out time in which the thread did not run. Rounds with an involuntary
-//! switch more than one in 10 ms are dropped.
+//! number of warm buffers. Costs are CPU time per packet according to the scheduler, which excludes
+//! time off the CPU. Rounds with more than one involuntary switch per 10 ms are dropped.
 //!
 //! `cargo bench -p linerate --bench edge [-- ROUNDS]`
 
@@ -29,7 +28,7 @@ use std::hint::black_box;
 const SECONDS: f64 = 0.25;
 const BUFFER_BYTES: u32 = 2_048;
 
-/// Buffers the bound copies into: what one worker keeps in turn.
+/// Buffers the bound copies into: as many as one worker cycles through.
 const WARM_BUFFERS: usize = 32;
 
 /// Involuntary switches per second of a round above which it is dropped.
@@ -43,7 +42,7 @@ struct Bench {
     clock: Machine,
 }
 
-/// Nanoseconds of CPU time per packet, or why they do not count.
+/// Nanoseconds of CPU time per packet, or the reason why the round is dropped.
 type Cost = Result<f64, Dropped>;
 
 impl Bench {
@@ -62,15 +61,15 @@ impl Bench {
         self.per_packet(before, worker.cpu_ns, worker.stages[0].packets)
     }
 
-    /// A run is no window: it is too long to be clean, and its CPU time leaves out when the thread
-    /// did not run. What switches cost its caches is bounded by their number.
+    /// A run is too long to be a clean window, but its CPU time excludes time off the CPU. The
+    /// limit on switches bounds their effect on the caches.
     fn per_packet(&self, before: Charged, cpu_ns: u64, packets: u64) -> Cost {
         let charged = Charged::now(&self.clock).since(before);
         let is_calm = (charged.switches as f64) < SWITCHES_MAX * self.seconds;
         is_calm.then_some(cpu_ns as f64 / packets as f64).ok_or(Dropped::Switched)
     }
 
-    /// The bound: every frame copied into a buffer, nothing looked at.
+    /// The bound: every frame copied into a buffer, without processing.
     fn copy(&self) -> Cost {
         let mut pool = Pool::new(WARM_BUFFERS, BUFFER_BYTES as usize);
         let mut packets = pool.packets(0);
@@ -105,7 +104,7 @@ fn imix(path: &Path) -> Traffic {
     Traffic::generate(generator, BUFFER_BYTES, &steers).expect("IMIX fits the buffers")
 }
 
-/// What runs in each round.
+/// Contestants of each round.
 const CONTESTANTS: [&str; 3] =
     ["path with profile", "path, profile compiled out", "bound: copying alone"];
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `linerate stat -- /bin/true` adds to starting `/bin/true`, compared with `perf stat`.
+//! Overhead of `linerate stat -- /bin/true` over `/bin/true`, compared with `perf stat`.
 //!
-//! In each round every command runs once, in random order, its output thrown away. What matters is
-//! the minimum: everything else that runs on the machine only adds to it. The goal is 1 ms.
+//! Each round runs every command once, in random order, with its output discarded. The minimum is
+//! reported, since other activity on the machine only adds to it. The goal is 1 ms.
 //!
 //! `cargo bench -p linerate --bench startup [-- ROUNDS]`
 
@@ -26,7 +26,7 @@ impl Contender {
         Self { name, argv: argv.to_vec(), ms: Vec::new() }
     }
 
-    /// Runs it once; whether it could be run.
+    /// Runs it once; returns whether it could be run.
     fn run(&mut self) -> bool {
         let mut command = Command::new(self.argv[0]);
         command.args(&self.argv[1..]).stdout(Stdio::null()).stderr(Stdio::null());

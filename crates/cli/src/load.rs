@@ -112,7 +112,8 @@ type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
 const READ_BYTES: usize = 1 << 20;
 
 /// What `make` makes of the capture that the path in `path` names `capture`. What is not a regular
-/// file can be read once, and is read whole.
+/// file can be read once, and is read whole; so is a file of the kernel (/proc/kmsg), which calls
+/// itself regular, has no length, and may never end.
 fn captured(
     path: &FilePath,
     capture: &str,
@@ -120,7 +121,8 @@ fn captured(
 ) -> Result<Traffic, String> {
     let place = next_to(path, capture);
     let cannot = |why: String| format!("cannot read {}: {why}", place.display());
-    let made = if place.is_file() {
+    let is_regular = place.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
+    let made = if is_regular {
         let file = || File::open(&place).map(|file| BufReader::with_capacity(READ_BYTES, file));
         file().map_err(|error| cannot(error.to_string()))?;
         make(&|| Ok(Box::new(file()?)))

@@ -54,7 +54,7 @@ fn simulated(system: &System, seed: u64) -> u64 {
     black_box(simulate(system, &run)).expect("a test simulates it").core_cycles
 }
 
-/// A chain of look-ups in a table of the size of the simulator's, which each need the last.
+/// A chain of lookups in a table of the simulator's size, each dependent on the previous one.
 fn chain(length: u64) -> u64 {
     let table: Vec<usize> = (0..512).map(|at| (at * 37 + 11) % 512).collect();
     let table: &[usize; 512] = table.as_slice().try_into().expect("512 entries");
@@ -73,7 +73,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, seconds_on_processor() - before)
 }
 
-/// Of this thread: the first word, in nanoseconds (Linux, `sched-stats`).
+/// CPU time of this thread: the first word of schedstat, in nanoseconds.
 fn seconds_on_processor() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let ns: f64 = text.split_whitespace().next().and_then(|word| word.parse().ok()).expect("ns");

@@ -17,7 +17,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Application {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Its source document.
     pub source: String,
@@ -25,7 +25,7 @@ pub struct Application {
     pub flows: u32,
     /// Source of the packets of a flow.
     pub line: LineSpec,
-    /// Its numbers, by name.
+    /// Parameters by name.
     #[serde(rename = "parameter")]
     pub parameters: BTreeMap<String, Parameter>,
     /// Queues of each flow.
@@ -34,12 +34,12 @@ pub struct Application {
     /// The work of strands.
     #[serde(rename = "role")]
     pub roles: Vec<Role>,
-    /// Placements that were run.
+    /// Placements that were measured.
     #[serde(default, rename = "configuration")]
     pub configurations: Vec<Configuration>,
 }
 
-/// A number and where it is from.
+/// A number and its origin.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
@@ -49,9 +49,9 @@ pub struct Parameter {
     pub origin: Origin,
     /// Its meaning, or how it was computed.
     pub text: String,
-    /// The least a fit may make of it.
+    /// Lower bound for fits.
     pub low: Option<f64>,
-    /// The most.
+    /// Upper bound for fits.
     pub high: Option<f64>,
 }
 
@@ -59,16 +59,16 @@ pub struct Parameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// The document has it, or what it is reckoned from.
+    /// From the document, or computed from its numbers.
     Given,
     /// Fitted to match the model to observations.
     Fitted,
-    /// Taken for likely.
+    /// Assumed as likely.
     Assumed,
 }
 
 impl Origin {
-    /// The word for it.
+    /// The word for it in files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -84,7 +84,7 @@ impl Origin {
 pub struct LineSpec {
     /// Parameter: packets per second.
     pub packets_per_s: String,
-    /// Packets that wait at its interface.
+    /// Capacity of the ring of its interface, in packets.
     pub ring: u32,
 }
 
@@ -92,11 +92,11 @@ pub struct LineSpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
-    /// Its name in tasks.
+    /// Name in tasks.
     pub name: String,
-    /// Packets it holds.
+    /// Capacity in packets.
     pub capacity: u32,
-    /// Cycles until one end sees what the other did.
+    /// Cycles until one end sees a change by the other.
     pub hand_over_cycles: u32,
     /// Behaviour of a writer that finds no room.
     pub when_full: WhenFull,
@@ -108,40 +108,40 @@ pub struct QueueSpec {
 pub struct Role {
     /// Its name.
     pub name: String,
-    /// Done in turn.
+    /// Tasks, run in turn.
     #[serde(rename = "task")]
     pub tasks: Vec<TaskSpec>,
 }
 
-/// A task. Texts are names of parameters; one left out is 0.
+/// A task. Strings are names of parameters; an omitted one is 0.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
-    /// `line`, a queue, or nothing: it looks, and there is never a packet.
+    /// `line`, a queue, or none: it polls, and there is never a packet.
     pub input: Option<String>,
-    /// A queue; without one packets leave.
+    /// A queue; if absent, packets leave the system.
     pub output: Option<String>,
     /// Instructions per poll.
     pub poll_instructions: String,
     /// Stall of a poll that finds a packet, in ns.
     pub packet_stall_ns: Option<String>,
-    /// The same when there is none.
+    /// Stall of a poll that finds nothing, in ns.
     pub empty_stall_ns: Option<String>,
     /// Cycles skipped after an empty poll.
     pub slow_cycles: Option<String>,
     /// Instructions per packet; a task without input has none.
     pub instructions: Option<String>,
-    /// Misses of the first cache per packet.
+    /// L1 misses per packet.
     pub l1_misses: Option<String>,
-    /// Those of the second.
+    /// L2 misses per packet.
     pub l2_misses: Option<String>,
 }
 
-/// A placement that was run, with its observations.
+/// A measured placement, with its observations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Per pipe, the work of its strands: `ROLE FLOW`, `while(1)` or `parked`.
     pub pipes: Vec<Vec<String>>,
@@ -159,10 +159,10 @@ pub struct Observed {
     pub cpi: BTreeMap<String, f64>,
 }
 
-/// Why an application cannot be read or set up.
+/// Reasons why an application cannot be read or set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadApplication {
-    /// Its text is not an application.
+    /// The text is not a valid application.
     Text(String),
     /// An undefined name.
     Unknown {
@@ -200,11 +200,11 @@ impl fmt::Display for BadApplication {
 
 impl std::error::Error for BadApplication {}
 
-/// The applications that come with the program.
+/// The applications that are built in.
 const BUILT_IN: [(&str, &str); 1] = [("rlp", include_str!("../data/applications/rlp.toml"))];
 
 impl Application {
-    /// The application of that word that comes with the program.
+    /// The built-in application with that name.
     pub fn named(word: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == word)?;
         Some(Self::from_toml(text).expect("a test reads each of them"))

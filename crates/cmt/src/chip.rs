@@ -11,15 +11,15 @@ pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 /// Maximum number of simulated strands: a plan for this many still takes seconds.
 const STRANDS_MAX: u64 = 4096;
 
-/// Which strands share a unit.
+/// Sharing domain of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// All of them: one unit on the chip.
+    /// All strands: one unit on the chip.
     Chip,
-    /// Those of a core: one unit per core.
+    /// Strands of a core: one unit per core.
     Core,
-    /// Those of a pipe: one unit per pipe.
+    /// Strands of a pipe: one unit per pipe.
     Pipe,
 }
 
@@ -27,11 +27,11 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unit {
-    /// Its name: `fpu`.
+    /// Name, such as `fpu`.
     pub name: String,
     /// The strands that share it.
     pub scope: Scope,
-    /// Cycles from one instruction taken to the next, at least 1.
+    /// Cycles between two accepted instructions, at least 1.
     pub interval_cycles: u32,
     /// Source of the figures.
     pub source: String,
@@ -39,11 +39,11 @@ pub struct Unit {
 
 /// A chip of cores whose pipes issue one instruction per cycle.
 ///
-/// Strands are numbered through, by core, pipe of the core and place at the pipe: the logical
-/// processors of the chip.
+/// Strands are numbered through, by core, pipe of the core and place at the pipe: the logical CPUs
+/// of the chip.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chip {
-    /// The maker's name of it.
+    /// The maker's name.
     pub name: String,
     /// Cycles per second.
     pub clock_hz: f64,
@@ -53,18 +53,18 @@ pub struct Chip {
     pub pipes_per_core: u32,
     /// Strands of a pipe.
     pub strands_per_pipe: u32,
-    /// Cycles that a miss of the first cache adds when it hits the second.
+    /// Additional cycles of an L1 miss that hits L2.
     pub l2_cycles: u32,
-    /// Cycles that a miss of the second adds to those.
+    /// Additional cycles of an L2 miss.
     pub memory_cycles: u32,
     /// Units that strands share in addition to pipes.
     pub units: Vec<Unit>,
 }
 
-/// Why a processor cannot be simulated.
+/// Reasons why a processor cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoChip {
-    /// Its file says nothing about latencies.
+    /// Its file has no latencies.
     NoLatency {
         /// The processor.
         name: String,
@@ -74,14 +74,14 @@ pub enum NoChip {
         /// The processor.
         name: String,
     },
-    /// More strands share a pipe than the simulator takes.
+    /// More strands share a pipe than the simulator supports.
     TooManyWorkers {
         /// The processor.
         name: String,
         /// Strands per pipe.
         strands: u32,
     },
-    /// The chip has more strands than the simulator takes.
+    /// The chip has more strands than the simulator supports.
     TooLarge {
         /// The processor.
         name: String,

@@ -47,16 +47,16 @@ pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
 
 struct Engine<'s> {
     system: &'s System,
-    /// By number; those without strands to simulate stay empty.
+    /// By number; those without simulated strands stay empty.
     pipes: Vec<Pipe>,
     groups: Vec<Vec<usize>>,
-    /// Per pipe, how many strands it has if all of them are `while(1)`.
+    /// For pipes whose strands are all `while(1)`: their number.
     all_busy: Vec<Option<u64>>,
     window: u64,
     links: Links,
 }
 
-/// Counts since the beginning.
+/// Counts since the start.
 struct Counts {
     strands: Vec<StrandOutcome>,
     sources: Vec<SourceOutcome>,
@@ -106,7 +106,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Goes through all cycles before `end`.
+    /// Advances through all cycles before `end`.
     fn advance(&mut self, end: u64) {
         let Self { pipes, groups, links, window, .. } = self;
         loop {
@@ -125,7 +125,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Counts of all cycles before `end`, to which it has gone.
+    /// Counts of all cycles before `end`, up to which it has advanced.
     fn counts(&mut self, end: u64) -> Counts {
         let count = |strand: &Strand| {
             let (pipe, place) = position(&self.system.chip, strand.cpu);
@@ -146,7 +146,7 @@ impl<'s> Engine<'s> {
     }
 }
 
-/// Pipe and place of a logical processor.
+/// Pipe and place of a logical CPU.
 fn position(chip: &Chip, cpu: u32) -> (usize, usize) {
     ((cpu / chip.strands_per_pipe) as usize, (cpu % chip.strands_per_pipe) as usize)
 }
@@ -164,7 +164,7 @@ fn all_busy(system: &System, pipe: usize) -> Option<u64> {
     Some(on_pipe(system, pipe).filter(|strand| strand.runs == Runs::Busy).count() as u64)
 }
 
-/// Counts of a strand on a pipe of `strands` that are all `while(1)`.
+/// Counts of a strand on a pipe of `strands` strands that are all `while(1)`.
 fn busy(system: &System, strand: &Strand, strands: u64, end: u64) -> StrandOutcome {
     let (pipe, place) = position(&system.chip, strand.cpu);
     let before =
@@ -174,7 +174,7 @@ fn busy(system: &System, strand: &Strand, strands: u64, end: u64) -> StrandOutco
     StrandOutcome { instructions, waited: end - instructions, ..StrandOutcome::default() }
 }
 
-/// All units of the chip, in the order of `chip.units`, each with how many there are of it.
+/// All units of the chip, in the order of `chip.units`, each with its number of instances.
 fn instances(chip: &Chip) -> impl Iterator<Item = (usize, u32)> {
     chip.units.iter().enumerate().map(|(index, unit)| {
         let times = match unit.scope {
@@ -186,7 +186,7 @@ fn instances(chip: &Chip) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-/// Which of all units that is which a pipe uses as `unit`.
+/// Chip-wide index of the `unit` that a pipe uses.
 fn instance(chip: &Chip, unit: usize, pipe: usize) -> usize {
     let first: u32 = instances(chip).take(unit).map(|(_, times)| times).sum();
     let offset = match chip.units[unit].scope {
@@ -210,7 +210,7 @@ fn links(system: &System) -> Links {
     }
 }
 
-/// Pipes to simulate, those together that use a unit together.
+/// Pipes to simulate, grouped if they share a unit.
 fn groups(system: &System) -> Vec<Vec<usize>> {
     let chip = &system.chip;
     let mut groups: Vec<(Vec<usize>, BTreeSet<usize>)> = Vec::new();

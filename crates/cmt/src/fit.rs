@@ -6,7 +6,7 @@
 //! fitted            = the parameters, each within its bounds, of the least error (`simplex`)
 //! ```
 //!
-//! Which figures were observed, and which parameters may be fitted, the application's file says.
+//! The application's file lists the observed figures and the parameters that may be fitted.
 
 mod simplex;
 
@@ -33,10 +33,11 @@ pub const LONG: Run = Run { warm_up_cycles: 3_000_000, cycles: 12_000_000, seed:
 /// Settings for simulating a step of a fit.
 const SHORT: Run = Run { warm_up_cycles: 1_500_000, cycles: 2_500_000, seed: 1 };
 
-/// Weights of errors: the sizes that count as one, for rates and for cycles per instruction.
+/// Weights of errors: the relative errors that count as one, for rates and for cycles per
+/// instruction.
 const WITHIN: (f64, f64) = (0.05, 0.12);
 
-/// Why an application cannot be compared or fitted.
+/// Reasons why an application cannot be compared or fitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FitError {
     /// A name is undefined, or the chip is too small.
@@ -45,9 +46,9 @@ pub enum FitError {
     System(Fault),
     /// A configuration without observations.
     NotObserved(String),
-    /// A role that was observed but is not assigned to a strand.
+    /// A role with observations that no strand has.
     NoStrand(String),
-    /// A parameter without bounds for a fit.
+    /// A parameter without bounds.
     NoBounds(String),
 }
 
@@ -81,10 +82,10 @@ impl From<Fault> for FitError {
     }
 }
 
-/// Result of a configuration.
+/// Results of a configuration.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// All that was counted.
+    /// All counts.
     pub outcome: Outcome,
     /// Thousand packets per second that leave, mean of the flows.
     pub kpps: f64,
@@ -102,16 +103,16 @@ impl Found {
     }
 }
 
-/// A figure that was observed, and what the model says of it.
+/// An observed figure and its simulated value.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// `kpps`, or `CPI of ROLE`.
     pub what: String,
-    /// As observed.
+    /// Observed.
     pub observed: f64,
-    /// As simulated.
+    /// Simulated.
     pub found: f64,
-    /// The error that counts as one, and the most there is to be.
+    /// The error that counts as one: the target accuracy.
     pub within: f64,
 }
 
@@ -154,7 +155,7 @@ impl Model {
         Ok(model)
     }
 
-    /// The configuration of that name.
+    /// The configuration with that name.
     ///
     /// # Errors
     /// There is none.
@@ -189,7 +190,7 @@ impl Model {
         Ok(Found { outcome, kpps, slowest_kpps, cpi })
     }
 
-    /// The observations of a configuration, and the results of the model.
+    /// The observations of a configuration with the model's values.
     ///
     /// # Errors
     /// There are no observations, or as [`Model::run`].
@@ -213,8 +214,8 @@ impl Model {
         Ok(pairs)
     }
 
-    /// Fits parameters to the observations of configurations, in this many evaluations; the others
-    /// stay.
+    /// Fits parameters to the observations of configurations in `calls` evaluations; the others are
+    /// unchanged.
     ///
     /// # Errors
     /// A parameter has no bounds, or as [`Model::pairs`].
@@ -251,8 +252,8 @@ impl Model {
         bounds.ok_or_else(|| FitError::NoBounds(name.to_owned()))
     }
 
-    /// All parameters that are fitted at the middle of their bounds: where every fit begins, and
-    /// where those stay that it leaves alone.
+    /// The model with all fitted parameters at the middle of their bounds: the starting point of
+    /// every fit, and the value of those that it does not touch.
     ///
     /// # Errors
     /// A parameter that is fitted has no bounds.
@@ -265,7 +266,7 @@ impl Model {
         self.with(&values)
     }
 
-    /// The parameters that are fitted.
+    /// Names of the fitted parameters.
     pub fn names(&self) -> Vec<&str> {
         let all = self.application.parameters.iter();
         let fitted = all.filter(|(_, parameter)| parameter.origin == Origin::Fitted);

@@ -9,7 +9,7 @@
 use super::share::fixed;
 use super::system::{Queue, Source, WhenFull};
 
-/// What strands share.
+/// Everything shared between strands.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     pub(super) queues: Vec<Ring>,
@@ -17,7 +17,7 @@ pub(super) struct Links {
     pub(super) units: Vec<Turns>,
 }
 
-/// A queue as it is.
+/// State of a queue.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     /// Per slot, the cycle from which its last change is visible.
@@ -48,7 +48,7 @@ impl Ring {
         if slot + 1 == self.seen_from.len() { 0 } else { slot + 1 }
     }
 
-    /// Takes a packet if one is seen at `cycle`.
+    /// Takes a packet if one is visible at `cycle`.
     pub(super) fn take(&mut self, cycle: u64) -> bool {
         let there = self.read < self.written && self.seen_from[self.read_slot] <= cycle;
         if there {
@@ -59,7 +59,7 @@ impl Ring {
         there
     }
 
-    /// Puts a packet in if room is seen at `cycle`.
+    /// Adds a packet if there is visible room at `cycle`.
     pub(super) fn put(&mut self, cycle: u64) -> bool {
         let capacity = self.seen_from.len() as u64;
         let room = self.written - self.read < capacity && self.seen_from[self.write_slot] <= cycle;
@@ -77,7 +77,7 @@ impl Ring {
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     interval: u64,
-    /// When the next packet comes; both with 32 bits behind the point.
+    /// Arrival of the next packet; both in fixed point with 32 fractional bits.
     next: u64,
     waiting: u64,
     ring: u64,
@@ -116,7 +116,7 @@ impl Line {
     }
 }
 
-/// A unit that takes an instruction per interval, in the order they come.
+/// A unit that accepts one instruction per interval, in order of arrival.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
     pub(super) free_from: u64,
@@ -124,7 +124,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Cycles until the unit takes an instruction that came at `cycle`.
+    /// Cycles until the unit accepts an instruction that arrived at `cycle`.
     pub(super) fn wait(&mut self, cycle: u64) -> u64 {
         let start = self.free_from.max(cycle);
         self.free_from = start + self.interval;

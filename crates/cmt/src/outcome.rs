@@ -4,7 +4,7 @@
 /// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Cycles before counting begins; queues fill meanwhile.
+    /// Cycles before counting starts, in which queues fill.
     pub warm_up_cycles: u64,
     /// Cycles counted, at least 1. With the warm-up at most [`Run::CYCLES_MAX`].
     pub cycles: u64,
@@ -38,15 +38,15 @@ pub struct Outcome {
 /// was ready while another issued: `cycles = instructions + stalls.sum() + waited`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrandOutcome {
-    /// Name of the strand.
+    /// Name.
     pub name: String,
-    /// The logical processor.
+    /// Logical CPU.
     pub cpu: u32,
     /// Instructions issued.
     pub instructions: u64,
-    /// Cycles it could not issue in, by cause.
+    /// Cycles in which it could not issue, by cause.
     pub stalls: Stalls,
-    /// Cycles it could have issued in, had its neighbours not.
+    /// Cycles in which it was ready, but a neighbour issued.
     pub waited: u64,
     /// By task.
     pub tasks: Vec<TaskOutcome>,
@@ -55,13 +55,13 @@ pub struct StrandOutcome {
 /// Packets and polls of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskOutcome {
-    /// Packets handed over, or sent out of the system.
+    /// Packets handed over or sent.
     pub packets: u64,
-    /// Packets dropped since the queue was full ([`super::WhenFull::Drop`]).
+    /// Packets dropped because the queue was full ([`super::WhenFull::Drop`]).
     pub dropped: u64,
     /// Polls that found no packet.
     pub idle_polls: u64,
-    /// Offers that found no room ([`super::WhenFull::Wait`]).
+    /// Attempts that found no room ([`super::WhenFull::Wait`]).
     pub blocked: u64,
 }
 
@@ -70,25 +70,25 @@ pub struct TaskOutcome {
 pub struct Stalls {
     /// Bubbles in the pipe.
     pub bubbles: u64,
-    /// Misses of the first cache.
+    /// L1 misses.
     pub l1: u64,
     /// Additional cycles of L2 misses.
     pub l2: u64,
-    /// Turns waited for at shared units.
+    /// Waits for shared units.
     pub units: u64,
-    /// Polls, at uncached reads.
+    /// Uncached reads of polls.
     pub io: u64,
-    /// Time let pass on purpose.
+    /// Deliberate pauses.
     pub slow: u64,
 }
 
 impl Stalls {
-    /// All of them.
+    /// Sum of all causes.
     pub fn sum(&self) -> u64 {
         self.bubbles + self.l1 + self.l2 + self.units + self.io + self.slow
     }
 
-    /// In the order in which the stalls of an instruction follow each other.
+    /// In the order in which an instruction incurs them.
     fn in_order(&mut self) -> [&mut u64; 6] {
         let Self { bubbles, l1, l2, units, io, slow } = self;
         [bubbles, l1, l2, units, io, slow]
@@ -120,17 +120,17 @@ impl Stalls {
     }
 }
 
-/// Counts of a line.
+/// Counts of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceOutcome {
-    /// Packets that came.
+    /// Packets that arrived.
     pub offered: u64,
-    /// Packets that found the ring full.
+    /// Packets dropped because the ring was full.
     pub dropped: u64,
 }
 
 impl Outcome {
-    /// Thousand packets per second that `packets` of this run are.
+    /// Rate of `packets` of this run, in thousand packets per second.
     pub fn kpps(&self, packets: u64) -> f64 {
         packets as f64 * self.clock_hz / self.cycles as f64 / 1e3
     }

@@ -40,13 +40,14 @@ const NO_PLACE: usize = PLACES;
 /// Bits of the places of a slot.
 const ALL: u64 = (1 << PLACES) - 1;
 
-/// Orders in which four strands can have issued last.
+/// Possible orders in which four strands last issued.
 const ORDERS: usize = 24;
 
-/// Per order and set of strands that are ready, the one that issues and the order after it.
+/// By order and set of ready strands: the one that issues, and the order afterwards.
 static NEXT: [[(u8, u8); 1 << PLACES]; ORDERS] = next();
 
-/// The orders as numbers of four digits, each a place, the one that issued longest ago first.
+/// The orders as numbers of four digits, each a place, starting with the one that issued longest
+/// ago.
 const fn orders() -> [[u8; PLACES]; ORDERS] {
     let mut orders = [[0; PLACES]; ORDERS];
     let (mut found, mut number) = (0, 0);
@@ -117,25 +118,25 @@ const fn same(a: &[u8; PLACES], b: &[u8; PLACES]) -> bool {
 /// A pipe.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe {
-    /// The cycle to be decided about; all before it have been.
+    /// The next cycle to decide; all earlier ones are done.
     now: u64,
     /// Places ready at `now`.
     ready: u64,
     /// A row of [`NEXT`].
     order: usize,
-    /// The calendar: in the lowest slot, those that are ready from the cycle after `now`.
+    /// The calendar: the lowest slot holds those that are ready from the cycle after `now`.
     near: u64,
-    /// When the first sleep ends.
+    /// End of the earliest sleep.
     far: u64,
     sleeping: u64,
     /// By place, including [`NO_PLACE`]: the cycle from which it can issue again.
     ready_from: [u64; PLACES + 1],
-    /// Bubbles per instruction, and of all so far; 32 bits behind the point.
+    /// Bubbles per instruction and accumulated bubbles; 32 fractional bits.
     bubble: [u64; PLACES + 1],
     bubbles: [u64; PLACES + 1],
     /// Calendar entry of the next instruction.
     entry: [u64; PLACES + 1],
-    /// Instructions until one for the thread: as they were after the last for it, as they are.
+    /// Instructions until the next one for the thread: after the previous one, and now.
     span: [u64; PLACES + 1],
     quiet: [u64; PLACES + 1],
     threads: [Option<Thread>; PLACES],
@@ -169,7 +170,7 @@ impl Pipe {
         }
     }
 
-    /// Puts a strand that handles packets at a place.
+    /// Places a strand that handles packets.
     pub(super) fn put(&mut self, place: usize, bubble: f64, (thread, quiet): (Thread, u64)) {
         self.put_busy(place);
         self.bubble[place] = fixed(bubble);
@@ -215,7 +216,7 @@ impl Pipe {
         State { ready: self.ready, order: self.order, near: self.near } = state;
     }
 
-    /// Decides about the cycle `now`.
+    /// Decides cycle `now`.
     #[inline]
     fn cycle(&mut self, state: &mut State, links: &mut Links) {
         let (place, order) = NEXT[state.order][state.ready as usize];
@@ -259,7 +260,7 @@ impl Pipe {
         0
     }
 
-    /// Those whose sleep ends now.
+    /// Places whose sleep ends now.
     fn wake(&mut self) -> u64 {
         let mut woken = 0;
         self.far = NEVER;

@@ -36,14 +36,14 @@ use super::outcome::Run;
 use super::system::{Fault, Input, Runs, Source, Strand, System};
 use std::fmt;
 
-/// Placements in the order of their rates.
+/// Placements, ranked by rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// The roles placed.
     pub roles: Vec<String>,
     /// All kinds of pipes.
     pub kinds: Vec<Kind>,
-    /// All placements: the fastest first, of equals the one with fewer pipes.
+    /// All placements, fastest first; of equal ones, the one with fewer pipes first.
     pub placements: Vec<Placement>,
     /// Upper bound for all placements, in thousand packets per second of each flow.
     pub bound_kpps: f64,
@@ -54,7 +54,7 @@ pub struct Ranking {
 /// The strands of a pipe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// By role, how many.
+    /// Number of strands by role.
     pub strands: Vec<u32>,
     /// The highest rate at which all of them keep up, in thousand packets per second each; at most
     /// the line's.
@@ -70,7 +70,7 @@ pub struct Placement {
     pub kpps: f64,
 }
 
-/// Why placements cannot be ranked.
+/// Reasons why placements cannot be ranked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CannotRank {
     /// An error in the application.
@@ -161,7 +161,7 @@ impl Ranking {
         strands.map(|strands| words(&self.roles, strands, &mut flows)).collect()
     }
 
-    /// The place of a placement with these kinds, from 0; `None` if it is none of this ranking.
+    /// Index of a placement with these kinds; `None` if it is not in this ranking.
     pub fn place_of(&self, kinds: &[Vec<u32>]) -> Option<usize> {
         let index =
             |strands: &Vec<u32>| self.kinds.iter().position(|kind| kind.strands == *strands);
@@ -176,7 +176,7 @@ impl Ranking {
     }
 }
 
-/// The work of the strands of a pipe with this number of each role; `flows` counts those used so
+/// Work of the strands of a pipe with this number of each role; `flows` counts those assigned so
 /// far.
 fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec<String> {
     let mut words = Vec::new();
@@ -187,8 +187,7 @@ fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec
     words
 }
 
-/// All kinds of a pipe: at most `wanted` strands of each role, at least one and at most `room` in
-/// all.
+/// All kinds of a pipe: at most `wanted` strands of each role, and 1 to `room` in total.
 fn kinds_of(wanted: &[u32], room: u32) -> Vec<Vec<u32>> {
     let mut kinds = vec![Vec::new()];
     for &most in wanted {
@@ -215,14 +214,14 @@ fn multisets(kinds: &[Vec<u32>], wanted: &[u32], pipes: u32) -> Vec<Vec<usize>> 
 
 struct Search<'s> {
     kinds: &'s [Vec<u32>],
-    /// Strands of the largest kind.
+    /// Number of strands of the largest kind.
     most: u32,
     chosen: Vec<usize>,
     found: &'s mut Vec<Vec<usize>>,
 }
 
 impl Search<'_> {
-    /// Adds kinds from `first` on to those chosen until nothing is left to place.
+    /// Adds kinds from `first` on until nothing is left to place.
     fn go_on(&mut self, first: usize, left: Vec<u32>, pipes: u32) {
         let strands: u32 = left.iter().sum();
         if strands == 0 {
@@ -247,7 +246,7 @@ impl Search<'_> {
 /// A pipe whose strands have separate lines.
 struct Probe<'p> {
     system: System,
-    /// For each line, packets per packet of a flow.
+    /// By line, packets per packet of a flow.
     shares: Vec<f64>,
     run: &'p Run,
     core_cycles: u64,
@@ -271,7 +270,7 @@ impl<'p> Probe<'p> {
         Self { system, shares, run, core_cycles: 0 }
     }
 
-    /// With a share of the packets for each strand rather than one of one.
+    /// Gives each strand a share of the packets instead of all of them.
     fn with_shares(mut self, strands: Vec<f64>) -> Self {
         let takes = |strand: &Strand| match &strand.runs {
             Runs::Packets { tasks, .. } => {

@@ -68,9 +68,9 @@ pub struct Simulation<'a> {
     pub costs: &'a GivenCosts,
     /// The machine.
     pub chip: &'a Chip,
-    /// Number of usable strands, from the first.
+    /// Number of usable strands, counted from the first.
     pub cpus: u32,
-    /// Cycles of each simulation that count; a quarter as many come before.
+    /// Counted cycles of each simulation, after a quarter as many for warm-up.
     pub cycles: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct Simulation<'a> {
 /// not have.
 ///
 /// # Panics
-/// When the specifications or the costs are not of the path.
+/// If the specifications or the costs are not of the path.
 pub fn plan(
     subject: &Subject<'_>,
     simulation: &Simulation<'_>,
@@ -108,9 +108,9 @@ pub fn written(
 struct Planning<'a> {
     simulator: Simulator<'a>,
     written: Predicted<Setup, Outcome>,
-    /// Those of the mapping as written, which every gain is over.
+    /// Rates of the mapping as written, the baseline of all gains.
     written_rates: Rates,
-    /// The best of all placements of the mapping as written, where they were gone through.
+    /// The best placement of the mapping as written, if placements were examined.
     relocated: Option<Relocated>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Planning<'a> {
         Ok(Self { simulator, written, written_rates, relocated: None })
     }
 
-    /// Goes through the placements of the mapping as written.
+    /// Examines the placements of the mapping as written.
     fn relocate(&mut self) -> Result<(), SimulationError> {
         let Simulator { simulation, world, .. } = &self.simulator;
         let run = self.simulator.run(KIND_SHARE);
@@ -154,7 +154,7 @@ impl<'a> Planning<'a> {
         pipes.collect()
     }
 
-    /// Strands outside the path that poll, and are not in their original place.
+    /// Strands outside the path that poll and have been moved.
     fn moved(&self, setup: &Setup) -> Vec<WorkersBeside> {
         let written = &self.simulator.simulation.costs.neighbours;
         let is_there = |beside: &Outsiders| {
@@ -211,8 +211,8 @@ impl Planner for Planning<'_> {
         all
     }
 
-    /// Without those that are no faster than another of the same sort with fewer strands, or that
-    /// parks fewer.
+    /// Drops candidates that are no faster than another of the same kind with fewer strands or
+    /// fewer parked ones.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let strands = |one: &CandidateOf<Self>| one.predicted.setting.strands();
         let parks_more = |one: &CandidateOf<Self>, other: &CandidateOf<Self>| {

@@ -12,13 +12,13 @@ use std::ops::RangeInclusive;
 /// The shortest frame, FCS included (IEEE 802.3).
 pub const FRAME_MIN: u32 = 64;
 
-/// The longest that is taken: a jumbo frame with room to spare.
+/// Maximum frame size: a jumbo frame with room to spare.
 pub const FRAME_MAX: u32 = 65_536;
 
 /// Limits on the cores of a processor, pipes of a core, strands of a pipe: far above any real one.
 pub const COUNT_MAX: u32 = 65_536;
 
-/// GHz of a core that there may be: from what emulators reach to ten times what cooling allows.
+/// Limits on the clock of a core in GHz: from emulators to ten times what cooling allows.
 pub const CLOCK_GHZ: RangeInclusive<f64> = 0.01..=100.0;
 
 /// Limits on latencies, bandwidths and rates in the units of the file: far above any real one, so
@@ -30,7 +30,7 @@ const LARGEST: f64 = 1e6;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
-    /// The maker's name of it.
+    /// The maker's name.
     pub name: String,
     /// Source of the figures.
     pub source: String,
@@ -38,11 +38,11 @@ pub struct Processor {
     pub clock_ghz: f64,
     /// Cores.
     pub cores: u32,
-    /// Pipes of a core that issue instructions on their own.
+    /// Independent issue pipelines of a core.
     pub pipes_per_core: u32,
     /// Strands that share a pipe.
     pub strands_per_pipe: u32,
-    /// Instructions that a pipe issues in a cycle; `None` where that depends on the program.
+    /// Instructions that a pipe issues per cycle; `None` if that depends on the program.
     pub instructions_per_cycle: Option<f64>,
     /// Cycles per instruction above which a strand waits for memory rather than computes; `None`
     /// where there is no such rule.
@@ -58,32 +58,32 @@ pub struct Processor {
     /// Events that its counters count, by code.
     #[serde(default, rename = "event")]
     pub events: Vec<Event>,
-    /// Rates of forwarding that were measured on it.
+    /// Measured forwarding rates.
     #[serde(default)]
     pub forwarded: Vec<Forwarded>,
 }
 
-/// An event that a counter of the processor counts.
+/// An event that the processor's counters count.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// The code that a counter is given.
+    /// Event code.
     pub code: u64,
     /// The name in `<name>_pti`; `instructions` for that one.
     pub name: String,
-    /// The maker's name of it.
+    /// The maker's name.
     pub native: String,
-    /// The portable name of the event that comes nearest, where there is one.
+    /// The portable event that is closest, if any.
     pub portable: Option<String>,
     /// The maximum wait of each; `None` if unknown or zero.
     pub waits_for: Option<WaitsFor>,
 }
 
-/// What an event waits for.
+/// Condition that an event waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// The second cache.
+    /// L2.
     L2,
     /// Memory.
     Memory,
@@ -95,11 +95,11 @@ pub enum WaitsFor {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
-    /// Cycles until a load that hits the first cache has its data.
+    /// Load-to-use latency of L1 in cycles.
     pub l1_cycles: f64,
-    /// Cycles of one that hits the second.
+    /// Latency of L2 in cycles.
     pub l2_cycles: f64,
-    /// Nanoseconds of one that hits neither.
+    /// Latency of memory in nanoseconds.
     pub memory_ns: f64,
 }
 
@@ -109,14 +109,14 @@ pub struct Latency {
 pub struct Bandwidth {
     /// Memory.
     pub memory_gb_per_s: Option<f64>,
-    /// The way from and to interfaces on cards.
+    /// I/O bus to and from interface cards.
     pub io_gb_per_s: Option<f64>,
     /// Whether the processor has on-chip interfaces, whose packets bypass that link.
     #[serde(default)]
     pub has_interfaces: bool,
 }
 
-/// A rate of forwarding that was measured.
+/// A measured forwarding rate.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarded {
@@ -126,13 +126,13 @@ pub struct Forwarded {
     pub kpps: f64,
 }
 
-/// The processors that come with the program, by the word that names them.
+/// The built-in processors, by name.
 const BUILT_IN: [(&str, &str); 2] = [
     ("t1", include_str!("../data/processors/t1.toml")),
     ("t2", include_str!("../data/processors/t2.toml")),
 ];
 
-/// Why a text is not a valid processor.
+/// The reason why a text is not a valid processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoProcessor(String);
 
@@ -145,12 +145,12 @@ impl fmt::Display for NoProcessor {
 impl std::error::Error for NoProcessor {}
 
 impl Processor {
-    /// The words of the processors that come with the program.
+    /// Names of the built-in processors.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(word, _)| *word)
     }
 
-    /// The processor with that word.
+    /// The processor with that name.
     pub fn named(word: &str) -> Option<Self> {
         let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == word)?;
         Some(Self::from_toml(text).expect("a test reads each of them"))
@@ -197,7 +197,7 @@ impl Processor {
         Ok(self)
     }
 
-    /// Every number of the file that may make no sense, and what it may be.
+    /// Every number of the file that may be invalid, with its valid range.
     fn numbers(&self) -> Vec<(&'static str, f64, RangeInclusive<f64>)> {
         let count = |key, count: u32| (key, f64::from(count), 1.0..=f64::from(COUNT_MAX));
         let rate = |key, value| (key, value, SMALLEST..=LARGEST);

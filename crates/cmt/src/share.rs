@@ -4,12 +4,12 @@
 
 use linerate_record::random::Random;
 
-/// `value` with 32 bits behind the point. Values are at most 2^31 here: nothing is lost in front.
+/// `value` with 32 fractional bits. Values are at most 2^31 here, so that nothing overflows.
 pub(super) fn fixed(value: f64) -> u64 {
     (value * 4_294_967_296.0).round() as u64
 }
 
-/// Whole numbers of a given mean, each as near to it as the rest of the last allows.
+/// Integers with a given mean, each as close to it as the carried remainder allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     step: u64,
@@ -36,7 +36,7 @@ impl Share {
 pub(super) struct Gaps {
     twice_mean: u64,
     rest: u64,
-    /// Instructions before the one of the next event.
+    /// Instructions before that of the next event.
     left: u64,
 }
 
@@ -62,17 +62,17 @@ impl Gaps {
         self.left += sum >> 32;
     }
 
-    /// Instructions that are sure to be without an event.
+    /// Number of instructions that are guaranteed to be without an event.
     pub(super) fn quiet(&self) -> u64 {
         self.left
     }
 
-    /// Passes `instructions` of the quiet ones.
+    /// Skips `instructions` of the quiet ones.
     pub(super) fn pass(&mut self, instructions: u64) {
         self.left -= instructions;
     }
 
-    /// Events of the next instruction, which is passed too.
+    /// Events of the next instruction, which is consumed.
     pub(super) fn events(&mut self, random: &mut Random) -> u64 {
         let mut events = 0;
         while self.left == 0 {

@@ -5,12 +5,12 @@ use super::chip::Chip;
 use serde::Deserialize;
 use std::fmt;
 
-/// A chip with all that runs on it.
+/// A chip with everything that runs on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct System {
-    /// The chip.
+    /// Chip.
     pub chip: Chip,
-    /// Its strands. Logical processors that are not listed are parked.
+    /// Strands. Logical CPUs that are not listed are parked.
     pub strands: Vec<Strand>,
     /// Queues between strands.
     pub queues: Vec<Queue>,
@@ -21,9 +21,9 @@ pub struct System {
 /// A hardware thread and its work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strand {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The logical processor, counted through by core, pipe and place at the pipe.
+    /// The logical CPU, counted by core, pipe and place.
     pub cpu: u32,
     /// Its work.
     pub runs: Runs,
@@ -32,14 +32,14 @@ pub struct Strand {
 /// The work of a strand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Runs {
-    /// Handles packets.
+    /// Packet processing.
     Packets {
         /// Average stall cycles per instruction: branches, dependences.
         bubble_cycles: f64,
-        /// Done in turn.
+        /// Tasks, run in turn.
         tasks: Vec<Task>,
     },
-    /// `while(1)`: an instruction whenever its turn comes.
+    /// `while(1)`: an instruction whenever it may issue.
     Busy,
     /// Idle.
     Parked,
@@ -50,22 +50,22 @@ pub enum Runs {
 pub struct Task {
     /// The input. A queue and a source have one reader.
     pub input: Input,
-    /// How it polls.
+    /// Polling behaviour.
     pub poll: Poll,
     /// Processing of each packet.
     pub work: Work,
-    /// Queues that packets go to in turn; none: they leave the system. A queue has one writer.
+    /// Queues that packets go to in turn; if empty, they leave the system. A queue has one writer.
     pub outputs: Vec<usize>,
 }
 
 /// Input of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// [`System::queues`] at that index.
+    /// Index into [`System::queues`].
     Queue(usize),
-    /// [`System::sources`] at that index.
+    /// Index into [`System::sources`].
     Source(usize),
-    /// It looks, and there is never one.
+    /// Polling with nothing ever there.
     Nothing,
 }
 
@@ -76,7 +76,7 @@ pub struct Poll {
     pub instructions: f64,
     /// Stall cycles of a poll that finds a packet, such as an uncached read of an interface.
     pub packet_stall_cycles: f64,
-    /// The same when there is none.
+    /// The same for a poll that finds nothing.
     pub empty_stall_cycles: f64,
     /// Cycles that the strand skips deliberately after an empty poll (slow polling).
     pub slow_cycles: f64,
@@ -105,7 +105,7 @@ pub struct Misses {
 /// Frequency of uses of a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnitUse {
-    /// [`Chip::units`] at that index.
+    /// Index into [`Chip::units`].
     pub unit: usize,
     /// Uses per packet; at most one per instruction.
     pub per_packet: f64,
@@ -114,9 +114,9 @@ pub struct UnitUse {
 /// A bounded queue between two strands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Packets it holds.
+    /// Capacity in packets.
     pub capacity: u32,
-    /// Cycles until one end sees what the other did, at least 1.
+    /// Cycles until one end sees a change by the other, at least 1.
     pub hand_over_cycles: u32,
     /// Behaviour of a writer that finds no room.
     pub when_full: WhenFull,
@@ -126,13 +126,13 @@ pub struct Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
-    /// Looks again until there is some, a poll each time.
+    /// Polls again until there is room.
     Wait,
     /// Drops the packet.
     Drop,
 }
 
-/// A line that brings packets at a constant rate, and the ring of its interface.
+/// A line that delivers packets at a constant rate, and the ring of its interface.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Source {
     /// Packets per second, more than 0 and less than one per cycle.
@@ -141,23 +141,23 @@ pub struct Source {
     pub ring: u32,
 }
 
-/// Why a system cannot be simulated.
+/// Reasons why a system cannot be simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// The chip has no such logical processor.
+    /// The chip has no such logical CPU.
     NoSuchCpu {
         /// The strand.
         strand: String,
-        /// Its logical processor.
+        /// Its logical CPU.
         cpu: u32,
         /// Number available.
         strands: u32,
     },
-    /// Two strands run on one logical processor.
+    /// Two strands on one logical CPU.
     CpuTaken {
         /// The strand.
         strand: String,
-        /// Its logical processor.
+        /// Its logical CPU.
         cpu: u32,
     },
     /// Index of a nonexistent queue, source or unit.
@@ -179,13 +179,13 @@ pub enum Fault {
         /// The index.
         index: usize,
     },
-    /// A number makes no sense.
+    /// An invalid number.
     Number {
         /// Its owner.
         of: String,
-        /// Which it is.
+        /// Name of the parameter.
         what: &'static str,
-        /// The number.
+        /// Value.
         value: f64,
         /// The requirement.
         must: &'static str,

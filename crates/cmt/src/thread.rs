@@ -10,16 +10,16 @@ use super::share::{Gaps, Share};
 use super::system::{Input, Task, WhenFull};
 use linerate_record::random::Random;
 
-/// Never comes in a run.
+/// A cycle that never comes in a run.
 pub(super) const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Looking for a packet.
+    /// Polling for a packet.
     Poll,
-    /// Working on one.
+    /// Working on a packet.
     Work,
-    /// Looking for room again.
+    /// Waiting for room.
     Offer,
 }
 
@@ -27,23 +27,23 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
     tasks: Vec<Job>,
-    /// The task it is at.
+    /// Index of the current task.
     at: usize,
     phase: Phase,
-    /// Instructions until the phase ends.
+    /// Instructions left in the phase.
     left: u64,
     random: Random,
     l2_cycles: u64,
     memory_cycles: u64,
-    /// Instructions, without the quiet ones being counted down.
+    /// Instructions, without the quiet ones that are being counted down.
     pub(super) instructions: u64,
     /// Stalls, without bubbles.
     pub(super) stalls: Stalls,
-    /// Those of the last instruction that came here.
+    /// Stalls of the last instruction handled here.
     pub(super) last: Stalls,
 }
 
-/// A task as it is.
+/// State of a task.
 #[derive(Clone, Debug)]
 struct Job {
     input: Input,
@@ -62,7 +62,7 @@ struct Job {
 }
 
 impl Job {
-    /// `unit` maps each unit of a use to one of the chip's units for this strand.
+    /// `unit` maps each unit use to an instance of the chip's units for this strand.
     fn new(task: &Task, unit: impl Fn(usize) -> usize, random: &mut Random) -> Self {
         let (poll, work) = (&task.poll, &task.work);
         let misses = Gaps::new(work.misses.l1, work.instructions, random);
@@ -103,7 +103,7 @@ impl Job {
 }
 
 impl Thread {
-    /// A strand at the beginning of its first poll, and the quiet instructions that come first.
+    /// A strand at the start of its first poll, and the number of quiet instructions at its start.
     pub(super) fn new(
         tasks: &[Task],
         unit: impl Fn(usize) -> usize,
@@ -130,7 +130,7 @@ impl Thread {
         (thread, left - 1)
     }
 
-    /// Counts of its tasks.
+    /// Counts of the tasks.
     pub(super) fn tasks(&self) -> Vec<TaskOutcome> {
         self.tasks.iter().map(|job| job.counts).collect()
     }
@@ -160,7 +160,7 @@ impl Thread {
         (stalls.sum(), ahead)
     }
 
-    /// Misses and uses of units of the instruction.
+    /// Misses and unit uses of the instruction.
     fn work(&mut self, quiet: u64, cycle: u64, links: &mut Links, stalls: &mut Stalls) {
         let job = &mut self.tasks[self.at];
         if let Some(gaps) = &mut job.misses {
@@ -192,7 +192,7 @@ impl Thread {
         }
     }
 
-    /// Hands the packet over, or drops it, or comes back.
+    /// Hands over the packet, drops it, or retries.
     fn offer(&mut self, cycle: u64, links: &mut Links) {
         let job = &mut self.tasks[self.at];
         let ring: Option<&mut Ring> =

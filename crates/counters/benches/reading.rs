@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 const ROUNDS: usize = 201;
 const CALLS: u32 = 200;
-/// The most that a group may cost, as a multiple of one event.
+/// Maximum cost of a group, as a multiple of one event.
 const TARGET: f64 = 1.5;
 
 fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Event tables: every portable name mapped or refused with a reason, every native name once.
+//! Event tables: every portable name is mapped or refused with a reason, every native name is
+//! unique.
 
 use super::{Data, check_prose, normal, parse};
 use serde::Deserialize;
@@ -28,12 +29,12 @@ struct TableFile {
     title: String,
     /// Source of the numbers.
     manual: String,
-    /// The table whose events these are added to or put in place of.
+    /// The base table, which the events extend or override.
     base: Option<String>,
-    /// Native names of the base that this processor does not have.
+    /// Native names of the base that this processor lacks.
     #[serde(default)]
     without: Vec<String>,
-    /// Beginnings of the names of units that show by a file which events they have.
+    /// Name prefixes of units whose sysfs files list their events.
     #[serde(default)]
     units: Vec<String>,
     /// Native names of the events that emulators of these processors count. If absent, emulators
@@ -41,7 +42,7 @@ struct TableFile {
     emulated: Option<Vec<String>>,
     #[serde(default)]
     processor: Vec<Processor>,
-    /// Processors for which the table is right as far as it goes, though they are not known.
+    /// Processors for which the table is correct but possibly incomplete.
     #[serde(default)]
     fallback: Vec<Fallback>,
     event: Vec<Event>,
@@ -70,7 +71,7 @@ struct Fallback {
     vendor: String,
 }
 
-/// One of `code`, `event`, `hardware`, `cache` and `software` says what to count.
+/// An event, defined by exactly one of `code`, `event`, `hardware`, `cache` and `software`.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
@@ -79,13 +80,13 @@ struct Event {
     names: Vec<String>,
     native: String,
     code: Option<u64>,
-    /// Codes of other counters that count the same, for those who choose the counter themselves.
+    /// Codes of other counters for the same event, for users who choose the counter themselves.
     #[serde(default)]
     also: Vec<u64>,
-    /// Source of each event, if the table has it per event.
+    /// Source of each event, if the table has one per event.
     #[serde(default)]
     sources: Vec<String>,
-    /// Register value of the event, if Linux uses another number (`code`).
+    /// Register value of the event, if Linux uses a different number (`code`).
     register: Option<u64>,
     event: Option<u64>,
     umask: Option<u64>,
@@ -93,11 +94,11 @@ struct Event {
     cache: Option<(String, String, String)>,
     software: Option<u64>,
     unit: Option<String>,
-    /// What it counts on this processor; default: that of the first portable name.
+    /// Description of what it counts on this processor; default: that of the first portable name.
     prose: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
-    /// Whether it happens in the kernel alone, so that user mode has none.
+    /// Whether it only occurs in the kernel, never in user mode.
     #[serde(default)]
     kernel_only: bool,
 }
@@ -178,8 +179,8 @@ fn own_aliases(file: &TableFile) -> Vec<(String, String)> {
     file.event.iter().flat_map(of).collect()
 }
 
-/// A table with what it takes over from its base: events whose native name it does not have itself
-/// and does without, under the portable names that it says nothing about.
+/// A table merged with its base: inherits events whose native names it neither defines nor
+/// excludes, under the portable names that it does not define.
 fn merge(
     table: &str,
     files: &BTreeMap<&str, TableFile>,
@@ -254,7 +255,7 @@ impl Names {
         self.list.iter().find(|known| known.name == name).map(|known| known.prose.as_str())
     }
 
-    /// A table as Rust, once it is complete and free of contradictions.
+    /// A table as Rust, if it is complete and consistent.
     fn table(&self, table: &str, file: &TableFile, is_hardware: bool) -> Result<String, String> {
         let mut file = file.clone();
         if is_hardware {
@@ -278,7 +279,7 @@ impl Names {
         ))
     }
 
-    /// Every portable name has an event or a reason, and not both.
+    /// Checks that every portable name has either an event or a reason.
     fn check_hardware(&self, table: &str, file: &mut TableFile) -> Result<(), String> {
         let place = place(table);
         let known = |name: &str| self.list.iter().any(|known| known.name == name);
@@ -311,7 +312,8 @@ impl Names {
         Ok(())
     }
 
-    /// A native name belongs to one event only, and is not the portable name of another.
+    /// Checks that a native name belongs to one event only, and is not the portable name of
+    /// another.
     fn check_natives(&self, table: &str, file: &TableFile) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         for event in &file.event {
@@ -345,7 +347,7 @@ impl Names {
     }
 }
 
-/// Each code belongs to one event, and has a source if the others have one.
+/// Checks that each code belongs to one event, and has a source if the others have one.
 fn check_codes(table: &str, file: &TableFile) -> Result<(), String> {
     let place = place(table);
     let mut seen = BTreeMap::new();
@@ -388,7 +390,7 @@ fn processor(processor: &Processor) -> String {
     }
 }
 
-/// The kind as `perf` names it, the configuration, and the native name as it is shown.
+/// The event type as in `perf`, the configuration, and the displayed native name.
 ///
 /// x86 has the event in bits 0 to 7 and 32 to 35 and the unit mask in bits 8 to 15 (PERFEVTSEL of
 /// AMD APM volume 2, section 13.2.1; Intel's has no bits 32 to 35, and its events need none).

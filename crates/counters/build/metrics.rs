@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetFile {
-    /// Place in the list of sets.
+    /// Position in the list of sets.
     rank: u32,
     prose: String,
     /// Events to count in addition to those of the formulas, or before them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data files: read, checked against each other, and written as Rust.
+//! Reads the data files, cross-checks them, and writes them as Rust.
 
 mod events;
 #[path = "../src/formula.rs"]
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The texts of the data files, by the name without `.toml`.
+/// The texts of the data files, by file name without `.toml`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Data {
     pub(crate) names: String,
@@ -18,14 +18,14 @@ pub(crate) struct Data {
     pub(crate) metrics: BTreeMap<String, String>,
 }
 
-/// Rust source made of them.
+/// Rust source generated from them.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) tables: String,
     pub(crate) metrics: String,
 }
 
-/// Reads the files of the folder `data`.
+/// Reads the files of the directory `data`.
 pub(crate) fn read(data: &Path) -> Result<Data, String> {
     Ok(Data {
         names: text(&data.join("names.toml"))?,
@@ -58,7 +58,7 @@ pub(crate) fn generate(data: &Data) -> Result<Source, String> {
     Ok(Source { tables, metrics })
 }
 
-/// A file as what it is to be; the error names file and line.
+/// Parses a file; the error names file and line.
 fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, String> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start);
@@ -67,12 +67,12 @@ fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, String> {
     })
 }
 
-/// A name as names are compared: lower case, `_` for `-`.
+/// A name normalized for comparison: lower case, `_` for `-`.
 fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-/// Prose that people read: something, and a sentence.
+/// Checks that prose is a non-empty sentence.
 fn check_prose(what: &str, prose: &str) -> Result<(), String> {
     match prose.ends_with(['.', ')']) && prose.len() > 3 {
         true => Ok(()),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One product of two square matrices, by the textbook or with its two inner loops interchanged.
+//! One product of two square matrices, with textbook loops or with the two inner loops
+//! interchanged.
 //!
 //! The workload of `docs/tutorials/matmul.md`: both do the same multiplications and additions, and
 //! differ in the order in which they walk through memory.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which events this processor counts, by portable names and by its own.
+//! Events that this processor counts, by portable names and by its own.
 //!
 //! | notation | meaning | numbers come from |
 //! |---|---|---|
@@ -18,7 +18,7 @@
 //! would count 0; the kernel lists the implemented ones, and the others are refused here. So are
 //! those that an emulator leaves at 0 although the kernel opens them.
 //!
-//! Left out: opening events, and why the kernel refuses some (`refusal`).
+//! Not here: opening events, and refusals of the kernel (`refusal`).
 
 mod table;
 pub mod tracepoint;
@@ -38,68 +38,68 @@ use table::{Row, Table};
 pub struct Catalog {
     table: &'static Table,
     is_known: bool,
-    /// Units that show by files which events of the table they implement.
+    /// Units whose sysfs files list the events of the table that they implement.
     units: Vec<String>,
     is_emulated: bool,
     is_x86: bool,
     sysfs: PathBuf,
 }
 
-/// An event that can be asked for, or why it cannot.
+/// An event, or the reason why it is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventInfo {
     /// Its name.
     pub name: &'static str,
     /// The processor's own name and code; `None` for events that this processor does not count.
     pub native: Option<&'static str>,
-    /// What it counts on this processor.
+    /// Description of what it counts on this processor.
     pub prose: &'static str,
     /// The counter: PMU or kernel.
     pub class: Class,
-    /// Why this processor does not count it; `None` if it does.
+    /// Reason why this processor does not count it; `None` if it does.
     pub absent: Option<String>,
 }
 
-/// Why a name is not a valid event here.
+/// Reason why a name is not a valid event here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
     /// The name is not in any table, unit or tracepoint list.
     Unknown {
-        /// The name as given.
+        /// The given name.
         name: String,
         /// Suggestions, best first.
         nearest: Vec<String>,
     },
-    /// The name is known, but this processor does not count that.
+    /// The name is known, but this processor does not count it.
     NotInTable {
-        /// The name as given.
+        /// The given name.
         name: String,
         /// The processor's table.
         table: &'static str,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// It is not in a notation of events, or has terms that the unit lacks.
+    /// Not a valid notation of an event, or a term that the unit lacks.
     Malformed {
-        /// The name as given.
+        /// The given name.
         name: String,
         /// The error, and the correct form.
         reason: String,
     },
-    /// It is an event of a unit that this machine does not have.
+    /// An event of a unit that this machine does not have.
     NoUnit {
-        /// The name as given.
+        /// The given name.
         name: String,
-        /// Which unit, and which ones there are.
+        /// Names the missing unit and lists those available.
         reason: String,
         /// Suggestions, best first.
         nearest: Vec<String>,
     },
     /// A tracepoint cannot be looked up.
     NoTracefs {
-        /// The name as given.
+        /// The given name.
         name: String,
-        /// The formats that were tried.
+        /// Reason why it cannot be looked up.
         reason: String,
         /// The command that would change it.
         fix: &'static str,
@@ -136,7 +136,7 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl Catalog {
-    /// The catalog of this machine. Takes a few microseconds; files are read when a name needs
+    /// The catalog of this machine. Takes a few microseconds; files are only read when a name needs
     /// them.
     pub fn of_this_machine() -> Self {
         let catalog = Self::for_processor(&identity(), Path::new("/sys"));
@@ -147,7 +147,7 @@ impl Catalog {
         }
     }
 
-    /// The catalog of a processor whose kernel shows its units and tracepoints under `sysfs`.
+    /// The catalog of a processor whose units and tracepoints are under `sysfs`.
     pub fn for_processor(identity: &Identity, sysfs: &Path) -> Self {
         // x86 and Power are identified by CPUID or PVR alone: no need to read a folder.
         let names = match identity {
@@ -160,8 +160,7 @@ impl Catalog {
         Self { table, is_known, units, is_emulated: false, is_x86, sysfs: sysfs.to_owned() }
     }
 
-    /// The same where instructions are emulated: without the events that the emulators of this
-    /// processor leave at 0.
+    /// The same for an emulated processor: without events that its emulators do not count.
     #[must_use]
     pub fn on_emulator(self) -> Self {
         Self { is_emulated: true, ..self }
@@ -172,23 +171,23 @@ impl Catalog {
         self.table.name
     }
 
-    /// The processors of the table, for people.
+    /// Title of the processors of the table.
     pub fn title(&self) -> &'static str {
         self.table.title
     }
 
-    /// The manual that the numbers of the table are from.
+    /// The manual behind the numbers of the table.
     pub fn manual(&self) -> &'static str {
         self.table.manual
     }
 
-    /// Whether the table is that of this very processor; otherwise its events are those that the
-    /// architecture or the kernel defines for all.
+    /// Whether the table is specific to this processor; otherwise its events are architectural or
+    /// generic kernel events.
     pub fn is_known_processor(&self) -> bool {
         self.is_known
     }
 
-    /// The event of a name, in one of the notations above.
+    /// Resolves a name in one of the notations above.
     ///
     /// # Errors
     /// [`NameError`].
@@ -211,8 +210,8 @@ impl Catalog {
         Ok(Event { is_user_only, ..event })
     }
 
-    /// Every event by name: the portable ones, whether or not this processor counts them, its other
-    /// ones, and the kernel's own.
+    /// All events by name: portable ones, whether or not this processor counts them, other native
+    /// ones, and kernel events.
     pub fn list(&self) -> Vec<EventInfo> {
         let portable = table::portable().iter().map(|&(name, prose)| match self.portable(name) {
             Ok(row) => row.info(name),
@@ -232,7 +231,7 @@ impl Catalog {
         portable.chain(others).chain(software).collect()
     }
 
-    /// By portable or native name, or an alias. `None` where no table has the name.
+    /// By portable or native name, or an alias. `None` if no table has the name.
     fn by_table(&self, name: &str) -> Result<Option<Event>, NameError> {
         let normal = normal(name);
         let normal = table::alias(&normal).unwrap_or(&normal);
@@ -262,7 +261,7 @@ impl Catalog {
         Ok(generic.map(|row| row.event(row.id)))
     }
 
-    /// The event of the table with this portable name, or why there is none.
+    /// The event of the table with this portable name, or the reason why there is none.
     fn portable(&self, name: &str) -> Result<&'static Row, String> {
         let mut lack = None;
         for row in self.table.rows.iter().filter(|row| row.names.contains(&name)) {
@@ -282,8 +281,8 @@ impl Catalog {
         row.names.iter().find(is_found).copied()
     }
 
-    /// Why this machine's cores do not count an event of their table: they are emulated, or one of
-    /// the units has no file for it. Kernels that list no events at all are trusted.
+    /// Reason why this machine's cores lack an event of their table: emulation, or a unit without a
+    /// file for it. Kernels that list no events at all are trusted.
     fn lack(&self, row: &Row) -> Option<String> {
         let counted = self.table.emulated.filter(|_| self.is_emulated);
         if counted.is_some_and(|ids| !ids.contains(&row.id)) {
@@ -301,8 +300,8 @@ impl Catalog {
         Some(format!("the cores of unit {lacking} do not implement {native}, and would count 0"))
     }
 
-    /// Why the kernel never counts one of its software events here. It opens these two on x86 as
-    /// well, where they stay at 0: only code of other architectures counts them (perf_sw_event with
+    /// Reason why the kernel never counts one of its software events here. It opens these two on
+    /// x86 as well, where they stay at 0: only other architectures count them (perf_sw_event with
     /// PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
     fn never(&self, row: &Row) -> Option<String> {
         let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());
@@ -312,7 +311,7 @@ impl Catalog {
         })
     }
 
-    /// `r` and a code in hex.
+    /// `r` followed by a hexadecimal code.
     fn by_code(&self, name: &str) -> Option<Event> {
         let digits = name.strip_prefix(['r', 'R'])?;
         let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -329,8 +328,8 @@ impl Catalog {
         })
     }
 
-    /// `subsystem:tracepoint`, unless the part before the colon is an event: then the part after it
-    /// was meant as a mode.
+    /// `subsystem:tracepoint`, unless the part before the colon is an event: then the rest is meant
+    /// as a mode.
     fn by_tracepoint(&self, name: &str) -> Result<Event, NameError> {
         let (before, mode) = name.split_once(':').unwrap_or((name, ""));
         if !matches!(self.by_table(before), Ok(None)) || self.by_code(before).is_some() {
@@ -367,8 +366,8 @@ impl Row {
     }
 }
 
-/// Whether an event happens in the kernel alone. Counted in user mode only it would read 0, so it
-/// must never be opened so; where the kernel refuses it otherwise, it is refused.
+/// Whether an event only occurs in the kernel. In user mode it would read 0, so it must not be
+/// opened that way.
 pub fn is_kernel_only(event: &Event) -> bool {
     match event.class {
         Class::Hardware => false,
@@ -380,8 +379,7 @@ pub fn is_kernel_only(event: &Event) -> bool {
     }
 }
 
-/// A name without `:u` (behind the last `/` of a unit's event also `u`), and whether that was
-/// there.
+/// A name without `:u` (or `u` after the last `/` of a unit's event), and whether it was present.
 fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     let malformed =
         |reason: &str| NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() };
@@ -400,7 +398,7 @@ fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     }
 }
 
-/// Whether a text is one name of a file, not a path out of its folder.
+/// Whether a text is a plain file name, without directories.
 fn is_file_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('.')

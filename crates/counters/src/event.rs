@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An event as it can be asked for, resolved for this machine.
+//! An event, resolved for this machine.
 
 use linerate_linux::perf::Selector;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::fmt;
 /// The counter of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// A counter of the processor: one of few.
+    /// A hardware counter: a scarce resource.
     Hardware,
-    /// The kernel itself, always and at no cost in counters.
+    /// The kernel itself, always available.
     Software,
     /// A tracepoint of the kernel, likewise.
     Tracepoint,
@@ -26,7 +26,7 @@ pub struct Event {
     pub unit: &'static str,
     /// The counter.
     pub class: Class,
-    /// Its numbers for the kernel.
+    /// Its numbers for perf_event_open(2).
     pub selector: Selector,
     /// Whether the user asked for user mode only (`name:u`).
     pub is_user_only: bool,
@@ -43,11 +43,11 @@ pub fn split_names(list: &str) -> Vec<String> {
     list.split(at_comma).map(|name| name.trim().to_owned()).collect()
 }
 
-/// The names in a list, none of them empty but one behind a comma at the end: perf(1) takes that,
-/// and lists made by programs have one.
+/// The names in a list. Only the last may be empty, after a trailing comma: perf(1) accepts that,
+/// and generated lists have one.
 ///
 /// # Errors
-/// When a name is missing.
+/// If a name is missing.
 pub fn parse_names(list: &str) -> Result<Vec<String>, NameMissing> {
     let mut names = split_names(list);
     if names.last().is_some_and(String::is_empty) {
@@ -60,7 +60,7 @@ pub fn parse_names(list: &str) -> Result<Vec<String>, NameMissing> {
     }
 }
 
-/// A list of events lacks a name.
+/// Error of a list of events with an empty name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameMissing;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formulas of metrics: names of events, numbers, `+ - * /` and parentheses.
 //!
-//! The build checks the data files with this very module, so it uses the standard library alone.
+//! The build checks the data files with this module, so it uses only the standard library.
 
 use std::fmt;
 
 /// A formula, ready to be computed any number of times.
 ///
-/// Kept in reverse Polish notation, which is computed in one pass with a stack:
+/// Stored in reverse Polish notation, which is evaluated in one pass with a stack:
 ///
 /// ```text
 /// 1000 * misses / (hits + misses)   ->   1000 misses * hits misses + /
@@ -69,7 +69,7 @@ impl Formula {
         }
     }
 
-    /// The events it needs, each once, in the order of the text.
+    /// The required events without repeats, in order of appearance.
     pub fn events(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for step in &self.steps {
@@ -81,8 +81,8 @@ impl Formula {
         names
     }
 
-    /// Its value with the counts that `count` knows. `None` if one is missing, or the result is not
-    /// finite, as after a division by 0.
+    /// Its value for the counts in `count`. `None` if one is missing, or the result is not finite,
+    /// as after a division by 0.
     pub fn value(&self, count: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let mut stack = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -105,10 +105,10 @@ impl Formula {
     }
 }
 
-/// Deepest nesting of parentheses; keeps a hostile text from using up the stack.
+/// Maximum nesting of parentheses; protects the stack from hostile input.
 const DEPTH_MAX: usize = 64;
 
-/// A parser by recursive descent that writes operators behind their operands.
+/// A recursive descent parser that emits operators after their operands.
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -117,14 +117,14 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// The next character that is not a space.
+    /// The next non-space character.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
         self.text[self.at..].chars().next()
     }
 
-    /// The longest run of characters that fit, from here.
+    /// The longest run of accepted characters from here.
     fn run(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
         let rest = &self.text[self.at..];
         let length = rest.find(|c| !fits(c)).unwrap_or(rest.len());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters, whatever this machine has of them.
+//! The performance counters available on this machine.
 //!
-//! Left out: system calls (`linerate-linux`), why an event is refused in words and which command
-//! changes that (`linerate-doctor`), printing (`linerate-report`).
+//! Not here: system calls (`linerate-linux`), explanations and fixes of refusals
+//! (`linerate-doctor`), printing (`linerate-report`).
 
 pub mod catalog;
 pub mod event;

@@ -15,7 +15,7 @@ pub struct MetricSet {
     pub name: &'static str,
     /// The question, and how to read the answer.
     pub prose: &'static str,
-    /// The events it needs, in the order in which they are shown. Portable names.
+    /// The required events in display order. Portable names.
     pub events: &'static [&'static str],
     /// Its metrics. A metric may be in several sets.
     pub metrics: &'static [Metric],
@@ -24,7 +24,7 @@ pub struct MetricSet {
 /// A value computed from events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name in the record; no event has it, and no other metric.
+    /// Its name in the record, unique among events and metrics.
     pub name: &'static str,
     /// Its formula, in portable names of events. [`Formula::parse`] reads it.
     pub formula: &'static str,
@@ -36,10 +36,10 @@ pub struct Metric {
     pub limits: &'static str,
 }
 
-/// A set that does not exist.
+/// Unknown metric set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSet {
-    /// The name that was given.
+    /// The given name.
     pub name: String,
     /// Suggestions, best first.
     pub nearest: Vec<String>,
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(named("default").events, expected);
     }
 
-    /// The report that rpistat's author published for the naive matrix multiplication: its scaled
-    /// counts give its own ratios.
+    /// Published by rpistat's author for the naive matrix multiplication: its scaled counts give
+    /// its own ratios.
     #[test]
     fn rpistat_gives_the_published_ratios() {
         let counts = BTreeMap::from([

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens events: the kernel, or in tests a stand-in that refuses on request.
+//! Opens events: through the kernel, or in tests through a stand-in that refuses on request.
 
 use linerate_linux::errno;
 use linerate_linux::perf::{self, OpenError, Request, Target};
@@ -33,13 +33,13 @@ impl Opener for Kernel {
     }
 }
 
-/// Opens with the best modes granted, and returns them.
+/// Opens an event with the best modes granted, and returns them.
 ///
 /// Both modes, otherwise user mode alone if acceptable; each without the hypervisor, otherwise with
 /// it: some processors (ARM1176) cannot distinguish modes and refuse to exclude any.
 ///
 /// # Errors
-/// The answer to `request` itself, if nothing is granted.
+/// The error for `request` itself, if nothing is granted.
 pub(crate) fn open_best(
     request: &Request,
     may_leave_out_the_kernel: bool,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an event is not counted, as far as trying to count it shows.
+//! Reasons why an event is not counted, as found by trying to count it.
 //!
-//! These are findings, not advice: what each means on this machine, in a sentence and with the
-//! command that changes it, is said by `linerate-doctor`, which reads the kernel's settings too.
+//! These are facts, not advice: `linerate-doctor`, which also reads the kernel's settings, explains
+//! them and names the command that changes them.
 
 use linerate_linux::perf::{OpenError, Request, Target};
 
@@ -11,16 +11,16 @@ use linerate_linux::perf::{OpenError, Request, Target};
 pub enum Refusal {
     /// perf_event_open(2) refused it.
     NotOpened(Attempt),
-    /// It was opened and never got a counter, although its target ran.
+    /// It was opened but never got a counter, although its target ran.
     NeverScheduled,
-    /// The module `pmu_user` holds the counters. Perf is not asked meanwhile: it would open the
-    /// event, never count it, and on AArch64 close the registers to those who read them.
+    /// The module `pmu_user` holds the counters. Perf is not used meanwhile: it would open the
+    /// event, never count it, and on AArch64 revoke user access to the registers.
     HeldByModule,
-    /// It happens in the kernel only, and user mode alone is to be counted.
+    /// It only occurs in the kernel, but user mode alone is to be counted.
     KernelOnly,
-    /// There is nothing to count on: no processor was named.
+    /// No target: no CPU was named.
     NoTarget,
-    /// It is not read by its register.
+    /// Its register is not read.
     Register(RegisterRefusal),
 }
 
@@ -31,48 +31,48 @@ pub struct Attempt {
     pub error: OpenError,
     /// The request.
     pub request: Request,
-    /// On what.
+    /// The target.
     pub target: Target,
     /// Number of events in the group it was to join; 0 if it was opened alone.
     pub group_len: usize,
 }
 
-/// Why a register that `pmu_user` should have opened is not read.
+/// Reason why a register that `pmu_user` should have made accessible is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegisterRefusal {
-    /// /proc/pmu_user does not say what the module writes.
+    /// /proc/pmu_user has an unexpected format.
     NotUnderstood {
         /// The first wrong line, from 1.
         line: usize,
         /// Description of the defect.
         reason: &'static str,
     },
-    /// The thread may run on several CPUs, and no system saves registers for a thread.
+    /// The thread may run on several CPUs, but registers are not saved per thread.
     NotOnOneCpu {
-        /// Those it may run on, ascending.
+        /// CPUs it may run on, ascending.
         allowed: Vec<u32>,
     },
-    /// The registers of the thread's CPU are closed.
+    /// Registers of the thread's CPU are not accessible.
     Closed {
         /// The CPU.
         cpu: u32,
-        /// Whether the module had opened it, so that another program closed it since.
+        /// Whether the module had enabled access, which another program revoked.
         was_opened: bool,
     },
     /// Reading failed.
     Unreadable(String),
-    /// The event has no number that a counter's register takes.
+    /// The event has no number for a counter register.
     NoNumber,
-    /// The module has no counter select the event.
+    /// No counter of the module selects the event.
     NotSelected {
-        /// Whether kernel mode was to be left out.
+        /// Whether kernel mode was to be excluded.
         user_only: bool,
     },
-    /// The module counts kernel mode too, which was to be left out.
+    /// The module also counts kernel mode, which was to be excluded.
     CountsKernelMode,
-    /// The counter was stopped or slowed since the module started it.
+    /// The counter was stopped or reconfigured since the module started it.
     Stopped {
-        /// On which CPU.
+        /// The CPU.
         cpu: u32,
     },
     /// The register of an event that occurs with every instruction does not change.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters read by their registers, which the module `kmod/pmu_user` opened: where perf counts
-//! nothing, and in a few instructions.
+//! Counters read from registers that the module `kmod/pmu_user` made accessible: works without
+//! perf, in a few instructions.
 //!
 //! No operating system saves these registers per thread. Counts between two reads are therefore the
 //! thread's only if it stayed on its CPU from before the first until after the second, which a
@@ -13,8 +13,8 @@
 //! which is right if fewer than 2^32 events occurred in between; if reads are further apart than
 //! `MOST_PER_NS` allows, the marks differ too.
 //!
-//! Left out: choosing events, which the module does when it is loaded; PowerPC, whose registers any
-//! program reads, but for which Rust 1.85 has no inline assembly.
+//! Not here: event selection, which happens when the module is loaded. Not supported: PowerPC,
+//! whose registers are always readable, but for which Rust 1.85 has no inline assembly.
 
 mod module;
 mod open;
@@ -28,18 +28,17 @@ use processor::Processor;
 use std::cell::Cell;
 pub use trial::count_cycles;
 
-/// Whether programs for this architecture can read registers that a module opened.
+/// Whether user-mode register access through a module exists on this architecture.
 pub const CAN_BE_OPENED: bool = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
 
-/// More cycles, and more events, than there are in a nanosecond. ARMv7: no core has 4 GHz, and none
-/// retires more than 3 instructions in a cycle. AArch64, whose cycles have 64 bits: 14 events in
-/// each cycle of 4.5 GHz, which no core retires.
+/// Upper limits of cycles and events per nanosecond. ARMv7: no core has 4 GHz, and none retires
+/// more than 3 instructions per cycle. AArch64, with 64-bit cycles: 14 events per cycle at 4.5 GHz,
+/// which no core retires.
 const MOST_PER_NS: [u64; 2] = [4, if cfg!(target_arch = "aarch64") { 64 } else { 16 }];
 
-/// Readers of a thread's counters.
+/// Counter registers of a thread.
 pub(crate) trait Bank {
-    /// A counter of the CPU that the thread is on, 31 being that of cycles; `None` where it is
-    /// closed.
+    /// A counter of the thread's current CPU, 31 for cycles; `None` if not accessible.
     fn counter(&self, number: u32) -> Option<u64>;
     /// A clock.
     fn now_ns(&self) -> u64;
@@ -52,7 +51,7 @@ pub(crate) trait Bank {
 pub(crate) struct Registers<B = Processor> {
     bank: B,
     counters: Vec<Counter>,
-    /// Maximum distance of reads, in ns.
+    /// Maximum time between reads, in ns.
     apart_ns: u64,
     read_ns: Cell<u64>,
     gaps: Cell<u64>,
@@ -60,7 +59,7 @@ pub(crate) struct Registers<B = Processor> {
 
 #[derive(Debug)]
 struct Counter {
-    /// Which event of the caller it counts.
+    /// Index of the caller's event that it counts.
     place: usize,
     number: u32,
     is_wide: bool,
@@ -82,7 +81,7 @@ impl Counter {
         self.count.get()
     }
 
-    /// Time in ns in which it counts less than 2^32.
+    /// Time in ns in which fewer than 2^32 events occur.
     fn apart_ns(&self) -> u64 {
         match (self.is_wide, self.number) {
             (true, _) => u64::MAX,
@@ -93,7 +92,7 @@ impl Counter {
 }
 
 impl<B: Bank> Registers<B> {
-    /// Of these counters, each with its index among the caller's events; `None` if one is not
+    /// Opens these counters, each with its index among the caller's events; `None` if one is not
     /// accessible.
     fn new(bank: B, counters: &[(usize, u32)]) -> Option<Self> {
         let counters: Vec<Counter> =
@@ -105,9 +104,9 @@ impl<B: Bank> Registers<B> {
         Some(registers)
     }
 
-    /// The first read of two, as close as can be to what follows; `None` where a register is
-    /// closed. Never inlined, like the second: what a read takes is to be the same in all places,
-    /// since it is measured in one and subtracted in others.
+    /// The first read of a pair, as close as possible to the following code; `None` if a register
+    /// is not accessible. Never inlined, like the second: the overhead must be the same everywhere,
+    /// since it is measured once and subtracted elsewhere.
     #[inline(never)]
     pub(crate) fn first(&self, counts: &mut Counts) -> Option<Mark> {
         let switches = self.bank.switches();
@@ -116,7 +115,7 @@ impl<B: Bank> Registers<B> {
         Some(Mark { switches, gaps: self.gaps.get() })
     }
 
-    /// The second read, as close as possible to the code before it.
+    /// The second read of a pair, as close as possible to the preceding code.
     #[inline(never)]
     pub(crate) fn second(&self, counts: &mut Counts) -> Option<Mark> {
         self.read(counts)?;
@@ -132,7 +131,7 @@ impl<B: Bank> Registers<B> {
         Some(())
     }
 
-    /// Notes a gap where the last read is too long ago.
+    /// Records a gap if the last read is too long ago.
     #[inline]
     fn step(&self) {
         let now = self.bank.now_ns();
@@ -141,7 +140,7 @@ impl<B: Bank> Registers<B> {
         }
     }
 
-    /// Whether it reads the event at a place.
+    /// Whether it reads the event at an index.
     pub(crate) fn has(&self, place: usize) -> bool {
         self.counters.iter().any(|counter| counter.place == place)
     }

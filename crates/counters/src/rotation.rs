@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Multiplexing of event sets, and the estimation of the whole run from their slices.
 //!
-//! A processor has few counters. Where more events are wanted, they are divided into sets, and each
-//! set counts for a slice of time, then the next. What was counted is a sample, and this module
-//! says what follows from it: an estimate and a 95 % interval for every event, and for whatever is
-//! computed from events.
+//! A processor has few counters. If more events are requested, they are divided into sets that
+//! count for a slice of time each. The counts are a sample, from which this module computes an
+//! estimate and a 95 % interval for every event, and for metrics of events.
 //!
 //! **The sample.** Time is a sequence of rounds. With `K` sets, a round is `2 K` slices, and every
 //! set has two of them, in a new random order ([`Turns`]). Whatever the load does, and however long
@@ -61,27 +60,27 @@ pub use turns::{Turn, Turns};
 use std::time::Duration;
 use sums::SetSums;
 
-/// Which events count when. Numbers are indices into the list of requested events.
+/// Schedule of the events. Numbers are indices into the list of requested events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Events that count all of the time.
+    /// Events that are always counted.
     pub always: Vec<usize>,
-    /// Event sets; with two or more, they take turns.
+    /// Event sets; two or more are multiplexed.
     pub sets: Vec<Vec<usize>>,
-    /// The nominal length of a slice.
+    /// Nominal slice length.
     pub slice: Duration,
 }
 
-/// The default length of a slice. Shorter ones are more, and make a better sample; each end costs
-/// some microseconds, mostly not the target's.
+/// Default slice length. Shorter slices give more, and better, samples; each switch costs some
+/// microseconds, mostly not on the target.
 pub const DEFAULT_SLICE: Duration = Duration::from_millis(2);
 
-/// Rounds for a useful interval. The first already gives one, but it is too wide to be useful (12.7
-/// standard errors; four: 2.8, many: 2.0).
+/// Minimum number of rounds for a useful interval. The first round already gives one, but it is too
+/// wide (12.7 standard errors; four: 2.8, many: 2.0).
 const ROUNDS_FOR_AN_INTERVAL: u32 = 4;
 
 impl Plan {
-    /// Whether sets take turns.
+    /// Whether sets are multiplexed.
     pub fn is_rotating(&self) -> bool {
         self.sets.len() > 1
     }
@@ -94,7 +93,7 @@ impl Plan {
         self.slice * 2 * self.sets.len() as u32 * ROUNDS_FOR_AN_INTERVAL
     }
 
-    /// The share of the time that an event will be on a counter, 0 to 1; `None` if it never will.
+    /// The share of the time that an event will be on a counter, 0 to 1; `None` if never.
     pub fn duty(&self, event: usize) -> Option<f64> {
         if self.always.contains(&event) {
             return Some(1.0);
@@ -109,9 +108,9 @@ impl Plan {
 pub struct Slice<'a> {
     /// The set counted.
     pub set: usize,
-    /// Counts of the events of that set, in their order.
+    /// Counts of the events of that set, in order.
     pub counts: &'a [u64],
-    /// Increase of the base of scaling meanwhile.
+    /// Increase of the scaling base during the slice.
     pub base: f64,
     /// Time on the counters, in ns.
     pub running_ns: u64,
@@ -120,12 +119,12 @@ pub struct Slice<'a> {
 /// Counts from the start to the end of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole<'a> {
-    /// The events that are always counted, in the order of [`Plan::always`]; `None` where one
-    /// could not be read.
+    /// The events that are always counted, in the order of [`Plan::always`]; `None` for an
+    /// unreadable one.
     pub always: &'a [Option<AlwaysCount>],
-    /// All of what counts are scaled by.
+    /// Total of the scaling base.
     pub base: f64,
-    /// CPU time of the target, on all processors together, in ns.
+    /// CPU time of the target over all CPUs, in ns.
     pub enabled_ns: u64,
 }
 
@@ -152,7 +151,7 @@ impl AlwaysCount {
     }
 }
 
-/// Collects the slices of a run, in memory that does not grow.
+/// Collects the slices of a run in constant memory.
 #[derive(Clone, Debug)]
 pub struct Slices {
     sets: Vec<SetSums>,
@@ -166,13 +165,13 @@ impl Slices {
         Self { sets: plan.sets.iter().map(sums).collect(), slices: 0 }
     }
 
-    /// Adds the next slice in time.
+    /// Adds the next slice.
     pub fn add(&mut self, slice: &Slice<'_>) {
         self.sets[slice.set].add(self.slices, slice);
         self.slices += 1;
     }
 
-    /// Notes that the next slice in time gave nothing.
+    /// Marks the next slice as missing.
     pub fn skip(&mut self) {
         self.slices += 1;
     }

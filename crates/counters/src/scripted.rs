@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A kernel for tests: refuses as scripted, and counts software events in place of hardware ones.
-//! The only [`Opener`] other than [`Kernel`].
+//! A test kernel: refuses as scripted, and counts software events instead of hardware ones. The
+//! only [`Opener`] other than [`Kernel`].
 
 use crate::opener::{Kernel, Opener};
 use linerate_linux::errno::EINVAL;
@@ -12,11 +12,11 @@ use std::sync::Mutex;
 /// test can cause one by one.
 pub const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
 
-/// Nanoseconds of processor time.
+/// CPU time in nanoseconds.
 pub const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
 
-/// A kernel that asks `refuse` before it opens anything: given a request and the events that are
-/// in its group already, the leader first, the error to answer with.
+/// A kernel that calls `refuse` before it opens anything: given a request and the events already in
+/// its group, leader first, it returns the error.
 pub struct Scripted<R> {
     refuse: R,
     counts: fn(Selector) -> Selector,
@@ -30,12 +30,12 @@ struct Member {
 }
 
 impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Scripted<R> {
-    /// Counts page faults in place of hardware events.
+    /// Counts page faults instead of hardware events.
     pub fn new(refuse: R) -> Self {
         Self { refuse, counts: |_| PAGE_FAULTS, groups: Mutex::default() }
     }
 
-    /// Counts what `counts` gives in place of a hardware event.
+    /// Counts `counts` instead of a hardware event.
     pub fn counting(self, counts: fn(Selector) -> Selector) -> Self {
         Self { counts, ..self }
     }
@@ -70,7 +70,8 @@ pub fn with_counters(counters: usize) -> Scripted<impl Fn(&Request, &[Selector])
     Scripted::new(move |request, group| full(counters, request, group))
 }
 
-/// `EINVAL`, as the kernel has it, for a hardware event in a group that has `counters` of them.
+/// `EINVAL`, as from the kernel, for a hardware event in a group that already has `counters` of
+/// them.
 pub fn full(counters: usize, request: &Request, group: &[Selector]) -> Option<i32> {
     let needs_counter = |selector: &Selector| selector.kind != SOFTWARE;
     let taken = group.iter().filter(|member| needs_counter(member)).count();
@@ -97,7 +98,7 @@ impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Opener for Scripted<R> {
     }
 }
 
-/// The number of a descriptor, and what it is now.
+/// Number and target of a descriptor.
 fn descriptor(event: &perf::Event) -> String {
     format!("{event:?}")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events opened, started, turned and read: what [`rotation`](crate::rotation) computes with.
+//! Opens, starts, multiplexes and reads events: the input of [`rotation`](crate::rotation).
 //!
 //! Software events are always counted. Hardware events are counted all the time if they fit on the
 //! counters together; otherwise sets of them are multiplexed, and the owner of the session calls
@@ -25,11 +25,11 @@ use std::time::Duration;
 /// The target of counting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A child that waits before execve(2), by its number; counting begins with that call.
+    /// A child that waits before execve(2), by process ID; counting begins with that call.
     Held(u32),
-    /// One thread, by its number.
+    /// One thread, by ID.
     Thread(u32),
-    /// All threads that a process has now, by its number.
+    /// All current threads of a process, by ID.
     Process(u32),
     /// Everything on some logical CPUs.
     Cpus(Vec<u32>),
@@ -40,16 +40,16 @@ pub enum Scope {
 /// Options for counting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Whether hardware events count user mode alone; `None`: both modes, or user mode alone where
-    /// this machine grants no more (then for page faults and the like, too).
+    /// Whether hardware events count user mode only; `None`: both modes, or user mode only if this
+    /// machine grants no more (then also for page faults and the like).
     pub user_only: Option<bool>,
-    /// Whether threads and processes that the target creates from now on are counted with it.
+    /// Whether threads and processes created by the target from now on are counted.
     pub inherit: bool,
-    /// The nominal length of a slice.
+    /// Nominal slice length.
     pub slice: Duration,
     /// Seed of the order of the sets.
     pub seed: u64,
-    /// The event, by its index, that is the base of scaled counts; `None`: time. It is then always
+    /// Index of the event that is the base of scaled counts; `None` for time. It is then always
     /// counted; if that is impossible, time is used: see [`Session::scaled_by`].
     pub scale_by: Option<usize>,
 }
@@ -60,7 +60,7 @@ impl Default for Options {
     }
 }
 
-/// Events that are open. Dropped, they are closed.
+/// Open events. Closed when dropped.
 #[derive(Debug)]
 pub struct Session {
     events: Vec<Event>,
@@ -69,11 +69,11 @@ pub struct Session {
     starts_with_exec: bool,
     plan: Plan,
     groups: Groups,
-    /// For each event of [`Plan::always`], its group and its place there.
+    /// For each event of [`Plan::always`], its group and its index there.
     always: Vec<(usize, usize)>,
     /// The group of each set of the plan.
     sets: Vec<usize>,
-    /// The event of [`Options::scale_by`], by its place in `always`.
+    /// Index in `always` of the event of [`Options::scale_by`].
     base: Option<usize>,
     turns: Option<Turns>,
     /// The current set.
@@ -84,7 +84,7 @@ pub struct Session {
     shown: Vec<Sums>,
     base_shown: Sums,
     slices: Slices,
-    /// Whether the last set that was to be read could not be: its last counts are missing.
+    /// Whether the last set could not be read: its last counts are missing.
     is_behind: bool,
     /// Start of the current lap.
     lap: Option<Mark>,
@@ -100,16 +100,16 @@ struct Mark {
     enabled_ns: u64,
 }
 
-/// Time between changes if there is only one set. Its slices are needed only if another user takes
-/// counters away.
+/// Time between switches with a single set. Its slices are only needed if another user takes
+/// counters.
 const SLICE_ALONE: Duration = Duration::from_millis(100);
 
-/// Time between changes if no set exists.
+/// Time between switches without any set.
 const NEVER: Duration = Duration::from_secs(3600);
 
 impl Session {
-    /// Opens events, stopped. One that is refused keeps none of the others from being counted:
-    /// see [`Session::outcomes`]. Below `root` is the /proc that lists the threads of a process.
+    /// Opens events, stopped. A refused event does not affect the others: see
+    /// [`Session::outcomes`]. The /proc below `root` lists the threads of a process.
     pub fn open(
         opener: &dyn Opener,
         root: &Path,
@@ -125,28 +125,28 @@ impl Session {
         &self.events
     }
 
-    /// For each event, whether it is counted. [`Session::finish`] adds those that were opened but
-    /// never got a counter.
+    /// Whether each event is counted. [`Session::finish`] adds those that were opened but never got
+    /// a counter.
     pub fn outcomes(&self) -> &[Result<(), Refusal>] {
         &self.outcomes
     }
 
-    /// Which events count when.
+    /// Schedule of the events.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The event that is the base of scaled counts; `None`: time.
+    /// The base event of scaled counts; `None` for time.
     pub fn scaled_by(&self) -> Option<usize> {
         self.base.map(|place| self.plan.always[place])
     }
 
-    /// Whether user mode alone is counted of this event.
+    /// Whether only user mode is counted for this event.
     pub fn is_user_only(&self, event: usize) -> bool {
         self.user_only[event]
     }
 
-    /// Evidence tier of hardware events: `hw` or `user`, `hw` if some of them count both modes;
+    /// Evidence tier of hardware events: `hw` or `user`; `hw` if some of them count both modes;
     /// `None` if none is open.
     pub fn tier(&self) -> Option<Tier> {
         let events = self.events.iter().zip(&self.outcomes).zip(&self.user_only);
@@ -155,8 +155,8 @@ impl Session {
         hardware.map(|(_, &is_user_only)| if is_user_only { Tier::User } else { Tier::Hw }).min()
     }
 
-    /// Starts counting, but for [`Scope::Held`], where execve(2) does. Gives the time until
-    /// [`Session::turn`] wants to be called.
+    /// Starts counting, except for [`Scope::Held`], where execve(2) does. Returns the time until
+    /// [`Session::turn`] is due.
     ///
     /// # Errors
     /// The error of ioctl(2).
@@ -178,8 +178,8 @@ impl Session {
         (0..self.groups.len()).filter(move |group| !sets.contains(group))
     }
 
-    /// Ends this slice and begins the next. Gives the time until it wants to be called again; later
-    /// does no harm to the counts, only to their intervals.
+    /// Ends this slice and begins the next. Returns the time until the next call is due; a late
+    /// call does not affect the counts, only their intervals.
     pub fn turn(&mut self) -> Duration {
         let ended = self.current;
         let length = match &mut self.turns {
@@ -198,8 +198,8 @@ impl Session {
         length
     }
 
-    /// A set that cannot be stopped or started shows in the time it was on the counters; there is
-    /// nothing else to be done about it.
+    /// Switches sets. A set that cannot be stopped or started shows in its time on the counters;
+    /// nothing else can be done.
     fn switch(&self, from: usize, to: usize) {
         if from != to {
             let _ = self.groups.disable(self.sets[from]);
@@ -207,8 +207,8 @@ impl Session {
         }
     }
 
-    /// Adds what a set showed since it was last read. If it cannot be read now, the next time will
-    /// have it.
+    /// Adds the counts of a set since its last read. If it cannot be read now, the next read has
+    /// them.
     fn collect(&mut self, set: usize) {
         let base = match self.base {
             Some(place) => self.groups.read(self.always[place].0),
@@ -255,7 +255,7 @@ impl Session {
         counts
     }
 
-    /// Stops counting: a last [`Session::lap`] and [`Session::finish`] then see the same moment.
+    /// Stops counting: a last [`Session::lap`] and [`Session::finish`] then cover the same time.
     pub fn stop(&mut self) {
         for group in 0..self.groups.len() {
             // A finished target cannot be stopped and need not be.
@@ -264,7 +264,7 @@ impl Session {
         self.is_counting = false;
     }
 
-    /// Stops counting; the counts from the start until now.
+    /// Stops counting; returns the counts since the start.
     pub fn finish(&mut self) -> Counts {
         if self.is_counting {
             self.stop();

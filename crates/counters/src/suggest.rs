@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Suggestions for a misspelled name.
 
-/// Most names that are suggested.
+/// Maximum number of suggestions.
 const SUGGESTIONS: usize = 3;
 
 /// The closest candidates, best first, at most three.
 ///
 /// Close means at most one typo (insertion, deletion, replacement, transposition) per three
-/// characters of the longer name; otherwise, containing the text, if that has three characters or
-/// more. `-` is `_`, and case does not matter.
+/// characters of the longer name; otherwise, containing the text if it has three or more
+/// characters. `-` equals `_`, and case is ignored.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = normal(written);
     let length = wanted.chars().count();
@@ -26,7 +26,7 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
     near.into_iter().take(SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// A name as names are compared: lower case, `_` for `-`.
+/// A name normalized for comparison: lower case, `_` for `-`.
 pub fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }

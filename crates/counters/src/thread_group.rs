@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The counters of one thread, opened as one group and read as cheaply as this machine allows.
+//! Counters of one thread, opened as one group and read with the cheapest method available.
 //!
 //! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it.
 //! Counts between two reads are therefore complete, and nothing is scaled. If a module enabled the
@@ -19,31 +19,31 @@ use linerate_record::Tier;
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// Not a loss: two timestamps of the kernel may be this far apart.
+/// Tolerance: two timestamps of the kernel may differ by this much without a loss.
 const LOST_NS: u64 = 1_000;
 
-/// The read method.
+/// Read method.
 #[derive(Debug)]
 enum Way {
-    /// There are none.
+    /// No counters.
     TicksOnly,
-    /// Without a system call. The group is kept for the moments in which that does not work.
+    /// Without a system call. The group is the fallback.
     User(Vec<UserCounter>),
     /// By read(2) of the whole group.
     Kernel,
 }
 
-/// The counters of the thread that opened it; stays there.
+/// Counters of the thread that opened it; not transferable.
 #[derive(Debug)]
 pub struct ThreadGroup {
     registers: Option<Registers>,
     way: Way,
     /// The leader first.
     group: Vec<perf::Event>,
-    /// For each member of the group, which event of the caller it is.
+    /// Index of the caller's event for each member of the group.
     places: Vec<usize>,
     outcomes: Vec<Outcome>,
-    /// Time the group had been without its counters, when last checked.
+    /// Time that the group had been without counters at the last check.
     lost_ns: Cell<u64>,
     stays_in_its_thread: PhantomData<*const ()>,
 }
@@ -53,10 +53,10 @@ pub struct ThreadGroup {
 pub struct Machine<'a> {
     /// Opens events.
     pub opener: &'a dyn Opener,
-    /// The module that holds the counters, as it is now; `None` where none does.
+    /// Current state of the module that holds the counters; `None` without one.
     pub pmu_user: Option<&'a PmuUser>,
     /// Whether the caller compares marks ([`ThreadGroup::first`], [`ThreadGroup::second`]), without
-    /// which counts by registers would hold those of others.
+    /// which register counts would include other threads.
     pub compares_marks: bool,
 }
 
@@ -102,7 +102,7 @@ impl ThreadGroup {
         opened
     }
 
-    /// Opens the registers for hardware events, which are refused where that does not work.
+    /// Opens registers for hardware events; events for which that fails are refused.
     fn open_registers(
         &mut self,
         pmu_user: &PmuUser,
@@ -122,7 +122,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Opens the group again, stopped.
+    /// Reopens the group, stopped.
     fn open_group(&mut self, machine: Machine<'_>, events: &[Event], user_only: bool) {
         self.group.clear();
         self.places.clear();
@@ -138,7 +138,7 @@ impl ThreadGroup {
         }
     }
 
-    /// Opens one event in the group, counting kernel mode too where that is allowed.
+    /// Opens one event in the group, including kernel mode if permitted.
     fn join(
         &self,
         machine: Machine<'_>,
@@ -169,23 +169,23 @@ impl ThreadGroup {
             .map_err(|error| refused(error, request, self.group.len()))
     }
 
-    /// The members as user counters, if every one of them can be read that way now.
+    /// The members as user-mode counters, if all of them can be read that way now.
     fn user_counters(&self) -> Option<Vec<UserCounter>> {
         let map = |event| UserCounter::map(event).ok().filter(|c| c.count().is_some());
         self.group.iter().map(map).collect()
     }
 
-    /// Per event asked for, what it rests on or why it is not counted.
+    /// Tier of each requested event, or the reason why it is not counted.
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }
 
-    /// Whether the event at a place is read by its register.
+    /// Whether the event at an index is read from its register.
     pub fn is_by_registers(&self, place: usize) -> bool {
         self.registers.as_ref().is_some_and(|registers| registers.has(place))
     }
 
-    /// Maximum time without a read, in ms, for registers to be sure of their wraps.
+    /// Maximum time between register reads in ms, for detecting wraps.
     pub fn apart_ms(&self) -> Option<u64> {
         self.registers.as_ref().map(Registers::apart_ms)
     }
@@ -201,9 +201,9 @@ impl ThreadGroup {
         }
     }
 
-    /// The first read of two, close to what follows; `None` as [`ThreadGroup::read`] is false, or
-    /// because registers were closed. Counts of events [by registers](Self::is_by_registers) are
-    /// this thread's only if the second read has the same mark.
+    /// The first read of a pair, close to the following code; `None` if [`ThreadGroup::read`]
+    /// fails, or registers became inaccessible. Counts [by registers](Self::is_by_registers) belong
+    /// to this thread only if the second read has the same mark.
     #[inline]
     pub fn first(&self, counts: &mut Counts) -> Option<Mark> {
         let is_read = self.read_group(counts);
@@ -214,7 +214,7 @@ impl ThreadGroup {
         is_read.then_some(mark)
     }
 
-    /// The second read, close to the code before it.
+    /// The second read of a pair, close to the preceding code.
     #[inline]
     pub fn second(&self, counts: &mut Counts) -> Option<Mark> {
         let mark = match &self.registers {
@@ -224,9 +224,9 @@ impl ThreadGroup {
         self.read_group(counts).then_some(mark)
     }
 
-    /// Reads every event into its place; whether that worked and nothing was missed since the last
-    /// read. The group loses its counters on a core of a kind that does not count its events, and
-    /// for good to a CPU put online whose watchdog takes one.
+    /// Reads every event; returns whether that worked without a loss since the last read. The group
+    /// loses its counters on a core type that does not count its events, and permanently to a CPU
+    /// put online whose watchdog takes one.
     #[inline]
     pub fn read(&self, counts: &mut Counts) -> bool {
         self.first(counts).is_some()
@@ -258,7 +258,7 @@ impl ThreadGroup {
         self.is_whole(reading.enabled_ns.saturating_sub(reading.running_ns))
     }
 
-    /// Whether the group kept its counters since the last read, given the time without them so far.
+    /// Whether the group kept its counters since the last read, given the total time without them.
     #[inline]
     fn is_whole(&self, lost_ns: u64) -> bool {
         let is_whole = lost_ns <= self.lost_ns.get() + LOST_NS;
@@ -274,7 +274,7 @@ impl ThreadGroup {
         let _ = self.group.first().map(perf::Event::enable);
     }
 
-    /// Stops counting, so that others may have the counters.
+    /// Stops counting, which frees the counters for others.
     pub fn stop(&self) {
         let _ = self.group.first().map(perf::Event::disable);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters read without a system call, by the thread that is counted.
+//! Counters read by the counted thread itself, without a system call.
 //!
 //! The kernel keeps a page per event that says which counter the event is on and what to add to it
 //! (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel changes the page on
@@ -23,9 +23,9 @@ use linerate_linux::perf::{self, Page, PageFields, Request};
 use std::io;
 use std::marker::PhantomData;
 
-/// An event of the calling thread, to be read by that thread alone (hence it stays in it).
+/// An event of the calling thread, readable only by that thread.
 ///
-/// For an event of another thread the numbers have no meaning.
+/// For an event of another thread the values are meaningless.
 #[derive(Debug)]
 pub struct UserCounter {
     page: Page,
@@ -37,11 +37,11 @@ pub struct UserCounter {
 pub struct UserReading {
     /// The count since the event was opened.
     pub count: u64,
-    /// Time the event was enabled and on a counter; `None` if the kernel offers no clock for it.
+    /// Time the event was enabled and on a counter; `None` if the kernel provides no clock for it.
     pub times: Option<Times>,
 }
 
-/// As in [`perf::Reading`], until now.
+/// As in [`perf::Reading`], up to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// Time the event was enabled and its thread ran, in ns.
@@ -72,13 +72,13 @@ impl UserCounter {
         Ok(Self { page: event.map()?, stays_in_its_thread: PhantomData })
     }
 
-    /// The count since the event was opened; `None` if it takes a system call to read it.
+    /// The count since the event was opened; `None` if reading requires a system call.
     #[inline]
     pub fn count(&self) -> Option<u64> {
         settled(&self.page, |fields| count(fields, &Processor))?
     }
 
-    /// Time the event was enabled but on no counter, in ns, when it was last put on one.
+    /// Time the event was enabled but not on a counter, in ns, when it was last scheduled.
     #[inline]
     pub fn lost_ns(&self) -> u64 {
         let PageFields { enabled_ns, running_ns, .. } = self.page.fields();
@@ -87,8 +87,7 @@ impl UserCounter {
         enabled_ns.saturating_sub(running_ns)
     }
 
-    /// As [`UserCounter::count`], and the times that say whether the event lost its counter to
-    /// others at some time.
+    /// As [`UserCounter::count`], with the times that reveal whether the event lost its counter.
     #[inline]
     pub fn read(&self) -> Option<UserReading> {
         settled(&self.page, |fields| {
@@ -98,7 +97,7 @@ impl UserCounter {
     }
 }
 
-/// The page as the protocol needs it; in tests, a synthetic one.
+/// The page as required by the protocol; synthetic in tests.
 trait KernelPage {
     fn sequence(&self) -> u32;
     fn fields(&self) -> PageFields;
@@ -118,17 +117,17 @@ impl KernelPage for Page {
 
 /// User-mode access to the PMU; simulated in tests.
 trait Registers {
-    /// The counter that the page calls `index`; `None` if it is not accessible.
+    /// The counter that the page calls `index`; `None` if not accessible.
     fn counter(&self, index: u32) -> Option<u64>;
-    /// The clock that the page's `time` fields are about.
+    /// The clock behind the page's `time` fields.
     fn ticks(&self) -> u64;
 }
 
-/// More changes during one read than a healthy system makes in as many reads; then the kernel is
-/// asked, which always works.
+/// Maximum number of retries: more than a healthy system causes; then the kernel is asked, which
+/// always works.
 const ATTEMPTS: u32 = 64;
 
-/// Result of `read` for fields that did not change meanwhile.
+/// Result of `read` for fields that did not change during it.
 #[inline]
 fn settled<T>(page: &impl KernelPage, mut read: impl FnMut(&PageFields) -> T) -> Option<T> {
     for _ in 0..ATTEMPTS {
@@ -199,7 +198,7 @@ impl Registers for Processor {
     }
 }
 
-/// `mrs` of the register for `$index`: the number of a register is part of the instruction.
+/// `mrs` of the register for `$index`: register numbers are part of the instruction.
 #[cfg(target_arch = "aarch64")]
 macro_rules! counter_register {
     ($index:expr, $($number:literal $name:literal),+) => {
@@ -241,7 +240,7 @@ impl Registers for Processor {
     }
 }
 
-/// Left to the kernel: it allows no user-mode reads, or they have not been requested yet.
+/// Left to the kernel: user-mode reads are not supported there, or not yet requested here.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl Registers for Processor {
     fn counter(&self, _index: u32) -> Option<u64> {

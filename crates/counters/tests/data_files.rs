@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wrong data fails the build, and the error names the file and the key.
+//! Invalid data fails the build, and the error names the file and the key.
 
 #[path = "../build/mod.rs"]
 pub mod build;
@@ -11,7 +11,7 @@ fn data() -> Data {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data")).unwrap()
 }
 
-/// The error after a piece of a file was replaced.
+/// The error after replacing a piece of a file.
 #[track_caller]
 fn error_of(change: impl FnOnce(&mut Data)) -> String {
     let mut data = data();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scaled counts of loads whose truth is known: intervals hold it as often as they say, and errors
-//! per unit of work stay small. Few runs of each load, so bounds are wide for one load and narrow
-//! for all of them; the example `rotation_coverage` has many runs.
+//! Scaled counts of loads with known totals: intervals have their nominal coverage, and errors per
+//! unit of work are small. With few runs per load, limits are wide for one load and narrow for all
+//! of them; the example `rotation_coverage` has many runs.
 
 #[path = "../examples/rotation_coverage/simulation.rs"]
 mod simulation;
@@ -17,8 +17,8 @@ fn outcomes(run_ms: usize, runs: usize) -> Vec<(&'static Load, Outcome)> {
     LOADS.iter().map(|load| (load, outcome(load, setting))).collect()
 }
 
-/// A load has three intervals of each kind per run, which may resemble each other; so the share of
-/// them that hold the truth has a standard deviation of up to 5 %. That of all loads has 0.8 %.
+/// A load has three intervals of each kind per run, which may be correlated, so its coverage has a
+/// standard deviation of up to 5 %; that of all loads has 0.8 %.
 fn assert_covered(outcomes: &[(&Load, Outcome)]) {
     let mut mean = [0.0; 2];
     for (load, outcome) in outcomes {

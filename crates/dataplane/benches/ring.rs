@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring against rtrb: items per second from one processor to another, in bursts of 1, 8 and 32.
+//! The ring compared with rtrb: items per second between two CPUs, in bursts of 1, 8 and 32.
 //!
 //! Both run in the same process in rounds of random order, many short repetitions. A repetition is
 //! cut into windows of 1 ms; those that are not clean in both threads are dropped. What is printed
@@ -20,7 +20,7 @@ const CAPACITY: usize = 1_024;
 const WINDOWS: u64 = 30;
 const WINDOW_NS: f64 = 1e6;
 
-/// One end of a queue of numbers. `items` is what to push, or room for what is popped.
+/// One end of a queue of numbers. `items` is what to push, or room for popped items.
 trait Push: Send {
     fn push(&mut self, items: &mut Vec<u64>);
 }
@@ -88,14 +88,14 @@ impl Pop for rtrb::Consumer<u64> {
     }
 }
 
-/// A thread's windows: what it moved, and whether it stayed on its processor.
+/// Windows of a thread: items moved, and whether it stayed on its CPU.
 #[derive(Clone, Copy, Default)]
 struct Window {
     items: u64,
     clean: bool,
 }
 
-/// The windows of a thread, on a grid that both share.
+/// Windows of a thread on a grid shared by both threads.
 struct Grid {
     start: u64,
     length: u64,
@@ -115,7 +115,7 @@ impl Grid {
         Self { start, length, index: 0, boundary: start, moved: 0, clock, account, windows }
     }
 
-    /// Counts `items`; false when the last window is over.
+    /// Counts `items`; returns false after the last window.
     #[inline]
     fn count(&mut self, items: usize) -> bool {
         self.moved += items as u64;

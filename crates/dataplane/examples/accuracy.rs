@@ -29,7 +29,7 @@ const MEASUREMENTS: usize = 9;
 /// Quantities with a limit.
 const WHY: &str = "median error against what is known of it";
 
-/// A quantity: how far one measurement of it is off, or what kept it from being one.
+/// A quantity: the error of one measurement, or the reason why it failed.
 struct Quantity {
     name: &'static str,
     limit: f64,
@@ -81,7 +81,7 @@ fn pps(packets: f64) -> Rate {
     Rate::PacketsPerSecond(packets)
 }
 
-/// A run of these stages on processor 0 alone.
+/// A run of these stages on CPU 0.
 fn report(stages: Vec<StageUse>, options: RunOptions, replay: bool) -> RunReport {
     let mut path = path(stages);
     path.sink = Sink::Null;
@@ -117,7 +117,7 @@ fn paced_time() -> Option<f64> {
     (time.starved > 0.5).then_some((1.0 - time.busy - time.starved - time.lost).abs())
 }
 
-/// The rate as the inverse of the service time, against the rate that was counted.
+/// Inverse of the service time compared with the counted rate.
 fn service_time(burst: u32, turns: i64) -> Option<f64> {
     let options = RunOptions { burst, ..options(0.4, Rate::Max) };
     let report = report(vec![stage("spin", "turns", turns)], options, false);
@@ -158,7 +158,7 @@ fn lost_time(rate: Rate) -> Option<f64> {
     Some(off(worker.lost_ns as f64, delay as f64))
 }
 
-/// Runs `work` while another thread keeps processor 0 busy.
+/// Runs `work` while another thread competes for CPU 0.
 fn with_a_rival<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -174,7 +174,7 @@ fn with_a_rival<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A stage that sums `bytes` bytes `calls` times per packet and copies them once.
+/// A stage that checksums `bytes` bytes `calls` times per packet and copies them once.
 fn call(name: &str, calls: i64, bytes: i64) -> StageUse {
     let params = [("calls", calls), ("bytes", bytes)];
     let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
@@ -193,8 +193,7 @@ fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {
     stage.kernels.as_ref()?.iter().find(|one| one.kernel == kernel)
 }
 
-/// Ticks of a stage with three sums, and of one with six: for the replayed sums, and for the whole
-/// stage.
+/// Ticks of a stage with three checksums and with six: from the replay, and for the whole stage.
 fn three_and_six() -> Option<[[f64; 2]; 2]> {
     let report = replayed(vec![call("three", 3, 900), call("six", 6, 900)]);
     let number = |figure: &Figure| figure.as_number();

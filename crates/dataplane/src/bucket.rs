@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which packets stay together, and which replica takes them: what a network card does with a
-//! receive-side hash and an indirection table.
+//! RSS in software: packets hash into buckets, and an indirection table maps buckets to replicas.
 //!
-//! Left out: ports (fragments have none, and must stay with the rest of their packet) and the
-//! inner addresses of tunnels. The hash has no key: who chooses the addresses chooses the buckets.
+//! Left out: ports (fragments have none, and must stay with the rest of their packet) and the inner
+//! addresses of tunnels. The hash has no key, so the sender of packets controls their buckets.
 
 use crate::stage::BUCKETS;
 use linerate_record::random::mix;
@@ -15,16 +14,16 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 const VLAN_TAGS: usize = 2;
 
-/// The bucket (below [`BUCKETS`]) of a frame by its pair of IP addresses, behind up to two VLAN
-/// tags; by its pair of MAC addresses when it is not IP or is cut before their end; 0 when it is
-/// cut even before that.
+/// The bucket (below [`BUCKETS`]) of a frame by its IP address pair, after up to two VLAN tags; by
+/// its MAC address pair if it is not IP or truncated before the end of the addresses; 0 if
+/// truncated even earlier.
 ///
 /// Both directions of a flow and all fragments of a packet have the same bucket.
 pub fn address_bucket(frame: &[u8]) -> u8 {
     (address_hash(frame) % BUCKETS as u64) as u8
 }
 
-/// The hash behind [`address_bucket`], for those who deal flows out to something else.
+/// The hash behind [`address_bucket`], for other uses.
 pub fn address_hash(frame: &[u8]) -> u64 {
     let pair = ip_pair(frame).or_else(|| mac_pair(frame));
     // The sum does not depend on the order; mixing first distinguishes 1 <-> 4 from 2 <-> 3.
@@ -57,8 +56,8 @@ fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
     Some([number(&pair[..6]), number(&pair[6..])])
 }
 
-/// Which replica (below `replicas`, 1 to 256) takes each bucket, so that the most loaded replica
-/// has little more than its share of `weights`.
+/// Indirection table: a replica (below `replicas`, 1 to 256) for each bucket, so that the most
+/// loaded replica has little more than its share of `weights`.
 ///
 /// The heaviest bucket left goes to the replica with the least load so far; ties go to the lower
 /// number, so equal weights give equal tables. For `m` replicas the largest load is at most
@@ -66,7 +65,7 @@ fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
 /// Anomalies, 1969).
 ///
 /// # Panics
-/// When `replicas` is out of range.
+/// If `replicas` is out of range.
 pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
     assert!((1..=256).contains(&replicas), "a table for {replicas} replicas");
     let mut heaviest_first: Vec<usize> = (0..BUCKETS).collect();
@@ -81,12 +80,11 @@ pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
     table
 }
 
-/// The share of all `weights` that the most loaded of `replicas` replicas takes under
-/// [`indirection`]: `1 / replicas` when the load is even (or there is none), 1 when one bucket has
-/// it all.
+/// Share of `weights` on the most loaded of `replicas` replicas under [`indirection`]: `1 /
+/// replicas` for an even load (or none), 1 if one bucket has everything.
 ///
 /// # Panics
-/// When `replicas` is not in 1 to 256.
+/// If `replicas` is not in 1 to 256.
 #[cfg(test)]
 pub(crate) fn largest_share(weights: &[u64; BUCKETS], replicas: u32) -> f64 {
     let mut loads = vec![0u64; replicas as usize];
@@ -168,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The smallest possible largest load, by trying every table.
+    /// The smallest possible maximum load, by exhaustive search.
     fn best_largest(weights: &[u64], loads: &mut Vec<u64>) -> u64 {
         let Some((first, rest)) = weights.split_first() else {
             return *loads.iter().max().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A burst: the packets handed over at once.
+//! A burst: packets handed over together.
 
 use crate::context::StageContext;
 use crate::packet::Packet;
@@ -21,11 +21,12 @@ pub enum Verdict {
 /// Packets that are handed over together, in order.
 pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
-    /// Dropped or consumed; the worker sends their buffers home.
+    /// Dropped or consumed packets, whose buffers the worker returns.
     pub(crate) released: Vec<Packet<'p>>,
-    /// The packet being processed, for the report of a panic; past the end between packets.
+    /// Index of the packet being processed, for the report of a panic; past the end between
+    /// packets.
     cursor: usize,
-    /// During an iteration: the packets before the cursor that passed.
+    /// During an iteration: packets before the cursor that passed.
     kept: usize,
 }
 
@@ -40,7 +41,7 @@ impl<'p> Burst<'p> {
         }
     }
 
-    /// Packets in the burst.
+    /// Number of packets.
     #[inline]
     pub fn len(&self) -> usize {
         self.packets.len()
@@ -57,7 +58,7 @@ impl<'p> Burst<'p> {
         self.packets.iter()
     }
 
-    /// Puts a packet behind the others.
+    /// Appends a packet.
     ///
     /// Never allocates below [`MAX_BURST`] packets.
     #[inline]
@@ -70,7 +71,7 @@ impl<'p> Burst<'p> {
         &self.released
     }
 
-    /// Takes every packet out, those that passed first, so that their buffers can be used again.
+    /// Removes all packets, passed ones first, so that their buffers can be reused.
     pub fn drain(&mut self) -> impl Iterator<Item = Packet<'p>> + '_ {
         self.packets.drain(..).chain(self.released.drain(..))
     }
@@ -80,8 +81,8 @@ impl<'p> Burst<'p> {
         self.packets.iter().map(|p| p.length() as u64).sum()
     }
 
-    /// Shows `f` each packet in order and does with it what `f` says. Those that pass keep their
-    /// order; the others are counted in the account of `context`.
+    /// Passes each packet to `f` in order and applies its verdict. Passed packets keep their order;
+    /// the others are counted in the account of `context`.
     #[inline]
     pub fn sift(
         &mut self,
@@ -109,12 +110,12 @@ impl<'p> Burst<'p> {
         self.cursor = usize::MAX;
     }
 
-    /// The packet a stage was looking at when it panicked.
+    /// The packet a stage was processing when it panicked.
     pub(crate) fn at_cursor(&self) -> Option<&Packet<'p>> {
         self.packets.get(self.cursor)
     }
 
-    /// The packets that no verdict has taken out, where a stage may have panicked among them.
+    /// Packets without a verdict, after a panic in the middle of a burst.
     pub(crate) fn remaining(&self) -> impl Iterator<Item = &Packet<'p>> {
         let gone = if self.at_cursor().is_some() { self.kept..self.cursor } else { 0..0 };
         let left = self.packets.iter().enumerate().filter(move |(i, _)| !gone.contains(i));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events of the parts of a worker, counted in some of its turns.
+//! Hardware events of the parts of a worker, counted in some of its iterations.
 //!
 //! In a counted iteration, picked at random, the worker's counters are read before its first part
 //! and after each part. The difference of two reads, minus the overhead of a read (measured before
@@ -23,13 +23,13 @@ use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
 
-/// Which events are counted around the stages of a run.
+/// Events to count around the stages of a run.
 pub struct Counting {
     opener: Box<dyn Opener + Sync>,
     host_facts: HostFacts,
     is_known_processor: bool,
     events: Vec<Event>,
-    /// Those that have no number on this processor.
+    /// Events that this processor does not have.
     absent: Vec<CountedEvent>,
 }
 
@@ -37,7 +37,7 @@ pub struct Counting {
 const EVENTS: [&str; 4] = ["instructions", "cycles", "ll_misses", "branch_misses"];
 
 impl Counting {
-    /// Instructions, cycles, misses of the last cache and mispredicted branches, as far as this
+    /// Instructions, cycles, last-level cache misses and branch mispredictions, as far as this
     /// machine counts them. Opens nothing yet.
     pub fn of_this_machine() -> Self {
         let catalog = Catalog::of_this_machine();
@@ -76,14 +76,14 @@ impl std::fmt::Debug for Counting {
     }
 }
 
-/// Counted turns kept; beyond that every other one is let go, and so on.
+/// Maximum number of counted iterations kept; beyond it every other one is discarded.
 const KEPT: usize = 2_048;
 
-/// Pairs of reads for calibrating the overhead of one read: their median is not affected by a timer
-/// tick of the kernel.
+/// Pairs of reads for calibrating the overhead of one read: a timer tick of the kernel does not
+/// affect their median.
 const PAIRS: usize = 63;
 
-/// The counters of one worker, and what they showed.
+/// Counters of one worker, with their readings.
 pub(crate) struct TurnCounter {
     group: ThreadGroup,
     /// Counts added by one read.
@@ -93,31 +93,32 @@ pub(crate) struct TurnCounter {
     one_iteration_in: u32,
     marks: [Counts; MAX_PARTS + 1],
     parts: usize,
-    /// For each counted turn, for each part: its packets, then its counts.
+    /// For each counted iteration and part: packets, then counts.
     turns: Vec<u64>,
-    /// One counted iteration in this number is kept, and the number since the last.
+    /// One counted iteration in this number is kept, and the number since the last kept one.
     stride: u64,
     skipped: u64,
-    /// A read of this turn failed.
+    /// A read failed in this iteration.
     is_broken: bool,
-    /// Turns in which one did.
+    /// Iterations with a failed read.
     broken: u64,
 }
 
-/// One iteration in this number is counted if a read needs no system call. As for times, a multiple
-/// of the sampling and logging intervals, so that one random number chooses between them.
+/// Sampling interval if a read needs no system call. As for times, a multiple of the sampling and
+/// logging intervals, so that one random number chooses between them.
 const ONE_IN_BY_USER_READ: u32 = 64;
 
-/// The same where each read is a system call of some 1500 ticks (2.6 GHz, group of four): at ten
-/// parts that is 15 ticks per iteration, 0.2 % of an iteration with 32 packets on the edge path.
+/// Sampling interval if each read is a system call of some 1500 ticks (2.6 GHz, group of four): at
+/// ten parts that is 15 ticks per iteration, 0.2 % of an iteration with 32 packets on the edge
+/// path.
 const ONE_IN_BY_CALL: u32 = 1_024;
 
-/// The random number of a counted turn, modulo `one_iteration_in`: none of those that are sampled
-/// (0) or logged (1).
+/// Residue of the random number that marks a counted iteration: different from those for sampling
+/// (0) and logging (1).
 const COUNTED: u32 = 2;
 
 impl TurnCounter {
-    /// Opens and starts the counters of the calling thread. `None` if it has none; the outcomes are
+    /// Opens and starts the counters of the calling thread. `None` if there are none; outcomes are
     /// returned in any case.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
         let Counting { opener, host_facts, is_known_processor, events, absent } = counting;
@@ -156,7 +157,7 @@ impl TurnCounter {
         (Some(counter), told)
     }
 
-    /// Whether a turn with this random number is counted.
+    /// Whether the iteration with this random number is counted.
     #[inline]
     pub(crate) fn wants(&self, random: u32) -> bool {
         random % self.one_iteration_in == COUNTED
@@ -167,13 +168,14 @@ impl TurnCounter {
         self.read_ticks * (self.parts as u64 + 1)
     }
 
-    /// Mark 0 is the start of the turn, mark `n` the end of part `n - 1`.
+    /// Reads the counters: mark 0 at the start of the iteration, mark `n` at the end of part `n -
+    /// 1`.
     #[inline(never)]
     pub(crate) fn mark(&mut self, mark: usize) {
         self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);
     }
 
-    /// Keeps the iteration that has just ended, with the number of packets given to each part.
+    /// Keeps the iteration that has just ended, with the number of packets of each part.
     pub(crate) fn keep(&mut self, given: &[u64]) {
         if self.is_broken {
             self.broken += 1;
@@ -197,7 +199,7 @@ impl TurnCounter {
         }
     }
 
-    /// Lets go of every other turn.
+    /// Discards every other iteration.
     fn thin_out(&mut self, row: usize) {
         let kept = KEPT / 2;
         for turn in 0..kept {
@@ -207,7 +209,7 @@ impl TurnCounter {
         self.stride *= 2;
     }
 
-    /// Packets and counts of one part of one iteration.
+    /// Number of values per part and iteration: packets and counts.
     fn width(&self) -> usize {
         1 + self.group.outcomes().len()
     }
@@ -255,12 +257,12 @@ pub(crate) struct CountedTurns {
     /// Method of reading, as worded in the record.
     pub(crate) reading: &'static str,
     pub(crate) one_iteration_in: u64,
-    /// Evidence tier of each event; `None` where it was refused.
+    /// Evidence tier of each event; `None` if refused.
     pub(crate) tiers: Vec<Option<Tier>>,
     own: Counts,
     parts: usize,
     width: usize,
-    /// Iterations left out because another user held the counters.
+    /// Iterations dropped because another user held the counters.
     pub(crate) broken: u64,
     turns: Vec<u64>,
 }
@@ -271,9 +273,8 @@ impl CountedTurns {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
 
-    /// Counts of an event in a part, in the same turns. Where a part adds next to nothing, less
-    /// than reads usually do is as likely as more, so some are negative: cut off at 0, their
-    /// sum would be too high.
+    /// Counts of an event in a part, per iteration. A part with few events may have negative counts
+    /// after subtracting the read overhead: clamping them at 0 would bias their sum.
     pub(crate) fn counts(&self, part: usize, event: usize) -> Vec<f64> {
         let own = self.own[event] as f64;
         self.cells(part).map(|cell| cell[1 + event] as f64 - own).collect()

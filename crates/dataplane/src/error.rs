@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a run did not happen, or did not end well.
+//! Errors of a run.
 
 use crate::stage::BuildError;
 use linerate_linux as linux;
 use linerate_record::run::RunReport;
 
-/// Why a run did not happen or did not end well.
+/// Error of a run.
 #[derive(Debug)]
 pub enum RunError {
-    /// The path names a kind of stage that does not exist.
+    /// The path names an unknown kind of stage.
     UnknownKind(String),
-    /// A stage could not be made.
+    /// A stage cannot be built.
     Stage {
         /// Index of the stage in the path.
         stage: usize,
@@ -25,11 +25,12 @@ pub enum RunError {
         worker: String,
         /// The stage.
         stage: String,
-        /// Position of the packet in the source's sequence; `None` when it was not at a packet.
+        /// Position of the packet in the source's sequence; `None` if the panic was not at a
+        /// packet.
         packet: Option<u64>,
-        /// Message of the stage.
+        /// Panic message of the stage.
         message: String,
-        /// The profile up to then.
+        /// The profile up to the panic.
         report: Box<RunReport>,
     },
 }

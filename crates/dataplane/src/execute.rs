@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lets workers run: a pinned thread each, from a common start to their ends.
+//! Executes workers: one pinned thread each, from a common start to the end.
 
 use crate::counting::TurnCounter;
 use crate::ended::Ended;
@@ -19,27 +19,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Running before measuring, so that caches, tables and clocks have settled.
+/// Warm-up before measuring, in which caches, TLBs and clocks settle.
 const WARM_UP: Duration = Duration::from_millis(60);
 
-/// When a paced source begins: later than its worker, or it would begin with a backlog.
+/// Delay before a paced source starts: a source that started before its worker would have a
+/// backlog.
 const START_DELAY: Duration = Duration::from_millis(20);
 
 /// Interval at which the waiting thread checks whether the workers have ended.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
-/// When a run begins.
+/// Start times of a run.
 #[derive(Clone, Copy)]
 struct Start {
-    /// When the first packet of a paced source is due, in ticks.
+    /// Due time of a paced source's first packet, in ticks.
     source: u64,
-    /// The part of the run that is measured.
+    /// The measured part of the run.
     span: Span,
 }
 
 impl Start {
-    /// Call this after the layout is complete: a paced source does not wait for the workers. A run
-    /// limited by packets is measured from the first packet.
+    /// Start times from now. The layout must be complete: a paced source does not wait for the
+    /// workers. A run limited by packets is measured from the first packet.
     fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
         let Pace { timetable, ticks_per_s } = pace;
         let now = ticks();
@@ -56,10 +57,10 @@ impl Start {
     }
 }
 
-/// Starts the workers, waits for their end, and ends them when their time is over.
+/// Starts the workers, waits for them, and stops them when their time is up.
 ///
 /// # Errors
-/// When a thread cannot be started or pinned; the others have ended by then.
+/// If a thread cannot be started or pinned; the others have ended by then.
 pub(crate) fn execute<'g, const ON: bool>(
     job: &Job<'_>,
     watch: &Watch<'_>,
@@ -128,7 +129,7 @@ fn wait_for<T>(
     }
 }
 
-/// Makes the other workers leave when this one panics outside its stages.
+/// Makes the other workers exit if this one panics outside its stages.
 struct AbortOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for AbortOnPanic<'_> {
@@ -139,7 +140,7 @@ impl Drop for AbortOnPanic<'_> {
     }
 }
 
-/// The body of a worker's thread.
+/// Body of a worker's thread.
 fn worker_main<'g, const ON: bool>(
     job: &Job<'_>,
     control: &Control<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what the workers saw to the report of the run.
+//! Builds the report of a run from the workers' readings.
 
 mod estimate;
 mod events;
@@ -28,7 +28,7 @@ use parts::stage_reports;
 use rates::Rates;
 use std::collections::BTreeMap;
 
-/// The outcome of a run whose workers have ended.
+/// The outcome of a finished run.
 ///
 /// # Errors
 /// [`RunError::Panicked`] where a stage panicked, with the profile up to then.
@@ -101,12 +101,12 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
     }
 }
 
-/// Packets left out, by cause.
+/// Packets skipped, by cause.
 fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
     input.left_out.iter().map(|(cause, tally)| (cause.clone(), tally.packets)).collect()
 }
 
-/// At which rate the source was to offer packets.
+/// Requested rate of the source.
 fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
     const METHOD: &str = "frames of the traffic over the time they are due in";
     match timetable {
@@ -137,8 +137,8 @@ fn latency(ended: &[Ended<'_>], ticks_per_s: f64) -> Latency {
     Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
-/// A quantile with the interval its rank gives: the rank of the true quantile among `n` independent
-/// samples is binomial, so ranks `n q -+ 1.96 sqrt(n q (1 - q))` hold it 95 % of the time.
+/// A quantile with its rank-based interval: the rank of the true quantile among `n` independent
+/// samples is binomial, so ranks `n q -+ 1.96 sqrt(n q (1 - q))` contain it in 95 % of cases.
 fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {
     const METHOD: &str = "first packet of each burst (each packet, where paced), source to sink";
     let samples = all.map_or(0, Histogram::len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UDP over IPv4 made to measure: given sizes in turn, a given number of flows, valid checksums.
+//! Generates UDP over IPv4: given sizes in rotation, a given number of flows, valid checksums.
 //!
 //! Left out: IPv6, TCP, and traffic back from the servers; a capture has those.
 
@@ -14,39 +14,39 @@ const UDP_BYTES: usize = 8;
 /// Smallest frame: Ethernet, IPv4 and UDP headers without payload.
 pub const MIN_FRAME_BYTES: u32 = (ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES) as u32;
 
-/// Most bytes of frames: together with buffers and records it keeps a run below 200 MB.
+/// Maximum total size of frames: together with buffers and records it keeps a run below 200 MB.
 pub const MAX_TRAFFIC_BYTES: u64 = 64 << 20;
 
-/// Fewest packets: several times what the rings and bursts of a run hold at once.
+/// Minimum number of packets: several times the contents of the rings and bursts of a run.
 const MIN_PACKETS: u64 = 4096;
 
-/// Inside hosts the flows are dealt out to; eight for each bucket of the source.
+/// Number of inside hosts for the flows; eight for each bucket of the source.
 const MAX_HOSTS: u64 = 1024;
 const INSIDE_NET: u64 = 0x0a00_0000;
 /// TEST-NET-2 (RFC 5737).
 const SERVER_NET: u64 = 0xc633_6400;
 const SERVERS: u64 = 32;
-/// Discard (RFC 863) and unassigned ports: the payload follows no protocol.
+/// Discard (RFC 863) and unassigned ports, so that the payload follows no protocol.
 const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
-/// The upper half of the dynamic ports (RFC 6335); no known protocol has settled there.
+/// The upper half of the dynamic ports (RFC 6335), which no known protocol uses.
 const FIRST_CLIENT_PORT: u64 = 57344;
 const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
 
-/// Every byte of every payload: random ones look like some protocol to a dissector now and then.
+/// Value of every payload byte: random ones occasionally look like a protocol to a dissector.
 const PAYLOAD: u8 = 0x55;
 
 /// Parameters of the generator. The same values give the same frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator<'a> {
-    /// Frame sizes in bytes, without FCS, used in turn.
+    /// Frame sizes in bytes, without FCS, used in rotation.
     pub sizes: &'a [u32],
     /// Distinct 5-tuples; each is used at least once.
     pub flows: u32,
-    /// Seed of servers, ports and of the order of the flows.
+    /// Seed of servers, ports and the order of the flows.
     pub seed: u64,
 }
 
-/// Why a generator cannot make frames.
+/// Reason why a generator cannot make frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GeneratorError {
     /// The list of sizes is empty.
@@ -60,7 +60,7 @@ pub enum GeneratorError {
         /// Largest frame a buffer holds.
         max: u32,
     },
-    /// Each flow once takes more than [`MAX_TRAFFIC_BYTES`] bytes.
+    /// One frame of each flow takes more than [`MAX_TRAFFIC_BYTES`].
     TooMuch(u64),
 }
 
@@ -86,8 +86,9 @@ impl fmt::Display for GeneratorError {
 impl std::error::Error for GeneratorError {}
 
 impl Generator<'_> {
-    /// Makes the frames and hands each to `keep`: whole rounds of the sizes, at least one frame of
-    /// each flow and at least 4096 frames. Flows alternate, in a new order each round.
+    /// Generates frames and passes each to `keep`: complete rotations of the sizes, at least one
+    /// frame of each flow and at least 4096 frames. Flows alternate, in a new random order in each
+    /// rotation.
     pub fn generate(
         &self,
         buffer_bytes: u32,
@@ -109,7 +110,7 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Number of frames, after the parameters have been checked.
+    /// Number of frames; checks the parameters.
     fn packets(&self, buffer_bytes: u32) -> Result<u64, GeneratorError> {
         let max = buffer_bytes.min(MAX_BUFFER_BYTES as u32);
         if self.flows == 0 {
@@ -130,9 +131,9 @@ impl Generator<'_> {
         Ok(rounds * round)
     }
 
-    /// Flows of one host differ in the client port: the `n`th has the port `n` after the first.
-    /// There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES` flows, 1561 for each of 1024
-    /// hosts, so no host runs out of its 8192 ports.
+    /// Flows of one host differ in the client port: the `n`th uses the `n`th port after the first.
+    /// There are at most `MAX_TRAFFIC_BYTES / MIN_FRAME_BYTES` flows, 1561 for each of 1024 hosts,
+    /// so no host runs out of its 8192 ports.
     fn build(&self, flow: u64, bytes: usize, frame: &mut Vec<u8>) {
         let hosts = u64::from(self.flows).min(MAX_HOSTS);
         let (host, nth) = (flow % hosts, flow / hosts);
@@ -193,13 +194,13 @@ fn seal(frame: &mut [u8]) {
     udp[6..8].copy_from_slice(&datagram_sum.to_be_bytes());
 }
 
-/// The sum of 16-bit words, an odd last byte padded with 0. A frame is far too short to overflow.
+/// Sum of 16-bit words, with an odd last byte padded with 0. A frame is far too short to overflow.
 fn word_sum(bytes: &[u8]) -> u64 {
     let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |o| u64::from(*o));
     bytes.chunks(2).map(word).sum()
 }
 
-/// The ones' complement sum of the 16-bit words of `sum`.
+/// Folds `sum` to a ones' complement sum of 16 bits.
 fn folded(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -207,8 +208,7 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Fisher-Yates. The modulo favours low numbers by less than 2^-32: the list has at most 2^32
-/// entries.
+/// Fisher-Yates shuffle. The modulo bias is below 2^-32: the list has at most 2^32 entries.
 fn shuffle(list: &mut [u32], random: &mut Random) {
     for last in (1..list.len()).rev() {
         list.swap(last, (random.next() % (last as u64 + 1)) as usize);
@@ -227,7 +227,7 @@ mod tests {
         frames
     }
 
-    /// RFC 1071 word by word, with the carry brought round at once.
+    /// RFC 1071 word by word, with immediate end-around carry.
     fn plain_sum(bytes: impl Iterator<Item = u8>) -> u16 {
         let bytes: Vec<u8> = bytes.collect();
         let mut sum = 0u16;

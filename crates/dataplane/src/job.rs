@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run as its caller describes it, and what the caller gets back.
+//! Description and result of one run.
 
 use crate::counting::Counting;
 use crate::error::RunError;
@@ -25,33 +25,33 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
-    /// The path. Its own mapping and options are only the defaults of this job's.
+    /// The path. Its own mapping and options are only defaults of this job.
     pub path: &'a Path,
     /// The kinds of stage the path may name.
     pub kinds: &'a [StageKind],
     /// The packets.
     pub traffic: &'a Traffic,
-    /// Which stages run on which worker; by default the path's.
+    /// Assignment of stages to workers; by default the path's.
     pub mapping: &'a Mapping,
-    /// One processor per worker, in order of segment, then replica.
+    /// One CPU per worker, in order of segment, then replica.
     pub cpus: &'a [u32],
     /// Run options; by default from the path.
     pub options: RunOptions,
-    /// Let workers share processors: they yield while they wait.
+    /// Let workers share CPUs: they yield while they wait.
     pub oversubscribe: bool,
-    /// Offer only this number of frames of each queue, in a loop: everything a stage looks up is
-    /// then in the nearest cache.
+    /// Offer only this number of frames per queue, in a loop: all data that stages look up is then
+    /// in L1.
     pub confine: Option<usize>,
     /// Recount the bytes after every stage rather than trusting the stages' accounts.
     pub audit: bool,
-    /// Checksum and copy for all workers; by default the best of each on this processor.
+    /// Checksum and copy for all workers; by default the best of each on this CPU.
     pub kernels: Kernels,
-    /// Log the kernel calls of a sample of iterations and replay them at the end, which gives
-    /// their share in each stage: some 50 ms more per stage that calls any. Off where workers
-    /// share processors, since they would disturb each other.
+    /// Log the kernel calls of a sample of iterations and replay them at the end, which gives their
+    /// share in each stage: takes some 50 ms more per stage with calls. Disabled where workers
+    /// share CPUs, since they would disturb each other.
     pub replay: bool,
-    /// Hardware events to count around the stages, in a sample of iterations. Off where workers
-    /// share processors, as for replayed calls.
+    /// Hardware events to count around the stages, in a sample of iterations. Disabled where
+    /// workers share CPUs, like replayed calls.
     pub counting: Option<&'a Counting>,
 }
 
@@ -103,10 +103,10 @@ pub struct Outcome {
     pub kept: Kept,
 }
 
-/// The steering of a path: what its stages need, in order of the stages.
+/// The steering required by the stages of a path, in order.
 ///
 /// # Errors
-/// When a stage is unknown or refuses its parameters.
+/// If a stage is unknown or refuses its parameters.
 pub fn steering(path: &Path, kinds: &[StageKind]) -> Result<Vec<Arc<dyn Steer>>, RunError> {
     let mut all = Vec::new();
     for (stage, used) in path.stages.iter().enumerate() {
@@ -116,7 +116,7 @@ pub fn steering(path: &Path, kinds: &[StageKind]) -> Result<Vec<Arc<dyn Steer>>,
     Ok(all)
 }
 
-/// The kind with this word.
+/// Finds a kind by its name.
 pub(crate) fn find<'k>(kinds: &'k [StageKind], kind: &str) -> Result<&'k StageKind, RunError> {
     let found = kinds.iter().find(|k| k.spec.kind == kind);
     found.ok_or_else(|| RunError::UnknownKind(kind.to_owned()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels as one stage calls them, and a log of its calls.
+//! The kernels as called by one stage, with a log of its calls.
 //!
 //! The cost of a call cannot be measured in place: a call takes 10 to 100 ticks, and so do two
 //! reads of the counter. Calls are therefore logged in a random sample of iterations, and replayed
@@ -10,7 +10,7 @@
 
 use linerate_kernels::{Kernel, Kernels, Sum};
 
-/// Calls a log holds: more than the packets of a short capture, so that a branch predictor cannot
+/// Capacity of a log: more than the packets of a short capture, so that a branch predictor cannot
 /// learn the replay more easily than the run itself. 128 KiB.
 const LOGGED: usize = 1 << 14;
 
@@ -19,13 +19,13 @@ const LOGGED: usize = 1 << 14;
 pub(crate) struct Call {
     pub(crate) bytes: u32,
     pub(crate) kernel: Kernel,
-    /// Address of the source modulo 64; 0 where there is none.
+    /// Address of the source modulo 64; 0 without a source.
     pub(crate) src: u8,
-    /// Address of the destination modulo 64; 0 where there is none.
+    /// Address of the destination modulo 64; 0 without a destination.
     pub(crate) dst: u8,
 }
 
-/// Calls of one kernel in the logged turns.
+/// Calls of one kernel in the logged iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallTotal {
     pub(crate) calls: u64,
@@ -34,34 +34,34 @@ pub(crate) struct CallTotal {
 
 /// The kernels a stage calls. One per stage and worker.
 ///
-/// Only those a run has asked to be logged take memory for a log.
+/// Allocates a log only if the run requests one.
 #[derive(Clone, Debug)]
 pub struct StageKernels {
     kernels: Kernels,
     is_logging: bool,
-    /// Number of stages that may log.
+    /// The log, if calls may be logged.
     log: Option<Box<Log>>,
 }
 
 impl Default for StageKernels {
-    /// The best of each kernel on this processor.
+    /// The best variant of each kernel on this CPU.
     fn default() -> Self {
         Self::new(Kernels::selected())
     }
 }
 
 impl StageKernels {
-    /// These kernels, never logged.
+    /// These kernels without logging.
     pub fn new(kernels: Kernels) -> Self {
         Self { kernels, is_logging: false, log: None }
     }
 
-    /// These kernels with room for a log, all of it allocated here.
+    /// These kernels with a log, allocated here.
     pub(crate) fn logging(kernels: Kernels) -> Self {
         Self { kernels, is_logging: false, log: Some(Box::new(Log::new())) }
     }
 
-    /// The sum of `bytes` added to `sum`.
+    /// Adds the checksum of `bytes` to `sum`.
     #[inline]
     pub fn checksum(&mut self, bytes: &[u8], sum: Sum) -> Sum {
         if self.is_logging {
@@ -73,7 +73,7 @@ impl StageKernels {
     /// Copies `src` to `dst`.
     ///
     /// # Panics
-    /// When their lengths differ.
+    /// If their lengths differ.
     #[inline]
     pub fn copy(&mut self, dst: &mut [u8], src: &[u8]) {
         if self.is_logging {
@@ -82,10 +82,10 @@ impl StageKernels {
         self.kernels.copy(dst, src);
     }
 
-    /// Copies `src` to `dst` and adds its sum to `sum`.
+    /// Copies `src` to `dst` and adds its checksum to `sum`.
     ///
     /// # Panics
-    /// When their lengths differ.
+    /// If their lengths differ.
     #[inline]
     pub fn copy_checksum(&mut self, dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
         if self.is_logging {
@@ -113,7 +113,7 @@ impl StageKernels {
         }
     }
 
-    /// Logs from here to [`StageKernels::end_turn`]. `given`: packets the stage has been given so
+    /// Starts logging until [`StageKernels::end_turn`]. `given`: packets passed to the stage so
     /// far.
     pub(crate) fn begin_turn(&mut self, given: u64) {
         if let Some(log) = &mut self.log {
@@ -122,7 +122,7 @@ impl StageKernels {
         }
     }
 
-    /// The logged turn is over.
+    /// Ends the logged iteration.
     pub(crate) fn end_turn(&mut self, given: u64) {
         self.is_logging = false;
         if let Some(log) = &mut self.log {
@@ -130,12 +130,12 @@ impl StageKernels {
         }
     }
 
-    /// The kernels behind this.
+    /// The underlying kernels.
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.kernels
     }
 
-    /// Packets the stage was given in the logged turns.
+    /// Packets of the stage in the logged iterations.
     pub(crate) fn logged_packets(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.packets)
     }
@@ -145,14 +145,14 @@ impl StageKernels {
         self.log.as_ref().map_or_else(CallTotal::default, |log| log.totals[kernel as usize])
     }
 
-    /// The calls of `kernel` that were kept, in stretches of calls as they came.
+    /// The logged calls of `kernel`, in stretches of consecutive calls.
     pub(crate) fn calls(&self, kernel: Kernel) -> Vec<Call> {
         let all = self.log.iter().flat_map(|log| &log.calls);
         all.filter(|call| call.kernel == kernel).copied().collect()
     }
 }
 
-/// The log of one stage: totals of all logged turns, and a random choice of the calls themselves.
+/// The log of one stage: totals of all logged iterations, and a random sample of the calls.
 ///
 /// ```text
 /// a turn begins: keep it with probability LOGGED / calls so far (always until LOGGED are there),
@@ -166,16 +166,16 @@ struct Log {
     calls: Vec<Call>,
     place: usize,
     is_kept: bool,
-    /// By kernel, in the order of [`Kernel::ALL`], which is that of its declaration.
+    /// By kernel, in the order of [`Kernel::ALL`].
     totals: [CallTotal; Kernel::ALL.len()],
     packets: u64,
-    /// Packets the stage had been given when the turn began.
+    /// Packets passed to the stage before the iteration.
     given: u64,
     random: fastrand::Rng,
 }
 
 impl Log {
-    /// An empty log, all of its memory allocated; every log draws the same numbers.
+    /// An empty, fully allocated log; every log draws the same numbers.
     fn new() -> Self {
         Self {
             calls: Vec::with_capacity(LOGGED),
@@ -216,7 +216,7 @@ impl Log {
 mod tests {
     use super::*;
 
-    /// A turn of `calls` calls whose lengths say which turn and which call of it they are.
+    /// An iteration of `calls` calls whose lengths identify iteration and call.
     fn turn(kernels: &mut StageKernels, turn: usize, calls: usize, bytes: &[u8]) {
         kernels.begin_turn(7 * turn as u64);
         for call in 0..calls {

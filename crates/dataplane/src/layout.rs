@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lays a path out: the workers of a mapping and everything between them, before any of them runs.
+//! Lays out a path: creates the workers of a mapping and everything between them.
 //!
 //! Layout of a mapping with segments of `r0, r1, ...` replicas:
 //!
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// Data shared and borrowed by the workers of a run: it outlives them.
+/// Data shared and borrowed by the workers of a run, which it outlives.
 pub(crate) struct Ground {
     timetable: Option<Timetable>,
     ticks_per_s: f64,
@@ -52,7 +52,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Allocates the buffers and computes when each frame is due.
+    /// Allocates the buffers and computes the due time of each frame.
     pub(crate) fn new(job: &Job<'_>, ticks_per_s: f64) -> Self {
         let line_bits = job.path.line.map(|l| l.bits_per_s * f64::from(l.ports));
         let rate = job.options.rate;
@@ -67,21 +67,21 @@ impl Ground {
     }
 }
 
-/// The time of a run: how fast ticks pass and when frames are due.
+/// Timing of a run: tick rate, and due times of frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace<'g> {
-    /// `None` if packets come as fast as they are taken.
+    /// `None` if packets arrive as fast as they are accepted.
     pub(crate) timetable: Option<&'g Timetable>,
     pub(crate) ticks_per_s: f64,
 }
 
-/// A worker before it runs, and where.
+/// A worker before it runs, and its place.
 pub(crate) type Placed<'g> = (Place, Worker<'g, 'g>);
 
-/// Makes the workers and everything between them.
+/// Creates the workers and everything between them.
 ///
 /// # Errors
-/// When a stage is unknown or cannot be made.
+/// If a stage is unknown or cannot be made.
 pub(crate) fn lay_out<'g>(
     job: &Job<'g>,
     ground: &'g mut Ground,
@@ -165,8 +165,9 @@ fn places(job: &Job<'_>) -> Vec<Place> {
         .collect()
 }
 
-/// Buffers of one source queue: enough to fill one ring to each later worker and to keep two bursts
-/// on every worker. With fewer the source would wait for buffers before the rings are full.
+/// Number of buffers of one source queue: enough to fill one ring to each later worker and to keep
+/// two bursts on every worker. With fewer, the source would wait for buffers before the rings are
+/// full.
 fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
     let workers = mapping.workers();
     let later = workers - mapping.segments[0].replicas as usize;
@@ -222,7 +223,7 @@ fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
 type Outlets<'p> = Vec<Vec<Outlet<'p>>>;
 type Inlets<'p> = Vec<Vec<Inlet<'p>>>;
 
-/// The rings between the workers: for each worker those it writes and those it reads.
+/// The rings between the workers: output and input rings of each worker.
 fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
     let capacity = job.options.ring as usize;
     let mut outlets: Outlets<'_> = places.iter().map(|_| Vec::new()).collect();
@@ -243,8 +244,8 @@ fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
 type Homes<'p> = Vec<Vec<Producer<Packet<'p>>>>;
 type Returns<'p> = Vec<Vec<Consumer<Packet<'p>>>>;
 
-/// The buffer return rings: for each later worker one to every source queue, and for each queue
-/// those that end there.
+/// The buffer return rings: one from each later worker to every source queue, and for each queue
+/// the ends.
 fn return_rings<'p>(job: &Job<'_>, places: &[Place]) -> (Homes<'p>, Returns<'p>) {
     let queues = job.mapping.segments[0].replicas as usize;
     let capacity = slots(job.mapping, &job.options).next_power_of_two();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The profile of one worker, kept by the worker itself while it runs.
 //!
-//! Time is read from the timestamp counter, once per iteration of the worker's loop. An iteration
-//! that moved packets is *busy*, one that found none is *starved*, time spent in front of a full
-//! ring is *blocked*. A worker that was not running shows as an iteration far longer than usual:
-//! the excess is *lost*. The meter never reads the wall clock; the report compares the sum with it.
+//! The meter reads the timestamp counter once per iteration of the worker's loop. An iteration that
+//! moved packets is *busy*, one that found none is *starved*, and waiting at a full ring is
+//! *blocked*. An iteration far longer than usual reveals that the worker was not running: the
+//! excess is *lost*. The meter never reads the wall clock; the report compares the sum with it.
 //!
 //! In one iteration of sixteen, picked at random to avoid aliasing with a periodic load, the
 //! counter is also read between the stages. Stage times therefore come from a sample, the times of
@@ -14,8 +14,8 @@
 //! Iterations are grouped into windows of [`WINDOW_NS`]. At the end of a window the meter queries
 //! the kernel for preemptions of the thread; estimates use only clean windows.
 //!
-//! With `ON` false everything here compiles to nothing: the bound against which the cost of the
-//! profile is measured.
+//! With `ON` false everything here compiles to nothing: the baseline for the overhead of the
+//! profile.
 
 mod clock;
 mod readings;
@@ -29,19 +29,19 @@ use linerate_trial::Account;
 pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
-/// A gap longer than this between two reads of the counter was not a wait: the worker was off the
-/// CPU. A poll takes well under 1 us; the shortest time slice of a scheduler is longer.
+/// Gap between two counter reads above which the worker was off the CPU rather than waiting. A poll
+/// takes well under 1 us; the shortest time slice of a scheduler is longer.
 const AWAY_NS: u64 = 10_000;
 
-/// A turn with packets counts as interrupted when it takes this many times the usual ...
+/// Multiple of the usual duration above which an iteration with packets counts as interrupted ...
 const AWAY_FACTOR: u64 = 4;
 
-/// One iteration in this number is sampled. A sampled iteration reads the counter once per part (25
-/// ticks each where measured), which at 16 is 0.2 % of an iteration of 32 packets on the edge path.
+/// Sampling interval in iterations. A sampled iteration reads the counter once per part (25 ticks
+/// each where measured), which at 16 is 0.2 % of an iteration of 32 packets on the edge path.
 const SAMPLED: u32 = 16;
 
-/// One iteration in this number is logged: a multiple of [`SAMPLED`], so that the same random
-/// number chooses either, and never both.
+/// Logging interval in iterations: a multiple of [`SAMPLED`], so that the same random number
+/// chooses either, and never both.
 const LOGGED: u32 = 64;
 
 /// The measured part of a run, in ticks.
@@ -52,7 +52,7 @@ pub(crate) struct Span {
     pub(crate) ticks_per_s: f64,
 }
 
-/// Longest latency distinguished, in ticks: minutes, on any counter.
+/// Maximum latency that is distinguished, in ticks: minutes, on any counter.
 const LATENCY_TICKS_MAX: u64 = 1 << 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,17 +64,17 @@ enum Phase {
 
 /// Settings of a meter.
 pub(crate) struct Setup {
-    /// The part of the run that is measured.
+    /// The measured part of the run.
     pub(crate) span: Span,
     /// Parts of the worker: head, stages, tail.
     pub(crate) parts: usize,
-    /// Start of the random choice of iterations.
+    /// Seed of the random choice of iterations.
     pub(crate) seed: u32,
-    /// The worker yields its processor while it waits, so a long absence is not lost time.
+    /// The worker yields its CPU while it waits, so a long absence is not lost time.
     pub(crate) yields: bool,
-    /// Some iterations are for logging calls.
+    /// Calls are logged in some iterations.
     pub(crate) logs: bool,
-    /// The worker's counters, if it has any.
+    /// The worker's counters, if any.
     pub(crate) counter: Option<TurnCounter>,
 }
 
@@ -85,20 +85,20 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     phase: Phase,
     window_ticks: u64,
     away_ticks: u64,
-    /// The last timestamp: where the present turn began.
+    /// The last timestamp: start of the current iteration.
     last: u64,
     /// Usual busy ticks per packet, times 16.
     usual_x16: u64,
     waited_in_turn: u64,
     random: u32,
     sampling: bool,
-    /// Whether turns are logged at all, and whether this one is.
+    /// Whether iterations are logged at all, and whether this one is.
     logs: bool,
     logging: bool,
-    /// The worker's counters, and whether this turn is counted.
+    /// The worker's counters, and whether this iteration is counted.
     counter: Option<Box<TurnCounter>>,
     counting: bool,
-    /// A stretch of the present window was lost.
+    /// Part of the current window was lost.
     interrupted: bool,
     wall_start_ns: u64,
     delay_start_ns: Option<u64>,
@@ -106,7 +106,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     account: Account,
     window: Window,
     window_start: u64,
-    /// When the present window, or the time before the first, is over.
+    /// End of the current window or of the time before the first.
     boundary: u64,
     stride: u64,
     marks: [u64; MAX_PARTS + 1],
@@ -117,7 +117,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
 }
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
-    /// A meter on `clock`. All memory it will use is allocated here.
+    /// A meter on `clock`. Allocates all its memory here.
     pub(crate) fn new(clock: C, setup: Setup) -> Self {
         let Setup { span, parts, seed, yields, logs, counter } = setup;
         assert!(parts <= MAX_PARTS, "a worker of {parts} parts");
@@ -159,39 +159,39 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Starts the first iteration: earlier work does not belong to any.
+    /// Starts the first iteration: earlier work is not counted.
     pub(crate) fn begin(&mut self) {
         if ON {
             self.turn_over(self.clock.ticks());
         }
     }
 
-    /// The last timestamp taken: the present moment to within a turn, for free.
+    /// The last timestamp: the current time to within an iteration, for free.
     #[inline]
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Whether measuring has begun (0) or ended (1) since this was last asked: the moment to note
-    /// running totals.
+    /// Whether measuring has begun (0) or ended (1) since the last call: the time to note running
+    /// totals.
     #[inline]
     pub(crate) fn edge(&mut self) -> Option<usize> {
         if ON { self.edge.take() } else { None }
     }
 
-    /// Whether this turn is sampled.
+    /// Whether this iteration is sampled.
     #[inline]
     pub(crate) fn is_sampling(&self) -> bool {
         ON && self.sampling
     }
 
-    /// Whether the calls of this turn are logged.
+    /// Whether the calls of this iteration are logged.
     #[inline]
     pub(crate) fn is_logging(&self) -> bool {
         ON && self.logging
     }
 
-    /// Begins a turn: decides whether it is sampled or logged.
+    /// Begins an iteration and decides whether it is sampled or logged.
     #[inline]
     pub(crate) fn begin_turn(&mut self) {
         if !ON {
@@ -214,7 +214,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Part `part` of the turn has ended; it had been given `packets` packets.
+    /// Ends part `part` of the iteration, which processed `packets` packets.
     #[inline]
     pub(crate) fn mark(&mut self, part: usize, packets: usize) {
         if ON && self.sampling {
@@ -272,7 +272,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Splits the time since the last timestamp into waiting and being away.
+    /// Splits the time since the last timestamp into waiting and absence.
     #[inline]
     fn wait(&mut self, now: u64) -> (u64, u64) {
         let elapsed = now.saturating_sub(self.last);
@@ -287,7 +287,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// A turn that took `packets` packets from its input has ended.
+    /// Ends an iteration with `packets` input packets.
     #[inline]
     pub(crate) fn worked(&mut self, packets: usize, work: Work) {
         if ON {
@@ -306,9 +306,9 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Divides a turn with packets into busy and lost. A turn is interrupted when it takes longer
-    /// than [`AWAY_NS`] beyond [`AWAY_FACTOR`] times the usual and reads of counters; then it
-    /// counts as the usual, and the rest as lost.
+    /// Splits an iteration with packets into busy and lost time. It counts as interrupted if it
+    /// exceeds [`AWAY_FACTOR`] times the usual plus counter reads by more than [`AWAY_NS`]; then
+    /// the usual is busy, and the rest lost.
     #[inline]
     fn account_busy(&mut self, now: u64, packets: u64) {
         let waited = std::mem::take(&mut self.waited_in_turn);
@@ -358,8 +358,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// Adds the marks of a sampled turn to the sums of the window. Only the last part can wait
-    /// within a turn.
+    /// Adds the marks of a sampled iteration to the sums of the window. Only the last part can wait
+    /// within an iteration.
     #[inline(never)]
     fn gather_marks(&mut self, waited: u64) {
         self.marks[self.part_count] = self.marks[self.part_count].saturating_sub(waited);
@@ -370,19 +370,19 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// The present moment: when a burst reaches the sink, or a worker begins to wait.
+    /// The current time: when a burst reaches the sink, or a worker begins to wait.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         if ON { self.clock.ticks() } else { 0 }
     }
 
-    /// The clock, for those that need the time whether or not there is a profile.
+    /// The clock, for users that need the time with or without a profile.
     #[inline]
     pub(crate) fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// A packet that was timed at the source reached the sink.
+    /// Records a packet timed at the source that reached the sink.
     #[inline]
     pub(crate) fn arrived(&mut self, born_ticks: u64, now: u64) {
         if !ON || self.phase != Phase::During || born_ticks < self.span.start {
@@ -394,7 +394,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         }
     }
 
-    /// The worker has ended: what the meter knows.
+    /// Readings of the meter after the worker has ended.
     pub(crate) fn finish(mut self) -> Readings {
         if ON && self.phase == Phase::During {
             self.close_window(self.clock.ticks(), Account::now(&self.clock));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A packet: the handle of a buffer that was allocated before the run.
+//! A packet: the handle of a preallocated buffer.
 //!
 //! A buffer is a cache line of metadata followed by room for the frame. Buffers are in a [`Pool`];
 //! a [`Packet`] is the only handle to its buffer, so its holder may read and write without locks,
@@ -12,16 +12,16 @@ use crate::context::Account;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Bytes kept free in front of a frame for headers prepended later (GRE over IPv6 needs 48).
+/// Headroom before a frame for prepended headers (GRE over IPv6 needs 48).
 pub const HEADROOM_BYTES: usize = 128;
 
-/// How a packet relates to IP fragmentation.
+/// IP fragmentation state of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragment {
     /// Not a fragment.
     #[default]
     Whole,
-    /// The fragment with offset 0: its transport header is present, its payload is not complete.
+    /// The fragment with offset 0: its transport header is present, its payload is incomplete.
     First,
     /// Any other fragment: no transport header.
     Later,
@@ -30,13 +30,13 @@ pub enum Fragment {
 /// Offsets of the headers, from the first byte of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// Offset of the IP header; 0 when the frame has not been parsed.
+    /// Offset of the IP header; 0 for an unparsed frame.
     pub l3: u16,
-    /// Offset of what follows the IP header and its extension headers.
+    /// Offset after the IP header and its extension headers.
     pub l4: u16,
-    /// Offset past the IP packet, by its total length field; link-layer padding follows.
+    /// Offset after the IP packet, by its total length field; link-layer padding follows.
     pub l3_end: u16,
-    /// 4 or 6; 0 when the frame has not been parsed.
+    /// 4 or 6; 0 for an unparsed frame.
     pub ip_version: u8,
     /// IP protocol number of the header at `l4`.
     pub protocol: u8,
@@ -47,20 +47,20 @@ pub struct Layers {
 /// Metadata of a packet, for stages to read and write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meta {
-    /// Place in the sequence the source offers, from 0.
+    /// Position in the source's sequence, from 0.
     pub position: u64,
     /// Time of capture, nanoseconds since 1970-01-01 UTC.
     pub time_ns: u64,
-    /// Timestamp counter when the source handed the packet over; 0 when not sampled.
+    /// Timestamp counter when the source delivered the packet; 0 if not sampled.
     pub born_ticks: u64,
     /// Offsets of the headers, once parsed.
     pub layers: Layers,
-    /// The bucket the source sorted the packet into.
+    /// RSS bucket of the packet.
     pub bucket: u8,
 }
 
-/// The cache line in front of a frame: metadata of the packet, and the location of the frame. The
-/// latter is not accessible through a [`Meta`], which may be copied between buffers of any size.
+/// The cache line before a frame: metadata of the packet, and location of the frame. The location
+/// is not accessible through a [`Meta`], which may be copied between buffers of any size.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
@@ -69,9 +69,9 @@ pub(crate) struct Line {
     start: u16,
     /// Length of the frame.
     bytes: u16,
-    /// Bytes behind this line that belong to the buffer; `start + bytes <= room` always.
+    /// Size of the buffer after this line; `start + bytes <= room` always.
     room: u16,
-    /// The source queue whose free list the buffer belongs to.
+    /// The source queue that owns the buffer.
     home: u16,
 }
 
@@ -166,7 +166,7 @@ impl Packet<'_> {
         self.line().bytes.into()
     }
 
-    /// Replaces the whole packet by an unparsed frame of `bytes` bytes after the full headroom; the
+    /// Replaces the packet by an unparsed frame of `bytes` bytes after the full headroom; the
     /// caller writes the frame. This bypasses the account of a stage: it is for sources that fill a
     /// buffer.
     ///
@@ -189,8 +189,8 @@ impl Packet<'_> {
         self.renew(frame.len()).map(|renewed| renewed.copy_from_slice(frame)).is_some()
     }
 
-    /// Makes room for `bytes` bytes in front of the frame; their content is unspecified. Offsets
-    /// in [`Layers`] are not moved.
+    /// Makes room for `bytes` bytes before the frame; their content is unspecified. Offsets in
+    /// [`Layers`] are not adjusted.
     ///
     /// Returns `None`, and changes nothing, if the headroom is too small.
     #[inline]
@@ -204,7 +204,7 @@ impl Packet<'_> {
         Some(&mut self.bytes_mut()[..bytes])
     }
 
-    /// Takes `bytes` bytes off the front of the frame. Offsets in [`Layers`] are not moved.
+    /// Removes `bytes` bytes from the front of the frame. Offsets in [`Layers`] are not adjusted.
     ///
     /// Returns `false`, and changes nothing, when the frame is shorter.
     #[inline]
@@ -219,7 +219,7 @@ impl Packet<'_> {
         true
     }
 
-    /// Cuts the frame to `bytes` bytes; does nothing when it is not longer.
+    /// Truncates the frame to `bytes` bytes; does nothing if it is not longer.
     #[inline]
     pub fn truncate(&mut self, bytes: usize, account: &mut Account) {
         let line = self.line_mut();
@@ -229,13 +229,13 @@ impl Packet<'_> {
         }
     }
 
-    /// Bytes of the longest frame that [`Packet::resize`] can make.
+    /// Maximum frame length for [`Packet::resize`].
     #[inline]
     pub fn capacity(&self) -> usize {
         usize::from(self.line().room - self.line().start)
     }
 
-    /// Makes the frame `bytes` bytes long, at its end; what is added there is unspecified.
+    /// Resizes the frame at its end to `bytes` bytes; added bytes are unspecified.
     ///
     /// Returns `None`, and changes nothing, when the buffer has no room for as many.
     #[inline]
@@ -252,8 +252,7 @@ impl Packet<'_> {
         Some(self.bytes_mut())
     }
 
-    /// Asks the processor to fetch the line of metadata and the line with the first headers, as
-    /// another worker has written them.
+    /// Prefetches the metadata and the first headers, which another worker has written.
     #[inline]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]

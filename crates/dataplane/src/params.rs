@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads parameters of stages and sources: typed values out of checked ones, addresses out of
-//! texts.
+//! Reads parameters of stages and sources: typed values from validated ones, addresses from
+//! strings.
 //!
-//! Left out: whether a parameter was given and in its range, which the checker of the path sees to.
+//! The checker of the path validates presence and range.
 
 use crate::stage::BuildError;
 use linerate_path::model::{Params, Value};
@@ -21,7 +21,7 @@ impl<'a> Reader<'a> {
     /// `true` or `false`.
     ///
     /// # Errors
-    /// When the parameter is missing or of another type.
+    /// If the parameter is missing or of another type.
     pub fn bool(self, name: &'static str) -> Result<bool, BuildError> {
         match self.value(name)? {
             Value::Bool(b) => Ok(*b),
@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
     /// An integer.
     ///
     /// # Errors
-    /// When the parameter is missing or of another type, or out of the range of `T`.
+    /// If the parameter is missing or of another type, or out of the range of `T`.
     pub fn integer<T: TryFrom<i64>>(self, name: &'static str) -> Result<T, BuildError> {
         match self.value(name)? {
             Value::Integer(n) => {
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
     /// Like [`Reader::integer`], but the parameter may be absent.
     ///
     /// # Errors
-    /// When the parameter is of another type, or out of the range of `T`.
+    /// If the parameter is of another type, or out of the range of `T`.
     pub fn integer_if_given<T: TryFrom<i64>>(
         self,
         name: &'static str,
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
     /// A number; 0 if the parameter is absent.
     ///
     /// # Errors
-    /// When the parameter is of another type.
+    /// If the parameter is of another type.
     pub fn number_or_zero(self, name: &'static str) -> Result<f64, BuildError> {
         match self.0.get(name) {
             None => Ok(0.0),
@@ -65,10 +65,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text.
+    /// A string.
     ///
     /// # Errors
-    /// When the parameter is missing or of another type.
+    /// If the parameter is missing or of another type.
     pub fn text(self, name: &'static str) -> Result<&'a str, BuildError> {
         match self.value(name)? {
             Value::Text(text) => Ok(text),
@@ -76,10 +76,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list of texts.
+    /// A list of strings.
     ///
     /// # Errors
-    /// When the parameter is missing or of another type.
+    /// If the parameter is missing or of another type.
     pub fn texts(self, name: &'static str) -> Result<&'a [String], BuildError> {
         match self.value(name)? {
             Value::Texts(texts) => Ok(texts),
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text that is parsed.
+    /// A parsed string.
     ///
     /// # Errors
     /// As [`Reader::text`], or the reason of the text's own parser.
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         self.text(name)?.parse().map_err(|message| fail(name, message))
     }
 
-    /// Like [`Reader::parsed`], but an empty text means none.
+    /// Like [`Reader::parsed`], but an empty string means none.
     ///
     /// # Errors
     /// As [`Reader::parsed`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buffers, all allocated before the run.
+//! Preallocated buffers.
 
 use crate::packet::{HEADROOM_BYTES, Line, Packet};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -8,10 +8,10 @@ use std::ptr::NonNull;
 const LINE_BYTES: usize = size_of::<Line>();
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Largest frame a buffer can be made for, in bytes: offsets in a packet are 16 bits wide.
+/// Maximum buffer size in bytes: offsets in a packet are 16 bits wide.
 pub const MAX_BUFFER_BYTES: usize = u16::MAX as usize - HEADROOM_BYTES;
 
-/// A block of equal buffers.
+/// A pool of equal buffers.
 pub struct Pool {
     base: NonNull<u8>,
     layout: Layout,
@@ -44,21 +44,20 @@ impl Pool {
         Self { base, layout, slots, stride, room: room as u16 }
     }
 
-    /// Distance between buffers for frames of up to `buffer_bytes` bytes: whole lines, an odd
-    /// number of them, so that the first lines of successive buffers fall into different cache
-    /// sets.
+    /// Distance between buffers for frames of up to `buffer_bytes` bytes: an odd number of cache
+    /// lines, so that the first lines of consecutive buffers fall into different cache sets.
     pub(crate) fn stride(buffer_bytes: usize) -> usize {
         let lines = 1 + (HEADROOM_BYTES + buffer_bytes).div_ceil(LINE_BYTES);
         (lines | 1) * LINE_BYTES
     }
 
-    /// Bytes the pool takes.
+    /// Size of the pool in bytes.
     pub fn bytes(&self) -> usize {
         self.layout.size()
     }
 
-    /// The handles to all buffers, each of which returns to queue `home`. The exclusive borrow
-    /// lasts as long as the handles: no buffer can be handed out twice, and none outlives the pool.
+    /// The handles of all buffers, each of which returns to queue `home`. The exclusive borrow
+    /// lasts as long as the handles, so no buffer is handed out twice or outlives the pool.
     pub fn packets(&mut self, home: u16) -> Vec<Packet<'_>> {
         (0..self.slots)
             .map(|i| {

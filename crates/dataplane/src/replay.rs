@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Lengths and offsets are those of the run, in its order, so branches are as hard to predict. The
-//! data are not: as many buffers as a burst has packets, used in turn, stay in the cache. Calls
-//! that waited for memory in the run are therefore cheaper here, and calls whose time was hidden
-//! behind other work of the stage are dearer.
+//! data are not: a burst's worth of buffers, used in rotation, stays in the cache. Calls that
+//! waited for memory in the run are therefore cheaper here, and calls overlapped with other work
+//! are more expensive.
 //!
 //! Left out: what the calls cost in the caches of others, and inline sums of headers.
 
@@ -25,18 +25,18 @@ use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, Window, ro
 use std::convert::Infallible;
 use std::hint::black_box;
 
-/// Rounds. Each takes half a millisecond where variants move 10 to 50 bytes per tick.
+/// Number of rounds. Each takes half a millisecond for variants that move 10 to 50 bytes per tick.
 const ROUNDS: u32 = 40;
 
-/// Calls of a stretch, at most. Tens of microseconds: the granularity of the counter does not
-/// count, and a round is short against what disturbs it.
+/// Maximum number of calls per stretch. Tens of microseconds: long compared with the counter's
+/// granularity, short compared with disturbances.
 const STRETCH_CALLS: usize = 2_048;
 
-/// Bytes of a stretch, about, at most.
+/// Approximate maximum number of bytes per stretch.
 const STRETCH_BYTES: u64 = 1 << 20;
 
-/// So large a part of a stretch goes before it untimed: some processors take 10 us or so to bring
-/// wide vector units up to speed, which a path that uses them all the time does not pay; and system
+/// Reciprocal of the untimed share at the start of a stretch: some processors take about 10 us to
+/// power up wide vector units, which a path that uses them continuously does not pay; and system
 /// calls leave predictors cold.
 const WARM_PART: usize = 4;
 
@@ -55,14 +55,14 @@ pub(crate) struct Replayed {
     pub(crate) selected: &'static str,
     pub(crate) calls_per_packet: f64,
     pub(crate) bytes_per_call: f64,
-    /// Of the variant in use; the reason if it is unknown.
+    /// Ticks of the variant in use; the reason if unknown.
     pub(crate) ticks_per_call: Result<Estimate, String>,
-    /// Time over that of the variant in use, of each variant that can run here.
+    /// Time relative to the variant in use, for each variant that can run here.
     pub(crate) ratios: Vec<(&'static str, Estimate)>,
 }
 
-/// Makes the logged calls of a stage again; one entry per kernel it called. `None` when no turn in
-/// which it had packets was logged. `burst`: packets that were handed over at once.
+/// Replays the logged calls of a stage; one entry per kernel called. `None` if no iteration with
+/// packets was logged. `burst`: packets per burst.
 pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>> {
     let packets = stage.logged_packets();
     if packets == 0 {
@@ -94,11 +94,11 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
     Some(replayed.collect())
 }
 
-/// One routine for a kernel, and the variant it is from.
+/// A routine of a kernel, and its variant.
 type Routine = (&'static str, Kernels);
 
-/// The routines for a kernel that this processor can run: the one in use first, each once where
-/// several variants share it.
+/// The routines of a kernel that this CPU can run: the one in use first, without duplicates if
+/// several variants share one.
 fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
     let in_use = stage.kernels().origin(kernel);
     let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
@@ -111,15 +111,15 @@ fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
 struct Rounds {
     kernel: Kernel,
     routines: Vec<Routine>,
-    /// By routine, then round: ticks less those of the empty loop; `None` where either was
-    /// disturbed, or nothing is left.
+    /// By routine, then round: ticks minus those of the empty loop; `None` if either was disturbed,
+    /// or nothing is left.
     net: Vec<Vec<Option<f64>>>,
-    /// Calls of each round.
+    /// Calls per round.
     calls: f64,
 }
 
 impl Rounds {
-    /// From the ticks of each routine and, at last, of the empty loop.
+    /// From the ticks of each routine and, last, of the empty loop.
     fn new(kernel: Kernel, routines: Vec<Routine>, samples: &Samples<f64>, calls: usize) -> Self {
         let empty = samples.each(routines.len());
         let net = |which: usize| {
@@ -133,13 +133,13 @@ impl Rounds {
         Self { kernel, routines, net, calls: calls as f64 }
     }
 
-    /// Of the routine in use; `None` if no round is valid.
+    /// Ticks of the routine in use; `None` without a valid round.
     fn ticks_per_call(&self) -> Option<Estimate> {
         let all: Vec<f64> = self.net[0].iter().flatten().map(|net| net / self.calls).collect();
         (!all.is_empty()).then(|| median_interval(&all, CONFIDENCE))
     }
 
-    /// Time over that of the routine in use, of every variant that can run here.
+    /// Time relative to the routine in use, for every variant that can run here.
     fn ratios(&self) -> Vec<(&'static str, Estimate)> {
         let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
         let timed = supported.filter_map(|(name, kernels)| {
@@ -189,16 +189,16 @@ fn timed(
     Ok(Rounds::new(kernel, routines, &samples, stretch))
 }
 
-/// Bytes of all buffers to read, at most, but for one: less than half a second-level cache.
+/// Maximum total size of the source buffers, except for one: less than half an L2.
 const WARM_BYTES: usize = 256 << 10;
 
-/// Buffers to call the kernels on: one to read and one to write for each packet of a burst.
+/// Buffers for the calls: one to read and one to write for each packet of a burst.
 struct Scratch {
     from: Vec<u8>,
     to: Vec<u8>,
-    /// Offsets of the first buffers, which begin at multiples of 64.
+    /// Offsets of the first buffers, which are aligned to 64.
     first: [usize; 2],
-    /// Distance between buffers, and of all of them.
+    /// Distance between buffers, and their total size.
     stride: usize,
     all: usize,
     clock: Machine,
@@ -222,7 +222,7 @@ impl Scratch {
         Self { from, to, first, stride, all, clock }
     }
 
-    /// Ticks of `one` for each of `calls`, after a lead-in of the first of them.
+    /// Ticks of `one` for all of `calls`, after a lead-in of the first of them.
     #[inline]
     fn timed(
         &mut self,
@@ -251,7 +251,7 @@ impl Scratch {
         window.keep(window.ticks as f64)
     }
 
-    /// Ticks of `calls` of a kernel.
+    /// Ticks of all `calls` of a kernel.
     fn made(&mut self, kernel: Kernel, kernels: &Kernels, calls: &[Call]) -> Result<f64, Dropped> {
         match kernel {
             Kernel::Checksum => self.timed(calls, |_, src| {
@@ -265,7 +265,7 @@ impl Scratch {
         }
     }
 
-    /// Ticks of going through `calls` without making them.
+    /// Ticks of iterating over `calls` without calling.
     fn empty(&mut self, calls: &[Call]) -> Result<f64, Dropped> {
         self.timed(calls, |dst, src| {
             black_box((dst.as_ptr(), src.as_ptr(), src.len()));

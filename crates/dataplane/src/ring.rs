@@ -31,9 +31,9 @@ struct Padded<T>(T);
 
 struct Shared<T> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    /// Items ever popped; written by the consumer only.
+    /// Total items popped; written by the consumer only.
     head: Padded<AtomicUsize>,
-    /// Items ever pushed; written by the producer only.
+    /// Total items pushed; written by the producer only.
     tail: Padded<AtomicUsize>,
     closed: AtomicBool,
 }
@@ -55,7 +55,7 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Pointer to the slots: a copy on either side saves a dependent load.
+/// Pointer to the slots: a copy on each side saves a dependent load.
 struct Slots<T> {
     base: *mut T,
     mask: usize,
@@ -72,8 +72,8 @@ impl<T> Slots<T> {
     }
 }
 
-/// The side that pushes. In separate cache lines: with both ends in one line, throughput dropped to
-/// half or less.
+/// The producer side. In its own cache lines: sharing a line with the consumer halved throughput or
+/// worse.
 #[repr(align(128))]
 pub struct Producer<T> {
     slots: Slots<T>,
@@ -82,7 +82,7 @@ pub struct Producer<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The side that pops. In separate cache lines, like the producer.
+/// The consumer side. In its own cache lines, like the producer.
 #[repr(align(128))]
 pub struct Consumer<T> {
     slots: Slots<T>,
@@ -97,10 +97,10 @@ unsafe impl<T: Send> Send for Producer<T> {}
 // SAFETY: as for the producer.
 unsafe impl<T: Send> Send for Consumer<T> {}
 
-/// A ring for `capacity` items; `capacity` must be a power of two.
+/// A ring of `capacity` items, a power of two.
 ///
 /// # Panics
-/// When it is not.
+/// If `capacity` is not a power of two.
 pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     assert!(capacity.is_power_of_two(), "a ring of {capacity}: not a power of two");
     let slots = (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
@@ -118,8 +118,8 @@ pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     (producer, Consumer { slots: slots(), head: 0, cached_tail: 0, shared: consumers })
 }
 
-/// Moves `count` items. In blocks of a fixed size, which become plain vector moves: for bursts this
-/// short the call of a general copy would cost as much as the rest of the push.
+/// Moves `count` items in blocks of a fixed size, which become plain vector moves: for bursts this
+/// short, a call of a general copy would cost as much as the rest of the push.
 ///
 /// # Safety
 /// `from` holds `count` items, `to` has room for them, and the two do not overlap.
@@ -141,8 +141,7 @@ unsafe fn move_items<T>(from: *const T, to: *mut T, count: usize) {
 }
 
 impl<T: Send> Producer<T> {
-    /// Items that can be pushed before the consumer pops again, at least; exact when it is less
-    /// than `wanted`.
+    /// Lower bound of free slots; exact if less than `wanted`.
     #[inline]
     fn room(&mut self, wanted: usize) -> usize {
         let length = self.slots.mask + 1;
@@ -169,7 +168,7 @@ impl<T: Send> Producer<T> {
         Ok(())
     }
 
-    /// Pushes as many items as there is room for, off the front of `items`; returns how many.
+    /// Pushes as many items from the front of `items` as there is room for; returns their number.
     #[inline]
     pub fn push_from(&mut self, items: &mut Vec<T>) -> usize {
         let count = self.room(items.len()).min(items.len());
@@ -204,7 +203,7 @@ impl<T: Send> Producer<T> {
         self.shared.tail.0.store(self.tail, Ordering::Release);
     }
 
-    /// Says that nothing will be pushed any more.
+    /// Closes the ring: nothing will be pushed any more.
     pub fn close(&mut self) {
         // P3/C3: pairs with the Acquire in `is_finished`: all items are published before.
         self.shared.closed.store(true, Ordering::Release);
@@ -212,7 +211,7 @@ impl<T: Send> Producer<T> {
 }
 
 impl<T: Send> Consumer<T> {
-    /// Items that can be popped, at least; exact when it is less than `wanted`.
+    /// Lower bound of available items; exact if less than `wanted`.
     #[inline]
     fn available(&mut self, wanted: usize) -> usize {
         let mut available = self.cached_tail.wrapping_sub(self.head);
@@ -237,8 +236,8 @@ impl<T: Send> Consumer<T> {
         Some(item)
     }
 
-    /// Pops up to `most` items to the end of `items`; returns how many. Never makes `items` grow
-    /// beyond its capacity.
+    /// Pops up to `most` items and appends them to `items`; returns their number. Never makes
+    /// `items` grow beyond its capacity.
     #[inline]
     pub fn pop_into(&mut self, items: &mut Vec<T>, most: usize) -> usize {
         let most = most.min(items.capacity() - items.len());
@@ -268,12 +267,12 @@ impl<T: Send> Consumer<T> {
         self.shared.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Items inside now; the producer may add to them meanwhile.
+    /// Current number of items; the producer may add some concurrently.
     pub fn len(&self) -> usize {
         self.shared.tail.0.load(Ordering::Acquire).wrapping_sub(self.head)
     }
 
-    /// Whether nothing is inside now.
+    /// Whether the ring is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

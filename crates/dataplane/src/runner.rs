@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a job: lays its path out, lets the workers run, gathers what they saw.
+//! Runs a job: lays out its path, executes the workers, gathers their readings.
 
 use crate::error::RunError;
 use crate::execute::execute;
@@ -17,7 +17,7 @@ use linerate_trial::Watch;
 /// See [`RunError`]. A panic of a stage ends the run and is an error that carries the profile.
 ///
 /// # Panics
-/// When `job.cpus` does not have one processor per worker of `job.mapping`, when a burst is not of
+/// If `job.cpus` does not have one processor per worker of `job.mapping`, when a burst is not of
 /// 1 to [`MAX_BURST`](crate::burst::MAX_BURST) packets, or when the capacity of the rings is not a
 /// power of two.
 pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
@@ -25,8 +25,8 @@ pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
 }
 
 /// Like [`run`], without the profile: for benches of the profiling overhead. The report's totals
-/// are right, everything else in it is empty. Not a feature of the crate, because then this crate
-/// and all crates above it would be built twice.
+/// are right, everything else in it is empty. Not a feature of the crate, which would require
+/// building this crate and its dependents twice.
 ///
 /// # Errors
 /// As [`run`].

@@ -24,20 +24,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Duration of a clock read, in ticks.
 const READ: u64 = 50;
 
-/// When measuring begins.
+/// Start of the measurement, in ticks.
 const START: u64 = 5_000_000;
 
 /// Ticks of a second.
 const RATE: f64 = 1e9;
 
-/// Another thread that takes the processor, over and over.
+/// Another thread that periodically takes the CPU.
 #[derive(Clone, Copy)]
 struct Rival {
     every: u64,
     takes: u64,
 }
 
-/// The time of the simulated worker; each test has its own, as tests run on separate threads.
+/// Time of the simulated worker; each test has its own, since tests run on separate threads.
 #[derive(Clone, Copy, Default)]
 struct Time {
     now: u64,
@@ -53,7 +53,7 @@ thread_local! {
     };
 }
 
-/// The worker works for this number of ticks; a competing thread may preempt it meanwhile.
+/// Works for this number of ticks; a competing thread may preempt it.
 fn pass(ticks: u64) {
     let mut time = TIME.get();
     time.now += ticks;
@@ -66,7 +66,7 @@ fn pass(ticks: u64) {
     TIME.set(time);
 }
 
-/// The clock; it sets `stop` when the run is over.
+/// The clock; it sets `stop` at the end of the run.
 struct Simulated<'a> {
     stop: &'a AtomicBool,
     end: u64,
@@ -108,7 +108,7 @@ impl Clock for Simulated<'_> {
     }
 }
 
-/// Takes `ticks` for each packet before position `until`, ten times as many from there on.
+/// Takes `ticks` per packet before position `until`, ten times as many from there on.
 struct Take {
     ticks: u64,
     until: u64,
@@ -183,7 +183,8 @@ impl Case {
         }
     }
 
-    /// Builds the layout and gathers the report as a run does; everything in between is simulated.
+    /// Builds the layout and gathers the report like a real run; everything in between is
+    /// simulated.
     fn run(&self) -> RunReport {
         TIME.set(Time {
             now: 1_000,
@@ -235,7 +236,7 @@ fn only(report: &RunReport) -> &WorkerReport {
     &report.workers[0]
 }
 
-/// The value is within `tolerance`, a share, of what it should be.
+/// Expects the value within the relative `tolerance` of its target.
 fn assert_near(what: &str, value: Option<f64>, expected: f64, tolerance: f64) {
     let value = value.unwrap_or_else(|| panic!("{what} is absent"));
     let off = (value - expected).abs();

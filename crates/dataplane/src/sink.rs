@@ -40,9 +40,9 @@ impl Kept {
         self.packets.push(KeptPacket { position, time_ns, start, end: self.bytes.len() });
     }
 
-    /// Merges what several sinks kept, always taking from the one whose next packet has the lowest
-    /// position. The order of each sink is left as it is: packets that one sink saw out of order
-    /// stay so.
+    /// Merges the contents of several sinks, always taking from the one whose next packet has the
+    /// lowest position. The order within each sink is preserved, including packets that arrived out
+    /// of order.
     pub(crate) fn merge(parts: &[Self]) -> Self {
         let mut merged = Self::default();
         let mut next = vec![0; parts.len()];
@@ -62,7 +62,7 @@ impl Kept {
 /// The sink of one worker.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    /// Packets of the source from this position on are not kept.
+    /// Packets from this source position on are not kept.
     until: u64,
     pub(crate) kept: Kept,
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One queue of the source: the share of the traffic that the flow hash gives to one replica.
 //!
-//! The traffic is one endless sequence: the prepared frames, over and over. A frame's *position* is
-//! its place in it. Each queue holds the frames of its buckets, in order, copies them into buffers
-//! as a network card would, and hands them over in bursts.
+//! The traffic is an endless sequence: the prepared frames in a loop. A frame's *position* is its
+//! index in it. Each queue has the frames of its buckets in order, copies them into buffers as a
+//! NIC would, and delivers them in bursts.
 //!
-//! Queues are fed by one line, so none may run ahead of another by more than the line has buffers
-//! for: a queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for
-//! the line. When the rate is paced the line does not wait: a queue whose worker falls more than
-//! [`DESCRIPTORS`] packets behind loses the oldest and counts them as missed, as many as a network
-//! card refuses while its ring is full.
+//! One line feeds all queues, so none may run ahead of another by more than the line's buffers: a
+//! queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for the
+//! line. At a paced rate the line does not wait: a queue whose worker falls more than
+//! [`DESCRIPTORS`] packets behind drops the oldest and counts them as missed, the same number that
+//! a NIC drops while its ring is full.
 
 use crate::bucket::indirection;
 use crate::burst::Burst;
@@ -23,19 +23,18 @@ use linerate_path::model::{Rate, WIRE_OVERHEAD_BYTES};
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Receive descriptors of a queue: the largest ring common network cards offer.
+/// Receive descriptors per queue: the largest ring of common NICs.
 pub const DESCRIPTORS: u64 = 4_096;
 
 /// Maximum number of packets missed per poll, a few milliseconds' worth: the worker keeps checking
 /// for the end of the run however far the rate exceeds its speed.
 const MISSED_PER_LOOK: u32 = 1 << 19;
 
-/// Share of all packets that the replica which sets the pace is held to, when `replicas` replicas
-/// of equal speed replay `buckets` (the bucket of each frame) over and over: at least the share of
-/// the most loaded, more where stretches longer than [`DESCRIPTORS`] lean to one side and the other
-/// then has to wait.
+/// Share of all packets on the replica that limits the others, when `replicas` replicas of equal
+/// speed replay `buckets` (the bucket of each frame) in a loop: at least the share of the most
+/// loaded, more if uneven stretches longer than [`DESCRIPTORS`] make the others wait.
 ///
-/// Every packet is taken to cost the same; what the queues do is then played through:
+/// Simulates the queues, assuming an equal cost per packet:
 ///
 /// ```text
 /// repeat: q <- the queue whose clock is lowest
@@ -44,7 +43,7 @@ const MISSED_PER_LOOK: u32 = 1 << 19;
 /// ```
 ///
 /// # Panics
-/// When `replicas` is not in 1 to 256.
+/// If `replicas` is not in 1 to 256.
 pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
     const PASSES: u64 = 4;
     let mut weights = [0; BUCKETS];
@@ -92,7 +91,8 @@ impl Progress {
         Self((0..queues).map(|_| PaddedPosition(AtomicU64::new(0))).collect())
     }
 
-    /// The position of the slowest queue but `me`. Relaxed: a bound on the lead, no data behind it.
+    /// The position of the slowest other queue. Relaxed: a bound on the lead, without data
+    /// dependencies.
     fn slowest_other(&self, me: usize) -> u64 {
         let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != me);
         others.map(|(_, position)| position.0.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
@@ -103,15 +103,15 @@ impl Progress {
     }
 }
 
-/// When the frames of one pass over the traffic are due, in ticks from its start.
+/// Due times of the frames of one pass over the traffic, in ticks from its start.
 pub(crate) struct Timetable {
     due: Vec<u64>,
     pass_ticks: f64,
 }
 
 impl Timetable {
-    /// The timetable of `rate`, or `None` when packets come as fast as they are taken, as they do
-    /// from a capture that took no time. `line_bits_per_second` is the rate over all ports.
+    /// The timetable of `rate`, or `None` if packets arrive as fast as they are accepted, as from a
+    /// capture of zero duration. `line_bits_per_second` is the rate over all ports.
     pub(crate) fn new(
         traffic: &Traffic,
         rate: Rate,
@@ -165,9 +165,9 @@ pub(crate) enum Poll {
     Ready,
     /// Nothing yet.
     Starved,
-    /// Packets, but no buffers to put them in.
+    /// Packets, but no free buffers.
     Blocked,
-    /// Nothing, and no more packets will come.
+    /// No packets, and none will come.
     Finished,
 }
 
@@ -177,9 +177,9 @@ pub(crate) struct Feed<'a> {
     pub(crate) traffic: &'a Traffic,
     pub(crate) timetable: Option<&'a Timetable>,
     pub(crate) progress: &'a Progress,
-    /// Positions to offer.
+    /// Number of positions to offer.
     pub(crate) limit: u64,
-    /// Nanoseconds added to the time of capture with each pass.
+    /// Nanoseconds added to the capture time in each pass.
     pub(crate) pass_ns: u64,
 }
 
@@ -187,14 +187,14 @@ pub(crate) struct Feed<'a> {
 pub(crate) struct SourceQueue<'a, 'p> {
     feed: Feed<'a>,
     me: usize,
-    /// Own frames of one pass.
+    /// Own frames in one pass.
     order: Vec<u32>,
     next: usize,
     pass: u64,
     horizon: u64,
-    /// When the first pass begins.
+    /// Start of the first pass.
     start_ticks: u64,
-    /// Buffers at home. Last in, first out: the buffer used last is the warmest.
+    /// Free buffers. Last in, first out: the most recently used buffer is the warmest.
     pub(crate) free: Vec<Packet<'p>>,
     pub(crate) returns: Vec<Consumer<Packet<'p>>>,
     /// Kernels for copying frames.
@@ -204,7 +204,7 @@ pub(crate) struct SourceQueue<'a, 'p> {
 }
 
 impl<'a, 'p> SourceQueue<'a, 'p> {
-    /// The queue `me` with the frames `order` of each pass and its buffers.
+    /// Queue `me` with its frames `order` in each pass and its buffers.
     pub(crate) fn new(
         feed: Feed<'a>,
         me: usize,
@@ -231,12 +231,12 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         queue
     }
 
-    /// Sets when a paced source begins.
+    /// Sets the start of a paced source.
     pub(crate) fn start_at(&mut self, ticks: u64) {
         self.start_ticks = ticks;
     }
 
-    /// The position of the next own packet; beyond all when there is none.
+    /// Position of the next own packet; the maximum if there is none.
     #[inline]
     fn position(&self) -> u64 {
         match self.order.get(self.next) {
@@ -275,7 +275,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
     }
 
     /// Fills `burst` with up to `most` packets. `now` is a recent timestamp, 0 for none; a paced
-    /// source asks the clock.
+    /// source reads the clock.
     #[inline]
     pub(crate) fn poll<C: Clock>(
         &mut self,
@@ -353,14 +353,14 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         packet
     }
 
-    /// When the next own packet is due, from the start of the first pass.
+    /// Due time of this source's next packet, from the start of the first pass.
     #[inline]
     fn due(&self, timetable: &Timetable) -> Option<u64> {
         self.order.get(self.next).map(|&frame| timetable.due(self.pass, frame))
     }
 
-    /// Loses as many packets as found all descriptors taken by `now`: the oldest, where a card
-    /// refuses the newest.
+    /// Drops the packets that found all descriptors occupied by `now`: the oldest, while a NIC
+    /// drops the newest.
     fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
         if self.order.is_empty() {
             return;
@@ -379,7 +379,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         }
     }
 
-    /// No more packets will be taken: other queues need not wait for this one.
+    /// Marks the queue as finished, so that other queues do not wait for it.
     pub(crate) fn retire(&self) {
         self.feed.progress.publish(self.me, u64::MAX);
     }

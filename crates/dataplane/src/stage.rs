@@ -8,21 +8,20 @@ use linerate_path::spec::StageSpec;
 use std::fmt;
 use std::sync::Arc;
 
-/// Buckets into which the source sorts flows before it hands them to replicas, as the indirection
-/// table of a network card does. Packets of one bucket always meet the same replica.
+/// Number of RSS buckets into which the source sorts flows before distributing them to replicas.
+/// Packets of one bucket always go to the same replica.
 pub const BUCKETS: usize = 128;
 
-/// Parts of a worker at most: its head, 16 stages, its tail.
+/// Maximum number of parts of a worker: its head, 16 stages, its tail.
 pub(crate) const MAX_PARTS: usize = 18;
 
 /// One function of a packet path.
 ///
-/// A stage is made once per replica and runs on one worker; it needs no locks. All packets of a
-/// [bucket](BUCKETS) meet the same replica in the order the source offered them. A stage whose
-/// output depends on no more than the packets of one bucket therefore gives the same packets under
-/// every mapping.
+/// A stage is built once per replica and runs on one worker; it needs no locks. All packets of a
+/// [bucket](BUCKETS) go to the same replica in source order. A stage whose output depends only on
+/// the packets of one bucket therefore gives the same packets under every mapping.
 pub trait Stage: Send {
-    /// Works on a burst: changes packets, drops or consumes them through [`Burst::sift`].
+    /// Processes a burst: modifies packets, drops or consumes them through [`Burst::sift`].
     ///
     /// Must not allocate per packet. A panic ends the run; the report names the packet.
     fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext);
@@ -32,37 +31,37 @@ pub trait Stage: Send {
         Vec::new()
     }
 
-    /// Why the stage found nothing to do in any of `packets` packets, of which it dropped none:
-    /// what its parameters ask for, and that no packet has it. `None` where it worked on one. Read
-    /// when the run has ended.
+    /// Reason why the stage had nothing to do for any of `packets` packets, without drops: what its
+    /// parameters require, and that no packet has it. `None` if it worked on one. Read after the
+    /// run.
     fn idle(&self, packets: u64) -> Option<String> {
         let _ = packets;
         None
     }
 }
 
-/// Decides which packets must meet the same replica, where the addresses alone do not say it.
+/// Selects the packets that must go to the same replica, if addresses alone are not sufficient.
 pub trait Steer: Send + Sync {
-    /// The bucket (below [`BUCKETS`]) of a frame, or `None` to leave it to the hash of the
-    /// addresses. `frame` starts at the Ethernet header and may be cut short anywhere.
+    /// The bucket (below [`BUCKETS`]) of a frame, or `None` to use the address hash. `frame` starts
+    /// at the Ethernet header and may be truncated.
     fn bucket(&self, frame: &[u8]) -> Option<u8>;
 }
 
 /// Inputs for building a stage.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext {
-    /// Which replica this is, from 0.
+    /// Index of this replica, from 0.
     pub replica: u32,
     /// Number of replicas.
     pub replicas: u32,
 }
 
-/// Why a stage could not be made from its parameters.
+/// Error of building a stage from its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildError {
     /// The invalid parameter.
     pub param: &'static str,
-    /// Which entry of it, where it is a list.
+    /// Index of the offending entry, if the parameter is a list.
     pub index: Option<usize>,
     /// Description of the error.
     pub message: String,
@@ -79,30 +78,30 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// Makes the stage of one replica.
+/// Builds the stage of one replica.
 pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>;
 
-/// Makes the steering of a stage, if the hash of the addresses does not do.
+/// Builds the steering of a stage, if the address hash is not sufficient.
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
-/// The [`MakeSteer`] of a stage that leaves it to the hash of the addresses; never fails.
+/// The [`MakeSteer`] of a stage that uses the address hash; never fails.
 pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
     Ok(None)
 }
 
-/// A kind of stage: its specification and how to make one.
+/// A kind of stage: its specification and constructors.
 #[derive(Clone, Copy)]
 pub struct StageKind {
-    /// The specification for the description of a path.
+    /// Specification for path files.
     pub spec: StageSpec,
-    /// Makes the stage of one replica.
+    /// Builds the stage of one replica.
     pub build: Build,
-    /// The steering the stage needs, if the hash of the addresses does not do.
+    /// Steering of the stage, if the address hash is not sufficient.
     pub steer: MakeSteer,
 }
 
 impl StageKind {
-    /// A kind that leaves steering to the hash of the addresses.
+    /// A kind that uses the address hash for steering.
     pub const fn new(spec: StageSpec, build: Build) -> Self {
         Self { spec, build, steer: no_steering }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The packets of a run, all in memory before it starts: replayed from a capture or generated.
 //!
-//! Left out: which file (the caller opens it) and time (the replay paces).
+//! The caller opens the file; the replay does the pacing.
 
 mod intake;
 
@@ -28,29 +28,29 @@ const GENERATED_GAP_NS: u64 = 1000;
 /// Location and metadata of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Time of capture, nanoseconds since 1970-01-01 UTC; never before that of the frame before.
+    /// Time of capture, nanoseconds since 1970-01-01 UTC; never before that of the previous frame.
     pub time_ns: u64,
-    /// Offset from the start of all bytes.
+    /// Offset in the byte array.
     offset: usize,
     /// Length; never 0.
     pub bytes: u16,
-    /// Which bucket it is sorted into, below [`BUCKETS`].
+    /// RSS bucket, below [`BUCKETS`].
     pub bucket: u8,
-    /// Count of its numbers that run on from pass to pass.
+    /// Number of its fields that increase from pass to pass.
     running: u8,
     /// Their offset in the array for all frames.
     first_running: u32,
 }
 
-/// A number in a frame that runs on when the traffic is offered again, such as a sequence number:
-/// pass `p`, counted from 0, has `first + p * step`, modulo what its bytes hold.
+/// A field of a frame that increases in each pass, such as a sequence number: pass `p`, from 0, has
+/// `first + p * step`, modulo its width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
     /// Offset of its first byte in the frame.
     pub at: u16,
     /// Width in bytes, 1 to 4, big-endian.
     pub bytes: u8,
-    /// Its value the first time.
+    /// Its value in the first pass.
     pub first: u32,
     /// Increment per pass.
     pub step: u32,
@@ -67,7 +67,7 @@ impl Running {
     }
 }
 
-/// Frames in the order they are offered, and why others were left out. Never empty.
+/// Frames in the order they are offered, and skipped ones by cause. Never empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     bytes: Vec<u8>,
@@ -88,10 +88,10 @@ impl<'s> TrafficBuilder<'s> {
         Self { traffic: Traffic::default(), steers }
     }
 
-    /// Puts a frame behind the others; `running` are those of its numbers that run on.
+    /// Appends a frame; `running` are its fields that increase in each pass.
     ///
     /// # Panics
-    /// When the frame is empty or longer than [`MAX_BUFFER_BYTES`], when a running number is
+    /// If the frame is empty or longer than [`MAX_BUFFER_BYTES`], when a running number is
     /// outside of it or is not 1 to 4 bytes wide, when there are more than 255, or when a stage
     /// steers into a nonexistent bucket.
     pub fn push(&mut self, frame: &[u8], time_ns: u64, running: &[Running]) {
@@ -104,13 +104,12 @@ impl<'s> TrafficBuilder<'s> {
         self.traffic.push_running(frame, time_ns, self.steers, running);
     }
 
-    /// Counts packets left out.
+    /// Counts skipped packets.
     pub fn reject(&mut self, cause: &str, packets: Tally) {
         self.traffic.reject(cause, packets);
     }
 
-    /// Takes over the counts of packets left out and repaired of the capture `inner` was derived
-    /// from.
+    /// Takes over the counts of skipped and repaired packets from the capture `inner`.
     pub fn made_of(&mut self, inner: &Traffic) {
         let InputReport { left_out, .. } = &inner.input;
         left_out.iter().for_each(|(cause, tally)| self.reject(cause, *tally));
@@ -119,7 +118,7 @@ impl<'s> TrafficBuilder<'s> {
         *input = InputReport { offered: input.offered, left_out, ..inner.input.clone() };
     }
 
-    /// The traffic, or the packets left out if there is none.
+    /// The traffic.
     ///
     /// # Errors
     /// [`TrafficError::AllRejected`] if there are no frames.
@@ -131,40 +130,40 @@ impl<'s> TrafficBuilder<'s> {
     }
 }
 
-/// A kind of source that makes its packets of those of a capture.
+/// A kind of source that derives its packets from a capture.
 #[derive(Clone, Copy)]
 pub struct SourceKind {
-    /// The specification for the description of a path.
+    /// Specification for path files.
     pub spec: SourceSpec,
-    /// Makes the traffic of the packets of the capture; the last are the stages' steering, as in
-    /// [`Traffic::from_capture`].
+    /// Derives the traffic from the packets of the capture; the last argument is the stages'
+    /// steering, as in [`Traffic::from_capture`].
     pub traffic: MakeTraffic,
 }
 
 /// Makes the traffic of a source.
 pub type MakeTraffic = fn(&SourceUse, &Traffic, &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError>;
 
-/// Why there is nothing to offer.
+/// Error of preparing traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficError {
     /// The capture cannot be read.
     Capture(CaptureError),
     /// The generator cannot make frames.
     Generator(GeneratorError),
-    /// The source refuses its parameters.
+    /// The source rejects its parameters.
     Source(BuildError),
-    /// The capture has packets, but none that can be replayed; how many by cause.
+    /// The capture has packets, but none that can be replayed; counts by cause.
     AllRejected(BTreeMap<String, Tally>),
-    /// `skip` and `first` pass over all packets that the capture has, or `sample` does.
+    /// `skip` and `first` exclude all packets of the capture, or `sample` does.
     NoneSelected(u64),
     /// Not enough memory for the packets.
     NoRoom {
-        /// Packets and bytes that were taken.
+        /// Packets and bytes read so far.
         taken: Tally,
         /// Free memory in bytes.
         limit: Limit,
     },
-    /// Most bytes of the capture would be left out, and the path does not ask for the rest.
+    /// Most bytes of the capture would be skipped, and the path does not accept the rest.
     MostRejected(Box<InputReport>),
 }
 
@@ -206,7 +205,7 @@ impl fmt::Display for TrafficError {
     }
 }
 
-/// Causes with their packets and bytes, and what to do about each.
+/// Causes with their packets and bytes, and a remedy for each.
 fn write_causes(f: &mut fmt::Formatter<'_>, causes: &BTreeMap<String, Tally>) -> fmt::Result {
     for (i, (cause, tally)) in causes.iter().enumerate() {
         let (comma, bytes) = (if i == 0 { "" } else { "," }, memory_size(tally.bytes as f64));
@@ -247,10 +246,10 @@ impl Traffic {
     /// are offered: rejecting them is the job of the path.
     ///
     /// # Errors
-    /// When no packet is left, or less than half of the bytes and `rules` do not allow it.
+    /// If no packet is left, or less than half of the bytes and `rules` do not allow it.
     ///
     /// # Panics
-    /// When a stage steers into a bucket that does not exist.
+    /// If a stage steers into a bucket that does not exist.
     pub fn from_capture(
         file: &[u8],
         buffer_bytes: u32,
@@ -260,8 +259,8 @@ impl Traffic {
         Self::from_input(|| Ok(file), buffer_bytes, rules, steers)
     }
 
-    /// As [`Traffic::from_capture`], of a file that is opened as often as it is read: twice, the
-    /// first time to find the MTU. In memory are one packet of the file and those to replay.
+    /// As [`Traffic::from_capture`], for a file that can be reopened: it is read twice, the first
+    /// time to find the MTU. Only one packet of the file and those to replay are in memory.
     ///
     /// # Errors
     /// As [`Traffic::from_capture`]; the file cannot be read, or memory for its packets is lacking.
@@ -353,7 +352,7 @@ impl Traffic {
         &self.bytes[frame.offset..frame.offset + usize::from(frame.bytes)]
     }
 
-    /// The numbers of `frame`, one of these frames, that run on from pass to pass.
+    /// The fields of `frame` that increase from pass to pass.
     #[inline]
     pub(crate) fn running(&self, frame: Frame) -> &[Running] {
         let first = frame.first_running as usize;
@@ -365,7 +364,7 @@ impl Traffic {
         self.bytes.len() as u64
     }
 
-    /// Mean length of a frame in bytes, without FCS.
+    /// Mean frame size in bytes, without FCS.
     pub fn mean_bytes(&self) -> f64 {
         self.bytes.len() as f64 / self.frames.len() as f64
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One worker: a pinned thread that takes bursts from its head (source queue or rings), runs them
-//! through its stages, and hands them to its tail (sink or rings).
+//! One worker: a pinned thread that receives bursts from its head (source queue or rings), runs
+//! them through its stages, and passes them to its tail (sink or rings).
 
 use crate::burst::{Burst, MAX_BURST};
 use crate::context::StageContext;
@@ -15,16 +15,16 @@ use linerate_path::model::FullRing;
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Steps of a ring's occupancy histogram: empty, then tenths.
+/// Classes of a ring's occupancy histogram: empty, then tenths.
 pub(crate) const OCCUPANCY_STEPS: usize = 11;
 
-/// Orders from outside the workers.
+/// Control flags shared with the workers.
 pub(crate) struct Control<'a> {
-    /// The sources stop; what is inside drains.
+    /// The sources stop; packets in flight drain.
     pub(crate) stop: &'a AtomicBool,
-    /// A worker has failed: everybody leaves.
+    /// A worker has failed: all workers exit.
     pub(crate) abort: &'a AtomicBool,
-    /// Workers share processors: waiting gives them away.
+    /// Workers share CPUs and yield while waiting.
     pub(crate) yields: bool,
     /// Recount bytes after every stage.
     pub(crate) audit: bool,
@@ -47,7 +47,7 @@ impl Control<'_> {
     }
 }
 
-/// A ring to read from, with what its reader saw.
+/// A ring to read from, with its reader's statistics.
 pub(crate) struct Inlet<'p> {
     pub(crate) ring: Consumer<Packet<'p>>,
     pub(crate) capacity: usize,
@@ -76,12 +76,12 @@ pub(crate) enum Tail<'p> {
 /// A stage with its context.
 pub(crate) struct Part {
     pub(crate) name: String,
-    /// The causes its drops are counted under, by index.
+    /// Names of its drop causes, by index.
     pub(crate) drop_causes: &'static [&'static str],
     pub(crate) stage: Box<dyn Stage>,
     pub(crate) context: StageContext,
     pub(crate) input_packets: u64,
-    /// `input_packets` when measuring began and ended.
+    /// `input_packets` at the start and end of measuring.
     pub(crate) measured: [u64; 2],
     /// Bytes that actually left, if audited.
     pub(crate) audited_output: Tally,
@@ -96,11 +96,11 @@ pub(crate) struct Worker<'a, 'p> {
     pub(crate) homes: Vec<Producer<Packet<'p>>>,
     pub(crate) burst_size: usize,
     pub(crate) burst: Burst<'p>,
-    /// Which part is at work: 0 the head, then the stages, then the tail.
+    /// Part at work: 0 the head, then the stages, then the tail.
     pub(crate) at: usize,
     pub(crate) input: Tally,
     pub(crate) output: Tally,
-    /// `input.packets` and `output.packets` when measuring began and ended.
+    /// `input.packets` and `output.packets` at the start and end of measuring.
     pub(crate) measured: [[u64; 2]; 2],
     pub(crate) overflow: Tally,
 }
@@ -142,7 +142,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// From here to the end of the turn, calls of kernels are logged.
+    /// Logs kernel calls until the end of the iteration.
     #[cold]
     fn begin_log(&mut self) {
         if let Head::Source(queue) = &mut self.head {
@@ -163,7 +163,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Notes the running totals where measuring has just begun or ended.
+    /// Records the running totals when measuring begins or ends.
     #[inline]
     fn note_edge<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>) {
         if let Some(edge) = meter.edge() {
@@ -213,7 +213,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// One burst through the worker.
+    /// Processes one burst.
     #[inline]
     fn turn<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         let taken = self.burst.len();
@@ -242,7 +242,7 @@ impl<'p> Worker<'_, 'p> {
         meter.worked(taken, work);
     }
 
-    /// Gives the burst to the sink or the rings.
+    /// Passes the burst to the sink or the rings.
     #[inline]
     fn hand_over<const ON: bool, C: Clock>(
         &mut self,
@@ -288,7 +288,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Sends the buffers of packets that ended here to their source queues.
+    /// Returns the buffers of packets that ended here to their source queues.
     #[inline]
     fn send_home(&mut self) {
         let released = &mut self.burst.released;
@@ -309,7 +309,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// The name of a part in the report: 0 is the head, then the stages, then the tail.
+    /// Name of a part in the report: 0 is the head, then the stages, then the tail.
     pub(crate) fn part_name(&self, part: usize) -> &str {
         match (part.checked_sub(1).map(|stage| self.parts.get(stage)), &self.head, &self.tail) {
             (Some(Some(stage)), _, _) => &stage.name,
@@ -320,7 +320,7 @@ impl<'p> Worker<'_, 'p> {
         }
     }
 
-    /// Says downstream and upstream that this worker has ended.
+    /// Signals downstream and upstream that this worker has ended.
     pub(crate) fn close(&mut self) {
         if let Head::Source(queue) = &self.head {
             queue.retire();
@@ -344,7 +344,7 @@ impl<'p> Outlet<'p> {
         Self { ring, staged: Vec::with_capacity(MAX_BURST), full_pushes: 0 }
     }
 
-    /// Pushes what is staged; at a full ring waits or drops into `released` and `lost`.
+    /// Pushes the staged packets; at a full ring waits or drops into `released` and `lost`.
     #[inline]
     fn push<const ON: bool, C: Clock>(
         &mut self,

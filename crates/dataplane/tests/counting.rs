@@ -16,7 +16,7 @@ use linerate_path::model::{RunLength, RunOptions, Sink};
 use linerate_record::Tier;
 use linerate_record::run::RunReport;
 
-/// The clock of the thread in ns, in the place of instructions; page faults in that of cycles.
+/// The thread's clock in ns instead of instructions; page faults instead of cycles.
 fn stand_ins() -> Vec<Event> {
     let event = |name: &str, config| Event {
         name: name.to_owned(),
@@ -42,7 +42,7 @@ fn measured(opener: Box<dyn Opener + Sync>, packets: u64) -> RunReport {
     run(&job, &Watch::unattended()).expect("runs").report
 }
 
-/// Whether the kernel would answer a touched page with a huge one.
+/// Whether the kernel would back a touched page with a huge one.
 fn has_huge_pages() -> bool {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     setting.is_ok_and(|text| text.contains("[always]"))

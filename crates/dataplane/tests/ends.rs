@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ends of runs: early, late, on error, without work. Each must terminate, and the ledger must
-//! balance.
+//! Ends of runs: early, late, on error, without work. Each must terminate with a balanced account.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -42,7 +41,7 @@ fn packets_taken(report: &RunReport) -> u64 {
     first.map(|worker| worker.stages[0].packets).sum()
 }
 
-/// A capture of copies of one frame, all recorded at the same moment.
+/// A capture of copies of one frame with identical timestamps.
 fn one_flow_at_once(frames: usize) -> Traffic {
     let mut writer = PcapWriter::new(Vec::new()).expect("memory has room");
     for _ in 0..frames {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The calls of kernels in a stage against what is known: how often they are made, with how many
-//! bytes, by which variants they are replayed, and how shares and ticks belong together. How right
-//! the ticks are, `examples/accuracy.rs` measures.
+//! Kernel calls of a stage compared with known values: number, bytes, replayed variants, and
+//! consistency of shares and ticks. `examples/accuracy.rs` measures the accuracy of the ticks.
 
 mod common;
 
@@ -14,10 +13,10 @@ use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
 use std::sync::Mutex;
 
-/// Replays want processor 0: one test at a time.
+/// Replays need CPU 0: one test at a time.
 static PROCESSOR: Mutex<()> = Mutex::new(());
 
-/// A stage that sums `bytes` bytes `calls` times per packet and copies them once.
+/// A stage that checksums `bytes` bytes `calls` times per packet and copies them once.
 fn call(name: &str, calls: i64, bytes: i64) -> StageUse {
     let params = [("calls", calls), ("bytes", bytes)];
     let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
@@ -43,8 +42,8 @@ fn used(stage: &StageReport, kernel: Kernel) -> &KernelUse {
     all.iter().find(|one| one.kernel == kernel).expect("it calls the kernel")
 }
 
-/// A value with its interval; `None` where others took the processor in every round of a replay, or
-/// in all but two windows.
+/// A value with its interval; `None` if every round of a replay, or all but two windows, were
+/// preempted.
 fn known(figure: &Figure) -> Option<[f64; 3]> {
     match (figure.as_number(), figure.low, figure.high) {
         (Some(value), Some(low), Some(high)) => Some([low, value, high]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The effect of a path on packets does not depend on where its stages run.
+//! The effect of a path on packets is independent of its mapping.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -15,7 +15,7 @@ fn edge() -> Path {
     path(vec![stage("drop", "", 0), stage("number", "", 0), stage("trim", "", 0)])
 }
 
-/// Packets by bucket, in the order in which they were kept. A bucket is one flow or several.
+/// Packets by bucket, in order of arrival. A bucket is one flow or several.
 fn by_flow(kept: &Kept) -> BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> {
     let mut flows: BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
     for (position, _, frame) in kept.iter() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs of every shape, ended at any moment: each must end, add up, and keep the order of a bucket.
+//! Runs of every shape, stopped at any time: each must terminate, balance, and keep the order
+//! within a bucket.
 
 mod common;
 #[path = "common/conserved.rs"]
@@ -14,10 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Cases; one takes some 50 ms.
+/// Number of cases; one takes some 50 ms.
 const CASES: usize = 40;
 
-/// Beyond this a case hangs.
+/// Timeout after which a case counts as hung.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn one_of<T: Copy>(random: &mut Rng, all: &[T]) -> T {
@@ -68,7 +69,7 @@ impl Case {
         }
     }
 
-    /// Workers share the processors there are, two at most; other tests want theirs.
+    /// Runs on at most two CPUs, shared by the workers; other tests need theirs.
     fn run(&self) -> Outcome {
         let stages = ["drop", "number", "spin", "trim"].map(|kind| stage(kind, "turns", 20));
         let (path, mapping) = (path(stages.to_vec()), mapping(&self.segments));

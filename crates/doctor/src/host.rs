@@ -26,12 +26,12 @@ const NODES: &str = "sys/devices/system/node";
 /// State shared by the observers, read once.
 struct Host {
     root: Root,
-    /// The text of /proc/cpuinfo; empty where it cannot be read.
+    /// Text of /proc/cpuinfo; empty if unreadable.
     cpuinfo: String,
     platform: Platform,
-    /// The CPUs that are online, ascending.
+    /// Online CPUs, ascending.
     online: Vec<u32>,
-    /// Those that the scheduler leaves alone, ascending.
+    /// CPUs isolated from the scheduler, ascending.
     isolated: Vec<u32>,
 }
 
@@ -48,14 +48,13 @@ impl Host {
         self.online.first().copied().unwrap_or(0)
     }
 
-    /// The threads of the core that the system is left with when all others are isolated: that of
+    /// Hardware threads of the core that remains for the OS when all others are isolated: that of
     /// the first CPU.
     fn system_cpus(&self) -> Vec<u32> {
         self.siblings(self.first_cpu()).unwrap_or_else(|| vec![self.first_cpu()])
     }
 
-    /// The CPUs meant for workers, ascending: those that are isolated, or else all but the
-    /// system's.
+    /// CPUs meant for workers, ascending: the isolated ones, or all except the OS's.
     fn worker_cpus(&self) -> Vec<u32> {
         if !self.isolated.is_empty() {
             return self.isolated.clone();
@@ -64,7 +63,7 @@ impl Host {
         self.online.iter().copied().filter(|cpu| !system.contains(cpu)).collect()
     }
 
-    /// The memory nodes, `node0` and so on.
+    /// NUMA nodes, `node0` and so on.
     fn nodes(&self) -> Vec<String> {
         let number = |name: &str| name.strip_prefix("node")?.parse::<u32>().ok();
         let mut nodes: Vec<(u32, String)> = self
@@ -77,7 +76,7 @@ impl Host {
         nodes.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// The CPUs of the core of `cpu`, ascending.
+    /// CPUs of the core of `cpu`, ascending.
     fn siblings(&self, cpu: u32) -> Option<Vec<u32>> {
         let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         self.root.cpu_list(&file)
@@ -109,7 +108,7 @@ pub fn observe(root: &Root) -> Vec<Observation> {
     observations
 }
 
-/// Whether settings can be changed from here at all: containers see those of their host, to read.
+/// Whether settings can be changed from here: containers see those of their host, read-only.
 fn settings(host: &Host) -> Option<Observation> {
     let mounts = host.root.text("proc/self/mountinfo")?;
     // number parent device root place options ...; what is mounted last is seen.

@@ -13,7 +13,7 @@ use linerate_machine::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The host_facts of this process. The facts are read lazily, once; concurrent use is allowed.
+/// The facts about this process's host. Read lazily, once; concurrent use is allowed.
 #[derive(Debug)]
 pub struct HostFacts {
     root: PathBuf,
@@ -21,12 +21,12 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// Those of this process on this machine.
+    /// Facts about this process on this machine.
     pub fn gather() -> Self {
         Self::from(Path::new("/"))
     }
 
-    /// Those described by the /proc, /sys and programs under `root`.
+    /// Facts according to the /proc, /sys and programs under `root`.
     pub fn from(root: &Path) -> Self {
         Self { root: root.to_owned(), facts: OnceLock::new() }
     }
@@ -46,15 +46,15 @@ impl HostFacts {
         self.facts.get_or_init(|| Facts::read(&self.root))
     }
 
-    /// The module that holds the counters and opens their registers; `None` where it is not loaded.
-    /// Read at every call: it comes and goes while a program runs, and a register is read on its
-    /// word.
+    /// The module that holds the counters and opens their registers; `None` if it is not loaded.
+    /// Read at every call: it comes and goes while a program runs, and registers are only read if
+    /// it is there.
     pub fn pmu_user(&self) -> Option<PmuUser> {
         Module::loaded(&self.root)
     }
 
-    /// The owner of the process or thread `id` and that of this one, if they differ; `None` also if
-    /// unknown. Read at every call.
+    /// Owner of the process or thread `id` and of this one, if they differ; `None` also if unknown.
+    /// Read at every call.
     pub(crate) fn stranger(&self, id: u32) -> Option<Stranger> {
         let files = Root::new(&self.root);
         let runs = |who: &str| Credentials::read(&files.text(&format!("proc/{who}/status"))?);
@@ -73,15 +73,15 @@ impl HostFacts {
 /// Owner of another user's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stranger {
-    /// The difference: `user` or `group`.
+    /// Kind of the differing ID: `user` or `group`.
     pub(crate) kind: &'static str,
-    /// Its number for the process.
+    /// ID of the process.
     pub(crate) theirs: u32,
-    /// Its number for us.
+    /// Our ID.
     pub(crate) own: u32,
 }
 
-/// The real, effective and saved IDs of a process, from its file `status`.
+/// Real, effective and saved IDs of a process, from its file `status`.
 struct Credentials {
     users: [u32; 3],
     groups: [u32; 3],

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a program may have namespaces of its own, in which it can build interfaces without root.
+//! Whether a program may create namespaces, in which it can set up interfaces without root.
 
 use linerate_machine::Root;
 
-/// Why namespaces are refused, and the command that allows them.
+/// The reason why namespaces are refused, and the command that allows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The setting that forbids them, with its value, in a sentence without its full stop.
+    /// The setting that forbids them, with its value, as a sentence without its full stop.
     pub sentence: String,
-    /// The command that would change it; what is done elsewhere is a comment of a shell.
+    /// The command that would change it; manual steps are shell comments.
     pub fix: String,
 }
 
@@ -24,7 +24,7 @@ const SETTINGS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The setting of this machine that refuses user namespaces; `None` where none does.
+/// The setting of this machine that refuses user namespaces; `None` if there is none.
 pub fn setting(root: &Root) -> Option<Obstacle> {
     SETTINGS.iter().find_map(|(file, refusing, permitting)| {
         let value = root.text(file)?;
@@ -36,7 +36,8 @@ pub fn setting(root: &Root) -> Option<Obstacle> {
     })
 }
 
-/// What refuses user namespaces here: a setting, or, where none does, what is left.
+/// The reason why user namespaces are refused here: a setting or, failing that, the remaining
+/// possibilities.
 pub fn obstacle(root: &Root) -> Obstacle {
     setting(root).unwrap_or_else(|| Obstacle {
         sentence: "no setting of this kernel forbids them, so the container or sandbox that this \

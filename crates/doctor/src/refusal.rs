@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an event is not counted, in a sentence, and which command would change that.
+//! Reasons why events are not counted, and the commands that change that.
 //!
 //! `linerate-counters` reports its failures ([`Refusal`]); an [`Explainer`] interprets them with
 //! the kernel's settings. No other crate words a refusal of counters.
@@ -14,19 +14,19 @@ use linerate_counters::refusal::Refusal;
 pub(crate) use pmu::instead_of_nothing;
 pub(crate) use registers::examine;
 
-/// Why an event is not counted.
+/// The reason why an event is not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The cause that keeps it from being counted.
+    /// The cause.
     pub cause: Cause,
-    /// The same in a sentence, with the values found.
+    /// The same as a sentence, with the values found.
     pub sentence: String,
-    /// The exact command that would change it, or an alternative, if any: a line for a shell on
-    /// this machine. Manual steps, or those for another machine, follow `#`.
+    /// The exact command that would change it, or an alternative, if any: a shell command for this
+    /// machine. Manual steps, or those for another machine, follow `#`.
     pub fix: Option<String>,
 }
 
-/// The cause that keeps an event from being counted.
+/// Causes that keep an event from being counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// A virtual machine without a virtual PMU.
@@ -51,9 +51,9 @@ pub enum Cause {
     UnknownProcessor,
     /// More events at once than there are counters.
     TooManyEvents,
-    /// The kernel knows the processor but not this event on it.
+    /// The kernel supports the processor but not this event on it.
     UnsupportedEvent,
-    /// The event's table says that this processor does not count it.
+    /// The event table says that this processor does not count it.
     NotInTable,
     /// The simulator does not model it.
     NotSimulated,
@@ -75,12 +75,12 @@ pub enum Cause {
     NotOnOneCpu,
     /// The module that opened the registers selects other events.
     NotSelected,
-    /// Something else; the sentence has the error number.
+    /// Anything else; the sentence has the error number.
     Other,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 24] = [
         Self::NoVirtualPmu,
         Self::NoPmuDriver,
@@ -139,7 +139,7 @@ impl Cause {
     }
 }
 
-/// Explains the refusals of one machine.
+/// Explains the refusals on one machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Explainer<'a> {
     /// The environment of this process. Its facts are read when the first refusal needs them.
@@ -151,12 +151,12 @@ pub struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    /// For a caller that reads no registers.
+    /// For callers that do not read registers.
     pub fn new(host_facts: &'a HostFacts, is_known_processor: bool) -> Self {
         Self { host_facts, is_known_processor, takes_registers: false }
     }
 
-    /// Why `event` was refused.
+    /// Explanation of the refusal of `event`.
     ///
     /// A cause of the machine, not of the event, has a sentence without the event's name, so that a
     /// report can state it once for many events.
@@ -178,12 +178,11 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Begins a fix that takes hardware counters.
+/// A fix that requires hardware counters.
 pub const BY_HARDWARE: &str = "linerate stat --tier hw";
 
 impl Explanation {
-    /// The same, with a fix that takes hardware counters meant for another machine if this one has
-    /// none.
+    /// The same, with a fix for another machine if this one has no hardware counters.
     pub fn elsewhere(mut self, facts: &Facts) -> Self {
         let is_missing = facts.core_units.is_empty();
         if let Some(fix) = self.fix.as_mut().filter(|fix| fix.starts_with(BY_HARDWARE)) {
@@ -202,7 +201,7 @@ impl Explanation {
 /// Events that can be counted on any machine with Valgrind.
 const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
 
-/// The same, after what installs Valgrind where it is missing.
+/// The same, prefixed with the installation of Valgrind if it is missing.
 fn simulate(facts: &Facts) -> String {
     match facts.installer.filter(|_| facts.valgrind.is_none()) {
         Some(installer) => format!("{} valgrind && {SIMULATE}", installer.command),
@@ -210,8 +209,8 @@ fn simulate(facts: &Facts) -> String {
     }
 }
 
-/// The command that sets the level of `kernel.perf_event_paranoid`; in a user namespace, whose root
-/// may not, the alternative.
+/// The command that sets `kernel.perf_event_paranoid`; in a user namespace, whose root may not, the
+/// alternative.
 pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
     match facts.is_in_user_namespace {
@@ -220,7 +219,7 @@ pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
     }
 }
 
-/// Why an event was opened and never got a counter, although its target ran.
+/// The reason why an event was opened and never got a counter, although its target ran.
 fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     if event.class == Class::Hardware && around.pmu_user().is_some() {
         return registers::held();
@@ -252,7 +251,7 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
     )
 }
 
-/// Why an event of the kernel is not counted for user mode alone.
+/// The reason why a kernel event is not counted for user mode alone.
 fn kernel_only(event: &Event) -> Explanation {
     let name = &event.name;
     Explanation::new(
@@ -266,7 +265,7 @@ fn nothing_to_count() -> Explanation {
     Explanation::new(Cause::TargetGone, "no processor was named", "linerate stat --cpu 0")
 }
 
-/// Why programs cannot read counters themselves; `None` if nothing forbids it.
+/// The reason why programs cannot read counters from user space; `None` if nothing forbids it.
 pub(crate) fn user_access_off(facts: &Facts) -> Option<Explanation> {
     let access = facts.user_access.as_ref().filter(|access| !access.is_on)?;
     let setting = &access.setting;
@@ -278,7 +277,7 @@ pub(crate) fn user_access_off(facts: &Facts) -> Option<Explanation> {
     Some(Explanation::new(Cause::UserAccessOff, sentence, fix))
 }
 
-/// Why the simulator is not available; `None` if it is.
+/// The reason why the simulator is not available; `None` if it is.
 pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
     if facts.valgrind.is_some() {
         return None;
@@ -291,7 +290,7 @@ pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
     Some(Explanation::new(Cause::NoValgrind, sentence, fix))
 }
 
-/// Why the table of this processor has no `event`, in `reason`'s words.
+/// The reason why the table of this processor has no `event`, in `reason`'s words.
 pub fn not_in_table(event: &str, table: &str, reason: &str) -> Explanation {
     Explanation::new(
         Cause::NotInTable,

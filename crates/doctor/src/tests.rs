@@ -75,7 +75,7 @@ fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
     assert_eq!(about(&report, "user_access").value.as_deref(), Some("no"));
 }
 
-/// Perf would open its events, count nothing, and on AArch64 close the registers.
+/// Perf would open its events, count nothing, and disable the registers on AArch64.
 #[test]
 fn perf_is_not_tried_while_a_module_holds_the_counters() {
     let Some(_) = examine_scripted(&synthetic(1, |_| None), usual()) else { return };

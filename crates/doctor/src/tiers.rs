@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Trying the tiers.
+//! Trial of the tiers.
 
 use crate::host_facts::{Facts, HostFacts};
 use crate::refusal::{self, Cause, Explainer, Explanation};
@@ -20,18 +20,18 @@ pub(super) struct Trial {
     pub(super) both: Result<(), Explanation>,
     /// Instructions of user mode.
     pub(super) user: Result<(), Explanation>,
-    /// Cycles by the registers that a module opened, without perf: the tier, and a sentence.
-    /// `None` on processors without such registers.
+    /// Cycles by registers that a module opened, without perf: the tier and a sentence. `None` on
+    /// processors without such registers.
     pub(super) registers: Option<Result<(Tier, String), Explanation>>,
     /// CPU time by the kernel's own count.
     pub(super) software: Result<(), Explanation>,
-    /// The same with kernel mode, which events that happen in the kernel alone take.
+    /// The same with kernel mode, which events inside the kernel require.
     pub(super) software_both: Result<(), Explanation>,
     /// The version of Valgrind.
     pub(super) valgrind: Result<String, Explanation>,
-    /// Number of hardware events that count at once; `None` if none does.
+    /// Number of hardware events that count simultaneously; `None` if none does.
     pub(super) at_once: Option<usize>,
-    /// Whether this program can read a counter itself; `None` if none counts.
+    /// Whether this program can read a counter from user space; `None` if none counts.
     pub(super) reads_counters: Option<bool>,
 }
 
@@ -102,7 +102,7 @@ impl Trial {
         })
     }
 
-    /// The timestamp counter is always there, so the tier works in part even without events.
+    /// The timestamp counter is always available, so the tier works in part even without events.
     fn software_state(&self) -> TierState {
         match (&self.software, &self.software_both) {
             (Ok(()), Ok(())) => works(
@@ -131,7 +131,7 @@ impl Trial {
     }
 }
 
-/// The way by the registers that a module opened.
+/// Access by the registers that a module opened.
 const REGISTERS: &str = "registers";
 
 fn works(tier: Tier, sentence: &str) -> TierState {
@@ -168,8 +168,8 @@ fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
 /// a microsecond: counts of either kind are at least [`LEAST`].
 const TURNS: u64 = 20_000;
 
-/// The least that instructions, or nanoseconds, of the loop can be: no core takes a turn, which
-/// holds a jump, in less than a quarter of a cycle, and none has 20 GHz.
+/// Minimum count of instructions, or nanoseconds, of the loop: no core takes less than a quarter of
+/// a cycle for an iteration, which contains a jump, and none has 20 GHz.
 const LEAST: u64 = TURNS / 100;
 
 fn work() {
@@ -178,7 +178,7 @@ fn work() {
     }
 }
 
-/// Most events tried at once: more than the cores of any processor count.
+/// Maximum events tried simultaneously: more than the cores of any processor count.
 const AT_ONCE_MAX: usize = 24;
 
 struct Probe<'a> {
@@ -187,7 +187,7 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// Whether the event opens, gets a counter, and counts at least what there is to count.
+    /// Whether the event opens, gets a counter, and counts at least the known minimum.
     fn count(&self, event: &Event, request: &Request) -> Result<(), Explanation> {
         let why = |refusal: Refusal| self.explainer.explain(&refusal, event);
         let target = Target::CurrentThread;
@@ -203,7 +203,7 @@ impl Probe<'_> {
         if count < LEAST { Err(self.counts_too_little(event, count)) } else { Ok(()) }
     }
 
-    /// CPU time, of both modes or of one, and of both: the limits to kernel mode hold for it too.
+    /// CPU time, of both modes or of one: the limits on kernel mode apply to it too.
     fn count_software(&self) -> (Result<(), Explanation>, Result<(), Explanation>) {
         let task_clock = event("task_clock_ns", Class::Software, SOFTWARE, 1);
         let both = Request::new(task_clock.selector);
@@ -212,7 +212,7 @@ impl Probe<'_> {
         (tried.clone().or_else(|_| self.count(&task_clock, &user_only)), tried)
     }
 
-    /// An event that opens and does not count: emulators do that, and drivers for other cores.
+    /// An event that opens but does not count: emulators do that, and drivers for other cores.
     fn counts_too_little(&self, event: &Event, count: u64) -> Explanation {
         Explanation {
             cause: Cause::UnsupportedEvent,
@@ -259,7 +259,7 @@ pub(super) fn count_at_once(
     group.len()
 }
 
-/// Whether a group was on the counters while it should have been.
+/// Whether a group was on the counters when it should have been.
 fn gets_counters(group: &[perf::Event]) -> bool {
     let reading = group.first().and_then(|leader| counted(leader).ok());
     reading.is_some_and(|reading| reading.running_ns > 0)

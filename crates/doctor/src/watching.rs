@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `linerate why` can read of programs that run, and what would change it.
+//! Facts about running programs that `linerate why` can read here, and how to enable more.
 
 use crate::host_facts::HostFacts;
 use crate::namespaces;
@@ -13,7 +13,7 @@ use std::io::Read;
 
 const PROGRAMS: Section = Section::Programs;
 
-/// The settings that decide what is seen of a program.
+/// Settings that determine what is visible of a program.
 pub(super) fn observe(trial: &Trial, around: &HostFacts) -> Vec<Observation> {
     let root = Root::new(around.root());
     vec![
@@ -39,7 +39,7 @@ fn others(around: &HostFacts) -> Observation {
     }
 }
 
-/// The scheduler's account of each thread, without which waiting looks like sleep.
+/// The scheduler's accounting per thread, without which waiting looks like sleep.
 fn waits(root: &Root) -> Observation {
     const NAME: &str = "time_waiting";
     let text = root.text("proc/self/schedstat").unwrap_or_default();
@@ -73,8 +73,7 @@ fn samples(trial: &Trial) -> Observation {
     }
 }
 
-/// Whether the functions of the kernel have names: /proc/kallsyms shows addresses of 0 to those who
-/// may not see them.
+/// Whether kernel functions have names: /proc/kallsyms shows addresses of 0 to unprivileged users.
 fn names(root: &Root, trial: &Trial) -> Observation {
     const NAME: &str = "kernel_names";
     // The first line is enough of a file of megabytes.
@@ -93,7 +92,7 @@ fn names(root: &Root, trial: &Trial) -> Observation {
     }
 }
 
-/// The kernel's events: they take tracepoints, and the right to see those of all programs.
+/// Kernel events: they require tracepoints, and the right to see those of all programs.
 fn events(around: &HostFacts) -> Observation {
     const NAME: &str = "kernel_events";
     const WHAT: &str = "who ran instead, reasons of dropped packets, system calls, locks";

@@ -64,13 +64,13 @@ pub fn from_slices(
     (strand, faults)
 }
 
-/// For each slice the reading before it; `None` where it is missing.
+/// The preceding reading of each slice; `None` if it is missing.
 fn befores(slices: &[Slice]) -> impl Iterator<Item = Option<&Slice>> {
     let earlier = std::iter::once(None).chain(slices.iter().map(Some));
     slices.iter().zip(earlier).map(|(slice, before)| before.filter(|_| !slice.is_first))
 }
 
-/// Ticks and packets of every slice that has a reading before it.
+/// Ticks and packets of every slice with a preceding reading.
 fn readings(slices: &[Slice]) -> Vec<(u64, u64)> {
     let of = |(slice, before): (&Slice, Option<&Slice>)| {
         let before = before?;
@@ -79,7 +79,7 @@ fn readings(slices: &[Slice]) -> Vec<(u64, u64)> {
     slices.iter().zip(befores(slices)).filter_map(of).collect()
 }
 
-/// Packets and ticks of all of them together.
+/// Total packets and ticks.
 fn between_readings(slices: &[Slice]) -> (Option<u64>, Option<u64>) {
     let all = readings(slices);
     if all.is_empty() {
@@ -95,7 +95,7 @@ struct Counted {
     instructions: Option<f64>,
     /// `None` if the previous reading is missing.
     packets: Option<f64>,
-    /// Name, native name and count of what is not instructions.
+    /// Name, native name and count of each event other than instructions.
     events: Vec<(String, String, f64)>,
 }
 
@@ -144,7 +144,7 @@ impl Counted {
 
 const METHOD: &str = "sums over slices of the dump";
 
-/// The ratio of two sums; its interval is that of the median of the single ratios.
+/// Ratio of two sums; its interval is that of the median of the single ratios.
 fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure {
     let (above, below) =
         pairs.iter().fold((0.0, 0.0), |(above, below), pair| (above + pair.0, below + pair.1));
@@ -202,7 +202,7 @@ fn cpi(counted: &[Counted], is_inverted: bool) -> Figure {
     ratio(unit::CPI, 1.0, &pairs.collect::<Vec<_>>(), NO_INSTRUCTIONS)
 }
 
-/// Each event once, in the order in which it was counted first.
+/// Each event once, in the order of first appearance.
 fn events(counted: &[Counted]) -> Vec<StrandEvent> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for (name, native, _) in counted.iter().flat_map(|slice| &slice.events) {
@@ -233,14 +233,14 @@ fn event(name: &str, native: &str, counted: &[Counted]) -> StrandEvent {
     }
 }
 
-/// A sum of an event that another program made, with what its scaling did to it.
+/// A sum of an event counted by another program, including the effect of its scaling.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sum {
-    /// The name, as this project writes it.
+    /// The name in this project's spelling.
     pub(crate) name: String,
     /// The input's own name.
     pub(crate) native: String,
-    /// The count; or why there is none.
+    /// The count, or the reason why there is none.
     pub(crate) count: Result<f64, String>,
     /// The part that was counted rather than scaled: the count is at least this.
     pub(crate) least: f64,
@@ -249,13 +249,13 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Whether part of the count was not counted but scaled.
+    /// Whether part of the count is scaled.
     pub(crate) fn is_scaled(&self) -> bool {
         self.count.as_ref().is_ok_and(|count| self.least < *count)
     }
 }
 
-/// A strand whose input has sums, but no packets except those that the user counted.
+/// A strand whose input has sums, but no packets except those stated by the user.
 pub(crate) fn from_sums(
     name: Option<String>,
     cpu: Option<u32>,
@@ -334,15 +334,15 @@ fn rate(duration: Option<&Sum>, packets: Option<f64>) -> Option<Figure> {
 /// Evidence tier of a count.
 struct CertainCount {
     tier: Tier,
-    /// The count, or why there is none.
+    /// The count, or the reason why there is none.
     count: Result<f64, String>,
     is_scaled: bool,
     /// Certain lower bound of a count.
     least: f64,
 }
 
-/// One count over another. If one of them was scaled, the quotient has only the bound that the
-/// certain count gives; if both were, none.
+/// Ratio of two counts. If one of them was scaled, the quotient has only the bound that the certain
+/// count gives; if both were, none.
 fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) -> Figure {
     const METHOD: &str = "counts of the input";
     // The weaker evidence of the two is that of the quotient.

@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// The stacks of a record.
 ///
 /// # Errors
-/// It does not say where time went.
+/// It has no breakdown of time.
 pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
     let mut text = String::new();
     match &record.body {
@@ -72,7 +72,7 @@ fn append_stack(text: &mut String, stack: &str, ticks: Option<f64>) {
     }
 }
 
-/// The name of a frame, without what separates frames or ends a line.
+/// The name of a frame, without characters that separate frames or end a line.
 fn frame(name: &str) -> String {
     name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }

@@ -40,10 +40,10 @@ pub struct Processor {
     pub codes: Vec<EventCode>,
 }
 
-/// Event of a code.
+/// An event with its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventCode {
-    /// The code, as it was given to the counter.
+    /// The code, as programmed into the counter.
     pub code: u64,
     /// The name: `instructions`, `dc`.
     pub name: String,
@@ -57,10 +57,10 @@ impl Processor {
     }
 }
 
-/// The name of the event that counts instructions, in every format.
+/// The name of the instructions event, in every format.
 pub const INSTRUCTIONS: &str = "instructions";
 
-/// The name of the event that counts cycles of the core.
+/// The name of the core cycles event.
 pub const CYCLES: &str = "cycles";
 
 /// The input had no usable data.
@@ -68,7 +68,7 @@ pub const CYCLES: &str = "cycles";
 pub struct NothingRead {
     /// The error and the fix.
     pub sentence: String,
-    /// The line of the first fault, from 1; `None` where no line is to blame.
+    /// Line of the first fault, from 1; `None` if the fault is not in one line.
     pub line: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for NothingRead {
 
 impl std::error::Error for NothingRead {}
 
-/// A record has nothing that the format could hold.
+/// The record has nothing that the format can represent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotWrite(String);
 
@@ -95,7 +95,7 @@ impl fmt::Display for CannotWrite {
 
 impl std::error::Error for CannotWrite {}
 
-/// The lines of a text with their numbers, from 1, without what ends them.
+/// Lines of a text with their numbers, from 1, without line endings.
 fn numbered(text: &str) -> impl Iterator<Item = (u64, &str)> {
     (1..).zip(text.lines())
 }

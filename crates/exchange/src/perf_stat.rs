@@ -30,10 +30,10 @@ use linerate_record::Tier;
 use linerate_record::strands::{ForeignFormat, InputFault, StrandsReport};
 use serde_json::Value;
 
-/// Field separators, the likeliest first.
+/// Field separators, most likely first.
 const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
 
-/// Events of the kernel, whatever the processor counts.
+/// Kernel events, which do not depend on the processor.
 const SOFTWARE: [&str; 12] = [
     "task_clock",
     "cpu_clock",
@@ -49,22 +49,22 @@ const SOFTWARE: [&str; 12] = [
     "emulation_faults",
 ];
 
-/// Whether a line is from perf and nothing else.
+/// Whether a line is unmistakably from perf.
 pub(crate) fn is_its_own(line: &str) -> bool {
     plain::is_its_own(line)
         || json(line).is_some()
         || SEPARATORS.iter().any(|&separator| fields(line, separator).is_some())
 }
 
-/// An event as a line has it.
+/// An event as given in a line.
 #[derive(Debug, PartialEq)]
 struct Row {
-    /// The processor, core or thread; empty where all are together.
+    /// The CPU, core or thread; empty if all are together.
     whose: String,
     event: String,
     unit: String,
     count: Result<f64, String>,
-    /// The share of the time that it was counted, 0 to 1.
+    /// Share of the time that it was counted, 0 to 1.
     share: Option<f64>,
 }
 
@@ -130,7 +130,7 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
     })
 }
 
-/// A line with a metric that belongs to the event before it: its first fields are empty.
+/// Whether a line is a metric of the preceding event: its first fields are empty.
 fn is_metric(line: &str, separator: Option<char>) -> bool {
     let empty = |separator| line.split(separator).filter(|field| field.trim().is_empty()).count();
     separator.is_some_and(|separator| empty(separator) >= 4)
@@ -205,7 +205,7 @@ fn note_scaling(sum: &mut Sum) {
     }
 }
 
-/// A count, or why there is none; `None` where the text is neither.
+/// A count, or the reason why there is none; `None` if the text is neither.
 fn count(text: &str) -> Option<Result<f64, String>> {
     let text = text.trim();
     match text {
@@ -282,7 +282,7 @@ mod tests {
         strand.event(name).unwrap_or_else(|| panic!("no {name}")).count.as_number()
     }
 
-    /// As perf 6.1 printed it here, and with counters as it prints them where there are some.
+    /// As printed here by perf 6.1 without counters, and as it prints with counters.
     #[test]
     fn one_strand_in_both_forms() {
         let json = "{\"counter-value\" : \"0.765429\", \"unit\" : \"msec\", \

@@ -41,7 +41,7 @@ const COLUMNS: &str = "CPUID,ID,Type,Cycles,PC,Grp,Evt_Hi,Evt_Lo,Overflow,User D
 /// The group of counters whose codes are in the processor's table: those of a strand.
 const GROUP: u64 = 1;
 
-/// Whether a line is from such a dump and nothing else.
+/// Whether a line is unmistakably from such a dump.
 pub(crate) fn is_its_own(line: &str) -> bool {
     line.trim().starts_with(START)
 }
@@ -91,15 +91,15 @@ fn nothing(fault: Option<&InputFault>) -> NothingRead {
     }
 }
 
-/// Position of the reader among the dumps.
+/// Position of the reader relative to the dumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
-    /// In front of, between or behind them.
+    /// Before, between or after them.
     #[default]
     Outside,
-    /// In one of this version.
+    /// In one of a supported version.
     Inside,
-    /// In one that is not read.
+    /// In one that is skipped.
     Refused,
 }
 
@@ -107,9 +107,9 @@ enum Part {
 #[derive(Debug, Default)]
 struct Strand {
     slices: Vec<Slice>,
-    /// A start that was not read yet, and its line.
+    /// A start without a reading yet, and its line.
     started: Option<(u64, Start)>,
-    /// Ticks and user value of the last update, unless updates are missing since.
+    /// Ticks and user value of the last update, unless later updates are missing.
     last: Option<(u64, u64)>,
 }
 
@@ -178,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// Between two dumps anything may be missing.
+    /// Anything may be missing between two dumps.
     fn forget_all(&mut self) {
         for strand in self.strands.values_mut() {
             (strand.started, strand.last) = (None, None);
@@ -298,7 +298,7 @@ struct Update {
     place: Place,
 }
 
-/// Hexadecimal digits and nothing else; `from_str_radix` would take a sign.
+/// Parses hexadecimal digits only; `from_str_radix` would accept a sign.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -5,17 +5,17 @@
 use crate::{CannotWrite, EventCode, INSTRUCTIONS, Processor};
 use linerate_record::strands::{Place, Slice};
 
-/// The largest count of a counter of a dump.
+/// Maximum count of a counter of a dump.
 pub(crate) const COUNT_MAX: u64 = u32::MAX as u64;
 
-/// A strand to be written, and its number in the dump.
+/// A strand to be written, with its number in the dump.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// Its name in the record.
+    /// Name in the record.
     pub name: String,
     /// CPUID.
     pub number: u32,
-    /// Its readings.
+    /// Readings.
     pub slices: Vec<Slice>,
 }
 
@@ -32,7 +32,7 @@ pub struct Totals {
     pub events: Vec<(String, u64)>,
 }
 
-/// Slices that add up to `totals`, an event in each.
+/// Slices that add up to `totals`, one event in each.
 ///
 /// Packets, ticks and instructions add up exactly. The slices of an event have the part for their
 /// share of the instructions, rounded: its rate is that of the totals to within half a count.

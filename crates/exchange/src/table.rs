@@ -14,20 +14,21 @@ use linerate_record::{Figure, Scalar};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A figure and whose it is.
+/// A figure and its owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The worker, thread, level or whatever the record is of; empty for all of the record.
+    /// The worker, thread, level or other part of the record; empty for the whole record.
     pub worker: String,
-    /// The stage, node, function or variant; empty for all of the worker.
+    /// The stage, node, function or variant; empty for the whole worker.
     pub stage: String,
-    /// The figure's name.
+    /// Name.
     pub name: String,
     /// The figure.
     pub figure: Figure,
 }
 
-/// Comma-separated values with a head; numbers as long as they take to be read back bit for bit.
+/// Comma-separated values with a header; numbers have as many digits as they need to be read back
+/// bit for bit.
 pub fn csv(rows: &[Row]) -> String {
     let mut text = "worker,stage,name,value,unit,n,low,high,tier,reason\r\n".to_owned();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
@@ -93,7 +94,7 @@ pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
     Ok(text)
 }
 
-/// Letters, digits, `_` and `:` are what a name of Prometheus is made of.
+/// Letters, digits, `_` and `:` are allowed in Prometheus names.
 fn metric(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == ':' { c } else { '_' }).collect()
 }

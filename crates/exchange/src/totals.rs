@@ -28,11 +28,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Readings {
     /// The lines, by number.
     pub strands: Vec<Written>,
-    /// Events for which the processor has no code.
+    /// Events without a code on this processor.
     pub left_out: BTreeSet<String>,
 }
 
-/// The readings that a dump of the record has.
+/// The readings for a dump of the record.
 ///
 /// # Errors
 /// The record has no packets with their time.
@@ -118,7 +118,7 @@ fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
     lines
 }
 
-/// Events over all stages; those that some stage with packets lacks are left out.
+/// Events over all stages; an event that a stage with packets lacks is left out.
 fn events_of(stages: &[StageReport]) -> BTreeMap<String, f64> {
     let mut stages = stages.iter().filter(|stage| stage.packets > 0);
     let of = |stage: &StageReport| -> BTreeMap<String, f64> {

@@ -31,7 +31,7 @@ use linerate_record::{Figure, Tier};
 
 const METHOD: &str = "show runtime of VPP";
 
-/// Whether a line is from VPP and nothing else.
+/// Whether a line is unmistakably from VPP.
 pub(crate) fn is_its_own(line: &str) -> bool {
     thread(line).is_some() || rate_in(line).is_some()
 }
@@ -41,7 +41,7 @@ struct Thread {
     name: String,
     cpu: Option<u32>,
     seconds: Option<f64>,
-    /// Packets per second that came in.
+    /// Received packets per second.
     rate: Option<f64>,
     nodes: Vec<NodeCounts>,
 }
@@ -93,7 +93,7 @@ pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
     })
 }
 
-/// Prompts, rules and heads of columns.
+/// Prompts, rules and table headers.
 fn is_prose(line: &str) -> bool {
     let line = line.trim();
     line.is_empty()
@@ -112,7 +112,7 @@ fn thread(line: &str) -> Option<(String, Option<u32>)> {
     Some((name, cpu.and_then(|cpu| cpu.parse().ok())))
 }
 
-/// A number that is finite and not negative.
+/// A finite, nonnegative number.
 fn number(text: &str) -> Option<f64> {
     let is_plain = text.starts_with(|c: char| c.is_ascii_digit());
     text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())

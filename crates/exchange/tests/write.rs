@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records as other programs read them, and a dump of them read again.
+//! Records in other programs' formats, and a dump of them that is read back.
 
 use linerate_exchange::totals::readings;
 use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
@@ -51,7 +51,7 @@ fn processor() -> Processor {
     }
 }
 
-/// Six thousand million instructions take two counters of 32 bits.
+/// 6 * 10^9 instructions need two 32-bit counters.
 #[test]
 fn regions_come_back_from_a_dump() {
     let written = readings(&regions(), &processor()).unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Judges observations again that `cargo xtask why --keep FOLDER` kept, by the rules as they are
-//! now: `cargo run -p linerate-explain --example why_again -- FILE…`.
+//! Re-evaluates observations kept by `cargo xtask why --keep FOLDER` with the current rules: `cargo
+//! run -p linerate-explain --example why_again -- FILE…`.
 
 use linerate_explain::why::explain;
 use linerate_record::{Body, Record};

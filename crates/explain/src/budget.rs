@@ -17,13 +17,14 @@ use linerate_cmt::processor::{FRAME_MIN, Processor};
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall, Task};
 use linerate_record::run::{RunReport, Tally};
 
-/// Bytes on the wire in addition to a frame: 8 of preamble and start, 12 of gap (IEEE 802.3).
+/// Bytes on the wire in addition to a frame: 8 of preamble and start, 12 of inter-frame gap (IEEE
+/// 802.3).
 pub const GAP_BYTES: f64 = 20.0;
 
-/// Bytes of the frame check sequence (IEEE 802.3), which captures lack.
+/// Bytes of the frame check sequence (IEEE 802.3), which captures omit.
 pub const FCS_BYTES: f64 = 4.0;
 
-/// The simple Internet mix: of 12 frames, 7 have 64 bytes, 4 have 594 and 1 has 1518.
+/// Simple IMIX: of 12 frames, 7 have 64 bytes, 4 have 594 and 1 has 1518.
 pub const IMIX: [(u32, u32); 3] = [(64, 7), (594, 4), (1518, 1)];
 
 /// Inputs of a budget.
@@ -33,13 +34,13 @@ pub struct BudgetInputs<'a> {
     pub processor: &'a Processor,
     /// Bits per second of the line.
     pub line_bits_per_s: f64,
-    /// Sizes of frames in bytes.
+    /// Frame sizes in bytes.
     pub frames: &'a [u32],
     /// Instructions per packet on one strand.
     pub instructions: Option<f64>,
 }
 
-/// The budgets.
+/// Budgets by frame size.
 pub fn budget(inputs: &BudgetInputs<'_>) -> BudgetReport {
     let mut rows: Vec<BudgetRow> = inputs
         .frames
@@ -69,7 +70,7 @@ fn mean_of_imix() -> f64 {
     weighed(f64::from) / weighed(|_| 1.0)
 }
 
-/// Nanoseconds from one frame of `bytes` to the next on a full line.
+/// Nanoseconds between frames of `bytes` bytes at line rate.
 pub fn ns_between(bytes: f64, line_bits_per_s: f64) -> f64 {
     (bytes + GAP_BYTES) * 8e9 / line_bits_per_s
 }
@@ -146,7 +147,7 @@ pub fn shortfall(packets_per_s: f64, bytes: f64, line_bits_per_s: f64) -> Shortf
     }
 }
 
-/// Bytes of a packet as it came from the source, FCS excluded; `None` without packets.
+/// Bytes of a packet as received from the source, FCS excluded; `None` without packets.
 pub fn mean_bytes(run: &RunReport) -> Option<f64> {
     let stages = run.workers.iter().flat_map(|worker| &worker.stages);
     let sources = stages.filter(|stage| stage.name == "source");
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(row.instructions_alone.map(f64::round), Some(806.0));
     }
 
-    /// Figure 10-4 as its formula has it.
+    /// Figure 10-4, by its formula.
     #[test]
     fn instructions_over_the_size_of_frames() {
         let frames = [64, 128, 256, 300, 342, 400, 512, 1024, 1518];

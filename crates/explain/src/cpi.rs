@@ -28,14 +28,14 @@ use linerate_record::strands::{Bound, CpiByCause, CpiCause, StrandCounts};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
-/// Costs of events.
+/// Event costs of a processor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventCosts {
     /// Source of the costs.
     pub source: String,
-    /// Cycles per instruction above which a strand waits for memory; `None` if no rule is known.
+    /// Cycles per instruction above which a strand waits for memory; `None` without a known rule.
     pub compute_bound_cpi_max: Option<f64>,
-    /// The costs, by name of the event.
+    /// Costs by event name.
     pub events: Vec<EventCost>,
 }
 
@@ -48,7 +48,7 @@ pub struct EventCost {
     pub most: Option<f64>,
     /// Lower bound; `None` if unknown.
     pub least: Option<f64>,
-    /// Whether it is a miss of a cache, rather than something else that takes time.
+    /// Whether it is a cache miss rather than another cause of stalls.
     pub is_miss: bool,
 }
 
@@ -60,7 +60,8 @@ const NEAR_LIMIT: f64 = 1.2;
 /// together.
 const HALF: f64 = 0.5;
 
-/// The events of a processor with what they cost by its latencies; `None` where it has no events.
+/// The events of a processor with their costs according to its latencies; `None` if it has no
+/// events.
 pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
     let cycles = |waits_for: WaitsFor| match waits_for {
         WaitsFor::L2 => Some(processor.latency?.l2_cycles),
@@ -152,7 +153,7 @@ pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Op
     Some(CpiByCause { source: costs.source.clone(), causes, unexplained, bound, sentence })
 }
 
-/// The CPI stack of an imported strand.
+/// CPI stack of an imported strand.
 pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause> {
     let pti: Vec<(&str, &Figure)> =
         strand.events.iter().map(|event| (event.name.as_str(), &event.pti)).collect();

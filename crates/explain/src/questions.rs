@@ -21,18 +21,18 @@ use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};
 use linerate_record::{Body, Record};
 use std::fmt;
 
-/// The record in question, and other data for the answer.
+/// The record in question, with other data for the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Inquiry<'a> {
     /// The record.
     pub record: &'a Record,
-    /// Its file, as commands quote it.
+    /// Its file, for use in suggested commands.
     pub file: &'a str,
-    /// A record of the same application with less load: fewer ports, fewer workers.
+    /// A record of the same application with less load: fewer ports or fewer workers.
     pub against: Option<&'a Record>,
-    /// The processor, where it was named.
+    /// The processor, if given.
     pub processor: Option<&'a Processor>,
-    /// Bits per second of the line, where it was given.
+    /// Line rate in bits per second, if given.
     pub line_bits_per_s: Option<f64>,
     /// Costs of events on this machine, if measured.
     pub costs: Option<&'a EventCosts>,
@@ -41,7 +41,7 @@ pub struct Inquiry<'a> {
 /// A question.
 #[derive(Clone, Copy)]
 pub struct Question {
-    /// The word that names it.
+    /// The word that identifies it.
     pub id: &'static str,
     /// The question.
     pub text: &'static str,
@@ -56,7 +56,7 @@ impl fmt::Debug for Question {
     }
 }
 
-/// The questions, in the order in which they help.
+/// The questions, in a helpful order.
 pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "bottleneck",
@@ -196,7 +196,7 @@ impl Reply {
         Self::new(AnswerVerdict::DoesNotArise, sentence)
     }
 
-    /// Every answer that cannot be given says what to do next.
+    /// Every question without an answer names the next step.
     fn cannot_tell(sentence: &str, next: &str) -> Self {
         let mut reply = Self::new(AnswerVerdict::CannotTell, format!("cannot tell: {sentence}"));
         reply.next = Some(next.to_owned());

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cost of a load, by the level of its data and of its translation.
 //!
-//! A chase through all lines in random order meets `P` pages, of which a TLB level with `E` entries
-//! holds the needed one with probability `E / P`: the next line is on any page. A page-local chase
-//! through the same lines misses once per page, that is once in `L` loads for `L` lines per page.
-//! Both look the same to the caches, so
+//! A chase through all lines in random order visits `P` pages, so a TLB level with `E` entries hits
+//! with probability `E / P`. A page-local chase through the same lines misses once per page, that
+//! is once in `L` loads for `L` lines per page. Both look the same to the caches, so
 //!
 //! ```text
 //! random - local = (1 - E1/P) first - first / L                        up to E2 pages
 //!                = (E2 - E1)/P first + (1 - E2/P) walk - walk / L      beyond
 //! ```
 //!
-//! Solved for what a miss of the first level costs, or a walk, at sizes that are within a level,
-//! this is measured: page tables that have left the caches with the data are in it. Where no such
-//! size is, the cost of the miss in a small set of pages is added to the time of the level.
+//! Solved for the cost of a first-level miss, or a walk, at sizes within a cache level, this is a
+//! measurement, including the effect of page tables evicted along with the data. Without such a
+//! size, the cost of a miss in a small set of pages is added to the level's latency.
 //!
 //! A miss takes time, a walk no less than a miss, and a farther level no less than a nearer one.
 //! Values that violate this within their intervals are raised to the lower bound. Where the
@@ -32,58 +31,57 @@ use linerate_record::memory::TlbState;
 use linerate_record::stats::{Estimate, median};
 pub use record::{Measured, records};
 
-/// Inputs of the costs. All times in one unit.
+/// Inputs of the costs. All times have the same unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     /// The levels.
     pub levels: &'a [steps::Level],
     /// Per level, the number of outstanding loads; may be shorter than `levels`.
     pub outstanding: &'a [Option<Estimate>],
-    /// The levels of the translation buffer.
+    /// The TLB levels.
     pub tlb: &'a [tlb::Level],
     /// The page-local curve.
     pub local: &'a [steps::Sample],
     /// The random curve.
     pub random: &'a [steps::Sample],
-    /// Bytes of a page as the buffer translates them.
+    /// Page size from the TLB's point of view, in bytes.
     pub page_bytes: u64,
-    /// Bytes of a line.
+    /// Bytes per line.
     pub line_bytes: u64,
-    /// Of the intervals.
+    /// Confidence of the intervals.
     pub confidence: f64,
-    /// Of the resampling.
+    /// Seed of the resampling.
     pub seed: u64,
 }
 
 /// Basis of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Chases that do just that.
+    /// Pointer chases of this pattern.
     Measured,
-    /// The cost of the miss added to that of the level.
+    /// The cost of the miss added to the level's latency.
     Added,
 }
 
 /// Cost of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// The level, as an index.
+    /// Index of the level.
     pub level: usize,
-    /// Where the address translation hits.
+    /// TLB level that serves the translation.
     pub state: TlbState,
-    /// Time until a load that depends on it can begin: never less than with a nearer level or
-    /// translation, nor than 0. `None` where the interval would be wider than the value, or
-    /// contradict another.
+    /// Latency until a dependent load can begin: at least that of a nearer level or translation,
+    /// and at least 0. `None` if the interval would be wider than the value, or contradict another.
     pub time: Option<Estimate>,
-    /// Time per load where as many overlap as can: a lower bound. `None` where that is not known,
-    /// or no better than its interval is wide.
+    /// Time per load with maximum overlap: a lower bound. `None` if unknown, or if the interval is
+    /// too wide.
     pub overlapped: Option<Estimate>,
     /// Basis of `time`.
     pub basis: Basis,
 }
 
-/// The costs, by level and state. States without data are left out: misses if no TLB level was
-/// found, walks if no second one was.
+/// The costs by level and state. States without data are omitted: misses without a TLB level, walks
+/// without a second one.
 pub fn table(inputs: &Inputs) -> Vec<Cost> {
     let mut random = Rng::with_seed(inputs.seed);
     let levels = 0..inputs.levels.len();
@@ -103,8 +101,8 @@ pub fn table(inputs: &Inputs) -> Vec<Cost> {
     costs
 }
 
-/// Makes `more` cost no less than `less`, in the same level with a nearer translation or the other
-/// way round.
+/// Enforces that `more` costs at least as much as `less`: the same level with a nearer translation,
+/// or the reverse.
 fn reconcile(less: &mut Cost, more: &mut Cost) {
     let is_comparable = if less.level == more.level {
         less.state < more.state
@@ -128,10 +126,10 @@ fn reconcile(less: &mut Cost, more: &mut Cost) {
     }
 }
 
-/// Chains are within a level from this many times the size of the one before it, up to this share
-/// of its own.
+/// Chain sizes considered within a level: from this multiple of the previous level's size up to
+/// this share of its own.
 const WITHIN: (f64, f64) = (1.6, 0.7);
-/// The unknown takes part in at least this share of the loads.
+/// Minimum share of loads that involve the unknown.
 const LEAST_SHARE: f64 = 0.3;
 
 /// A chain within a level.
@@ -178,18 +176,18 @@ impl Inputs<'_> {
         pages * self.page_bytes as f64
     }
 
-    /// At least 1.
+    /// Lines per page, at least 1.
     fn lines_per_page(&self) -> f64 {
         (self.page_bytes as f64 / self.line_bytes.max(1) as f64).max(1.0)
     }
 
-    /// Bytes at which a level begins.
+    /// Size in bytes at which a level begins.
     fn begin_of(&self, level: usize) -> f64 {
         let before = level.checked_sub(1).and_then(|before| self.levels[before].size);
         before.map_or(0.0, |size| size.value)
     }
 
-    /// Chains within `level` that both curves have.
+    /// Chains within `level` present in both curves.
     fn sizes(&self, level: usize) -> Vec<Size> {
         let from = WITHIN.0 * self.begin_of(level);
         let to = self.levels[level].size.map_or(f64::INFINITY, |size| WITHIN.1 * size.value);
@@ -227,7 +225,7 @@ impl Inputs<'_> {
     }
 
     /// Cost of a miss of `tlb_level`, from the `difference` of the curves at this number of pages:
-    /// see the head of this module. `None` if its share is too small.
+    /// see the module documentation. `None` if its share is too small.
     fn solved(&self, tlb_level: usize, pages: f64, difference: f64) -> Option<f64> {
         let missed = |entries: f64| (1.0 - entries / pages).max(0.0);
         let first = self.tlb.first()?;
@@ -243,7 +241,7 @@ impl Inputs<'_> {
     }
 }
 
-/// `estimate` less what is known; nothing takes less than no time.
+/// `estimate` minus a known part, at least 0.
 fn less(estimate: Estimate, known: f64) -> Estimate {
     let less = |time: f64| (time - known).max(0.0);
     let (value, low, high) = (less(estimate.value), less(estimate.low), less(estimate.high));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether counts of events can be true, given that the loads of a chase are known.
+//! Plausibility of event counts, given the known loads of a chase.
 //!
 //! A chase of `n` loads executes at least `n` instructions, reads memory at least `n` times, and
-//! beyond the size of a cache misses it with about every load. A count that says otherwise is of
-//! something else: of a part of the time, of other code, of an event by the same name. Bounds are
-//! wide, for prefetching, replays and interrupts: what they refuse is wrong by a factor.
+//! beyond the size of a cache misses it with about every load. A contradicting count measures
+//! something else: part of the time, other code, or a different event of that name. The bounds are
+//! wide to allow for prefetching, replays and interrupts: counts they reject are wrong by a factor.
 //!
-//! The table as a whole is checked too. If counts per second are the same at all sizes, though the
-//! loads per second differ, something else was counted all the time, and none of them describes the
+//! The table as a whole is checked too. If counts per second are the same at all sizes although
+//! loads per second differ, something else was counted all the time, and no count describes the
 //! chase.
 //!
 //! Not determined: what was counted instead.
@@ -19,11 +19,11 @@ use linerate_record::memory::Order;
 pub struct Row {
     /// Bytes of the chain.
     pub bytes: u64,
-    /// Loads that were made.
+    /// Number of loads.
     pub loads: u64,
     /// Their duration.
     pub seconds: f64,
-    /// Names of events, as of `linerate-counters`, and their counts.
+    /// Event names of `linerate-counters`, and their counts.
     pub counts: Vec<(String, f64)>,
 }
 
@@ -32,24 +32,24 @@ pub struct Row {
 pub struct Known {
     /// The order of the chase.
     pub order: Order,
-    /// Bytes of a line.
+    /// Bytes per line.
     pub line_bytes: u64,
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_bytes: u64,
-    /// Bytes of the caches, nearest first; fewer where fewer are known.
+    /// Known cache sizes in bytes, nearest first.
     pub caches: Vec<u64>,
-    /// Pages the first level of the translation buffer holds, and the last.
+    /// Entries of the first and the last TLB level.
     pub tlb: Option<(u64, u64)>,
-    /// The core's clock in GHz.
+    /// Core clock in GHz.
     pub core_ghz: Option<f64>,
 }
 
-/// Whether a count can be true.
+/// Plausibility of a count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// `None` if nothing is known of the event.
     pub plausible: Option<bool>,
-    /// Why not.
+    /// Reason for doubt.
     pub doubt: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
     judgements
 }
 
-/// Index of `event` in `rows`.
+/// Indices of `event` in `rows`.
 fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
     let of_row = |(r, row): (usize, &Row)| {
         let named = row.counts.iter().enumerate().filter(|(_, (name, _))| name == event);
@@ -91,14 +91,14 @@ fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
     rows.iter().enumerate().flat_map(of_row).collect()
 }
 
-/// Fewer sizes may have the same rate by chance.
+/// Minimum number of sizes: fewer may have the same rate by chance.
 const LEAST_ROWS: usize = 4;
-/// Rates are the same within this ratio, and counts per load clearly differ from this one on.
+/// Ratio within which rates are equal, and from which counts per load clearly differ.
 const SAME_RATE: f64 = 1.6;
 const OTHER_SHARE: f64 = 3.0;
 
-/// The least and the most counts per second, where they are the same at all sizes though the loads
-/// per second are not.
+/// Minimum and maximum counts per second, if they are the same at all sizes although the loads per
+/// second are not.
 fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
     let range = |value: &dyn Fn(&Row) -> f64| {
         let values = places.iter().map(|&(r, c)| rows[r].counts[c].1 / value(&rows[r]));
@@ -115,7 +115,7 @@ fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
 struct Bounds {
     least: f64,
     most: f64,
-    /// Why, as the end of a sentence.
+    /// Reason, as the end of a sentence.
     reason: String,
 }
 
@@ -135,7 +135,7 @@ fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
     Judgement { plausible: Some(plausible), doubt: (!plausible).then(doubt) }
 }
 
-/// Counts of several events that take turns are scaled up, and off by some percent.
+/// Multiplexed counts are scaled, with an error of some percent.
 const SCALED: f64 = 0.95;
 /// Maximum overhead of the loop, and of reading the counters, per load, in instructions and in
 /// loads.
@@ -163,11 +163,11 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
     }
 }
 
-/// The core's clock may be faster for a while than when it was measured.
+/// The core clock may be temporarily higher than when it was measured.
 const MOST_SPEEDUP: f64 = 1.5;
 
-/// A load that needs the one before takes a cycle at least. The thread may have waited for the
-/// processor: then there are fewer cycles than the time would have.
+/// Dependent loads take at least one cycle each. The thread may have waited for the CPU: then there
+/// are fewer cycles than the time suggests.
 fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
     let ghz = known.core_ghz?;
     let most = MOST_SPEEDUP * row.seconds * ghz * 1e9 / row.loads as f64;
@@ -175,13 +175,13 @@ fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
     (most >= 1.0).then_some(Bounds { least: SCALED, most, reason })
 }
 
-/// Chains shorter than this share of a cache, or a buffer, stay within; those as many times as long
-/// as its inverse do not, whatever its replacement.
+/// Chains shorter than this share of a cache or TLB stay within; those longer than its inverse do
+/// not, with any replacement policy.
 const INSIDE: f64 = 0.5;
 /// Misses per load of a chain within the level: nearly none, apart from interrupts.
 const MOST_INSIDE: f64 = 0.1;
-/// Misses per load of a chain beyond the level: most loads. Fewer than all, since an adjacent line
-/// may be fetched too; more than one, since prefetches and page walks may count.
+/// Misses per load of a chain beyond the level: most loads. Fewer than all, since adjacent lines
+/// may be prefetched; more than one, since prefetches and page walks may count.
 const BEYOND: (f64, f64) = (0.3, 3.0);
 
 fn cache(row: &Row, size: u64) -> Bounds {
@@ -196,7 +196,7 @@ fn cache(row: &Row, size: u64) -> Bounds {
     Bounds { least, most, reason }
 }
 
-/// Which level of the buffer is counted is between `first` and `last`.
+/// Bounds of the count of a TLB event that may belong to any level from `first` to `last`.
 fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
     let pages = row.bytes as f64 / known.page_bytes.max(1) as f64;
     // A page-local chase, and one line after line, change pages once in the lines of a page.

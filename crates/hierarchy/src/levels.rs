@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels of a curve as a record has them: with names, in cycles, and a sentence where
-//! something could not be determined.
+//! The levels of a curve for the record: with names, in cycles, and notes on undetermined sizes.
 
 use crate::steps::{self, Cause, FoundLevels, Options, Sample};
 use linerate_record::memory::{Curve, MemoryLevel, Unresolved};
@@ -10,13 +9,13 @@ use linerate_record::{Figure, Tier};
 /// The levels of a curve, nearest first.
 #[derive(Clone, Debug)]
 pub struct Levels {
-    /// As they were found, in ns.
+    /// Detected levels, in ns.
     pub found: FoundLevels,
-    /// Core clock in GHz in the chains of each; `None` where it is unknown.
+    /// Core clock in GHz in the chains of each; `None` if unknown.
     pub ghz: Vec<Option<f64>>,
-    /// For the record.
+    /// Levels for the record.
     pub levels: Vec<MemoryLevel>,
-    /// For the record: sizes about which nothing could be determined.
+    /// Undetermined sizes for the record.
     pub unresolved: Vec<Unresolved>,
 }
 
@@ -24,7 +23,7 @@ const METHOD: &str = "steps of the page-local curve, bootstrap over passes";
 
 impl Levels {
     /// Finds the levels of a page-local curve. `last_level`: bytes of the last cache that the
-    /// system states; `replicates` resamplings give the intervals.
+    /// system states; intervals come from `replicates` resamplings.
     pub fn find(curve: &Curve, last_level: u64, seed: u64, replicates: u32) -> Self {
         let options = Options { seed, replicates, ..Options::default() };
         let found = steps::detect(&samples(curve), &options);
@@ -32,7 +31,7 @@ impl Levels {
         Self::new(found, curve, longest, last_level)
     }
 
-    /// `longest` chain, and the last cache that the system states.
+    /// `longest` is the longest chain; `last_level` the last cache that the system states.
     fn new(found: FoundLevels, curve: &Curve, longest: u64, last_level: u64) -> Self {
         let ends =
             found.levels.iter().map(|level| level.size.map_or(f64::INFINITY, |size| size.value));
@@ -63,7 +62,7 @@ pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     curve.points.iter().map(sample).collect()
 }
 
-/// A size whose time is within this of its level's is on the plateau.
+/// Maximum relative deviation of a size on the plateau from its level's latency.
 const PLATEAU: f64 = 0.05;
 
 /// Cycles of the core per ns of a load in `level`, whose chains are from `ends[0]` to `ends[1]`
@@ -116,7 +115,7 @@ fn record(
     }
 }
 
-/// A time in ns as cycles of a core at `ghz`.
+/// A time in ns as core cycles at `ghz`.
 pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     match ghz {
         Some(ghz) => Figure::number("cycles", ns.scale(ghz), Tier::Sw, method),

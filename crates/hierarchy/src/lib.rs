@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From times of loads to the memory hierarchy.
+//! Derives the memory hierarchy from load latencies.
 //!
 //! | question | module |
 //! |---|---|

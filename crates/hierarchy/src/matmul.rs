@@ -32,38 +32,38 @@ use linerate_record::memory::{
 };
 use std::fmt;
 
-/// Values of a record that the multiplication model needs. Times in ns.
+/// Values of a record that the matrix model needs. Times in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     line_bytes: f64,
     page_bytes: f64,
     /// Nearest first.
     levels: Vec<Level>,
-    /// Pages that each level of the translation buffer holds, nearest first.
+    /// Pages covered by each TLB level, nearest first.
     reach: Vec<f64>,
-    /// Bytes and time of a load, rising.
+    /// Size in bytes and load latency, by increasing size.
     curve: Vec<(f64, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Level {
     latency: f64,
-    /// Of overlapping loads, by the TLB level that has the translation; not empty.
+    /// Time of overlapping loads, by TLB level that has the translation; not empty.
     overlapped: Vec<f64>,
-    /// Of sequential reading.
+    /// Time per byte of sequential reading.
     per_byte: f64,
 }
 
-/// A multiplication, and how long its arithmetic takes where all data are at hand.
+/// A multiplication, with the time of its arithmetic on cached data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Multiplication {
     /// Rows and columns.
     pub n: u64,
-    /// Bytes of an element.
+    /// Bytes per element.
     pub element_bytes: u64,
     /// ns per multiply-add of the textbook loop.
     pub textbook_ns: f64,
-    /// Latency per multiplication of the interchanged loop.
+    /// ns per multiply-add of the interchanged loop.
     pub interchanged_ns: f64,
 }
 
@@ -134,7 +134,7 @@ impl Machine {
         })
     }
 
-    /// Time of `multiplication` per multiply-add.
+    /// Predicted time of `multiplication` per multiply-add.
     pub fn predict(&self, multiplication: &Multiplication) -> Prediction {
         let Multiplication { n, element_bytes, textbook_ns, interchanged_ns } = *multiplication;
         let (n, element) = (n as f64, element_bytes as f64);
@@ -154,7 +154,7 @@ impl Machine {
     }
 
     /// `of` for a set of this many bytes: interpolated between the two levels whose latencies
-    /// enclose its own, by the share of loads that each must serve.
+    /// enclose the set's, by the share of loads that each serves.
     fn mixed(&self, bytes: f64, of: impl Fn(&Level) -> f64) -> f64 {
         let latency = self.latency(bytes);
         let beyond = self.levels.iter().position(|level| level.latency > latency);
@@ -169,7 +169,7 @@ impl Machine {
         }
     }
 
-    /// The curve at this size, linear between its points in log size.
+    /// The curve at this size, interpolated linearly in log size.
     fn latency(&self, bytes: f64) -> f64 {
         let beyond = self.curve.partition_point(|&(size, _)| size < bytes);
         match (beyond.checked_sub(1).map(|at| self.curve[at]), self.curve.get(beyond)) {
@@ -183,7 +183,7 @@ impl Machine {
 }
 
 impl Level {
-    /// `None` for a level without measurements: no size is in it.
+    /// `None` for a level without measurements.
     fn new(
         level: &MemoryLevel,
         costs: &[Cost],
@@ -211,13 +211,13 @@ impl Level {
         }))
     }
 
-    /// TLB level of the translation, or the last one known.
+    /// Overlapped time for a TLB level, or for the last known one.
     fn overlapped(&self, tlb_level: usize) -> f64 {
         self.overlapped[tlb_level.min(self.overlapped.len() - 1)]
     }
 }
 
-/// Sizes and times, rising in size.
+/// Sizes and latencies, by increasing size.
 fn times(curve: &Curve) -> Vec<(f64, f64)> {
     let point = |point: &linerate_record::memory::CurvePoint| {
         Some((point.bytes as f64, point.latency_ns.as_number()?))
@@ -229,7 +229,7 @@ fn times(curve: &Curve) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
 
-    /// Two caches and memory, round figures.
+    /// Two caches and memory with round figures.
     fn machine() -> Machine {
         let level = |latency, overlapped: &[f64], per_byte| Level {
             latency,
@@ -267,8 +267,8 @@ mod tests {
         assert_eq!(prediction.slowdown(), 5.0);
     }
 
-    /// By hand: 1000 lines of a column are 68 kB, in the second level, their translation in the
-    /// second level; 4 MB are in memory; one column of 16 goes there.
+    /// Checked by hand: 1000 lines of a column are 68 kB, in L2, with translations in the second
+    /// TLB level; 4 MB are in memory, reached by one column in 16.
     #[test]
     fn a_matrix_in_memory_costs_what_its_loads_cost() {
         let prediction = machine().predict(&floats(1000));
@@ -276,7 +276,7 @@ mod tests {
         assert!((prediction.interchanged_ns - 4.0 * 0.03).abs() < 1e-9);
     }
 
-    /// Half way between two levels in time, half of the loads are served by each.
+    /// Halfway between the latencies of two levels, each serves half of the loads.
     #[test]
     fn between_two_levels_each_serves_its_share() {
         let machine = machine();
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(machine.mixed(1e12, |level| level.latency), 100.0);
     }
 
-    /// More pages than the second level holds: the page table.
+    /// More pages than the second TLB level has entries: page walks.
     #[test]
     fn translations_beyond_the_buffer_cost_a_walk() {
         let slow = |n| machine().predict(&Multiplication { textbook_ns: 0.0, ..floats(n) });
@@ -295,8 +295,8 @@ mod tests {
         assert!((slow(3000).textbook_ns - (15.0 * 1.5 + 8.0) / 16.0).abs() < 1e-9);
     }
 
-    /// As recorded on a guest of an EPYC with load average 12, where other programs left 2.8 MB of
-    /// the third level: what docs/results/memory-matmul.md rests on.
+    /// Recorded on a guest of an EPYC with load average 12, where other programs left 2.8 MB of the
+    /// L3: the data of docs/results/memory-matmul.md.
     fn recorded() -> Machine {
         let level = |latency, overlapped: f64, gb_per_s: f64| Level {
             latency,
@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// (elements, arithmetic of both loops, sizes and the slowdown that was measured.)
+    /// (elements, arithmetic of both loops, sizes and measured slowdown)
     #[test]
     fn predicts_recorded_slowdowns_at_two_of_three_sizes() {
         let single = (4, [0.506, 0.081], [(500, 6.00), (1000, 6.60), (2000, 6.76)]);

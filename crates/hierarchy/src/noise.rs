@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time that was taken away from a thread that did nothing but watch the clock.
+//! Time lost by a thread that only reads the clock.
 //!
-//! Gaps come in bursts and differ in length by orders of magnitude, so the intervals rest on
-//! consecutive stretches of the watch, by a block bootstrap. A handful of gaps says little of the
-//! next: then the number of gaps is taken as Poisson, and the share of the time is bounded by as
-//! many of the longest, which holds the truth of a 95 % interval in some 87 % of all repetitions.
+//! Gaps come in bursts and differ in length by orders of magnitude, so intervals come from a block
+//! bootstrap over consecutive stretches of the observation. With few gaps, their number is assumed
+//! to be Poisson, and the lost share is bounded by that number of longest gaps; the coverage of
+//! such a 95 % interval is about 87 %.
 //!
 //! Left out: reading the clock, and who took the time.
 
 use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, block_bootstrap_ratio};
 
-/// A time in which the thread did not run.
+/// A gap in which the thread did not run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gap {
-    /// When it began, in ns since the watch began.
+    /// Start, in ns since the observation began.
     pub at_ns: f64,
-    /// Time between two reads of the clock less what is usual between two.
+    /// Time between two clock reads, minus the usual time between two.
     pub ns: f64,
 }
 
-/// The time taken away.
+/// Lost time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loss {
-    /// The share of the time, 0 to 1.
+    /// Share of the time, 0 to 1.
     pub share: Estimate,
     /// Gaps per second.
     pub per_second: Estimate,
@@ -33,14 +33,14 @@ pub struct Loss {
     pub bins: Vec<Bin>,
 }
 
-/// Stretches of the watch. Enough for the bootstrap to see how neighbours resemble each other
-/// ([`block_bootstrap_ratio`] says 400), few enough to be milliseconds.
+/// Number of stretches. Enough for the bootstrap to see autocorrelation ([`block_bootstrap_ratio`]
+/// says 400), few enough to take only milliseconds.
 const STRETCHES: usize = 400;
-/// Fewer gaps are taken as Poisson.
+/// Number of gaps below which they are assumed to be Poisson.
 const FEW: usize = 10;
 
-/// The share of `seconds` that `gaps` took. `None` if `seconds` is not positive. Gaps that are not
-/// a positive number of ns are left out; a gap ends with the watch. Gaps do not overlap.
+/// The share of `seconds` lost in `gaps`. `None` if `seconds` is not positive. Gaps without a
+/// positive length are ignored; a gap ends with the observation. Gaps do not overlap.
 pub fn loss(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> Option<Loss> {
     let watched_ns = seconds * 1e9;
     if !(seconds > 0.0 && watched_ns.is_finite()) {
@@ -61,7 +61,7 @@ pub fn loss(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> Option<Lo
     Some(Loss { share, per_second, longest_ns, bins: bins(&gaps) })
 }
 
-/// Share and rate of `gaps`, from stretches of the watch.
+/// Share and rate of many `gaps`, from stretches of the observation.
 fn many(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> (Estimate, Estimate) {
     let stretch_ns = seconds * 1e9 / STRETCHES as f64;
     let mut lost = vec![0.0; STRETCHES];
@@ -86,7 +86,7 @@ fn many(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> (Estimate, Es
     (estimate(&lost, 1.0), estimate(&begun, f64::INFINITY))
 }
 
-/// Share and rate of `gaps`, few or none.
+/// Share and rate of few `gaps`, or none.
 fn few(gaps: &[Gap], seconds: f64, longest_ns: f64, confidence: f64) -> (Estimate, Estimate) {
     let n = gaps.len() as u64;
     let (low, high) = poisson_interval(gaps.len(), (1.0 - confidence) / 2.0);
@@ -101,8 +101,8 @@ fn few(gaps: &[Gap], seconds: f64, longest_ns: f64, confidence: f64) -> (Estimat
     (Estimate { value, low: 0.0, high, confidence, n }, rate)
 }
 
-/// The means with which as many as `count`, or as few, come about with probability `tail`
-/// (Garwood, 1936), by bisection.
+/// Means for which `count` or more, or `count` or fewer, have probability `tail` (Garwood, 1936),
+/// by bisection.
 fn poisson_interval(count: usize, tail: f64) -> (f64, f64) {
     // Beyond any answer: P(N <= 9) is under 1e-9 from a mean of 50 on.
     let beyond = 50.0 + 10.0 * count as f64;
@@ -128,8 +128,8 @@ fn poisson_upto(count: usize, mean: f64) -> f64 {
     sum
 }
 
-/// Bins of the lengths of `gaps`, each from 1, 2 or 5 times a power of ten of ns; what is shorter
-/// than 1 ns is in a bin from 0.
+/// Bins of the lengths of `gaps`, each starting at 1, 2 or 5 times a power of ten of ns; lengths
+/// below 1 ns are in a bin from 0.
 fn bins(gaps: &[Gap]) -> Vec<Bin> {
     let longest = gaps.iter().map(|gap| gap.ns).fold(0.0, f64::max);
     let shortest = gaps.iter().map(|gap| gap.ns).fold(f64::INFINITY, f64::min);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hierarchy stated by the OS, compared with the measured one.
 //!
-//! The system repeats what the processor says of itself, or what a hypervisor chose to say in its
-//! place. Neither knows what part of a shared cache this program gets.
+//! The system repeats what the processor, or a hypervisor in its place, reports. Neither knows
+//! which part of a shared cache this program gets.
 //!
 //! Stated and found levels are paired in order, nearest first. Where there are more of one than of
 //! the other, those stay alone whose sizes fit worst: of all ways to pair them in order, the one is
@@ -26,22 +26,22 @@ use linerate_record::stats::Estimate;
 use linerate_record::units::memory_size;
 use linerate_record::{Figure, Tier};
 
-/// A stated size agrees if it is outside the interval by at most this share of its bounds. The
-/// interval describes the variation between passes; the replacement policy and page placement shift
-/// all passes alike, by a few percent.
+/// Maximum deviation of a stated size from the interval, relative to its bounds. The interval
+/// describes the variation between passes; the replacement policy and page placement shift all
+/// passes alike, by a few percent.
 const TOLERANCE: f64 = 0.10;
 
-/// Found and more than this many times what is stated, a size does not belong to the statement.
+/// Ratio of measured to stated size above which they cannot be the same level.
 const CONTRADICTION: f64 = 2.0;
 
-/// A cache for data that the system states.
+/// A data cache stated by the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
     /// 1 is nearest to the core.
     pub level: u32,
-    /// Its size in bytes, or why the system does not state it.
+    /// Its size in bytes, or the reason why the system does not state it.
     pub bytes: Result<u64, String>,
-    /// Logical processors that share it; 0 where that is not stated.
+    /// Logical CPUs that share it; 0 if not stated.
     pub shared_by: usize,
 }
 
@@ -56,7 +56,7 @@ pub struct Found<'a> {
     pub max_bytes: u64,
 }
 
-/// Judges every level that is stated or was found, nearest first.
+/// Judges every stated or measured level, nearest first.
 pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<OsView> {
     let caches: Vec<&MemoryLevel> =
         found.levels.iter().filter(|found_level| is_cache(found_level)).collect();
@@ -85,18 +85,19 @@ pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<Os
     views
 }
 
-/// The last level is memory itself, and has no size.
+/// The last level is memory itself, which has no size.
 fn is_cache(found_level: &MemoryLevel) -> bool {
     found_level.size_bytes.as_number().is_some()
 }
 
-/// Bytes of the level before this one.
+/// Bytes of the previous level.
 fn below(levels: &[Level], index: usize) -> u64 {
     let before = index.checked_sub(1).map(|before| &levels[before].bytes);
     before.and_then(|bytes| bytes.as_ref().ok().copied()).unwrap_or(0)
 }
 
-/// Pairs of a stated and a found level, both rising; as many as there are of the fewer.
+/// Pairs of a stated and a measured level in increasing order; as many as the smaller number of
+/// levels.
 fn paired(levels: &[Level], found_levels: &[&MemoryLevel]) -> Vec<(usize, usize)> {
     let misfit = |level: usize, found_level: usize| {
         let found = found_levels[found_level].size_bytes.as_number().unwrap_or(f64::NAN);
@@ -114,7 +115,7 @@ fn paired(levels: &[Level], found_levels: &[&MemoryLevel]) -> Vec<(usize, usize)
     chosen.into_iter().enumerate().map(pair).collect()
 }
 
-/// Rising places among `many` for each of `few`, so that the sum of the costs is smallest.
+/// Increasing indices into `many` for each of `few` that minimize the total cost.
 ///
 /// ```text
 /// best[a][b] = cheapest way to place the first a among the first b
@@ -221,7 +222,7 @@ impl Interval {
     }
 }
 
-/// Verdict on a size by itself. `below` bytes are stated for the level before.
+/// Verdict on a size by itself. `below` is the stated size of the previous level.
 fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict, String) {
     let (is, of) = (memory_size(found.value), memory_size(bytes as f64));
     if found.is_open() && found.holds(bytes, 0.0) {
@@ -272,7 +273,7 @@ fn why(level: &Level) -> &'static str {
     }
 }
 
-/// A level that is stated, and none found that could be it.
+/// A stated level without a measured counterpart.
 fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     let name = format!("L{}", level.level);
     let absent =
@@ -300,8 +301,8 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     view(&name, bytes, absent(&sentence), verdict, sentence)
 }
 
-/// A level found but not stated. It gets a name that cannot be confused with a stated level:
-/// measured levels are named by their measured size, stated ones by their stated name.
+/// A measured but unstated level. Its name cannot be confused with a stated level: it is named by
+/// its measured size, stated ones by their stated name.
 fn not_stated(found_level: &MemoryLevel, levels: &[Level], silence: &str) -> OsView {
     let sentence = format!("found, and not stated: {silence}");
     let name = match (levels, found_level.size_bytes.as_number()) {

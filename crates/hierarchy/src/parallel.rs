@@ -22,29 +22,29 @@ use linerate_record::stats::{Estimate, median, quantile};
 pub struct Point {
     /// Chains.
     pub chains: u32,
-    /// Time per load, all chains counted: of each pass its fastest window.
+    /// Time per load over all chains: the fastest window of each pass.
     pub passes: Vec<f64>,
 }
 
-/// Result of the points.
+/// Memory-level parallelism.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overlap {
-    /// Loads under way at once when more chains make it no faster. The high end is infinite where
-    /// the most chains were still faster than fewer.
+    /// Outstanding loads beyond which more chains do not help. The high end is infinite if the
+    /// largest number of chains was still faster.
     pub outstanding: Estimate,
-    /// Time per load then, in the unit of the points. The low end is 0 where more chains might be
-    /// faster.
+    /// Time per load at that point, in the unit of the points. The low end is 0 if more chains
+    /// might be faster.
     pub time: Estimate,
 }
 
-/// From this many times the outstanding loads on, chains are clear of the knee, which is round.
+/// Multiple of the outstanding loads from which chains are clear of the rounded knee.
 const CLEAR: f64 = 1.25;
 
 /// Maximum slowdown by noise of a load of several chains over one of a single chain.
 const NOISE: f64 = 1.1;
 
-/// How loads overlap. `None` without a point of one chain and one of more, and if a load takes
-/// longer at the next point than with one chain.
+/// Memory-level parallelism: how far independent loads overlap. `None` without a point of one chain
+/// and one of more, and if a load takes longer at the next point than with one chain.
 ///
 /// The least time is the median over the points beyond the knee: the minimum of many would be that
 /// of the luckiest. The interval resamples passes, and holds what their quartiles make of it:
@@ -93,7 +93,7 @@ fn curve(points: &[Point], mut time: impl FnMut(&[f64]) -> f64) -> Vec<(f64, f64
     points.iter().map(|point| (f64::from(point.chains), time(&point.passes))).collect()
 }
 
-/// Whether a load takes no longer with the next more chains than with one.
+/// Whether a load takes no longer at the next larger number of chains than with one.
 fn is_possible(curve: &[(f64, f64)]) -> bool {
     let alone = curve.iter().filter(|(chains, _)| *chains == 1.0).map(|(_, time)| *time);
     let next = curve.iter().filter(|(chains, _)| *chains > 1.0).min_by(|a, b| a.0.total_cmp(&b.0));
@@ -104,7 +104,7 @@ fn is_possible(curve: &[(f64, f64)]) -> bool {
 struct Knee {
     outstanding: f64,
     time: f64,
-    /// Whether there were chains enough to see it.
+    /// Whether there were enough chains to see it.
     is_beyond: bool,
 }
 

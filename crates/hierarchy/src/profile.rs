@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile of a machine: a record of its memory that other commands rely on.
+//! The profile of a machine: a stored record of its memory used by other commands.
 //!
-//! Which reports are fit to be one ([`unfit`]), what a profile has of the levels that the system
-//! states, and what `doctor` says of it. Where it is kept is the business of `memory`.
+//! Criteria for a usable report ([`unfit`]), the profile's view of the levels that the system
+//! states, and the wording for `doctor`. `memory` decides where a profile is kept.
 
 use linerate_record::doctor::{Observation, Section};
 use linerate_record::memory::{Curve, Effort, MemoryReport, OsVerdict, OsView};
@@ -13,12 +13,12 @@ use linerate_record::{Body, Record};
 pub struct Profile {
     /// The measured levels.
     pub report: MemoryReport,
-    /// When, in seconds since 1970.
+    /// Time of measurement, in seconds since 1970.
     pub unix_s: u64,
 }
 
 impl Profile {
-    /// The profile that a record holds; `None` where it is not one of `linerate memory`.
+    /// The profile in a record; `None` if it is not one of `linerate memory`.
     pub fn of_record(record: Record) -> Option<Self> {
         let unix_s = record.provenance.unix_s;
         match record.body {
@@ -43,7 +43,7 @@ impl Profile {
         [seen(Some(0)), seen(last)]
     }
 
-    /// Levels that the system states and that were not found, nearest first: `L3`.
+    /// Stated levels that were not found, nearest first: `L3`.
     fn unseen(&self) -> Vec<&str> {
         let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
         views.filter(|view| Seen::from_view(view) == Seen::No).map(|view| &view.name[..]).collect()
@@ -55,12 +55,12 @@ impl Profile {
 pub enum Found<'a> {
     /// There is none.
     None {
-        /// The file that it would be; `None` where no home is known.
+        /// Its file if it existed; `None` without a home directory.
         place: Option<&'a str>,
     },
     /// One that cannot be read.
     Unreadable {
-        /// Why, with what to do.
+        /// Reason, with a remedy.
         reason: &'a str,
     },
     /// One that can be used.
@@ -75,7 +75,7 @@ pub enum Found<'a> {
 }
 
 impl Found<'_> {
-    /// Whether the memory hierarchy of the machine was measured, for `linerate doctor`.
+    /// Observation of `linerate doctor` about the profile.
     pub fn observation(&self) -> Observation {
         const NAME: &str = "memory_profile";
         let section = Section::Topology;
@@ -129,7 +129,7 @@ impl Seen {
         }
     }
 
-    /// Bytes, where these are not those stated.
+    /// Measured bytes, if they differ from those stated.
     pub fn instead(self) -> Option<u64> {
         match self {
             Self::Instead(bytes) => Some(bytes),
@@ -138,7 +138,7 @@ impl Seen {
     }
 }
 
-/// Passes over most sizes of the curve that a profile needs: if two differ, it is unknown which one
+/// Minimum number of passes over most sizes of the curve: if two differ, it is unknown which one
 /// was disturbed.
 const PASSES_MIN: usize = 3;
 
@@ -158,7 +158,7 @@ pub fn unfit(report: &MemoryReport) -> Option<String> {
     doubt(passes, longer, &report.os_view)
 }
 
-/// `longer` says how there would be more passes, as far as there is a way.
+/// `longer` describes how to get more passes, if possible.
 fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     if passes < PASSES_MIN {
         return Some(format!(

@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resampling of passes: what the modules of this crate have in common.
+//! Resampling of passes, shared by the modules of this crate.
 
 use fastrand::Rng;
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// Number of resamples of the passes: gives the ends of a 95 % interval an error of about 5 % of
-/// its width, less than the uncertainty from the few passes.
+/// Number of resamples of the passes: determines the ends of a 95 % interval to about 5 % of its
+/// width, less than the uncertainty from the few passes.
 pub(crate) const REPLICATES: usize = 200;
 
-/// The fastest of `passes`; `None` where none is a time.
+/// The fastest of `passes`; `None` without a valid time.
 pub(crate) fn least(passes: &[f64]) -> Option<f64> {
     passes.iter().copied().filter(|&time| is_time(time)).min_by(f64::total_cmp)
 }
 
-/// The fastest of an equal number of passes drawn with replacement. `passes` are times, and not
+/// The fastest of an equal number of passes drawn with replacement. `passes` are valid and not
 /// empty.
 pub(crate) fn redrawn_least(random: &mut Rng, passes: &[f64]) -> f64 {
     let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
     draws.fold(f64::INFINITY, f64::min)
 }
 
-/// The median of as many passes drawn with replacement. `passes` are times, and not empty.
+/// The median of an equal number of passes drawn with replacement. `passes` are valid and not
+/// empty.
 pub(crate) fn redrawn_median(random: &mut Rng, passes: &[f64]) -> f64 {
     let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
     median(&draws.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
 }
 
-/// Whether `time` can be the time of a load.
+/// Whether `time` is a valid load time.
 pub(crate) fn is_time(time: f64) -> bool {
     time.is_finite() && time > 0.0
 }
 
-/// An interval of `confidence` about `value`: the percentiles of the `replicates`, and these
-/// reflected at it. Infinite without any.
+/// An interval of `confidence` about `value`: the union of the percentile interval of the
+/// `replicates` and its reflection at the value. Infinite without replicates.
 ///
 /// The fastest of passes is never faster than the truth, and the fastest of passes drawn again
 /// never faster than that: percentiles alone are on the wrong side of it.
@@ -53,8 +54,8 @@ pub(crate) fn is_known(estimate: Estimate) -> bool {
     estimate.value > 0.0 && estimate.value.is_finite() && width <= estimate.value
 }
 
-/// The weighted median: the value with half of the `weights` below it: the first where they are
-/// equal. `None` without weight.
+/// The weighted median: the smallest value with at least half of the `weights` up to it. `None`
+/// without weight.
 pub(crate) fn weighted_median(mut weighted: Vec<(f64, f64)>) -> Option<f64> {
     weighted.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single loads, timed by a clock that may tick more slowly than a load takes.
+//! Single loads, timed by a clock whose tick may be longer than a load.
 //!
 //! A clock with steps of 10 ns shows a load of 1 ns as 0 or 10. Over many loads that start at
 //! random between two ticks, the mean is still right: a time `t` spans `t / step` ticks on average.
@@ -14,16 +14,16 @@ use linerate_record::memory::Bin;
 use linerate_record::stats::{Estimate, median, quantile};
 use std::collections::BTreeMap;
 
-/// A line through the times of chains of loads.
+/// A line fitted to the times of chains of loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Time of one load more, in the unit of the samples.
+    /// Time per additional load, in the unit of the samples.
     pub slope: Estimate,
-    /// Time of no load at all: what the timing itself adds.
+    /// Time without loads: the overhead of timing.
     pub intercept: Estimate,
 }
 
-/// A place where times pile up.
+/// A peak of the distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
     /// Position, in the unit of the bins: the mean of the samples in them, accurate to half a bin,
@@ -33,13 +33,14 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// Differences as rare as this, or seen once, are interruptions, and are ignored for the step.
+/// Maximum share of differences that are ignored as interruptions when finding the step; single
+/// ones are ignored too.
 const RARE: f64 = 0.001;
-/// Steps shorter than this many units cannot be distinguished from rounding by any number of reads.
+/// Steps shorter than this many units cannot be distinguished from rounding.
 const LEAST_ROUNDED: u64 = 5;
 
-/// The step of a clock, from the differences between reads that follow each other closely, in the
-/// clock's unit. `None` where none of them differs from 0.
+/// The step of a clock, from the differences of consecutive reads, in the clock's unit. `None` if
+/// all are 0.
 ///
 /// It is the largest number of which all frequent differences are multiples. A clock that is
 /// scaled to its unit shows a step of 41.67 ns as 41 or 42: steps of 5 units and more may be so
@@ -63,11 +64,11 @@ pub fn step(differences: &[u64]) -> Option<f64> {
     Some(rounded.unwrap_or_else(|| seen.iter().fold(0, |a, &b| greatest_divisor(a, b)) as f64))
 }
 
-/// A pair of reads does not take more steps than this; bounds the search.
+/// Maximum number of steps in a pair of reads; bounds the search.
 const MOST_PARTS: u64 = 1000;
 
-/// The step of which the first of `seen`, the shortest difference, is the `parts`-fold and all
-/// others are multiples.
+/// The step of which the first of `seen`, the shortest difference, is `parts` times, and all others
+/// are multiples.
 ///
 /// Both reads are rounded down, so a difference `d` of `m` steps has `|d - m step| < 1`, that is
 /// `(d - 1) / m < step < (d + 1) / m`. The step is in the intersection of these, if there is one.
@@ -89,7 +90,8 @@ fn rounded_step(seen: &[u64], parts: f64) -> Option<f64> {
     Some(sum / multiples)
 }
 
-/// Whether `seen`, rising, are all the same multiple of `step`: then `step` is undetermined.
+/// Whether the increasing values `seen` are all the same multiple of `step`: then `step` is
+/// undetermined.
 fn is_one_multiple(seen: &[u64], step: f64) -> bool {
     let multiple = |difference: &u64| (*difference as f64 / step).round();
     seen.first().map(multiple) == seen.last().map(multiple)
@@ -166,7 +168,7 @@ impl Mean {
     }
 }
 
-/// Slope and intercept through `means`.
+/// Slope and intercept of a line through `means`.
 fn line(means: &[Mean]) -> Option<(f64, f64)> {
     let pairs = means.iter().enumerate().flat_map(|(i, a)| means[..i].iter().map(move |b| (a, b)));
     let slopes = pairs.map(|(a, b)| {
@@ -178,7 +180,7 @@ fn line(means: &[Mean]) -> Option<(f64, f64)> {
     Some((slope, weighted_median(rests.collect())?))
 }
 
-/// By how much the means are farther from the line than their errors explain; at least 1.
+/// Deviation of the means from the line relative to their errors; at least 1.
 fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
     let away = |mean: &Mean| ((mean.time - intercept - slope * mean.loads) / mean.error).abs();
     let away: Vec<f64> = means.iter().map(away).collect();
@@ -187,12 +189,12 @@ fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
     median(&away).map_or(1.0, |m| m / 0.6745 * (away.len() as f64 / freedom).sqrt()).max(1.0)
 }
 
-/// Samples above this quantile may share the last bin.
+/// Quantile above which samples may share the last bin.
 const SHOWN: f64 = 0.99;
 
-/// Bins of the `times` less `bias`, in ns; the clock makes steps of `step`. At most `most` bins, at
-/// least two: the last has everything above the others. They add up to the number of the times
-/// that are finite; empty without any.
+/// Bins of the `times` minus `bias`, in ns; the clock has steps of `step`. At least two bins and at
+/// most `most`; the last is open-ended. Their counts add up to the number of finite times; empty
+/// without any.
 ///
 /// Edges are half a step away from possible clock values, and bins are whole steps wide, so that
 /// all bins hold as many values of the clock.
@@ -220,8 +222,7 @@ pub fn histogram(times: &[f64], bias: f64, step: f64, most: usize) -> Vec<Bin> {
     bins
 }
 
-/// The least whole number of steps that is at least `wanted`; `wanted` itself if the clock has no
-/// steps.
+/// The smallest whole number of steps that is at least `wanted`; `wanted` itself without steps.
 fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
     let width = if step > 0.0 { (wanted / step - 1e-9).ceil().max(1.0) * step } else { wanted };
     // Equal times and no step: any width that moves an edge is fine.
@@ -229,9 +230,9 @@ fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
     if width.is_finite() { width.max(apart) } else { f64::MAX }
 }
 
-/// A heap of fewer is not a mode, as a share of all samples.
+/// Minimum size of a mode, as a share of all samples.
 const LEAST_SHARE: f64 = 0.02;
-/// Bins lower than this, as a share of a mode's highest, are its tail and do not move it.
+/// Bins below this share of a mode's highest are its tail and do not move it.
 const TAIL: f64 = 0.05;
 /// Minimum height of a peak above the adjacent valley, in standard errors.
 const ERRORS: f64 = 4.0;
@@ -269,7 +270,7 @@ pub fn modes(bins: &[Bin]) -> Vec<Mode> {
     modes.filter(|mode| mode.at.is_finite() && mode.share >= LEAST_SHARE).collect()
 }
 
-/// The borders of the heaps in `counts`, rising.
+/// Ranges of the modes in `counts`, increasing.
 fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by(|&a, &b| counts[b].total_cmp(&counts[a]).then(a.cmp(&b)));
@@ -300,8 +301,8 @@ fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
     ranges.into_iter().map(|(_, range)| range).collect()
 }
 
-/// Whether `top` is a peak next to a valley of height `valley`: counts of independent samples
-/// scatter by their square roots.
+/// Whether `top` is a peak next to a valley of height `valley`: independent counts scatter by their
+/// square roots.
 fn stands_out(top: f64, valley: f64) -> bool {
     valley <= VALLEY * top && top - valley >= ERRORS * (top + valley).sqrt()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels of the hierarchy, from the time of a load over the size of a chain.
+//! The levels of the hierarchy, from load latency over chain size.
 
 mod model;
 mod more;
@@ -20,8 +20,8 @@ pub const RESOLUTION: f64 = 2.0;
 pub struct Sample {
     /// Bytes of the chain.
     pub bytes: u64,
-    /// Time per load of each pass, its fastest window: positive, in whatever unit the latencies
-    /// are wanted in. Samples of a curve may differ in their number of passes.
+    /// Time per load in the fastest window of each pass: positive, in any unit. Samples of a curve
+    /// may differ in their number of passes.
     pub passes: Vec<f64>,
 }
 
@@ -30,7 +30,7 @@ pub struct Sample {
 pub struct Level {
     /// Bytes; `None` for the last, whose end was not seen.
     pub size: Option<Estimate>,
-    /// Time of a load, in the unit of the samples.
+    /// Latency, in the unit of the samples.
     pub latency: Estimate,
     /// Whether its plateau was the same in all passes.
     pub settled: bool,
@@ -39,9 +39,9 @@ pub struct Level {
 /// Reason for undetermined sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A plateau that moved between passes.
+    /// A plateau that changed between passes.
     Moved,
-    /// Two steps nearer than [`RESOLUTION`].
+    /// Two steps closer than [`RESOLUTION`].
     TooClose,
     /// The spread of the passes hides a step.
     TooNoisy,
@@ -50,11 +50,11 @@ pub enum Cause {
 /// Undetermined sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unresolved {
-    /// Bytes, from ...
+    /// Start of the range, in bytes.
     pub from: u64,
-    /// ... to.
+    /// End of the range, in bytes.
     pub to: u64,
-    /// Why.
+    /// Reason.
     pub cause: Cause,
 }
 
@@ -70,11 +70,11 @@ pub struct FoundLevels {
 /// Options for analysing a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// The share of intervals that are to hold the true value, above 0 and below 1.
+    /// Nominal coverage of intervals, above 0 and below 1.
     pub confidence: f64,
     /// Random seed: the same seed and samples give the same levels.
     pub seed: u64,
-    /// Resamplings of the passes that intervals rest on.
+    /// Number of resamplings behind the intervals.
     pub replicates: u32,
 }
 
@@ -115,7 +115,7 @@ pub fn detect(curve: &[Sample], options: &Options) -> FoundLevels {
     FoundLevels { levels, unresolved }
 }
 
-/// Sizes worth measuring next, rising, multiples of `granule` bytes, none of them in `curve`;
+/// Sizes worth measuring next: increasing multiples of `granule` bytes that are not in `curve`;
 /// empty if more sizes would not help.
 pub fn refine(curve: &[Sample], levels: &FoundLevels, granule: u64) -> Vec<u64> {
     more::refine(curve, levels, granule)

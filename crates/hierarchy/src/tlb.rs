@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The translation buffers for data, from the time of a load over the number of pages.
+//! The data TLB levels, from load latency over the number of pages.
 //!
 //! A chase through one line of each of `n` pages needs `n` translations and `n` lines; one through
 //! `n` adjacent lines needs as many lines in few pages. Both look the same to the caches, so the
-//! difference of the two times is the cost of translation. It is flat while a TLB level holds the
-//! translations, and rises where it no longer does:
+//! difference of the two times is the cost of translation. It is flat while a TLB level covers the
+//! pages, and rises beyond:
 //!
 //! ```text
 //! difference = time of the spread chase - time of the packed one, least of the passes each
@@ -39,29 +39,29 @@ use std::ops::Range;
 
 pub use pages::{around_edge, refine, start};
 
-/// One number of pages.
+/// Measurements at one number of pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Pages, one line of each.
+    /// Number of pages, one line of each.
     pub pages: u64,
-    /// Time per load of a chase through one line of each page, of each pass its fastest window.
+    /// Time per load of a chase through one line of each page, in the fastest window of each pass.
     pub spread: Vec<f64>,
-    /// The same through as many lines side by side in as few pages as hold them: what the caches
-    /// make of it. Passes need not pair up with those of `spread`.
+    /// The same through an equal number of adjacent lines, in as few pages as possible: the cost of
+    /// the caches alone. Passes need not pair up with those of `spread`.
     pub packed: Vec<f64>,
 }
 
-/// A level of the buffer.
+/// A TLB level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Pages it holds: only if the time has a step that no other thread can have caused. `None`
-    /// with `is_step` if one can: then the interval of `onset` has the size.
+    /// Number of entries, if latency has a step that no other thread can have caused. `None` with
+    /// `is_step` if one can: then the interval of `onset` contains the size.
     pub entries: Option<Estimate>,
-    /// Pages from which on the time rises. Where onset and half contradict each other, or passes
-    /// do, the interval holds all of them.
+    /// Number of pages from which latency rises. If onset and half, or the passes, contradict each
+    /// other, the interval contains all of them.
     pub onset: Estimate,
-    /// Pages at which it has risen by half. The high end is infinite where the end of the rise was
-    /// not seen.
+    /// Number of pages at half of the rise. The high end is infinite if the end of the rise was not
+    /// seen.
     pub half: Estimate,
     /// Time added by a miss here, in the unit of the samples. The high end is infinite if the end
     /// of the rise was not seen. The low end is at least 0, since a miss takes time; if the
@@ -72,8 +72,8 @@ pub struct Level {
 }
 
 impl Level {
-    /// Pages up to which there are no misses, by the best estimate: the entries, or for a step
-    /// without them its half, which other threads affect less than its onset.
+    /// Number of pages without misses, by the best estimate: the entries, or for a step without
+    /// them its half, which other threads affect less than its onset.
     pub fn reach(&self) -> f64 {
         match (self.entries, self.is_step) {
             (Some(entries), _) => entries.value,
@@ -83,18 +83,18 @@ impl Level {
     }
 }
 
-/// More levels than this are noise.
+/// Maximum number of levels: more are noise.
 const MOST_LEVELS: usize = 3;
-/// A step has risen by half at this many times the pages of its onset. Sets of four ways and more
-/// do with LRU, at 1 + 1/8; random replacement over the whole buffer at 2 ln 2 = 1.386.
+/// Maximum ratio between half and onset of a step. Sets of four or more ways reach half with LRU at
+/// 1 + 1/8; random replacement over the whole TLB at 2 ln 2 = 1.386.
 const STEEP: f64 = 1.33;
 
 fn is_steep(half: Estimate, onset: Estimate) -> bool {
     half.value <= STEEP * onset.value
 }
 
-/// The levels that `samples` show, nearest first; at most three. Samples of the same number of
-/// pages are combined; those without a time are left out.
+/// The levels in `samples`, nearest first; at most three. Samples at the same number of pages are
+/// combined; those without a time are ignored.
 pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
     let curve = Curve::from_samples(samples);
     let mut random = Rng::with_seed(seed);
@@ -102,18 +102,18 @@ pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
     rises.filter_map(|rise| curve.level(&rise, confidence, &mut random)).collect()
 }
 
-/// All points of one number of pages.
+/// All measurements at one number of pages.
 struct Point {
     pages: f64,
     spread: Vec<f64>,
     packed: Vec<f64>,
     /// Cost of translation.
     difference: f64,
-    /// The standard deviation of that from point to point.
+    /// Its standard deviation from point to point.
     error: f64,
 }
 
-/// Points by pages, rising.
+/// Points by increasing number of pages.
 struct Curve {
     points: Vec<Point>,
 }
@@ -122,24 +122,24 @@ struct Curve {
 struct Rise {
     /// The points of the plateau before it.
     before: Range<usize>,
-    /// Those of the plateau after it; `None` where the curve ends in the rise.
+    /// The points of the plateau after it; `None` if the curve ends in the rise.
     after: Option<Range<usize>>,
 }
 
-/// A plateau is flat over this ratio of pages, and this many points.
+/// Minimum extent of a plateau: ratio of pages, and number of points.
 const OCTAVE: f64 = 1.9;
 const LEAST_POINTS: usize = 3;
-/// Flat: rises by less than this share of the time of a load, or these standard errors.
+/// Flatness: maximum rise as a share of the latency, or in standard errors.
 const FLAT: f64 = 0.03;
 const FLAT_ERRORS: f64 = 4.0;
-/// A level adds at least this share of the time of a load that hits everywhere. Less than half a
-/// cycle is nothing that a core can lose.
+/// Minimum cost of a level, as a share of the latency with hits everywhere: half a cycle is not a
+/// level.
 const LEAST_COST: f64 = 0.1;
-/// And at least this share of what the level before it adds: less is drift of a plateau.
+/// Minimum cost relative to the previous level: less is drift of a plateau.
 const LEAST_OF_PREVIOUS: f64 = 0.25;
-/// Times differ from point to point by this share at least, however quiet the machine.
+/// Minimum relative scatter of times from point to point.
 const LEAST_ERROR: f64 = 0.003;
-/// Disturbances still present in the fastest of this many passes are permanent.
+/// Number of passes after which disturbances in the fastest are considered permanent.
 const ENOUGH_PASSES: usize = 12;
 
 impl Curve {
@@ -162,7 +162,7 @@ impl Curve {
         curve
     }
 
-    /// By how much a point is off the line through its neighbours, as a standard deviation and a
+    /// Scatter of a point around the line through its neighbours, as a standard deviation and a
     /// share of its time.
     fn scatter(&self) -> f64 {
         let off = |three: &[Point]| {
@@ -204,8 +204,8 @@ impl Curve {
         plateaus
     }
 
-    /// The rises that are levels. Empty if the first plateau is not at 0: then a level ends before
-    /// the first point, and later ones cannot be named.
+    /// Rises that are levels. Empty if the first plateau is not at 0: then a level ends before the
+    /// first point, and later ones cannot be named.
     fn rises(&self) -> Vec<Rise> {
         let rising = isotonic(&self.differences());
         let mut plateaus = self.plateaus(&rising).into_iter().peekable();
@@ -240,7 +240,7 @@ impl Curve {
         median(&values[stretch.clone()]).unwrap_or(f64::NAN)
     }
 
-    /// Pages that are clearly slower than more pages, and have few passes.
+    /// Numbers of pages that are clearly slower than larger ones and have few passes.
     fn disturbed(&self) -> impl Iterator<Item = u64> {
         let rising = isotonic(&self.differences());
         let above = |(point, rising): &(&Point, f64)| {
@@ -278,7 +278,7 @@ impl Curve {
         Some(level)
     }
 
-    /// The level that was `found`, with intervals from `fits`.
+    /// The level `found`, with intervals from `fits`.
     fn level_of(&self, found: &Fit, fits: &[Fit], has_end: bool, confidence: f64) -> Level {
         let n = self.points.iter().map(|point| point.spread.len() as u64).sum();
         let tail = (1.0 - confidence) / 2.0;
@@ -336,7 +336,7 @@ impl Curve {
         Drawn::new(differences, before, after)
     }
 
-    /// Fits the points `around` a rise, with an edge near to one that was found before.
+    /// Fits the points `around` a rise, with an edge close to a previous one.
     fn fit(&self, drawn: &Drawn, around: Range<usize>, near: Option<Edge>) -> Option<Fit> {
         if drawn.cost <= 0.0 {
             return None;
@@ -365,10 +365,10 @@ impl Curve {
     }
 }
 
-/// Resamples look for the edge this many candidates around.
+/// Number of candidates around the edge that resamples consider.
 const NEAR: usize = 6;
 
-/// Points before the beginning of a rise, and after its half, that an edge is fitted to.
+/// Number of points before a rise, and after its half, to which an edge is fitted.
 const POINTS_BEFORE: usize = 12;
 const POINTS_AFTER: usize = 4;
 
@@ -377,7 +377,7 @@ struct Drawn {
     differences: Vec<f64>,
     /// The level of the plateau before it.
     before: f64,
-    /// By how much the one after it is higher, or the end of the curve.
+    /// Height of the following plateau above it, or of the end of the curve.
     cost: f64,
 }
 
@@ -389,12 +389,12 @@ impl Drawn {
         Self { differences, before, cost }
     }
 
-    /// Where `difference` is between the plateaus.
+    /// Position of `difference` between the two plateaus, 0 to 1.
     fn share(&self, difference: f64) -> f64 {
         (difference - self.before) / self.cost
     }
 
-    /// The points about the edge, of those in `part`.
+    /// The points around the edge, within `part`.
     fn around(&self, part: Range<usize>) -> Option<Range<usize>> {
         let rising = isotonic(&self.differences[part.clone()]);
         let above = |share: f64| rising.iter().position(|&risen| self.share(risen) >= share);
@@ -408,20 +408,19 @@ impl Drawn {
 struct Fit {
     cost: f64,
     edge: Edge,
-    /// Pages at which it has risen by half, and the points on either side.
+    /// Number of pages at half of the rise, and the points on either side.
     half: f64,
     between: (f64, f64),
 }
 
-/// Pages at which half is reached, between two numbers of pages with these shares.
+/// Interpolated number of pages at half, between two numbers of pages with these shares.
 fn crossing(pages: (f64, f64), shares: (f64, f64)) -> f64 {
     let step = shares.1 - shares.0;
     let part = if step > 0.0 { ((0.5 - shares.0) / step).clamp(0.0, 1.0) } else { 1.0 };
     pages.0 * (pages.1 / pages.0).powf(part)
 }
 
-/// The nearest values to `values` that never fall, by absolute deviations: neighbours that fall are
-/// pooled, and their median stands for them.
+/// Isotonic regression by absolute deviations: decreasing neighbours are pooled to their median.
 fn isotonic(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, Range<usize>)> = Vec::with_capacity(values.len());
     for (i, &value) in values.iter().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The detector on curves that were recorded on a machine kept busy by others.
+//! The detector on curves recorded on a busy machine.
 
 use linerate_hierarchy::steps::{Cause, FoundLevels, Options, Sample, detect};
 
@@ -13,8 +13,8 @@ fn read(text: &str) -> Vec<Sample> {
     lines.map(sample).collect()
 }
 
-/// The facts that hold for this machine regardless of its neighbours: the first cache, the times of
-/// the first two, and that memory is far away.
+/// Facts about this machine that hold regardless of its neighbours: the first cache, the latencies
+/// of the first two, and that memory is far away.
 fn private_caches_are_found(levels: &FoundLevels) {
     assert!((3..=5).contains(&levels.levels.len()), "{levels:?}");
     let first = levels.levels[0].size.unwrap();

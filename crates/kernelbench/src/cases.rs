@@ -183,7 +183,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// Which cases are wanted.
+/// Selection of cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// These kernels.

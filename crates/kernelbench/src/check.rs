@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a routine does what it should, against the specification, before it is timed.
+//! Checks of a routine against the specification, before it is timed.
 //!
 //! Not a replacement of the kernels' own tests (`native/check`): lengths and offsets are few, just
 //! what is timed and its neighbours, so that a broken build or a broken peer is not compared with.
@@ -20,7 +20,7 @@ pub(crate) enum Answer {
 /// Source and destination offsets.
 const OFFSETS: [(usize, usize); 6] = [(0, 0), (1, 0), (7, 2), (14, 2), (31, 45), (63, 33)];
 
-/// Every length below this, and those that are timed with their neighbours.
+/// Every length below this is checked, and the timed ones with their neighbours.
 const SHORT: usize = 140;
 
 /// Room for the longest with its offset, and bytes behind it that must stay as they are.
@@ -29,11 +29,11 @@ const ROOM: usize = 65_536 + 1 + 64 + 64;
 /// Guard bytes around the destination.
 const GUARD: u8 = 0x3c;
 
-/// Sums to begin with.
+/// Initial sums.
 const SUMS: [u32; 3] = [0, 0x89ab_cdef, u32::MAX];
 
-/// The first difference from the specification, in words; `None` for a routine that is right, and
-/// for bounds that do not compute anything.
+/// The first difference from the specification, in words; `None` for a correct routine, and for
+/// bounds that compute nothing.
 pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
     let computes = routine.role() != Role::Bound;
     let copies_only = matches!(routine.kernel(), Kernel::Copy | Kernel::Fill);

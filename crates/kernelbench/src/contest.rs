@@ -15,34 +15,34 @@ use std::convert::Infallible;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// The value that buffers are filled with.
+/// Fill value of buffers.
 pub(crate) const FILL: u8 = 0xa5;
 
-/// Packets of a mix in a window: all routines get the same.
+/// Packets of a mix per window, the same for all routines.
 const MIX_CALLS: u32 = 2048;
 
-/// Places of the packets of a mix: few, so that they stay in the nearest cache.
+/// Slots for the packets of a mix: few, so that they stay in L1.
 const MIX_SLOTS: usize = 4;
 const SLOT_BYTES: usize = 2048;
 
-/// The part of a window's calls that goes before it untimed.
+/// Share of a window's calls that are made beforehand, untimed.
 const LEAD_IN: u32 = 4;
 
 /// Maximum attempts to find a number of calls that fills a part of a window.
 const FILLING_TRIES: u32 = 3;
 
-/// Calls per window at most when cold: all slots are read afterwards, 2 MiB.
+/// Maximum calls per window when cold: all slots are read afterwards, 2 MiB.
 const COLD_CALLS_MAX: u32 = 1024;
 
-/// Bytes from the start of a cold buffer to the start of the next: the slots of packet pools where
-/// they are large enough, otherwise one directly behind the other.
+/// Distance of cold buffers in bytes: the slots of packet pools if they are large enough, otherwise
+/// adjacent.
 pub(crate) fn cold_stride(bytes: usize) -> usize {
     let with_offset = bytes + LINE_BYTES;
     let slots = [SLOT_BYTES, 10_240].into_iter().find(|&slot| with_offset <= slot);
     slots.unwrap_or(bytes.next_multiple_of(LINE_BYTES) + LINE_BYTES)
 }
 
-/// Bytes of each area that a case takes.
+/// Bytes of each area that a case needs.
 pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
     match (case.length, case.state) {
         (Length::Mix(_), _) => MIX_SLOTS * SLOT_BYTES,
@@ -56,7 +56,7 @@ pub(crate) fn bytes_needed(case: &Case, footprint: Footprint) -> usize {
 enum Calls {
     /// As many as fill it.
     Filling(Fill),
-    /// The same number for all.
+    /// The same number for all routines.
     Exactly(u32),
 }
 
@@ -65,19 +65,19 @@ pub(crate) struct Contest<'a> {
     case: Case,
     routines: &'a [Routine],
     memory: &'a mut Memory,
-    /// Of a mix: the source of lengths, and the lengths of the next window.
+    /// For a mix: the source of lengths, and the lengths of the next window.
     mix: Option<Lengths>,
     lengths: Vec<u16>,
-    /// Of a cold case: distance between slots in bytes, and their number.
+    /// For a cold case: distance between slots in bytes, and their number.
     stride: usize,
     slots: usize,
-    /// The next slot, and the slots that the window just timed went through.
+    /// The next slot, and the slots used in the window just timed.
     next_slot: usize,
     walked: Range<usize>,
 }
 
 impl<'a> Contest<'a> {
-    /// The case on this memory, which must have [`bytes_needed`]. The seed draws the mix.
+    /// The case on this memory, of at least [`bytes_needed`]. The seed determines the mix.
     pub(crate) fn new(
         case: Case,
         routines: &'a [Routine],
@@ -127,7 +127,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Finds the calls of a window of a routine, which is warm afterwards.
+    /// Determines the calls per window for a routine, which is warm afterwards.
     fn calls_per_window(&mut self, which: usize, calls: Calls) -> u32 {
         let mut ticks = |calls| {
             let start = ticks();
@@ -148,8 +148,8 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Times a window of a routine. What is warm is led in; the lengths of a mix are new to the
-    /// predictors, and the lines of a cold case to the caches.
+    /// Times a window of a routine. Warm cases have a lead-in; the lengths of a mix are new to the
+    /// branch predictors, and the lines of a cold case to the caches.
     fn window(&mut self, which: usize, calls: u32, clock: &Machine) -> Timed {
         let is_mix = matches!(self.case.length, Length::Mix(_));
         let mut window = Window::open(clock);
@@ -262,8 +262,8 @@ impl Contest<'_> {
         }
     }
 
-    /// Between two windows, not timed. A mix gets new lengths. The gaps between cold buffers are
-    /// read too, so that the whole footprint passes through the caches even with small buffers.
+    /// Work between two windows, not timed. A mix gets new lengths. The gaps between cold buffers
+    /// are read too, so that the whole footprint passes through the caches even with small buffers.
     fn settle(&mut self) {
         if let Some(mix) = &mut self.mix {
             mix.draw(&mut self.lengths);
@@ -276,7 +276,7 @@ impl Contest<'_> {
     }
 }
 
-/// As many calls from each of the offsets of the source, one offset after the other.
+/// The same number of calls from each source offset, one offset after the other.
 fn at_offsets(
     destination: &mut [u8],
     source: &[u8],
@@ -294,8 +294,8 @@ fn at_offsets(
     result
 }
 
-/// Calls that need each other: where the next one reads depends, for all the processor knows, on
-/// what the last one returned.
+/// Dependent calls: the address of the next one depends, as far as the processor knows, on the
+/// result of the previous one.
 fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
     let nothing = black_box(0);
     let mut sum = 0_u32;
@@ -306,7 +306,7 @@ fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
 }
 
 /// A header that is written in words of eight bytes, summed, and written again with the sum. The
-/// sum of the last one goes into the first word.
+/// previous sum goes into the first word.
 fn written(header: &mut [u8], bytes: usize, calls: u32, call: impl Fn(&[u8], u32) -> u32) -> u32 {
     let mut sum = 0;
     for _ in 0..calls {
@@ -340,7 +340,7 @@ fn in_slots(
     result
 }
 
-/// Calls each of which works on the next of equally distant buffers.
+/// Calls that each work on the next of equally spaced buffers.
 struct Walk {
     bytes: usize,
     stride: usize,

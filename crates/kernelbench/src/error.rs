@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why nothing was measured.
+//! Reasons why nothing was measured.
 
 use std::fmt;
 
-/// The failed operation, and what to do next.
+/// The failed operation and the next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A variant does not exist or cannot run here; in words, with those that can.
+    /// A variant does not exist or cannot run here; the message lists those that can.
     Variant(String),
-    /// The thread could not be pinned to the processor.
+    /// The thread could not be pinned to the CPU.
     Pin(linerate_linux::Error),
-    /// The sizes, kernels and states asked for have no case in common.
+    /// The requested sizes, kernels and states have no case in common.
     NothingToDo,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which routines take part.
+//! Routines that take part.
 
 use crate::Error;
 use crate::cases::{Case, Length};
@@ -27,17 +27,17 @@ pub(crate) const MEMCPY: &str = "memcpy";
 /// The longest header of IPv4 and of TCP.
 const HEADER_BYTES_MAX: u32 = 60;
 
-/// Which variants are wanted. Bounds always take part.
+/// Selection of variants. Bounds always take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// Everything that can run here, peers too.
+    /// Everything that can run here, including peers.
     All,
-    /// These variants, `selected` and other ways in among them if they are named; no peers.
+    /// These variants, including `selected` and other entry points if they are named; no peers.
     Variants(Vec<String>),
 }
 
 impl Filter {
-    /// The filter for the names given; everything if there are none.
+    /// The filter for these names; everything if there are none.
     ///
     /// # Errors
     /// The variant does not exist or cannot run here.
@@ -60,7 +60,7 @@ impl Filter {
     }
 }
 
-/// The kernel in the words of the kernels' own crate.
+/// The kernel as the kernels' own crate names it.
 pub(crate) fn own(kernel: Kernel) -> linerate_kernels::Kernel {
     match kernel {
         Kernel::Checksum => linerate_kernels::Kernel::Checksum,
@@ -70,7 +70,7 @@ pub(crate) fn own(kernel: Kernel) -> linerate_kernels::Kernel {
     }
 }
 
-/// The role in the words of the record.
+/// The role as the record names it.
 pub(crate) fn recorded(role: Role) -> record::Role {
     match role {
         Role::Variant => record::Role::Variant,
@@ -81,7 +81,7 @@ pub(crate) fn recorded(role: Role) -> record::Role {
     }
 }
 
-/// The routines of a kernel that can run here and that the filter lets through.
+/// Routines of a kernel that can run here and pass the filter.
 pub(crate) fn lineup(kernel: Kernel, filter: &Filter) -> Vec<(Routine, Answer)> {
     let ours = routines(own(kernel)).into_iter().map(|routine| (routine, Answer::Sum));
     let headers = headers().into_iter().filter(|header| header.kernel() == own(kernel));
@@ -94,7 +94,8 @@ pub(crate) fn lineup(kernel: Kernel, filter: &Filter) -> Vec<(Routine, Answer)> 
     ours.chain(headers).chain(theirs).filter(|(routine, _)| filter.lets(routine)).collect()
 }
 
-/// Whether a routine is timed in a case: inline sums are where headers are, and their callers wait.
+/// Whether a routine is timed in a case: inline sums only for headers, whose callers wait for the
+/// result.
 pub(crate) fn takes_part(case: &Case, routine: &Routine) -> bool {
     let is_header = match case.length {
         Length::Bytes(bytes) => bytes <= HEADER_BYTES_MAX && bytes % 4 == 0,
@@ -103,14 +104,14 @@ pub(crate) fn takes_part(case: &Case, routine: &Routine) -> bool {
     ![HEADER, HEADER_C].contains(&routine.name()) || is_header && case.timing == Timing::Latency
 }
 
-/// Whether a routine may be the bound that others are compared with. Of the copies that is the one
-/// of the C library, which a kernel may beat: a loop of nothing but stores would flatter no one.
+/// Whether a routine may be the bound that others are compared with. Of the copies that is the C
+/// library's, which a kernel may beat: a loop of nothing but stores is no realistic bound.
 pub(crate) fn is_bound(kernel: Kernel, routine: &Routine) -> bool {
     let is_copy = matches!(kernel, Kernel::Copy | Kernel::CopyChecksum);
     routine.role() == Role::Bound && (!is_copy || routine.name() == MEMCPY)
 }
 
-/// Every variant, for the record.
+/// Records of all variants.
 pub fn variant_reports() -> Vec<VariantReport> {
     let selected = Kernels::selected();
     let report = |variant: Variant| VariantReport {
@@ -127,7 +128,7 @@ pub fn variant_reports() -> Vec<VariantReport> {
     variants().map(report).collect()
 }
 
-/// Every peer, for the record: the C library first.
+/// Records of all peers, the C library first.
 pub fn peer_reports() -> Vec<PeerReport> {
     let c_library = |name: &str, kernels: &[Kernel]| PeerReport {
         name: name.to_owned(),
@@ -148,7 +149,7 @@ pub fn peer_reports() -> Vec<PeerReport> {
     reports
 }
 
-/// Bounds that cannot run here, with the reason. Variants and peers have theirs in the record.
+/// Bounds that cannot run here, with the reason. Variants and peers have their own.
 pub(crate) fn absent_bounds() -> Vec<Skipped> {
     let missing = bounds().filter(|bound| !bound.is_supported());
     let skipped = missing.map(|bound| Skipped {

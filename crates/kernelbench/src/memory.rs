@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes the routines work on: two areas with huge pages requested, every page touched before
-//! timing. The pages actually granted are looked up and reported.
+//! Memory for the routines: two areas with huge pages requested, every page touched before timing.
+//! The pages actually granted are queried and reported.
 
 use linerate_linux::advise_huge_pages;
 use linerate_machine::topology::Topology;
@@ -12,8 +12,8 @@ use std::ops::Range;
 /// Alignment of the areas: a huge page of x86 and of most others.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The last 12 bits of addresses: on many processors a load that agrees with an earlier store in
-/// these waits for it.
+/// The low 12 bits of addresses: on many processors a load that matches an earlier store in these
+/// waits for it.
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
 /// Page offset of destinations when sources begin at a multiple of [`PAGE_BYTES`]. Half a page and
@@ -28,12 +28,13 @@ const MARGIN_BYTES: usize = 2 * PAGE_BYTES;
 /// Length of a cache line. Lines of 128 bytes are touched twice then.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Whole places of huge pages in a larger allocation; buffers begin `skew` behind the first.
+/// Huge-page-aligned areas within a larger allocation; buffers start `skew` bytes after the first
+/// one.
 struct Area {
     bytes: Vec<u8>,
     places: Range<usize>,
     skew: usize,
-    /// Whether the kernel took the advice, or why not.
+    /// The kernel's answer to the advice.
     advised: Result<(), String>,
 }
 
@@ -56,7 +57,7 @@ impl Area {
         &mut self.bytes[self.places.clone()][self.skew..]
     }
 
-    /// The addresses of the places.
+    /// Addresses of the areas.
     fn addresses(&self) -> Range<usize> {
         let start = self.bytes.as_ptr() as usize;
         start + self.places.start..start + self.places.end
@@ -84,7 +85,7 @@ impl Memory {
         (self.destination.get_mut(), self.source.get_mut())
     }
 
-    /// The pages that back the areas. All of them are touched.
+    /// The pages that back the areas. Touches all of them.
     pub(crate) fn huge_pages(&self) -> HugePages {
         let areas = [&self.source, &self.destination];
         let refused = areas.iter().find_map(|area| area.advised.clone().err());
@@ -111,7 +112,8 @@ impl Memory {
     }
 }
 
-/// Bytes to walk through to evict everything touched before from every cache of a processor.
+/// Number of bytes to walk in order to evict everything touched before from every cache of a
+/// processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     /// Bytes of each area.
@@ -124,10 +126,10 @@ impl Footprint {
     /// Lower bound, for processors that report no cache, and for host caches hidden from a guest.
     const LEAST: u64 = 64 << 20;
 
-    /// The share of the memory available that the two areas may take.
+    /// Maximum share of the available memory for the two areas.
     const SHARE: u64 = 4;
 
-    /// The footprint for a processor of this machine.
+    /// Footprint for a CPU of this machine.
     pub(crate) fn for_cpu(cpu: u32) -> Self {
         let topology = Topology::read(&[cpu]);
         let caches = topology.cpus.first().and_then(|cpu| cpu.caches.as_ref().ok());
@@ -144,7 +146,7 @@ impl Footprint {
         Self { bytes: wanted.min(most) as usize, cache_bytes }
     }
 
-    /// Whether it is twice what is known of the caches.
+    /// Whether it is twice the size of the known caches.
     pub(crate) fn is_enough(&self) -> bool {
         self.bytes as u64 >= self.cache_bytes.map_or(Self::LEAST, |cache| 2 * cache)
     }
@@ -171,7 +173,7 @@ fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
     Some(huge.sum::<Option<u64>>()? as f64 / all as f64)
 }
 
-/// The addresses that a line of /proc/self/smaps begins with: `7f0200-7f0400 rw-p ...`.
+/// Addresses at the beginning of a line of /proc/self/smaps: `7f0200-7f0400 rw-p ...`.
 fn addresses(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let number = |text| usize::from_str_radix(text, 16).ok();
@@ -186,7 +188,7 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
         .and_then(|line| kilobytes(line, "MemAvailable:"))
 }
 
-/// The bytes that a line of this name gives in units of 1024: `AnonHugePages:  2048 kB`.
+/// Bytes in the line with this name, which is in units of 1024: `AnonHugePages:  2048 kB`.
 fn kilobytes(line: &str, name: &str) -> Option<u64> {
     let number = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
     number.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -35,7 +35,7 @@ impl Lengths {
     }
 }
 
-/// Bytes per packet, on average over all that may be drawn.
+/// Mean bytes per packet of the distribution.
 pub(crate) const fn mean(mix: Mix) -> f64 {
     match mix {
         Mix::Imix => (7.0 * 51.5 + 4.0 * 556.0 + 1460.0) / 12.0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines of others, in the call shape of ours. The only module with `unsafe` code.
+//! External routines with our signature. The only module with `unsafe` code.
 //!
 //! An unavailable peer stays in the list, with how to get it. Checksums of peers that return 16
 //! bits are added to the sum of the caller; this costs them two or three instructions, which their
@@ -12,12 +12,12 @@ use linerate_kernels::bench::{Role, Routine};
 /// An external routine.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
-    /// The package and its version.
+    /// Package and version.
     pub(crate) source: String,
     pub(crate) kernel: Kernel,
-    /// The routine, or why there is none and what to do.
+    /// The routine, or the reason why it is missing and how to get it.
     pub(crate) routine: Result<Routine, String>,
-    /// Its result.
+    /// Kind of its result.
     pub(crate) answer: Answer,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn peers() -> Vec<Peer> {
     all
 }
 
-/// Its name, where others need to find it.
+/// Its name, for tests.
 pub(crate) const MASKED_LOOP: &str = "masked_loop_avx512";
 
 #[cfg(peer_masked_loop)]
@@ -122,7 +122,7 @@ pub(crate) fn c_library() -> String {
     "the C library".to_owned()
 }
 
-/// The versions `Cargo.lock` holds; a test compares.
+/// Versions according to `Cargo.lock`; verified by a test.
 const INTERNET_CHECKSUM: &str = "internet-checksum 0.2.1";
 const SMOLTCP: &str = "smoltcp 0.14.0";
 
@@ -224,7 +224,7 @@ pub(crate) fn copy_of(look: extern "C" fn(*mut u8, *const u8, usize) -> *mut u8)
     unsafe { Routine::copy_from("look", Role::Peer, look) }
 }
 
-/// Routines with faults that peers were seen to have, and what is said about each.
+/// Routines with faults seen in peers, and the resulting messages.
 #[cfg(test)]
 pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
     unsafe extern "C" fn sum_without_end(src: *const u8, bytes: usize, sum: u32) -> u32 {

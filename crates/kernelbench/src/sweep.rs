@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sweep: checks every routine, times every case, and makes the report.
+//! The sweep: checks every routine, times every case, and creates the report.
 
 use crate::Error;
 use crate::cases::{Case, Length, MEAN_OFFSETS, Scope, Source};
@@ -20,8 +20,8 @@ use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Machine, Samples, Watch};
 
-/// Length of a window. Reading the counter, some tens of cycles uncertain at both ends, is then
-/// below 0.2 % of it; most windows see no interrupt.
+/// Length of a window. The uncertainty of reading the counter, some tens of cycles at both ends, is
+/// then below 0.2 % of it; most windows see no interrupt.
 const WINDOW_SECONDS: f64 = 25e-6;
 
 /// Rounds of a case. Odd, so that the median of ratios is the ratio of one round.
@@ -41,13 +41,13 @@ pub struct Request {
     pub cases: Vec<Case>,
     /// The routines.
     pub filter: Filter,
-    /// The logical processor everything runs on.
+    /// The logical CPU to run on.
     pub cpu: u32,
     /// Its name.
     pub processor: Option<String>,
-    /// Fewer rounds.
+    /// Whether to run fewer rounds.
     pub quick: bool,
-    /// Decides the order of routines, the bytes and the mixes.
+    /// Seed for the order of routines, the bytes and the mixes.
     pub seed: u64,
 }
 
@@ -59,18 +59,18 @@ impl Request {
     }
 }
 
-/// A routine that was timed.
+/// A timed routine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timed {
     /// Its name.
     pub name: String,
-    /// Why it was timed.
+    /// The reason for timing it.
     pub role: Role,
     /// Whether it may be the bound of the others.
     pub is_bound: bool,
 }
 
-/// A case that was measured.
+/// A measured case.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The case.
@@ -81,9 +81,10 @@ pub struct Measured {
     pub routines: Vec<Timed>,
     /// Their times, in ticks per call.
     pub times: Samples<f64>,
-    /// Core cycles per tick over the case, or why they are not known.
+    /// Core cycles per tick over the case, or the reason why they are unknown.
     pub cycles_per_tick: Result<f64, String>,
-    /// Independent additions per cycle before and after the case, or why they are not known.
+    /// Independent additions per cycle before and after the case, or the reason why they are
+    /// unknown.
     pub additions_per_cycle: Result<[f64; 2], String>,
 }
 
@@ -92,7 +93,7 @@ pub struct Measured {
 pub struct Outcome {
     /// For the record.
     pub report: KernelsReport,
-    /// The rounds behind it.
+    /// The underlying rounds.
     pub measured: Vec<Measured>,
 }
 
@@ -155,7 +156,7 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
     Ok(Outcome { report, measured })
 }
 
-/// The routines of each kernel that are right, and those that are not.
+/// Routines of each kernel that passed the check, and those that failed.
 struct Checked {
     /// By [`Kernel`] as a number.
     lineups: [Vec<Routine>; 4],
@@ -363,7 +364,7 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
     }
 }
 
-/// Value, lower and upper end; an end that the samples do not bound is absent.
+/// Value, lower and upper end; an end that the samples do not determine is absent.
 fn ends(estimate: Option<Estimate>) -> [Option<f64>; 3] {
     let finite = |value: f64| value.is_finite().then_some(value);
     let of = |end: fn(&Estimate) -> f64| estimate.as_ref().map(end).and_then(finite);

@@ -14,7 +14,7 @@ use linerate_record::kernels::{Kernel, Mix, Role, State};
 use linerate_record::stats::{CONFIDENCE, Estimate, interval_name};
 use std::fmt::Write;
 
-/// The variant for processors of one generation back, and the loads of its width.
+/// The variant for processors of the previous generation, and loads of its width.
 const AVX2: &str = "avx2";
 const LOAD256: &str = "load256";
 
@@ -32,9 +32,9 @@ enum Rival {
 /// The required ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reach {
-    /// The rival's time over the routine's is at least this.
+    /// Minimum ratio of the rival's time to the routine's.
     Speed(f64),
-    /// The routine's time over the rival's is at most this.
+    /// Maximum ratio of the routine's time to the rival's.
     Time(f64),
 }
 
@@ -52,21 +52,21 @@ pub struct Target {
 /// Result for a target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reached {
-    /// The ratio, of the worst case where there are several.
+    /// The ratio; the worst one if there are several cases.
     pub ratio: Estimate,
     /// The rival it was measured against.
     pub rival: String,
     /// The worst case.
     pub case: String,
-    /// The place of that case among those measured.
+    /// Index of that case among the measured ones.
     measured: usize,
     /// Ticks per call of the routine and of its rival.
     ticks: [f64; 2],
-    /// Whether the ratio is where it should be.
+    /// Whether the target is met.
     pub is_met: bool,
 }
 
-/// Every target there is.
+/// All targets.
 pub fn targets() -> Vec<Target> {
     let mut all = Vec::new();
     let mut ask = |what: &str, cases: Vec<Case>, routine, rival, reach| {
@@ -123,7 +123,7 @@ pub fn cases(targets: &[Target]) -> Vec<Case> {
 }
 
 impl Target {
-    /// Result from the measurements.
+    /// Result of the measurements.
     ///
     /// # Errors
     /// A case was not measured, or the routine or its rival cannot run here; in words.
@@ -234,8 +234,8 @@ impl Target {
     }
 }
 
-/// The targets as a table (what, asked, measured with its interval, rival, verdict) under how wide
-/// the core was, and below it why those that are missed may be missed.
+/// The targets as a table (name, required, measured with its interval, rival, verdict) below the
+/// measured width of the core, followed by possible reasons for missed targets.
 pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     let mut text = format!(
         "{}\n\n{:45} {:>8} {:>9} {:>17}  {:6} {}\n",
@@ -296,14 +296,14 @@ fn core(measured: &[Measured]) -> String {
     }
 }
 
-/// The least and the most additions per cycle that were seen.
+/// Minimum and maximum of additions per cycle.
 fn widths(measured: &[Measured]) -> (f64, f64) {
     let all = measured.iter().flat_map(|m| m.additions_per_cycle.iter().flatten().copied());
     all.fold((f64::INFINITY, 0.0), |(least, most), width| (width.min(least), width.max(most)))
 }
 
-/// That something else may have used the units of the core during a case, if it was narrower then
-/// than at its widest.
+/// A note that something else may have used the execution units of the core during a case, if it
+/// was narrower then than at its widest.
 fn shared(measured: &Measured, most: f64) -> Option<String> {
     let [before, after] = *measured.additions_per_cycle.as_ref().ok()?;
     let least = before.min(after);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which logical CPUs a thread may run on.
+//! CPU affinity of threads.
 //!
 //! Masks are arrays of machine words of whatever length is needed, not `cpu_set_t`, whose 1024 bits
 //! are fewer than the CPUs of large machines. The kernel numbers bits from the least significant of
@@ -14,12 +14,12 @@ type Word = libc::c_ulong;
 
 const WORD_BITS: u32 = Word::BITS;
 
-/// More CPUs than any kernel manages: NR_CPUS stops at 8192 on x86 and POWER, the largest in the
+/// Maximum number of CPUs of any kernel: NR_CPUS stops at 8192 on x86 and POWER, the largest in the
 /// kernel's Kconfig files, and is less elsewhere.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Keeps the calling thread, and no other, on logical CPU `cpu` from now on. Threads it starts
-/// later inherit that. When this returns, the thread runs there.
+/// Pins the calling thread, and no other, to logical CPU `cpu`. Threads it starts later inherit
+/// that. On return, the thread runs there.
 ///
 /// # Errors
 /// The CPU does not exist, is offline, or is not among those that a container or a parent process
@@ -28,8 +28,8 @@ pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
     allow_current_thread(&[cpu])
 }
 
-/// Keeps the calling thread, and no other, on these logical CPUs from now on, of those that exist
-/// and that a container left to the process. Threads it starts later inherit that.
+/// Restricts the calling thread, and no other, to those of these logical CPUs that exist and that a
+/// container allows. Threads it starts later inherit that.
 ///
 /// # Errors
 /// None of them exists, is online and is allowed.

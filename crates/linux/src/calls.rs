@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of the system calls that wait, or move packets.
+//! Names of the system calls that wait or move packets.
 
 /// Kind of the first argument of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstArgument {
-    /// A file descriptor that the call waits for.
+    /// A file descriptor that the call waits on.
     Descriptor,
     /// The address of a futex.
     Futex,
-    /// Something that says nothing of what it waits for.
+    /// Anything that does not identify what it waits on.
     Other,
 }
 
@@ -18,7 +18,7 @@ macro_rules! table {
     };
 }
 
-/// Calls of all architectures of 64 bits.
+/// Calls of all 64-bit architectures.
 #[cfg(target_pointer_width = "64")]
 const CALLS: &[(u64, &str, FirstArgument)] = table! {
     Descriptor:
@@ -40,11 +40,11 @@ const CALLS: &[(u64, &str, FirstArgument)] = table! {
         clone SYS_clone, execve SYS_execve, restart_syscall SYS_restart_syscall;
 };
 
-/// Elsewhere the kernel's function names what a thread sleeps in.
+/// On other architectures, the kernel's function names what a thread sleeps in.
 #[cfg(not(target_pointer_width = "64"))]
 const CALLS: &[(u64, &str, FirstArgument)] = &[];
 
-/// Calls that later architectures do without.
+/// Calls that newer architectures no longer have.
 #[cfg(target_arch = "x86_64")]
 const OLD_CALLS: &[(u64, &str, FirstArgument)] = table! {
     Descriptor: epoll_wait SYS_epoll_wait;
@@ -54,8 +54,8 @@ const OLD_CALLS: &[(u64, &str, FirstArgument)] = table! {
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: &[(u64, &str, FirstArgument)] = &[];
 
-/// The name of a system call of this architecture, and what its first argument is; `None` of calls
-/// that neither wait for long nor move packets.
+/// Name of a system call of this architecture, with the kind of its first argument; `None` for
+/// calls that neither wait for long nor move packets.
 pub fn system_call(number: u64) -> Option<(&'static str, FirstArgument)> {
     let mut calls = CALLS.iter().chain(OLD_CALLS);
     calls.find(|(found, ..)| *found == number).map(|(_, name, first)| (*name, *first))

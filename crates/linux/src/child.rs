@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// A child that waits to be let go. Dropped, it ends without running the command.
+/// A child waiting to be released. If dropped, it ends without running the command.
 #[derive(Debug)]
 pub struct Held {
     child: Child,
@@ -29,7 +29,7 @@ pub struct Child {
     watch: Option<OwnedFd>,
 }
 
-/// How a child ended, and its resource usage, including its own waited-for children.
+/// Exit status and resource usage of a child, including children that it has waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Its exit status, unless a signal killed it.
@@ -43,7 +43,7 @@ pub struct Ended {
     pub user_ns: u64,
     /// CPU time in kernel mode, in ns (from a clock of microseconds).
     pub system_ns: u64,
-    /// The most memory it held at one time, in bytes.
+    /// Peak resident memory in bytes.
     pub max_resident_bytes: u64,
     /// Minor page faults.
     pub minor_faults: u64,
@@ -63,10 +63,11 @@ pub struct ExecError {
 }
 
 /// Forks a child that will run `command` (found along PATH) with `arguments`, and waits. The child
-/// has this process's environment, folder and open files, no blocked signals, and SIGPIPE as it is
-/// by default. A termination signal kills it while it waits. Async-signal-safe between fork and
-/// exec, so other threads may run. From now on SIGCHLD is not ignored (this program may have been
-/// started with SIGCHLD ignored): otherwise the kernel does not report ended children.
+/// has this process's environment, working directory and open files, no blocked signals, and the
+/// default action for SIGPIPE. A termination signal kills it while it waits. Async-signal-safe
+/// between fork and exec, so other threads may run. From now on SIGCHLD is not ignored (this
+/// program may have been started with SIGCHLD ignored): otherwise the kernel does not report ended
+/// children.
 ///
 /// # Errors
 /// A text with a NUL, or what pipe2(2) and fork(2) say.
@@ -112,7 +113,7 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
     }
 }
 
-/// The child's side: never returns.
+/// Child side: never returns.
 ///
 /// # Safety
 /// `argv` holds pointers to NUL-terminated texts and ends with null.
@@ -166,8 +167,8 @@ fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
 /// Polling interval for a process without a pidfd: the maximum delay in detecting its end.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Waits until `watch` is readable, for `at_most` that long, or until a signal arrives; without one
-/// for [`LOOK`]. Whether it is readable.
+/// Waits until `watch` is readable, for at most `at_most`, or until a signal arrives; without a
+/// descriptor, for [`LOOK`]. Returns whether it is readable.
 fn watch_for(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     match watch {
         Some(_) => poll(watch, at_most),
@@ -175,8 +176,8 @@ fn watch_for(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     }
 }
 
-/// Waits until `watch` is readable, for `at_most` that long, or until a signal arrives; without one
-/// for the time or the signal alone. Whether it is readable.
+/// Waits until `watch` is readable, for at most `at_most`, or until a signal arrives; without a
+/// descriptor, for the time or the signal alone. Returns whether it is readable.
 fn poll(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     let count = libc::nfds_t::from(watch.is_some());
     let descriptor = watch.map_or(-1, AsRawFd::as_raw_fd);
@@ -189,12 +190,12 @@ fn poll(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
     unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, std::ptr::null()) == 1 }
 }
 
-/// Sleeps for `at_most` that long, or until a signal arrives.
+/// Sleeps for at most `at_most`, or until a signal arrives.
 pub fn sleep(at_most: Duration) {
     poll(None, at_most);
 }
 
-/// Sends a signal to all processes of a group; whether there are any that it may be sent to.
+/// Sends a signal to all processes of a group; returns whether there are any that may be signalled.
 pub fn signal_group(group: u32, signal: i32) -> bool {
     match libc::pid_t::try_from(group) {
         // 0 and 1 would be this program's own group, and every process there is.
@@ -214,7 +215,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    /// The process of this number.
+    /// The process with this ID.
     ///
     /// # Errors
     /// There is none.
@@ -229,8 +230,8 @@ impl Stranger {
         Ok(stranger)
     }
 
-    /// Waits until it ends, for `at_most` that long, or until a signal arrives; whether it has
-    /// ended. Where pidfd_open(2) is missing (before Linux 5.3) or forbidden, 1 ms at most.
+    /// Waits until it ends, for at most `at_most`, or until a signal arrives; returns whether it
+    /// has ended. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, 1 ms at most.
     pub fn wait_timeout(&self, at_most: Duration) -> bool {
         watch_for(self.watch.as_ref(), at_most) || self.watch.is_none() && !self.is_there()
     }
@@ -241,12 +242,12 @@ impl Stranger {
 }
 
 impl Held {
-    /// The child's process number.
+    /// Process ID of the child.
     pub fn pid(&self) -> u32 {
         self.child.pid
     }
 
-    /// Lets the child run its command; returns when the command has begun.
+    /// Lets the child run its command; returns when the command has started.
     ///
     /// # Errors
     /// The command could not be started; the child is gone.
@@ -286,7 +287,7 @@ impl Drop for Held {
 }
 
 impl Child {
-    /// Its process number.
+    /// Process ID.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -298,8 +299,7 @@ impl Child {
         unsafe { libc::kill(self.pid as libc::pid_t, signal) };
     }
 
-    /// Whether it is in the process group of this program, so that keys of the terminal that reach
-    /// one reach the other.
+    /// Whether it is in this program's process group, so that keys of the terminal reach both.
     pub fn is_in_own_group(&self) -> bool {
         // SAFETY: numbers only.
         unsafe { libc::getpgid(self.pid as libc::pid_t) == libc::getpgrp() }
@@ -310,8 +310,8 @@ impl Child {
         self.wait4(0).expect("a child that was not waited for can be waited for")
     }
 
-    /// Waits until it ends, for `at_most` that long, or until a signal arrives; `None` if it still
-    /// runs. Where pidfd_open(2) is missing (before Linux 5.3) or forbidden, 1 ms at most.
+    /// Waits until it ends, for at most `at_most`, or until a signal arrives; `None` if it still
+    /// runs. If pidfd_open(2) is missing (before Linux 5.3) or forbidden, 1 ms at most.
     pub fn wait_timeout(&mut self, at_most: Duration) -> Option<Ended> {
         if let Some(ended) = self.wait4(libc::WNOHANG) {
             return Some(ended);

@@ -12,9 +12,8 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
 
-/// Processor time of the calling thread in nanoseconds, user and kernel together. Time in which
-/// the host of a virtual machine took the processor away counts, unless the host reports it to the
-/// guest. Costs a system call.
+/// CPU time of the calling thread in nanoseconds, user and kernel together. Steal time counts,
+/// unless the host reports it to the guest. Costs a system call.
 pub fn thread_cpu_time_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors between this program and the kernel.
+//! Errors of requests to the kernel.
 
 use std::fmt;
 
-/// A request to the kernel that failed: which, about what, why, and what to do next.
+/// A failed request to the kernel: what it was, its object, the reason, and the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A system call returned an error.
@@ -17,7 +17,7 @@ pub enum Error {
         /// The fix.
         advice: &'static str,
     },
-    /// A file of the kernel is missing, or does not say what is wanted.
+    /// A kernel file that is missing or lacks the expected contents.
     File {
         /// The file.
         path: &'static str,
@@ -37,7 +37,7 @@ impl Error {
 }
 
 impl Error {
-    /// What failed and why, without what to do next: for callers that know better.
+    /// The failure and its reason without the advice, for callers with better advice.
     pub fn without_advice(&self) -> String {
         match self {
             Self::Call { call, value, errno, .. } => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A heap that ends the program with a sentence where memory is refused.
+//! A heap that ends the program with an error message when memory is refused.
 //!
 //! Rust aborts on a failed allocation, and Linux rarely fails one: it kills the process that
 //! touches more memory than available. A program may therefore check for room before each large
@@ -28,7 +28,7 @@ pub type Room = fn(bytes: usize, held: usize) -> Option<String>;
 /// Bytes that counted allocations hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// The decision on large allocations, and how the program ends.
+/// The decision on large allocations, and the exit status on refusal.
 struct Guard {
     room: Room,
     status: i32,
@@ -36,7 +36,7 @@ struct Guard {
 
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
-/// The system's heap; refusals end the program. For `#[global_allocator]`.
+/// The system's heap; a refusal ends the program. For `#[global_allocator]`.
 pub struct Heap;
 
 /// From now on `room` decides on large allocations, and a refusal ends the program with `status`.
@@ -67,7 +67,7 @@ impl Heap {
         }
     }
 
-    /// Counts `bytes` that were given back, or are about to be.
+    /// Counts `bytes` that were freed or are about to be.
     fn back(bytes: usize) {
         if bytes >= COUNTED_BYTES {
             HELD.fetch_sub(bytes, Ordering::Relaxed);
@@ -117,7 +117,7 @@ unsafe impl GlobalAlloc for Heap {
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Says on stderr that `bytes` are refused, and ends the program.
+/// Reports on stderr that `bytes` are refused, and ends the program.
 fn end(guard: &Guard, bytes: usize, why: &str) -> ! {
     // Another thread is saying so, and ends this one.
     while ENDING.swap(true, Ordering::SeqCst) {

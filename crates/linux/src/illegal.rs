@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Survives illegal instructions in one stretch of code.
+//! Recovery from illegal instructions in one stretch of code.
 //!
 //! User access to registers that a module enabled can be disabled at any time, and then reads are
 //! illegal instructions: SIGILL, which kills a process. Here one stretch of code defines where to
@@ -10,14 +10,14 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Code, by its addresses.
+/// A range of code addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Its first byte.
+    /// First byte.
     pub begin: usize,
-    /// Behind its last.
+    /// End, exclusive.
     pub end: usize,
-    /// Where to resume after an illegal instruction.
+    /// Resume address after an illegal instruction.
     pub resume: usize,
 }
 
@@ -62,8 +62,8 @@ pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     exchange(Some(&action)).map(drop)
 }
 
-/// Whether the calling thread holds SIGILL back. The kernel ends the process of a thread that does
-/// and meets a forbidden instruction, whatever handler there is.
+/// Whether the calling thread blocks SIGILL. The kernel then kills the process on a forbidden
+/// instruction, whatever handler there is.
 pub fn is_held_back() -> bool {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: `set` can be written; without a new set nothing is changed.
@@ -72,7 +72,7 @@ pub fn is_held_back() -> bool {
     unsafe { libc::sigismember(set.as_ptr(), libc::SIGILL) == 1 }
 }
 
-/// Returns the current SIGILL action; sets `action`, if given.
+/// Returns the current SIGILL action; sets `action` if given.
 fn exchange(action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     let action = action.map_or(std::ptr::null(), std::ptr::from_ref);
@@ -123,7 +123,7 @@ extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut
 const KNOWS_REGISTERS: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"));
 
-/// Where a thread resumes when its handler returns; `None` if unknown.
+/// Program counter to which the handler returns; `None` on unknown architectures.
 fn program_counter(context: &mut libc::ucontext_t) -> Option<&mut usize> {
     #[cfg(target_arch = "x86_64")]
     let place = &raw mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
@@ -166,7 +166,7 @@ mod tests {
 
     static SEEN: AtomicUsize = AtomicUsize::new(0);
 
-    /// Steps over the two bytes of `ud2`.
+    /// Skips the two bytes of `ud2`.
     extern "C" fn step(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
         SEEN.fetch_add(1, Ordering::SeqCst);
         // SAFETY: as in `on_illegal`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening and reading files that may never give anything: pipes without a writer, devices.
+//! Opening and reading files that may block for ever: pipes without a writer, devices.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,9 +8,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Opens a file to read and does not wait for a writer, where it is a pipe. A read of what is
-/// returned waits neither: it gives [`io::ErrorKind::WouldBlock`] where there is nothing yet, and 0
-/// bytes where a pipe has no writer.
+/// Opens a file for reading without waiting for a writer if it is a pipe. Reads do not wait either:
+/// they return [`io::ErrorKind::WouldBlock`] if there is nothing yet, and 0 bytes if a pipe has no
+/// writer.
 ///
 /// # Errors
 /// Those of open(2).
@@ -18,8 +18,8 @@ pub fn open_to_read_without_waiting(file: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file)
 }
 
-/// Opens a pipe to write and does not wait for a reader: without one it is an error, ENXIO. Writes
-/// to what is returned wait for room.
+/// Opens a pipe for writing without waiting for a reader: without one it fails with ENXIO. Writes
+/// to the returned file wait for room.
 ///
 /// # Errors
 /// Those of open(2) and fcntl(2).
@@ -32,7 +32,7 @@ pub fn open_pipe_to_write_without_waiting(pipe: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether `error` says that a pipe opened to write has no reader.
+/// Whether `error` means that a pipe opened for writing has no reader.
 pub fn is_without_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENXIO)
 }

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// Which event, in the kernel's numbers: `type` and the three `config` words of `perf_event_attr`.
+/// Event selector of the kernel: `type` and the three `config` words of `perf_event_attr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
     /// `PERF_TYPE_*`, or the number in the file `type` of a unit under
@@ -160,7 +160,7 @@ pub(crate) struct Attributes {
     config1: u64,
     config2: u64,
     branch_sample_type: u64,
-    /// Which registers of user mode a sample carries.
+    /// Mask of the user-mode registers that a sample carries.
     pub(crate) sample_registers: u64,
     sample_stack_bytes: u32,
     clock: i32,

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Sampling {
     /// Events from one sample to the next: nanoseconds for the clocks.
     pub period: u64,
-    /// What samples carry.
+    /// Fields that samples carry.
     pub fields: Fields,
     /// Whether a CPU that has nothing to do is left out.
     pub skips_idle: bool,

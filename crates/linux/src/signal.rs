@@ -169,8 +169,8 @@ extern "C" fn note_end(_: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void
     child.store(pid, Ordering::SeqCst);
 }
 
-/// When the child `pid` ended, in ns of [`monotonic_ns`], if that was noted and no other has ended
-/// since.
+/// Exit time of the child `pid`, in ns of [`monotonic_ns`], if it was noted and no other child has
+/// exited since.
 pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
     let [child, low, high] = &LAST_CHILD;
     let is_it = || child.load(Ordering::SeqCst) == pid;

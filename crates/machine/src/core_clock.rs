@@ -17,7 +17,7 @@ use linerate_record::stats::{CONFIDENCE, Estimate, median};
 /// cycles, 0.4 % of them; an out-of-order core, nothing. 2 KiB of code: fits any instruction cache.
 const ADDS_PER_ITERATION: u32 = 512;
 
-/// Turns in a window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most such windows see no interrupt.
+/// Iterations per window: 35 us at 3.7 GHz, 130 us at 1 GHz. Most such windows see no interrupt.
 const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
@@ -29,7 +29,7 @@ const SIDE_BY_SIDE: u32 = 8;
 
 const PAIRS: usize = 9;
 
-/// Turns in each window of a pair: 9 us at 3.7 GHz.
+/// Iterations per window of a pair: 9 us at 3.7 GHz.
 const WIDTH_TURNS: u32 = 64;
 
 /// Core cycles per tick of the calling thread's CPU: the value from the fastest of 20 windows. Pin

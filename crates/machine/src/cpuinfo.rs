@@ -42,7 +42,7 @@ pub fn cpu_name(cpuinfo: &str) -> Option<String> {
 pub struct ArmCore {
     /// Designer, by a letter: 0x41 is ARM.
     pub implementer: u32,
-    /// Which of the designer's cores it is: 0xd08 of ARM is the Cortex-A72.
+    /// Part number of the core: 0xd08 of ARM is the Cortex-A72.
     pub part: u32,
 }
 

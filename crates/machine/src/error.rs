@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why something about this machine is not known.
+//! Reasons why a fact about this machine is unknown.
 
 use std::fmt;
 

@@ -15,7 +15,7 @@ use linerate_linux::MemoryLimits;
 pub struct Limit {
     /// Bytes.
     pub bytes: u64,
-    /// Why it is not more, in a few words.
+    /// The reason for the limit, in a few words.
     pub reason: String,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processor this is, in the numbers by which its maker's manuals are found.
+//! CPU identification, in the numbers that the vendor's manuals use.
 //!
 //! Left out: names for people ([`provenance`](crate::provenance())), and what a processor can do.
 

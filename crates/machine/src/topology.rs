@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which logical CPUs share a core, a package, a cache; which to take first.
+//! Topology: logical CPUs that share a core, a package or a cache, and the order in which to use
+//! them.
 //!
 //! Read from /sys, as reported by the kernel. In a virtual machine the hypervisor decides: two
 //! "cores" may be SMT siblings. Not covered: NUMA nodes, and cores of different speed in one

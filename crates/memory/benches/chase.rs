@@ -28,7 +28,7 @@ const ROUNDS: usize = 101;
 const SIZES: [(usize, u64); 3] = [(16 << 10, 40_000), (256 << 10, 40_000), (16 << 20, 4_000)];
 const GOAL: f64 = 1.02;
 
-/// The successor of each item, as indices: what a loop in any language would follow.
+/// Index of the successor of each item: what a loop in any language would follow.
 fn successors(chain: &Chain<'_>) -> Vec<u32> {
     let mut next = vec![0; chain.len()];
     let mut cursor = Cursor::default();

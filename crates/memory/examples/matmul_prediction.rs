@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Elements of a row where the arithmetic is measured: two rows of eight bytes fit 16 KiB.
+/// Elements of a row when the arithmetic is measured: two rows of eight bytes fit 16 KiB.
 const SMALL: usize = 1000;
 
 /// Default numbers of rows and columns: not multiples of large powers of two.
@@ -33,7 +33,7 @@ const SIZES: [usize; 3] = [500, 1000, 2000];
 
 const MOST_OFF: f64 = 0.2;
 
-/// Multiply-adds of a stretch: 20 to 200 us.
+/// Multiply-adds of a timed stretch: 20 to 200 us.
 const STRETCH: usize = 40_000;
 
 /// Rows of the product are computed for this long, and at least this many times.
@@ -63,7 +63,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints a row per size, and gives the number of those where the prediction is right.
+/// Prints a row per size and returns the number of sizes predicted correctly.
 fn compare<T: Element>(
     name: &str,
     machine: &Machine,

@@ -93,8 +93,7 @@ fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Err
     Ok(times)
 }
 
-/// ns per load in a window that was left alone, after a walk along all of a chain that fits a
-/// cache.
+/// ns per load in an undisturbed window, after a walk along all of a chain that fits a cache.
 fn one_window(windows: &Windows<'_>, chain: &Chain<'_>, cursor: &mut Cursor) -> Option<f64> {
     let lines = chain.len() as u64;
     if lines <= 1 << 17 {

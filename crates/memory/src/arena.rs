@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of the chains: of one page size, all of it touched before timing.
 //!
-//! Left out: pages of hugetlbfs, which someone has to reserve first, and the node of memory, which
-//! is that of the processor that touches it.
+//! Left out: pages of hugetlbfs, which must be reserved in advance, and NUMA nodes: memory is on
+//! the node of the CPU that touches it.
 
 use crate::MemoryError;
 use linerate_linux::{Mapping, advise_huge_pages, advise_small_pages, page_bytes};
@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Alignment of an arena: the huge page of x86-64, and of aarch64 and riscv64 with pages of 4 KiB.
 const ALIGNMENT: usize = 2 << 20;
 
-/// Odd, so that it meets each of the pages of a chunk, whose number is a power of two, once; far
-/// from 0 in both directions.
+/// Odd, so that it visits each page of a chunk (a power of two) once; far from 0 in both
+/// directions.
 const APART: usize = 197;
 
-/// Memory to measure in, aligned to 2 MiB, mapped and touched. Given back when dropped.
+/// Memory to measure in, aligned to 2 MiB, mapped and touched; unmapped on drop.
 #[derive(Debug)]
 pub struct Arena {
     mapping: Mapping,
-    /// Of the first byte in use, from the start of the mapping.
+    /// Offset of the first byte in use from the start of the mapping.
     offset: usize,
     bytes: usize,
     kind: PageKind,
@@ -35,7 +35,7 @@ impl Arena {
     /// maximum.
     ///
     /// # Errors
-    /// The kernel has not as much, or `stop` was set meanwhile.
+    /// The kernel does not have that much, or `stop` was set meanwhile.
     pub fn new(bytes: usize, kind: PageKind, stop: &AtomicBool) -> Result<Self, MemoryError> {
         let page = page_bytes();
         let bytes = bytes.max(page).saturating_add(page - 1) / page * page;
@@ -53,28 +53,28 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Its first byte. All of [`bytes`](Self::bytes) from there may be read and written while
-    /// `self` lives, provided that the caller ensures exclusive access.
+    /// Address of its first byte. All of [`bytes`](Self::bytes) from there may be read and written
+    /// while `self` lives, provided that the caller ensures exclusive access.
     pub fn start(&self) -> *mut u8 {
         self.mapping.start().wrapping_add(self.offset)
     }
 
-    /// Its size: whole small pages.
+    /// Size: whole small pages.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The pages that were asked for.
+    /// Kind of pages requested.
     pub fn kind(&self) -> PageKind {
         self.kind
     }
 
-    /// The share of it, 0 to 1, backed by huge pages according to the kernel; `None` if unknown.
+    /// Share backed by huge pages according to the kernel, 0 to 1; `None` if unknown.
     pub fn granted(&self) -> Option<f64> {
         self.granted
     }
 
-    /// All of it, as numbers.
+    /// All of the memory, as words.
     pub fn words(&mut self) -> &mut [u64] {
         // SAFETY: mapped, zero at first, aligned to 2 MiB, and borrowed alone: `self` is.
         unsafe { std::slice::from_raw_parts_mut(self.start().cast(), self.bytes / 8) }
@@ -127,7 +127,7 @@ fn huge_bytes(smaps: &str, start: u64, end: u64) -> Option<u64> {
     sum
 }
 
-/// The addresses of a line that begins a mapping: `7f00-7fff rw-p ...`.
+/// Addresses of a line that begins a mapping: `7f00-7fff rw-p ...`.
 fn addresses(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();

@@ -37,14 +37,14 @@ use sweep::{LOT, Piece};
 /// Settings of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request<'a> {
-    /// The processors to use, one thread each; the first is that of the calling thread, which is
-    /// pinned to it.
+    /// CPUs to use, one thread each; the first is that of the calling thread, which is pinned to
+    /// it.
     pub cpus: &'a [u32],
     /// Bytes of a line.
     pub line: usize,
-    /// Seed of the orders.
+    /// Seed of the random orders.
     pub seed: u64,
-    /// When to be done.
+    /// Deadline of the measurement.
     pub deadline: Instant,
 }
 
@@ -56,12 +56,12 @@ const UNIT: &str = "GB/s";
 #[derive(Clone, Debug, PartialEq)]
 struct Job {
     operation: Operation,
-    /// Bytes of each thread, or why there are none.
+    /// Bytes of each thread, or the reason why there are none.
     bytes: Result<usize, String>,
 }
 
-/// Reads, writes and copies in each of `levels`, with one thread and with all. What the deadline or
-/// a stop cuts short, or does not fit, is absent with a reason.
+/// Reads, writes and copies in each of `levels`, with one thread and with all. A figure that does
+/// not fit, or is cut short by the deadline or a stop, is absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -111,7 +111,7 @@ pub fn measure(
     records
 }
 
-/// Each operation: what bounds it, then each level.
+/// All operations: for each, its bound first, then each level.
 fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     let of = |operation| {
         let bound = match operation {
@@ -125,7 +125,7 @@ fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
     OPERATIONS.into_iter().flat_map(of).collect()
 }
 
-/// Number of `cpus` that share a cache of each of the levels 1 to `levels`: as stated by the OS,
+/// Number of `cpus` that share a cache of each of the levels 1 to `levels`: as reported by the OS;
 /// otherwise L3 is assumed to be shared by all.
 fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
     let topology = Topology::read(cpus);
@@ -181,7 +181,7 @@ fn bytes_of_each(
     levels.iter().zip(sets).zip(sharers).map(of).collect()
 }
 
-/// Figures of all jobs, by level; `more` says how there would be more time.
+/// Figures of all jobs, by level; `more` is the advice for getting more time.
 fn record(
     records: &mut Vec<Bandwidth>,
     levels: &[MemoryLevel],
@@ -229,7 +229,7 @@ fn record(
     }
 }
 
-/// From a time to its rate.
+/// Rate from a time.
 fn inverse(time: Estimate) -> Estimate {
     Estimate { value: 1.0 / time.value, low: 1.0 / time.high, high: 1.0 / time.low, ..time }
 }

@@ -24,14 +24,14 @@ use linerate_record::memory::Order;
 use linerate_record::random::{GOLDEN, finish};
 use std::marker::PhantomData;
 
-/// Loads come in multiples of this.
+/// Loads come in multiples of this number.
 pub const UNROLL: u64 = 16;
 
-/// Small pages in a box of a page-local chain: few enough for any first-level translation buffer,
-/// enough for an order that prefetchers do not guess.
+/// Small pages in a box of a page-local chain: few enough for any first-level TLB, enough for an
+/// order that prefetchers cannot predict.
 const BOX_PAGES: usize = 32;
 
-/// Items added between two reads of the clock: a few ms.
+/// Items added between two clock reads: a few ms.
 pub(crate) const STRETCH: usize = 1 << 16;
 
 /// Addresses of the items, and the order of the walk.
@@ -62,8 +62,8 @@ impl Layout {
     }
 }
 
-/// A place in a chain, from which to walk on. It counts for the chain it is from; in another one it
-/// is a place as well.
+/// A position in a chain. It belongs to the chain it is from; in another one it is merely some
+/// position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     item: usize,
@@ -74,7 +74,7 @@ pub struct Cursor {
 pub struct Chain<'a> {
     start: *mut u8,
     layout: Layout,
-    /// Items that fit.
+    /// Capacity in items.
     capacity: usize,
     /// Items of a box, as a power of two.
     box_shift: u32,
@@ -87,7 +87,7 @@ pub struct Chain<'a> {
     seed: u64,
     /// Items in the chain.
     len: usize,
-    /// The box behind each box.
+    /// Successor of each box.
     after: Vec<u32>,
     /// The item of each box whose successor is in another box.
     exits: Vec<usize>,
@@ -139,14 +139,13 @@ impl<'a> Chain<'a> {
         self.len == 0
     }
 
-    /// Items it can grow to.
+    /// Maximum number of items.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Grows or shrinks to `len` items, at least 1 and at most as many as fit. Takes 3 to 30 ns per
-    /// item added or taken off. A chain of the same length is the same chain, whatever it was
-    /// before.
+    /// item added or removed. A chain of the same length is the same chain, whatever its history.
     pub fn resize(&mut self, len: usize) {
         let len = len.clamp(1, self.capacity);
         // From nothing is nearer than from far above.
@@ -177,8 +176,8 @@ impl<'a> Chain<'a> {
         self.exits.clear();
     }
 
-    /// Makes at least `loads` loads, each of which needs the one before, and moves `cursor` on by
-    /// as many items: rounded up to a multiple of [`UNROLL`]. Gives the number of loads.
+    /// Makes at least `loads` dependent loads (rounded up to a multiple of [`UNROLL`]), and
+    /// advances `cursor` by as many items. Returns the number of loads.
     pub fn run(&self, cursor: &mut Cursor, loads: u64) -> u64 {
         let turns = loads.div_ceil(UNROLL).max(1);
         // SAFETY: `address` gives an item of the chain, and items hold addresses of items.
@@ -187,8 +186,8 @@ impl<'a> Chain<'a> {
         turns * UNROLL
     }
 
-    /// As [`run`](Self::run) for `K` cursors at once: `loads` loads along each, which need each the
-    /// one before of the same cursor and none of the others. Gives the number of loads along each.
+    /// As [`run`](Self::run) for `K` cursors at once: `loads` loads along each, dependent within a
+    /// cursor and independent between cursors. Returns the number of loads along each.
     pub fn run_side_by_side<const K: usize>(&self, cursors: &mut [Cursor; K], loads: u64) -> u64 {
         let mut at = cursors.map(|cursor| self.address(self.valid(cursor)));
         let turns = loads.div_ceil(UNROLL).max(1);
@@ -225,19 +224,19 @@ impl<'a> Chain<'a> {
         places
     }
 
-    /// The item behind `cursor`, by the memory itself.
+    /// Successor of `cursor`, read from memory.
     pub fn next(&self, cursor: Cursor) -> Cursor {
         // SAFETY: `address` gives an item of the chain.
         let address = unsafe { self.address(self.valid(cursor)).read() };
         Cursor { item: self.item_at(address.cast()) }
     }
 
-    /// The item that a cursor is at, 0 to [`len`](Self::len) - 1.
+    /// Item at a cursor, 0 to [`len`](Self::len) - 1.
     pub fn item(&self, cursor: Cursor) -> usize {
         self.valid(cursor)
     }
 
-    /// A cursor from a longer or another chain begins at item 0.
+    /// A cursor of this chain; one from a longer or another chain starts at item 0.
     fn valid(&self, cursor: Cursor) -> usize {
         if cursor.item < self.len { cursor.item } else { 0 }
     }
@@ -264,7 +263,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The box that item `item` is in.
+    /// The box of item `item`.
     fn box_of(&self, item: usize) -> usize {
         item >> self.box_shift
     }
@@ -274,7 +273,7 @@ impl<'a> Chain<'a> {
         item & ((1 << self.box_shift) - 1)
     }
 
-    /// Puts item `len` behind [`before`](Self::before) it.
+    /// Inserts item `len` after [`before`](Self::before) it.
     fn add(&mut self) {
         let item = self.len;
         let slot = self.slot(item);
@@ -324,7 +323,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The item behind which item `item`, not 0, is put when all before it are there.
+    /// The item after which item `item`, not 0, is inserted once all earlier ones are present.
     fn before(&self, item: usize) -> usize {
         let (box_of, within) = (self.box_of(item), self.within_box(item));
         let chosen = |n: usize| below(mix(self.seed ^ item as u64), n);

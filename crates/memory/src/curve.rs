@@ -42,7 +42,7 @@ pub struct Request {
     pub order: Order,
     /// Bytes of a line.
     pub line: usize,
-    /// Passes over all sizes, each in another order, on other pages.
+    /// Passes over all sizes, each in a new order and on other pages.
     pub passes: u32,
     /// Sizes per doubling.
     pub per_octave: u32,
@@ -50,21 +50,22 @@ pub struct Request {
     pub refine: u32,
     /// Seed of the orders.
     pub seed: u64,
-    /// When to be done.
+    /// Deadline of the measurement.
     pub deadline: Instant,
 }
 
 /// The smallest chain.
 const LEAST_BYTES: u64 = 4 << 10;
 
-/// With this many passes that add sizes there is time to add expensive ones.
+/// Number of refining passes from which on there is time for expensive sizes too.
 const OFTEN: u32 = 3;
 
 /// The first level of most caches ends in this range, at an edge so sharp that only close sizes
 /// resolve it.
 const FIRST_LEVELS: RangeInclusive<u64> = 24 << 10..=160 << 10;
 
-/// Building and warming takes time by the line: longer chains would take as much as all others.
+/// Size from which on building and warming dominate: longer chains would take as long as all
+/// others.
 const COSTLY_BYTES: u64 = 64 << 20;
 
 /// Chains up to this size are walked by one cursor, longer ones by [`FEW`], and those from
@@ -134,18 +135,18 @@ struct Bench<'a> {
     request: &'a Request,
 }
 
-/// Sizes that take turns with the others.
+/// Sizes that are scheduled together.
 struct Group {
     points: Vec<Point>,
-    /// Indices of those that are left of this pass, the next one last.
+    /// Indices of the sizes left in this pass, the next one last.
     left: Vec<usize>,
-    /// Passes that are done.
+    /// Completed passes.
     passes: u32,
-    /// In the first passes, this many, sizes are added.
+    /// Number of initial passes in which sizes are added.
     refined: u32,
-    /// Whether that was done in this one.
+    /// Whether this pass has been refined.
     is_refined: bool,
-    /// Times that its time counts.
+    /// Weight of its time.
     weight: u32,
     spent: Duration,
 }
@@ -172,7 +173,7 @@ impl Group {
         self.left.is_empty() && !self.is_refined && self.passes < self.refined
     }
 
-    /// Counts a pass if no size of it is left.
+    /// Counts the pass if no size is left in it.
     fn end_pass(&mut self) {
         if self.left.is_empty() {
             self.passes += 1;
@@ -181,8 +182,7 @@ impl Group {
     }
 }
 
-/// The group whose turn it is: of those with passes to make, the one that took the least time, by
-/// weight.
+/// The next group: among those with passes left, the one that took the least weighted time.
 fn next(groups: &[Group], passes: u32) -> Option<usize> {
     let has_more = |turn: &usize| groups[*turn].passes < passes && !groups[*turn].points.is_empty();
     let spent = |turn: &usize| groups[*turn].spent * groups[*turn].weight;
@@ -221,7 +221,7 @@ impl Point {
         self.dropped += u64::from(best.dropped);
     }
 
-    /// At least one pass has seen it.
+    /// The record's form, after at least one pass.
     fn record(self, line: usize) -> CurvePoint {
         let latency = least(&self.ns);
         let fastest = self.ns.iter().position(|ns| *ns == latency.value);
@@ -247,9 +247,9 @@ impl Point {
     }
 }
 
-/// The least of `passes` (one at least), and its interval under resampling: the least of n drawn
-/// from these n with replacement is above the k-th least with probability ((n-k)/n)^n; the interval
-/// ends at the first k for which that is 5 % at most.
+/// The minimum of `passes` (at least one), and its interval under resampling: the minimum of n
+/// drawn from these n with replacement is above the k-th smallest with probability ((n-k)/n)^n; the
+/// interval ends at the first k for which that is at most 5 %.
 pub(crate) fn least(passes: &[f64]) -> Estimate {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -265,8 +265,8 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
     }
 }
 
-/// The median of `passes` (one at least), and the least and the most of them: the median of all
-/// that might be measured is beyond each with probability 2^-n.
+/// The median of `passes` (at least one), and their minimum and maximum: the median of all that
+/// might be measured is beyond each with probability 2^-n.
 pub(crate) fn middle(passes: &[f64]) -> Estimate {
     let n = passes.len();
     let least = passes.iter().copied().fold(f64::INFINITY, f64::min);
@@ -310,9 +310,9 @@ fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     sizes
 }
 
-/// The numbers below `n`: the last, for the end of the curve; then the others in random order, even
-/// ones first. A truncated pass has covered the whole curve with half of the sizes, rather than a
-/// part of it.
+/// The numbers below `n`: the last first, for the end of the curve; then the others in random
+/// order, even ones first. A truncated pass thus covers the whole curve at half the resolution
+/// rather than a part of it.
 fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     let others = 0..n.saturating_sub(1);
     let (mut even, mut odd): (Vec<usize>, Vec<usize>) = others.partition(|index| index % 2 == 0);
@@ -354,14 +354,14 @@ impl Places {
         Self { unit, count: (arena.bytes() / unit).max(1) }
     }
 
-    /// One of them, in bytes from the start of the arena.
+    /// A random start, in bytes from the start of the arena.
     fn any(&self, random: &mut Rng) -> usize {
         self.unit * random.usize(0..self.count)
     }
 }
 
 impl Bench<'_> {
-    /// Measures a size again, in a separate chain.
+    /// Measures a size again on a new chain.
     fn visit(&mut self, point: &mut Point, random: &mut Rng) {
         let Request { order, line, deadline, .. } = *self.request;
         let layout = Layout { start: self.places.any(random), ..Layout::dense(order, line) };
@@ -442,7 +442,7 @@ fn walk_in_turns<const N: usize>(
     Some((best, clock.ghz()))
 }
 
-/// Makes `loads` loads along each of `cursors`, unless the time is over before.
+/// Makes `loads` loads along each of `cursors`, unless time runs out first.
 fn warm<const N: usize>(
     windows: &Windows<'_>,
     chain: &Chain<'_>,
@@ -458,7 +458,7 @@ fn warm<const N: usize>(
     }
 }
 
-/// Starts of `N` stretches of the chain.
+/// Start positions of `N` stretches of the chain.
 fn cursors<const N: usize>(chain: &Chain<'_>) -> [Cursor; N] {
     let places = chain.places(N);
     std::array::from_fn(|k| places[k])

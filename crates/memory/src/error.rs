@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why the memory hierarchy could not be measured at all.
+//! Reasons why the memory hierarchy could not be measured.
 
 use std::fmt;
 
-/// What failed, with which value, and what to do next. Failures that only leave a part out are in
-/// the report instead.
+/// The failure, the offending value and the remedy. A failure that affects only one part is in the
+/// report instead.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryError {
     /// Too little memory for a meaningful measurement.
     TooLittle {
-        /// Bytes that may be taken.
+        /// Bytes that may be allocated.
         bytes: u64,
-        /// Bytes that are needed.
+        /// Bytes needed.
         least: u64,
-        /// Why it is not more.
+        /// The reason for the limit.
         reason: String,
     },
-    /// The kernel refused.
+    /// An error of the kernel.
     System(linerate_linux::Error),
-    /// It was stopped before anything was measured.
+    /// A stop request came before the first result.
     Stopped,
 }
 

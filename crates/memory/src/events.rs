@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events of the chase of each size, and whether their counts can be true.
+//! Event counts of a chase of each size, and whether they are plausible.
 //!
 //! The number of loads of a chase is known, so each count can be checked against it. This thread is
 //! counted in user mode: interrupts are not part of the chase.
@@ -31,18 +31,18 @@ pub struct Request<'a> {
     pub sizes: &'a [u64],
     /// The levels.
     pub levels: &'a [MemoryLevel],
-    /// The levels of the translation buffer.
+    /// The levels of the TLB.
     pub tlb: &'a [TlbLevel],
 }
 
-/// The events asked for, by their portable names.
+/// Portable names of the requested events.
 const EVENTS: [&str; 7] =
     ["cycles", "instructions", "loads", "l1d_misses", "l2_misses", "ll_misses", "dtlb_misses"];
 
-/// Loads between two reads of the clock: 60 us if they are fast, 3 ms if not.
+/// Loads between two clock reads: 60 us if they are fast, 3 ms if not.
 const STRETCH: u64 = 1 << 14;
 
-/// Fewer are less than what reading the counters adds.
+/// Minimum number of loads; with fewer, the cost of reading the counters dominates.
 const LEAST_LOADS: u64 = 1 << 18;
 
 /// The counting session.
@@ -56,7 +56,7 @@ struct Counters<'a> {
 /// time remains are left out.
 ///
 /// # Errors
-/// Why no events are counted here at all, and the fix.
+/// The reason why no events are counted here at all, and the fix.
 pub fn measure(
     bench: &Bench<'_>,
     arena: &mut Arena,
@@ -131,14 +131,14 @@ fn in_words(refusal: &Explanation) -> String {
     }
 }
 
-/// A chain was walked and its events counted.
+/// A walked chain with its event counts.
 struct Walk {
     loads: u64,
     seconds: f64,
     counts: Counts,
 }
 
-/// Walks along until the time is over. `None` where that is before enough loads were made.
+/// Walks until time is up. `None` if there were too few loads.
 fn walk(
     bench: &Bench<'_>,
     chain: &Chain<'_>,
@@ -167,7 +167,7 @@ fn walk(
 }
 
 impl Walk {
-    /// Those of `events` that were counted, with the estimate of their count.
+    /// Those of `events` that were counted, with estimates of their counts.
     fn counted<'a>(
         &'a self,
         events: &'a [Event],

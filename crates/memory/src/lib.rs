@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the memory hierarchy of this machine, as loads meet it.
+//! Measures the memory hierarchy of this machine as loads see it.
 //!
-//! [`measure()`] does all of it and gives the body of a record. What the times mean is found out by
-//! `linerate-hierarchy`; this crate makes them.
+//! [`measure()`] does all of it and returns the body of a record. This crate takes the times;
+//! `linerate-hierarchy` interprets them.
 //!
 //! | part | module |
 //! |---|---|

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The maximum length of a chain, and its reason.
+//! Maximum length of a chain, and the reason for it.
 
 use crate::MemoryError;
 use linerate_machine::free_memory::Limit;
@@ -7,8 +7,8 @@ use linerate_machine::free_memory::Limit;
 /// Minimum useful size: less fits L2 of most caches.
 pub const LEAST_BYTES: u64 = 256 << 10;
 
-/// How much of the `wanted` bytes may be allocated, in whole pages of 4 KiB: at most `max`, if the
-/// user set it, and at most `available`, if known.
+/// Number of bytes to allocate, in whole pages of 4 KiB: `wanted`, capped by `max` if the user set
+/// it, and by `available` if known.
 ///
 /// # Errors
 /// It would be less than [`LEAST_BYTES`].

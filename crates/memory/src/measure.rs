@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All of it, in order, within a budget of time.
+//! The whole measurement, in order, within a time limit.
 //!
 //! ```text
 //! pin the thread; look at the clocks
@@ -40,19 +40,18 @@ use std::time::Instant;
 pub struct Request {
     /// Time limit.
     pub effort: Effort,
-    /// The processor to measure on; `None` for the one this runs on.
+    /// The CPU to measure on; `None` for the current one.
     pub cpu: Option<u32>,
-    /// The most bytes to take; `None` for what the effort and the machine ask for.
+    /// Maximum bytes to allocate; `None` for a default that depends on the effort and the machine.
     pub max_bytes: Option<u64>,
-    /// The pages to measure on; `None` for huge ones where there are any.
+    /// Page kind; `None` for huge pages if there are any.
     pub pages: Option<PageKind>,
     /// Seed of everything random.
     pub seed: u64,
 }
 
-/// Measures the memory hierarchy as the calling thread meets it, which is left pinned to the
-/// processor measured on. Takes about as long as `request.effort` says, up to two fifths as long
-/// again on a busy machine.
+/// Measures the memory hierarchy as seen by the calling thread, which stays pinned to the CPU used.
+/// Takes about as long as `request.effort` says, and up to two fifths longer on a busy machine.
 ///
 /// # Errors
 /// There is too little memory, the processor is not available, or the measurement was stopped
@@ -124,7 +123,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     })
 }
 
-/// The pinned thread, and the state before it began.
+/// The pinned thread, and its state before.
 struct Start {
     cpu: u32,
     cpus: Vec<u32>,
@@ -143,7 +142,7 @@ impl Start {
     }
 }
 
-/// The page-local curve, and behind it the random and the sequential one.
+/// The page-local curve, followed by the random and the sequential one.
 fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
     let (passes, per_octave, refine) = match bench.effort {
         Effort::Quick => (5, 4, 0),
@@ -229,15 +228,15 @@ impl Parts {
     }
 }
 
-/// Resamplings of the curve: in a quick measurement the fewest whose extremes are an interval of
+/// Resamplings of the curve in a quick measurement: the fewest whose extremes form an interval of
 /// 95 %.
 const FEW: u32 = 60;
 const MANY: u32 = 200;
 
-/// As many as an interval of 95 % takes.
+/// Passes that an interval of 95 % needs.
 const PARALLEL_PASSES: u32 = 6;
 
-/// Events of page-local chains of each doubling of size, up to the whole arena.
+/// Counts events of page-local chains, one size per doubling, up to the whole arena.
 fn count(
     bench: &Bench<'_>,
     arena: &mut Arena,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time that was taken away from the measuring thread.
+//! Time taken from the measuring thread.
 //!
 //! A thread that only reads the clock can detect when it did not run: two reads are further apart
 //! than usual. This shows the duration, not which thread had the processor meanwhile; for that the
@@ -19,25 +19,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// An interrupt of the timer takes 1 us and more, from entry to exit; what is shorter than half of
-/// that is not the system.
+/// Minimum gap: a timer interrupt takes at least 1 us from entry to exit; anything below half of
+/// that is not the OS.
 pub const SHORTEST_NS: f64 = 500.0;
 
-/// As many times the usual distance of two reads must a gap last, where the clock is slow to read.
+/// Minimum gap as a multiple of the usual distance of two reads, for clocks that are slow to read.
 const SHORTEST_READS: f64 = 8.0;
 
-/// Maximum number of gaps kept: 16 B each. A watch with this many ends.
+/// Maximum number of gaps kept, 16 B each. A watch ends when it is reached.
 const MOST_GAPS: usize = 1 << 16;
 
-/// Reads for calibrating the usual distance of two.
+/// Reads for calibrating their usual distance.
 const FIRST_READS: usize = 1024;
 
-/// The kernel's accounts at one moment.
+/// The kernel's accounting at one moment.
 #[derive(Clone, Debug)]
 pub struct Account {
     root: Root,
     cpu: u32,
-    /// Of that processor, in the kernel's ticks; `None` if not reported.
+    /// That of the CPU, in the kernel's ticks; `None` if not reported.
     processor: Option<Processor>,
 }
 
@@ -49,14 +49,14 @@ struct Processor {
 }
 
 impl Account {
-    /// The account of this processor until now, by the /proc under `root`.
+    /// The accounting of this CPU until now, according to /proc under `root`.
     pub fn now(root: &Path, cpu: u32) -> Self {
         let root = Root::new(root);
         let processor = root.text("proc/stat").and_then(|text| Processor::read(&text, cpu));
         Self { root, cpu, processor }
     }
 
-    /// The share of the time since then that the host took from the processor, 0 to 1.
+    /// Share of the time since then that the host stole from the CPU, 0 to 1.
     ///
     /// Each end of the time may be off by a tick of the account.
     fn stolen(&self) -> Result<Estimate, String> {
@@ -122,7 +122,7 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     record(&seen, loss, account, bench.windows.more_time())
 }
 
-/// The kernel's accounts of the time.
+/// The kernel's accounting of the time.
 struct Accounted {
     stolen: Figure,
     others: Figure,
@@ -195,7 +195,7 @@ fn look(
     Seen { gaps: kept[..gaps].iter().map(gap).collect(), seconds }
 }
 
-/// The median distance of two reads of the clock that follow each other, in ticks.
+/// Median distance of two consecutive clock reads, in ticks.
 fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     let mut reads = [0; FIRST_READS];
     reads.fill_with(&mut ticks);
@@ -204,7 +204,7 @@ fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     distances[distances.len() / 2]
 }
 
-/// `more` says how there would be more time.
+/// The record's form; `more` is the advice for getting more time.
 fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> Noise {
     let Accounted { stolen, others, quota_cpus } = account;
     let method = "a thread that reads the clock, and the gaps between its reads";

@@ -25,15 +25,15 @@ use std::time::Instant;
 pub struct Request {
     /// Bytes of a line.
     pub line: usize,
-    /// Passes over all numbers of chains; more where a number had no window that counts.
+    /// Passes over all numbers of chains; more if a number had no valid window.
     pub passes: u32,
     /// Seed of the orders.
     pub seed: u64,
-    /// When to be done.
+    /// Deadline of the measurement.
     pub deadline: Instant,
 }
 
-/// Result for a level.
+/// Results for a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// For the record.
@@ -51,28 +51,28 @@ const IN_REGISTERS: u32 = 12;
 
 const MOST_CHAINS: u32 = 32;
 
-/// Places that part the cycle evenly.
+/// Places that divide the cycle evenly.
 const PLACES: usize = 96;
 
 /// Maximum lines for which starts are found by walking: a few ms at memory latency. Longer cycles
 /// have enough boxes for the nearest to be close.
 const WALKED_LINES: usize = 1 << 16;
 
-/// Long enough for hundreds of loads even from the slowest memory.
+/// Window length: hundreds of loads even from the slowest memory.
 const WINDOW_NS: f64 = 250_000.0;
 
-/// Windows of a number of chains in a pass.
+/// Windows per number of chains in a pass.
 const WINDOWS: u32 = 4;
 
-/// Lines that are walked before anything is timed: as many as the largest caches hold, so that
-/// what the building left there is gone.
+/// Lines walked before anything is timed: as many as the largest caches hold, so that nothing is
+/// left from building.
 const WARM_LINES: usize = 1 << 20;
 
 /// Multiple of a level's latency above which a load was not served by it.
 const NOT_IN_LEVEL: f64 = 1.3;
 
-/// Measures each of `levels`, in their order, by page-local chains in `arena`. What the deadline or
-/// a stop cuts short is absent with a reason.
+/// Measures each of `levels` in order, by page-local chains in `arena`. A figure cut short by the
+/// deadline or a stop is absent with a reason.
 pub fn measure(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -133,24 +133,23 @@ pub(crate) fn working_sets(levels: &[MemoryLevel], most: usize) -> Vec<Option<us
     levels.iter().map(set).collect()
 }
 
-/// Working sets are multiples of this.
+/// Granularity of working sets.
 pub(crate) const GRAIN: usize = 4096;
 
 /// The chain for measuring a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Walked {
     lines: usize,
-    /// Whether no cache holds them.
+    /// Whether no cache holds all of it.
     is_memory: bool,
     most_chains: u32,
-    /// More than this per load, the time of one chain, means that the lines were not in the level;
-    /// such times do not count. Slow walks lose lines of a cache that others use too, fast ones do
-    /// not.
+    /// Validity limit for the time per load of one chain: above it the lines were not in the level.
+    /// Slow walks lose lines of a cache that is shared, fast ones do not.
     most_ns: f64,
 }
 
-/// Times of all numbers of chains in one cycle. The most chains come first in each pass: they bring
-/// the lines to where they stay.
+/// Times for all numbers of chains on one cycle. Each pass starts with the most chains, which bring
+/// the lines to their level.
 fn points(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -196,7 +195,7 @@ fn points(
 #[derive(Debug)]
 struct Heads {
     is_memory: bool,
-    /// Position of each, and its number of loads.
+    /// Position and number of loads of each head.
     heads: Vec<(Cursor, u64)>,
 }
 
@@ -206,7 +205,7 @@ impl Heads {
         Self { is_memory, heads }
     }
 
-    /// Lets `chains` of them walk.
+    /// Walks `chains` of them.
     fn walk<T>(&mut self, chains: u32, work: impl FnOnce(&mut Walk) -> T) -> T {
         let chains = chains as usize;
         let chosen: Vec<usize> = if self.is_memory {
@@ -228,16 +227,16 @@ impl Heads {
     }
 }
 
-/// Cursors side by side, as many as one of [`CHAINS`].
+/// Parallel cursors, as many as one of [`CHAINS`].
 #[derive(Debug)]
 struct Walk {
     cursors: Vec<Cursor>,
-    /// Loads that each of them made.
+    /// Loads along each of them.
     along_each: u64,
 }
 
 impl Walk {
-    /// Makes about `loads` loads, and gives their number.
+    /// Makes about `loads` loads, and returns their number.
     fn on(&mut self, chain: &Chain<'_>, loads: u64) -> u64 {
         match self.cursors.len() {
             1 => self.side_by_side::<1>(chain, loads),
@@ -279,8 +278,8 @@ fn places(chain: &Chain<'_>) -> Vec<Cursor> {
     (0..PLACES).map(place).collect()
 }
 
-/// `alone_ns` is the time of a load of one chain, for levels where no such time counts; `more` says
-/// how there would be more time.
+/// The record's form. `alone_ns` is the latency of a single chain, for levels without a valid
+/// measurement; `more` is the advice for getting more time.
 fn record(
     level: &str,
     bytes: Option<usize>,

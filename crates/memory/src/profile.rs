@@ -16,7 +16,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The profile of this machine, and its file.
+/// The profile of this machine and its file.
 #[derive(Debug)]
 pub struct Stored {
     /// Its path.
@@ -25,25 +25,25 @@ pub struct Stored {
     pub profile: Profile,
 }
 
-/// Why a profile cannot be used or kept.
+/// Reasons why a profile cannot be used or kept.
 #[derive(Debug)]
 pub enum StoreError {
     /// The file cannot be read, or is not a record of `linerate memory`.
     Unusable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// No known folder to store it in.
+    /// There is no known directory to store it in.
     NoHome,
-    /// It cannot be written as JSON.
+    /// It cannot be serialized.
     NoJson(String),
     /// The file cannot be written.
     NotWritten {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// Reason.
         error: io::Error,
     },
 }
@@ -72,7 +72,7 @@ impl Stored {
     }
 }
 
-/// The profile of this machine, if there is one.
+/// The profile of this machine, if any.
 ///
 /// # Errors
 /// There is one that cannot be used.
@@ -94,7 +94,7 @@ fn read(file: &Path) -> Result<Option<Stored>, StoreError> {
     Ok(Some(Stored { file: file.to_owned(), profile }))
 }
 
-/// Stores a record as the profile of this machine; returns its path. `replace` writes a file
+/// Stores a record as the profile of this machine; returns its path. `replace` must write a file
 /// atomically.
 ///
 /// # Errors
@@ -112,7 +112,7 @@ pub fn store(
     }
 }
 
-/// Whether the memory hierarchy of this machine was measured, for `linerate doctor`.
+/// Whether the memory hierarchy of this machine has been measured, for `linerate doctor`.
 pub fn observation() -> Observation {
     match load() {
         Ok(Some(stored)) => {
@@ -131,7 +131,7 @@ fn is_not_there(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Path of the profile of this machine, whether it exists or not; `None` without a home directory.
+/// Path of the profile of this machine, even if it does not exist; `None` without a home directory.
 fn file() -> Option<PathBuf> {
     // As the XDG base directory specification wants it: a path that is not absolute is none.
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -141,7 +141,7 @@ fn file() -> Option<PathBuf> {
     Some(state.join("linerate").join(format!("memory-{machine}.json")))
 }
 
-/// The machine in letters, digits and hyphens.
+/// The machine as letters, digits and hyphens.
 fn key(identity: &Identity, hypervisor: Option<&str>) -> String {
     let processor = match identity {
         Identity::X86 { vendor, family, model } => format!("{vendor} {family:x} {model:x}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single loads, timed one by one, by a clock that may tick more slowly than a load takes.
+//! Single loads, timed one by one, with a clock whose tick may be longer than a load.
 //!
 //! ```text
 //! a sample:    wait a random while, so that it begins anywhere between two ticks
@@ -31,38 +31,37 @@ use linerate_record::stats::{CONFIDENCE, median_interval, quantile};
 use linerate_record::{Figure, Tier};
 use std::time::{Duration, Instant};
 
-/// Samples of one load in a round, in addition to those of each length.
+/// Samples of a single load per round, in addition to those of each length.
 const SINGLES: usize = 8;
 
-/// More samples of one load show no finer heaps.
+/// Maximum samples of a single load: more reveal no finer clusters.
 const MOST_SINGLES: usize = 100_000;
 
-/// Fewer show none.
+/// Minimum samples for a histogram.
 const LEAST_SINGLES: usize = 200;
 
-/// The longest chain has at least as many loads: three steps of a clock of 10 ns where a load takes
-/// 1 ns.
+/// Minimum length of the longest chain: three ticks of a 10 ns clock at 1 ns per load.
 const LEAST_LONGEST: u32 = 32;
 
-/// The longest chain takes as many steps of the clock: the mean of 1,000 samples, each off by half
-/// a step at most, is then off by 0.1 % of the chain.
+/// Clock ticks that the longest chain should span: the mean of 1,000 samples, each off by at most
+/// half a tick, is then off by 0.1 % of the chain.
 const STEPS: f64 = 16.0;
 
-/// Bounds the time of a sample, to 0.1 ms at 6 ns.
+/// Limits a sample to 0.1 ms at 6 ns per load.
 const MOST_LONGEST: u32 = 1 << 14;
 
-/// Samples of a window, at most. They take 4 KiB, which must not drive the lines of the chain out
-/// of an L1.
+/// Maximum samples per window. They take 4 KiB, which must not evict the lines of the chain from
+/// L1.
 const MOST_SAMPLES: usize = 512;
 
-/// Longer chains are not walked before each window: what is done between windows drives out a
-/// hundred lines or two.
+/// Longer chains are not walked before each window: the work between windows evicts only about a
+/// hundred lines.
 const LONGEST_WALK: usize = 1 << 14;
 
-/// Fastest windows from which the slope is taken: some thousand samples of each length.
+/// Number of fastest windows for the slope: some thousand samples of each length.
 const QUIET_WINDOWS: usize = 128;
 
-/// Times that each level has its turn: neighbours on the host come and go.
+/// Visits per level: neighbours on the host come and go.
 const VISITS: usize = 3;
 
 /// Longer chains are measured once per pass: building them takes longer than the measurement.
@@ -70,16 +69,16 @@ const REVISITED: usize = 8 << 20;
 
 const WINDOW: Duration = Duration::from_micros(500);
 
-/// Lines of a histogram.
+/// Maximum number of bins of a histogram.
 const MOST_BINS: usize = 32;
 
-/// A latency within this ratio of a level's is that level's: levels are usually at least twice as
-/// far from each other, and a single load is timed to a fraction of the clock's step.
+/// Relative distance within which a latency is attributed to a level: levels usually differ by at
+/// least a factor of two, and a single load is timed to a fraction of a tick.
 const SAME: f64 = 0.25;
 
 impl Stopwatch {
     /// A histogram per level, of a page-local chain in `arena` whose size is well within it. Levels
-    /// for which no time is left, or that no chain in the arena is within, have none.
+    /// have none if time runs out or no chain in the arena is within them.
     pub fn measure(
         &self,
         bench: &Bench<'_>,
@@ -164,7 +163,7 @@ impl Stopwatch {
         }
     }
 
-    /// `None` with too few samples to show anything.
+    /// `None` if there are too few samples.
     fn record(
         &self,
         samples: &mut Samples,
@@ -213,7 +212,7 @@ impl Stopwatch {
     }
 }
 
-/// Warms the chain into its level, and estimates the time of a load in ns.
+/// Warms the chain into its level, and estimates its latency in ns.
 fn warm_up(bench: &Bench<'_>, chain: &Chain<'_>, cursor: &mut Cursor, until: Instant) -> f64 {
     let mut left = 2 * chain.len() as u64;
     let mut fastest = f64::INFINITY;
@@ -226,8 +225,8 @@ fn warm_up(bench: &Bench<'_>, chain: &Chain<'_>, cursor: &mut Cursor, until: Ins
     if fastest.is_finite() { fastest } else { 1.0 }
 }
 
-/// The loads of the samples of a round: 0, and powers of two until they take [`STEPS`] steps of the
-/// clock; and [`SINGLES`] single ones.
+/// Load counts of the samples of a round: 0, powers of two until they span [`STEPS`] ticks of the
+/// clock, and [`SINGLES`] single loads.
 fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
     let wanted = (STEPS * step_ns / load_ns.max(0.1)) as u32;
     let longest = wanted.next_power_of_two().clamp(LEAST_LONGEST, MOST_LONGEST);
@@ -238,18 +237,18 @@ fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
 /// Timings, in units of the clock.
 #[derive(Default)]
 struct Samples {
-    /// Loads of the samples of a round.
+    /// Load counts of the samples of a round.
     order: Vec<u32>,
     singles: Vec<f64>,
-    /// The fastest.
+    /// The fastest windows.
     windows: Vec<Window>,
 }
 
-/// Some rounds that were timed together.
+/// Rounds that were timed together.
 struct Window {
     /// ns per round.
     ns: f64,
-    /// Loads, and what passed.
+    /// Loads and elapsed time.
     samples: Vec<(u32, u32)>,
 }
 
@@ -269,7 +268,7 @@ impl Samples {
         self.windows.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     }
 
-    /// The windows that nothing slowed down: what disturbs only ever adds.
+    /// Undisturbed windows: disturbances only ever add time.
     fn quiet(&mut self) -> &[Window] {
         self.sort();
         let quiet = QUIET_WINDOWS.min(self.windows.len());
@@ -278,15 +277,15 @@ impl Samples {
 }
 
 impl Window {
-    /// The mean of its samples without loads, of a clock that makes steps of `step`.
+    /// Mean of the samples without loads, for a clock with steps of `step`.
     fn empty(&self, step: f64) -> Option<f64> {
         let empty = self.samples.iter().filter(|(loads, _)| *loads == 0);
         trimmed_mean(&empty.map(|s| f64::from(s.1)).collect::<Vec<f64>>(), step)
     }
 }
 
-/// The mean of reads with nothing between them, which make steps of `step`: excluding values above
-/// twice the median and two steps, which were interrupted. `None` without values.
+/// Mean of reads with nothing between them, for a clock with steps of `step`; values above twice
+/// the median plus two steps were interrupted and are excluded. `None` without values.
 fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
     let most = 2.0 * (quantile(values, 0.5)? + step);
     let kept: Vec<f64> = values.iter().copied().filter(|&value| value <= most).collect();

@@ -4,10 +4,10 @@
 use linerate_hierarchy::os_view::Level;
 use linerate_machine::topology::{Cache, CacheKind, Topology};
 
-/// The caches for data, nearest first.
+/// Data caches, nearest first.
 ///
 /// # Errors
-/// Why the system states nothing, in words.
+/// The reason why the OS reports nothing.
 pub(crate) fn stated(cpu: u32) -> Result<Vec<Level>, String> {
     let topology = Topology::read(&[cpu]);
     match topology.cpus.first().map(|cpu| &cpu.caches) {

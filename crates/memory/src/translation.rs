@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The translation buffers for data: one line of each page against as many lines side by side.
+//! Data TLBs: one line per page, compared with as many packed lines.
 //!
 //! Both chains have the same number of lines, spread over the sets of the caches in the same way.
 //! The caches therefore serve both alike, and the additional time of a load of the first is its
@@ -39,13 +39,13 @@ use strided::Strided;
 /// Results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
-    /// The levels, on small pages, and on huge ones where these work.
+    /// Levels on small pages, and on huge pages if those work.
     pub tlb: Vec<TlbLevel>,
     /// Small and huge pages.
     pub pages: Pages,
-    /// The levels that accesses to `used` pages meet, in ns.
+    /// Latencies of the levels that accesses to `used` pages hit, in ns.
     pub levels: Vec<tlb::Level>,
-    /// Bytes that an entry of these translates.
+    /// Bytes that one of its entries translates.
     pub page_bytes: u64,
     /// Results for small pages.
     small: Vec<tlb::Sample>,
@@ -54,16 +54,16 @@ pub struct Translation {
 /// Settings of the measurement.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
-    /// Small pages, at most: twice what the second level of any processor we know of holds, and
-    /// more with time.
+    /// Maximum number of small pages: twice the second-level TLB of any processor known to us, and
+    /// more with more time.
     most_pages: usize,
     /// Bytes of all arenas.
     most_bytes: u64,
     passes: usize,
-    /// Times that sizes are added.
+    /// Number of times that sizes are added.
     refinements: usize,
-    /// Maximum measurements of the pages around the first step, until it is determined: other
-    /// threads of the core, and of the system, take entries for a while.
+    /// Maximum measurements of the pages around the first step until it is determined: other
+    /// threads of the core, and of the system, evict entries for a while.
     at_edge: usize,
 }
 
@@ -95,20 +95,19 @@ impl Scale {
     }
 }
 
-/// The share of the time for lines a small page apart, if huge pages follow, and for all lines; the
-/// rest is for finding the levels.
+/// Share of the time for lines a small page apart: if huge pages follow, and if not. The rest is
+/// for finding the levels.
 const BY_SMALL: f64 = 0.5;
 const BY_ALL: f64 = 0.85;
 
-/// Whether [`measure`] would be within the limit of the bench though `arena` stays.
+/// Whether [`measure`] stays within the memory limit of the bench while `arena` exists.
 pub fn has_room_in_addition(bench: &Bench<'_>, arena: &Arena) -> bool {
     let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
     Scale::for_effort(bench.effort).most_bytes <= room
 }
 
-/// Measures both kinds of page in separate arenas, together within the limit of the bench; `used`
-/// is the kind used by the other parts. Unavailable or undetermined values are absent with a
-/// reason.
+/// Measures both page sizes in separate arenas, together within the limit of the bench; `used` is
+/// the kind used by the other parts. Unavailable or undetermined values are absent with a reason.
 pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translation {
     let scale = Scale::for_effort(bench.effort);
     let room = scale.most_bytes.min(bench.limit.bytes);
@@ -138,8 +137,8 @@ pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translat
     Translation { tlb, pages, levels, page_bytes: page_bytes as u64, small }
 }
 
-/// The levels that pieces of huge pages meet: the first is that which small pages meet, whose edge
-/// was looked for longer.
+/// Levels if huge pages are mapped in pieces: the first is that of small pages, whose edge was
+/// measured for longer.
 fn in_pieces(mut levels: Vec<tlb::Level>, small: &[tlb::Level]) -> Vec<tlb::Level> {
     if let (Some(first), Some(small)) = (levels.first_mut(), small.first()) {
         first.entries = small.entries;
@@ -147,15 +146,15 @@ fn in_pieces(mut levels: Vec<tlb::Level>, small: &[tlb::Level]) -> Vec<tlb::Leve
     levels
 }
 
-/// The time for re-measuring, if the first level is not determined.
+/// Time for re-measuring the first level if it is undetermined.
 const AGAIN: Duration = Duration::from_millis(40);
 
-/// More pages have no edge that is looked for again.
+/// Maximum page count at which an edge is re-measured.
 const MOST_AGAIN: f64 = 2048.0;
 
 impl Translation {
-    /// Measures the edge of the first level again, if it is undetermined, in `room` bytes of
-    /// memory: other users of entries may be idle by now. Takes about 40 ms.
+    /// Re-measures the edge of the first level if it is undetermined, in `room` bytes of memory:
+    /// other users of entries may be idle by now. Takes about 40 ms.
     pub fn look_again(&mut self, bench: &Bench<'_>, room: u64) {
         let known = tlb::levels(&self.small, CONFIDENCE, bench.seed);
         let first = known.first().filter(|first| first.entries.is_none() && first.is_step);
@@ -196,7 +195,7 @@ impl Translation {
 /// Deadline for lines a small page apart.
 struct Ends {
     usual: Instant,
-    /// If huge pages work, they are measured too.
+    /// Deadline if huge pages work and are measured too.
     early: Instant,
 }
 
@@ -236,13 +235,13 @@ fn measure_by_small_pages(
     (small.into_samples(), huge.map(Strided::into_samples).unwrap_or_default(), granted)
 }
 
-/// Passes between decisions where to measure more.
+/// Passes between decisions on additional sizes.
 const FIRST_PASSES: usize = 2;
 
-/// Fewer huge pages show no level.
+/// Minimum number of huge pages that reveals a level.
 const LEAST_HUGE: usize = 16;
 
-/// One line of each huge page.
+/// Measures one line per huge page.
 fn measure_by_huge_pages(
     bench: &Bench<'_>,
     scale: &Scale,
@@ -334,7 +333,7 @@ fn note(level: &tlb::Level) -> Option<String> {
     }
 }
 
-/// An arena of `bytes` bytes, if available.
+/// An arena of `bytes` bytes, if there is memory.
 fn arena(bench: &Bench<'_>, bytes: usize, kind: PageKind) -> Option<Arena> {
     Arena::new(bytes, kind, bench.windows.watch.stop()).ok()
 }

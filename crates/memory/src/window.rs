@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 
 pub use linerate_trial::best::Best;
 
-/// Measures in windows, and counts them. One thread's.
+/// Measures in windows and counts them; one per thread.
 pub struct Windows<'a> {
     /// Progress observer.
     pub watch: Watch<'a>,
     started: Instant,
-    /// The time that all of it is to take.
+    /// Planned total time.
     total: Duration,
     clock: Machine,
     kept: Cell<u64>,
     dropped: Cell<u64>,
 }
 
-/// GHz of a core that makes `cycles_per_tick` cycles in a tick of the counter; `None` where that
-/// does not run at one rate, so that a tick has no length.
+/// GHz of a core with `cycles_per_tick` cycles per tick of the counter; `None` if the counter's
+/// rate varies, so that a tick has no fixed length.
 pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
     let is_told = is_invariant() && cycles_per_tick > 0.0;
     is_told.then(|| cycles_per_tick * ticks_per_s() / 1e9)
@@ -34,9 +34,9 @@ pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
 pub struct Plan {
     /// Length of a window in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Windows in a row that are to be no faster than the fastest.
+    /// Consecutive windows that must not beat the fastest.
     pub wanted: u32,
-    /// When to stop, whether there are as many or not.
+    /// Deadline, even if fewer windows were measured.
     pub deadline: Instant,
 }
 
@@ -45,13 +45,13 @@ pub struct Plan {
 pub struct Window {
     /// Duration in ns.
     pub ns: f64,
-    /// Whether it is clean.
+    /// Whether it was undisturbed.
     pub kept: bool,
 }
 
 impl<'a> Windows<'a> {
-    /// For a measurement that begins now and is to take `total`. Takes 20 ms the first time in a
-    /// process, to learn how long a tick is.
+    /// For a measurement that begins now and should take `total`. The first call in a process takes
+    /// 20 ms to calibrate the tick.
     pub fn new(watch: &Watch<'a>, total: Duration) -> Self {
         let (started, clock) = (Instant::now(), Machine::steady());
         Self { watch: *watch, started, total, clock, kept: Cell::new(0), dropped: Cell::new(0) }
@@ -62,7 +62,7 @@ impl<'a> Windows<'a> {
         self.clock
     }
 
-    /// When it began.
+    /// Start time.
     pub fn started(&self) -> Instant {
         self.started
     }
@@ -73,28 +73,28 @@ impl<'a> Windows<'a> {
         self.watch.progress(what, share.min(1.0));
     }
 
-    /// Whether someone asked to stop.
+    /// Whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.watch.is_stopped()
     }
 
-    /// Advice for getting more time: the end of a sentence.
+    /// Advice for getting more time; completes a sentence.
     pub(crate) fn more_time(&self) -> &'static str {
         if self.total >= MOST_TIME { "measure again when nothing else runs" } else { "use --full" }
     }
 
-    /// Counts windows of another thread: those that were kept and that were dropped.
+    /// Adds the windows of another thread: kept and dropped.
     pub(crate) fn add(&self, (kept, dropped): (u64, u64)) {
         self.kept.set(self.kept.get() + kept);
         self.dropped.set(self.dropped.get() + dropped);
     }
 
-    /// Windows that were kept and that were dropped until now.
+    /// Windows kept and dropped so far.
     pub fn counts(&self) -> (u64, u64) {
         (self.kept.get(), self.dropped.get())
     }
 
-    /// Times `work` once, whatever its length.
+    /// Times `work` once, whatever its duration.
     pub fn time(&self, work: impl FnOnce()) -> Window {
         let window = time(&self.clock, work);
         let kept = window.verdict.is_ok();
@@ -107,8 +107,8 @@ impl<'a> Windows<'a> {
         count.set(count.get() + 1);
     }
 
-    /// The fastest window of `work` ([`best_of`]). `None` when no window was kept until the
-    /// deadline, or someone asked to stop.
+    /// The fastest window of `work` ([`best_of`]). `None` if no window was kept before the deadline
+    /// or a stop.
     pub fn best_of(&self, plan: &Plan, work: impl FnMut(u64) -> u64) -> Option<Best> {
         self.best_with(plan, work, || {})
     }

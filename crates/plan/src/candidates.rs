@@ -18,8 +18,8 @@ use linerate_path::spec::{StageSpec, State};
 use linerate_record::tune::RuledOut;
 use std::ops::Range;
 
-/// Burst sizes tried on the best mapping. Below 8 every ring operation is paid nearly alone; 256
-/// packets of 1500 bytes fill a second-level cache of 512 KiB.
+/// Burst sizes tried on the best mapping. Below 8, ring operations are hardly amortized; 256
+/// packets of 1500 bytes fill an L2 of 512 KiB.
 const BURSTS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 
 /// Minimum predicted relative gain for proposing another burst size: less is below the resolution
@@ -31,7 +31,7 @@ const MIN_BURST_GAIN: f64 = 0.01;
 pub struct Proposal {
     /// Its change, in words: `merge and replicate x2`.
     pub name: String,
-    /// Which stages run where; processors are left to the program.
+    /// Assignment of stages to workers; `tune` assigns the CPUs.
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
@@ -39,20 +39,20 @@ pub struct Proposal {
     pub prediction: Prediction,
 }
 
-/// The properties of a path that the search needs: its stages, and the length of its rings.
+/// Properties of a path that the search needs: its stages, and the capacity of its rings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathShape {
     /// Name and state of each stage, in order.
     pub stages: Vec<(String, State)>,
-    /// Packets that a ring holds.
+    /// Capacity of a ring, in packets.
     pub ring: u32,
 }
 
 impl PathShape {
-    /// Those of `path`; `kinds` has the specification of each of its stages, in order.
+    /// The shape of `path`; `kinds` has the specification of each of its stages, in order.
     ///
     /// # Panics
-    /// When there are more or fewer specifications than stages.
+    /// If there are more or fewer specifications than stages.
     pub fn new(path: &Path, kinds: &[StageSpec]) -> Self {
         assert_eq!(kinds.len(), path.stages.len(), "one specification per stage");
         let stages = path.stages.iter().zip(kinds);
@@ -76,16 +76,16 @@ pub struct Advice {
     pub proposals: Vec<Proposal>,
     /// Mappings considered but ruled out, with the reason.
     pub ruled_out: Vec<RuledOut>,
-    /// Mappings that the path and the processors allow; none of them has a higher prediction at the
-    /// given burst than the best of the proposals and the baseline.
+    /// Number of mappings that the path and the CPUs allow; none of them has a higher prediction at
+    /// the given burst than the best of the proposals and the baseline.
     pub there_are: f64,
 }
 
-/// Proposes mappings of a path for the processors of `env`, next to `baseline` with bursts of
+/// Proposes mappings of a path for the CPUs of `env`, as alternatives to `baseline` with bursts of
 /// `burst` packets.
 ///
 /// # Panics
-/// When `costs` or `baseline` are not of this path.
+/// If `costs` or `baseline` are not of this path.
 pub fn candidates(
     shape: &PathShape,
     costs: &Costs,
@@ -127,8 +127,8 @@ pub fn candidates(
     Advice { proposals, ruled_out: list.ruled_out, there_are }
 }
 
-/// For each number of processors up to those of `env` the mapping with the highest predicted rate,
-/// fewest first; none for a number that no mapping can use.
+/// The mapping with the highest predicted rate for each number of CPUs up to those of `env`, fewest
+/// first; none for an unusable number.
 pub fn best_of_each(
     shape: &PathShape,
     costs: &Costs,
@@ -140,7 +140,7 @@ pub fn best_of_each(
     search.cuts().into_iter().flatten().map(mapping).collect()
 }
 
-/// The mapping with smaller bursts, the smallest first: packets wait less for one another.
+/// The mapping with smaller bursts, smallest first: packets wait less for one another.
 pub fn smaller_bursts(
     costs: &Costs,
     env: &Environment,
@@ -199,7 +199,7 @@ impl Search<'_> {
         self.shape.stages.len()
     }
 
-    /// The first of `stages` that must not be replicated.
+    /// The first of `stages` with global state.
     fn global(&self, mut stages: Range<usize>) -> Option<usize> {
         stages.find(|&i| self.shape.stages[i].1 == State::Global)
     }
@@ -212,7 +212,7 @@ impl Search<'_> {
         format!("`{}` {ONE_STATE}", self.shape.stages[stage].0)
     }
 
-    /// `name` of everything that takes more than one worker on a machine that has but one.
+    /// Rules out `name`, which needs more than one worker, on a single-CPU machine.
     fn one_cpu(&self, list: &mut List<'_>, name: &str) -> bool {
         let one = self.env.cpus < 2;
         if one {
@@ -285,7 +285,7 @@ impl Search<'_> {
         list.add(name, parts.map(|(stages, replicas)| segment(stages, replicas)).collect());
     }
 
-    /// More workers for the segment of the baseline that limits it in the model.
+    /// More workers for the segment that limits the baseline according to the model.
     fn relieve(&self, list: &mut List<'_>) {
         let baseline = unpinned(list.baseline);
         if baseline.segments.len() < 2 {
@@ -309,7 +309,7 @@ impl Search<'_> {
         }
     }
 
-    /// Fewer workers than the baseline has, at the least cost.
+    /// Fewer workers than in the baseline, at minimum cost.
     fn merge_light(&self, list: &mut List<'_>) {
         for workers in (1..list.baseline.workers()).rev() {
             let merged = nearest_feasible(list.baseline, workers, Some(self.costs));
@@ -320,14 +320,14 @@ impl Search<'_> {
         }
     }
 
-    /// The best way to cut and replicate the stages for each number of workers.
+    /// The best partition and replication of the stages for each number of workers.
     fn cuts(&self) -> Vec<Option<Vec<Part>>> {
         let load = |stages, replicas| self.terms.load(stages, replicas);
         let max_replicas = |stages| self.max_replicas(stages);
         minimax(self.stages(), self.env.cpus, max_replicas, load)
     }
 
-    /// The mapping with the highest predicted rate of all.
+    /// The mapping with the highest predicted rate.
     fn best(&self, list: &mut List<'_>) {
         let rated = self.cuts().into_iter().flatten().map(|parts| {
             let workers = parts.iter().map(|p| p.replicas as usize).sum();
@@ -351,9 +351,8 @@ impl Search<'_> {
     }
 }
 
-/// Burst sizes other than `burst` that the rings of `mapping`, which hold `ring` packets each, have
-/// room for twice: one burst being
-/// filled while another is emptied.
+/// Burst sizes other than `burst` for which the rings of `mapping`, of capacity `ring`, have room
+/// twice: one burst is filled while another is drained.
 pub(crate) fn other_bursts(ring: u32, mapping: &Mapping, burst: u32) -> impl Iterator<Item = u32> {
     let rings = mapping.segments.len() > 1;
     let room = if rings { ring / 2 } else { u32::MAX };
@@ -368,18 +367,18 @@ fn whole(part: Part) -> Segment {
     segment(part.atoms, part.replicas)
 }
 
-/// The mapping with its processors left to the program.
+/// The mapping without CPU pinning.
 pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
     let segments = mapping.segments.iter().map(|s| segment(s.stages.clone(), s.replicas));
     Mapping { segments: segments.collect() }
 }
 
-/// `mapping` itself if it has no more than `cpus` workers; otherwise the mapping that comes from it
-/// by merging neighbouring segments and taking away replicas and has the smallest largest load.
+/// `mapping` itself if it has at most `cpus` workers; otherwise the mapping derived by merging
+/// neighbouring segments and removing replicas that minimizes the largest load.
 ///
-/// Loads are costs of stages shared among replicas; without costs every stage counts the same. A
-/// merged segment never has more replicas than any of its parts, so that stages that must not be
-/// replicated are not. CPU pinning is dropped, since there are fewer workers. `cpus` 0 counts as 1.
+/// Loads are stage costs divided by replicas; without costs all stages count the same. A merged
+/// segment never has more replicas than any of its parts, which protects stages that must not be
+/// replicated. CPU pinning is dropped, since there are fewer workers. `cpus` 0 counts as 1.
 pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -> Mapping {
     let cpus = cpus.max(1);
     if mapping.workers() <= cpus {
@@ -413,7 +412,7 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
     }
 }
 
-/// Ticks per packet of the path, rings left out.
+/// Ticks per packet of the path, without rings.
 fn work(costs: &Costs, stages: Range<usize>) -> f64 {
     let ends =
         [(stages.start == 0, &costs.source), (stages.end == costs.stages.len(), &costs.sink)];

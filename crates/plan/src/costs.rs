@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cost of each stage, from a measured run, and the stages that wait for memory.
+//! Cost of each stage, from a measured run, and the memory-bound stages.
 //!
-//! Costs are ticks of the timestamp counter per packet *entering the path*. A stage behind a filter
+//! Costs are ticks of the timestamp counter per packet *entering the path*. A stage after a filter
 //! that drops half the packets has half the weight, so that costs of different stages add up to the
 //! cost of a worker. The cost of rings is excluded: it belongs to a mapping, not to a stage.
 
@@ -11,13 +11,13 @@ use linerate_record::run::RunReport;
 use linerate_record::stats::Estimate;
 use std::fmt;
 
-/// A stage is called memory-bound when it is this many times as costly on the run's own packets as
-/// on a few packets that stay in the first-level cache. Speculative overlap, branch history and the
-/// mix of packets move the ratio of compute-bound stages too, but by tenths.
+/// Cost ratio between the run's own packets and a few L1-resident packets above which a stage is
+/// called memory-bound. Speculative overlap, branch history and the packet mix also change this
+/// ratio for compute-bound stages, but only by tenths.
 const MEMORY_RATIO: f64 = 1.5;
 
-/// ... and costs at least this many ticks more. Less is two hits in the second-level cache (about
-/// 14 cycles each), which no mapping takes away.
+/// Minimum cost difference in ticks for a memory-bound stage. Less corresponds to two L2 hits
+/// (about 14 cycles each), which no mapping removes.
 const MEMORY_TICKS: f64 = 30.0;
 
 /// One stage, or one end of the path.
@@ -29,27 +29,27 @@ pub struct StageCost {
     pub ticks: Estimate,
     /// Share of the packets entering the path that reach the stage, 0 to 1.
     pub reach: f64,
-    /// For a memory-bound stage, what it would cost if its data were in the cache, in ticks per
-    /// packet entering the path; `None` for a compute-bound or an unchecked stage.
+    /// For a memory-bound stage, its cost with cached data, in ticks per packet entering the path;
+    /// `None` for a compute-bound or unchecked stage.
     pub hot_ticks: Option<Estimate>,
 }
 
-/// The costs of a path, as one run showed them.
+/// Costs of a path, from one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Costs {
-    /// Taking packets from the source.
+    /// Cost of receiving packets from the source.
     pub source: StageCost,
     /// The stages, in path order.
     pub stages: Vec<StageCost>,
-    /// Handing packets to the sink.
+    /// Cost of delivering packets to the sink.
     pub sink: StageCost,
     /// Packets per burst in that run.
     pub burst: u32,
-    /// Workers that ran at the same time in that run, and slowed each other.
+    /// Workers that ran concurrently in that run, and slowed each other down.
     pub workers: usize,
 }
 
-/// Why no costs could be taken from a run.
+/// Reason why a run has no costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CostsError {
     /// No packet entered the path.
@@ -59,11 +59,11 @@ pub enum CostsError {
         /// The stage, or `source` or `sink`.
         stage: String,
     },
-    /// A stage saw packets but its service time could not be read.
+    /// A stage processed packets but its service time is unavailable.
     Unreadable {
         /// The stage, or `source` or `sink`.
         stage: String,
-        /// Why, in the words of the record.
+        /// Reason, in the words of the record.
         reason: String,
     },
 }
@@ -106,8 +106,8 @@ impl Costs {
         })
     }
 
-    /// Takes over which stages are memory-bound and what they would cost hot. Stages the check does
-    /// not name stay as they are.
+    /// Marks the memory-bound stages with their costs on cached data. Stages not covered by the
+    /// check are unchanged.
     pub fn apply(&mut self, check: &MemoryCheck) {
         let ends = [&mut self.source, &mut self.sink];
         for cost in self.stages.iter_mut().chain(ends) {
@@ -134,15 +134,15 @@ fn stage_cost(
     Ok(StageCost { name: name.to_owned(), ticks: total.ticks, reach, hot_ticks: None })
 }
 
-/// One stage, cold and hot.
+/// Costs of one stage with cold and hot data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryStage {
     /// The stage's name; `source` or `sink` for the ends.
     pub name: String,
     /// Ticks per packet entering the path, on the run's own packets.
     pub normal: Estimate,
-    /// The same when the source repeats a few packets, so that all data stays in the cache; scaled
-    /// to the share of packets that reach the stage in the normal run.
+    /// The same when the source repeats a few packets, so that all data stays cached; scaled to the
+    /// share of packets that reach the stage in the normal run.
     pub hot: Estimate,
 }
 
@@ -154,7 +154,7 @@ impl MemoryStage {
     }
 }
 
-/// Every stage cold and hot: which ones wait for memory.
+/// Cost of every stage with cold and hot data: identifies the memory-bound ones.
 ///
 /// Costs of compute-bound stages carry over from one mapping to another; costs of memory-bound
 /// stages depend on what else is in the cache and on how many packets are in flight, so that the
@@ -167,8 +167,7 @@ pub struct MemoryCheck {
 
 impl MemoryCheck {
     /// Compares two runs of the same mapping: `normal`, and `hot`, whose source was confined to a
-    /// few packets. A stage whose time is missing in either run, or that no hot packet reached, is
-    /// left out.
+    /// few packets. Stages with a missing time in either run, or without hot packets, are omitted.
     pub fn compare(normal: &RunReport, hot: &RunReport) -> Self {
         let (Some(cold), Some(warm)) = (Profile::new(normal), Profile::new(hot)) else {
             return Self { stages: Vec::new() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which stage limits a measured run.
+//! Bottleneck of a measured run.
 //!
 //! The worker that limits a path never waits: those before it wait for room, those behind it wait
 //! for packets. So:
@@ -18,44 +18,42 @@
 //!                   the worker: source, sink and rings are none
 //! ```
 //!
-//! Shares of time come from all of the run, service times from clean windows only; the two are
-//! measured independently, and the finding rests on their agreement. It says what limits *this*
-//! run, not what another mapping would gain: that is the model's part.
+//! Shares of time cover the whole run, service times only clean windows; the two are measured
+//! independently, and the finding requires their agreement. It identifies the limit of *this* run,
+//! not the gain of another mapping, which the model predicts.
 
 use crate::profile::{Profile, Segment, service_time, stage_time};
 use linerate_record::run::{RunReport, TimeShares, WorkerReport};
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{Finding, Limit};
 
-/// A worker that waits less than a twentieth of its running time counts as never waiting. A
-/// bottleneck waits a little after each preemption of a neighbour and at the edges of bursts;
-/// relieving a worker within 5 % of the bottleneck would gain next to nothing by itself.
+/// Busy share above which a worker counts as never waiting. A bottleneck waits a little after each
+/// preemption of a neighbour and at the edges of bursts; relieving a worker within 5 % of the
+/// bottleneck would gain next to nothing by itself.
 const SATURATED: f64 = 0.95;
 
-/// Waiting for room below this share is jitter: a ring that fills now and then under bursts.
+/// Waiting for room below this share is jitter: bursts fill a ring now and then.
 const STRAY_BLOCKED: f64 = 0.02;
 
-/// A ring that drops more than this share of its packets is full: without drops, the worker before
-/// it would wait.
+/// Drop share above which a ring counts as full: without drops, the preceding worker would wait.
 const STRAY_DROPS: f64 = 0.01;
 
-/// Replicas whose busy shares differ by more than this are called uneven: a fifth of a worker
-/// idles.
+/// Difference in busy share above which replicas are called uneven: a fifth of a worker idles.
 const UNEVEN: f64 = 0.20;
 
-/// Clean windows a worker needs. The range of six holds the median with 1 - 2^-5 = 97 %, of five
-/// only with 94 %, less than the 95 % that intervals promise.
+/// Minimum number of clean windows per worker. The range of six contains the median with 1 - 2^-5 =
+/// 97 %, of five only with 94 %, less than the 95 % of our intervals.
 const MIN_CLEAN_WINDOWS: u64 = 6;
 
-/// With several workers, if one lost more than this share of its windows, the waiting of the others
-/// reflects the system rather than the path. A single worker has no neighbour to wait for.
+/// Share of preempted windows above which, with several workers, waiting reflects the system rather
+/// than the path. A single worker has no neighbour to wait for.
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
-/// Names the bottleneck of `run`, or why it cannot be determined; and where its packets ended if
-/// none reached the sink.
+/// Names the bottleneck of `run`, or the reason why it cannot be determined; and where its packets
+/// ended if none reached the sink.
 ///
-/// A source without a fixed rate never limits: if all workers wait for packets, its queues held
-/// each other back. A record without this information is assumed to have a rate.
+/// A source without a fixed rate is never the limit: if all workers wait for packets, its queues
+/// held each other back. A record without this information is assumed to have a rate.
 pub fn diagnose(run: &RunReport) -> Finding {
     let mut finding = by_waiting(run);
     let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
@@ -68,7 +66,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
     finding
 }
 
-/// Conclusion from the waiting of the workers.
+/// Diagnosis from the waiting times of the workers.
 fn by_waiting(run: &RunReport) -> Finding {
     let Some(profile) = Profile::new(run) else {
         return cannot_tell("no packet got through the path");
@@ -95,7 +93,7 @@ fn by_waiting(run: &RunReport) -> Finding {
     }
 }
 
-/// Every worker waits and the source has packets at any rate: one line feeds all its queues, and
+/// All workers wait although the source always has packets: one stream feeds all its queues, and
 /// none may run far ahead of the slowest.
 fn held_back(run: &RunReport) -> Finding {
     let lost = |worker: &&WorkerReport| worker.time_or_zero().lost;
@@ -123,7 +121,7 @@ impl Leader<'_> {
         self.load.map_or(0.0, |l| l.value)
     }
 
-    /// Whether this one works more per packet of the path, beyond both intervals.
+    /// Whether this one has more work per packet, beyond both intervals.
     fn is_above(&self, other: &Leader<'_>) -> bool {
         matches!((self.load, other.load), (Some(a), Some(b)) if a.low > b.high)
     }
@@ -140,13 +138,13 @@ fn leader<'a>(profile: &Profile<'_>, segment: &'a Segment<'a>) -> Leader<'a> {
     Leader { segment, worker, busy, load: profile.load(segment, worker) }
 }
 
-/// Busy time as a share of the time in which the worker ran.
+/// Busy time as a share of running time.
 fn busy_share(worker: &WorkerReport) -> f64 {
     let time = worker.time_or_zero();
     running_share(&time, time.busy)
 }
 
-/// `part` as a share of the time in which the worker ran.
+/// `part` as a share of the worker's running time.
 fn running_share(time: &TimeShares, part: f64) -> f64 {
     let running = time.busy + time.starved + time.blocked;
     if running > 0.0 { part / running } else { 0.0 }
@@ -279,7 +277,7 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     }
 }
 
-/// How the segments next to the bottleneck wait, if there are any.
+/// Waiting of the segments next to the bottleneck, if there are any.
 fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     let here = leader.worker.segment;
     let mut text = String::new();
@@ -296,7 +294,7 @@ fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     text
 }
 
-/// Says so when the replicas of the bottleneck are not equally loaded.
+/// Notes replicas of the bottleneck that are not equally loaded.
 fn uneven(leader: &Leader<'_>) -> String {
     let busy = |s: &&&WorkerReport| busy_share(s);
     let idlest = leader.segment.workers.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));

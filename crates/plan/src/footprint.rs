@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cache level that holds the packets of a path, and its cost.
 //!
-//! A source goes round its frames and copies each into a buffer, so frames and buffers are what a
-//! path touches again and again whatever its stages do. By the sizes that `linerate memory` found:
+//! A source cycles through its frames and copies each into a buffer, so every path reuses frames
+//! and buffers. With the sizes that `linerate memory` measured:
 //!
 //! ```text
 //! share  = (frames + buffers) / queues of the source: what one worker meets at least
@@ -26,33 +26,33 @@ use linerate_record::{Figure, Tier};
 /// Memory used by the packets of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// Bytes of the frames that the source goes round.
+    /// Bytes of the frames that the source cycles through.
     pub frames: u64,
-    /// Bytes of all buffers: the most that may be touched.
+    /// Bytes of all buffers: the maximum that may be touched.
     pub buffers: u64,
-    /// Queues of the source, among which both are divided.
+    /// Queues of the source, which share both.
     pub queues: u32,
 }
 
 /// Location of the packets of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Home {
-    /// Bytes that one worker meets.
+    /// Bytes used by one worker.
     pub bytes: u64,
     /// Name of the level.
     pub level: String,
     /// Maximum wait of a load from there; or why it is unknown.
     pub wait: Result<Wait, String>,
-    /// Conclusion, if they exceed the second cache or a later one.
+    /// Conclusion, if they exceed L2 or a later level.
     pub sentence: Option<String>,
 }
 
-/// The most that a load waits.
+/// Maximum wait of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
-    /// ns.
+    /// Nanoseconds.
     pub ns: f64,
-    /// The same in cycles of the core; `None` where its clock is unknown.
+    /// The same in core cycles; `None` if the core clock is unknown.
     pub cycles: Option<f64>,
 }
 
@@ -65,12 +65,12 @@ pub struct KnownMemory {
     pub age: String,
 }
 
-/// Why it is not known where the packets of a path are.
+/// Reason why the location of a path's packets is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// The machine has no profile.
     NoProfile,
-    /// It has one that does not say; why.
+    /// Its profile does not determine it; the reason.
     CannotTell(String),
 }
 
@@ -86,7 +86,7 @@ impl Unknown {
 /// Determines the level of the packets of a path, by a profile that is `age` old.
 ///
 /// # Errors
-/// Why the level is unknown.
+/// The reason why the level is unknown.
 pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<Home, String> {
     let bytes = (footprint.frames + footprint.buffers) / u64::from(footprint.queues.max(1));
     let size = |level: &MemoryLevel| level.size_bytes.as_number();
@@ -109,8 +109,8 @@ pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<H
     Ok(Home { bytes, level: level.name.clone(), wait, sentence })
 }
 
-/// The most that a load from a level waits: of all places of its translation, the dearest; where
-/// these were not measured, its own time.
+/// Maximum wait of a load from a level: that of the most expensive translation; without measured
+/// costs, its own latency.
 fn worst(memory: &MemoryReport, level: &MemoryLevel) -> Result<Wait, String> {
     let costs = memory.costs.iter().filter(|cost| cost.level == level.name);
     let mut figures: Vec<_> = costs.map(|cost| (&cost.ns, &cost.cycles)).collect();
@@ -165,8 +165,8 @@ fn sentence(
     )
 }
 
-/// The location of the packets of a path, for the record. It has a sentence if that is useful: the
-/// packets exceed a cache, or a profile exists that cannot determine the level.
+/// Location of the packets of a path, for the record. It has a sentence if useful: the packets
+/// exceed a cache, or an existing profile cannot determine the level.
 pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     const METHOD: &str = "bytes of frames and buffers against the profile of this machine";
     let number = |unit: &str, value: Result<f64, &str>| match value {

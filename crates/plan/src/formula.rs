@@ -2,9 +2,9 @@
 //! Plans by the formula of [`crate::model`], for processors on which the time of a worker's work
 //! does not depend on its neighbours.
 //!
-//! A setting is a mapping and its packets per burst. Its changes are the [`candidates`] of the
-//! path, the best mapping of all among them, so that one step is a complete search. A gain is a
-//! ratio under the same random draws: common factors cancel.
+//! A setting is a mapping and its burst size. Its changes are the [`candidates`] of the path, which
+//! include the best mapping, so that one step is a complete search. A gain is a ratio under the
+//! same random draws: common factors cancel.
 //!
 //! Left out, since the formula has no term for them: placement, parked workers, slower polling.
 
@@ -36,9 +36,9 @@ use std::convert::Infallible;
 pub struct Formula<'a> {
     /// Costs of the stages and of the machine.
     pub inputs: &'a Inputs,
-    /// Whether other kernels suit the calls of a run; `None` where no run is known.
+    /// Advice on better kernels for the calls of a run; `None` without a run.
     pub kernels: Option<&'a KernelAdvice>,
-    /// The path file's name in commands, quoted for a shell.
+    /// File name of the path for commands, quoted for a shell.
     pub file: &'a str,
     /// Whether this build can run the path on this machine, so that commands can measure it.
     pub can_run: bool,
@@ -47,13 +47,13 @@ pub struct Formula<'a> {
 /// Predicts the mapping of a path and recommends changes.
 ///
 /// # Panics
-/// When the specifications or the costs are not of the path.
+/// If the specifications or the costs are not of the path.
 pub fn plan(subject: &Subject<'_>, formula: &Formula<'_>) -> PlanReport {
     let Ok(report) = search::plan(subject, &Planning::new(subject, formula));
     report
 }
 
-/// A mapping without its processors, and the packets of a burst.
+/// A mapping without its CPUs, and a burst size.
 #[derive(Clone, Debug)]
 struct Setting {
     mapping: Mapping,
@@ -89,21 +89,21 @@ impl<'a> Planning<'a> {
         Self { subject, formula, costs, env, limits, written, advice }
     }
 
-    /// A rate as that of a flow.
+    /// Converts a rate to that of a flow.
     fn of_flow(&self, all: Estimate) -> Estimate {
         let flows = f64::from(self.formula.inputs.flows);
         let [value, low, high] = [all.value, all.low, all.high].map(|kpps| kpps / flows);
         Estimate { value, low, high, ..all }
     }
 
-    /// The rate of a setting, no more than its limits.
+    /// The rate of a setting, capped by its limits.
     fn capped(&self, of: &PredictedBy<Self>) -> Estimate {
         let Setting { mapping, burst } = &of.setting;
         self.limits.cap(of.evidence.kpps, mapping.workers(), *burst)
     }
 
-    /// Whether what a burst costs was measured. Where it was assumed, no burst is better than
-    /// another for certain.
+    /// Whether the cost of a burst was measured. If it was assumed, no burst size is certain to be
+    /// better than another.
     fn knows_bursts(&self) -> bool {
         self.env.burst_ticks.n > 0
     }
@@ -112,8 +112,8 @@ impl<'a> Planning<'a> {
         &self.written.setting
     }
 
-    /// Possible recommendations: every proposal at the burst as written; where the cost of a burst
-    /// was measured, also the best of those at another burst, and the mapping as written at the
+    /// Possible recommendations: every proposal at the burst as written; if the cost of a burst was
+    /// measured, also the best of those at another burst, and the mapping as written at the
     /// smallest of its best bursts.
     fn proposals(&self) -> Vec<Proposal> {
         let given = self.given();
@@ -225,7 +225,7 @@ impl Planner for Planning<'_> {
         self.proposals().into_iter().map(changed).collect()
     }
 
-    /// Of those that reach the line, the one with the fewest workers and the smallest burst.
+    /// The setting with the fewest workers and the smallest burst among those that reach the line.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         let size = |one: &CandidateOf<Self>| {
             let Setting { mapping, burst } = &one.predicted.setting;

@@ -18,11 +18,11 @@ use linerate_record::tune::CalibrationReport;
 use linerate_record::units::three_digits;
 use std::fmt;
 
-/// Speed of a processor when all are busy, over its speed alone, where it was not measured: as seen
-/// where a host gives two virtual processors one core, or none of it lost.
+/// Assumed speed of a CPU with all CPUs busy, relative to its speed alone: from one shared core for
+/// two virtual CPUs to no slowdown.
 const SCALING: [f64; 3] = [1.0, 0.69, 1.0];
 
-/// Costs, machine, and where both are from.
+/// Costs and machine, with their sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
     /// Costs of the stages.
@@ -39,18 +39,18 @@ pub struct Inputs {
     pub list: Vec<Input>,
 }
 
-/// The processors that a mapping may use.
+/// CPUs that a mapping may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Processors {
     /// Their number. At least 1.
     pub count: usize,
-    /// Whether a host may take them away at any moment.
+    /// Whether a hypervisor may take them away at any time.
     pub are_shared: bool,
     /// CPU quota in CPUs; `None` without one.
     pub quota: Option<f64>,
 }
 
-/// Why no plan can be made.
+/// Reason why no plan can be made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputsError {
     /// The run has no costs.
@@ -70,13 +70,13 @@ pub enum InputsError {
         /// The stage.
         stage: String,
     },
-    /// The mapping has more workers than there are processors.
+    /// The mapping has more workers than CPUs.
     TooFewWorkers {
         /// Workers of the mapping.
         wanted: usize,
-        /// Workers outside of it.
+        /// Workers outside it.
         beside: usize,
-        /// Those that may be used.
+        /// Available CPUs.
         available: usize,
     },
 }
@@ -123,7 +123,7 @@ impl From<CostsError> for InputsError {
     }
 }
 
-/// Whether the mapping of a path and `beside` additional workers fit a machine.
+/// Checks that the mapping of a path and `beside` additional workers fit a machine.
 ///
 /// # Errors
 /// [`InputsError::TooFewWorkers`] when not.
@@ -136,7 +136,7 @@ pub fn check_room(path: &Path, beside: usize, available: usize) -> Result<(), In
 }
 
 impl Inputs {
-    /// From a run of `path` with bursts of `burst` packets; `from` says which.
+    /// Inputs from a run of `path` with bursts of `burst` packets; `from` names the run.
     ///
     /// # Errors
     /// The run is of another path, has no costs, or the mapping of the path does not fit.
@@ -173,7 +173,7 @@ impl Inputs {
         Ok(Self { costs, env, quota: processors.quota, flows: 1, from: from.to_owned(), list })
     }
 
-    /// The same with what the machine adds as a tuning measured it: rings and bursts.
+    /// The same with the machine's costs of rings and bursts as measured by a tuning.
     pub fn calibrated(mut self, by: &CalibrationReport) -> Self {
         let estimates = [&by.ring_out, &by.ring_in, &by.burst_ticks]
             .map(|figure| figure.estimate().filter(|estimate| estimate.n > 0));
@@ -191,7 +191,7 @@ impl Inputs {
         self
     }
 
-    /// From what the file of `path` says, in nanoseconds.
+    /// Inputs from the nanoseconds in the file of `path`.
     ///
     /// # Errors
     /// A stage has no time, or the mapping of the path does not fit.
@@ -237,7 +237,7 @@ impl Inputs {
 /// Name in the list of the cost per burst.
 const BURST: &str = "what a burst costs";
 
-/// Puts an input in the place of the one of its name.
+/// Replaces the input of the same name.
 fn replace(list: &mut [Input], by: Input) {
     if let Some(input) = list.iter_mut().find(|input| input.name == by.name) {
         *input = by;
@@ -261,7 +261,7 @@ fn stranger(run: &RunReport, path: &Path) -> Option<String> {
     stages.find(|stage| !is_known(stage)).map(|stage| stage.name.clone())
 }
 
-/// Cost of the rings of a run, the mean over its workers; `None` if it had none, or their times are
+/// Cost of the rings of a run, averaged over its workers; `None` if it had none, or their times are
 /// missing.
 fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
     let side = |name: &str| {
@@ -300,7 +300,7 @@ fn around(value: f64, spread: f64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n: 1 }
 }
 
-/// The machine; assumptions about it are added to the list.
+/// The machine; adds assumptions about it to the list.
 fn environment(
     ticks_per_s: f64,
     processors: Processors,
@@ -342,12 +342,12 @@ fn nanoseconds(ticks: &Estimate, ticks_per_s: f64) -> String {
     }
 }
 
-/// A figure of a plan, and how it came about.
+/// A figure of a plan, with its origin.
 pub fn input(name: &str, value: &str, origin: Origin) -> Input {
     Input { name: name.to_owned(), value: value.to_owned(), origin }
 }
 
-/// Origin of a figure of a stage.
+/// Origin of a stage's figure.
 pub fn origin(cost: &GivenCost, key: &str) -> Origin {
     let named = |list: &[String]| list.iter().any(|name| name == key);
     match (named(&cost.fitted), named(&cost.assumed)) {

@@ -30,9 +30,8 @@ use linerate_record::{Figure, Tier};
 
 const METHOD: &str = "replay of the calls on warm data";
 
-/// The share of kernels in the work of each stage, source and sink included, before and after; of
-/// checksum and copy, and of other kernels that some stage calls. `None` when neither run logged
-/// calls.
+/// Share of kernels in the work of each stage, including source and sink, before and after; for
+/// checksum, copy, and other kernels that some stage calls. `None` if neither run logged calls.
 pub fn shares(before: &RunReport, after: &RunReport) -> Option<Vec<KernelShare>> {
     let uses = || [before, after].into_iter().flat_map(stages).filter_map(|s| s.kernels.as_ref());
     uses().next()?;
@@ -101,7 +100,7 @@ fn interval(value: f64, [low, high]: [f64; 2], n: u64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// Estimates added up with weights; ends are added to ends.
+/// Weighted sum of estimates; ends are added.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     value: f64,
@@ -133,7 +132,7 @@ struct Use<'a> {
 }
 
 impl Use<'_> {
-    /// Time over that of the variant in use if this choice is made.
+    /// Time relative to the variant in use under this choice.
     fn ratio(&self, choice: &str) -> Option<Estimate> {
         let is_it = |name: &str, selected| match choice {
             SELECTED => selected,
@@ -144,7 +143,7 @@ impl Use<'_> {
     }
 }
 
-/// A choice at one end of its intervals; `None` is what is in use.
+/// A choice at one end of its intervals; `None` for the one in use.
 type Choice<'a> = Option<(&'a str, End)>;
 
 #[derive(Clone, Copy)]
@@ -154,7 +153,7 @@ enum End {
     High,
 }
 
-/// The calls of a run, and what they are part of.
+/// The calls of a run, and their context.
 struct Calls<'a> {
     run: &'a RunReport,
     entered: f64,
@@ -181,7 +180,7 @@ impl<'a> Calls<'a> {
         (!uses.is_empty()).then_some(Self { run, entered, uses })
     }
 
-    /// `selected`, and every variant that has made all calls.
+    /// `selected`, and every variant that replayed all calls.
     fn choices(&self) -> Vec<&str> {
         let mut choices = vec![SELECTED];
         for variant in self.uses.iter().flat_map(|one| &one.of.variants) {
@@ -193,7 +192,7 @@ impl<'a> Calls<'a> {
         choices
     }
 
-    /// Ticks per packet of the path of the calls that `which` picks.
+    /// Ticks per packet of the path of the calls selected by `which`.
     fn ticks(&self, choice: &str, which: impl Fn(&Use<'_>) -> bool) -> Sum {
         let mut sum = Sum::default();
         for one in self.uses.iter().filter(|one| which(one)) {
@@ -204,13 +203,13 @@ impl<'a> Calls<'a> {
         sum
     }
 
-    /// The same with what is in use.
+    /// The same with the variants in use.
     fn in_use(&self, which: impl Fn(&Use<'_>) -> bool) -> f64 {
         self.uses.iter().filter(|one| which(one)).map(|one| one.ticks).sum()
     }
 
-    /// Ticks per packet of the path that calls picked by `which` take more, or less below 0, with
-    /// `choice` than now; at which end of the ratios is said too.
+    /// Additional ticks per packet of the path with `choice` for calls selected by `which`;
+    /// negative for a gain. The choice includes the end of the ratios to use.
     fn change(&self, choice: Choice<'_>, which: impl Fn(&Use<'_>) -> bool) -> f64 {
         let Some((choice, end)) = choice else { return 0.0 };
         let now = self.in_use(&which);
@@ -223,7 +222,7 @@ impl<'a> Calls<'a> {
         then - now
     }
 
-    /// Thousand packets per second when the worker with the largest load never waits.
+    /// Rate in kpps if the most loaded worker never waits.
     fn path_kpps(&self, choice: Choice<'_>) -> f64 {
         let loads = self.run.workers.iter().enumerate().filter_map(|(index, worker)| {
             let load = worker.ticks_per_packet.as_number()? * given(worker) / self.entered;
@@ -232,7 +231,7 @@ impl<'a> Calls<'a> {
         self.run.ticks_per_s / loads.fold(0.0, f64::max) / 1e3
     }
 
-    /// Thousand packets per second that a worker gets through which runs only this stage.
+    /// Rate in kpps of a worker that runs only this stage.
     fn stage_kpps(&self, name: &str, choice: Choice<'_>) -> f64 {
         let ticks = self.stage_ticks(name) + self.change(choice, |one| one.stage == name);
         self.run.ticks_per_s / (ticks / self.reach(name)) / 1e3
@@ -246,14 +245,14 @@ impl<'a> Calls<'a> {
         ticks.sum::<f64>() / self.entered
     }
 
-    /// Packets that reach a stage, of those that enter the path.
+    /// Share of packets entering the path that reach a stage.
     fn reach(&self, name: &str) -> f64 {
         let packets = stages(self.run).filter(|s| s.name == name).map(|s| s.packets as f64);
         packets.sum::<f64>() / self.entered
     }
 }
 
-/// Which kernels suit the calls of `run` best; `None` when no call was timed.
+/// Best kernels for the calls of `run`; `None` if no call was timed.
 pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     let calls = Calls::from_run(run)?;
     let in_use = run.kernels.as_deref().unwrap_or(SELECTED);
@@ -297,7 +296,7 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     Some(advice)
 }
 
-/// The stage that saves most with `choice`; without one, that whose calls take the most time.
+/// The stage that gains most from `choice`; without one, the stage whose calls take the most time.
 fn most_changed<'a>(calls: &Calls<'a>, choice: Option<&str>) -> &'a str {
     let ticks = |name: &str| match choice {
         Some(choice) => -calls.change(Some((choice, End::Value)), |one| one.stage == name),
@@ -307,7 +306,7 @@ fn most_changed<'a>(calls: &Calls<'a>, choice: Option<&str>) -> &'a str {
     all.max_by(|a, b| ticks(a).total_cmp(&ticks(b))).unwrap_or("source")
 }
 
-/// A rate the model gives, with the ends of its interval if it has one.
+/// A rate from the model, with the ends of its interval if known.
 fn model(kpps: f64, ends: Option<[f64; 2]>) -> Figure {
     const METHOD: &str = "service times less what the calls save";
     match ends {

@@ -4,7 +4,7 @@
 //! The chain, each link usable alone and from a stored record:
 //!
 //! 1. [`diagnose`] names the stage that limits a measured run.
-//! 2. [`costs`] takes from the same run what each stage costs per packet of the path.
+//! 2. [`costs`] derives each stage's cost per packet of the path from the same run.
 //! 3. [`model`] predicts the throughput of a mapping from those costs, with an interval.
 //! 4. [`candidates`] searches the mappings that a path and a number of processors allow.
 //! 5. [`verdict`] chooses among those that were measured.

@@ -8,8 +8,8 @@
 //!     quota   x alone          seen to take, and no ring is in between
 //! ```
 //!
-//! The upper end of an interval is where costs were drawn low and the machine fast. It may be above
-//! everything that was seen, and then it says nothing of this machine.
+//! The upper end of an interval comes from low draws of the costs and a fast machine. It may exceed
+//! every rate measured so far, which this machine cannot reach.
 
 use crate::costs::{Costs, StageCost};
 use crate::model::Environment;
@@ -19,22 +19,22 @@ use linerate_record::units::{Kpps, counted, three_digits};
 /// Bound of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// The line carries no more.
+    /// Line rate.
     Line,
-    /// A CPU quota grants no more time.
+    /// A CPU quota.
     Quota,
-    /// No worker was seen to do more.
+    /// The best rate of a worker measured so far.
     Seen,
 }
 
 /// Upper bounds of predictions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Thousand packets per second of all flows that the line carries.
+    /// Line rate over all flows, in kpps.
     line_kpps: Option<f64>,
     /// CPU quota in CPUs.
     quota: Option<f64>,
-    /// The least a packet was seen to take one worker, in seconds, at the burst of the costs.
+    /// Minimum measured time per packet on one worker, in seconds, at the burst of the costs.
     least_s: f64,
     /// The part per burst, in seconds; 0 if it was not measured.
     burst_s: f64,
@@ -43,7 +43,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of a path of these costs; the line is that of all flows.
+    /// Limits of a path with these costs; the line rate is that of all flows.
     pub fn new(
         line_kpps: Option<f64>,
         quota: Option<f64>,
@@ -61,15 +61,15 @@ impl Limits {
         }
     }
 
-    /// What one worker was seen to do alone at a burst, thousand packets per second; `None` where
-    /// nothing says.
+    /// Measured rate of one worker alone at a burst, in thousand packets per second; `None` if it
+    /// was not measured.
     fn alone_kpps(&self, burst: u32) -> Option<f64> {
         let spread = 1.0 / f64::from(burst) - 1.0 / f64::from(self.burst);
         let least_s = self.least_s + self.burst_s * spread.min(0.0);
         (least_s > 0.0 && least_s.is_finite()).then(|| 1e-3 / least_s)
     }
 
-    /// The least limit of a mapping of `workers` at a burst, thousand packets per second.
+    /// The lowest limit of a mapping with `workers` at a burst, in kpps.
     pub fn of(&self, workers: usize, burst: u32) -> Option<(f64, Bound)> {
         let alone = self.alone_kpps(burst);
         let times = |cpus: f64| alone.map(|kpps| kpps * cpus);
@@ -83,7 +83,7 @@ impl Limits {
         known.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// The rate in the time that a quota grants, no more than its limit.
+    /// The rate under a CPU quota, capped by its limits.
     pub fn cap(&self, kpps: Estimate, workers: usize, burst: u32) -> Estimate {
         let granted = self.quota.map_or(1.0, |cpus| (cpus / workers as f64).min(1.0));
         let kpps = kpps.scale(granted);
@@ -92,7 +92,7 @@ impl Limits {
         Estimate { value, low, high, ..kpps }
     }
 
-    /// Bounds of a rate that is predicted without limits, in a sentence.
+    /// The limits that apply to an uncapped predicted rate, in a sentence.
     pub fn sentence(&self, kpps: Estimate, workers: usize, burst: u32) -> Option<String> {
         let (most, bound) = self.of(workers, burst)?;
         let alone = self.alone_kpps(burst).map_or(String::new(), |kpps| Kpps(kpps).to_string());
@@ -116,7 +116,7 @@ impl Limits {
     }
 }
 
-/// The least that a stage was seen to take.
+/// Minimum measured time of a stage.
 fn least_ticks(cost: &StageCost) -> f64 {
     let low = |ticks: &Estimate| if ticks.low.is_finite() { ticks.low } else { ticks.value };
     let hot = cost.hot_ticks.as_ref().map_or(f64::INFINITY, low);
@@ -127,7 +127,7 @@ fn least_ticks(cost: &StageCost) -> f64 {
 mod tests {
     use super::*;
 
-    /// A microsecond for a packet, seen as low as 0.9.
+    /// One microsecond per packet, measured as low as 0.9.
     fn limits(line_kpps: Option<f64>, quota: Option<f64>) -> Limits {
         Limits { line_kpps, quota, least_s: 0.9e-6, burst_s: 0.0, burst: 32 }
     }

@@ -48,8 +48,8 @@ use linerate_record::random::Random;
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 use std::ops::Range;
 
-/// Draws behind an interval. The share of the distribution below the 2.5 % quantile is then known
-/// to 0.8 percent points (square root of 0.025 x 0.975 / 400).
+/// Draws behind an interval. This determines the 2.5 % quantile's share of the distribution to 0.8
+/// percentage points (square root of 0.025 x 0.975 / 400).
 const DRAWS: u32 = 400;
 
 /// Any number; fixed so that equal inputs give equal predictions.
@@ -69,17 +69,16 @@ mod model_error {
     pub(super) const BURST: f64 = 0.02;
 }
 
-/// Drift of processors that no other system uses.
+/// Drift of physical CPUs.
 pub const DRIFT_ALONE: f64 = 0.02;
 
-/// Drift of virtual processors, whose host may put another guest on the other thread of the core at
-/// any moment. Seen on such a host: full speed and 0.69 of it, for seconds at a time; costs taken
-/// in one state and a run in the other differ by ln(1 / 0.69) = 0.37, which this makes 1.5
-/// standard deviations.
+/// Drift of virtual CPUs, whose host may schedule another guest on the SMT sibling at any time.
+/// Observed: full speed and 0.69 of it, for seconds at a time; costs measured in one state and a
+/// run in the other differ by ln(1 / 0.69) = 0.37, which this makes 1.5 standard deviations.
 pub const DRIFT_SHARED: f64 = 0.25;
 
-/// Possible additional cost of memory-bound stages when more workers than in the measured run
-/// compete for memory. A pessimistic assumption: no measurement bounds it yet.
+/// Possible additional cost of memory-bound stages when more workers compete for memory than in the
+/// measured run. A pessimistic assumption: no measurement bounds it yet.
 const CONTENTION_MARGIN: f64 = 0.25;
 
 /// Share of the cost of a ring at the measured burst that is per packet (copying the handle); the
@@ -88,32 +87,31 @@ const CONTENTION_MARGIN: f64 = 0.25;
 /// times between far ones (22 and 5 ns); one half gives 16 times.
 const RING_PER_PACKET: f64 = 0.5;
 
-/// Workers that run while the cost of a ring is measured: its two ends.
+/// Workers that run while the cost of a ring is measured: both ends.
 const HANDOVER_WORKERS: usize = 2;
 
-/// Cost of handing a packet over a ring, measured with two running workers.
+/// Cost of a ring hand-over, measured with two running workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handover {
     /// Ticks per packet on the worker that pushes.
     pub producer_ticks: Estimate,
-    /// Ticks per packet on the worker that pops, first touch of the packet's data included.
+    /// Ticks per packet on the worker that pops, including the first touch of the packet's data.
     pub consumer_ticks: Estimate,
-    /// Packets per burst when that was measured.
+    /// Burst size of that measurement.
     pub burst: u32,
 }
 
 impl Handover {
-    /// If it was not measured: from the cheapest seen between close processors (1 to 2 ns for both
-    /// sides, bursts of 32) to the most expensive between distant ones (50 ns a side, bursts of 8),
-    /// each with a margin, since queues of other programs cost up to that.
+    /// Assumption without a measurement: from the cheapest seen between nearby CPUs (1 to 2 ns for
+    /// both sides, bursts of 32) to the most expensive between distant ones (50 ns per side, bursts
+    /// of 8), each with a margin, since queues of other programs cost up to that.
     pub fn unmeasured(ticks_per_s: f64, burst: u32) -> Self {
         let ticks = assumed(15.0, [2.0, 58.0], ticks_per_s);
         Self { producer_ticks: ticks, consumer_ticks: ticks, burst }
     }
 }
 
-/// Fixed cost of a burst, if not measured: between nothing and a run through a dozen cold
-/// functions.
+/// Assumed fixed cost of a burst: between nothing and a dozen cold functions.
 pub fn unmeasured_burst(ticks_per_s: f64) -> Estimate {
     assumed(58.0, [0.0, 230.0], ticks_per_s)
 }
@@ -124,23 +122,23 @@ fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_s: f64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n: 0 }
 }
 
-/// Costs that the machine adds to those of the stages.
+/// Costs of the machine, in addition to those of the stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// Ticks of the timestamp counter per second.
     pub ticks_per_s: f64,
     /// Processors that workers can be pinned to. At least 1.
     pub cpus: usize,
-    /// Speed of one processor when all are busy, over its speed alone; about 1 or less. As all
-    /// estimates here, its value is a finite number.
+    /// Speed of one CPU with all CPUs busy, relative to its speed alone; about 1 or less. Like all
+    /// estimates here, its value is finite.
     pub scaling: Estimate,
     /// The cost of a ring.
     pub handover: Handover,
-    /// Ticks per burst that do not depend on its size, over all steps of a worker with all stages;
-    /// from two runs of the mapping that the costs are from.
+    /// Fixed ticks per burst, over all steps of a worker that runs all stages; from two runs of the
+    /// mapping behind the costs.
     pub burst_ticks: Estimate,
-    /// Standard deviation of the relative change of a processor's speed between the measurement of
-    /// the costs and the run that is predicted: [`DRIFT_ALONE`] or [`DRIFT_SHARED`].
+    /// Standard deviation of the relative change of a CPU's speed between the measurement of the
+    /// costs and the predicted run: [`DRIFT_ALONE`] or [`DRIFT_SHARED`].
     pub drift: f64,
     /// Index `r - 1`: the largest share of the packets that one of `r` replicas gets. A missing
     /// entry, or one below `1 / r`, means an even distribution.
@@ -157,11 +155,11 @@ impl Environment {
 /// Prediction for a mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Packets entering the path that it gets through, thousand per second, with its interval.
+    /// Rate of packets entering the path, in kpps, with its interval.
     pub kpps: Estimate,
-    /// Index of the segment that limits.
+    /// Index of the bottleneck segment.
     pub bottleneck: usize,
-    /// Whether memory-bound stages move the prediction, so that it is a range.
+    /// Whether memory-bound stages turn the prediction into a range.
     pub memory_bound: bool,
 }
 
@@ -170,7 +168,7 @@ pub struct Prediction {
 /// `mapping` covers the stages of `costs` and has no more workers than `env.cpus`.
 ///
 /// # Panics
-/// When the mapping names stages that `costs` does not have.
+/// If the mapping names stages that `costs` does not have.
 pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> Prediction {
     let point = Terms::point(costs, env, burst);
     let (value, bottleneck) = point.throughput(mapping);
@@ -188,8 +186,8 @@ pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) 
     Prediction { kpps, bottleneck, memory_bound }
 }
 
-/// Whether what `mapping` adds to the costs of its stages is bounded from above, without which its
-/// rate has no low end, and from below, without which it has no high end.
+/// Whether the costs added by `mapping` have an upper bound, required for a lower end of its rate,
+/// and a lower bound, required for an upper end.
 fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> [bool; 2] {
     let Handover { producer_ticks, consumer_ticks, .. } = &env.handover;
     let rings =
@@ -199,14 +197,14 @@ fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment)
     [added.iter().all(|e| e.high.is_finite()), added.iter().all(|e| e.low.is_finite())]
 }
 
-/// A mapping and its packets per burst.
+/// A mapping and its burst size.
 pub type Setting<'a> = (&'a Mapping, u32);
 
 /// Predicted speedup of the mapping `to` over `from`, with its interval.
 ///
-/// Both are put to the same draws, so that what they share (the drift of the processors, the error
-/// of a cost) cancels; the formula errs independently where only one of them replicates, hands over
-/// or has another burst than the costs. A mapping is exactly as fast as itself.
+/// Both use the same draws, so that common factors (drift, errors of costs) cancel; formula errors
+/// are independent where only one of them replicates, hands over or uses another burst size than
+/// the costs. The speedup of a mapping over itself is exactly 1.
 ///
 /// # Panics
 /// As [`predict`].
@@ -224,7 +222,7 @@ pub fn speedup(from: Setting<'_>, to: Setting<'_>, costs: &Costs, env: &Environm
     Estimate { value, low, high, confidence: CONFIDENCE, n: u64::from(DRAWS) }
 }
 
-/// Draws from the distribution of the speed-up; `case` is that of `to`.
+/// Draws of the speedup; `case` is that of `to`.
 fn ratios(
     from: Setting<'_>,
     to: Setting<'_>,
@@ -257,8 +255,8 @@ fn ratios(
         .collect()
 }
 
-/// Load of the busiest worker of each segment, in ticks per packet of the path, at the speed of
-/// workers under this mapping.
+/// Load of the busiest worker of each segment, in ticks per packet of the path, at the worker speed
+/// under this mapping.
 pub fn loads((mapping, burst): Setting<'_>, costs: &Costs, env: &Environment) -> Vec<f64> {
     let terms = Terms::point(costs, env, burst);
     let load = |s: &Segment| terms.load(s.stages.clone(), s.replicas);
@@ -266,7 +264,7 @@ pub fn loads((mapping, burst): Setting<'_>, costs: &Costs, env: &Environment) ->
     mapping.segments.iter().map(|segment| ticks(load(segment))).collect()
 }
 
-/// Draws from the distribution of the predicted packets per second.
+/// Draws of the predicted packet rate.
 fn rates(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment, case: Case) -> Vec<f64> {
     let mut random = Random::new(SEED);
     let sigma = model_sigma(mapping, burst != costs.burst, env.drift);
@@ -288,7 +286,7 @@ fn model_sigma(mapping: &Mapping, other_burst: bool, drift: f64) -> f64 {
     variance.sqrt()
 }
 
-/// Error sources of the formula, each with whether it applies.
+/// Error sources of the formula, and whether each applies.
 fn mechanisms(mapping: &Mapping, other_burst: bool, drift: f64) -> [(bool, f64); 4] {
     [
         (true, drift),
@@ -307,12 +305,12 @@ enum Origin {
     Machine,
 }
 
-/// Which cost of a memory-bound stage to use.
+/// Cost model of a memory-bound stage.
 #[derive(Clone, Copy)]
 enum Case {
     /// As in the run.
     Measured,
-    /// As if its data were in the cache.
+    /// With its data cached.
     Hot,
     /// As in the run and slower by the contention margin.
     Contended,
@@ -337,17 +335,17 @@ impl Case {
     }
 }
 
-/// The formula with numbers in it: one value for each input.
+/// The formula with one value for each input.
 pub(crate) struct Terms<'a> {
     costs: &'a Costs,
     env: &'a Environment,
-    /// Ticks of the stages before index `i`, together.
+    /// Total ticks of the stages before index `i`.
     before: Vec<f64>,
     source: f64,
     sink: f64,
     producer: f64,
     consumer: f64,
-    /// Ticks per step of a worker that the burst size adds to the measured cost; may be negative.
+    /// Ticks per worker step that the burst size adds to the measured cost; may be negative.
     burst_step: f64,
     scaling: f64,
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The best way to cut a line of atoms into parts and to replicate the parts.
+//! Optimal partition of a sequence of atoms into parts with replicas.
 //!
-//! A path is a line; a mapping cuts it into consecutive parts and gives each part some workers. The
-//! part with the largest load sets the pace. For every number of workers this finds the cut whose
-//! largest load is smallest.
+//! A path is a sequence; a mapping cuts it into consecutive parts and gives each part some workers.
+//! The part with the largest load is the bottleneck. This finds the partition with the smallest
+//! maximum load for every number of workers.
 //!
 //! Let `best(j, c)` be the smallest possible largest load of the first `j` atoms on exactly `c`
 //! workers. The last part starts at some `i < j` and has some `r <= c` replicas, and the prefix
@@ -77,8 +77,8 @@ pub(crate) fn minimax(
     (1..=workers).map(|used| trace(&best, atoms, used)).collect()
 }
 
-/// Number of ways to cut `atoms` and to distribute up to `workers` workers over the parts: as
-/// above, with a sum in place of the minimum.
+/// Number of partitions of `atoms` with up to `workers` workers: the same recursion with a sum
+/// instead of the minimum.
 pub(crate) fn count(
     atoms: usize,
     workers: usize,
@@ -99,7 +99,7 @@ pub(crate) fn count(
     ways[atoms].iter().sum()
 }
 
-/// The parts that led to the cell of all atoms on `used` workers.
+/// The parts behind the cell for all atoms on `used` workers.
 fn trace(best: &[Vec<Option<Cell>>], atoms: usize, mut used: usize) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     let mut end = atoms;

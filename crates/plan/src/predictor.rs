@@ -13,12 +13,12 @@ use linerate_record::plan::{
 use linerate_record::stats::Estimate;
 use linerate_record::tune::RuledOut;
 
-/// A setting and what it is predicted to do.
+/// A setting and its prediction.
 #[derive(Clone, Debug)]
 pub struct Predicted<S, E> {
     /// The setting to run.
     pub setting: S,
-    /// Thousand packets per second of a flow, without an interval: what a search compares.
+    /// Rate of a flow in kpps, without an interval: the search criterion.
     pub kpps: f64,
     /// The model's data for explaining it.
     pub evidence: E,
@@ -27,9 +27,9 @@ pub struct Predicted<S, E> {
 /// Prediction for a setting, with its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Thousand packets per second of a flow.
+    /// Rate of a flow in kpps.
     pub kpps: Estimate,
-    /// Speed-up over the mapping as written, less 1. What both share cancels.
+    /// Speedup over the mapping as written, minus 1. Common factors cancel.
     pub gain: Estimate,
 }
 
@@ -55,22 +55,23 @@ pub struct Candidate<S, E> {
     pub predicted: Predicted<S, E>,
 }
 
-/// Says how fast a packet path will be under a setting, without running it.
+/// Predicts the rate of a packet path under a setting without running it.
 pub trait Predictor {
-    /// A mapping, and what else the model knows to vary: bursts, or processors and neighbours.
+    /// A mapping with the model's other parameters: bursts, or CPUs and neighbours.
     type Setting: Clone;
     /// Data of a prediction for explaining it.
     type Evidence: Clone;
-    /// Why a setting cannot be predicted.
+    /// Reason why a setting cannot be predicted.
     type Error;
 
     /// The prediction of a setting, without an interval.
     ///
     /// # Errors
-    /// The model cannot take the setting.
+    /// The model does not support the setting.
     fn predict(&self, setting: Self::Setting) -> Result<PredictedBy<Self>, Self::Error>;
 
-    /// The prediction with its intervals: dearer than [`Predictor::predict`], and for few settings.
+    /// The prediction with its intervals: more expensive than [`Predictor::predict`], for few
+    /// settings.
     ///
     /// # Errors
     /// As [`Predictor::predict`].
@@ -83,14 +84,14 @@ pub type PredictedBy<P> = Predicted<<P as Predictor>::Setting, <P as Predictor>:
 /// A change evaluated by a predictor.
 pub type CandidateOf<P> = Candidate<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
 
-/// A setting as the record has it.
+/// A setting as stored in the record.
 #[derive(Clone, Debug)]
 pub struct Placement {
-    /// Which stages run where.
+    /// Assignment of stages to workers.
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
-    /// The processor of each worker, where the model cares.
+    /// The CPU of each worker, if relevant to the model.
     pub cpus: Option<Vec<u32>>,
     /// Workers outside the path that were added or moved.
     pub beside: Vec<WorkersBeside>,
@@ -101,21 +102,22 @@ pub struct Placement {
 pub struct Basis {
     /// Source of the costs.
     pub costs: String,
-    /// Processors that may be used.
+    /// Available CPUs.
     pub cpus: u32,
     /// Flows of equal rate.
     pub flows: u32,
-    /// Each figure, and how it came about.
+    /// All figures with their origins.
     pub inputs: Vec<Input>,
 }
 
-/// A predictor that knows the possible changes, and can explain their effect.
+/// A predictor that knows possible changes and can explain their effect.
 pub trait Planner: Predictor {
-    /// The word of the record for it.
+    /// The model's name in the record.
     const MODEL: Model;
     /// Method of its figures.
     const METHOD: &'static str;
-    /// Changes in a row that are looked for: 1 where the changes of a setting are all there are.
+    /// Maximum number of consecutive changes to search: 1 if the changes of a setting are
+    /// exhaustive.
     const STEPS: usize;
 
     /// The mapping as written.
@@ -124,12 +126,12 @@ pub trait Planner: Predictor {
     /// The changes of a setting worth predicting.
     fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Self::Setting>>;
 
-    /// Those of the predicted changes, the highest rate first, that no simpler one makes needless.
+    /// The predicted changes without those made redundant by a simpler one, highest rate first.
     fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
         candidates
     }
 
-    /// Whether a rate cannot be exceeded, so that no further change is looked for.
+    /// Whether a rate cannot be exceeded, so that the search can stop.
     fn is_enough(&self, _kpps: f64) -> bool {
         false
     }
@@ -139,22 +141,22 @@ pub trait Planner: Predictor {
         None
     }
 
-    /// The setting as the record has it.
+    /// The setting as stored in the record.
     fn placement(&self, setting: &Self::Setting) -> Placement;
 
-    /// Why a change helps.
+    /// Reason why a change helps.
     fn why(&self, change: &CandidateOf<Self>) -> String;
 
     /// The measurement that would disprove a prediction.
     fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof;
 
-    /// Settings for the question which one sustains line rate with the fewest processors: the best
-    /// for each number of processors. Empty where the changes have them.
+    /// Candidate settings for sustaining line rate with the fewest CPUs: the best for each number
+    /// of CPUs. Empty if the changes include them.
     fn for_line(&self) -> Vec<Self::Setting> {
         Vec::new()
     }
 
-    /// The upper bounds of all predictions that bound the mapping as written or one of these.
+    /// Upper bounds that apply to the mapping as written or to one of these predictions.
     fn limits(&self, _predicted: &[&PredictedBy<Self>]) -> Vec<String> {
         Vec::new()
     }
@@ -162,10 +164,10 @@ pub trait Planner: Predictor {
     /// Bottleneck of the mapping as written.
     fn bottleneck(&self) -> Bottleneck;
 
-    /// Its workers, and those outside of it.
+    /// Its workers, and its neighbours.
     fn workers(&self) -> Vec<PlannedWorker>;
 
-    /// Changes that may not be made or that the model does not know, and why.
+    /// Forbidden or unsupported changes, with reasons.
     fn ruled_out(&self) -> Vec<RuledOut>;
 
     /// Extent of the search; `best_kpps` is the highest rate found, `None` if only the mapping as

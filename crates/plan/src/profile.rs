@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run report read by segment instead of by worker.
+//! A run report aggregated by segment instead of by worker.
 //!
 //! The report counts packets per worker; the model and the diagnosis need figures per packet of the
 //! *path*, including packets dropped on the way. This module only converts one into the other.
@@ -14,14 +14,14 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 pub(crate) struct Segment<'a> {
     /// In order of replica.
     pub(crate) workers: Vec<&'a WorkerReport>,
-    /// Share of the packets meant for this segment that reached it: less than 1 only where a full
-    /// ring before it dropped some.
+    /// Share of the packets for this segment that reached it: less than 1 only if a full ring
+    /// before it dropped some.
     pub(crate) kept: f64,
-    /// Share of this segment's output that the full ring behind it dropped.
+    /// Share of this segment's output dropped by the full ring after it.
     pub(crate) dropped_behind: f64,
 }
 
-/// A run, by segment.
+/// A run by segment.
 pub(crate) struct Profile<'a> {
     /// In path order.
     pub(crate) segments: Vec<Segment<'a>>,
@@ -55,7 +55,7 @@ impl<'a> Profile<'a> {
         (entered > 0.0 && kept > 0.0).then_some(Self { segments, entered })
     }
 
-    /// Share of the packets of the path that `packets` counted in `segment` represent.
+    /// Share of the path's packets represented by `packets` in `segment`.
     fn share(&self, segment: &Segment<'_>, packets: u64) -> f64 {
         packets as f64 / segment.kept / self.entered
     }
@@ -104,7 +104,7 @@ pub(crate) enum Which<'n> {
 }
 
 impl Which<'_> {
-    /// The ends are distinguished from stages of the same name by their position.
+    /// The ends are distinguished by position from stages of the same name.
     fn pick(self, stages: &[StageReport]) -> Option<&StageReport> {
         match self {
             Self::Source => stages.first().filter(|s| s.name == "source"),
@@ -120,7 +120,7 @@ pub(crate) struct StageTotal {
     pub(crate) reach: f64,
     /// Ticks per packet of the path.
     pub(crate) ticks: Estimate,
-    /// Why the ticks of a replica that saw packets could not be read.
+    /// Reason why the ticks of a replica with packets are unavailable.
     pub(crate) unreadable: Option<String>,
 }
 
@@ -143,8 +143,7 @@ impl Segment<'_> {
     }
 }
 
-/// The mapping that a run had, with its processors left to the program, and the names of its stages
-/// in order.
+/// The mapping of a run without CPU pinning, and the names of its stages in order.
 pub fn mapping(run: &RunReport) -> (Mapping, Vec<&str>) {
     let mut workers: Vec<&WorkerReport> = run.workers.iter().collect();
     workers.sort_by_key(|worker| (worker.segment, worker.replica));
@@ -164,12 +163,12 @@ pub(crate) fn inner(stages: &[StageReport]) -> &[StageReport] {
     if stages.len() < 2 { &[] } else { &stages[1..stages.len() - 1] }
 }
 
-/// Packets a worker was given.
+/// Input packets of a worker.
 pub fn given(worker: &WorkerReport) -> f64 {
     worker.stages.first().map_or(0.0, |s| s.packets as f64)
 }
 
-/// Ticks per packet the worker was given: its own figure, or the sum over its stages.
+/// Ticks per input packet of the worker: its own figure, or the sum over its stages.
 pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
     if let Ok(whole) = estimate(&worker.ticks_per_packet) {
         return Some(whole);
@@ -182,7 +181,7 @@ pub fn service_time(worker: &WorkerReport) -> Option<Estimate> {
         .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, Estimate::plus))
 }
 
-/// Ticks of a stage per packet that its *worker* was given: a stage behind a filter counts less.
+/// Ticks of a stage per input packet of its *worker*: a stage after a filter counts less.
 pub(crate) fn stage_time(worker: &WorkerReport, stage: &StageReport) -> Option<Estimate> {
     if stage.packets == 0 {
         return Some(StageTotal::default().ticks);
@@ -202,8 +201,9 @@ fn closure(worker: &WorkerReport) -> Estimate {
     }
 }
 
-/// The number of a figure, or why there is none. Where an end is not known, the spread is taken to
-/// be that of clean windows ([`crate::sample`]): a figure of unknown spread decides nothing close.
+/// The number of a figure, or the reason why there is none. An unknown end gets the typical spread
+/// of clean windows ([`crate::sample`]), so that a figure of unknown spread never decides a close
+/// case.
 pub(crate) fn estimate(figure: &Figure) -> Result<Estimate, String> {
     let reason = || figure.reason.clone().unwrap_or_else(|| "it is not a number".to_owned());
     figure.estimate().map(bounded).ok_or_else(reason)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which routines of a `kernels` record are ahead of the selected one, and whether by enough to be
-//! called by name.
+//! Routines of a `kernels` record that are faster than the selected one by enough to be named.
 //!
 //! ```text
 //! ahead(r)  = speed of r / speed of selected, in the same rounds where both have a bound
@@ -19,39 +18,39 @@ pub use cases::{Block, Load, Placement, Section, Series, Unit, blocks};
 
 use linerate_record::kernels::{Role, Row};
 
-/// Smaller leads are not worth a name in a caller's code: a few percent vary with code placement.
+/// Minimum lead worth naming a variant in a caller's code: a few percent vary with code placement.
 pub const WORTH_A_NAME: f64 = 1.05;
 
-/// Times closer than this are the same: medians repeat no better.
+/// Times closer than this are tied: medians are not more repeatable.
 pub const TIE: f64 = 1.01;
 
-/// A routine, the loads in a block at which it is the fastest of its kind and ahead of the selected
-/// routine, and the greatest quotient of speeds among them.
+/// A routine, the loads at which it is the fastest of its kind and ahead of the selected one, and
+/// its largest speed ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lead<'a> {
     /// The routine.
     pub name: &'a str,
     /// The sizes at which it leads.
     pub loads: Vec<Load>,
-    /// The greatest quotient of speeds.
+    /// The largest speed ratio.
     pub most: f64,
 }
 
-/// The variants of this build, except `selected`, that are worth naming. `None` if none was
-/// compared with a selected routine.
+/// Variants of this build, except `selected`, that are worth naming. `None` if none was compared
+/// with a selected routine.
 pub fn variants_ahead<'a>(block: &Block<'a>, selected: &str, unit: Unit) -> Option<Vec<Lead<'a>>> {
     let is_other = |series: &Series| series.role == Role::Variant && series.name != selected;
     leads(block, unit, &is_other, WORTH_A_NAME)
 }
 
-/// The routines of others that are faster than the selected one.
+/// Routines of other projects that are faster than the selected one.
 pub fn peers_ahead<'a>(block: &Block<'a>, unit: Unit) -> Vec<Lead<'a>> {
     let is_peer = |series: &Series| series.role == Role::Peer;
     leads(block, unit, &is_peer, 1.0).unwrap_or_default()
 }
 
-/// The routines of a kind whose lead exceeds `worth` with the whole interval, and exceeds a tie, in
-/// the order of loads. `None` if none was measured with a selected routine.
+/// Routines of a kind whose lead exceeds `worth` with the whole interval, and exceeds a tie, by
+/// load. `None` if none was measured with a selected routine.
 fn leads<'a>(
     block: &Block<'a>,
     unit: Unit,
@@ -82,13 +81,14 @@ fn leads<'a>(
     is_compared.then_some(leads)
 }
 
-/// The speed of a routine over that of another, and the lower end of its interval.
+/// Speed ratio of two routines, with its lower end.
 struct Ahead {
     median: f64,
     least: f64,
 }
 
-/// How far `row` is ahead of `selected`. From the shares of their bound where both are known: these
+/// Speed of `row` relative to `selected`. From the shares of their bound where both are known:
+/// these
 /// are taken by round, so that clock changes affect both; otherwise from the times. The interval
 /// combines the worst ends, and is therefore conservative; without ends it has no lower bound.
 fn ahead(row: &Row, selected: &Row, unit: Unit) -> Option<Ahead> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws from an estimate.
+//! Random draws from an estimate.
 
 use linerate_record::stats::Estimate;
 
@@ -33,8 +33,7 @@ pub(crate) fn bounded(e: Estimate) -> Estimate {
     Estimate { low, high, ..e }
 }
 
-/// Half the width of a central interval of a standard normal variable that holds `confidence` of
-/// it.
+/// Half-width of the central interval of a standard normal variable with probability `confidence`.
 ///
 /// Abramowitz and Stegun, formula 26.2.23: the error is below 4.5e-4. Confidence is kept within
 /// 0.5 and 0.999 so that a record with an odd one neither divides by 0 nor shrinks to a point.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changes to a mapping before anything of it has run: one search and one report for all
-//! predictors.
+//! Search for better mappings before anything runs, shared by all predictors.
 //!
 //! ```text
 //! single = changes of the mapping as written whose rate is worth it, the highest first
@@ -32,15 +31,15 @@ const RECOMMENDED_MAX: usize = 8;
 pub const ONE_STATE: &str =
     "keeps one state for all packets (global), so it must run on one worker";
 
-/// The path and the machine that are planned for.
+/// Path and machine of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The path, its mapping as written.
     pub path: &'a Path,
     /// The specification of each stage.
     pub specs: &'a [StageSpec],
-    /// The line of a flow, thousand packets per second; `None` where there is none, or where
-    /// packets come faster than they can be taken.
+    /// Line rate of a flow in kpps; `None` without a line, or if packets arrive faster than they
+    /// can be processed.
     pub line_kpps: Option<f64>,
     /// Name of the machine.
     pub machine: &'a str,
@@ -51,7 +50,7 @@ pub struct Subject<'a> {
 /// Predicts the mapping as written and recommends changes.
 ///
 /// # Errors
-/// The planner's, of a setting that it cannot predict.
+/// The planner cannot predict a setting.
 pub fn plan<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport, P::Error> {
     let (changes, best_kpps) = best_changes(planner)?;
     let mut recommendations = Vec::with_capacity(changes.len() + 1);
@@ -75,7 +74,7 @@ pub fn plan<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport
     Ok(PlanReport { line_hold: hold, limits, ..report })
 }
 
-/// Predicts the mapping as written, and recommends nothing.
+/// Predicts the mapping as written, without recommendations.
 ///
 /// # Errors
 /// As [`plan`].
@@ -83,8 +82,7 @@ pub fn written<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanRep
     report(subject, planner, Vec::new(), planner.extent(None))
 }
 
-/// The changes of a setting worth examining: the highest rate first, among equals the one with the
-/// fewest workers.
+/// The changes of a setting worth examining: highest rate first, then fewest workers.
 fn candidates<P: Planner>(
     planner: &P,
     of: &PredictedBy<P>,
@@ -101,7 +99,7 @@ fn candidates<P: Planner>(
     Ok(planner.needed(candidates))
 }
 
-/// The changes to recommend, and the highest rate that was found.
+/// The changes to recommend, and the highest rate found.
 fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P::Error> {
     let written = planner.written();
     let is_worth_it =
@@ -129,7 +127,7 @@ fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P
     Ok((single, best))
 }
 
-/// A setting as the record has it, with its intervals.
+/// A setting as stored in the record, with its intervals.
 fn bounded<P: Planner>(
     planner: &P,
     predicted: &PredictedBy<P>,
@@ -137,8 +135,8 @@ fn bounded<P: Planner>(
     Ok((planner.placement(&predicted.setting), planner.bounds(predicted)?))
 }
 
-/// The setting with the fewest workers, of these with the smallest burst, whose whole interval
-/// reaches the line; where none does, that which comes nearest.
+/// The setting with the fewest workers, then the smallest burst, whose whole interval reaches the
+/// line; if none does, the one that comes closest.
 fn line_hold<P: Planner>(
     path: &Path,
     planner: &P,
@@ -236,7 +234,7 @@ pub fn runs(path: &Path, stages: std::ops::Range<usize>) -> String {
     path.stages[stages].iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join("+")
 }
 
-/// A count that may be beyond reading digit by digit.
+/// A count, abbreviated if too long to read digit by digit.
 pub fn about(count: f64) -> String {
     if count < 1e6 { format!("{count:.0}") } else { format!("{count:.0e}").replace('e', " x 10^") }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A packet path of another program, sketched from what was measured of it: stages with their
-//! costs, and which worker ran what.
+//! A packet path derived from another program's record: stages with their costs, and their
+//! assignment to workers.
 //!
 //! ```text
 //! regions of a program    each region a stage, without what its inner regions take
@@ -9,9 +9,8 @@
 //! `why`                   each thread a stage
 //! ```
 //!
-//! Threads that ran the same are replicas, and what ran on several keeps no state for all packets.
-//! What no record says is assumed, and a note of the sketch says so: [`text()`] writes both into a
-//! file that `plan` reads.
+//! Threads with the same stages are replicas, and stages on several threads have no global state.
+//! Missing information is assumed and noted: [`text()`] writes both into a file for `plan`.
 //!
 //! Left out: which stage follows which, where the record has no order; losses; the cost of rings.
 
@@ -23,41 +22,41 @@ pub use text::text;
 use linerate_record::{Body, Record};
 use std::fmt;
 
-/// Parts of a path at most: stages that cost less than the others are one.
+/// Maximum number of parts: the cheapest stages beyond it are combined.
 const STAGES_MAX: usize = linerate_path::keys::MAX_STAGES;
 
-/// The stage that stands for all that are too many.
+/// Name of the combined stage.
 const REST: &str = "rest";
 
-/// A packet path as a record has it.
+/// A packet path derived from a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sketch {
     /// Source of the figures.
     pub from: String,
     /// The stages, in the order of the record.
     pub stages: Vec<Part>,
-    /// Threads that ran the same consecutive stages, by the number of these; in order.
+    /// Threads with the same consecutive stages: number of stages and threads, in order.
     pub segments: Vec<(usize, u32)>,
-    /// Packets per second that were seen; `None` where the record has no clock.
+    /// Measured packets per second; `None` if the record has no clock.
     pub packets_per_s: Option<f64>,
-    /// Mean bytes of a frame, FCS included; `None` where packets are not measured by size.
+    /// Mean frame size in bytes, FCS included; `None` if sizes were not measured.
     pub frame_bytes: Option<f64>,
     /// Assumptions, a sentence each.
     pub notes: Vec<String>,
 }
 
-/// A stage as a record has it.
+/// A stage derived from a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// Its name: letters, digits, `-` and `_`.
     pub name: String,
-    /// Nanoseconds of a packet that reaches it.
+    /// Nanoseconds per packet that reaches it.
     pub ns: f64,
     /// Share of the packets that reach it, above 0, at most 1.
     pub reach: f64,
-    /// Instructions of a packet that reaches it, where they were counted.
+    /// Instructions per packet that reaches it, if counted.
     pub instructions: Option<f64>,
-    /// Threads that were seen in it.
+    /// Threads observed in it.
     pub threads: u32,
 }
 
@@ -69,18 +68,18 @@ impl Part {
 }
 
 impl Sketch {
-    /// Nanoseconds of a packet on all workers together.
+    /// Nanoseconds per packet over all workers.
     pub fn ns_per_packet(&self) -> f64 {
         self.stages.iter().map(Part::of_path_ns).sum()
     }
 
-    /// Instructions of a packet on all workers together, where every stage has them.
+    /// Instructions per packet over all workers, if every stage has them.
     pub fn instructions_per_packet(&self) -> Option<f64> {
         let each = self.stages.iter().map(|stage| Some(stage.instructions? * stage.reach));
         each.sum()
     }
 
-    /// Packets per second that its busiest workers have time for.
+    /// Capacity of its busiest workers in packets per second.
     pub fn capacity_per_s(&self) -> f64 {
         let mut rest = self.stages.iter();
         let busiest_ns = self.segments.iter().map(|(stages, replicas)| {
@@ -90,7 +89,7 @@ impl Sketch {
         1e9 / busiest_ns.fold(f64::MIN_POSITIVE, f64::max)
     }
 
-    /// At most as many stages as a path may have: those that cost the least become one, at the end.
+    /// Limits the number of stages: the cheapest are combined into one at the end.
     fn shortened(mut self) -> Self {
         if self.stages.len() <= STAGES_MAX {
             return self;
@@ -123,29 +122,29 @@ impl Sketch {
 /// Values missing in the record that the user may give.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Known {
-    /// GHz of its tick counter.
+    /// Its tick rate in GHz.
     pub clock_ghz: Option<f64>,
-    /// Packets that were handled while it was measured.
+    /// Packets handled during the measurement.
     pub packets: Option<f64>,
 }
 
-/// Why a record gives no sketch.
+/// Reason why a record gives no sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSketch {
     /// It is of a run or tune: the file of its path has the stages.
     HasPath,
-    /// It measures no packet path.
+    /// It does not measure a packet path.
     OtherKind,
-    /// Nothing says how many packets there were.
+    /// The number of packets is unknown.
     Packets {
         /// Its wording.
         remedy: &'static str,
     },
-    /// Ticks are counted, and nothing says how long one is.
+    /// Times are in ticks of unknown length.
     Clock,
     /// No part of it has a time.
     Times {
-        /// Why, in the words of the record.
+        /// Reason, in the words of the record.
         reason: String,
     },
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of the measured mappings to keep, and how far the predictions were off.
+//! Choice among the measured mappings, and the errors of the predictions.
 //!
 //! ```text
 //! speed-up(c)  = median over rounds of kpps(c) / kpps(baseline), with its interval
@@ -14,24 +14,24 @@
 use linerate_path::model::Mapping;
 use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 
-/// Minimum gain for accepting a change. Two runs of the same mapping differ by 1-2 % in code and
-/// buffer placement alone; less than that is not a property of the mapping.
+/// Minimum gain for accepting a change. Two runs of the same mapping differ by 1-2 % due to code
+/// and buffer placement; smaller gains are not a property of the mapping.
 pub const MIN_GAIN: f64 = 0.02;
 
-/// A simpler mapping is taken as equally good only if its median is at most this much worse:
-/// with few rounds intervals overlap even where a simpler mapping would give away real speed.
+/// Maximum loss in the median at which a simpler mapping counts as equally good: with few rounds,
+/// intervals overlap even where a simpler mapping is really slower.
 const MAX_TIE_LOSS: f64 = 0.05;
 
-/// A candidate and what it did.
+/// A candidate and its results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contender<'a> {
-    /// Which stages ran where.
+    /// Assignment of stages to workers.
     pub mapping: &'a Mapping,
     /// Packets per burst.
     pub burst: u32,
     /// Thousand packets per second in each round; `None` for a round without a clean window.
     pub kpps: &'a [Option<f64>],
-    /// Whether its latency is within the limit; always, where there is none.
+    /// Whether its latency is within the limit; true without a limit.
     pub is_prompt: bool,
 }
 
@@ -40,8 +40,8 @@ pub struct Contender<'a> {
 pub struct Baseline<'a> {
     /// As for [`Contender`].
     pub kpps: &'a [Option<f64>],
-    /// As for [`Contender`]. A baseline that is not prompt gives way to the fastest that is,
-    /// whether that gains or not.
+    /// As for [`Contender`]. A baseline that exceeds the limit is replaced by the fastest contender
+    /// within it, even without a gain.
     pub is_prompt: bool,
 }
 
@@ -86,7 +86,7 @@ pub fn choose(baseline: Baseline<'_>, contenders: &[Contender<'_>]) -> Verdict {
     Verdict { chosen, speedups }
 }
 
-/// `above` over `under` in the rounds that have both.
+/// `above` over `under` in the rounds with both.
 fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
     let both = under.iter().zip(above).filter_map(|(u, a)| Some(((*u)?, (*a)?)));
     let (under, above): (Vec<f64>, Vec<f64>) = both.filter(|(u, a)| *u > 0.0 && *a > 0.0).unzip();
@@ -111,7 +111,7 @@ mod tests {
         Baseline { kpps, is_prompt: true }
     }
 
-    /// Rounds with a common drift, so that medians overlap although every round is clear.
+    /// Rounds with a common drift: medians overlap although every round is clear.
     fn rounds(level: f64) -> Vec<Option<f64>> {
         [1.0, 0.7, 1.2, 0.9, 1.1, 0.8].iter().map(|d| Some(level * d)).collect()
     }

@@ -21,7 +21,7 @@ const CALLS: u64 = 64;
 const EDGE_TICKS: f64 = 100.0;
 const TIMES_A_READ: f64 = 1.5;
 
-/// Something to be timed, and how many of it one call does.
+/// Something to be timed, with its number of repetitions per call.
 struct Case<'a> {
     name: String,
     per_call: u64,

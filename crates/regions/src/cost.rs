@@ -28,12 +28,12 @@ use linerate_record::stats::{CONFIDENCE, median_interval};
 
 /// Medians of this many series: enough for a 95 % interval, and a preempted series does not matter.
 const SERIES: usize = 25;
-/// Short, because an edge may be a system call: all series together take 0.05 to 1 ms.
+/// Short, since an edge may be a system call: all series together take 0.05 to 1 ms.
 const PAIRS: u64 = 16;
-/// Not counted: the first visits meet cold caches.
+/// Warm-up visits, which are not counted: their caches are cold.
 const WARM_UP: u64 = 64;
 
-/// Measures it; `node` is the one that `pair` visits.
+/// Measures the cost; `node` is the one that `pair` visits.
 pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut()) -> Cost {
     (0..WARM_UP).for_each(|_| pair());
     let series: Vec<(Reading, Reading)> = (0..SERIES)
@@ -59,7 +59,7 @@ pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut(
     Cost { inside: amount(|(inside, _)| *inside), pair: amount(|(_, around)| *around) }
 }
 
-/// Ticks and counts at a moment, or between two.
+/// Ticks and counts at a moment, or between two moments.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     ticks: u64,

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static REGIONS: OnceLock<Regions> = OnceLock::new();
 
-/// Whether this process was forked from one that counted: its counters are those of its parent.
+/// Whether this process is a fork of one that counted: its counters are those of its parent.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -50,7 +50,8 @@ extern "C" fn write_at_exit() {
     }
 }
 
-/// Calls `f` with the thread's regions; nothing in a forked child, and in a thread that is ending.
+/// Calls `f` with the thread's regions; does nothing in a forked child, or in a thread that is
+/// ending.
 #[inline]
 fn with_thread(f: impl FnOnce(&Thread)) {
     if IS_FORKED.load(Relaxed) {
@@ -63,7 +64,7 @@ fn with_thread(f: impl FnOnce(&Thread)) {
     });
 }
 
-/// Opens the thread's counters, and measures the cost through this interface, as it is used.
+/// Opens the thread's counters, and calibrates the cost through this interface, as it is used.
 #[cold]
 fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
     let thread = cell.get_or_init(|| regions().uncalibrated_thread());
@@ -166,13 +167,13 @@ pub(crate) unsafe extern "C" fn lr_sampler_new(
     Box::into_raw(Box::new(OfC { sampler: UnsafeCell::new(sampler), request }))
 }
 
-/// A sampler as C has it: one thread uses it, any may ask it for a dump.
+/// A sampler for C: one thread uses it, any thread may request a dump.
 pub(crate) struct OfC {
     sampler: UnsafeCell<Sampler>,
     request: DumpRequest,
 }
 
-/// Does something with a sampler in its own thread; `None` if it is null.
+/// Calls `f` with a sampler in its own thread; `None` if it is null.
 ///
 /// # Safety
 /// `sampler` is null, or comes from [`lr_sampler_new`] on this thread and was not freed.

@@ -29,7 +29,7 @@ const TICKS: &str = "ticks";
 const TIMES_CALIBRATED: f64 = 4.0;
 
 /// The regions of all threads. `stays`: where each thread was, as far as that is known; `asked`:
-/// the events by name, `resolved`: what they are here.
+/// the requested names of events, `resolved`: what they are here.
 pub(crate) fn report(
     logs: &[Arc<Log>],
     stays: &[Option<Stay>],
@@ -72,19 +72,19 @@ pub(crate) struct ThreadReport<'a> {
     pub(crate) resolved: &'a [Result<Event, String>],
 }
 
-/// A node, its numbers, and those of what is in it.
+/// A node with its numbers and those of its children.
 pub(crate) struct Branch {
     pub(crate) node: Arc<Node>,
     pub(crate) name: String,
     pub(crate) totals: Totals,
-    /// Sum over the nodes directly inside.
+    /// Sum over the direct children.
     inner: Totals,
-    /// Visits of all nodes inside, at any depth.
+    /// Visits of all nested nodes, at any depth.
     pub(crate) deep_visits: u64,
 }
 
 impl Branch {
-    /// Whether the program entered it: neither the outside of all regions nor the calibration.
+    /// Whether the program entered it: neither the root nor the calibration.
     pub(crate) fn is_region(&self) -> bool {
         self.node.parent.is_some() && self.node.region != Region::CALIBRATION
     }
@@ -97,7 +97,7 @@ impl ThreadReport<'_> {
         of_program.map(|branch| self.region(branch, &branches)).collect()
     }
 
-    /// Every node, in the order in which they were made.
+    /// Every node, in the order of creation.
     ///
     /// Numbers go up from the last node to the first: a node's parent is older than it is.
     fn branches(&self) -> Vec<Branch> {
@@ -145,14 +145,14 @@ impl ThreadReport<'_> {
         report
     }
 
-    /// The ticks in a region, without what measuring cost.
+    /// Ticks in a region, without the overhead of measuring.
     pub(crate) fn ticks(&self, branch: &Branch) -> Estimate {
         let (inside, pair) = (self.cost.inside.ticks, self.cost.pair.ticks);
         let Totals { visits, ticks, .. } = branch.totals;
         corrected(ticks, visits, branch.deep_visits, inside, pair)
     }
 
-    /// The counts in a region, or why there are none.
+    /// Counts in a region, or the reason why there are none.
     fn events(&self, branch: &Branch) -> Vec<RegionEvent> {
         let mut place = 0;
         let mut events = Vec::new();
@@ -194,7 +194,7 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Why registers do not show the thread's own events in a region.
+    /// The reason why registers do not show the thread's own events in a region.
     fn not_its_own(&self, totals: &Totals) -> Option<String> {
         let Totals { visits, left, long, .. } = *totals;
         if left > 0 {
@@ -213,7 +213,7 @@ impl ThreadReport<'_> {
         })
     }
 
-    /// The count of the event at a place of the log, without what measuring cost.
+    /// Count of the event at a position of the log, without the overhead of measuring.
     pub(crate) fn corrected_count(&self, branch: &Branch, place: usize) -> Estimate {
         let (visits, deep) = (branch.totals.visits, branch.deep_visits);
         let (inside, pair) = (self.cost.inside.counts[place], self.cost.pair.counts[place]);
@@ -236,7 +236,7 @@ fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimat
     }
 }
 
-/// Likewise, without the ticks that the regions directly inside show.
+/// Likewise, without the ticks shown by the directly nested regions.
 fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     let (inside, pair) = (cost.inside.ticks, cost.pair.ticks);
     // Cost of a pair to the enclosing region, beyond the inner region's own reading.
@@ -250,7 +250,7 @@ fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
     corrected(shown, totals.visits, inner.visits, inside, around)
 }
 
-/// A number with the interval of the subtraction; exact without one.
+/// A number with the interval of the subtraction; exact if nothing was subtracted.
 fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
     if visits == 0 {
         return Figure::absent(unit, tier, METHOD, "entered but not left yet");

@@ -32,7 +32,7 @@ pub struct Options {
     /// Names of events, as `linerate stat --list` has them; at most
     /// [`EVENTS_MAX`](crate::EVENTS_MAX). None: ticks alone, which is cheapest.
     pub events: Vec<String>,
-    /// Whether to leave out what the kernel does for the thread.
+    /// Whether to exclude the kernel's work for the thread.
     pub user_only: bool,
     /// The file of the record. [`Regions::finish`] writes it, and a background thread before that:
     /// see `updates`.
@@ -88,7 +88,7 @@ pub struct Regions {
 #[derive(Debug)]
 struct Shared {
     options: Options,
-    /// Looked up when the first thread needs them.
+    /// Resolved when the first thread needs them.
     catalog: OnceLock<Catalog>,
     /// The events of the options.
     events: OnceLock<Vec<Result<Event, String>>>,
@@ -105,7 +105,7 @@ struct Shared {
     writer: Once,
 }
 
-/// The record could not be written.
+/// Reasons why the record could not be written.
 #[derive(Debug)]
 pub enum WriteError {
     /// The file cannot be written.
@@ -115,7 +115,7 @@ pub enum WriteError {
         /// The error of the system.
         error: io::Error,
     },
-    /// A number cannot be.
+    /// An invalid number.
     Record(linerate_record::WriteError),
 }
 
@@ -151,7 +151,8 @@ impl Regions {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The region of that name, new or not. Takes a lock: call it once per region, not per visit.
+    /// The region with that name, created if missing. Takes a lock: call it once per region, not
+    /// per visit.
     pub fn region(&self, name: &str) -> Region {
         let mut names = lock(&self.shared.names);
         let known = names.iter().position(|known| known == name);
@@ -172,7 +173,7 @@ impl Regions {
         thread
     }
 
-    /// As [`Regions::thread`], the cost not measured yet.
+    /// As [`Regions::thread`], without calibration.
     pub(crate) fn uncalibrated_thread(&self) -> Thread {
         let known: Vec<Event> = self.events().iter().flatten().cloned().collect();
         let counters = self.counters(&known);
@@ -186,7 +187,7 @@ impl Regions {
         thread
     }
 
-    /// Has the file of the record written from now on, if that is wanted and can be done.
+    /// Has the file of the record written from now on, if that is requested and possible.
     fn keep_file(&self) {
         let Options { file: Some(file), updates: true, .. } = &self.shared.options else { return };
         if writer::is_replaceable(file) {
@@ -227,7 +228,7 @@ impl Regions {
         ThreadGroup::open(machine, events, self.shared.options.user_only)
     }
 
-    /// Evidence tier of each of `events`, or why it is not counted.
+    /// Evidence tier of each of `events`, or the reason why it is not counted.
     pub(crate) fn explained(&self, counters: &ThreadGroup, events: &[Event]) -> Vec<Outcome> {
         let explainer = Explainer {
             host_facts: &self.shared.host_facts,
@@ -241,7 +242,7 @@ impl Regions {
         explained.collect()
     }
 
-    /// Events of the names on this machine, or why they are invalid.
+    /// The events with these names on this machine, or the reason why they are invalid.
     pub(crate) fn look_up(&self, names: &[String]) -> Vec<Result<Event, String>> {
         let resolve = |name: &String| self.catalog().resolve(name).map_err(|e| e.to_string());
         names.iter().map(resolve).collect()
@@ -255,13 +256,13 @@ impl Regions {
         self.shared.events.get_or_init(|| self.look_up(&self.shared.options.events))
     }
 
-    /// Adds what a sampler found.
+    /// Adds the results of a sampler.
     pub(crate) fn add(&self, report: RegionReport) {
         lock(&self.shared.sampled).push(report);
     }
 
-    /// What was found up to now. Threads may be running: see each number of theirs as at most one
-    /// visit out. Takes 20 ms the first time, to learn the rate of the ticks.
+    /// Report of the counts so far. Threads may still be running, so each of their numbers may lag
+    /// by one visit. The first call takes 20 ms, to calibrate the tick rate.
     pub fn report(&self) -> RegionsReport {
         let names = lock(&self.shared.names).clone();
         let logs = lock(&self.shared.logs).clone();
@@ -303,7 +304,8 @@ impl Regions {
         self.record().to_json_pretty().map_err(WriteError::Record)
     }
 
-    /// Writes the record to the file of the options, if they have one; its name. Ends its updates.
+    /// Writes the record to the file of the options, if they have one; returns its name. Ends its
+    /// updates.
     ///
     /// # Errors
     /// [`WriteError`].

@@ -36,29 +36,29 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// When a [`Sampler`] reads, and what.
+/// Schedule of a [`Sampler`]: read times and event sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The events of each set; those of one set are counted at the same time.
     pub sets: Vec<Vec<String>>,
-    /// Packets of a turn, at least.
+    /// Minimum number of packets per slice.
     pub every: NonZeroU64,
     /// Number of slices of each set before the sampler is full.
     pub rounds: NonZeroU32,
-    /// Draws the order of the sets.
+    /// Seed of the order of the sets.
     pub seed: u64,
 }
 
 /// One slice of one set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Which set of the schedule.
+    /// Index of the set in the schedule.
     pub set: usize,
-    /// Packets done in this turn.
+    /// Packets processed in this slice.
     pub packets: u64,
-    /// Its duration.
+    /// Duration.
     pub ticks: u64,
-    /// The count of each event of the set; `None` for those that are not counted.
+    /// Count of each event of the set; `None` for those that are not counted.
     pub counts: Vec<Option<u64>>,
 }
 
@@ -69,36 +69,36 @@ pub struct Sampler {
     name: String,
     schedule: Schedule,
     sets: Vec<Set>,
-    /// The sets still to come in this round.
+    /// Sets still to come in this round.
     round: Vec<usize>,
     random: Random,
     turn: Option<Turn>,
-    /// No slice ends before this many packets.
+    /// Minimum number of packets at which the slice may end.
     next: u64,
     samples: Vec<Sample>,
     /// Whether another thread asked for a dump.
     dump_wanted: Arc<AtomicBool>,
 }
 
-/// Asks a sampler for a dump, from any thread.
+/// Requests a dump from a sampler, from any thread.
 #[derive(Clone, Debug)]
 pub struct DumpRequest(Arc<AtomicBool>);
 
 impl DumpRequest {
-    /// Has the sampler dump at the end of its turn, in its own thread. A sampler that is not
-    /// updated any more does not.
+    /// Makes the sampler dump at the end of its slice, in its own thread. A sampler that is no
+    /// longer updated does not.
     pub fn dump(&self) {
         // Relaxed: nothing but the request itself is handed over.
         self.0.store(true, Relaxed);
     }
 }
 
-/// The events of a set, and their counters.
+/// The events of a set with their counters.
 #[derive(Debug)]
 struct Set {
     events: Vec<Result<Event, String>>,
     counters: ThreadGroup,
-    /// Evidence tier of each available event, or why it is not counted.
+    /// Evidence tier of each available event, or the reason why it is not counted.
     outcomes: Vec<Outcome>,
 }
 
@@ -136,8 +136,8 @@ impl Sampler {
         }
     }
 
-    /// Begins the first slice now, with `packets` done before it; without this call, the first
-    /// update begins it. Of no effect within a slice.
+    /// Starts the first slice now, with `packets` processed before it; without this call, the first
+    /// update starts it. No effect within a slice.
     pub fn start(&mut self, packets: u64) {
         if self.turn.is_none() && !self.is_full() {
             self.begin_turn(packets);
@@ -161,7 +161,7 @@ impl Sampler {
         }
     }
 
-    /// Dumps where another thread asked for it, which ends being full.
+    /// Dumps if another thread requested it, which resets the sampler.
     #[cold]
     fn is_full_still(&mut self, packets: u64) -> bool {
         // Relaxed: as in `DumpRequest::dump`.
@@ -215,7 +215,8 @@ impl Sampler {
         self.turn = Some(Turn { set, packets, ticks: ticks(), counts, mark });
     }
 
-    /// The next of this round, drawn from those that had no turn in it yet; `None` without sets.
+    /// The next set of this round, drawn from those that had no slice in it yet; `None` without
+    /// sets.
     fn next_set(&mut self) -> Option<usize> {
         if self.round.is_empty() {
             self.round.extend(0..self.sets.len());
@@ -330,7 +331,7 @@ impl Set {
         Self { events, counters, outcomes }
     }
 
-    /// Evidence tier of the event at an index, or why it is not counted.
+    /// Evidence tier of the event at an index, or the reason why it is not counted.
     fn outcome(&self, place: usize) -> Result<Tier, String> {
         if let Err(reason) = &self.events[place] {
             return Err(reason.clone());
@@ -346,8 +347,8 @@ impl Set {
         self.events[..place].iter().flatten().count()
     }
 
-    /// The count of each event, if it was read at both ends of a turn, and a register counted the
-    /// thread alone.
+    /// Count of each event, if it was read at both ends of a slice, and a register counted only
+    /// this thread.
     fn by_name(
         &self,
         counts: impl Iterator<Item = u64>,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a thread was on a processor while its regions ran: ticks are wall time, and say nothing
-//! of that.
+//! Whether a thread was on a CPU while its regions ran: ticks are wall time and do not tell.
 //!
 //! The kernel's account of the thread is read when its regions begin, and when it ends or on
 //! request: edges do not pay for it. Not determined: in which region the thread was off its CPU;
@@ -15,16 +14,16 @@ use std::fs::read_to_string;
 pub(crate) struct Stay {
     /// Ticks elapsed.
     pub(crate) wall: f64,
-    /// Ticks on a processor.
+    /// Ticks on a CPU.
     pub(crate) on_processor: f64,
-    /// Ticks it was ready and waited for a processor, if the kernel keeps that account.
+    /// Ticks it was ready and waited for a CPU, if the kernel accounts for that.
     pub(crate) waited: Option<f64>,
     /// Number of involuntary context switches.
     pub(crate) switches: Option<u64>,
 }
 
-/// The account of a thread of this process; `None` if it has ended, or the kernel refuses. Opens
-/// two files of /proc: some tens of microseconds.
+/// The kernel's accounting of a thread of this process; `None` if it has ended, or the kernel
+/// refuses. Opens two files of /proc: some tens of microseconds.
 pub(crate) fn account(tid: u32) -> Option<Account> {
     let file = |name| read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
     Some(Account {
@@ -51,7 +50,7 @@ impl Stay {
     }
 }
 
-/// Nanoseconds that a thread of this process was on a processor, up to date even while it runs.
+/// Nanoseconds that a thread of this process was on a CPU, current even while it runs.
 fn on_processor_ns(tid: u32) -> Option<u64> {
     // linux/posix-timers_types.h: the number of the thread inverted, above three bits; 4: of a
     // thread, not of a process; 2: as the scheduler sees it.
@@ -63,7 +62,7 @@ fn on_processor_ns(tid: u32) -> Option<u64> {
 }
 
 /// From `schedstat`: time on a CPU, time ready but waiting, number of times scheduled. All zero if
-/// the kernel keeps no account.
+/// the kernel keeps no accounts.
 fn waited_ns(text: &str) -> Option<u64> {
     let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {

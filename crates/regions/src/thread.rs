@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicU32;
 /// Maximum number of open regions per thread; deeper ones are dropped, and the report says so.
 const DEPTH_MAX: usize = 64;
 
-/// The regions of the thread that made it, by [`Regions::thread`](crate::Regions::thread).
+/// The regions of the thread that created it, by [`Regions::thread`](crate::Regions::thread).
 #[derive(Debug)]
 pub struct Thread {
     counters: ThreadGroup,
@@ -23,23 +23,23 @@ pub struct Thread {
     open: RefCell<Open>,
 }
 
-/// Which regions are open, and where each is noted.
+/// Stack of open regions, each with its node.
 #[derive(Debug)]
 struct Open {
     places: Vec<Place>,
     frames: Vec<Frame>,
-    /// Entries so far; numbers frames.
+    /// Number of entries so far; identifies frames.
     serial: u64,
 }
 
-/// A node of the log, and the way on.
+/// A node of the log, with its siblings and children.
 #[derive(Debug)]
 struct Place {
     node: Arc<Node>,
     inner: Vec<(Region, usize)>,
 }
 
-/// A region that was entered and not left.
+/// A region that was entered and not yet left.
 #[derive(Debug)]
 struct Frame {
     place: usize,
@@ -49,14 +49,13 @@ struct Frame {
     mark: Mark,
 }
 
-/// No frame has this serial.
+/// Serial number of no frame.
 const NOT_KEPT: u64 = 0;
 
 /// The outermost place: outside of all regions.
 const OUTSIDE: usize = 0;
 
-/// Being inside a region; leaves it when dropped. Regions entered after it and still open are left
-/// with it.
+/// Guard of a region; leaves it on drop. Regions entered after it and still open are left with it.
 #[derive(Debug)]
 #[must_use = "the region is left at once if this is not kept"]
 pub struct Inside<'a> {
@@ -90,8 +89,8 @@ impl Thread {
         Self { counters, log, open: RefCell::new(Open { places, frames, serial: NOT_KEPT }) }
     }
 
-    /// Measures what measuring costs; `pair` enters and leaves [`Region::CALIBRATION`] as the
-    /// program enters and leaves its own.
+    /// Calibrates the overhead; `pair` enters and leaves [`Region::CALIBRATION`] as the program
+    /// enters and leaves its own regions.
     pub(crate) fn calibrate(&self, pair: impl FnMut()) {
         let Some(node) = self.calibration_node() else { return };
         let cost = cost::measure(&self.counters, &node, pair);
@@ -111,14 +110,14 @@ impl Thread {
         &self.log
     }
 
-    /// Enters a region, until what is returned is dropped. It may be open already: then it is shown
-    /// inside itself.
+    /// Enters a region until the returned guard is dropped. It may be open already: then it is
+    /// shown nested in itself.
     #[inline]
     pub fn enter(&self, region: Region) -> Inside<'_> {
         Inside { thread: self, serial: self.begin(region) }
     }
 
-    /// Reports work done in the innermost region that is open; outside of all it counts nowhere.
+    /// Reports work done in the innermost open region; outside of all regions it is ignored.
     #[inline]
     pub fn add_units(&self, units: u64) {
         // Borrowed already if this is a signal handler that interrupted an edge: then not kept.
@@ -182,7 +181,7 @@ impl Thread {
         }
     }
 
-    /// Leaves the innermost visit of `region`; whether there was one.
+    /// Leaves the innermost visit of `region`; returns whether there was one.
     #[inline]
     pub(crate) fn leave(&self, region: Region) -> bool {
         let serial = {
@@ -204,7 +203,7 @@ impl Drop for Thread {
 }
 
 impl Open {
-    /// The node of `region` inside the open ones; `None` if there is no room for it.
+    /// The node of `region` within the open ones; `None` if there is no room for it.
     #[inline]
     fn place_of(&mut self, region: Region, log: &Log) -> Option<usize> {
         let here = self.frames.last().map_or(OUTSIDE, |frame| frame.place);

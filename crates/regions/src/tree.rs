@@ -43,22 +43,22 @@ pub(crate) struct Cost {
     pub(crate) pair: Amount,
 }
 
-/// Ticks, and counts of every event.
+/// Ticks and the counts of every event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Amount {
     pub(crate) ticks: Estimate,
     pub(crate) counts: [Estimate; EVENTS_MAX],
 }
 
-/// Evidence tier of an event, or why it is not counted.
+/// Evidence tier of an event, or the reason why it is not counted.
 pub(crate) type Outcome = Result<Tier, Explanation>;
 
-/// A region inside the regions that were open when it was entered.
+/// A region within the regions that were open when it was entered.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Which region.
+    /// Region of this node.
     pub(crate) region: Region,
-    /// The node it was entered in; `None` at the root.
+    /// Parent node; `None` at the root.
     pub(crate) parent: Option<usize>,
     visits: AtomicU64,
     units: AtomicU64,
@@ -80,12 +80,12 @@ pub(crate) struct Totals {
     pub(crate) ticks: u64,
     /// Counts of events, likewise.
     pub(crate) counts: Counts,
-    /// Visits in which the thread left its CPU, so that registers counted others too. Noted where
-    /// events are read by registers only, as is the next.
+    /// Visits in which the thread left its CPU, so that registers counted others too. Only recorded
+    /// if events are read by registers, as is the next.
     pub(crate) left: u64,
     /// Visits in which registers were not read for too long.
     pub(crate) long: u64,
-    /// Visits of inner regions that were not kept, because the limits of [`Log`] were reached.
+    /// Visits of nested regions that were dropped because of the limits of [`Log`].
     pub(crate) lost: u64,
 }
 
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    /// Its thread left it. `events`: how many counts there are.
+    /// Its thread left it. `events`: number of counts.
     #[inline]
     pub(crate) fn add_visit(&self, ticks: u64, counts: impl Iterator<Item = u64>) {
         add(&self.visits, 1);
@@ -125,24 +125,24 @@ impl Node {
         add(&self.units, units);
     }
 
-    /// Registers counted others too in the visit that is added.
+    /// Registers counted others too in the visit being added.
     #[cold]
     pub(crate) fn add_left(&self) {
         add(&self.left, 1);
     }
 
-    /// Registers were not read for too long in the visit that is added.
+    /// Registers were not read for too long in the visit being added.
     #[cold]
     pub(crate) fn add_long(&self) {
         add(&self.long, 1);
     }
 
-    /// Its thread entered a region in it that has no place.
+    /// Its thread entered a nested region that has no room.
     pub(crate) fn add_lost(&self) {
         add(&self.lost, 1);
     }
 
-    /// Its numbers now. A reader that was preempted between two of them reads again.
+    /// Its current numbers. A reader that was preempted between two of them reads again.
     pub(crate) fn totals(&self) -> Totals {
         const TIMES: usize = 16;
         let mut totals = self.read();
@@ -171,11 +171,11 @@ impl Node {
 /// Everything about one thread.
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// The thread's number.
+    /// Number of the thread.
     pub(crate) tid: u32,
-    /// Per event, what it rests on or why it is not counted.
+    /// By event: its evidence tier, or the reason why it is not counted.
     pub(crate) outcomes: Vec<Outcome>,
-    /// Which of them are read by registers.
+    /// By event: whether it is read by registers.
     pub(crate) registers: Vec<bool>,
     /// Maximum time without reading registers, in ms.
     pub(crate) apart_ms: u64,
@@ -183,7 +183,7 @@ pub(crate) struct Log {
     pub(crate) reading: &'static str,
     /// The overhead, once calibrated.
     pub(crate) cost: OnceLock<Cost>,
-    /// When its first region could begin.
+    /// Time from which on its first region could begin.
     pub(crate) began: OnceLock<Account>,
     /// Time at which its last region ended; `None` while the thread counts.
     pub(crate) ended: OnceLock<Account>,
@@ -193,11 +193,12 @@ pub(crate) struct Log {
     has_lost_counters: AtomicBool,
 }
 
-/// Most nodes of a thread. A program that enters regions by recursion has one per depth and path.
+/// Maximum number of nodes per thread. A program that enters regions recursively has one per depth
+/// and path.
 const NODES_MAX: usize = 4096;
 
 impl Log {
-    /// For the thread of this number, which counts with `counters`; `made`: number of regions
+    /// For the thread with this number, which counts with `counters`; `made`: number of regions
     /// created by the program.
     pub(crate) fn for_thread(
         tid: u32,
@@ -211,7 +212,7 @@ impl Log {
         Self { registers, apart_ms, made, ..Self::new(tid, outcomes, counters.reading()) }
     }
 
-    /// For one that reads no registers, in a program with the maximum number of regions.
+    /// For a thread that reads no registers, in a program with the maximum number of regions.
     pub(crate) fn new(tid: u32, outcomes: &[Outcome], reading: &'static str) -> Self {
         Self {
             tid,
@@ -239,17 +240,17 @@ impl Log {
         Some((nodes.len() - 1, node))
     }
 
-    /// Whether the program has made this region.
+    /// Whether the program has created this region.
     pub(crate) fn is_made(&self, region: Region) -> bool {
         region == Region::CALIBRATION || region.0 < self.made.load(Relaxed)
     }
 
-    /// The nodes so far, parents before what is in them.
+    /// The nodes so far, parents before children.
     pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes that the counters could not be read at some edge.
+    /// Records that the counters could not be read at some edge.
     pub(crate) fn lose_counters(&self) {
         self.has_lost_counters.store(true, Relaxed);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdict on a region, or why there is none.
+//! Verdict on a region, or the reason why there is none.
 //!
 //! ```text
 //! busy = the processor time of the region, where task_clock_ns is counted; else its ticks
@@ -15,10 +15,10 @@ use crate::figures::{Branch, ThreadReport};
 use linerate_record::regions::RegionReport;
 use linerate_record::units::three_digits;
 
-/// A region is judged if it takes at least this many times what measuring it costs.
+/// Minimum ratio of a region's time to its overhead for a verdict.
 const TIMES_THE_COST: f64 = 10.0;
 
-/// A thread that was away for a smaller part of a region's ticks is not mentioned.
+/// Maximum share of a region's ticks off-CPU that is not mentioned.
 const AWAY: f64 = 0.05;
 
 const TASK_CLOCK: &str = "task_clock_ns";
@@ -26,7 +26,7 @@ const TASK_CLOCK: &str = "task_clock_ns";
 /// Time of a region, by both clocks.
 struct Judged {
     ticks: f64,
-    /// Processor time in ticks, where it is counted.
+    /// CPU time in ticks, if counted.
     busy: Option<f64>,
 }
 
@@ -37,7 +37,7 @@ impl Judged {
         (self.ticks > 0.0 && away > AWAY).then_some(away)
     }
 
-    /// Processor time where the thread was away; else the ticks, which are known better.
+    /// CPU time if the thread was off its CPU; otherwise the ticks, which are more precise.
     fn work(&self) -> f64 {
         self.away().and(self.busy).unwrap_or(self.ticks)
     }
@@ -69,7 +69,7 @@ impl ThreadReport<'_> {
         parts.join("; ")
     }
 
-    /// Time of a region; or why it is unknown.
+    /// Time of a region, or the reason why it is unknown.
     fn judge(&self, branch: &Branch, branches: &[Branch]) -> Result<Judged, String> {
         if branch.totals.visits == 0 {
             return Err("entered but not left yet".to_owned());
@@ -91,7 +91,7 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// The processor time of a region in ticks, where it is counted.
+    /// CPU time of a region in ticks, if counted.
     fn busy(&self, branch: &Branch) -> Option<f64> {
         let place = self.resolved.iter().flatten().position(|event| event.name == TASK_CLOCK)?;
         let is_counted = self.log.outcomes[place].is_ok() && !self.log.has_lost_counters();
@@ -115,8 +115,8 @@ impl ThreadReport<'_> {
         }
     }
 
-    /// Why `ticks` in a region may not be the thread's own; by the kernel's account of the whole
-    /// thread, which does not distinguish regions.
+    /// The reason why `ticks` in a region may not be the thread's own, according to the kernel's
+    /// accounting of the whole thread, which does not distinguish regions.
     fn disturbed(&self, ticks: f64, branches: &[Branch]) -> Option<String> {
         let stay = self.stay?;
         let advice = "count task_clock_ns as well, or give the thread a dedicated CPU";
@@ -148,8 +148,7 @@ impl ThreadReport<'_> {
         })
     }
 
-    /// The share of the enclosing region; for the outermost, or if undetermined, the time per
-    /// visit.
+    /// Share of the enclosing region; for the outermost, or if undetermined, the time per visit.
     fn share(&self, judged: &Judged, branch: &Branch, branches: &[Branch]) -> String {
         let visit = || {
             format!("{} ticks a visit", three_digits(judged.work() / branch.totals.visits as f64))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file of the record, kept up to date while the program runs: data planes end by a signal.
+//! The file of the record, kept up to date while the program runs: data planes are ended by
+//! signals.
 //!
 //! A background thread writes the record and replaces the file by rename, so that the file is
 //! complete at all times, however the process ends. The thread adds no cost to region edges: it
@@ -15,14 +16,14 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fs, ptr, thread};
 
-/// The name of the thread, as ps(1) and gdb(1) show it: 15 characters at most.
+/// Name of the thread, as ps(1) and gdb(1) show it: 15 characters at most.
 const NAME: &str = "linerate-record";
 
-/// The first pause. Each is twice the one before, so that a program that ends early loses at most
-/// half of what it did.
+/// First pause. Each is twice the previous one, so that a program that ends early loses at most
+/// half of its data.
 const FIRST: Duration = Duration::from_millis(50);
 
-/// The longest pause: what a program loses at most that ran for longer.
+/// Longest pause: the maximum that a longer run loses.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Starts the thread, which calls `write` after each pause until it returns false. Without it the
@@ -63,7 +64,7 @@ pub(crate) fn leave_cpus(pinned: &[u32]) {
     }
 }
 
-/// Whether a file can be replaced while the program runs: not a pipe, not a device.
+/// Whether a file can be replaced while the program runs: not a pipe or a device.
 pub(crate) fn is_replaceable(file: &Path) -> bool {
     fs::metadata(file).map_or(true, |found| found.is_file())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The regions of this very program.
+//! Regions of this very program.
 
 use linerate_record::regions::RegionReport;
 use linerate_record::{Body, Record};
@@ -23,7 +23,7 @@ fn visits(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
     expected.iter().map(|&(name, visits)| (name.to_owned(), visits)).collect()
 }
 
-/// Pages that are new to the process: one fault each, at least.
+/// Pages that are new to the process: at least one fault each.
 #[must_use]
 fn touch_new_pages(pages: usize) -> Vec<u8> {
     const PAGE: usize = 4096;
@@ -177,7 +177,7 @@ fn faults_are_counted_in_the_region_that_has_them() {
     assert!(faults("without").as_number().unwrap() < 5.0, "{:?}", faults("without"));
 }
 
-/// Without counters, with a hypervisor that passes none on: `null` and a reason, never 0.
+/// Without counters, with a hypervisor that exposes none: `null` and a reason, never 0.
 #[test]
 fn what_cannot_be_counted_is_absent_with_a_reason() {
     let regions = counting(&["instructions", "no_such_event"]);

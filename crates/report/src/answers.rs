@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of answers: question, answer, the figures behind it, what to do.
+//! The report of answers: question, answer, figures behind it, advice.
 
 use crate::layout::{Paint, labelled, limited, painted, stacked};
 use crate::value::{clean, significant};
@@ -11,7 +11,7 @@ pub fn answers(report: &AnswersReport, style: &Style) -> String {
     stacked(&report.answers.iter().map(|one| answer(one, style)).collect::<Vec<_>>())
 }
 
-/// A screen of it: each answer and its first advice; the questions without an answer last.
+/// One screen: each answer with its first advice; unanswered questions last.
 pub(crate) fn screen(report: &AnswersReport, style: &Style) -> String {
     let mut known = String::new();
     let mut unknown: Vec<&str> = Vec::new();

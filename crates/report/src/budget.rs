@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a budget: the per-packet budget by frame size, and what a task needs.
+//! The report of a budget: the per-packet budget by frame size, and the requirements of a task.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -121,7 +121,7 @@ const LIMITS: [(&str, Ceiling); 4] = [
     (">measured", |of| of.measured_packets_per_s),
 ];
 
-/// What bounds forwarding whatever the line; nothing where nothing is known.
+/// Limits of forwarding other than the line; empty if none is known.
 fn roofline(report: &BudgetReport, style: &Style) -> String {
     let is_known = |of: Ceiling| report.rows.iter().any(|row| of(&row.ceilings).is_some());
     let known: Vec<_> = LIMITS.into_iter().filter(|(_, of)| is_known(*of)).collect();

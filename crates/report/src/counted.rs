@@ -7,11 +7,10 @@ use crate::value::count;
 use linerate_record::run::RunReport;
 use std::collections::BTreeMap;
 
-/// `work` keeps what it computed, so that no compiler leaves the computing out: no count.
+/// Not a count: `work` keeps its result so that no compiler removes the computation.
 const NOT_COUNTS: [&str; 1] = ["result"];
 
-/// One line per stage that counted something, all its replicas together; counts of zero are left
-/// out.
+/// One line per stage with non-zero counts, over all its replicas.
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&["stage", "counted"]);
     let mut names: Vec<&str> = Vec::new();
@@ -33,7 +32,7 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// The counts of a stage over all its replicas: their sum, of extremes the extreme.
+/// The counts of a stage over all its replicas: sums, and minima or maxima of extremes.
 fn all_replicas<'r>(report: &'r RunReport, stage: &str) -> BTreeMap<&'r str, u64> {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
     let replicas = report.workers.iter().flat_map(|worker| &worker.stages);

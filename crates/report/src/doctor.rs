@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a machine: which tiers work, what was found, and at the end every command that
-//! would change something or do instead, each on a line of its own so that it can be copied. What
-//! is done by hand or elsewhere follows `#`.
+//! The report of a machine: working tiers, observations, and all commands that would change
+//! something, one per line for copying. Manual steps and steps on other machines follow `#`.
 
 use crate::headline::cut;
 use crate::layout::{Paint, fenced, labelled, limited, painted, stacked};
@@ -9,8 +8,7 @@ use crate::value::{ABSENT, clean};
 use crate::{Markup, Style};
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 
-/// The report of `linerate doctor`. Its commands are never broken, so they may be wider than
-/// `style.width`.
+/// The report of `linerate doctor`. Commands are never wrapped, so they may exceed `style.width`.
 pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     let names = report.observations.iter().map(|o| clean(&o.name).chars().count());
     let sheet = Sheet { column: names.max().unwrap_or(0) + 4, style };
@@ -29,7 +27,7 @@ pub fn doctor(report: &DoctorReport, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// A screen of it: the tiers, what costs accuracy or speed, and the commands.
+/// One screen: the tiers, settings that cost accuracy or speed, and the commands.
 pub(crate) fn screen(report: &DoctorReport, style: &Style) -> String {
     let is_wrong = |one: &&Observation| matches!(one.verdict, Verdict::Advice | Verdict::Missing);
     let wrong: Vec<&Observation> = report.observations.iter().filter(is_wrong).collect();
@@ -74,7 +72,7 @@ fn named(state: &TierState) -> String {
     state.tier.name().to_owned() + &way.unwrap_or_default()
 }
 
-/// The mark of a verdict, and its colour.
+/// Mark and colour of a verdict.
 fn mark(verdict: Verdict) -> (&'static str, Option<Paint>) {
     match verdict {
         Verdict::Fact => (" ", None),
@@ -85,7 +83,7 @@ fn mark(verdict: Verdict) -> (&'static str, Option<Paint>) {
     }
 }
 
-/// Lines narrower than this have no room for texts next to names.
+/// Minimum width for texts next to names.
 const TWO_COLUMNS: usize = 72;
 
 /// Indentation of texts, and rendering options.
@@ -95,7 +93,7 @@ struct Sheet<'a> {
 }
 
 impl Sheet<'_> {
-    /// A head, and items below it; nothing without items.
+    /// A heading with items; empty without items.
     fn block(&self, head: &str, items: Vec<String>) -> String {
         if items.is_empty() {
             return String::new();
@@ -115,7 +113,7 @@ impl Sheet<'_> {
         self.item(mark, paint, &observation.name, &text)
     }
 
-    /// A mark, a name, and a text next to it or below it.
+    /// A mark, a name, and a text next to or below it.
     fn item(&self, mark: &str, paint: Option<Paint>, name: &str, text: &str) -> String {
         let label = format!("{mark} {}", clean(name));
         if self.style.markup == Markup::Markdown {
@@ -137,8 +135,8 @@ impl Sheet<'_> {
         }
     }
 
-    /// The commands, each once, with the names of all that it would change: tiers, or else what was
-    /// observed. What keeps a tier from working is an observation too, and printed with the tier.
+    /// The commands without repeats, with the names of everything they would change: tiers, else
+    /// observations. An obstacle to a tier is an observation too, and printed with the tier.
     fn commands(&self, report: &DoctorReport) -> Vec<String> {
         let tiers = report.tiers.iter().map(|tier| (named(tier), &tier.fix));
         let observed = report.observations.iter().map(|o| (o.name.clone(), &o.fix));
@@ -155,7 +153,7 @@ impl Sheet<'_> {
     }
 }
 
-/// Each fix once, in the order of the first, with the names of all that have it.
+/// Each fix once, in order of first appearance, with the names of all that share it.
 fn grouped<'a>(
     all: impl Iterator<Item = (String, &'a Option<String>)>,
 ) -> Vec<(Vec<String>, &'a str)> {

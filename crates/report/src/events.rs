@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hardware events per packet and stage, or why there are none.
+//! Hardware events per packet and stage, or the reasons why there are none.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::run::{CountedEvent, RunReport};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
 
-/// A table of what was counted around each stage; below it, what was not, and why.
+/// A table of the counts around each stage; below it, missing events with reasons.
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let columns: Vec<&str> = columns(&counted.events);
@@ -28,7 +28,7 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     table + &rests_on(report, style) + &missing(report, style)
 }
 
-/// The events that were counted, and cycles per instruction behind what it is made of.
+/// The counted events, with cycles per instruction after its inputs.
 fn columns(events: &[CountedEvent]) -> Vec<&str> {
     let counted = events.iter().filter(|event| event.reason.is_none());
     let mut columns: Vec<&str> = counted.map(|event| event.name.as_str()).collect();
@@ -50,7 +50,7 @@ fn figures(report: &RunReport) -> impl Iterator<Item = &Figure> {
     stages.filter_map(|stage| stage.events.as_ref()).flat_map(|events| events.values())
 }
 
-/// Method of the counts, unless there are none.
+/// Method of the counts, if there are any.
 fn rests_on(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let Some(reading) = &counted.reading else { return String::new() };
@@ -61,7 +61,7 @@ fn rests_on(report: &RunReport, style: &Style) -> String {
     labelled("counters", Paint::Head, &clean(&text), style)
 }
 
-/// Why events are missing, each reason once.
+/// Reasons for missing events, without repeats.
 fn missing(report: &RunReport, style: &Style) -> String {
     let Some(counted) = &report.counted else { return String::new() };
     let mut told = BTreeSet::new();

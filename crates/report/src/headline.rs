@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer of a record in one line: the claim, then what puts it into proportion.
+//! The answer of a record in one line: the claim, then its context.
 //!
-//! Nothing is judged here: what limits a path and which mapping to keep is in the record.
+//! Nothing is judged here: bottleneck and chosen mapping are in the record.
 
 mod looked_up;
 mod rates;
@@ -9,10 +9,10 @@ mod rates;
 use crate::value::clean;
 use linerate_record::{Body, Record};
 
-/// Columns that an answer takes at most, whatever the names in the record.
+/// Maximum columns of an answer, whatever the names in the record.
 const MOST_COLUMNS: usize = 100;
 
-/// The answer of a record; nothing for an observed program, whose report begins with its finding.
+/// The answer of a record; empty for an observed program, whose report begins with its finding.
 pub(crate) fn of(record: &Record) -> String {
     let parts = match &record.body {
         Body::Run(report) => rates::of_run(report),
@@ -36,7 +36,7 @@ pub(crate) fn of(record: &Record) -> String {
     }
 }
 
-/// The parts that are not empty, as many of them as fit, the first one cut if it does not.
+/// As many non-empty parts as fit; the first one is cut if necessary.
 fn joined(parts: &[String]) -> String {
     let mut line = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {
@@ -60,14 +60,14 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     kept.trim_end_matches([',', ':', ';']).to_owned() + MORE
 }
 
-/// The first clause of a sentence that says something: up to a colon or a semicolon.
+/// The first clause of a sentence: up to a colon or a semicolon.
 fn claim(sentence: &str) -> &str {
     const LEAST: usize = 20;
     let ends = sentence.match_indices([':', ';']).map(|(at, _)| at);
     ends.into_iter().find(|at| *at >= LEAST).map_or(sentence, |end| &sentence[..end])
 }
 
-/// A share to a whole percent; a tenth where it is under ten.
+/// A share in whole percent; with one decimal below ten.
 fn share(share: f64) -> String {
     match share * 100.0 {
         percent if percent.abs() < 9.95 => format!("{percent:.1}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of the input of a run: what was left out, and what was repaired.
+//! Dropped and repaired packets of a run's input.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::input::WARNED_SHARE;
 use linerate_record::run::RunReport;
 use linerate_record::units::memory_size;
 
-/// Lines for the head of a report: what was repaired, and what was left out where that is much.
+/// Header lines: repaired packets, and skipped ones if there are many.
 pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     let Some(input) = &report.input else { return String::new() };
     let line = |label: &str, paint, text: &str| labelled(label, paint, &clean(text), style);
@@ -29,7 +29,7 @@ pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     lines
 }
 
-/// What was left out, by cause, in packets and, where they were counted, in bytes.
+/// Rejected packets by cause and, where known, their bytes.
 pub(crate) fn rejected(report: &RunReport, style: &Style) -> String {
     let Some(input) = &report.input else {
         let mut grid = Grid::new(&["input rejected for", ">packets"]);

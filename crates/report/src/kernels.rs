@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of the kernels: per kernel a table of routines and sizes, the bound on top.
+//! The report of the kernels: per kernel a table of routines and sizes, with the bound on top.
 //!
 //! Left out: intervals of single cells, and `of_bound` of every routine but the selected one; the
 //! record has them.
@@ -19,12 +19,12 @@ use linerate_record::units::three_digits;
 use matrix::Page;
 use std::collections::BTreeSet;
 
-/// Handling of sizes that do not fit a line.
+/// Treatment of sizes that do not fit the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// All are shown, in several tables if need be.
+    /// All are shown, in several tables if necessary.
     All,
-    /// Those close to another are left out, and named below the tables.
+    /// Similar sizes are omitted, and named below the tables.
     Distinct,
 }
 
@@ -42,7 +42,7 @@ pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
     stacked(&parts)
 }
 
-/// A screen of it: what to call, and how far it is from the bound.
+/// One screen: the routine to call, and its distance from the bound.
 pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
     let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes: Sizes::Distinct, style, left_out: Vec::new() };
@@ -56,7 +56,8 @@ pub(crate) fn screen(report: &KernelsReport, style: &Style) -> String {
     ])
 }
 
-/// The answer of the record: the routine to call, and how far the selected one is from the bound.
+/// The answer of the record: the routine to call, and the distance of the selected one from the
+/// bound.
 pub(crate) fn answer(report: &KernelsReport) -> Vec<String> {
     let (unit, blocks) = (Unit::from_rows(&report.rows), blocks(&report.rows));
     verdict::answer(report, &blocks, unit)
@@ -81,11 +82,11 @@ fn head(report: &KernelsReport, style: &Style) -> String {
     lines + &line("measured", &measured(report), style)
 }
 
-/// Reads of the width of a core differ by a few hundredths while it is not shared; a neighbour
-/// takes a fifth to a half.
+/// Measured issue width of an unshared core varies by a few hundredths; an SMT sibling takes a
+/// fifth to a half.
 const CORE_SHARED_BELOW: f64 = 0.85;
 
-/// Ticks to cycles, and so the rate of the core.
+/// Cycles per tick, and thus the core clock.
 fn clock(report: &KernelsReport) -> String {
     let ticks = format!("{} G ticks/s", three_digits(report.ticks_per_s / 1e9));
     match report.cycles_per_tick.as_number() {
@@ -100,7 +101,7 @@ fn clock(report: &KernelsReport) -> String {
     }
 }
 
-/// How much of the core there was.
+/// Issue width of the core, measured as independent additions per cycle.
 fn core(report: &KernelsReport) -> String {
     let width = quoted(&report.additions_per_cycle, |width| format!("{width:.1}"));
     let Some([least, most]) = report.additions_per_cycle_range else {
@@ -148,7 +149,7 @@ fn measured(report: &KernelsReport) -> String {
     parts.join(", ")
 }
 
-/// The rounds the rows rest on: `41`, or `38 to 41`.
+/// Number of rounds behind the rows: `41`, or `38 to 41`.
 pub(crate) fn rounds(report: &KernelsReport) -> String {
     let rounds = || report.rows.iter().map(|row| row.n).filter(|n| *n > 0);
     match (rounds().min(), rounds().max()) {
@@ -158,9 +159,9 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
     }
 }
 
-/// How far the intervals of the times in `blocks` reach: `95 % intervals: half within 0.8 %,
-/// the widest 6.1 %: avx2 of copy, cold, aligned, at 20`; of one block the name and the load only.
-/// `None` without intervals.
+/// Width of the confidence intervals in `blocks`: `95 % intervals: half within 0.8 %, the widest
+/// 6.1 %: avx2 of copy, cold, aligned, at 20`; with one block, routine and load only. `None`
+/// without intervals.
 pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     let reach = |row: &Row| {
         let (low, high) = unit.interval(row)?;
@@ -213,7 +214,7 @@ fn tables(kernel: Kernel, blocks: &[Block], page: &mut Page) -> Vec<String> {
     tables
 }
 
-/// Legend of the tables, and what they leave out.
+/// Legend of the tables, and omissions.
 fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     let (unit, style) = (page.unit, page.style);
     if blocks.is_empty() {
@@ -238,10 +239,10 @@ fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
     notes
 }
 
-/// Shares of a bound differ by about this much from run to run.
+/// Shares of a bound vary by about this much from run to run.
 const ABOVE_BOUND: f64 = 1.02;
 
-/// The marks that the tables use.
+/// Legend of the marks in the tables.
 fn marks(report: &KernelsReport) -> Vec<String> {
     let rows = |role| report.rows.iter().filter(move |row| row.role == role);
     let (fastest, has_selected) = (matrix::FASTEST, rows(Role::Selected).next().is_some());
@@ -290,14 +291,14 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Whether the peer has a kernel that was asked for, as far as the record tells.
+/// Whether the peer has a requested kernel, as far as the record shows.
 fn is_wanted(peer: &PeerReport, report: &KernelsReport) -> bool {
     let is_timed = |kernel: &Kernel| report.rows.iter().any(|row| row.kernel == *kernel);
     let tells = !peer.kernels.is_empty() && !report.rows.is_empty() && !report.interrupted;
     !tells || peer.kernels.iter().any(is_timed)
 }
 
-/// Why a variant that this build holds was not timed.
+/// Reason why a compiled variant was not timed.
 fn variant_reason(variant: &VariantReport) -> Option<String> {
     let is_missed = variant.compiled && !variant.supported;
     is_missed.then(|| format!("this processor does not offer {}", variant.isa))

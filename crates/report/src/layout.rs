@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lines and tables within a width.
 //!
-//! Colour is put on whole lines and labels after they are laid out, so that it takes no room.
+//! Colour is applied to whole lines and labels after layout, so that it takes no columns.
 
 use crate::value::clean;
 use crate::{Markup, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-/// Role of a piece of text, for colours.
+/// Role of a text, for colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paint {
-    /// The head of a table, a label.
+    /// The heading of a table, a label.
     Head,
-    /// The choice.
+    /// The chosen one.
     Good,
     /// Caveats.
     Warning,
@@ -33,8 +33,8 @@ impl Paint {
     }
 }
 
-/// Each line of `text` painted; colour that runs over an end of line spills in some pagers. In
-/// Markdown a heading.
+/// Paints each line of `text`: colour across line ends spills in some pagers. In Markdown a
+/// heading.
 pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
     match (style.markup, paint) {
         (Markup::Terminal, _) => {}
@@ -44,10 +44,10 @@ pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
     text.lines().map(|line| paint.apply(line, style)).collect::<Vec<_>>().join("\n")
 }
 
-/// The column of the texts next to labels.
+/// Column of the texts next to labels.
 pub(crate) const LABEL_COLUMNS: usize = 12;
 
-/// `label`, and `text` next to it, broken at words and indented under itself.
+/// `label` with `text` next to it, wrapped at words and indented.
 pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> String {
     if style.markup == Markup::Markdown {
         let label = if label.is_empty() { String::new() } else { format!("**{label}** ") };
@@ -62,7 +62,7 @@ pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> 
     lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Lines whose columns matter, as they are; in Markdown fenced.
+/// Lines with significant columns, verbatim; in Markdown fenced.
 pub(crate) fn fenced(text: &str, style: &Style) -> String {
     match style.markup {
         Markup::Terminal => text.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) fn fenced(text: &str, style: &Style) -> String {
     }
 }
 
-/// A table under construction. Cells are texts.
+/// A table under construction with text cells.
 pub(crate) struct Grid {
     head: Vec<String>,
     head_lines: usize,
@@ -79,15 +79,15 @@ pub(crate) struct Grid {
     rows: Vec<Vec<String>>,
 }
 
-/// Columns of the terminal between two of a table.
+/// Columns between two columns of a table.
 const GAP: usize = 2;
 
-/// The first character of a row that was chosen.
+/// Mark of the chosen row.
 pub(crate) const CHOSEN: &str = ">";
 
 impl Grid {
-    /// Columns by head; one that begins with `>` is aligned to the right. Heads may have several
-    /// lines; shorter ones stand on the last.
+    /// Columns by heading; `>` at its start aligns right. Headings may have several lines, aligned
+    /// at the bottom.
     pub(crate) fn new(columns: &[&str]) -> Self {
         let lines = |head: &str| head.split('\n').count();
         let head_lines = columns.iter().map(|head| lines(head)).max().unwrap_or(0);
@@ -99,13 +99,13 @@ impl Grid {
         Self { head: head.collect(), head_lines, right, rows: Vec::new() }
     }
 
-    /// Line feeds in a cell are kept, and are the caller's.
+    /// Adds a row. Line feeds in a cell are kept.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         let clean = |cell: &String| cell.lines().map(clean).collect::<Vec<_>>().join("\n");
         self.rows.push(cells.iter().map(clean).collect());
     }
 
-    /// Whether no cell has to be broken.
+    /// Whether no cell has to be wrapped.
     pub(crate) fn fits(&self, style: &Style) -> bool {
         let lines = |cell: &String| cell.lines().map(|line| line.chars().count()).max();
         let column = |index: usize| {
@@ -116,7 +116,7 @@ impl Grid {
         columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1) <= style.width
     }
 
-    /// The table as GitHub's Markdown has it, an empty line at its end.
+    /// The table as GitHub Markdown, ending in an empty line.
     fn markdown(&self) -> String {
         let cell = |text: &String| text.trim().replace('|', "\\|").replace('\n', " ");
         let line = |cells: &[String]| {
@@ -129,7 +129,7 @@ impl Grid {
         format!("{}|{rules}\n{rows}\n", line(&self.head))
     }
 
-    /// The table; nothing without rows.
+    /// The table; empty without rows.
     pub(crate) fn render(&self, style: &Style) -> String {
         if self.rows.is_empty() {
             return String::new();
@@ -164,15 +164,15 @@ impl Grid {
     }
 }
 
-/// A table as GitHub's Markdown has it, for pages of results whose figures come from several
-/// records or from none. Columns are heads; one that begins with `>` is aligned to the right.
+/// A GitHub Markdown table for result pages whose figures come from several records or from none.
+/// `>` at the start of a heading aligns right.
 pub fn markdown_table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut grid = Grid::new(columns);
     rows.into_iter().for_each(|row| grid.row(row));
     grid.markdown()
 }
 
-/// The first lines of a block, and how many there are more.
+/// The first lines of a block, and the number of omitted ones.
 pub(crate) fn limited(block: &str, lines: usize) -> String {
     let all = block.lines().count();
     if all <= lines {
@@ -184,7 +184,7 @@ pub(crate) fn limited(block: &str, lines: usize) -> String {
     format!("{kept}... {more} more lines: --details\n")
 }
 
-/// Blocks that are not empty, a blank line between them.
+/// Non-empty blocks separated by blank lines.
 pub(crate) fn stacked(blocks: &[String]) -> String {
     let blocks: Vec<&str> =
         blocks.iter().map(String::as_str).filter(|block| !block.is_empty()).collect();

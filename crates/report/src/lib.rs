@@ -52,7 +52,7 @@ pub use text::{markdown, text};
 pub use tune::tune;
 pub use why::{why, why_line, why_truth};
 
-/// What a text is written in.
+/// Output markup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Markup {
     /// Lines for a terminal.
@@ -62,7 +62,7 @@ pub enum Markup {
     Markdown,
 }
 
-/// How to render.
+/// Rendering style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Whether to colour, with ANSI escape sequences.
@@ -111,12 +111,12 @@ pub enum Layout {
     Rpistat,
 }
 
-/// How to show a record.
+/// Options of a rendered record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Colour and width. Tables that stay in one piece take 80 columns however narrow it is.
     pub style: Style,
-    /// How much of it.
+    /// Level of detail.
     pub detail: Detail,
     /// Styles of plots.
     pub glyphs: Glyphs,

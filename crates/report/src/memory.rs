@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a memory hierarchy: the levels first, with what the system says of them, then what
-//! else a load may meet.
+//! The report of a memory hierarchy: the levels with the system's statements first, then TLB,
+//! bandwidth and noise.
 //!
-//! Each block says under which load of the machine it was measured, for the same machine tells
-//! other figures while other programs run. Left out: what levels mean for a program.
+//! Each block states the load of the machine, since figures change while other programs run.
 
 mod bars;
 mod levels;
@@ -23,7 +22,7 @@ use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 use std::collections::BTreeMap;
 
-/// The report of `linerate memory`. Fits 80 columns; in less, cells are broken.
+/// The report of `linerate memory`. Fits 80 columns; narrower ones wrap cells.
 pub fn memory(
     report: &MemoryReport,
     provenance: &Provenance,
@@ -51,7 +50,7 @@ pub fn memory(
     ])
 }
 
-/// A screen of it: the levels, what a miss costs, bandwidth.
+/// One screen: levels, cost of a miss, bandwidth.
 pub(crate) fn screen(
     report: &MemoryReport,
     provenance: &Provenance,
@@ -69,7 +68,7 @@ pub(crate) fn screen(
 
 const MORE: &str = "--all shows every size, histograms of single loads, events and gaps";
 
-/// Record to render, and options.
+/// Record to render, with options.
 struct Page<'a> {
     report: &'a MemoryReport,
     glyphs: Glyphs,
@@ -86,13 +85,13 @@ impl Page<'_> {
         self.line("", text)
     }
 
-    /// The title of a block, and the load under which it was measured.
+    /// The title of a block, and the load of the machine.
     fn title(&self, text: &str) -> String {
         let text = clean(&format!("{text}; {}", load(self.report)));
         painted(Paint::Head, &textwrap::fill(&text, self.style.width), self.style) + "\n"
     }
 
-    /// Why figures are absent: each reason once, behind the names of what lacks them.
+    /// Reasons for absent figures, each with the names of the figures it applies to.
     fn reasons<'f>(&self, figures: impl IntoIterator<Item = (String, &'f Figure)>) -> String {
         let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (name, figure) in figures.into_iter().filter(|(_, f)| f.as_number().is_none()) {
@@ -108,7 +107,7 @@ impl Page<'_> {
     }
 }
 
-/// The load averages while it was measured.
+/// Load averages during the measurement.
 pub(crate) fn load(report: &MemoryReport) -> String {
     let conditions = &report.conditions;
     match (conditions.load_before, conditions.load_after) {
@@ -120,13 +119,13 @@ pub(crate) fn load(report: &MemoryReport) -> String {
     }
 }
 
-/// The confidence of intervals, in percent, by the first of `figures` that has one.
+/// Confidence of the intervals in percent, from the first of `figures` that has one.
 pub(crate) fn confidence<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Option<String> {
     let confidence = figures.into_iter().find_map(|figure| figure.confidence)?;
     Some(three_digits(confidence * 100.0))
 }
 
-/// What the loads of a curve do; the pages too if they are not those that the rest is of.
+/// Access pattern of a curve, with its page size if that differs from the rest of the report.
 pub(crate) fn curve_name(curve: &Curve, report: &MemoryReport) -> String {
     let order = match curve.order {
         Order::PageLocal => "page-local",
@@ -146,22 +145,22 @@ pub(crate) fn page_kind(kind: PageKind) -> &'static str {
     }
 }
 
-/// The point of a curve as bytes and ns per load, if it can be drawn on logarithmic axes.
+/// The point of a curve as bytes and ns per load, if logarithmic axes can show it.
 pub(crate) fn drawable(point: &CurvePoint) -> Option<(f64, f64)> {
     // 1 ps to 1 s: no load takes less or more, and axes have to end somewhere.
     let ns = point.latency_ns.as_number().filter(|ns| (1e-3..=1e9).contains(ns))?;
     (point.bytes > 0).then_some((point.bytes as f64, ns))
 }
 
-/// The points of a curve that can be drawn, by size.
+/// The drawable points of a curve, by size.
 pub(crate) fn drawn(curve: &Curve) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = curve.points.iter().filter_map(drawable).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points
 }
 
-/// Where levels end: for each with a known size, the least, the likeliest and the greatest bytes.
-/// An end that is not known is the size itself.
+/// Capacity of each level of known size: lower bound, estimate and upper bound in bytes. An unknown
+/// bound equals the estimate.
 pub(crate) fn edges(report: &MemoryReport) -> Vec<[f64; 3]> {
     let edge = |size: &Figure| {
         let value = size.as_number().filter(|size| *size > 0.0)?;

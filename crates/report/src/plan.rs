@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a plan: what the mapping is predicted to do, what to change, and what all that
-//! rests on.
+//! The report of a plan: prediction, recommended changes, and their basis.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, limited, stacked};
@@ -19,7 +18,7 @@ pub fn plan(report: &PlanReport, style: &Style) -> String {
     stacked(&blocks)
 }
 
-/// A screen of it: the prediction, the best changes, the workers.
+/// One screen: the prediction, the best changes, the workers.
 pub(crate) fn screen(report: &PlanReport, style: &Style) -> String {
     let bottleneck = line("evidence", &report.bottleneck.sentence, style);
     let head = line("mapping", &report.mapping, style)
@@ -114,7 +113,7 @@ fn workers(report: &PlanReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// A block for each recommendation, the best first.
+/// One block per recommendation, best first.
 fn recommendations(report: &PlanReport, style: &Style) -> Vec<String> {
     if report.recommendations.is_empty() {
         return vec![line("change", "nothing: no change is predicted to gain 2 %", style)];
@@ -159,7 +158,7 @@ fn recommendation(
     text
 }
 
-/// The inputs by how they came about.
+/// The inputs by origin.
 fn rests_on(report: &PlanReport, style: &Style) -> String {
     let origins = [
         ("measured", Origin::Measured),

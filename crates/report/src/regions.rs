@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of regions: a table of their cost per unit of work, notes on each, and the reasons of
-//! missing values.
+//! The report of regions: a table of their cost per unit of work, notes, and reasons for missing
+//! values.
 //!
 //! Left out: totals over visits, and intervals; the record has them.
 
@@ -38,7 +38,7 @@ fn head(report: &RegionsReport, style: &Style) -> String {
         + &line("cost", &format!("an empty region takes {own} ticks: subtracted below"), style)
 }
 
-/// The events of all regions, in the order in which they first come.
+/// The events of all regions, in order of first appearance.
 fn events(report: &RegionsReport) -> Vec<&str> {
     let mut names = Vec::new();
     for event in report.regions.iter().flat_map(|region| &region.events) {
@@ -53,10 +53,10 @@ fn has_threads(report: &RegionsReport) -> bool {
     report.regions.windows(2).any(|pair| pair[0].tid != pair[1].tid)
 }
 
-/// A line of a table: a region, in one thread or in all.
+/// A row of a table: a region in one thread or in all.
 struct Row<'a> {
     name: &'a str,
-    /// The thread, or how many there are; nothing where there is one.
+    /// The thread, or the number of threads; empty for a single thread.
     thread: Option<String>,
     visits: u64,
     units: u64,
@@ -79,7 +79,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The regions in all threads together, where there are several.
+/// The regions over all threads, if there are several.
 fn totals(report: &RegionsReport, style: &Style) -> String {
     if !has_threads(report) {
         return String::new();
@@ -131,7 +131,7 @@ fn figure_of<'a>(events: &'a [RegionEvent], event: &str) -> Option<&'a Figure> {
     events.iter().find(|found| found.name == event).map(|found| &found.count)
 }
 
-/// Notes, a paragraph per region and thread.
+/// Notes, one paragraph per region and thread.
 fn verdicts(report: &RegionsReport, style: &Style) -> String {
     let threads = has_threads(report);
     let paragraph = |region: &RegionReport| {
@@ -141,7 +141,7 @@ fn verdicts(report: &RegionsReport, style: &Style) -> String {
     report.regions.iter().map(paragraph).collect()
 }
 
-/// Why numbers are missing, each reason once, with what it keeps from being known.
+/// Reasons for missing numbers, each with the figures it affects.
 fn missing(report: &RegionsReport, style: &Style) -> String {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut note = |figure, what| {

@@ -17,7 +17,7 @@ use linerate_record::units::{Kpps, Nanos, three_digits};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
 
-/// The report of a run: what left the path, how fast and how late, and what each worker did.
+/// The report of a run: throughput, latency, and the time of each worker.
 pub fn run(report: &RunReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -32,7 +32,7 @@ pub fn run(report: &RunReport, style: &Style) -> String {
     ])
 }
 
-/// A screen of it: rates, the stages, drops.
+/// One screen: rates, stages, drops.
 pub(crate) fn screen(report: &RunReport, style: &Style) -> String {
     let line = |label, text: String| labelled(label, Paint::Head, &clean(&text), style);
     let rates = line("throughput", throughput(report))
@@ -67,7 +67,7 @@ fn head(report: &RunReport, style: &Style) -> String {
     lines
 }
 
-/// A rate and its interval.
+/// A rate with its interval.
 pub(crate) fn kpps(figure: &Figure) -> String {
     quoted(figure, |value| Kpps(value).to_string())
 }
@@ -83,7 +83,7 @@ fn throughput(report: &RunReport) -> String {
     }
 }
 
-/// What source and sink take, which are no part of the user's path.
+/// Share of source and sink, which are not part of the user's path.
 fn replay(replay: ReplayShare, report: &RunReport) -> String {
     let share = format!("source and sink take {} % of the work", percent(replay.share));
     match (replay.kpps_without, report.processed_kpps.as_number()) {
@@ -133,7 +133,7 @@ fn all_stages(report: &RunReport) -> impl Iterator<Item = (&WorkerReport, &Stage
     report.workers.iter().flat_map(|worker| worker.stages.iter().map(move |stage| (worker, stage)))
 }
 
-/// A number, or the mark of what is not known.
+/// A number, or the mark of an unknown one.
 fn optional(value: Option<f64>, show: fn(f64) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), show)
 }
@@ -168,7 +168,7 @@ fn stages(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Why there is no number of cycles, said once however many stages it holds for.
+/// Reason for missing cycles, printed once for all stages.
 fn absent_cycles(report: &RunReport, style: &Style) -> String {
     let absent = all_stages(report)
         .map(|(_, stage)| &stage.cycles_per_packet)
@@ -178,7 +178,7 @@ fn absent_cycles(report: &RunReport, style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// Where the workers of a run stand, in short, and what the one that limits works on most.
+/// One-line state of the workers, and the main cost of the bottleneck.
 pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "worker",
@@ -202,7 +202,7 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     grid.render(style) + &least
 }
 
-/// The worker and the part of it that the finding of the run names; `None` where it names none.
+/// The bottleneck worker and stage according to the finding; `None` if it names none.
 fn busiest(report: &RunReport) -> Option<String> {
     let finding = report.finding.as_ref()?;
     let (worker, stage) = (finding.worker.as_ref()?, finding.bottleneck.as_ref()?);
@@ -274,7 +274,7 @@ fn drops(report: &RunReport, style: &Style) -> String {
     grid.render(style)
 }
 
-/// Drops as a percentage; a few of many are not none.
+/// Drops in percent; a small non-zero share is never shown as 0.
 fn drop_share(packets: u64, of: u64) -> String {
     let share = packets as f64 / of as f64;
     match packets {

@@ -11,7 +11,7 @@ use linerate_record::tune::{KernelShare, TuneReport};
 use linerate_record::units::three_digits;
 use std::collections::BTreeSet;
 
-/// The kernels that the stages of a run called.
+/// The kernels called by the stages of a run.
 pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "kernels of",
@@ -52,14 +52,14 @@ fn lower_bound(shares: &[&Figure], style: &Style) -> String {
     if any { labelled("", Paint::Head, NOTE, style) } else { String::new() }
 }
 
-/// A share in percent with its interval; the column head has the unit.
+/// A share in percent with its interval; the unit is in the heading.
 fn share_within(share: &Figure) -> String {
     let Some(value) = share.as_number() else { return ABSENT.to_owned() };
     let ends = interval(share, percent).map_or(String::new(), |ends| format!(" ({ends})"));
     percent(value) + &ends
 }
 
-/// Why shares are absent, each reason once.
+/// Reasons for absent shares, without repeats.
 fn reasons(shares: &[&Figure], style: &Style) -> String {
     let absent = shares.iter().filter(|share| share.as_number().is_none());
     let reasons: BTreeSet<&str> = absent.map(|share| reason(share)).collect();
@@ -67,8 +67,7 @@ fn reasons(shares: &[&Figure], style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// The share of kernels in each stage before and after a tuning, and whether others would do
-/// better.
+/// Share of kernels in each stage before and after a tuning, and advice on better ones.
 pub(crate) fn of_tune(report: &TuneReport, style: &Style) -> String {
     let shares = report.kernel_shares.as_deref().unwrap_or_default();
     let mut kernels: Vec<Kernel> = Vec::new();

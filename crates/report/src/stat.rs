@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of counters: events, what follows from them, and why some are missing.
+//! The report of counters: events, metrics, and reasons for missing ones.
 //!
-//! Scaled counts are in brackets with their error, next to the raw counts. A count that
-//! is missing is `-`, and below the table stands why, and which command would have it.
+//! Scaled counts are in brackets with their error, next to the raw counts. A missing count is `-`;
+//! the reason and a fix are below the table.
 
 mod baseline;
 mod columns;
@@ -34,7 +34,7 @@ pub fn stat(report: &StatReport, detail: Detail, style: &Style) -> String {
     ])
 }
 
-/// A screen of it: what was counted, the events, what follows from them.
+/// One screen: target, events, metrics.
 pub(crate) fn screen(report: &StatReport, style: &Style) -> String {
     let counted = line("counted", &target(report, style), style);
     let end = end(report);
@@ -72,7 +72,7 @@ fn head(report: &StatReport, style: &Style) -> String {
     lines + &rotation(report, style)
 }
 
-/// A text under the label above it; nothing if it is empty.
+/// A text under the label above it; empty if there is none.
 fn note(text: &str, style: &Style) -> String {
     if text.is_empty() { String::new() } else { line("", text, style) }
 }
@@ -91,7 +91,7 @@ fn target_of(target: &StatTarget, style: &Style) -> String {
     }
 }
 
-/// A text of at most `columns` columns, its end cut off. The record has it whole.
+/// A text cut to `columns` columns. The record has all of it.
 fn cut(text: &str, columns: usize) -> String {
     const MORE: &str = " ...";
     if text.chars().count() <= columns {
@@ -109,7 +109,7 @@ fn target(report: &StatReport, style: &Style) -> String {
     text
 }
 
-/// Its exit status, if notable.
+/// The exit status, if notable.
 fn end(report: &StatReport) -> String {
     let mut texts = Vec::new();
     match report.ended {
@@ -146,7 +146,7 @@ fn list(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The names of signals that end programs, where all of Linux agrees on the number.
+/// Name of a signal whose number is the same on all architectures.
 fn signal_name(signal: i32) -> Option<&'static str> {
     let name = match signal {
         1 => "SIGHUP",
@@ -165,7 +165,7 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     Some(name)
 }
 
-/// A command as a shell reads it back.
+/// A command quoted for a shell.
 fn command_line(argv: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
     let quoted = |word: &String| match word {
@@ -176,7 +176,7 @@ fn command_line(argv: &[String]) -> String {
     argv.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// A word with control characters as bash(1), ksh(1) and zsh(1) read it back: `$'a\nb'`.
+/// A word with control characters as bash(1), ksh(1) and zsh(1) write it: `$'a\nb'`.
 fn escaped(word: &str) -> String {
     let escape = |c: char| match c {
         '\n' => r"\n".to_owned(),
@@ -263,14 +263,14 @@ fn rotation(report: &StatReport, style: &Style) -> String {
     line("rotation", &text, style)
 }
 
-/// The confidence of the counts, in percent, if any has an interval.
+/// Confidence of the counts in percent, if any has an interval.
 fn confidence(report: &StatReport) -> Option<String> {
     let confidence = report.events.iter().find_map(|event| event.count.confidence)?;
     Some(three_digits(confidence * 100.0))
 }
 
-/// Half the interval relative to the value, as `0.8 %`; the larger half where they differ.
-/// `None` without an interval that has both ends.
+/// Half the interval relative to the value, as `0.8 %`; the larger half if asymmetric. `None`
+/// unless both ends are known.
 fn error(figure: &Figure) -> Option<String> {
     let (value, low, high) = (figure.as_number()?, figure.low?, figure.high?);
     let half = (value - low).max(high - value).max(0.0);
@@ -280,7 +280,7 @@ fn error(figure: &Figure) -> Option<String> {
     }
 }
 
-/// A share in percent, to two digits.
+/// A share in percent, to two significant digits.
 fn significant_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent >= 10.0 => format!("{percent:.0}"),

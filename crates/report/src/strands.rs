@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of an import: what each strand did, what was counted, where its cycles may have gone.
+//! The report of an import: rates of each strand, counts, CPI stack.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -46,7 +46,7 @@ fn head(report: &StrandsReport, style: &Style) -> String {
 /// A figure of a strand.
 type Pick = fn(&StrandCounts) -> &Figure;
 
-/// The figures of a strand, and below the table why some are absent in all.
+/// The figures of each strand, and reasons for figures absent in all.
 fn rates(report: &StrandsReport, style: &Style) -> String {
     const COLUMNS: [(&str, Pick); 5] = [
         (">kpps", |strand| &strand.kpps),
@@ -175,7 +175,7 @@ fn verdict(label: &str, found: &CpiByCause, style: &Style) -> String {
     line("verdict", &format!("{label}: {}", found.sentence), style)
 }
 
-/// Faults that are shown; a dump that is damaged throughout would drown the rest.
+/// Maximum number of faults shown: a badly damaged dump would drown the rest.
 const FAULTS_MAX: usize = 8;
 
 fn faults(report: &StrandsReport, style: &Style) -> String {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plots of records, each one self-contained SVG file.
 //!
-//! A plot can be read without its colours: every line has a marker of its own, the legend is in
-//! the order of the lines and names their values, and `<desc>` repeats them. Colours change with
-//! the reader's scheme; the background is painted, so that a plot is legible wherever it is shown.
+//! A plot is readable without colours: every line has its own marker, the legend is in the order of
+//! the lines with their values, and `<desc>` repeats them. Colours follow the reader's light or
+//! dark scheme; the background is painted, so that a plot is legible everywhere.
 //!
 //! Left out: everything the plots of this program do not need, such as other scales and formats.
 
@@ -28,10 +28,10 @@ pub use tcp::tcp;
 /// A plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plot {
-    /// A name fit for a file, without an extension: `checksum-warm`.
+    /// File name without extension: `checksum-warm`.
     pub name: String,
     /// Its content, in one line.
     pub title: String,
-    /// The file, a line feed at its end.
+    /// The file content, ending in a newline.
     pub svg: String,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of TCP stacks: per stack and pattern a table of sets, the bound at its end, and what
-//! it comes to in a sentence; the white paper's charts.
+//! The report of TCP stacks: per stack and pattern a table of sets ending with the bound,
+//! conclusions, and the white paper's charts.
 
 mod charts;
 mod histograms;
@@ -18,7 +18,7 @@ use linerate_record::{Figure, Scalar};
 const DOCUMENT: &str = "document";
 const OFF: &str = "off";
 
-/// Points of a hundred that two methods may tell different shares by.
+/// Maximum difference in percentage points between shares from the two methods.
 const POINTS: f64 = 5.0;
 
 /// The report of `linerate tcp`.
@@ -39,7 +39,7 @@ pub fn tcp(report: &TcpReport, style: &Style) -> String {
     stacked(&parts)
 }
 
-/// A screen of it: what the selected routines come to in each stack and pattern.
+/// One screen: results of the selected routines in each stack and pattern.
 pub(crate) fn screen(report: &TcpReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "stack",
@@ -99,7 +99,7 @@ fn head(report: &TcpReport, style: &Style) -> String {
     line("measured", &how, style) + &sets(report, style)
 }
 
-/// What the sets are that took part and whose names do not say it.
+/// Explains the sets whose names do not explain themselves.
 fn sets(report: &TcpReport, style: &Style) -> String {
     let all = [
         (DOCUMENT, "the white paper's checksum and copy in C"),
@@ -119,7 +119,7 @@ fn sets(report: &TcpReport, style: &Style) -> String {
     }
 }
 
-/// In a narrow terminal two tables: the work of each set, and the shares in it.
+/// Two tables in a narrow terminal: the work of each set, and its shares.
 fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
     let rate = if pattern.name == "response" { ">kconn/s" } else { ">Gb/s" };
     let time = if is_exchanged(pattern) { ">ns per\nround trip" } else { ">ns per\nsegment" };
@@ -150,7 +150,7 @@ fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
     line(&pattern.name, &conditions(stack, pattern), style) + &tables
 }
 
-/// Whether each end waits for the other.
+/// Whether both ends wait for each other.
 fn is_exchanged(pattern: &TcpPattern) -> bool {
     matches!(pattern.name.as_str(), "interactive" | "response")
 }
@@ -209,7 +209,8 @@ fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
     )
 }
 
-/// What was sent before; nothing where the bound ran alone, which no damage may meet.
+/// Summary of the integrity test that preceded the run; empty if only the bound ran, which has no
+/// checksum to detect damage.
 fn proven(proof: &TcpProof) -> String {
     if proof.segments == 0 {
         return String::new();
@@ -224,7 +225,7 @@ fn proven(proof: &TcpProof) -> String {
     )
 }
 
-/// The points of the law and what they fit.
+/// The points of the law and their fit.
 fn of_law(law: &TcpLaw, style: &Style) -> String {
     let how = format!(
         "{}: throughput under loss, congestion control as the stack has it, acknowledgements held \
@@ -261,7 +262,7 @@ fn negative(figure: &Figure) -> Figure {
     Figure { value, low, high, ..figure.clone() }
 }
 
-/// Whether the two methods that tell shares agree, and where they least do.
+/// Agreement of the two methods of measuring shares, and the largest difference.
 fn agreement(report: &TcpReport, style: &Style) -> String {
     let stacks = report.stacks.iter();
     let patterns = stacks.flat_map(|stack| stack.patterns.iter().map(move |p| (stack, p)));
@@ -287,7 +288,7 @@ fn agreement(report: &TcpReport, style: &Style) -> String {
     line("shares", &text, style)
 }
 
-/// The work of a set compared with the other sets.
+/// The work of a set compared with other sets.
 fn compared(report: &TcpReport, set: &TcpSet) -> Option<String> {
     let scalar = format!("times the work of `{}`", report.scalar);
     let all = [
@@ -302,7 +303,7 @@ fn compared(report: &TcpReport, set: &TcpSet) -> Option<String> {
     Some(if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) })
 }
 
-/// Conclusions from the tables, a sentence per pattern.
+/// Conclusions from the tables, one sentence per pattern.
 fn findings(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
     let sentence = |pattern: &TcpPattern| {
         let set = pattern.sets.iter().find(|set| set.name == report.selected)?;

@@ -15,14 +15,14 @@ use linerate_record::units::{BitsPerSecond, Kpps, counted, three_digits};
 use linerate_record::why::{Cause, WhyFinding};
 use linerate_record::{Body, Record};
 
-/// The narrowest lines for tables that are broken into several: a name and two numbers.
+/// Minimum width for tables that can be split: a name and two numbers.
 const NARROWEST: usize = 40;
 
-/// The narrowest lines for tables that stay in one piece: narrower ones break most of their cells,
-/// which is worse than lines that the terminal breaks.
+/// Minimum width for tables that cannot be split: narrower ones wrap most cells, which is worse
+/// than lines wrapped by the terminal.
 const WHOLE: usize = 80;
 
-/// What the command printed that made the record, if it had the same options.
+/// The text that the recording command printed, given the same options.
 pub fn text(record: &Record, options: &Options) -> String {
     let narrow = &at_least(NARROWEST, options);
     let whole = &at_least(WHOLE, options);
@@ -53,8 +53,8 @@ pub fn text(record: &Record, options: &Options) -> String {
     }
 }
 
-/// The text of a record as Markdown, for pages of results: the command, then every table; there is
-/// no screen to fit.
+/// The text of a record as Markdown, for result pages: the command, then every table, without a
+/// screen limit.
 pub fn markdown(record: &Record, options: &Options) -> String {
     let style = Style { color: false, markup: Markup::Markdown, ..options.style };
     let detail = match options.detail {
@@ -68,7 +68,7 @@ pub fn markdown(record: &Record, options: &Options) -> String {
     without_empty_runs(&text)
 }
 
-/// One empty line where there are several, none at the end.
+/// Collapses runs of empty lines, and removes trailing ones.
 fn without_empty_runs(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in text.lines() {
@@ -83,7 +83,7 @@ fn at_least(width: usize, options: &Options) -> Style {
     Style { width: options.style.width.max(width), ..options.style }
 }
 
-/// A caller who names sizes wants to see them.
+/// A caller who names sizes wants to see all of them.
 fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
     match report.sizes_named || options.detail == Detail::Full {
         true => Sizes::All,
@@ -91,7 +91,7 @@ fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
     }
 }
 
-/// That a CPU quota held the workers of a run, and what it let through.
+/// Notes a CPU quota that throttled the workers of a run, and the delivered rate.
 fn of_quota(run: &RunReport, record: &Record, style: &Style) -> String {
     let Some(cpus) = run.held(&record.provenance) else { return String::new() };
     let delivered = quoted(&run.delivered_kpps(), |kpps| Kpps(kpps).to_string());
@@ -123,7 +123,7 @@ fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
     crate::tune(report, whole) + &sentences
 }
 
-/// Causes that the stages have no part in, as `linerate why` words them, with what removes them.
+/// Causes outside the stages, in the words of `linerate why`, with their fixes.
 fn taken_by_others(causes: &[WhyFinding]) -> String {
     let is_of_others =
         |one: &&WhyFinding| one.cause.is_removable() && one.cause != Cause::ProcessingCost;
@@ -146,7 +146,7 @@ fn sentence_of(home: Option<&PacketsHome>) -> &str {
     home.and_then(|home| home.sentence.as_deref()).unwrap_or_default()
 }
 
-/// Sentences, a line each, within the width.
+/// Sentences, one per line, wrapped to the width.
 fn sentences(text: &str, style: &Style) -> String {
     match style.markup {
         Markup::Terminal => text.lines().map(|line| paragraph(line, 0, style)).collect(),
@@ -156,9 +156,9 @@ fn sentences(text: &str, style: &Style) -> String {
     }
 }
 
-/// The rate of a flow in a line.
+/// The rate of a flow in one line.
 fn of_flows(flows: &Flows) -> String {
-    /// Bytes of a check sequence, which frames are counted without.
+    /// Bytes of the FCS, which frame sizes exclude.
     const CHECK_SEQUENCE_BYTES: f64 = 4.0;
     let (Some(kpps), Some(share)) = (flows.kpps.as_number(), flows.share.as_number()) else {
         let reason = flows.kpps.reason.as_deref().unwrap_or("the rate is not known");

@@ -13,8 +13,8 @@ use linerate_record::Figure;
 use linerate_record::tune::{Candidate, RoundLatency, RuledOut, TuneReport};
 use linerate_record::units::{Kpps, Nanos, counted, three_digits};
 
-/// The report of a tune: the baseline, what limits it, what was tried, what came of it, where the
-/// workers of the mapping to keep stand, and what part of their work is checksum and copy.
+/// The report of a tuning: baseline, bottleneck, candidates, result, profile of the chosen mapping,
+/// and its share of checksum and copy.
 pub fn tune(report: &TuneReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -28,7 +28,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
     ])
 }
 
-/// A screen of it: what limited, what was tried, what came of it.
+/// One screen: bottleneck, candidates, result.
 pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     let write = match (report.chosen, &report.predicted_from) {
         (Some(_), _) => "--out better.toml writes the path with this mapping".to_owned(),
@@ -63,7 +63,7 @@ fn head(report: &TuneReport, style: &Style) -> String {
     lines + &tier_line(report, style)
 }
 
-/// Evidence of the figures, unless all come from hardware counters.
+/// Tiers of the figures, unless all come from hardware counters.
 fn tier_line(report: &TuneReport, style: &Style) -> String {
     let measured = report.candidates.iter().flat_map(|c| c.measured_kpps.iter().chain(&c.speedup));
     let measured = tiers(measured.chain([&report.baseline_kpps]));
@@ -76,7 +76,7 @@ fn tier_line(report: &TuneReport, style: &Style) -> String {
     if parts.is_empty() { String::new() } else { line("tier", &parts.join(", "), style) }
 }
 
-/// The mark, and three times a figure like `2540 (2286 to 2794)` and two blanks.
+/// Width of the mark and three figures like `2540 (2286 to 2794)` with gaps.
 const FIGURE_COLUMNS: usize = 3 + 3 * 21;
 const NARROWEST_MAPPING: usize = 16;
 
@@ -97,7 +97,7 @@ fn candidates(report: &TuneReport, style: &Style) -> String {
     grid.render(style) + &footnotes(report, style)
 }
 
-/// Mapping and burst, and the kernels where they are others than those of the baseline.
+/// Mapping and burst, and kernels that differ from those of the baseline.
 fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     let setting = format!("{}, burst {}", candidate.mapping, candidate.burst);
     match &candidate.kernels {
@@ -108,7 +108,7 @@ fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     }
 }
 
-/// What a candidate is, broken between stages where it takes more than `room` columns.
+/// Full description of a candidate, broken between stages if wider than `room` columns.
 fn in_full(candidate: &Candidate, report: &TuneReport, room: usize) -> String {
     let text = clean(&setting(candidate, report));
     // Lines break at blanks only.
@@ -117,7 +117,7 @@ fn in_full(candidate: &Candidate, report: &TuneReport, room: usize) -> String {
     lines.iter().map(|line| line.replace("+ ", "+")).collect::<Vec<_>>().join("\n")
 }
 
-/// Value and interval; the column head has the unit.
+/// Value and interval; the unit is in the heading.
 fn in_table(figure: &Figure) -> String {
     let Some(value) = figure.as_number() else { return ABSENT.to_owned() };
     match interval(figure, three_digits) {
@@ -126,8 +126,7 @@ fn in_table(figure: &Figure) -> String {
     }
 }
 
-/// What is predicted of a candidate that waits for memory, which does not slow down in proportion:
-/// a range.
+/// Predicted range of a memory-bound candidate, whose costs do not scale linearly.
 fn range(candidate: &Candidate) -> Option<String> {
     let range = interval(&candidate.predicted_kpps, three_digits);
     range.filter(|_| candidate.memory_bound)
@@ -162,7 +161,7 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
     notes
 }
 
-/// Candidates that were not tried, and why.
+/// Rejected candidates with reasons.
 pub(crate) fn ruled_out(all: &[RuledOut], style: &Style) -> String {
     let mut grid = Grid::new(&["ruled out", "because"]);
     for ruled_out in all {
@@ -206,7 +205,7 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
     lines + &gap(report, after, style)
 }
 
-/// Time through the path, as the rounds had it.
+/// Latency through the path in the rounds.
 fn latency(label: &str, of: &RoundLatency, style: &Style) -> String {
     let one = |name: &str, figure: &Figure| {
         Some(format!("{name} {}", quoted(figure, |nanos| Nanos(nanos).to_string())))
@@ -220,7 +219,7 @@ fn latency(label: &str, of: &RoundLatency, style: &Style) -> String {
     }
 }
 
-/// Whether what is kept is within the limit of its latency.
+/// Whether the chosen mapping meets the latency limit.
 fn limit(report: &TuneReport, style: &Style) -> String {
     let Some(limit) = report.p99_limit_ns else { return String::new() };
     let limit = Nanos(limit);
@@ -234,7 +233,7 @@ fn limit(report: &TuneReport, style: &Style) -> String {
     line("limit", &text, style)
 }
 
-/// The prediction, and how far the measurement came out from it.
+/// The prediction and its error.
 fn prediction(candidate: &Candidate, measured: &Figure) -> String {
     let text = kpps(&candidate.predicted_kpps);
     match (candidate.predicted_kpps.as_number(), measured.as_number()) {

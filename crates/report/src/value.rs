@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values as texts.
+//! Formatting of values.
 
 use linerate_record::units::{memory_unit, three_digits};
 use linerate_record::{Figure, Scalar, Tier};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Placeholder for an absent value.
 pub(crate) const ABSENT: &str = "-";
 
-/// `text` without control characters, which could move the cursor or worse.
+/// `text` without control characters.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -26,14 +26,14 @@ pub(crate) fn count(n: u64) -> String {
     grouped
 }
 
-/// A count that may be an estimate: to the unit, digits in groups.
+/// A count that may be an estimate: rounded to units, with digit groups.
 pub(crate) fn whole(x: f64) -> String {
     let sign = if x <= -0.5 { "-" } else { "" };
     // Saturates at 2^64 - 1, beyond every counter.
     format!("{sign}{}", count(x.abs().round() as u64))
 }
 
-/// Three significant digits however small `x` is; from a thousand on to the unit, in groups.
+/// Three significant digits; whole units with digit groups from a thousand on.
 pub(crate) fn significant(x: f64) -> String {
     let size = x.abs();
     if size == 0.0 || size >= 1000.0 {
@@ -61,20 +61,20 @@ pub(crate) fn bytes(n: u64) -> String {
     if n == 1 { "1 byte".to_owned() } else { format!("{n} bytes") }
 }
 
-/// A figure in bytes with its interval, all in one unit: `7.3 MiB (6.1 to 8.9)`.
+/// A figure in bytes with its interval in one unit: `7.3 MiB (6.1 to 8.9)`.
 pub(crate) fn ranged_binary(figure: &Figure) -> String {
     let (size, unit) = memory_unit(figure.as_number().unwrap_or(1.0));
     let in_unit = |bytes: f64| three_digits(bytes / size);
     ranged_as(figure, |bytes| format!("{} {unit}", in_unit(bytes)), in_unit)
 }
 
-/// A figure with its interval, as a cell has it: `1.08 (1.07 to 1.1)`. Of an interval that rounds
-/// to the value nothing is shown.
+/// A figure with its interval in a table cell: `1.08 (1.07 to 1.1)`. An interval that rounds to the
+/// value is omitted.
 pub(crate) fn ranged(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     ranged_as(figure, &show, &show)
 }
 
-/// A figure as a sentence has it, without its confidence: `98.3 ns (95.4 to 101)`, or why it is
+/// A figure in a sentence, without its confidence: `98.3 ns (95.4 to 101)`, or the reason why it is
 /// absent.
 pub(crate) fn in_sentence(figure: &Figure, unit: &str, show: impl Fn(f64) -> String) -> String {
     match figure.as_number() {
@@ -112,7 +112,8 @@ pub(crate) fn number(figure: &Figure) -> String {
     }
 }
 
-/// The figure as a sentence has it: the value by `show`, then its interval, or why it is absent.
+/// A figure in a sentence: the value formatted by `show`, then its interval, or the reason why it
+/// is absent.
 pub(crate) fn quoted(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     let Some(value) = figure.as_number() else {
         return format!("{ABSENT} ({})", reason(figure));
@@ -125,7 +126,7 @@ pub(crate) fn quoted(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// The interval in words; `None` when there is none.
+/// The interval in words; `None` if there is none.
 pub(crate) fn interval(figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
     match (figure.low, figure.high) {
         (Some(low), Some(high)) => Some(format!("{} to {}", show(low), show(high))),
@@ -139,7 +140,7 @@ pub(crate) fn reason(figure: &Figure) -> &str {
     figure.reason.as_deref().unwrap_or("no reason given")
 }
 
-/// The tiers of `figures` that are there, `hw` left out, as printed next to them.
+/// The tiers of present `figures` except `hw`, as printed next to them.
 pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
     let present = figures.into_iter().filter(|figure| figure.value != Scalar::Absent);
     let tiers: BTreeSet<Tier> = present.map(|figure| figure.tier).collect();
@@ -153,7 +154,7 @@ pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// One character per bucket, as high as its share of the fullest; blank where nothing was counted.
+/// One character per bucket, with a height relative to the fullest; blank for 0.
 pub(crate) fn sparkline(buckets: &[u64]) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = buckets.iter().copied().max().unwrap_or(0);
@@ -164,8 +165,8 @@ pub(crate) fn sparkline(buckets: &[u64]) -> String {
     buckets.iter().map(|&n| height(n)).collect()
 }
 
-/// The bucket of `sizes` in which the median burst lies, as the range it stands for; `None` without
-/// bursts. Bucket `i` counts bursts of `2^i` to `2^(i+1) - 1` packets.
+/// Range of the bucket of `sizes` that contains the median burst; `None` without bursts. Bucket `i`
+/// counts bursts of `2^i` to `2^(i+1) - 1` packets.
 pub(crate) fn median_burst(sizes: &[u64]) -> Option<String> {
     let total: u64 = sizes.iter().sum();
     let mut seen = 0;

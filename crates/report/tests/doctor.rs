@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of a machine. Golden files: see `common`.
+//! Rendering of a machine. Golden files: see `common`.
 
 mod common;
 
@@ -10,7 +10,7 @@ use linerate_report::{Style, doctor};
 
 const COMMANDS: &str = "what would change it (not run)";
 
-/// What `works` stands for is empty where it does.
+/// A tier; `unlocked_by` is the cause and the fix of one that does not work.
 fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierState {
     TierState {
         tier,
@@ -57,7 +57,7 @@ fn guest() -> DoctorReport {
     }
 }
 
-/// The same when nothing would change it.
+/// The same without a fix.
 fn stuck() -> DoctorReport {
     let mut report = guest();
     report.tiers.iter_mut().for_each(|tier| tier.fix = None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of an import and of answers. Golden files: see `common`. The records in
+//! Rendering of imports and of answers. Golden files: see `common`. The records in
 //! `foreign` are of the Netra document's dump with one line damaged, of VPP, and of answers.
 
 mod common;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of a run and of a tune. Golden files: see `common`.
+//! Rendering of a run and of a tuning. Golden files: see `common`.
 
 mod common;
 
@@ -90,7 +90,7 @@ fn worker(segment: u32, replica: u32, cpu: u32, stages: Vec<StageReport>) -> Wor
     }
 }
 
-/// Two segments, the second twice; drops, rejected input, one ring never looked at.
+/// Two segments, the second replicated twice; drops, rejected input, one idle ring.
 fn pipeline() -> RunReport {
     let first = vec![
         stage("source", 85.25, (0.064, 0.021, 0.302), &[]),
@@ -153,7 +153,7 @@ fn pipeline() -> RunReport {
     }
 }
 
-/// One worker, with hardware counters, stopped early: nothing optional is there.
+/// One worker, with hardware counters, stopped early: no optional values.
 fn bare() -> RunReport {
     let mut only = stage("forward", 100.0, (1.0, 0.0, 0.0), &[]);
     only.ticks_per_packet.tier = Tier::Hw;
@@ -280,7 +280,7 @@ fn tuned() -> TuneReport {
     }
 }
 
-/// Nothing helped, nothing was given up.
+/// A tuning without gains or rejected candidates.
 fn kept() -> TuneReport {
     let report = tuned();
     TuneReport {
@@ -295,7 +295,7 @@ fn kept() -> TuneReport {
     }
 }
 
-/// A run on a machine that counts instructions and cycles but no misses of the last cache.
+/// A run on a machine that counts instructions and cycles but no last-level cache misses.
 fn counted() -> RunReport {
     let event = |name: &str, reason: Option<&str>| CountedEvent {
         name: name.to_owned(),
@@ -375,7 +375,7 @@ fn tune_that_kept_the_baseline() {
     assert_golden("tune-kept.txt", &PLAIN, &linerate_report::tune(&kept(), &PLAIN));
 }
 
-/// One rule names what limits: without its finding the table stands alone.
+/// A single rule determines the bottleneck: without its finding the table stands alone.
 #[test]
 fn a_tune_names_what_limits_only_where_that_was_found() {
     let mut report = tuned();

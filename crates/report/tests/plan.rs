@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of a plan: by formula and by simulation, wide, narrow and without advice, and
+//! Rendering of a plan: by formula and by simulation, wide, narrow and without advice, and
 //! its plot. Golden files: see `common`.
 
 mod common;
@@ -103,7 +103,7 @@ fn simulated() -> PlanReport {
     }
 }
 
-/// A path on processors of this machine.
+/// A path on CPUs of this machine.
 fn by_formula() -> PlanReport {
     let mut change = recommendation("bursts of 256", Change::Burst, 12_100.0, [0.029, 0.01, 0.05]);
     change.mapping = "parse…count".to_owned();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of regions. Golden files: see `common`.
+//! Rendering of regions. Golden files: see `common`.
 
 mod common;
 

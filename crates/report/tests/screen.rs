@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! By default every record is shown on one screen, the answer first.
+//! By default every record fits one screen, with the answer first.
 
 mod common;
 
@@ -7,11 +7,11 @@ use common::{PLAIN, assert_golden, assert_same};
 use linerate_record::{Body, Record, fixtures};
 use linerate_report::{Detail, Glyphs, Layout, Options, Style, text};
 
-/// Lines of a screen; one is the command that was typed.
+/// Lines of a screen; one is the command typed.
 const SCREEN_LINES: usize = 40;
 const ANSWER_COLUMNS: usize = 100;
 
-/// Records of other programs, and what was asked of them.
+/// Imported records, and a query for each.
 const FOREIGN: [(&str, &str); 3] = [
     ("answers-of-a-dump", include_str!("foreign/answers.json")),
     ("dump", include_str!("foreign/dump.json")),

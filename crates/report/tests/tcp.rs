@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of `linerate tcp`. Golden files: see `common`.
+//! Rendering of `linerate tcp`. Golden files: see `common`.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn seam(routine: &str, bytes: u64) -> TcpSeam {
     TcpSeam { routine: routine.to_owned(), calls: 1000, bytes: 1000 * bytes, lengths, alignments }
 }
 
-/// A set that does this share of the work of the bound, of which its routines take these shares.
+/// A set with this share of the bound's speed, and these shares of its time in routines.
 fn set(name: &str, of_bound: f64, shares: [f64; 3]) -> TcpSet {
     let [sum, copy, both] = shares.map(|share| within("1", share, 0.1));
     let seen = |share: f64| within("1", (share + 0.01).min(1.0), 0.1);
@@ -88,7 +88,7 @@ fn bulk() -> TcpPattern {
     }
 }
 
-/// Connections: without payload, and no process sampled from another processor.
+/// Connections: without payload, and without samples from another CPU.
 fn response() -> TcpPattern {
     let connection = |name: &str, of_bound: f64| TcpSet {
         gbps_per_cpu_s: absent("Gb/s", "no payload is sent"),
@@ -188,7 +188,7 @@ fn a_wire_that_carried_nothing_before_is_not_mentioned() {
     assert!(text.contains("slices kept\n") && !text.contains("before"), "{text}");
 }
 
-/// What the white paper's C would have done is no part of a finding without it.
+/// No estimate for the white paper's C code if that set did not run.
 #[test]
 fn a_finding_names_no_set_that_did_not_take_part() {
     let mut pattern = bulk();

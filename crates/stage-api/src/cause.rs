@@ -6,7 +6,7 @@
 #[macro_export]
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
-        /// Why a packet is dropped here.
+        /// A reason why a stage drops packets.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         enum Cause {

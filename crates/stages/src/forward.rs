@@ -188,7 +188,7 @@ fn parse_route(text: &str) -> Result<(Prefix, Mac), String> {
     }
 }
 
-/// "This network" 0/8, loopback 127/8, link-local 169.254/16, class E 240/4.
+/// Special-use addresses: "this network" 0/8, loopback 127/8, link-local 169.254/16, class E 240/4.
 #[inline]
 fn is_martian_v4(address: u32) -> bool {
     matches!(address >> 24, 0 | 127 | 240..) || address >> 16 == 0xa9fe

@@ -27,7 +27,7 @@ causes! {
     Fragment = "fragment",
     /// The outer source is not `remote`.
     UnknownPeer = "unknown_peer",
-    /// The GRE header or the inner headers are cut.
+    /// The GRE header or the inner headers are truncated.
     CutHeader = "cut_header",
     /// Flags that must be zero, or another version of GRE.
     BadFlags = "bad_flags",
@@ -35,7 +35,7 @@ causes! {
     BadKey = "bad_key",
     /// The payload is neither IPv4 nor IPv6.
     BadProtocol = "bad_protocol",
-    /// The inner header contradicts itself or the outer one.
+    /// The inner header is inconsistent, alone or with the outer one.
     BadHeader = "bad_header",
     ExtensionChain = "ext_chain",
     /// Congestion was experienced on the tunnel, and the inner packet cannot signal it.
@@ -129,7 +129,7 @@ const SEQUENCE_PRESENT: u8 = 0x10;
 const MUST_BE_ZERO: u8 = 0x4c;
 
 impl Decap {
-    /// The outer header of a packet that comes through the tunnel; `None` for any other.
+    /// The outer header of a packet from the tunnel; `None` for any other.
     #[inline]
     fn tunnelled<'p>(&self, packet: &'p Packet<'_>) -> Result<Option<[u8; 20]>, Cause> {
         let layers = packet.meta().layers;
@@ -210,7 +210,7 @@ impl Decap {
     }
 }
 
-/// Sets the inner ECN field to what RFC 6040, figure 4, says.
+/// Sets the inner ECN field according to RFC 6040, figure 4.
 fn carry_congestion(frame: &mut [u8], layers: &Layers, outer: u8) -> Result<(), Cause> {
     const NOT_CAPABLE: u8 = 0b00;
     const CAPABLE_1: u8 = 0b01;

@@ -26,7 +26,7 @@ causes! {
     Unparsed = "unparsed",
     /// The outer packet would be longer than `mtu`.
     TooBig = "too_big",
-    /// Too little room in the buffer in front of the frame.
+    /// Too little headroom in the buffer.
     NoHeadroom = "no_headroom",
 }
 
@@ -88,8 +88,8 @@ const IP_BYTES: usize = 20;
 const MAX_OUTER_BYTES: usize = IP_BYTES + 12;
 
 struct Encap {
-    /// The outer headers; length, TOS, checksum, protocol type and sequence number are each
-    /// packet's own.
+    /// The outer headers; length, TOS, checksum, protocol type and sequence number are set per
+    /// packet.
     template: [u8; MAX_OUTER_BYTES],
     /// Bytes of `template` in use.
     outer_bytes: usize,

@@ -34,7 +34,7 @@ const MAX_TAGS: usize = 2;
 /// twice; RFC 9099 advises dropping chains that are too long to inspect.
 pub(crate) const MAX_EXTENSION_HEADERS: usize = 8;
 
-/// Why the headers of a frame could not be found.
+/// Reasons why the headers of a frame could not be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Fault {
@@ -42,7 +42,7 @@ pub(crate) enum Fault {
     NotIp,
     /// The frame, or a fragment, ends within a header.
     CutHeader,
-    /// A header contradicts itself, or claims more bytes than the frame has.
+    /// A header is inconsistent, or claims more bytes than the frame has.
     BadHeader,
     /// The chain of IPv6 extension headers is too long or out of order.
     ExtensionChain,
@@ -205,7 +205,7 @@ pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
     false
 }
 
-/// Checks the transport header and puts the result together.
+/// Checks the transport header and assembles the result.
 #[inline]
 fn finish(
     frame: &[u8],

@@ -55,17 +55,17 @@ use way::{Group, Refusal, Transport, Way};
 causes! {
     /// The packet has not passed a `parse`.
     Unparsed = "unparsed",
-    /// To the pool, at an unmapped port.
+    /// Addressed to the pool, at an unmapped port.
     NoMapping = "no_mapping",
     /// No outside port is free, and none may be evicted.
     NoPorts = "no_ports",
-    /// A fragment to the pool.
+    /// A fragment addressed to the pool.
     Fragment = "fragment",
     /// From inside to the pool.
     Hairpin = "hairpin",
     /// A protocol, ICMP type or quoted packet that NAPT cannot translate.
     NotTranslatable = "not_translatable",
-    /// The source sorted the packet into another bucket.
+    /// The source put the packet into another bucket.
     Misdirected = "misdirected",
 }
 
@@ -127,7 +127,7 @@ struct Realm {
     pool: Prefix4,
 }
 
-/// Largest pool; bounds the memory a replica takes.
+/// Maximum pool size, which bounds the memory of a replica.
 const MAX_POOL_ADDRESSES: u32 = 16;
 
 impl Realm {
@@ -160,7 +160,7 @@ impl Steer for Realm {
 
 struct Nat44 {
     realm: Realm,
-    /// `inside` and `outside` as the path has them.
+    /// `inside` and `outside` of the path file.
     prefixes: [String; 2],
     table: Table,
     evict: bool,
@@ -273,7 +273,7 @@ impl Nat44 {
         rewrite(frame, l3, l4, Side::Source, outside, port).ok_or(Cause::Unparsed)
     }
 
-    /// The outside port of an inside endpoint, which gets one if it has none.
+    /// The outside port of an inside endpoint, allocated if it has none.
     #[inline]
     fn map(&mut self, group: Group, inside: Endpoint) -> Result<u16, Cause> {
         match self.table.map(group, inside, self.evict) {
@@ -308,7 +308,7 @@ fn inbound(
     rewrite(frame, l3, l4, Side::Destination, inside, port).ok_or(Cause::Unparsed)
 }
 
-/// Which address and port of a packet.
+/// Source or destination endpoint of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Source,
@@ -371,7 +371,7 @@ fn rewrite(
     Some(())
 }
 
-/// Rewrites the packet that an ICMP error quotes at `quoted`, and updates the error's checksum.
+/// Rewrites the packet quoted by an ICMP error at `quoted`, and updates the error's checksum.
 fn rewrite_quote(
     frame: &mut [u8],
     layers: &Layers,

@@ -10,7 +10,7 @@
 pub(crate) struct Routes<A> {
     /// First address of each interval, ascending; the first is the lowest address there is.
     starts: Vec<A>,
-    /// The route that holds from the same index of `starts`.
+    /// The route of the interval at the same index of `starts`.
     hops: Vec<Option<u16>>,
 }
 

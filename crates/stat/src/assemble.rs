@@ -22,7 +22,7 @@ use std::ffi::OsString;
 
 const CLOCK: &str = "monotonic clock";
 
-/// For a command that ran into its time limit.
+/// Reason for a command that ran into its time limit.
 const UNTIL_ITS_END: &str =
     "counting stopped before the command ended, and the kernel reports this time for all of it";
 
@@ -44,11 +44,11 @@ pub(crate) struct Runs<'a> {
     pub(crate) asked: &'a Requested,
     /// At least one.
     pub(crate) runs: &'a [Run],
-    /// One that a signal ended, after these.
+    /// The run that a signal interrupted, after these.
     pub(crate) cut_short: Option<&'a Run>,
 }
 
-/// The report, not compared with anything yet.
+/// The report, before any comparison.
 pub(crate) fn report(runs: &Runs<'_>, measured: &Measured) -> StatReport {
     let (request, last, ground) = (runs.request, runs.last(), &measured.ground);
     let ended = runs.ended();
@@ -101,7 +101,7 @@ fn target(what: &What) -> StatTarget {
 }
 
 impl<'a> Runs<'a> {
-    /// Those of a request.
+    /// Times of a request.
     pub(crate) fn new(request: &'a Request, measured: &'a Measured) -> Self {
         let Measured { asked, runs, cut_short, .. } = measured;
         Self { request, asked, runs, cut_short: cut_short.as_ref() }
@@ -114,7 +114,7 @@ impl Runs<'_> {
         self.runs.last().expect("there is a run")
     }
 
-    /// How the command ended: in the first run with a failure, otherwise in the last run.
+    /// Exit of the command: that of the first failed run, else of the last run.
     pub(crate) fn ended(&self) -> Option<Ended> {
         let all = self.runs.iter().chain(self.cut_short);
         let ended: Vec<Ended> = all.filter_map(|run| run.command?.ok()).collect();
@@ -142,7 +142,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Everything about the events, in the order in which they were asked for.
+    /// Everything about the events, in the requested order.
     pub(crate) fn events(&self) -> Vec<EventCount> {
         (0..self.asked.events.len()).map(|place| self.event(place)).collect()
     }
@@ -194,13 +194,13 @@ impl Runs<'_> {
         self.runs.iter().all(|run| run.tallies.tally(place).is_some())
     }
 
-    /// Why an event was not counted, the last time that it was not.
+    /// The most recent reason why an event was not counted.
     fn reason(&self, place: usize) -> &str {
         let refusal = self.runs.iter().rev().find_map(|run| run.refusals[place].as_ref());
         refusal.map_or("it was never on a counter", |refusal| refusal.sentence.as_str())
     }
 
-    /// A value computed from the events.
+    /// A value derived from the events.
     fn derived(
         &self,
         unit: &str,
@@ -225,7 +225,7 @@ impl Runs<'_> {
         }
     }
 
-    /// The unit of work that counts are divided by.
+    /// The unit of work by which counts are divided.
     pub(crate) fn unit_of_work(&self, events: &[EventCount]) -> Option<UnitOfWork> {
         let name = self.unit_name()?.to_owned();
         let count = match (&self.request.per, self.asked.unit) {
@@ -261,7 +261,7 @@ impl Runs<'_> {
         })
     }
 
-    /// The metrics that were asked for.
+    /// The requested metrics.
     pub(crate) fn metrics(&self) -> Vec<MetricValue> {
         self.asked.metrics.iter().map(|asked| self.metric(asked)).collect()
     }
@@ -359,7 +359,7 @@ impl Runs<'_> {
         }
     }
 
-    /// CPU time divided by elapsed time. Not defined for whole CPUs, where it is their number.
+    /// CPU time divided by elapsed time. Undefined for whole CPUs, for which it is their number.
     fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
         let place = self.asked.place("task_clock_ns");
         let clock =
@@ -385,7 +385,7 @@ impl Runs<'_> {
         }
     }
 
-    /// All the time that was counted.
+    /// Total counted time.
     pub(crate) fn elapsed_s(&self) -> f64 {
         self.runs.iter().map(|run| run.elapsed_ns as f64 / 1e9).sum()
     }

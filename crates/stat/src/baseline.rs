@@ -21,7 +21,7 @@ use linerate_record::derive::per_unit_name;
 use linerate_record::stat::{BaselineChange, BaselineOf, Judged, StatReport, UnitOfWork};
 use linerate_record::{Body, Figure, Figures, Record, Tier};
 
-/// Exact numbers are divided and multiplied again; this is the tolerance for rounding.
+/// Tolerance for rounding: exact numbers are divided and multiplied again.
 const ROUNDING: f64 = 1e-12;
 
 /// The kind of counts in the earlier record; `None` if it is not a record of counts.
@@ -84,7 +84,7 @@ fn judged(now: &Figure, then: Option<&Figure>, same_caches: bool) -> Judged {
     }
 }
 
-/// Why there is no verdict; `None` if there is one.
+/// The reason why there is no verdict; `None` if there is one.
 pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
     if changes.iter().any(|change| change.judged == Judged::Yes) {
         return None;
@@ -97,7 +97,7 @@ pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
     ))
 }
 
-/// The figures of which more is worse.
+/// Figures for which more is worse.
 fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) -> Vec<String> {
     let unit = report.unit_of_work.as_ref();
     let old_unit = match &before.body {
@@ -119,8 +119,8 @@ fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) ->
     report.events.iter().map(|event| cost(&event.name)).chain(time).collect()
 }
 
-/// Whether it was simulated, and the same in each run: a median of too few runs has no ends either,
-/// but a confidence.
+/// Whether it was simulated, and equal in each run: a median of too few runs has no interval
+/// either, but a confidence.
 fn is_exact(figure: &Figure) -> bool {
     figure.tier == Tier::Sim && figure.confidence.is_none()
 }
@@ -179,7 +179,7 @@ mod tests {
         Record { provenance: Provenance::default(), body: Body::Stat(Box::new(report)) }
     }
 
-    /// Warnings of a record with these changes.
+    /// Warnings for a record with these changes.
     fn warnings(changes: &[BaselineChange]) -> Vec<Warning> {
         let report = StatReport { baseline: changes.to_vec(), ..report(&exact(1.0)) };
         report.warnings(&Provenance::default())

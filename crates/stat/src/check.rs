@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests that make no sense are refused before anything begins.
+//! Rejection of invalid requests before anything starts.
 
 use crate::{Per, Request, StatError, What};
 use linerate_doctor::host_facts::HostFacts;
 use linerate_machine::parse_cpu_list;
 use linerate_record::{Body, Tier};
 
-/// Whether everything in a request makes sense, alone and together.
+/// Whether everything in a request is valid, separately and in combination.
 pub(crate) fn check(request: &Request, around: &HostFacts) -> Result<(), StatError> {
     let wrong = numbers(request).or_else(|| together(request)).or_else(|| simulated(request));
     match wrong {

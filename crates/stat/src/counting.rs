@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counting with the kernel: each run from the start of counting to its end.
 //!
-//! A single thread waits for whatever comes first: the end of what is counted, a signal, the end of
-//! a slice or of an interval, the time to look for new threads.
+//! A single thread waits for whatever comes first: the end of the target, a signal, the end of a
+//! slice or of an interval, or the next scan for new threads.
 
 use crate::measured::{Ground, Measured};
 use crate::requested::RequestedEvent;
@@ -23,7 +23,7 @@ use linerate_record::Tier;
 use linerate_record::stat::{IntervalCounts, ThreadCounts};
 use std::time::Duration;
 
-/// Counts with the kernel, as often as asked for.
+/// Counts with the kernel, as often as requested.
 pub(crate) fn measure(runner: &Runner<'_>, catalog: &Catalog) -> Result<Measured, StatError> {
     let (runs, cut_short) = repeat(runner, |number| {
         let mut run = run(runner, number)?;
@@ -38,7 +38,7 @@ pub(crate) fn measure(runner: &Runner<'_>, catalog: &Catalog) -> Result<Measured
     Ok(Measured { asked: runner.asked.clone(), runs, cut_short, ground, warnings: Vec::new() })
 }
 
-/// Counts once; `number` is that of the run, from 0.
+/// Counts once; `number` is the run's, from 0.
 fn run(runner: &Runner<'_>, number: u32) -> Result<Run, StatError> {
     match &runner.request.what {
         What::Command { argv } => {
@@ -85,7 +85,7 @@ fn options(
     }
 }
 
-/// Opens all events possible.
+/// Opens every event that can be opened.
 fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<'a>, StatError> {
     let events: Vec<Event> =
         runner.asked.events.iter().filter_map(|asked| asked.event.clone().ok()).collect();
@@ -115,17 +115,17 @@ fn open<'a>(runner: &Runner<'a>, scope: &Scope, number: u32) -> Result<Counting<
 /// A run in progress.
 struct Counting<'a> {
     runner: Runner<'a>,
-    /// For each event asked for, its place in the session.
+    /// By requested event: its index in the session.
     places: Vec<Option<usize>>,
     session: Session,
-    /// For each event of the session that was refused, why.
+    /// By session event: the reason why it was refused.
     explained: Vec<Option<Explanation>>,
     threads: Option<Threads<'a>>,
     began_ns: u64,
     interval_began_ns: u64,
     intervals: Vec<IntervalCounts>,
     interrupted: bool,
-    /// Counts when the time limit was reached.
+    /// Counts at the time limit.
     at_time: Option<Counted>,
 }
 
@@ -157,7 +157,7 @@ impl Counting<'_> {
         Ok(())
     }
 
-    /// For each event asked for, why it is not counted.
+    /// By requested event: the reason why it is not counted.
     fn refusals(&self) -> Vec<Option<Explanation>> {
         let asked = self.runner.asked.events.iter().zip(&self.places);
         let refusal = asked.map(|(asked, place)| match place {
@@ -167,7 +167,7 @@ impl Counting<'_> {
         refusal.map(Option::<&Explanation>::cloned).collect()
     }
 
-    /// Explains the refusals that are new.
+    /// Explains new refusals.
     fn explain(&mut self) {
         let explainer = Explainer::new(self.runner.around, self.runner.is_known_processor);
         let events = self.session.outcomes().iter().zip(self.session.events());
@@ -178,7 +178,7 @@ impl Counting<'_> {
         }
     }
 
-    /// The sets that take turns, by the places of the events asked for.
+    /// The multiplexed sets, as indices of requested events.
     fn sets(&self) -> Vec<Vec<usize>> {
         let plan = self.session.plan();
         let sets = plan.sets.iter().filter(|_| plan.is_rotating());
@@ -190,20 +190,20 @@ impl Counting<'_> {
         self.places.iter().position(|place| *place == Some(event))
     }
 
-    /// For each event asked for, whether user mode alone is counted.
+    /// By requested event: whether only user mode is counted.
     fn is_user_only(&self) -> Vec<bool> {
         let user_only =
             |place: &Option<usize>| place.is_some_and(|place| self.session.is_user_only(place));
         self.places.iter().map(user_only).collect()
     }
 
-    /// For each event asked for, what its count rests on.
+    /// By requested event: its evidence tier.
     fn tiers(&self) -> Vec<Tier> {
         let asked = self.runner.asked.events.iter().zip(self.is_user_only());
         asked.map(|(asked, is_user_only)| row::tier(asked, is_user_only)).collect()
     }
 
-    /// Starts, lets it run, and reads.
+    /// Starts the run, lets it continue, and reads the counters.
     fn count(
         mut self,
         let_go: impl FnOnce() -> Result<Waited, ExecError>,
@@ -256,7 +256,7 @@ impl Counting<'_> {
         Counted { elapsed_ns: end_ns.saturating_sub(self.began_ns), tallies, threads }
     }
 
-    /// Until what is counted ends, or shall.
+    /// Waits until the target ends, or counting should.
     fn follow(&mut self, waited: &mut Waited, turn: Duration) -> Option<Ended> {
         let request = self.runner.request;
         let after = |time: Option<Duration>| {
@@ -297,7 +297,7 @@ impl Counting<'_> {
         }
     }
 
-    /// If counting stops first, the command is signalled to end, and waited for.
+    /// If counting stops first, terminates the command and waits for it.
     fn end_late(&mut self, waited: &mut Waited) -> Option<Ended> {
         if waited.request_end(TERMINATE) {
             return None;

@@ -42,10 +42,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What to count, with options.
+/// Command to count, with options.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// A command, a process or processors.
+    /// A command, a process or CPUs.
     pub what: What,
     /// Names of events. Without these and `sets`, [`DEFAULT_SET`].
     pub events: Vec<String>,
@@ -54,18 +54,18 @@ pub struct Request {
     /// Requested evidence tier of hardware events; `None`: the best of `hw`, `user` and `sw` that
     /// works.
     pub tier: Option<Tier>,
-    /// Counts are also kept per interval of this length.
+    /// Interval length, if counts are also kept per interval.
     pub interval: Option<Duration>,
     /// Number of runs of a command, at least one; its figures are medians over the runs.
     pub repeat: u32,
-    /// Counts are also given per unit of work.
+    /// Unit of work, if counts are also given per unit.
     pub per: Option<Per>,
-    /// Counts are also given per thread.
+    /// Whether counts are also given per thread.
     pub threads: bool,
     /// Time limit of counting. A command then gets SIGTERM and is waited for; its work after that
     /// is counted by the simulator only.
     pub at_most: Option<Duration>,
-    /// The nominal length of a slice where event sets take turns.
+    /// Nominal length of a slice if event sets are multiplexed.
     pub slice: Duration,
     /// Seed of the order of the slices.
     pub seed: u64,
@@ -75,27 +75,27 @@ pub struct Request {
     pub baseline: Option<Box<Record>>,
     /// The growth of a cost beyond which it is a regression: 0.001 is +0.1 %.
     pub threshold: f64,
-    /// Which caches are simulated (`sim` only); `None`: this machine's, as the system states them.
+    /// Caches to simulate (`sim` only); `None`: this machine's, according to the OS.
     pub caches: Option<Geometry>,
 }
 
-/// The metric set, with its events, where nothing is named.
+/// The default metric set and its events.
 pub const DEFAULT_SET: &str = "default";
 
-/// The same in the simulator.
+/// The default set in the simulator.
 pub const SIMULATED_SETS: [&str; 2] = ["cache", "branch"];
 
-/// The name of the unit of work where only its number is given.
+/// The unit of work if only a number is given.
 const UNIT: &str = "unit";
 
-/// The name of the figure of the time that passed.
+/// Name of the figure of the elapsed time.
 const ELAPSED: &str = "elapsed_s";
 
 /// The default of [`Request::threshold`].
 pub const DEFAULT_THRESHOLD: f64 = 0.001;
 
 impl Request {
-    /// Counts `what` in the ordinary way: default set, best tier, once.
+    /// Counts `what` with the defaults: default set, best tier, one run.
     pub fn new(what: What) -> Self {
         Self {
             what,
@@ -125,7 +125,7 @@ impl Request {
         self.run_with(watch, &Kernel, &HostFacts::gather(), &Catalog::of_this_machine())
     }
 
-    /// As [`Request::run`], with another kernel, other host_facts, another processor.
+    /// As [`Request::run`], with another kernel, other host_facts, or another processor.
     ///
     /// # Errors
     /// As [`Request::run`].
@@ -159,17 +159,17 @@ pub enum What {
         /// The command first; not empty.
         argv: Vec<OsString>,
     },
-    /// A process that runs already, with the threads and children it creates from now on, until it
-    /// ends or a signal arrives.
+    /// A running process, with the threads and children it creates from now on, until it ends or a
+    /// signal arrives.
     Process(u32),
-    /// Everything on these logical processors, until a signal arrives.
+    /// Everything on these logical CPUs, until a signal arrives.
     Cpus(Vec<u32>),
 }
 
 /// The unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Per {
-    /// One count of this event, which is counted too.
+    /// One occurrence of this event, which is counted too.
     Event(String),
     /// This total number of units in each run of a command; above 0.
     Units(f64),
@@ -189,12 +189,12 @@ impl FromStr for Per {
     }
 }
 
-/// Why a text is not a unit of work.
+/// The reason why a text is not a unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerError {
-    /// A number that is not finite and above 0.
+    /// The number is not finite and above 0.
     NotAboveZero,
-    /// No unit.
+    /// It names no unit.
     Empty,
 }
 
@@ -211,36 +211,36 @@ impl std::error::Error for PerError {}
 
 /// Waits for the end.
 pub struct Watch<'a> {
-    /// Signals for this program. A command gets them passed on, unless it had them from the
-    /// terminal already, and is waited for; counting of a process or of processors ends.
+    /// Signals for this program. A command receives them as well, unless the terminal has already
+    /// sent them to it, and is waited for; counting of a process or of CPUs ends.
     pub signals: &'a Pending,
-    /// Receives messages before the end.
+    /// Receives messages during the run.
     pub tell: &'a dyn Fn(Progress<'_>),
 }
 
-/// Messages before the end.
+/// Messages during the run.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
     /// Before the start: the event sets that will be multiplexed. Not sent without multiplexing.
     Budget {
-        /// The names of the events of each set.
+        /// Names of the events of each set.
         sets: &'a [Vec<String>],
-        /// The nominal length of a slice.
+        /// Nominal length of a slice.
         slice: Duration,
         /// Minimum duration of a run for intervals.
         least: Duration,
     },
     /// An interval has ended; the last one of the report so far.
     Interval {
-        /// The report as it will be, without its ends.
+        /// The final report, without its ends.
         names: &'a [String],
         /// The counts.
         counts: &'a linerate_record::stat::IntervalCounts,
     },
     /// A run of a command has ended.
     Run {
-        /// Runs done.
+        /// Completed runs.
         done: u32,
         /// Total runs.
         of: u32,
@@ -250,7 +250,7 @@ pub enum Progress<'a> {
 /// The result.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// In full.
+    /// The report.
     pub report: StatReport,
     /// Exit status: that of the command (of several runs, the first that is not 0), or 128 + n if
     /// signal n killed it; 126 if it could not be executed, 127 if it was not found; else 125 if
@@ -266,7 +266,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StatError {
-    /// A part of the request makes no sense, or not with another part.
+    /// A part of the request is invalid, alone or in combination.
     BadRequest {
         /// The value, and valid ones.
         reason: String,
@@ -281,17 +281,17 @@ pub enum StatError {
         /// The events with reason and fix, one per line.
         reason: String,
     },
-    /// The process or processor to count is not there.
+    /// The process or CPU to count does not exist.
     NoTarget {
-        /// Which, and why not.
+        /// The target and the reason.
         reason: String,
     },
     /// The simulator was requested but is not installed.
     NoSimulator {
-        /// Why, and the command that brings it.
+        /// The reason, and the command that installs it.
         reason: String,
     },
-    /// The system refused what counting needs.
+    /// The OS refused something that counting needs.
     System(linerate_linux::Error),
 }
 

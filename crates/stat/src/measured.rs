@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All runs of a request as they were read: what the figures are made of.
+//! Raw readings of all runs of a request: the input of the figures.
 
 use crate::requested::Requested;
 use crate::run::Run;
@@ -21,7 +21,7 @@ pub(crate) struct Measured {
     pub(crate) asked: Requested,
     /// At least one.
     pub(crate) runs: Vec<Run>,
-    /// One that a signal ended, after these.
+    /// The run that a signal interrupted, after these.
     pub(crate) cut_short: Option<Run>,
     /// Their evidence tier.
     pub(crate) ground: Ground,

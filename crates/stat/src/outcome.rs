@@ -8,12 +8,12 @@ use linerate_record::Derive;
 use linerate_record::stat::StatReport;
 use std::io;
 
-/// The own statuses of env(1).
+/// Exit statuses that env(1) uses for its own failures.
 const FAILED: i32 = 125;
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
-/// The report with what changed since the baseline, and what to exit with.
+/// The report with the changes since the baseline, and the exit status.
 pub(crate) fn judge(runs: &Runs<'_>, mut report: StatReport) -> Outcome {
     let request = runs.request;
     if let Some(before) = &request.baseline {
@@ -50,8 +50,8 @@ fn status(runs: &Runs<'_>, report: &StatReport) -> (i32, Option<String>) {
     (if own == 0 && is_worse { 1 } else { own }, None)
 }
 
-/// Why no event of a process or of CPUs was counted. A command is another matter: it ran, and its
-/// times are known without any event.
+/// The reason why no event of a process or of CPUs was counted. A command is different: it ran, and
+/// its times are known without any event.
 fn nothing_counted(what: &What, report: &StatReport) -> Option<String> {
     let is_command = matches!(what, What::Command { .. });
     if is_command || report.events.iter().any(|event| event.count.as_number().is_some()) {

@@ -15,9 +15,9 @@ pub(crate) struct RequestedEvent {
     pub(crate) name: String,
     /// The processor's own name and code.
     pub(crate) native: Option<String>,
-    /// Unit of one count.
+    /// Unit of a count.
     pub(crate) unit: &'static str,
-    /// The event, or why there is none to open.
+    /// The event, or the reason why there is none to open.
     pub(crate) event: Result<Event, Explanation>,
 }
 
@@ -39,13 +39,13 @@ pub(crate) struct Requested {
     pub(crate) events: Vec<RequestedEvent>,
     /// Each metric once.
     pub(crate) metrics: Vec<RequestedMetric>,
-    /// The place of the event that is the unit of work.
+    /// Index of the event that is the unit of work.
     pub(crate) unit: Option<usize>,
 }
 
 impl Requested {
-    /// Looks every name up. Names that mean nothing are an error; events that cannot be counted
-    /// here are among the rest, with the reason.
+    /// Resolves every name. Unknown names are an error; events that cannot be counted here are
+    /// kept, with the reason.
     pub(crate) fn resolve(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
         let mut asked = Self::default();
         let mut wrong = Vec::new();
@@ -71,7 +71,7 @@ impl Requested {
         Ok(asked)
     }
 
-    /// The place of an event.
+    /// Index of an event.
     pub(crate) fn place(&self, name: &str) -> Option<usize> {
         self.events.iter().position(|event| event.name == name)
     }
@@ -102,7 +102,7 @@ impl Requested {
     }
 }
 
-/// The sets asked for; where nothing was, those that fit the tier.
+/// The requested sets; if there are none, those that suit the tier.
 fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
     let unknown = |error: metrics::UnknownSet| StatError::UnknownName { reason: error.to_string() };
     let names: Vec<&str> = match (request.events.is_empty(), request.sets.is_empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of one row of counts: of a whole run, of an interval, of a thread.
+//! Figures of one row of counts: of a whole run, an interval or a thread.
 
 use crate::requested::{Requested, RequestedEvent};
 use crate::tallies::Tallies;
@@ -20,7 +20,7 @@ pub(crate) fn tier(asked: &RequestedEvent, is_user_only: bool) -> Tier {
     }
 }
 
-/// The figures of the counts of an interval, or of a thread.
+/// Figures for the counts of an interval or a thread.
 pub(crate) fn row(
     asked: &Requested,
     tallies: &Tallies,
@@ -38,7 +38,7 @@ pub(crate) fn row(
     asked.events.iter().enumerate().map(figure).collect()
 }
 
-/// The figure of a count of one run.
+/// Figure for a count of one run.
 pub(crate) fn counted(unit: &str, tally: &EventTally, tier: Tier) -> Figure {
     match tally.is_scaled {
         false => Figure::exact(unit, tally.estimate.value, tier, COUNTED),

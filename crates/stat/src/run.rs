@@ -14,27 +14,27 @@ use std::time::Duration;
 pub(crate) struct Run {
     /// The counts.
     pub(crate) tallies: Tallies,
-    /// For each event asked for, why it was not counted.
+    /// By requested event: the reason why it was not counted.
     pub(crate) refusals: Vec<Option<Explanation>>,
-    /// For each event asked for, whether user mode alone was counted.
+    /// By requested event: whether only user mode was counted.
     pub(crate) is_user_only: Vec<bool>,
-    /// For each event asked for, what its count rests on.
+    /// By requested event: its evidence tier.
     pub(crate) tiers: Vec<Tier>,
     /// Evidence tier of hardware events; `None` if none was counted.
     pub(crate) tier: Option<Tier>,
-    /// The places of the events of each set that took turns; empty where none had to.
+    /// Indices of the events of each multiplexed set; empty without multiplexing.
     pub(crate) sets: Vec<Vec<usize>>,
     /// Index of the event that is the base of scaled counts; `None`: time.
     pub(crate) scaled_by: Option<usize>,
-    /// From start to end.
+    /// Elapsed time from start to end.
     pub(crate) elapsed_ns: u64,
-    /// From fork(2) to the end of a command; 0 where there was none.
+    /// From fork(2) to the end of a command; 0 without one.
     pub(crate) since_fork_ns: u64,
-    /// How the command ended, or why it did not start; `None` without a command.
+    /// Exit of the command, or the reason why it did not start; `None` without a command.
     pub(crate) command: Option<Result<Ended, ExecError>>,
-    /// Whether a signal came.
+    /// Whether a signal arrived.
     pub(crate) interrupted: bool,
-    /// Whether the time of the request was up before the end.
+    /// Whether the time limit was reached.
     pub(crate) is_time_up: bool,
     /// Indices of events from wait4(2).
     pub(crate) from_usage: Vec<usize>,
@@ -45,7 +45,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Counts without circumstances.
+    /// Counts without conditions.
     pub(crate) fn new(
         tallies: Tallies,
         refusals: Vec<Option<Explanation>>,
@@ -82,7 +82,7 @@ impl Run {
     }
 }
 
-/// Nanoseconds, for ever where they do not fit.
+/// Nanoseconds; saturated if they do not fit.
 pub(crate) fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -29,8 +29,8 @@ impl Runner<'_> {
         Some(!waited.has_got(signal) && waited.request_end(signal.number))
     }
 
-    /// Like [`Runner::heed`], for signals received before a command was started, which it has not
-    /// seen.
+    /// Like [`Runner::heed`], for signals that arrived before a command was started, which it has
+    /// therefore missed.
     pub(crate) fn handle_early_signal(&self, early: Option<Caught>, waited: &Waited) -> bool {
         early.is_some_and(|signal| waited.request_end(signal.number))
     }

@@ -50,7 +50,7 @@ pub struct Sim {
     valgrind: PathBuf,
 }
 
-/// A command about to be simulated, and the folder of its counts; dropping it removes the folder.
+/// A command about to be simulated, and the directory of its counts, which is removed on drop.
 #[derive(Debug)]
 pub struct Simulation {
     folder: PathBuf,
@@ -139,7 +139,7 @@ impl Sim {
 }
 
 impl Simulation {
-    /// The program to start in place of the command, and its arguments.
+    /// The program to start instead of the command, with its arguments.
     pub fn command(&self) -> (&OsStr, &[OsString]) {
         (self.program.as_os_str(), &self.arguments)
     }
@@ -168,14 +168,14 @@ impl Drop for Simulation {
 pub enum SimError {
     /// The command cannot be started, with or without a simulator.
     Command(ExecError),
-    /// The command runs with another user's rights, where Valgrind cannot follow.
+    /// The command is setuid or setgid, where Valgrind cannot follow.
     OtherRights {
         /// Its file.
         program: String,
     },
-    /// The folder for what Valgrind writes.
+    /// The directory for Valgrind's output.
     Folder {
-        /// Which.
+        /// Path of the file.
         path: String,
         /// Description of the defect.
         reason: String,
@@ -185,14 +185,14 @@ pub enum SimError {
         /// Its output instead.
         said: String,
     },
-    /// Valgrind wrote counts that make no sense.
+    /// Valgrind wrote invalid counts.
     BadFile {
-        /// Into which file.
+        /// The file.
         path: String,
         /// Description of the defect.
         reason: String,
     },
-    /// The kernel refused a process.
+    /// The kernel refused to create a process.
     System(linerate_linux::Error),
 }
 
@@ -259,7 +259,7 @@ fn mode(file: &Path) -> Result<u32, i32> {
     Ok(found.permissions().mode())
 }
 
-/// A new private folder.
+/// A new private directory.
 fn make_folder() -> Result<PathBuf, SimError> {
     let parent = std::env::temp_dir();
     let failed = |error: io::Error| SimError::Folder {

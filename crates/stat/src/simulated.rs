@@ -163,7 +163,7 @@ fn check_room() -> Result<(), StatError> {
     }
 }
 
-/// Why there are no counts although the command ran.
+/// The reason why there are no counts although the command ran.
 fn killed() -> Explanation {
     let sentence = "the simulator was killed before it wrote what it had counted".to_owned();
     Explanation { cause: Cause::TargetGone, sentence, fix: None }

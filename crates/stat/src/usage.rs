@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel reports of every finished child, if perf events are forbidden.
+//! Resource usage of finished children as the kernel reports it: the fallback without perf events.
 //!
 //! wait4(2) gives the processor time, page faults and context switches of a command and of those of
 //! its children that were waited for, counted from fork(2) on, not from execve(2): some tens of

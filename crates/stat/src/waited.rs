@@ -5,7 +5,7 @@ use linerate_linux::child::{self, Child, Ended, Stranger};
 use linerate_linux::signal::Caught;
 use std::time::Duration;
 
-/// How a waited-for command ended.
+/// Exit of a waited-for command.
 #[derive(Default)]
 pub(crate) struct End {
     pub(crate) ended: Option<Ended>,

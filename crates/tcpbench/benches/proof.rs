@@ -21,7 +21,7 @@ use std::time::Instant;
 const BYTES: u64 = 10_000_000_000;
 /// With `--test`, as CI asks of every bench.
 const BYTES_BRIEF: u64 = 100_000_000;
-/// Bytes of a stream per exchange or connection: those take as long as a thousand bytes.
+/// Bytes of a stream per exchange or connection, which cost as much as a thousand bytes.
 const BYTES_PER_EXCHANGE: u64 = 1000;
 
 fn main() -> ExitCode {
@@ -88,8 +88,8 @@ fn tables(bytes: u64) -> Result<Vec<String>, Error> {
     Ok(faults)
 }
 
-/// One pattern between two stacks; returns the failures. Two different stacks do a tenth of the
-/// work: each has done all of it with itself.
+/// One pattern between two stacks; returns the failures. Two different stacks get a tenth of the
+/// work: each has already run all of it against itself.
 fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<String>, Error> {
     let [client, server] = stacks.map(Stack::name);
     let bytes = if client == server { bytes } else { bytes / 10 };
@@ -122,7 +122,7 @@ fn row(stacks: [&dyn Stack; 2], pattern: Pattern, bytes: u64) -> Result<Option<S
     Ok(None)
 }
 
-/// Damage and no checksums: comparing must see it, or the tables above say nothing.
+/// Damage without checksums: the comparison must detect it, or the tables above prove nothing.
 fn control(stack: &dyn Stack) -> Result<Option<String>, Error> {
     let setup = Setup { impairments: ROUGH, ..Setup::for_pattern(Pattern::Bulk) };
     let name = stack.name();

@@ -22,12 +22,12 @@ use std::rc::Rc;
 /// Maximum error of a share.
 const POINTS: f64 = 0.05;
 
-/// Calls whose results depend on each other take at least, and at most, these shares of the time
-/// measured around each of them: serializing reads delay the surrounding code.
+/// Lower and upper limit for dependent calls, as shares of the time measured around each of them:
+/// serializing reads delay the surrounding code.
 const LATE: (f64, f64) = (0.7, 1.6);
 
 /// Checks of the shares, from `measurements` of each stack under each of two patterns, and of calls
-/// whose results are late. Needs a processor, and a second one to sample from.
+/// with late results. Needs a CPU, and a second one to sample from.
 ///
 /// # Errors
 /// A session fails.
@@ -53,7 +53,7 @@ pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
     Ok(checks)
 }
 
-/// Both methods against routines that take a known time.
+/// Both methods, applied to routines of known duration.
 fn of_stack(
     stack: &dyn Stack,
     pattern: Pattern,
@@ -77,7 +77,7 @@ fn of_stack(
     Ok([check(&name("timed"), &timed), check(&name("sampled"), &sampled)])
 }
 
-/// The median of the errors; skipped if more than half of the measurements gave none.
+/// Median of the errors; skipped if more than half of the measurements had none.
 fn check(name: &str, errors: &[Result<f64, String>]) -> Check {
     let known: Vec<f64> = errors.iter().flatten().copied().collect();
     if 2 * known.len() <= errors.len() {
@@ -88,7 +88,7 @@ fn check(name: &str, errors: &[Result<f64, String>]) -> Check {
     Check::at_most(name, error, known.len() as u64, POINTS, "largest error of three shares, median")
 }
 
-/// The largest error of three shares; or why there is none.
+/// The largest error of three shares, or the reason why there is none.
 fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
     let truth = truth.ok_or("other programs had the processor")?;
     let mut largest: f64 = 0.0;
@@ -100,7 +100,7 @@ fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
     Ok(largest)
 }
 
-/// The shares that the routines truly have, in clean slices; `None` if too few were.
+/// True shares of the routines in undisturbed slices; `None` if there were too few.
 fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> {
     let per_ns = ticks_per_s() / 1e9;
     let mut shares: [Vec<f64>; 3] = Default::default();
@@ -119,7 +119,7 @@ fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> 
     Ok(is_enough.then(medians))
 }
 
-/// Serializing reads time a call to its end; the others see almost nothing of a routine with a late
+/// Serializing reads time a call to its end; unserialized ones miss most of a routine with a late
 /// result.
 fn late() -> [Check; 2] {
     const CALLS: u32 = 200;

@@ -14,58 +14,59 @@ use std::sync::atomic::AtomicU8;
 /// Settings of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which end it is.
+    /// End of the connection.
     pub side: Side,
     /// Largest payload of a segment, in bytes.
     pub segment: usize,
-    /// Bytes the send and the receive buffer hold; a multiple of `segment` is best.
+    /// Capacity of the send buffer and of the receive buffer in bytes; a multiple of `segment` is
+    /// best.
     pub buffer: usize,
     /// The routines for sums and copies.
     pub routines: Routines,
-    /// Whether, and on which side, checksums are computed.
+    /// Side that computes checksums, if any.
     pub checksums: Checksums,
-    /// How frames reach the receiver.
+    /// Transport of frames to the receiver.
     pub wire: WireMode,
     /// Whether small segments wait for acknowledgements (Nagle's algorithm).
     pub nagle: bool,
-    /// For how long acknowledgements are held back, in virtual microseconds; 0 for not at all. A
+    /// How long acknowledgements are delayed, in virtual microseconds; 0 disables the delay. A
     /// stack whose delay is not adjustable keeps its own.
     pub ack_delay: Micros,
-    /// How it reacts to loss.
+    /// Reaction to loss.
     pub congestion: Congestion,
-    /// For initial sequence numbers and ports.
+    /// Seed of initial sequence numbers and ports.
     pub seed: u64,
 }
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// There is none, or none any more; what waits only to be forgotten counts as none.
+    /// No connection, or one in TIME_WAIT.
     Closed,
     /// Listening, or the first handshake is not over.
     Opening,
     /// Both directions carry data.
     Open,
-    /// The peer has sent all it had to send, and all of it was received; this end may send.
+    /// The peer has closed and everything from it was received; this end may still send.
     PeerClosed,
-    /// This end has closed, and the closing is not over.
+    /// This end has closed, and the closing handshake is not complete.
     Closing,
 }
 
 /// Counters of an endpoint since its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames given to the wire.
+    /// Frames sent.
     pub sent: u64,
-    /// Frames taken from the wire.
+    /// Frames received.
     pub received: u64,
-    /// Of those received, the ones dropped for a wrong checksum.
+    /// Received frames dropped because of a wrong checksum.
     pub bad_checksums: u64,
 }
 
 /// One end of a connection.
 pub trait Endpoint {
-    /// Begins to connect, or to wait for a connection. Only in [`State::Closed`].
+    /// Starts to connect or to listen. Only in [`State::Closed`].
     ///
     /// # Errors
     /// The stack refuses, in its own words.
@@ -77,33 +78,33 @@ pub trait Endpoint {
     /// Number of bytes [`send`](Self::send) would accept.
     fn send_room(&self) -> usize;
 
-    /// Copies as many bytes as there is room for into the send buffer; how many that were.
+    /// Copies as many bytes as fit into the send buffer; returns their number.
     fn send(&mut self, bytes: &[u8]) -> usize;
 
     /// Copies data received in order; returns the number of bytes.
     fn receive(&mut self, into: &mut [u8]) -> usize;
 
-    /// Bytes that are sent will still arrive; nothing more can be sent.
+    /// Closes this direction: data already sent will still arrive.
     fn close(&mut self);
 
     /// Processes what the port has received, runs timers, and sends pending frames.
     fn poll(&mut self, now: Micros, port: &mut Port<'_>);
 
-    /// When `poll` should be called at the latest, if nothing arrives and nothing is sent.
+    /// Latest time of the next call of `poll` if nothing arrives and nothing is sent.
     fn poll_at(&mut self, now: Micros) -> Option<Micros>;
 
     /// Returns the counters.
     fn counters(&self) -> Counters;
 
-    /// Starts or stops watching the calls of routines, with this method of reading the counter
-    /// around each; resets the statistics.
+    /// Starts or stops watching the calls of routines, by this method of reading the counter around
+    /// each; resets the statistics.
     fn watch(&mut self, reading: Option<Reading>);
 
     /// Starts or stops reporting to a sampler which routine runs, by the numbers of
     /// [`Activity`](crate::routines::Activity); stops watching.
     fn mark(&mut self, activity: Option<&Arc<AtomicU8>>);
 
-    /// Statistics of the calls of routines since the watch began.
+    /// Statistics of the calls since watching started.
     fn tallies(&self) -> Tallies;
 }
 
@@ -118,7 +119,7 @@ pub trait Stack {
     /// Whether copies and sums inside the stack go through the seam.
     fn copies_by_routines(&self) -> bool;
 
-    /// Makes an endpoint.
+    /// Creates an endpoint.
     ///
     /// # Errors
     /// A request that the stack does not support, such as a segment size it was not built for, with

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a run ended without a result.
+//! Reasons why a run ended without a result.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use std::fmt;
 pub enum Error {
     /// Unknown name; the message lists the valid ones.
     Unknown {
-        /// What was named: a set of routines, a pattern, a mix.
+        /// Kind of the name: a set of routines, a pattern, a mix.
         what: &'static str,
-        /// The name asked for.
+        /// The unknown name.
         name: String,
-        /// The names to choose from.
+        /// Valid names.
         known: Vec<String>,
     },
-    /// A routine does not do what it should.
+    /// A routine produced a wrong result.
     WrongRoutine {
         /// The set.
         set: String,

@@ -30,7 +30,8 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
 use std::rc::Rc;
 
-/// The variable of a point: share of segments lost, bytes of a segment, microseconds of round trip.
+/// The variable of a point: the share of lost segments, the segment size in bytes, or the
+/// round-trip time in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     loss: f64,
@@ -38,7 +39,7 @@ struct Point {
     round_trip: Micros,
 }
 
-/// Around this one the others are laid.
+/// Centre of the points.
 const MIDDLE: Point = Point { loss: 1e-3, segment: 1460, round_trip: 40_000 };
 const LOSSES: [f64; 4] = [3e-4, 5.5e-4, 1.7e-3, 3e-3];
 const SEGMENTS: [usize; 3] = [536, 4000, 8000];
@@ -50,10 +51,10 @@ const ACK_DELAY: Micros = 10_000;
 /// Bytes per microsecond of the link: 10 Gb/s, far more than any point gets through.
 const LINK: f64 = 1250.0;
 
-/// Bytes of buffers: more than any window grows to.
+/// Buffer size in bytes: more than any window grows to.
 const BUFFER: usize = 4 << 20;
 
-/// Segments lost before a run counts.
+/// Minimum number of lost segments for a run to count.
 const SETTLED: u64 = 10;
 
 const METHOD: &str = "least squares on logarithms over all points and seeds, virtual time";
@@ -122,7 +123,7 @@ pub fn law(
     })
 }
 
-/// A figure, or that it was not come to.
+/// A figure, or absent if the deadline came first.
 fn measured(unit: &str, estimate: Option<Estimate>, method: &str) -> Figure {
     match estimate {
         Some(estimate) => Figure::number(unit, estimate, Tier::Sw, method),
@@ -130,8 +131,8 @@ fn measured(unit: &str, estimate: Option<Estimate>, method: &str) -> Figure {
     }
 }
 
-/// The exponents of loss, segment and round trip, and the constant, if every point was measured: of
-/// a part of them some exponent follows from nothing.
+/// Exponents of loss, segment and round trip, and the constant, if every point was measured: a part
+/// of the points does not determine all of them.
 fn fitted(is_whole: bool, observed: &[(Point, f64)]) -> [Figure; 4] {
     let estimates = is_whole.then(|| {
         let [_, loss, segment, round_trip] = fit(observed);
@@ -189,7 +190,7 @@ fn constant(point: &Point, rate: f64) -> f64 {
 }
 
 /// Constant and exponents of loss, segment and round trip, with intervals: ordinary least squares
-/// over the logarithms.
+/// on the logarithms.
 fn fit(observed: &[(Point, f64)]) -> [Estimate; 4] {
     let row = |point: &Point| {
         [1.0, point.loss.ln(), (point.segment as f64).ln(), (point.round_trip as f64).ln()]
@@ -220,7 +221,7 @@ fn fit(observed: &[(Point, f64)]) -> [Estimate; 4] {
     })
 }
 
-/// The inverse of a matrix that has one, by Gauss and Jordan with the largest pivot first.
+/// Inverse of a regular matrix, by Gauss-Jordan elimination with the largest pivot first.
 fn inverse(mut matrix: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
     let mut inverse = [[0.0; 4]; 4];
     (0..4).for_each(|i| inverse[i][i] = 1.0);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of a frame that stay with the stack that sends them: the wire knows no stack.
+//! Frame bytes that stay with the sending stack, so that the wire is independent of the stack.
 
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// A stack that lends out the bytes it sends.
+/// A stack that lends its send buffers.
 pub(crate) trait Lender {
-    /// The bytes are not needed any more.
+    /// Takes back bytes that are no longer needed.
     ///
     /// # Safety
     /// `handle` was lent by this lender, and is taken back once.
     unsafe fn take_back(&self, handle: NonNull<c_void>);
 }
 
-/// Bytes that a stack has lent; given back when this value is dropped. Nothing is allocated for it.
+/// Bytes lent by a stack; given back on drop, without allocation.
 pub(crate) struct Lent {
     lender: Rc<dyn Lender>,
     handle: NonNull<c_void>,

@@ -13,12 +13,12 @@ pub const SERVER_PORT: u16 = 5001;
 /// Bytes of the IPv4 and the TCP header of a segment that carries data: neither has options.
 pub const HEADER_BYTES: usize = 40;
 
-/// Which end of the connection.
+/// End of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Opens connections.
     Client,
-    /// Waits for them.
+    /// The end that listens.
     Server,
 }
 
@@ -31,7 +31,7 @@ impl Side {
         }
     }
 
-    /// The other end.
+    /// The opposite end.
     pub const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -40,31 +40,31 @@ impl Side {
     }
 }
 
-/// Which side computes and verifies the checksums of TCP.
+/// Side that computes and verifies the checksums of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checksums {
     /// The routines of the set.
     Routines,
     /// The stack's own code, whatever that is.
     Stack,
-    /// None: the bound. Checksums are sent as 0 and not verified.
+    /// None, as a bound. Checksums are sent as 0 and not verified.
     Off,
 }
 
-/// How bytes get from a sent frame to its receiver.
+/// Transport of a sent frame's bytes to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireMode {
     /// Copied, as by a driver with its own buffers; the checksum may be computed during the copy.
     Copy,
-    /// Handed over where they are, as far as the stack can.
+    /// Passed by reference, as far as the stack supports it.
     Reference,
 }
 
 /// Congestion control of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Congestion {
-    /// It does not: the window of the receiver alone limits it.
+    /// None: only the receiver's window limits it.
     None,
-    /// Reno, or what the stack has instead.
+    /// Reno, or the stack's equivalent.
     Reno,
 }

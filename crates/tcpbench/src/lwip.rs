@@ -40,22 +40,22 @@ use std::sync::atomic::AtomicU8;
 /// ones are inline.
 const INLINE_BYTES: u32 = 60;
 
-/// lwIP, loaded from the first of some folders that has it.
+/// lwIP, loaded from the first folder that has it.
 #[derive(Clone, Debug)]
 pub struct Lwip {
     folders: Vec<PathBuf>,
 }
 
 impl Lwip {
-    /// Its name.
+    /// Name.
     pub const NAME: &'static str = "lwip";
 
-    /// From the folders that `cargo xtask fetch lwip` writes to, as seen from this program.
+    /// Searches the folders that `cargo xtask fetch lwip` writes to, relative to this program.
     pub fn new() -> Self {
         Self::from_folders(folders())
     }
 
-    /// From one of these folders.
+    /// Searches these folders.
     pub fn from_folders(folders: Vec<PathBuf>) -> Self {
         Self { folders }
     }
@@ -63,7 +63,7 @@ impl Lwip {
     /// Whether a build for segments of this many bytes is available.
     ///
     /// # Errors
-    /// It is not, with what to do.
+    /// It is not; the error says how to get it.
     pub fn check(&self, segment: usize) -> Result<(), LoadError> {
         Plugin::load(segment, &self.folders).map(drop)
     }
@@ -103,7 +103,7 @@ impl Stack for Lwip {
     }
 }
 
-/// The routines as the plug-in wants them.
+/// The routines in the plug-in's form.
 fn raw_routines(routines: &Routines, checksums: Checksums) -> plugin::Routines {
     let sums = checksums == Checksums::Routines;
     let copies = checksums != Checksums::Stack;
@@ -149,7 +149,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
 /// The largest window that can be announced with a shift of 7 (`TCP_RCV_SCALE` of the plug-in).
 const BUFFER_MAX: usize = 0xffff << 7;
 
-/// Frames that lwIP reads where they are.
+/// Frames that lwIP reads in place.
 #[derive(Debug, Default)]
 struct InPlace {
     frames: Vec<Option<Frame>>,
@@ -157,7 +157,7 @@ struct InPlace {
 }
 
 impl InPlace {
-    /// Keeps a frame; under which number, from 1 on.
+    /// Keeps a frame; returns its number, from 1 on.
     fn keep(&mut self, frame: Frame) -> usize {
         let place = self.free.pop().unwrap_or_else(|| {
             self.frames.push(None);
@@ -167,7 +167,7 @@ impl InPlace {
         place + 1
     }
 
-    /// The frame of that number, which is free from here on.
+    /// The frame with that number, which is then free.
     fn take(&mut self, number: usize) -> Frame {
         self.free.push(number - 1);
         self.frames[number - 1].take().expect("the number was given for a frame")
@@ -182,7 +182,7 @@ struct LwipEndpoint {
     copies: bool,
     in_place: InPlace,
     counters: Counters,
-    /// Whether something was done that may have made frames.
+    /// Whether anything was done that may have produced frames.
     is_stirred: bool,
 }
 
@@ -203,7 +203,7 @@ impl LwipEndpoint {
         })
     }
 
-    /// Copies a frame into memory of lwIP; false if its sums do not match.
+    /// Copies a frame into memory of lwIP; false if its checksums do not match.
     fn copy_in(&mut self, frame: &Frame) -> bool {
         let bytes = frame.bytes();
         // Without memory the frame is lost, as in any driver.
@@ -217,7 +217,7 @@ impl LwipEndpoint {
         true
     }
 
-    /// Lets lwIP read a frame where it is.
+    /// Lets lwIP read a frame in place.
     #[expect(unsafe_code, reason = "the plug-in cannot know what keeps a frame")]
     fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         let (header, payload) = frame.pinned(HEADER_BYTES);

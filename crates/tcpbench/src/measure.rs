@@ -31,7 +31,7 @@ use linerate_record::{Figure, Tier};
 use linerate_trial::{Fill, Length, Machine, Rules, Samples, Watch, rounds};
 use std::rc::Rc;
 
-/// Processor time of a slice: at most half of what a scheduler usually gives at once.
+/// CPU time of a slice: at most half of a typical scheduler time slice.
 const SLICE_NS: u64 = 1_500_000;
 
 /// Maximum attempts to find an amount of work that fills a part of a slice.
@@ -41,7 +41,7 @@ const FILLING_TRIES: u32 = 4;
 /// interval of 96.9 % for the median over all possible connections (`median_interval`).
 const SESSIONS: u32 = 6;
 
-/// Undisturbed slices that a connection should have.
+/// Minimum number of undisturbed slices of a connection.
 const SLICES_MIN: u32 = 3;
 
 const METHOD: &str = "client and server in one thread, processor time of the thread; median over \
@@ -49,10 +49,10 @@ const METHOD: &str = "client and server in one thread, processor time of the thr
 const METHOD_RATIO: &str = "median over connections of the median over rounds of the ratio within \
                             the round";
 
-/// A set in the rounds.
+/// A set with its measurements.
 struct Contestant {
     set: Set,
-    /// Connections, each with its own memory: the placements of the race.
+    /// Connections, each with its own memory.
     sessions: Vec<Session>,
     /// Work of a slice.
     amount: u64,
@@ -73,7 +73,7 @@ struct Race<'a> {
 }
 
 /// Measures some sets, whose routines were [checked](Set::check), under a pattern, for about this
-/// many seconds; shares also by sampling from another processor, if there is one.
+/// many seconds; shares also by sampling from another CPU, if there is one.
 ///
 /// # Errors
 /// A session fails.
@@ -123,8 +123,8 @@ pub fn measure(
     })
 }
 
-/// Sends some work of each set over a rough wire; the bound, which has no checksums, only over a
-/// good one.
+/// Sends some work of each set over an impaired wire; the bound, which has no checksums, only over
+/// a clean one.
 fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof, Error> {
     let mut last = TcpProof::default();
     for set in sets {
@@ -167,7 +167,7 @@ fn race(
     })
 }
 
-/// The set with the most work per time, the bound left out.
+/// The set with the most work per time, except the bound.
 fn best(sets: &[TcpSet]) -> Option<String> {
     let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
     let rated = sets.iter().filter(|set| set.name != OFF).filter_map(|set| Some((rate(set)?, set)));
@@ -175,7 +175,7 @@ fn best(sets: &[TcpSet]) -> Option<String> {
 }
 
 impl Race<'_> {
-    /// Everything about one set.
+    /// Results of a set.
     fn row(&self, index: usize, shares: Shares) -> TcpSet {
         let per = |unit: &str, scale: f64, of: &dyn Fn(&Slice) -> u64| {
             self.rate(index, unit, scale, |slice| of(slice) as f64 / slice.cpu_ns as f64)
@@ -226,7 +226,7 @@ impl Race<'_> {
         }
     }
 
-    /// Work per time over that of another set, round by round.
+    /// Work per time relative to another set, round by round.
     fn ratio(&self, index: usize, other: &str) -> Figure {
         let none = |reason: &str| Figure::absent("1", Tier::Sw, METHOD_RATIO, reason);
         let Some(other) = self.sets.iter().position(|set| set.name() == other) else {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet processing in the drivers: the sums of IPv4 and TCP.
+//! Packet processing in the drivers: IPv4 and TCP checksums.
 
 use crate::link::HEADER_BYTES;
 use crate::routines::Seam;
 use linerate_kernels::{Sum, checksum};
 
-/// Bytes of a header of IPv4 without options, the only one that either end sends.
+/// Bytes of an IPv4 header without options, the only kind that is sent.
 pub(crate) const IP_HEADER: usize = 20;
-/// The number of TCP in a header of IP.
+/// Protocol number of TCP.
 const TCP: u8 = 6;
 
-/// The sum of the pseudo-header for a segment of this many bytes.
+/// Sum of the pseudo-header for a segment of this many bytes.
 pub(crate) fn pseudo(header: &[u8], bytes: usize) -> Sum {
     let addresses = header[12..20].try_into().expect("the slice has 8 bytes");
     // At most the largest frame, which the pool of frames limits.
@@ -25,14 +25,14 @@ pub(crate) fn header_bytes(packet: &[u8]) -> usize {
     bytes.max(HEADER_BYTES).min(packet.len() & !3)
 }
 
-/// Whether a packet begins with a header of IP as either end sends it, and has the length it says.
+/// Whether a packet begins with a header of IP as either end sends it, with the right length.
 pub(crate) fn is_formed(packet: &[u8]) -> bool {
     packet.len() >= HEADER_BYTES
         && packet[0] == 0x45
         && usize::from(u16::from_be_bytes([packet[2], packet[3]])) == packet.len()
 }
 
-/// Whether an undamaged header, or segment with its pseudo-header, has this sum.
+/// Whether this is the sum of an undamaged header, or of a segment with its pseudo-header.
 pub(crate) fn matches(sum: Sum) -> bool {
     sum.fold() == u16::MAX
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether everything arrives as it was sent, whatever the wire does.
+//! Checks that everything arrives as sent, whatever the wire does.
 
 use crate::endpoint::Stack;
 use crate::error::Error;
@@ -11,8 +11,8 @@ use crate::wire::Impairments;
 use linerate_record::tcp::TcpProof;
 use std::rc::Rc;
 
-/// Enough of each impairment to occur often, but little enough that a stack that doubles its timer
-/// each time makes progress.
+/// Frequent enough that each impairment occurs often, rare enough that a stack that doubles its
+/// timer each time makes progress.
 pub const ROUGH: Impairments = Impairments {
     loss: 0.005,
     reorder: 0.01,
@@ -23,7 +23,7 @@ pub const ROUGH: Impairments = Impairments {
     only_data: false,
 };
 
-/// Work that takes some milliseconds: bytes, exchanges or connections.
+/// Work of a few milliseconds: bytes, exchanges or connections.
 pub const fn little(pattern: Pattern) -> u64 {
     match pattern {
         Pattern::Bulk => 4 << 20,

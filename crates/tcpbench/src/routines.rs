@@ -19,7 +19,7 @@ pub struct Routines {
     name: &'static str,
     checksum: Routine,
     copy: Routine,
-    /// None: a copy, then a sum of the copy.
+    /// None: a copy, followed by a sum of the copy.
     copy_checksum: Option<Routine>,
 }
 
@@ -58,13 +58,13 @@ impl Routines {
         Self { name: LIBC, copy, ..Self::document() }
     }
 
-    /// A checksum that is wrong by one carry for some bytes: to check what watches over runs.
+    /// A checksum that is wrong by one carry for some bytes: a test of the checks.
     pub fn wrong_by_a_carry() -> Self {
         let routines = Self::of_variant(bench::wrong_by_a_carry());
         routines.expect("plain C runs everywhere")
     }
 
-    /// Name of the set they belong to.
+    /// Name of the set.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -96,7 +96,7 @@ pub const STACK: &str = "stack";
 /// No checksums: the bound.
 pub const OFF: &str = "off";
 
-/// Routines, and who sums: what is compared.
+/// A contestant: routines, and the side that computes checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Set {
     name: &'static str,
@@ -105,14 +105,14 @@ pub struct Set {
 }
 
 impl Set {
-    /// Routines that sum and copy.
+    /// Routines for sums and copies.
     pub fn from_routines(routines: Routines) -> Self {
         Self { name: routines.name, routines, checksums: Checksums::Routines }
     }
 
     /// Every set that can run here: the white paper's, each variant of the kernels from the
-    /// plainest up, what is selected, the stack's own checksums, and none at all. The last two
-    /// copy with what is selected.
+    /// simplest up, the selected one, the stack's own checksums, and none at all. The last two copy
+    /// with the selected routine.
     pub fn all() -> Vec<Self> {
         let variants = variants().filter_map(Routines::of_variant);
         let routines = [Routines::document(), Routines::libc()].into_iter().chain(variants);
@@ -136,15 +136,15 @@ impl Set {
         })
     }
 
-    /// The best set without vector registers that can run here: the last one in the table of the
-    /// kernels, whose order is from the plainest up, that is made for this architecture.
+    /// The best set without vector instructions that can run here: the last one in the table of the
+    /// kernels, which starts with the simplest, that is made for this architecture.
     pub fn scalar() -> &'static str {
         let fit = variants().filter(|v| v.is_supported() && !v.is_vector());
         let made_for = fit.filter(|v| !["aligned", "alcg"].contains(&v.name()));
         made_for.last().map_or("portable", |variant| variant.name())
     }
 
-    /// Its name.
+    /// Name.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -154,14 +154,13 @@ impl Set {
         &self.routines
     }
 
-    /// Which side computes checksums.
+    /// Side that computes checksums.
     pub fn checksums(&self) -> Checksums {
         self.checksums
     }
 
     /// Checks every routine of the set against the specification: lengths from 0 on and around
-    /// those of segments, sources and destinations at many alignments, bytes at random and all
-    /// ones.
+    /// those of segments, sources and destinations at many alignments, random bytes and all ones.
     ///
     /// # Errors
     /// One of them is wrong; the first difference.
@@ -187,7 +186,7 @@ impl Set {
 
 const FILLS: [&str; 2] = ["random", "0xff"];
 
-/// The longest segment with its header, and one byte more.
+/// The longest segment with its header, plus one byte.
 const LONGEST: usize = 8021;
 
 /// Lengths below this are checked at every alignment.

@@ -20,29 +20,29 @@ pub struct Request {
     pub stacks: Stacks,
     /// The patterns.
     pub patterns: Vec<Pattern>,
-    /// The sets; the bound takes part in any case.
+    /// The sets; the bound is always included.
     pub sets: Vec<Set>,
-    /// How frames reach the receiver.
+    /// Transport of frames to the receiver.
     pub wire: WireMode,
     /// Bytes of each buffer.
     pub buffer: usize,
     /// Lengths of messages in the mixed pattern.
     pub mix: Mix,
-    /// Seconds of slices in all; checking and connecting come on top.
+    /// Total seconds of slices; checking and connecting come on top.
     pub seconds: f64,
-    /// Draws everything that is drawn.
+    /// Seed of everything random.
     pub seed: u64,
-    /// The logical processor to run on.
+    /// The CPU to run on.
     pub cpu: u32,
-    /// Fit the law of throughput under loss, and measure nothing else.
+    /// Measures only the law of throughput under loss.
     pub law: bool,
 }
 
-/// The stacks that take part.
+/// The stacks to measure.
 pub struct Stacks {
-    /// Those that can.
+    /// Available stacks.
     pub present: Vec<Box<dyn Stack>>,
-    /// The missing stack, and how to get it.
+    /// Name of the missing stack, and how to get it.
     pub skipped: Vec<Skipped>,
 }
 
@@ -85,7 +85,7 @@ impl Stacks {
     }
 }
 
-/// Measures everything on the given processor. `watch` gets the share done so far.
+/// Measures everything on the given CPU. `watch` receives the share done so far.
 ///
 /// # Errors
 /// The processor is not available, a routine is wrong, or a session fails.
@@ -149,7 +149,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     })
 }
 
-/// The law as each stack follows it. A stack that cannot have every size of segment is skipped.
+/// The law as each stack follows it. A stack that does not support every segment size is skipped.
 fn fit_laws(request: &mut Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Error> {
     let Stacks { present: stacks, skipped } = &mut request.stacks;
     let mut laws = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
     use linerate_record::Scalar;
     use linerate_record::tcp::TcpSeam;
 
-    /// Everything is there, and nothing contradicts itself; how fast it is, is not judged.
+    /// Everything is there and consistent; speed is not judged.
     #[test]
     fn a_short_run_has_a_row_for_every_set_of_every_pattern() {
         let stacks = Stacks::named(&["smoltcp".to_owned()]).expect("it is built in");

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// Between two looks.
+/// Sampling interval.
 const WAIT_NS: std::ops::Range<u64> = 2_000..12_000;
 
 /// Number of samples per activity, by its number.
 pub(crate) type Counts = [u64; 5];
 
-/// A thread that looks, until it is dropped.
+/// A sampling thread, which ends on drop.
 pub(crate) struct Sampler {
     activity: Arc<AtomicU8>,
     counts: Arc<[AtomicU64; 5]>,
@@ -30,7 +30,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to look, on another processor; `None` where no thread can be started.
+    /// Starts sampling on another CPU; `None` if no thread can be started.
     pub(crate) fn new(cpu: u32, seed: u64) -> Option<Self> {
         let activity = Arc::new(AtomicU8::new(Activity::Comparing as u8));
         let counts: Arc<[AtomicU64; 5]> = Arc::default();

@@ -40,13 +40,13 @@ pub struct Slice {
     pub bytes: u64,
     /// Exchanges, or connections opened and closed.
     pub exchanges: u64,
-    /// Frames that were sent, in both directions.
+    /// Frames sent in both directions.
     pub frames: u64,
-    /// Processor time in nanoseconds, comparisons excluded.
+    /// CPU time in nanoseconds, without comparisons.
     pub cpu_ns: u64,
     /// Virtual microseconds.
     pub virtual_us: u64,
-    /// Why the slice does not count: the thread did not have its CPU all the time.
+    /// Reason why the slice does not count: the thread was off its CPU.
     pub dropped: Option<Dropped>,
 }
 
@@ -61,19 +61,19 @@ pub struct Session {
     stream: Rc<Stream>,
     random: fastrand::Rng,
     now: Micros,
-    /// When an application looks again, even if nothing happens until then.
+    /// Time of an application's next poll if no frame arrives before.
     alarm: Option<Micros>,
-    /// Bytes the client has sent.
+    /// Bytes sent by the client.
     sent: u64,
-    /// Bytes of the message that is next, where there are messages.
+    /// Bytes of the next message, for patterns with messages.
     message: usize,
     /// Data received by the server, and by the client.
     at_server: Sink,
     at_client: Sink,
     exchanges: u64,
-    /// Connections that were refused, because of what an impaired wire had left over or lost.
+    /// Connections refused because of segments that an impaired wire had delayed or lost.
     refused: u64,
-    /// Processor time spent on comparing.
+    /// CPU time of the comparisons.
     comparing_ns: u64,
     /// The location that a sampler reads.
     activity: Option<Arc<AtomicU8>>,
@@ -82,7 +82,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Makes both ends and connects them, but for [`Pattern::Response`].
+    /// Creates both ends and connects them, except for [`Pattern::Response`].
     ///
     /// # Errors
     /// A stack does not support the request, or the connection fails.
@@ -182,33 +182,33 @@ impl Session {
         [self.client.counters(), self.server.counters()]
     }
 
-    /// Connections that were refused and opened again, because an impaired wire had left over what
-    /// the server took for the beginning of one.
+    /// Connections that were refused and reopened because the server took a delayed segment for the
+    /// start of a connection.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Starts or stops reporting to a sampler what runs.
+    /// Starts or stops reporting the running activity to a sampler.
     pub(crate) fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
         self.client.mark(activity);
         self.server.mark(activity);
         self.activity = activity.map(Arc::clone);
     }
 
-    /// Tells a sampler, if there is one.
+    /// Reports an activity to the sampler, if there is one.
     fn report_activity(&self, what: Activity) {
         if let Some(activity) = &self.activity {
             activity.store(what as u8, Ordering::Relaxed);
         }
     }
 
-    /// Begins or ends watching the calls of routines.
+    /// Starts or stops watching the calls of routines.
     pub fn watch(&mut self, reading: Option<Reading>) {
         self.client.watch(reading);
         self.server.watch(reading);
     }
 
-    /// Their statistics, at both ends.
+    /// Statistics of the calls at both ends.
     pub fn tallies(&self) -> Tallies {
         self.client.tallies() + &self.server.tallies()
     }

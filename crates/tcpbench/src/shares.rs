@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which share of the time sums and copies take, by two methods that have nothing in common but the
-//! seam: what they disagree on is the fault of either.
+//! Share of checksums and copies in the run time, by two methods that have only the seam in common:
+//! a disagreement reveals an error of one of them.
 //!
 //! ```text
 //! timed:   in rounds of random order, a slice as it always is, and two with the counter read
@@ -32,8 +32,7 @@ use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Length, Machine, Rules, Samples, Watch, rounds};
 
-/// Share of the work of a normal slice that a slice has here: a shorter slice is less likely to be
-/// preempted.
+/// Size of a slice relative to a normal one: a shorter slice is less likely to be preempted.
 pub(crate) const PART: u64 = 6;
 
 /// Repetitions of both methods of reading.
@@ -41,15 +40,16 @@ pub(crate) const ROUNDS: u32 = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 
-/// The contestants: the slice as it always is, and one for each of [`READINGS`].
+/// The contestants: the plain slice, and one for each of [`READINGS`].
 const PLAIN: usize = 0;
 const CONTESTANTS: [&str; 3] = ["no readings", "readings that wait", "readings that do not"];
 
-/// Looks that an interval of at most 3 points either way needs, and those that are enough.
+/// Samples that an interval of at most 3 points either way needs, and the number that is
+/// sufficient.
 const LOOKS_MIN: u64 = 750;
 const LOOKS: u64 = 2500;
 
-/// Slices in which to get them, at most.
+/// Maximum slices for collecting them.
 const SAMPLED: usize = 200;
 
 const METHOD_TIMED: &str = "timestamp counter around each call at the seam, less an empty call, \
@@ -75,7 +75,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Inside the stack, invisible to the seam.
+    /// Work inside the stack, invisible to the seam.
     pub(crate) fn without_sums(mut self) -> Self {
         let unseen = |method| Figure::absent("1", Tier::Sw, method, UNSEEN);
         self.timed[0] = unseen(METHOD_TIMED);
@@ -114,9 +114,9 @@ pub(crate) fn shares(
     })
 }
 
-/// A slice, and the calls of routines in it: none are seen in a plain one.
+/// A slice with the routine calls in it; a plain one has none.
 struct Watched {
-    /// Which of [`CONTESTANTS`] it is.
+    /// Index into [`CONTESTANTS`].
     contestant: usize,
     slice: Slice,
     tallies: Tallies,
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
     use linerate_trial::Dropped;
 
-    /// Looks at the run: sums, copies, both, the stack; and looks between slices.
+    /// Samples of the run: sums, copies, both, the stack; and samples between slices.
     const LOOKED: Counts = [300, 150, 50, 500, 9000];
 
     #[test]

@@ -69,7 +69,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// Puts a packet that smoltcp has written into a frame, summed if it is to be.
+    /// Copies a packet written by smoltcp into a frame, with its checksum if requested.
     fn send(&mut self, bytes: usize, port: &mut Port<'_>) {
         let mut frame = port.pool.take(bytes);
         let from = &self.outgoing[..bytes];
@@ -81,7 +81,7 @@ impl Layer {
         self.sent(frame, port);
     }
 
-    /// Sums a packet that smoltcp has written into the frame itself.
+    /// Computes the checksum of a packet that smoltcp wrote into the frame itself.
     fn send_in_place(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         if self.checksums == Checksums::Routines {
             let packet = frame.bytes_mut();
@@ -96,7 +96,7 @@ impl Layer {
         port.sent.push_back(frame);
     }
 
-    /// Copies a packet; whether its sums match.
+    /// Copies a packet; returns whether its checksums match.
     fn receive(&mut self, packet: &[u8], to: &mut [u8]) -> bool {
         if self.checksums == Checksums::Routines {
             return packet::copy_verified(&mut self.seam, to, packet);
@@ -105,7 +105,7 @@ impl Layer {
         true
     }
 
-    /// Whether the sums of a packet match where it is.
+    /// Whether the checksums of a packet match, verified in place.
     fn verify(&mut self, packet: &[u8]) -> bool {
         self.checksums != Checksums::Routines
             || packet::is_formed(packet)
@@ -114,7 +114,7 @@ impl Layer {
     }
 }
 
-/// The sum of a segment with its pseudo-header, taken where it is.
+/// Sum of a segment with its pseudo-header, computed in place.
 fn sum(seam: &mut Seam, packet: &[u8]) -> Sum {
     let (head, payload) = packet.split_at(header_bytes(packet));
     let sum = seam.header(&head[IP_HEADER..], pseudo(head, packet.len() - IP_HEADER));
@@ -141,15 +141,15 @@ fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
 
 /// The packet that smoltcp reads.
 struct Inbox {
-    /// A copy, `bytes` of which count.
+    /// A copy, of which `bytes` are valid.
     copy: Vec<u8>,
     bytes: usize,
-    /// A frame, read where it is.
+    /// A frame, read in place.
     lent: Option<Frame>,
 }
 
 impl Inbox {
-    /// Takes the next packet whose sums match from the wire; whether there is one.
+    /// Takes the next packet with matching checksums from the wire; returns whether there is one.
     fn fill(&mut self, layer: &mut Layer, port: &mut Port<'_>) -> bool {
         if let Some(read) = self.lent.take() {
             port.pool.put(read);
@@ -177,13 +177,13 @@ impl Inbox {
     }
 }
 
-/// Writes the checksums of IP and of TCP, which were zeros when these sums were taken.
+/// Writes the IP and TCP checksums, which were zero when the sums were computed.
 fn finish(head: &mut [u8], [ip, tcp]: [Sum; 2]) {
     head[IP_CHECKSUM..][..2].copy_from_slice(&ip.finish().to_be_bytes());
     head[IP_HEADER + TCP_CHECKSUM..][..2].copy_from_slice(&tcp.finish().to_be_bytes());
 }
 
-/// The layer and the wire for the time of one poll.
+/// The layer and the wire for the duration of one poll.
 struct Device<'a, 'p> {
     layer: &'a mut Layer,
     inbox: &'a mut Inbox,
@@ -250,7 +250,7 @@ impl<'p> phy::Device for Device<'_, 'p> {
     }
 }
 
-/// One socket of smoltcp with its own interface.
+/// A smoltcp socket with its own interface.
 struct Smol {
     side: Side,
     interface: Interface,
@@ -262,7 +262,7 @@ struct Smol {
     port: u16,
 }
 
-/// The first of the ports that a client may take (RFC 6335, 6: dynamic ports).
+/// The first of the client's ports (RFC 6335, 6: dynamic ports).
 const FIRST_PORT: u16 = 49152;
 
 impl Smol {
@@ -430,7 +430,7 @@ mod tests {
         Smoltcp.endpoint(&config).expect("smoltcp takes any size")
     }
 
-    /// Everything over nothing but two queues, so that a failure is the stack's.
+    /// Everything over two queues and nothing else, so that a failure is the stack's.
     #[test]
     fn a_stream_arrives_whole_over_either_wire() {
         for wire in [WireMode::Copy, WireMode::Reference] {

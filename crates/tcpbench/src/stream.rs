@@ -5,16 +5,16 @@
 //! of them. It does so when its ring is full: then the clocks are stopped, and the measurement ends
 //! where the data has reached the application.
 
-/// Bytes after which a stream repeats at the earliest.
+/// Minimum period of a stream in bytes.
 const PERIOD_MIN: usize = 1 << 20;
 
 /// Maximum length of a piece.
 pub const PIECE: usize = 1 << 16;
 
-/// A stream that never ends.
+/// An endless stream.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// One period, and its beginning again.
+    /// One period, followed by its beginning.
     bytes: Vec<u8>,
     period: usize,
 }
@@ -57,22 +57,22 @@ impl Stream {
 #[derive(Debug)]
 pub struct Sink {
     storage: Vec<u8>,
-    /// Bytes that the application asks for at once.
+    /// Bytes that the application requests at once.
     room: usize,
-    /// Start of the descriptors filled since the last comparison, and their bytes.
+    /// Start of the descriptors filled since the last comparison, and their number of bytes.
     filled: Vec<(usize, usize)>,
     /// Start of the next descriptor.
     next: usize,
-    /// Position in the stream of the first of them.
+    /// Position of the first of them in the stream.
     position: u64,
-    /// Bytes received in all.
+    /// Total bytes received.
     received: u64,
 }
 
-/// A received byte that differs from the one sent.
+/// A received byte that differs from the sent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its position in the stream.
+    /// Position in the stream.
     pub byte: u64,
     /// Sent value.
     pub expected: u8,

@@ -177,7 +177,7 @@ struct Line {
     arrived: VecDeque<Frame>,
     /// Frames on their way, by when they arrive and by number.
     flying: BTreeMap<(Micros, u64), Frame>,
-    /// When the line has sent what it was given, in microseconds.
+    /// Time at which the line will have sent its queue, in microseconds.
     free_at: f64,
 }
 

@@ -21,8 +21,8 @@ const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 /// Relative overhead of a call and the start of a chain.
 const START: f64 = 0.01;
 
-/// The share of races whose order is found: the interval of a ratio misses the truth on the side of
-/// 1 in 2.5 % of all races.
+/// Share of races whose order is found: the interval of a ratio misses the truth on the side of 1
+/// in 2.5 % of all races.
 const FOUND: f64 = 0.97;
 
 const ROUNDS: u32 = 41;

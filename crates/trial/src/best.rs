@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fastest of several clean windows: what disturbs a load or a copy only ever adds to it.
+//! The fastest of several clean windows: disturbances of a load or a copy only ever add time.
 //!
 //! For work that has one true time, and no rival to be compared with in the same moment.
 
@@ -11,7 +11,7 @@ use crate::clock::Clock;
 pub struct Plan {
     /// Length of a window in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Windows in a row that are to be no faster than the fastest.
+    /// Consecutive windows that must not beat the fastest.
     pub wanted: u32,
 }
 
@@ -30,7 +30,7 @@ pub struct Best {
     pub dropped: u32,
 }
 
-/// Times the wanted windows after which the fastest counts, however it came about.
+/// Limit as a multiple of the requested windows, after which the fastest counts in any case.
 const MOST_KEPT: u32 = 4;
 
 /// Maximum ratio of discarded to wanted windows before two are kept. After two, as many as are
@@ -86,7 +86,7 @@ pub fn best_of(
     (best.windows > 0).then_some(best)
 }
 
-/// ns per piece of work, roughly: the faster of two short stretches.
+/// Approximate ns per piece of work: the faster of two short stretches.
 fn pace(clock: &impl Clock, work: &mut impl FnMut(u64) -> u64) -> f64 {
     let mut stretch = || {
         let (mut done, start) = (0, clock.ticks());

@@ -12,18 +12,18 @@
 
 use crate::clock::Clock;
 
-/// Least share of a window's wall time that the thread must have had a CPU.
+/// Minimum share of a window's wall time that the thread must have been on a CPU.
 pub const CPU_SHARE_MIN: f64 = 0.96;
 
-/// Why a window does not count.
+/// Reasons why a window does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// The kernel gave the CPU to another thread.
+    /// The kernel preempted the thread.
     Switched,
     /// The thread had a CPU for less than [`CPU_SHARE_MIN`] of the time.
     Away,
-    /// It took several times as long as the fastest of its kind, and the kernel saw no reason:
-    /// most probably a hypervisor took the CPU.
+    /// It took several times as long as the fastest of its kind, without a reason visible to the
+    /// kernel: most probably a hypervisor took the CPU.
     FarSlower,
     /// A composite sample without a valid window.
     NoneKept,
@@ -41,7 +41,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The totals now. Costs two system calls.
+    /// Current totals. Costs two system calls.
     #[inline]
     pub fn now(clock: &impl Clock) -> Self {
         let (switches, cpu_ns) = (clock.involuntary_switches(), clock.cpu_ns());
@@ -57,7 +57,7 @@ impl Account {
         Self { wall_ns, cpu_ns, switches: clock.involuntary_switches() }
     }
 
-    /// Difference to an earlier moment.
+    /// Difference from an earlier moment.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             wall_ns: self.wall_ns.saturating_sub(earlier.wall_ns),
@@ -83,7 +83,7 @@ impl Account {
     }
 }
 
-/// A window that has begun.
+/// A window in progress.
 #[derive(Debug)]
 pub struct Window<'c, C> {
     clock: &'c C,
@@ -91,19 +91,19 @@ pub struct Window<'c, C> {
     ticks: u64,
 }
 
-/// A window that has ended.
+/// A completed window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
     /// Duration in ticks of its clock.
     pub ticks: u64,
     /// CPU accounting of the thread during it.
     pub charged: Account,
-    /// Whether it is clean, or why not.
+    /// Whether it is clean; otherwise the reason.
     pub verdict: Result<(), Dropped>,
 }
 
 impl<'c, C: Clock> Window<'c, C> {
-    /// Begins a window; the last thing that is read is the tick.
+    /// Opens a window; reading the tick comes last.
     #[inline]
     pub fn open(clock: &'c C) -> Self {
         let account = Account::now(clock);
@@ -121,7 +121,7 @@ impl<'c, C: Clock> Window<'c, C> {
         self.ticks = self.clock.ticks();
     }
 
-    /// Ends the window; the first thing that is read is the tick.
+    /// Closes the window; reading the tick comes first.
     #[inline]
     pub fn close(self) -> Timed {
         // Not a plain difference: a thread that was moved may read an earlier counter.
@@ -132,7 +132,7 @@ impl<'c, C: Clock> Window<'c, C> {
 }
 
 impl Timed {
-    /// A figure of the window, if it counts.
+    /// A figure of the window if it counts.
     pub fn keep<T>(&self, figure: T) -> Result<T, Dropped> {
         self.verdict.map(|()| figure)
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// Reading the accounts takes a while, most of it in system calls: as long as a fifth of a
-    /// short window. None of it is time away from the CPU, nor in the ticks.
+    /// short window. None of it counts as off-CPU time, nor is it in the ticks.
     #[test]
     fn reading_the_accounts_is_not_time_away() {
         let clock = Scripted::new().reading(1000);

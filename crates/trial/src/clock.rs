@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 /// The machine interface of a measurement. Counts and times are those of the calling thread.
 pub trait Clock {
-    /// The finest clock, in ticks.
+    /// Finest clock, in ticks.
     fn ticks(&self) -> u64;
 
     /// Nanoseconds of a tick.
@@ -19,8 +19,8 @@ pub trait Clock {
     /// CPU time of the thread in nanoseconds.
     fn cpu_ns(&self) -> u64;
 
-    /// The least step of [`cpu_ns`](Self::cpu_ns): under a microsecond where the scheduler reads a
-    /// counter, milliseconds where it counts timer interrupts.
+    /// Resolution of [`cpu_ns`](Self::cpu_ns): below a microsecond if the scheduler reads a
+    /// counter, milliseconds if it counts timer interrupts.
     fn cpu_step_ns(&self) -> u64;
 
     /// Number of involuntary context switches of the thread.
@@ -30,7 +30,7 @@ pub trait Clock {
 /// The clocks of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Ticks are those of the timestamp counter; else of the kernel's clock.
+    /// Ticks of the timestamp counter, or of the kernel's clock without one.
     reads_counter: bool,
     ns_per_tick: f64,
     cpu_step_ns: u64,
@@ -89,8 +89,8 @@ impl Clock for Machine {
     }
 }
 
-/// The clocks of this machine, ticks being those of the timestamp counter, as a type without
-/// content: for hot paths, in which a read of the counter is all that is left of it.
+/// The clocks of this machine, with ticks of the timestamp counter, as a zero-sized type: for hot
+/// paths, in which only the read of the counter remains.
 #[derive(Clone, Copy, Debug)]
 pub struct ThisThread;
 
@@ -124,7 +124,7 @@ impl Clock for ThisThread {
     }
 }
 
-/// Steps of the clock of CPU time from which the least is taken.
+/// Steps of the CPU time clock from which the minimum is taken.
 const STEPS: usize = 8;
 
 /// The least step of the clock of CPU time, found once in a process: `clock_getres` reports a
@@ -135,7 +135,7 @@ fn cpu_step_ns() -> u64 {
     *STEP.get_or_init(|| least_step(thread_cpu_time_ns))
 }
 
-/// The least of some steps of a clock that advances while it is read.
+/// Minimum of some steps of a clock that advances while it is read.
 fn least_step(mut now: impl FnMut() -> u64) -> u64 {
     let mut last = now();
     let mut step = || loop {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Amount of work that fills a window.
 
-/// The window to fill, and what amounts there are.
+/// The window to fill, and the possible amounts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
-    /// Length of the window, in whatever unit its work is timed.
+    /// Length of the window, in the unit in which its work is timed.
     pub window: f64,
     /// Amounts are multiples of this.
     pub multiple: u64,
@@ -54,7 +54,7 @@ mod tests {
         amount
     }
 
-    /// Whichever try another thread had the CPU in.
+    /// Different tries are preempted.
     #[test]
     fn a_window_is_filled_whatever_disturbs_one_try() {
         for disturbed in 0..100 {

@@ -24,19 +24,19 @@ use std::sync::mpsc::Sender;
 /// Settings of a race.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// What is measured, for progress reports.
+    /// Name of the measurement, for progress reports.
     pub what: &'a str,
     /// The names of the contestants.
     pub contestants: &'a [&'a str],
-    /// Placements of each contestant, at least 1.
+    /// Placements per contestant, at least 1.
     pub placements: u32,
-    /// When it ends.
+    /// Stopping criterion.
     pub length: Length,
-    /// The seed of the order.
+    /// Seed of the order.
     pub seed: u64,
 }
 
-/// When a race ends.
+/// Stopping criterion of a race.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
     /// After this number of rounds; an interval takes at least 5.
@@ -47,7 +47,7 @@ pub enum Length {
     Time {
         /// Nanoseconds.
         ns: u64,
-        /// Windows that count, of each placement of each contestant.
+        /// Valid windows per placement of each contestant.
         kept: u32,
     },
 }
@@ -58,9 +58,9 @@ const OVERTIME: f64 = 1.5;
 /// One window of one contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Which contestant.
+    /// Index of the contestant.
     pub contestant: usize,
-    /// Which of its placements.
+    /// Index of the placement.
     pub placement: u32,
     /// The round, from 0.
     pub round: u32,
@@ -145,7 +145,7 @@ impl Length {
         }
     }
 
-    /// The share that is done.
+    /// Completed share.
     fn share(self, round: u32, passed: u64) -> f64 {
         let share = match self {
             Self::Rounds(rounds) => f64::from(round) / f64::from(rounds.max(1)),

@@ -11,7 +11,7 @@ use linerate_record::stats::{
 /// sibling, is about three times slower, and such windows are valid.
 const FAR_SLOWER: f64 = 4.0;
 
-/// Samples by contestant and round, each with the reason where it does not count.
+/// Samples by contestant and round; invalid ones have their reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples<T> {
     by_contestant: Vec<Vec<Result<T, Dropped>>>,
@@ -19,7 +19,7 @@ pub struct Samples<T> {
     seed: u64,
 }
 
-/// Windows in all, and those that do not count, by reason.
+/// Number of windows, and of invalid ones by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All windows.
@@ -28,7 +28,7 @@ pub struct Counts {
     pub switched: u64,
     /// The thread had too little of the CPU.
     pub away: u64,
-    /// Far slower than the fastest, for no reason that the kernel saw.
+    /// Far slower than the fastest, without a reason visible to the kernel.
     pub far_slower: u64,
     /// Of separate windows, none of which is valid.
     pub none_kept: u64,
@@ -40,14 +40,14 @@ impl<T> Samples<T> {
         Self { by_contestant, placements: 1, seed }
     }
 
-    /// Before the first round.
+    /// No rounds yet.
     pub(crate) fn none(contestants: usize, placements: u32, seed: u64) -> Self {
         let mut by_contestant = Vec::new();
         by_contestant.resize_with(contestants, Vec::new);
         Self { by_contestant, placements: placements.max(1), seed }
     }
 
-    /// One more round.
+    /// Adds a round.
     pub(crate) fn push(&mut self, round: impl Iterator<Item = Result<T, Dropped>>) {
         self.by_contestant.iter_mut().zip(round).for_each(|(all, sample)| all.push(sample));
     }
@@ -56,7 +56,7 @@ impl<T> Samples<T> {
         self.placements
     }
 
-    /// Whether each placement of each contestant has this number of samples that count.
+    /// Whether each placement of each contestant has this number of valid samples.
     pub(crate) fn has_kept(&self, wanted: u32) -> bool {
         let kept = |which: usize, placement: usize| {
             let of_placement = self.by_contestant[which].iter().skip(placement);
@@ -72,12 +72,12 @@ impl<T> Samples<T> {
         &self.by_contestant[which]
     }
 
-    /// The samples of a contestant that count.
+    /// Valid samples of a contestant.
     pub fn kept(&self, which: usize) -> impl Iterator<Item = &T> {
         self.by_contestant[which].iter().flatten()
     }
 
-    /// Samples in all, and those that do not count.
+    /// Number of samples, and of invalid ones.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for sample in self.by_contestant.iter().flatten() {
@@ -102,7 +102,7 @@ impl<T> Samples<T> {
 }
 
 impl Counts {
-    /// Windows that do not count because the thread did not have its CPU, as the kernel saw it.
+    /// Windows that do not count because the thread was off its CPU according to the kernel.
     pub fn preempted(&self) -> u64 {
         self.switched + self.away
     }
@@ -127,7 +127,7 @@ impl Samples<f64> {
         }
     }
 
-    /// The median of a contestant's samples, `None` where none counts.
+    /// Median of a contestant's samples, `None` without valid ones.
     pub fn median(&self, which: usize) -> Option<f64> {
         median(&self.kept(which).copied().collect::<Vec<_>>())
     }
@@ -177,7 +177,7 @@ impl Samples<f64> {
         median_interval(&medians, confidence)
     }
 
-    /// The contestant with the lowest median among some.
+    /// The contestant with the lowest median among these.
     pub fn fastest(&self, among: impl IntoIterator<Item = usize>) -> Option<usize> {
         let timed = among.into_iter().filter_map(|which| Some((which, self.median(which)?)));
         timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(which, _)| which)

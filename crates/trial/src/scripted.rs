@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A clock whose time passes as a test says.
+//! A clock whose time passes as scripted by a test.
 
 use crate::clock::Clock;
 use std::cell::Cell;
@@ -49,12 +49,12 @@ impl Scripted {
         self.run((ns as f64 * self.slowness.get()).round() as u64);
     }
 
-    /// From now on work takes this many times as long: a core that changed its clock.
+    /// From now on, work takes this many times as long: the core's clock changed.
     pub fn slow_down(&self, slowness: f64) {
         self.slowness.set(slowness);
     }
 
-    /// The kernel gives the CPU to another thread for so long.
+    /// The kernel preempts the thread for this long.
     pub fn preempt(&self, ns: u64) {
         self.sleep(ns);
         self.switches.set(self.switches.get() + 1);
@@ -75,7 +75,7 @@ impl Scripted {
         self.cpu_ns.set(self.cpu_ns.get() + ns);
     }
 
-    /// The value of a clock, which is read at the beginning of the time that it takes.
+    /// Value of a clock, read at the beginning of the time that reading takes.
     fn read(&self, clock: &Cell<u64>) -> u64 {
         let now = clock.get();
         self.run(self.read_ns);

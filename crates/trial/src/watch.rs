@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progress and stopping of a measurement; and the report on a contestant that hangs.
+//! Progress and stopping of a measurement, and reports of contestants that hang.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -46,12 +46,12 @@ impl<'a> Watch<'a> {
         Watch { progress, ..self }
     }
 
-    /// Whether to end.
+    /// Whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The flag that ends the measurement: for threads that cannot hold a watch.
+    /// The stop flag, for threads that cannot hold a watch.
     pub fn stop(&self) -> &'a AtomicBool {
         self.stop
     }
@@ -62,10 +62,10 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// No window takes this long.
+/// Longer than any window.
 pub const HUNG: Duration = Duration::from_secs(10);
 
-/// The current window: 0 for none, else a unique number and the contestant.
+/// The current window: 0 for none, otherwise a unique number and the contestant.
 #[derive(Debug, Default)]
 pub(crate) struct Beat(AtomicU64);
 
@@ -73,13 +73,13 @@ pub(crate) struct Beat(AtomicU64);
 const CONTESTANTS_MAX: u64 = 1 << 20;
 
 impl Beat {
-    /// Window `number`, from 1, of a contestant begins.
+    /// Starts window `number` (from 1) of a contestant.
     pub(crate) fn begin(&self, number: u64, contestant: usize) {
         let contestant = (contestant as u64).min(CONTESTANTS_MAX - 1);
         self.0.store(number * CONTESTANTS_MAX + contestant, Ordering::Relaxed);
     }
 
-    /// It has ended.
+    /// Ends the window.
     pub(crate) fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -89,7 +89,7 @@ impl Beat {
     }
 }
 
-/// Finds, by reading a beat now and then, contestants that do not come back.
+/// Detects contestants that hang by reading a beat from time to time.
 #[derive(Debug, Default)]
 struct Watchdog {
     last: u64,
@@ -108,8 +108,8 @@ impl Watchdog {
     }
 }
 
-/// Starts the thread that reads `beat` each [`HUNG`], if anybody wants to hear of it. It ends when
-/// what is returned is dropped.
+/// Starts the thread that reads `beat` every [`HUNG`], if there is an observer. It ends when the
+/// returned guard is dropped.
 pub(crate) fn guard<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     watch: &Watch<'env>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPU each worker is pinned to.
+//! Assignment of workers to CPUs.
 
 use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path};
@@ -7,21 +7,21 @@ use linerate_plan::candidates::nearest_feasible;
 use linerate_record::units::counted;
 use std::fmt;
 
-/// Why the workers of a mapping cannot have the CPUs at hand.
+/// Reasons why the workers of a mapping cannot be assigned to the available CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssignError {
-    /// The mapping names a CPU that may not be used.
+    /// The mapping names an unusable CPU.
     NotAllowed {
         /// The CPU.
         cpu: u32,
-        /// Those that may be used.
+        /// Usable CPUs.
         allowed: Vec<u32>,
     },
     /// The mapping has more workers than there are CPUs.
     TooFew {
-        /// Its workers.
+        /// Number of workers.
         wanted: usize,
-        /// Those that may be used.
+        /// Number of usable CPUs.
         allowed: Vec<u32>,
         /// The nearest mapping that fits, in short.
         nearest: String,

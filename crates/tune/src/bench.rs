@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measuring runs on the CPUs at hand, alone or next to a load.
+//! Runs on the available CPUs, alone or next to a load.
 
 use crate::assign::assign;
 use crate::error::TuneError;
@@ -13,14 +13,14 @@ use linerate_record::run::RunReport;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A load ends with the run it accompanies; this is only its bound.
+/// Time limit of a load, which ends with the run it accompanies.
 const LOAD_SECONDS_MAX: f64 = 60.0;
 
-/// A path of ordinary packet work: every header read, every byte summed.
+/// A path of ordinary packet work: every header is read, every byte summed.
 const PACKET_WORK: &str = "\
 [source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n[[stage]]\nkind = \"verify\"\n";
 
-/// The kernels of this name: a variant's, or the best of each.
+/// The kernels with this name: those of a variant, or the best of each.
 ///
 /// # Errors
 /// The variant does not exist or cannot run here.
@@ -29,7 +29,7 @@ pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
 }
 
 /// The path of packet work with the source, the buffers and the options of `like`; its rate is not
-/// paced.
+/// limited.
 pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, TuneError> {
     let stages: Vec<StageSpec> = kinds.iter().map(|kind| kind.spec).collect();
     let work = read(PACKET_WORK, "work", Kinds { stages: &stages, sources: &[] })
@@ -38,13 +38,13 @@ pub(crate) fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, Tune
     Ok(Path { source: like.source.clone(), run, ..work.path })
 }
 
-/// Progress of a tuning: the current step, and the share of all measuring done.
+/// Progress of a tuning: the current step, and the completed share of all measuring.
 pub(crate) struct Progress<'a> {
     pub(crate) watch: &'a Watch<'a>,
     step: RefCell<String>,
-    /// Seconds of measuring done.
+    /// Completed seconds of measuring.
     done: Cell<f64>,
-    /// Seconds of measuring planned.
+    /// Planned seconds of measuring.
     planned: f64,
 }
 
@@ -53,36 +53,36 @@ impl<'a> Progress<'a> {
         Self { watch, step: RefCell::default(), done: Cell::new(0.0), planned }
     }
 
-    /// Names the step at work.
+    /// Sets the current step.
     pub(crate) fn step(&self, name: &str) {
         name.clone_into(&mut self.step.borrow_mut());
         self.at(0.0);
     }
 
-    /// Reports that a run has measured for this many seconds.
+    /// Adds the seconds of a completed run.
     fn at(&self, seconds: f64) {
         self.watch.progress(&self.step.borrow(), (self.done.get() + seconds) / self.planned);
     }
 }
 
-/// Runs mappings on the CPUs at hand.
+/// Runs mappings on the available CPUs.
 #[derive(Clone, Copy)]
 pub(crate) struct Bench<'a> {
-    /// The path at hand.
+    /// The path.
     pub(crate) path: &'a Path,
-    /// Its packets.
+    /// Its traffic.
     pub(crate) traffic: &'a Traffic,
     /// The CPUs, best first.
     pub(crate) cpus: &'a [u32],
     /// Whether the CPUs are virtual.
     pub(crate) is_guest: bool,
-    /// Checksum and copy for all workers.
+    /// Checksum and copy variants for all workers.
     pub(crate) kernels: Kernels,
     /// The path of the load.
     pub(crate) packet_work: &'a Path,
-    /// The observer.
+    /// Progress observer.
     pub(crate) progress: &'a Progress<'a>,
-    /// The kinds of stage of both.
+    /// Stage kinds of both paths.
     pub(crate) kinds: &'a [StageKind],
 }
 
@@ -135,7 +135,7 @@ impl Bench<'_> {
         Ok(outcome.report)
     }
 
-    /// As [`Bench::run`], while packet work keeps the CPUs busy that the mapping leaves free.
+    /// As [`Bench::run`], while packet work loads the CPUs that the mapping leaves free.
     pub(crate) fn run_loaded(
         &self,
         path: &Path,

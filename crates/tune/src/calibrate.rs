@@ -29,14 +29,14 @@ use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unm
 use linerate_record::run::{RunReport, WorkerReport};
 use linerate_record::stats::Estimate;
 
-/// Length of the run from which the costs come, in seconds.
+/// Length of the run that yields the costs, in seconds.
 const COSTS_SECONDS: f64 = 0.8;
 
-/// Length of each other calibrating run: one to find the slowest processor, three to find what
-/// waits for memory, another burst, two for the ring.
+/// Length of each other calibration run: one for the slowest CPU, three for memory-bound stages,
+/// one for another burst, two for the ring.
 const RUN_SECONDS: f64 = 0.25;
 
-/// All calibrating runs, in seconds.
+/// Total length of the calibration runs, in seconds.
 pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
 
 /// Packets that a queue repeats so that lookups of the stages hit near caches. Few enough for one
@@ -52,7 +52,7 @@ pub struct Calibration {
     pub costs: Costs,
     /// Costs added by the machine.
     pub machine: Environment,
-    /// The kernels that the stages called, by name: those of the candidates.
+    /// The kernels that the stages called, by name.
     pub kernels: String,
 }
 
@@ -64,7 +64,7 @@ impl Calibration {
     }
 }
 
-/// Measures what predictions rest on, with the kernels to try.
+/// Measures the basis of predictions, with the kernels to try.
 pub(crate) fn calibrate(bench: &Bench<'_>, measured: &Measured) -> Result<Calibration, TuneError> {
     let bench = bench.with(kernels(measured.kernels_to_try()).unwrap_or(bench.kernels));
     bench.progress.step("calibrating");
@@ -72,7 +72,7 @@ pub(crate) fn calibrate(bench: &Bench<'_>, measured: &Measured) -> Result<Calibr
     Ok(Calibration { costs, machine, kernels: bench.kernels.name().to_owned() })
 }
 
-/// The costs of the stages of `mapping` and the machine as the model sees it.
+/// The costs of the stages of `mapping`, and the machine in the model's terms.
 fn costs_and_machine(
     bench: &Bench<'_>,
     mapping: &Mapping,
@@ -101,8 +101,9 @@ fn costs_and_machine(
     Ok((costs, machine))
 }
 
-/// Which stages wait for memory: those that gain much when the source repeats a few packets, two
-/// times in turns. A processor whose speed changes between two runs makes all stages look so once.
+/// Memory-bound stages: those that speed up when the source repeats a few packets, in two
+/// alternating trials. A CPU that changes its clock between two runs makes every stage look so in
+/// one of them.
 fn memory_check(
     bench: &Bench<'_>,
     mapping: &Mapping,
@@ -119,9 +120,9 @@ fn memory_check(
     Ok(check)
 }
 
-/// The processors, starting with the one on which packet work was slowest while all did it.
-/// Replicas take equal shares, so the slowest is the bottleneck; a host that gives one vCPU a full
-/// core and another half a core makes them 1.0 and 0.7 of full speed.
+/// The CPUs, starting with the one on which packet work was slowest while all were busy. Replicas
+/// take equal shares, so the slowest is the bottleneck; a host that gives one vCPU a full core and
+/// another half a core makes them 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let mut cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {

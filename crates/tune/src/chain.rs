@@ -23,7 +23,7 @@ use linerate_record::tune::{Limit, TuneReport};
 /// Contents of the tuned path file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Which stages run on which worker.
+    /// Assignment of stages to workers.
     pub mapping: Mapping,
     /// Packets per burst.
     pub burst: u32,
@@ -34,11 +34,11 @@ pub struct Kept {
 /// Result of a tuning.
 #[derive(Debug)]
 pub struct Tuned {
-    /// All of it, for the record.
+    /// The complete report, for the record.
     pub report: TuneReport,
     /// The mapping to keep; `None` if undecided.
     pub kept: Option<Kept>,
-    /// Why nothing was kept, unless it was stopped.
+    /// The reason why nothing was kept, unless it was stopped.
     pub cannot_tell: Option<TuneError>,
 }
 
@@ -77,7 +77,7 @@ pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError
 }
 
 impl Session<'_> {
-    /// One long run of what is kept.
+    /// One long run of the mapping to keep.
     fn run_kept(&self, kept: &Kept) -> Result<RunReport, TuneError> {
         let bench = self.bench();
         bench.progress.step("the mapping to keep");
@@ -87,7 +87,7 @@ impl Session<'_> {
     }
 }
 
-/// The stages of the path, as far as the planner must know them.
+/// The stages of the path, as the planner sees them.
 fn shape(request: &Request<'_>) -> PathShape {
     let kinds = request.kinds;
     let spec = |name: &str| kinds.iter().find(|kind| kind.spec.kind == name).map(|kind| kind.spec);
@@ -134,7 +134,7 @@ fn untried(
     }
 }
 
-/// The report with what the rounds and the last run showed.
+/// The report with the results of the rounds and the final run.
 fn with_trial(mut report: TuneReport, trial: &Trial, tuned: RunReport) -> TuneReport {
     trial.add_to(&mut report.candidates);
     TuneReport {

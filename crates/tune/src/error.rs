@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a path could not be tuned.
+//! Reasons why a path could not be tuned.
 
 use crate::assign::AssignError;
 use linerate_dataplane::RunError;
@@ -7,12 +7,12 @@ use linerate_plan::costs::CostsError;
 use std::fmt;
 use std::io;
 
-/// Why a path could not be tuned.
+/// Reasons why a path could not be tuned.
 #[derive(Debug)]
 pub enum TuneError {
-    /// The kinds of stage lack those of the load; what the checker says.
+    /// The stage kinds lack those of the load; the checker's message.
     NoPacketWork(String),
-    /// The workers cannot have the CPUs at hand.
+    /// The workers cannot be assigned to the available CPUs.
     Assign(AssignError),
     /// A run failed.
     Run(RunError),

@@ -9,7 +9,7 @@ use linerate_plan::footprint::{self, Footprint, Home, KnownMemory, Unknown};
 /// Cache level of the packets of `path` under `mapping`.
 ///
 /// # Errors
-/// Why that is not known.
+/// The reason why it is unknown.
 pub fn home(
     path: &Path,
     traffic: &Traffic,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first stage: one long run of the baseline, and what it shows.
+//! The first step: one long run of the baseline, and its results.
 
 use crate::bench::Bench;
 use crate::error::TuneError;
@@ -19,12 +19,12 @@ pub struct Measured {
     pub report: RunReport,
     /// Its bottleneck.
     pub finding: Finding,
-    /// Whether other kernels suit its calls better; `None` when that is not known.
+    /// Whether other kernels suit its calls better; `None` if unknown.
     pub advice: Option<KernelAdvice>,
 }
 
 impl Measured {
-    /// Explains a run of `mapping`, of now or from a record.
+    /// Explains a run of `mapping`, fresh or from a record.
     pub fn explain(mapping: Mapping, report: RunReport) -> Self {
         let (finding, advice) = (diagnose(&report), advise(&report));
         Self { mapping, report, finding, advice }
@@ -62,7 +62,7 @@ impl Measured {
         self.report.kernels.as_deref().unwrap_or(SELECTED)
     }
 
-    /// The kernels of the candidates: others than the baseline's only if that promises enough.
+    /// The kernels of the candidates: different from the baseline's only if that promises enough.
     pub fn kernels_to_try(&self) -> &str {
         let better = self.advice.as_ref().filter(|advice| advice.worth_trying);
         better.map_or_else(|| self.kernels(), |advice| &advice.fastest)

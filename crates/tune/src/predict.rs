@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The third stage: selects the mappings worth trying, and predicts their rates. No packets are
-//! sent.
+//! The third step: selects the mappings worth trying and predicts their rates, without sending
+//! packets.
 
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
@@ -13,11 +13,11 @@ use linerate_record::{Figure, Tier};
 /// The mappings worth trying.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicted {
-    /// The kernels that they call, by name.
+    /// Names of the kernels they call.
     pub kernels: String,
     /// The mappings, best prediction first.
     pub proposals: Vec<Proposal>,
-    /// Mappings that a stage or the machine forbids.
+    /// Mappings ruled out by a stage or the machine.
     pub ruled_out: Vec<RuledOut>,
 }
 
@@ -25,7 +25,7 @@ pub struct Predicted {
 /// them and the baseline with smaller bursts.
 ///
 /// # Panics
-/// When `shape` and `calibration` are not of the same path.
+/// If `shape` and `calibration` are not of the same path.
 pub fn predict(
     shape: &PathShape,
     measured: &Measured,
@@ -61,7 +61,7 @@ pub fn predict(
 }
 
 impl Predicted {
-    /// The proposals as a record keeps them before any of them has run.
+    /// The proposals in the form of a record, before any of them has run.
     pub fn candidates(&self, shape: &PathShape) -> Vec<Candidate> {
         const METHOD: &str =
             "stage costs on the slowest processor with all at work, calibrated ring and burst";

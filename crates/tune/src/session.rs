@@ -21,19 +21,19 @@ const LONG_SECONDS_MAX: f64 = 10.0;
 pub struct Request<'a> {
     /// The path. Give it no sink that keeps packets: every run would fill it.
     pub path: &'a Path,
-    /// Its packets.
+    /// Its traffic.
     pub traffic: &'a Traffic,
     /// The CPUs that workers may be pinned to, best first.
     pub cpus: &'a [u32],
     /// Whether the CPUs are virtual, so that other guests may share their cores.
     pub is_guest: bool,
-    /// Checksum and copy, as the path names them.
+    /// Checksum and copy variants, as the path names them.
     pub kernels: Kernels,
     /// The kinds of stage: those of the path, and `parse` and `verify`, of which the load is made.
     pub kinds: &'a [StageKind],
     /// The memory profile of this machine.
     pub memory: &'a Result<KnownMemory, Unknown>,
-    /// Nanoseconds that the 99th percentile of the latency may reach; `None` without a limit.
+    /// Upper limit of the 99th percentile of the latency in nanoseconds; `None` without a limit.
     pub p99_limit_ns: Option<f64>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Whether the user wants an end.
+    /// Whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.progress.watch.is_stopped()
     }
@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
         measure(&self.bench(), self.long_seconds())
     }
 
-    /// Measures what predictions rest on, with the kernels to try.
+    /// Measures the basis of predictions, with the kernels to try.
     ///
     /// # Errors
     /// A run failed, or does not show what the stages cost.
@@ -90,7 +90,7 @@ impl<'a> Session<'a> {
         calibrate(&self.bench(), measured)
     }
 
-    /// Runs the baseline and the best of the proposals in rounds; `None` when it was stopped.
+    /// Runs the baseline and the best proposals in rounds; `None` if it was stopped.
     ///
     /// # Errors
     /// A run failed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A calibration in the record, and what a stored record predicts without packets being sent.
+//! Calibration from a record, and predictions from it without sending packets.
 
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
@@ -15,10 +15,10 @@ use linerate_record::tune::{CalibratedStage, CalibrationReport, Limit, TuneRepor
 use linerate_record::{Body, Figure, Tier};
 use std::fmt;
 
-/// Data missing in a record for predictions.
+/// Data that a record lacks for predictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lacking {
-    /// It is the record of a run, which calibrates nothing.
+    /// The record is of a run, which calibrates nothing.
     Run,
     /// It is neither of a run nor of a tuning.
     Packets,
@@ -28,7 +28,7 @@ pub enum Lacking {
     Figure {
         /// The figure.
         name: String,
-        /// Why, in the words of the record.
+        /// The reason, in the words of the record.
         reason: String,
     },
     /// The calibration is not of the run that the record holds, or is out of range.
@@ -104,7 +104,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     Ok(TuneReport { candidates, ruled_out: predicted.ruled_out, ..explained })
 }
 
-/// The calibration as the record has it.
+/// The calibration in the record.
 pub(crate) fn recorded(calibration: &Calibration, shape: &PathShape) -> CalibrationReport {
     let Calibration { costs, machine, kernels } = calibration;
     let handover = &machine.handover;
@@ -146,7 +146,7 @@ fn figure(unit: &str, estimate: Estimate) -> Figure {
     Figure::number(unit, estimate, tier, method)
 }
 
-/// Refuses a calibration that is not of a run of stages `names` with this number of workers.
+/// Rejects a calibration that is not of a run of stages `names` with this number of workers.
 fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result<(), Lacking> {
     let is_of_run = recorded.stages.iter().map(|stage| &*stage.name).eq(names.iter().copied());
     let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));

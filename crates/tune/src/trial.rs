@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fourth stage: the baseline and the best contenders in rounds, and the verdict.
+//! The fourth step: the baseline and the best contenders in rounds, and the verdict.
 
 use crate::bench::{Bench, kernels};
 use crate::error::TuneError;
@@ -20,13 +20,13 @@ use linerate_trial::{Dropped, Length, Machine, Rules, rounds};
 /// an interval; the others are in hand for a busy machine.
 pub(crate) const ROUNDS: u32 = 8;
 
-/// Candidates that are tried, best prediction first.
+/// Number of candidates tried, best prediction first.
 const CONTENDERS: usize = 3;
 
 /// Length of one run in a round, in seconds.
 const ROUND_SECONDS: f64 = 0.15;
 
-/// All rounds, in seconds.
+/// Length of all rounds, in seconds.
 pub(crate) const SECONDS: f64 = ROUNDS as f64 * (1 + CONTENDERS) as f64 * ROUND_SECONDS;
 
 /// Result of the rounds.
@@ -38,14 +38,14 @@ pub struct Trial {
     pub baseline_latency: RoundLatency,
     /// The result of each contender.
     pub contenders: Vec<Contested>,
-    /// Which of the proposals to keep; `None` keeps the baseline.
+    /// Index of the proposal to keep; `None` for the baseline.
     pub chosen: Option<usize>,
 }
 
-/// What a contender did.
+/// Result of a contender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contested {
-    /// Which of the proposals it is.
+    /// Index of its proposal.
     pub index: usize,
     /// Its rate.
     pub kpps: Figure,
@@ -67,7 +67,7 @@ impl Trial {
     }
 }
 
-/// What a run of a round showed; `None` for a figure that it has not.
+/// Figures of one run of a round; `None` for those it lacks.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     kpps: Option<f64>,
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-/// Runs the baseline and the best of the proposals in rounds; `None` when it was stopped.
+/// Runs the baseline and the best proposals in rounds; `None` if it was stopped.
 pub(crate) fn trial(
     bench: &Bench<'_>,
     measured: &Measured,
@@ -118,8 +118,8 @@ pub(crate) fn trial(
     }))
 }
 
-/// What the baseline (first) and, on the bench `trial`, the contenders did, by round; `None` where
-/// a run was left out.
+/// Results of the baseline (first) and, on the bench `trial`, of the contenders, by round; `None`
+/// where a run was left out.
 fn all_rounds(
     contenders: &[Tried<'_>],
     bench: &Bench<'_>,
@@ -149,19 +149,19 @@ fn all_rounds(
     Ok((0..all.len()).map(of_contestant).collect())
 }
 
-/// A proposal that is tried, and its place among all of them.
+/// A proposal to try, with its index.
 struct Tried<'a> {
     index: usize,
     proposal: &'a Proposal,
 }
 
-/// What the rounds are to decide on.
+/// Acceptance criteria of a trial.
 struct Asked<'a> {
     /// The mapping of the baseline.
     mapping: &'a Mapping,
     /// The burst of the path.
     burst: u32,
-    /// What the 99th percentile of the latency may reach.
+    /// Upper limit of the 99th percentile of the latency.
     p99_limit_ns: Option<f64>,
 }
 

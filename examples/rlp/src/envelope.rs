@@ -41,7 +41,7 @@ const GRE_PROTOCOL: [u8; 2] = [0x88, 0x81];
 const GRE_WORD: u32 =
     u32::from_be_bytes([GRE_FLAGS[0], GRE_FLAGS[1], GRE_PROTOCOL[0], GRE_PROTOCOL[1]]);
 
-/// Why a frame is not a packet of the bearer.
+/// Reasons why a frame is not a packet of the bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {

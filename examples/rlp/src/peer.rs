@@ -67,7 +67,7 @@ impl Peer {
     }
 }
 
-/// How an end writes its packets.
+/// Framing policy of an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Speech {
     /// Ethernet destination, then source.

@@ -79,7 +79,7 @@ pub struct Limits {
     pub timer_ticks: u64,
 }
 
-/// Why bytes were not taken in.
+/// Reasons for rejecting bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
@@ -122,7 +122,7 @@ pub enum Taken {
     Aborted {
         /// Number of the first.
         first: u64,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
     /// The next byte has not arrived, or there is no room for it.
@@ -170,7 +170,7 @@ impl Receiver {
     /// Of a partly received frame only the rest is written: earlier bytes stay.
     ///
     /// # Errors
-    /// Why nothing of it was taken in.
+    /// The reason for rejecting all of it.
     #[inline]
     pub fn receive(&mut self, wire: u32, bytes: &[u8]) -> Result<(), Refusal> {
         let result = self.accept(unwrap_near(wire, self.expected), bytes);

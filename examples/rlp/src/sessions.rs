@@ -6,7 +6,7 @@
 //!
 //! Leaves out: closing sessions, which the signalling of A11 would ask for.
 
-/// Why a session was not opened.
+/// Reasons why a session was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There are as many sessions as there may be.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which packets of a bearer are new, by their GRE sequence numbers (RFC 2890, 2.2).
+//! Duplicate detection of a bearer's packets by GRE sequence number (RFC 2890, 2.2).
 //!
 //! A byte stream cannot use a packet that arrives after its successor, so only packets beyond the
 //! highest number seen are accepted; a bitmap of the last 64 distinguishes duplicates from late
@@ -14,7 +14,7 @@
 /// Distance from the highest number, in either direction, beyond which a number counts as damaged.
 pub const MAX_JUMP: u32 = 1024;
 
-/// Why a packet is not new.
+/// Reasons why a packet is not new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stale {
@@ -54,7 +54,7 @@ impl Window {
     /// Returns how many numbers in front of it are missing.
     ///
     /// # Errors
-    /// Why the packet is to be dropped.
+    /// The reason for dropping the packet.
     #[inline]
     pub fn admit(&mut self, sequence: u32) -> Result<u32, Stale> {
         let ahead = sequence.wrapping_sub(self.highest);

@@ -7,7 +7,7 @@ use fastrand::Rng;
 /// Bytes of a cache line.
 pub const LINE_BYTES: u64 = 64;
 
-/// Which line of a set makes room.
+/// Replacement policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
     /// The least recently used.
@@ -19,7 +19,7 @@ pub enum Policy {
     Random,
 }
 
-/// How the set of a line is chosen.
+/// Set index function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Index {
     /// The low bits of the virtual address: a contiguous chain fills all sets alike.
@@ -46,9 +46,9 @@ pub struct Cache {
     pub size_bytes: u64,
     /// Lines of a set.
     pub ways: u32,
-    /// Which of them makes room.
+    /// Replacement policy.
     pub policy: Policy,
-    /// How a set is chosen.
+    /// Set index function.
     pub index: Index,
     /// Its relation to the previous cache.
     pub inclusion: Inclusion,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kinds of preemption: which contexts can preempt which. Without frequencies.
 
-/// How tasks share the processor while no interrupt runs.
+/// Scheduling of tasks while no interrupt runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tasks {
     /// Any task may be given the processor at any time.

@@ -49,7 +49,7 @@ pub enum Op {
     Pop(u8),
 }
 
-/// When a line is passed over; by what only the context itself knows.
+/// Condition for skipping a line, in terms of the context's own state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Never.
@@ -69,7 +69,7 @@ pub struct Line {
     pub name: &'static str,
     /// Its effect.
     pub op: Op,
-    /// When it is done.
+    /// Condition for skipping it.
     pub when: When,
 }
 

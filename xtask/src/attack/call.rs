@@ -32,7 +32,7 @@ pub(crate) struct Call {
     pub(crate) is_mute: bool,
 }
 
-/// How a call ended.
+/// Exit status and output of a call.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// `None` if it ran into the time limit.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a step failed, from what its programs wrote.
+//! Causes of failed steps, from the output of their programs.
 
 use crate::command::root;
 use std::fs;

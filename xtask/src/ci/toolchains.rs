@@ -29,7 +29,7 @@ pub(super) fn oldest_compiler(version: &str, packages: &[&str]) -> Outcome {
     }
 }
 
-/// What programs inside guests are made of, with the compiler that builds those programs.
+/// Builds what guest programs need, with the compiler that builds those programs.
 pub(super) fn oldest_compiler_of_base_crates() -> Outcome {
     let packages = [
         ["-p", "linerate-record"],

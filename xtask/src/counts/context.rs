@@ -9,7 +9,7 @@ use crate::command::{output, program, root};
 use std::fmt::Write as _;
 use std::fs;
 
-/// Where it is counted: each architecture once.
+/// Targets to count on: one per architecture.
 const COUNTED: &[&str] = &[G4, A57, "ARMv7 (Cortex-A7)", "x86-64 (no AVX-512)"];
 
 /// Bounds on the G4.

@@ -56,7 +56,7 @@ pub(crate) struct Guest {
     /// takes turns then, and a kernel that waits for another of its processors has to say that it
     /// waits (the instruction `yield`), or waits out its turn: minutes, for each module unloaded.
     pub(crate) yields: bool,
-    /// Where the kernels' port to Linux is loaded: with vector units.
+    /// Module that loads the kernels' port to Linux: for machines with vector units.
     pub(crate) port: Option<&'static str>,
 }
 

@@ -18,7 +18,7 @@ pub(crate) const FILE: &str = "csum_compare.ko";
 /// As many buffers as the module takes by default.
 const BUFFERS: &str = "100000";
 
-/// Where kernel headers are unpacked: those of one release share a package.
+/// Directory of unpacked kernel headers: one package per release.
 fn headers() -> PathBuf {
     cache().join("headers")
 }

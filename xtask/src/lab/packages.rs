@@ -27,7 +27,7 @@ pub(crate) struct Package {
 /// The architectures whose lists are fetched.
 const ARCHITECTURES: [&str; 3] = ["amd64", "arm64", "armhf"];
 
-/// Where the machine's apt keeps its lists.
+/// Directory of the host's apt lists.
 const MACHINE_LISTS: &str = "/var/lib/apt/lists";
 
 /// apt with its own state, in a folder.

@@ -18,7 +18,7 @@ pub(super) enum Tool {
 pub(super) const TOOLS: &[Tool] =
     &[Tool::Nothing, Tool::Linerate, Tool::PerfRecord, Tool::PerfStat, Tool::Bpftrace];
 
-/// What a tool cost.
+/// Cost of a tool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
     /// Its own CPU time over the seconds that it was to watch.

@@ -40,7 +40,7 @@ impl Program {
     }
 }
 
-/// What testpmd prints every second, and when.
+/// testpmd's statistics, printed every second, with their times.
 type Rates = Arc<Mutex<Vec<(Instant, f64)>>>;
 
 /// A program that runs.

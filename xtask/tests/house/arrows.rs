@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which crate may depend on which.
+//! Permitted dependencies between crates.
 //!
 //! The rule covers dependencies of every kind: a crate is built *and tested* without anything above
 //! it, so that it stays usable alone and its tests cannot lean on what they are meant to hold up. A

@@ -66,7 +66,7 @@ fn target(path: &[String], here: &Module, all: &BTreeMap<Module, &File>) -> Opti
     Some(names)
 }
 
-/// Which modules each refers to, its children among them; not those above it.
+/// References of each module, including its children but not its ancestors.
 fn references(all: &BTreeMap<Module, &File>) -> BTreeMap<Module, BTreeSet<Module>> {
     let of = |(here, file): (&Module, &&File)| {
         let paths = paths_of(&file.path, tested(&file.text));

@@ -17,7 +17,7 @@ enum Reach {
 
 /// A thing that the tree has once.
 struct Thing {
-    /// Which files it is looked for in.
+    /// Files to search.
     reach: Reach,
     /// Text that only its definition contains.
     marks: &'static [&'static str],

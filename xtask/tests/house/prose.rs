@@ -17,7 +17,7 @@ pub(crate) struct Placed {
     pub(crate) token: Token,
 }
 
-/// How a language marks what is prose in it.
+/// Comment and string syntax of a language.
 struct Syntax {
     line_comment: &'static str,
     /// Whether `/* */` is a comment.
@@ -82,7 +82,7 @@ fn without_targets(line: &str) -> String {
     kept
 }
 
-/// What stands between backticks becomes `|`; a paragraph ends what was left open.
+/// Replaces inline code by `|`; a paragraph ends an unclosed backtick.
 fn without_code(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     for paragraph in text.split_inclusive("|\n") {
@@ -99,10 +99,10 @@ fn without_code(text: &str) -> String {
     kept
 }
 
-/// What a source text begins with.
+/// Token at the start of a source text.
 enum Piece<'a> {
     Comment,
-    /// What the string holds.
+    /// Content of a string.
     Text(&'a str),
     Character,
     /// A character of a name or a number.

@@ -34,7 +34,7 @@ fn ends_with(segments: &[String], end: &[&str]) -> bool {
     segments.len() >= end.len() && segments[segments.len() - end.len()..] == *end
 }
 
-/// What makes the tests of a file nondeterministic, except `readers`.
+/// Sources of nondeterminism in a file's tests, except `readers`.
 fn faults(file: &File, readers: &[(&str, &str)]) -> Vec<String> {
     let Some((text, above)) = test_part(file).filter(|_| file.extension() == "rs") else {
         return Vec::new();

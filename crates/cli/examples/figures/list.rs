@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a list asks for.
+//! Lists of requested figures.
 
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// What the table calls it.
+    /// Name in the table.
     pub(crate) fn name(&self) -> String {
         let plain = || self.run.replace(" --json", "").replace(" --quiet", "");
         self.name.clone().unwrap_or_else(|| format!("`{}`", plain()))
@@ -49,7 +49,7 @@ pub(crate) struct Figure {
     pub(crate) truth: Option<Truth>,
 }
 
-/// What an interval should hold.
+/// Value that an interval should contain.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Truth {
@@ -67,12 +67,12 @@ impl Figure {
         self.what.as_deref().unwrap_or(&self.at)
     }
 
-    /// A value as the table prints it.
+    /// A value as printed in the table.
     pub(crate) fn shown(&self, value: f64) -> String {
         format!("{value:.*}{}", self.digits, self.unit)
     }
 
-    /// The least and the most it may be, as far as either is given.
+    /// Lower and upper limits, as far as given.
     pub(crate) fn range(&self) -> (Option<f64>, Option<f64>) {
         let around = self.wanted.zip(self.within);
         let low = self.low.or(around.map(|(wanted, within)| wanted - within));
@@ -80,7 +80,7 @@ impl Figure {
         (low, high)
     }
 
-    /// Whether the value and what was wanted are in the range; `None` where none was given.
+    /// Whether the value and its requirement are in the range; `None` without a requirement.
     pub(crate) fn holds(&self, value: f64) -> Option<bool> {
         let (low, high) = self.range();
         let is_in = |x: f64| low.is_none_or(|low| x >= low) && high.is_none_or(|high| x <= high);
@@ -94,7 +94,7 @@ mod tests {
     use super::List;
     use std::path::Path;
 
-    /// Lists next to the pages of results; other files there have no commands.
+    /// Lists next to result pages; other files there have no commands.
     #[test]
     fn the_lists_of_the_pages_can_be_read() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");

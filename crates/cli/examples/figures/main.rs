@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of records as a Markdown table, for pages of results: of one run of each command or the
-//! median of several, next to what was wanted.
+//! Tabulates figures of records as Markdown for result pages: one run of each command or the median
+//! of several, next to the required values.
 //!
 //! ```text
 //! figures LIST.toml [--rounds N]
@@ -29,7 +29,7 @@
 //! truth = "stated_kpps"          a number or a place: in how many runs does the interval hold it?
 //! ```
 //!
-//! Left out: judging. A figure that is not as wanted is a row that says so, not an error.
+//! A figure that misses its requirement is marked in its row; it is not an error.
 
 mod list;
 mod place;
@@ -43,7 +43,7 @@ use std::process::{ExitCode, Stdio};
 
 const USAGE: &str = "usage: figures LIST.toml [--rounds N] | figures --machine RECORD.json";
 
-/// The records that a run of a command printed.
+/// Records printed by one run of a command.
 type Printed = Vec<Record>;
 
 fn main() -> ExitCode {
@@ -79,7 +79,7 @@ fn one_machine(json: &str) -> Result<String, String> {
     records.first().map(|record| machine(&record.provenance)).ok_or_else(|| "no record".to_owned())
 }
 
-/// The machine and the program that a record was made with, as a list.
+/// Machine and program of a record, as a list.
 fn machine(of: &Provenance) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
     format!(
@@ -95,7 +95,7 @@ fn machine(of: &Provenance) -> String {
     )
 }
 
-/// Runs the commands of a list, and lays their figures out.
+/// Runs the commands of a list and tabulates their figures.
 fn of_list(text: &str, rounds: Option<usize>) -> Result<String, String> {
     let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
     let rounds = rounds.or(list.rounds).unwrap_or(1);
@@ -115,7 +115,7 @@ fn of_list(text: &str, rounds: Option<usize>) -> Result<String, String> {
     Ok(text)
 }
 
-/// The records that a command prints. Its status says what it found, and is not judged.
+/// The records that a command prints. Its exit status is ignored.
 fn run(command: &Command) -> Result<Printed, String> {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &command.run]).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -128,7 +128,7 @@ fn run(command: &Command) -> Result<Printed, String> {
     }
 }
 
-/// Records one after the other; lines before the first are what else a program says.
+/// Concatenated records; lines before the first are other output.
 fn records(text: &str) -> Result<Printed, String> {
     let start = if text.starts_with('{') { 0 } else { text.find("\n{").unwrap_or(text.len()) };
     let values = serde_json::Deserializer::from_str(&text[start..]);

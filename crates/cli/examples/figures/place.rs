@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where in the records of a run a figure is.
+//! Path of a figure within the records of a run.
 //!
 //! ```text
 //! kpps                                      a figure by its name
@@ -13,14 +13,14 @@
 use linerate_record::Record;
 use serde_json::Value;
 
-/// A value with its interval, where it has one.
+/// A value with its interval, if any.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) value: f64,
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// What is at a place; the error says why there is no number.
+/// Value at a path; the error explains a missing number.
 pub(crate) fn find(records: &[Record], place: &str) -> Result<Found, String> {
     if let Some((above, under)) = place.split_once(" over ") {
         let value = find(records, above)?.value / find(records, under)?.value;

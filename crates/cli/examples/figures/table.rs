@@ -9,15 +9,15 @@ use linerate_report::markdown_table;
 
 const ABSENT: &str = "-";
 
-/// What was found of a figure in the runs of its command.
+/// Values of a figure over the runs of its command.
 struct Row<'l> {
     command: &'l Command,
     figure: &'l Figure,
-    /// Of each run, scaled.
+    /// The scaled value of each run.
     values: Vec<f64>,
-    /// Why a run has no value, of the first that has none.
+    /// Reason for the first missing value.
     reason: Option<String>,
-    /// Runs whose interval holds the truth, of those with an interval and a truth.
+    /// Runs whose interval contains the truth, out of those with an interval and a truth.
     held: Option<(usize, usize)>,
 }
 
@@ -84,12 +84,13 @@ impl<'l> Row<'l> {
     }
 }
 
-/// A column: its head, and its cell of a row.
+/// A column: its heading, and its cell of a row.
 type Column = (String, Cell);
 
 type Cell = fn(&Row<'_>) -> String;
 
-/// A row per figure; below it how many hold, and why there is no value where there is none.
+/// One row per figure; below it the number that meet their requirement, and reasons for missing
+/// values.
 pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String> {
     let rows: Vec<Row<'_>> = list
         .command
@@ -108,7 +109,7 @@ pub(crate) fn table(list: &List, runs: &[Vec<Printed>]) -> Result<String, String
     Ok(markdown_table(&heads, cells) + &notes(&rows))
 }
 
-/// The columns that any of the rows has something in.
+/// The non-empty columns.
 fn columns(rows: &[Row<'_>], has_rounds: bool) -> Vec<Column> {
     let any = |has: fn(&Row<'_>) -> bool| rows.iter().any(has);
     let has_range = any(|row| row.figure.range() != (None, None));
@@ -150,7 +151,7 @@ fn notes(rows: &[Row<'_>]) -> String {
     holds.into_iter().chain(absent).collect()
 }
 
-/// A row per run of each command, all of which are asked for the same figures.
+/// One row per run of each command.
 pub(crate) fn each(list: &List, runs: &[Vec<Printed>]) -> Result<String, String> {
     let figures = &list.command.first().ok_or("the list has no command")?.figure;
     let heads: Vec<String> = figures.iter().map(|figure| format!(">{}", figure.name())).collect();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In which form, how long and how coloured results are printed.
+//! Format, length and colour of results.
 
 use crate::rig::{Folder, command, edge};
 use linerate_record::fixtures;
 
-/// What the program prints on stdout, without `LINERATE_DETAILS` and with these variables.
+/// Stdout of the program, without `LINERATE_DETAILS` and with these variables.
 fn printed(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = command(arguments);
     command.env_remove("LINERATE_DETAILS").envs(variables.iter().copied());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the program refuses, and that it says why and what to do.
+//! Rejected input: each error states the reason and a remedy.
 
 use crate::rig::{EDGE_TIME, Folder, a_processor, edge, pcap, refused, split_path, udp};
 use std::fs;
 
-/// Line and column of a text that stands once in another, from 1.
+/// Line and column, from 1, of a text that occurs once in another.
 fn place(text: &str, part: &str) -> String {
     assert_eq!(text.matches(part).count(), 1, "{part}");
     let before = text.split(part).next().unwrap_or_default();
@@ -63,14 +63,14 @@ fn a_path_that_cannot_be_read_is_refused() {
     }
 }
 
-/// A pcap file of this link type.
+/// A pcap file with this link type.
 fn of_link_type(link_type: u8) -> Vec<u8> {
     let mut file = pcap([&udp(1)[..]]);
     file[20] = link_type;
     file
 }
 
-/// A capture: its name here, its content, what is said of it.
+/// An unusable capture: name, content, expected message.
 type Unusable = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
 
 #[test]

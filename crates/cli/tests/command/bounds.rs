@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits: files without an end, memory, sizes of files, threads. What is refused is refused in a
-//! sentence, and leaves nothing behind.
+//! Resource limits: infinite files, memory, file sizes, threads. Failures are reported in a
+//! sentence and leave nothing behind.
 
 use crate::rig::{Done, Folder, a_share_of_the_processors, answered, command, linerate, refused};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
 
-/// Runs the program in a shell, behind a command of it that sets a limit.
+/// Runs the program in a shell, after a shell command that sets a limit.
 fn limited(limit: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Done {
     let _share = a_share_of_the_processors();
     let program = env!("CARGO_BIN_EXE_linerate");
@@ -104,7 +104,7 @@ fn a_limit_of_file_sizes_is_an_error_and_leaves_no_file() {
     assert_eq!(left, 0, "files are left in the state folder");
 }
 
-/// What the program handles, commands it starts must not find ignored.
+/// Signals that the program handles must not be ignored in the commands it starts.
 #[test]
 fn a_counted_command_still_dies_of_the_limit_of_file_sizes() {
     let folder = Folder::new();

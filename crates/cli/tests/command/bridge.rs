@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what was measured of a user's own program to a plan of it, without a line of TOML by hand.
+//! From regions of a user's own program to a plan for it, without hand-written TOML.
 
 use crate::rig::{Done, Folder, answered, linerate, record, refused};
 use linerate_record::plan::PlanReport;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A data plane of two threads that do the same, each with regions around its stages.
+/// A data plane of two identical threads, with regions around its stages.
 const PROGRAM: &str = r#"
 #include <linerate/regions.h>
 #include <pthread.h>
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The static library of regions that was built last: cargo may keep older ones.
+/// The most recently built static library of regions: cargo may keep older ones.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own file");
     let folder = test.parent().expect("it is in a folder");
@@ -79,7 +79,7 @@ fn library() -> PathBuf {
     files.max_by_key(built).expect("the library was built for this test")
 }
 
-/// The record that the program writes about its regions; `None` where there is no C compiler.
+/// The record that the program writes about its regions; `None` without a C compiler.
 fn regions(folder: &Folder, arguments: &[&str]) -> Option<String> {
     let source = folder.write("program.c", PROGRAM);
     let program = folder.file("program");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate budget`: the figures of the Netra document, the form of its record, and bad input.
+//! `linerate budget`: the figures of the Netra document, its record, and bad input.
 
 use crate::rig::{Folder, linerate};
 use linerate_record::{Body, Record};
@@ -100,7 +100,7 @@ fn a_run_is_held_against_the_line() {
     assert!(done.stderr.contains("--from"), "{}", done.stderr);
 }
 
-/// Figures 10-3 and 10-5: what bounds forwarding, over the sizes.
+/// Figures 10-3 and 10-5: limits of forwarding over frame sizes.
 #[test]
 fn the_roofline_is_drawn_where_limits_are_known() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures as people have them: segments joined by offload, frames cut by a snap length, damage.
+//! Real-world captures: segments coalesced by offload, truncated frames, damage.
 
 use crate::dissector::{is_installed, judge};
 use crate::records::assert_conserved;
@@ -9,7 +9,7 @@ use crate::rig::{
 use crate::rig::{EDGE_PACKETS, udp};
 use linerate_record::run::CutSegments;
 
-/// A path that replays `capture` once, with these keys of its source, and writes what comes out.
+/// A path that replays `capture` once with these source keys and writes its output.
 fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
     format!(
         "[source]\nkind = \"capture\"\nfile = {capture:?}\n{keys}\n[[stage]]\nkind = \"parse\"\n\
@@ -17,7 +17,7 @@ fn path(capture: &str, keys: &str, packets: u64, out: &str) -> String {
     )
 }
 
-/// TCP with timestamps and `payload` bytes, its checksum left to the interface.
+/// TCP with timestamps and `payload` bytes, with checksum offload.
 fn tcp(payload: usize, flags: u8) -> Vec<u8> {
     let total = (20 + 32 + payload) as u16;
     let mut frame = vec![2; 12];
@@ -30,7 +30,7 @@ fn tcp(payload: usize, flags: u8) -> Vec<u8> {
     frame
 }
 
-/// A pcap file of whole frames, each cut to at most `snap` bytes.
+/// A pcap file of frames truncated to at most `snap` bytes.
 fn snapped(frames: &[Vec<u8>], snap: usize) -> Vec<u8> {
     let mut file = Vec::new();
     for frame in frames {
@@ -175,7 +175,7 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
     }
 }
 
-/// Recorded over `lo` by `dumpcap -i any`, with LINUX_SLL, LINUX_SLL2, and the first chopped to raw
+/// Recorded on `lo` by `dumpcap -i any`, with LINUX_SLL, LINUX_SLL2, and the first reduced to raw
 /// IP by editcap: six packets of IPv4, two of IPv6.
 const HEADERLESS: [&str; 3] = ["cooked.pcap", "cooked-2.pcap", "raw-ip.pcap"];
 
@@ -223,7 +223,7 @@ fn a_part_of_a_capture_is_replayed() {
     assert!(said.contains("select none of its 7300 packets"), "{said}");
 }
 
-/// The file is longer than the memory there is; a part of it is not.
+/// The file exceeds available memory; a part of it does not.
 #[test]
 fn a_long_capture_is_refused_by_the_memory_of_what_is_replayed() {
     let folder = Folder::new();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An outside judge of what the stages make: tshark finds nothing wrong in the written captures.
+//! An independent check of the stages: tshark finds no errors in the written captures.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder};
 use crate::rig::{edge, pcap, report, udp, workers};
 use std::process::{Command, Stdio};
 
-/// What tshark tells of each frame: whether it is malformed, then the state of each checksum.
+/// Fields of each frame from tshark: malformed or not, then the state of each checksum.
 const FIELDS: [&str; 6] = [
     "_ws.malformed",
     "ip.checksum.status",
@@ -17,17 +17,17 @@ const FIELDS: [&str; 6] = [
 const BAD: &str = "0";
 const GOOD: &str = "1";
 
-/// What an outside dissector thinks of a capture.
+/// An independent dissector's verdict on a capture.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) frames: u64,
     pub(crate) malformed: u64,
-    /// Frames with a checksum that is wrong, and checksums that are right, by field.
+    /// Frames with a wrong checksum, and right checksums by field.
     pub(crate) bad: u64,
     pub(crate) good: [u64; FIELDS.len()],
 }
 
-/// Says why there is no judge here; `true` when there is one.
+/// Whether tshark is installed; prints a note if not.
 pub(crate) fn is_installed() -> bool {
     let mut found = Command::new("tshark");
     let found = found.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -76,8 +76,7 @@ fn the_dissector_detects_faults() {
     assert_eq!(judge(&file), Judgement { frames: 3, malformed: 1, bad: 1, good });
 }
 
-/// Writes what the edge router with the first `stages` of its stages makes of its capture, and has
-/// it judged.
+/// Writes the output of the edge router with the first `stages` of its stages, and dissects it.
 fn assert_nothing_is_wrong(left_out: &[&str]) {
     if !is_installed() {
         return;

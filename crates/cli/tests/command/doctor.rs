@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate doctor`: whatever the machine, the answer is whole, and the same for people and for
-//! scripts.
+//! `linerate doctor`: on any machine the answer is complete, and identical for people and scripts.
 
 use crate::rig::{Folder, answered, linerate, record, refused};
 use crate::validator::Validator;
@@ -56,7 +55,7 @@ fn what_does_not_work_is_null_with_a_reason_and_a_command() {
     }
 }
 
-/// The tier of the timestamp counter needs nothing, and neither does the model.
+/// The timestamp counter tier and the model tier have no prerequisites.
 #[test]
 fn some_tiers_work_anywhere() {
     let (_, report) = examined();
@@ -93,7 +92,7 @@ fn the_record_is_written_only_to_the_requested_path() {
     assert!(refused(&["doctor", "surplus"]).contains("surplus"));
 }
 
-/// Without a PATH there is no Valgrind: the simulator is refused, the rest is as it was.
+/// Without a PATH, Valgrind is not found: the simulator is unavailable, the rest is unchanged.
 #[test]
 fn reports_missing_valgrind() {
     let output = crate::rig::command(&["doctor", "--json"]).env("PATH", "").output();

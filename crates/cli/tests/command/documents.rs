@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The documents of the path's file against the stages there really are.
+//! The reference of path files compared with the actual stages.
 
 use crate::rig::answered;
 use linerate_path::check::read;
@@ -9,7 +9,7 @@ use linerate_stages::{KINDS, specs};
 
 const REFERENCE: &str = include_str!("../../../../docs/path.md");
 
-/// The fenced blocks of the reference in a language.
+/// Fenced blocks of the reference in a language.
 fn blocks(language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
     let block = |part: &str| part.split("```").next().unwrap_or_default().to_owned();
@@ -42,7 +42,7 @@ fn the_example_of_the_reference_is_a_path_of_real_stages() {
     }
 }
 
-/// The sources that are not built in.
+/// Registered sources.
 fn sources() -> Vec<SourceSpec> {
     linerate_rlp::app::EXTENSION.sources.iter().map(|kind| kind.spec).collect()
 }

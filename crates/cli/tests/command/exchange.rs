@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate import`, `export` and `explain`: the Netra document's dump, records written for others
-//! and read again, questions answered.
+//! `linerate import`, `export` and `explain`: the Netra document's dump, round trips through other
+//! formats, answers.
 
 use crate::rig::{Folder, linerate};
 use crate::validator::Validator;
@@ -66,7 +66,7 @@ fn the_dump_of_the_document_has_its_figures() {
     assert!(number(&summary["strands"][0], "kpps") > 360.0, "at 1.4 GHz");
 }
 
-/// Nothing tells whose codes they are, so those of the T1 are not taken for granted.
+/// The codes are of an unknown processor, so those of the T1 are not assumed.
 #[test]
 fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
     let folder = Folder::new();
@@ -87,7 +87,7 @@ fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
     assert!((number(&summary["strands"][0], "dc_pti") - 44.95).abs() < 0.005);
 }
 
-/// A count that perf scaled has what was counted as its lower end, and a warning.
+/// A count scaled by perf has the raw count as its lower end, and a warning.
 #[test]
 fn scaled_counts_of_perf_are_marked() {
     let folder = Folder::new();

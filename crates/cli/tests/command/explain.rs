@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is found and answered of runs made here.
+//! Findings and answers for runs made here.
 
 use crate::rig::{Folder, answered, edge, linerate, record, report};
 use linerate_record::Body;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that commands read and write: none is lost, whatever is named twice or cannot be written.
+//! Files that commands read and write: none is lost if it is named twice or cannot be written.
 
 use crate::rig::{Done, EDGE_CAPTURE, Folder, linerate};
 use linerate_record::Record;
@@ -17,7 +17,7 @@ fn folder() -> Folder {
 const PATH: &str =
     "[source]\nkind = \"capture\"\nfile = \"in.pcapng\"\n[[stage]]\nkind = \"parse\"\n";
 
-/// Every file of a folder with what is in it.
+/// All files of a directory with their contents.
 fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = fs::read_dir(folder.file(""))
         .expect("a folder")
@@ -31,7 +31,7 @@ fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Runs a command that must be refused before it does anything.
+/// Runs a command that must fail before it does anything.
 fn refused(folder: &Folder, arguments: &[&str], why: &str) {
     let before = contents(folder);
     let done = linerate(arguments);
@@ -93,7 +93,7 @@ fn commands_that_read_records_overwrite_none() {
     refused(&folder, &["stat", "--record", &new, "-o", &new, "--", "true"], SAME);
 }
 
-/// The result, and that a file of it could not be written.
+/// Expects the result on stdout, and an error about an unwritable file.
 fn printed_output_and_errors(done: &Done, file: &str) {
     assert!(!done.stdout.is_empty() && matches!(done.status, Some(2 | 125)), "{done:?}");
     assert!(done.stderr.contains(&format!("cannot write {file}: ")), "{done:?}");
@@ -155,7 +155,7 @@ fn options_that_were_replaced_name_the_new_one() {
     refused(&folder, &["budget", "--ceilings", "ceilings.svg"], "write --svg DIR");
 }
 
-/// `-` is standard input or output wherever a file is named.
+/// `-` is standard input or output wherever a file is expected.
 #[test]
 fn a_dash_is_standard_input_and_output() {
     let folder = folder();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C ends a command early, with the report of what was measured until then.
+//! Ctrl-C ends a command early, with a report of the measurements so far.
 
 use crate::records::assert_conserved;
 use crate::rig::{Done, EDGE_STAGES, EDGE_WORKERS, Folder};
@@ -10,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// After as long a command hangs; shorter than what it was asked to do.
+/// Timeout after which a command counts as hung; shorter than its requested duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether the program listens to SIGINT, which is signal 2.
+/// Whether the program handles SIGINT (2).
 fn listens(child: &Child) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
     let status = status.unwrap_or_default();
@@ -22,7 +22,7 @@ fn listens(child: &Child) -> bool {
     caught.is_some_and(|mask| mask & (1 << (2 - 1)) != 0)
 }
 
-/// Waits until `holds` does.
+/// Waits until `holds` returns true.
 fn wait_until(mut holds: impl FnMut() -> bool, what: &str) {
     let start = Instant::now();
     while !holds() {
@@ -31,8 +31,8 @@ fn wait_until(mut holds: impl FnMut() -> bool, what: &str) {
     }
 }
 
-/// Processor time of the program until now, all threads together: utime and stime of proc(5), of
-/// which Linux counts 100 a second on every machine.
+/// CPU time of all threads of the program so far: utime and stime of proc(5), in ticks of 10 ms on
+/// every machine.
 fn cpu_ms(child: &Child) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
     // The name of the program is in parentheses and may hold anything.
@@ -41,8 +41,8 @@ fn cpu_ms(child: &Child) -> u64 {
     (ticks(12) + ticks(13)) * 10
 }
 
-/// Starts a command, interrupts it once it has used `work_ms` of processor time, which no other
-/// program can take from it, and waits for its end. What is asked for takes several times as much.
+/// Starts a command, interrupts it after `work_ms` of CPU time, which other programs cannot affect,
+/// and waits for its exit. The requested work takes several times as long.
 fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     let _share = a_share_of_the_processors();
     let mut command = command(arguments);
@@ -126,7 +126,7 @@ fn a_sweep_of_the_kernels_prints_the_cases_it_has() {
     }
 }
 
-/// Stopped before there is anything to show, or with what there is.
+/// Stopped before or after the first results.
 #[test]
 fn a_measurement_of_memory_prints_what_it_has() {
     for work in [0, 300] {

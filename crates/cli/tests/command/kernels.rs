@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate kernels`: what its record holds, what is refused, what is listed. No test asserts a
-//! time; those of ratios hold by construction.
+//! `linerate kernels`: contents of its record, rejected options, lists. No test asserts a time;
+//! those of ratios hold by construction.
 
 use crate::rig::{Folder, a_share_of_the_processors, answered, command, linerate, record, refused};
 use linerate_record::kernels::{Kernel, KernelsReport, Role, Row, State};
 use linerate_record::{Body, Record};
 use serde_json::Value;
 
-/// What every row must say, `null` where it has no meaning.
+/// Fields of every row, `null` where they have no meaning.
 const ROW_FIELDS: [&str; 9] = [
     "kernel",
     "variant",
@@ -35,7 +35,7 @@ fn report(record: &Record) -> &KernelsReport {
     }
 }
 
-/// A number that is there is finite and positive; one that is not has its reason.
+/// A present number is finite and positive; a missing one has a reason.
 fn assert_times(row: &Row) {
     match row.cycles {
         Some(cycles) => {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole program, started as users start it: what it prints where, its exit status, what it
-//! leaves in files. Workers share processors wherever a test has several, so that every test runs
-//! on any machine; no test asserts a time.
+//! The whole program, started as users start it: output, exit status, files. Workers share CPUs in
+//! tests with several, so that every test runs on any machine; no test asserts a time.
 #![forbid(unsafe_code)]
 
 mod appearance;

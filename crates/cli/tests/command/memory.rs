@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate memory`: what its record holds whatever the machine, what is refused, what it does
-//! with little memory, and what other commands make of the profile it leaves. No test asserts a
-//! time.
+//! `linerate memory`: contents of its record on any machine, rejected options, behaviour with
+//! little memory, and use of its profile by other commands. No test asserts a time.
 
 use crate::rig::{Done, Folder, answered, command, edge, linerate, record, refused};
 use crate::validator::Validator;
@@ -14,7 +13,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Little memory and little time, and no profile.
+/// Little memory, little time, no profile.
 const SMALL: [&str; 5] = ["memory", "--quick", "--max", "8M", "--no-store"];
 
 fn report(record: &Record) -> &MemoryReport {
@@ -28,7 +27,7 @@ fn parsed(json: &str) -> MemoryReport {
     report(&record(json)).clone()
 }
 
-/// One measurement for the tests that look at the same.
+/// One measurement shared by several tests.
 fn small() -> &'static str {
     static JSON: OnceLock<String> = OnceLock::new();
     JSON.get_or_init(|| answered(0, &[&SMALL[..], &["--json"]].concat()))
@@ -118,7 +117,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
     }
 }
 
-/// More than any machine has is no reason to swap, and none to fail.
+/// A limit beyond the machine's memory causes neither swapping nor an error.
 #[test]
 fn requests_are_limited_to_the_machine() {
     let largest = u64::MAX.to_string();
@@ -128,7 +127,7 @@ fn requests_are_limited_to_the_machine() {
     assert!(!conditions.max_reason.is_empty(), "{conditions:?}");
 }
 
-/// The same through another program that changes what this one may do.
+/// Runs the program through another one that restricts it.
 fn through(program: &str, arguments: &[&str], of_memory: &[&str]) -> std::process::Output {
     let memory = command(of_memory);
     let envs = memory.get_envs().filter_map(|(name, value)| Some((name, value?)));
@@ -169,8 +168,8 @@ fn one_processor_is_enough() {
     assert!(report.loaded.iter().all(|row| row.threads == 0), "{:?}", report.loaded);
 }
 
-/// Small pages are measured where they are asked for; huge ones where the system gives them, and
-/// where not the report says so.
+/// Small pages are used on request; huge ones if the system grants them, otherwise the report
+/// explains.
 #[test]
 fn requested_pages_are_used_or_refused_with_a_reason() {
     let of =
@@ -199,7 +198,7 @@ fn people_get_a_report_and_a_plot() {
     assert!(all.lines().count() > done.stdout.lines().count(), "{all}");
 }
 
-/// Tables of memory stay in one piece, so that fewer columns than 80 are taken as 80.
+/// Tables of memory are not split, so fewer than 80 columns count as 80.
 #[test]
 fn lines_have_the_requested_width_for_memory() {
     for (columns, wanted) in [("60", 80), ("90", 90)] {
@@ -211,7 +210,7 @@ fn lines_have_the_requested_width_for_memory() {
     }
 }
 
-/// A home of its own for a command.
+/// A home directory for a command.
 struct Home(Folder);
 
 impl Home {
@@ -232,7 +231,7 @@ impl Home {
         files.into_iter().next()
     }
 
-    /// Where a profile of this machine would be.
+    /// Path of this machine's profile.
     fn place(&self) -> String {
         let sentence = self.reported().sentence;
         let place =
@@ -240,14 +239,14 @@ impl Home {
         place.expect("there is none yet").0.to_owned()
     }
 
-    /// What doctor says of the profile.
+    /// Observation of `doctor` about the profile.
     fn reported(&self) -> Observation {
         let record = record(&self.run(&["doctor", "--json"]).stdout);
         let Body::Doctor(report) = record.body else { panic!("a record of doctor") };
         report.observations.into_iter().find(|o| o.name == "memory_profile").expect("it is there")
     }
 
-    /// A profile of this machine as `change` has it, fit to be one or not.
+    /// A modified profile of this machine, suitable or not.
     fn with_profile(change: impl Fn(&mut MemoryReport)) -> Self {
         let home = Self(Folder::new());
         let mut profile = record(small());
@@ -317,7 +316,7 @@ fn a_profile_that_cannot_be_kept_fails_nothing() {
     assert!(said.contains("not kept as the profile of this machine"), "{said}");
 }
 
-/// All levels as stated, and the last of them with this verdict.
+/// All levels as stated, except the last with this verdict.
 fn last_level(report: &mut MemoryReport, verdict: OsVerdict) {
     report.os_view.iter_mut().for_each(|view| view.verdict = OsVerdict::Agrees);
     if let Some(view) = report.os_view.iter_mut().rfind(|view| view.stated_bytes.is_some()) {
@@ -325,7 +324,7 @@ fn last_level(report: &mut MemoryReport, verdict: OsVerdict) {
     }
 }
 
-/// The first level as stated, and of the last one 6 MiB of whatever is stated.
+/// The first level as stated, and 6 MiB found of the last one.
 fn smaller(report: &mut MemoryReport) {
     last_level(report, OsVerdict::Agrees);
     let figure = Figure::exact("B", f64::from(6 << 20), Tier::Sw, "synthetic");
@@ -379,7 +378,7 @@ fn simulated_caches_are_those_of_the_profile() {
     }
 }
 
-/// A machine whose caches hold hardly a packet, for all the profile knows.
+/// A profile according to which the caches hold hardly any packets.
 #[test]
 fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
     let tiny = |report: &mut MemoryReport| {

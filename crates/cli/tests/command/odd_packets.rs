@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures with packets that cannot be used: the good ones go through, the others are counted.
+//! Captures with unusable packets: the good ones are replayed, the others counted.
 
 use crate::records::assert_conserved;
 use crate::rig::{EDGE_PACKETS, EDGE_TIME, Folder, answered, edge, pcap, report, udp};
@@ -16,8 +16,8 @@ fn arp() -> Vec<u8> {
     frame
 }
 
-/// Frames that are in no capture of a sane network, and what each is counted as: first when the
-/// capture is read, then by stage.
+/// Frames that no sane network carries, and their expected cause: on reading the capture, then by
+/// stage.
 fn odd() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     let good = udp(9);
     let mut bad_length = good.clone();
@@ -41,8 +41,7 @@ fn odd() -> Vec<(Vec<u8>, &'static str, &'static str)> {
     ]
 }
 
-/// A capture of good packets with odd ones in between; the packets cut by the capture are marked as
-/// such in their records.
+/// A capture of good packets with odd ones in between; truncated packets are marked as such.
 fn capture(odd: &[Vec<u8>]) -> Vec<u8> {
     let good: Vec<_> = (0..GOOD as u8).map(udp).collect();
     let rest = good.iter().skip(odd.len());

@@ -6,12 +6,12 @@ use crate::rig::{EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, edge, report, wor
 use linerate_dataplane::capture;
 use std::collections::BTreeMap;
 
-/// More than the capture holds, so that flows come back.
+/// More than the capture contains, so that flows repeat.
 const PACKETS: u64 = 10_000;
 
-/// What makes packets one flow, within a tunnel if they are in one: addresses and protocol, and
-/// what distinguishes the hosts behind one translated address: the ports, the identifier of an
-/// echo, or the identification of a fragment.
+/// Flow key, of the inner headers in a tunnel: addresses, protocol, and what distinguishes hosts
+/// behind one translated address: ports, the identifier of an echo, or the identification of a
+/// fragment.
 fn flow(frame: &[u8]) -> Vec<u8> {
     const ETHERNET: usize = 14;
     const TUNNEL: usize = 20 + 4;
@@ -34,7 +34,7 @@ fn flow(frame: &[u8]) -> Vec<u8> {
 
 type Flows = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
 
-/// The packets that the edge router under this mapping writes, by flow.
+/// Packets written by the edge router under this mapping, by flow.
 fn written(folder: &Folder, segments: &[(usize, u32)]) -> Flows {
     let out = folder.file("out.pcap");
     let sink = format!("[sink]\nkind = \"capture\"\nfile = {out:?}\n\n[run]");

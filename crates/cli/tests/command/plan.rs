@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate plan`: from a run, from costs in the file, on the Netra document's processor, and bad
+//! `linerate plan`: from a run, from costs in the file, for the Netra document's processor, and bad
 //! input.
 
 use crate::rig::{Folder, linerate};
@@ -9,7 +9,7 @@ use serde_json::Value;
 const EDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.toml");
 const RLP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rlp-t1-config1.toml");
 
-/// Two stages of kinds that no build has, and their costs.
+/// Two stages of unknown kinds with costs.
 const PATH: &str = "\
 [source]
 kind = \"generator\"

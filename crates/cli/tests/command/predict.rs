@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tune --from`: what the record of a tuning predicts without packets.
+//! `linerate tune --from`: predictions from a stored tuning without packets.
 
 use crate::rig::{Done, Folder, answered, edge, linerate, record, refused, tuned};
 use linerate_record::tune::{Candidate, TuneReport};
 use linerate_record::{Body, fixtures};
 
-/// Everything of a candidate that is known before it has run.
+/// All properties of a candidate that are known before it runs.
 fn predicted(report: &TuneReport) -> Vec<Candidate> {
     let unmeasured = |one: &Candidate| Candidate {
         measured_kpps: None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `--json` promises to scripts, and that nothing is lost or invented on the way.
+//! Guarantees of `--json` to scripts; nothing is lost or invented on the way.
 
 use crate::rig::{EDGE_STAGES, EDGE_WORKERS, Folder, answered, edge};
 use crate::rig::{record, refused, report, split_path, tuned, workers};
@@ -7,7 +7,7 @@ use linerate_record::run::{RunReport, Tally, WorkerReport};
 use linerate_record::tune::{Limit, TuneReport};
 use serde_json::Value;
 
-/// Nothing is lost or invented in a stage, between the stages of a worker, or between workers.
+/// Conservation of packets within a stage, between the stages of a worker, and between workers.
 pub(crate) fn assert_conserved(report: &RunReport) {
     for worker in &report.workers {
         for stage in &worker.stages {
@@ -99,7 +99,7 @@ fn packets_dropped_at_a_full_ring_are_counted() {
     assert_eq!(sink.packets + dropped(0), 20_000);
 }
 
-/// Every candidate has its prediction, and a measurement where it ran.
+/// Every candidate has a prediction, and a measurement if it ran.
 fn assert_candidates(report: &TuneReport) {
     assert!(!report.candidates.is_empty(), "{report:?}");
     let mut ran = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of regions, shown; and what is said of files that are none.
+//! Records of regions: display, and errors for other files.
 
 use crate::rig::{Folder, linerate, refused};
 use crate::validator::Validator;
 use linerate_regions::{Options, Regions};
 
-/// A record that this very program wrote about itself.
+/// A record that this test program wrote about itself.
 pub(crate) fn recorded(folder: &Folder) -> String {
     let file = folder.file("regions.json");
     let events = vec!["page_faults".to_owned(), "no_such_event".to_owned()];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate report`: of every kind of record, what the command printed that made it.
+//! `linerate report` prints every kind of record as its command did.
 
 use crate::regions;
 use crate::rig::{Done, Folder, answered, edge, linerate, record, refused};
 use crate::stat::simulates;
 use linerate_record::{Body, fixtures};
 
-/// A command that records, and what `report` must be asked for to print the same.
+/// A command that records, and the options with which `report` prints the same.
 struct Walk {
-    /// The name of its record, and of the tests' messages.
+    /// Name of its record, also used in messages.
     name: &'static str,
-    /// The command; `{NAME}` is the record of an earlier walk, or a file of [`input`].
+    /// The command; `{NAME}` is the record of an earlier entry, or a file of [`input`].
     words: &'static [&'static str],
     /// Options of `report`.
     shown: &'static [&'static str],
@@ -30,7 +30,7 @@ const PACKETS: &[Walk] = &[
     walk("report", &["report", "{run-flows}"]),
 ];
 
-/// The first may have no answer on a busy machine; the second has always one.
+/// The first may have no answer on a busy machine; the second always has one.
 const TUNINGS: &[Walk] = &[
     walk("tune", &["tune", "{edge}", "--time", "200ms"]),
     walk("tune-from", &["tune", "--from", "{stored tune}"]),
@@ -119,7 +119,7 @@ const OTHERS: &[Walk] = &[
 
 const ALL: [&[Walk]; 7] = [PACKETS, TUNINGS, MACHINES, TCP, COUNTS, SIMULATED, OTHERS];
 
-/// The command whose records are of this kind. A new kind needs a command here, and so a walk.
+/// The command that creates this kind of record. A new kind needs a command here and thus a test.
 fn command_of(body: &Body) -> &'static str {
     match body {
         Body::Run(_) => "run",
@@ -143,7 +143,7 @@ fn stored(kind: &str) -> &'static str {
     fixtures::ALL.iter().find(|(name, _)| *name == kind).expect("it is stored").1
 }
 
-/// The file that a word stands for.
+/// The file for a word.
 fn input(folder: &Folder, word: &str) -> String {
     const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let Some(name) = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) else {
@@ -163,7 +163,7 @@ fn input(folder: &Folder, word: &str) -> String {
     }
 }
 
-/// Makes records in order, prints each again, and compares: to the byte, with the warnings.
+/// Creates records in order, prints each again, and compares byte by byte, including warnings.
 fn assert_shown_again(folder: &Folder, walks: &[Walk]) {
     for Walk { name, words, shown } in walks {
         let file = folder.file(&format!("{name}.json"));
@@ -186,7 +186,7 @@ fn assert_shown_again(folder: &Folder, walks: &[Walk]) {
     }
 }
 
-/// As Markdown it has no line of a terminal's table, and every kind has figures to export.
+/// Markdown output has no terminal table, and every kind has figures to export.
 #[track_caller]
 fn assert_readable_elsewhere(file: &str) {
     let markdown = answered(0, &["report", "--format", "markdown", file]);
@@ -238,7 +238,7 @@ fn what_others_measured_is_shown_again() {
     assert_shown_again(&Folder::new(), OTHERS);
 }
 
-/// The commands of the program that write records, by their help.
+/// Commands that write records, according to their help.
 fn commands_that_record() -> Vec<String> {
     let help = answered(0, &["--help"]);
     // Below a heading, a command a line; a line of options begins with a dash.

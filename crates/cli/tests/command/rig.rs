@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Starting the program, and the files it is given.
+//! Starts the program and provides its files.
 
 use linerate_dataplane::capture::PcapWriter;
 use linerate_record::run::RunReport;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// The edge router of the examples.
 const EDGE: &str = include_str!("../../../../examples/edge.toml");
 
-/// Its capture, and the packets in it.
+/// Its capture, and the number of packets in it.
 pub(crate) const EDGE_CAPTURE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.pcapng");
 pub(crate) const EDGE_PACKETS: u64 = 7_300;
@@ -22,16 +22,15 @@ pub(crate) const EDGE_PACKETS: u64 = 7_300;
 pub(crate) const EDGE_STAGES: [&str; 7] =
     ["parse", "verify", "filter", "nat44", "forward", "gre_encap", "count"];
 
-/// The processors: shared by the commands of most tests, for one alone where it needs them to tell
-/// anything.
+/// The CPUs: shared by most tests, exclusive for those whose results depend on it.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
-/// Waits until no command needs the processors alone.
+/// Waits until no command needs exclusive CPUs.
 pub(crate) fn a_share_of_the_processors() -> RwLockReadGuard<'static, ()> {
     PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a command came to.
+/// Exit status and output of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// The exit status; `None` after a signal.
@@ -40,9 +39,8 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
-/// The program with its arguments, without standard input, and without an earlier profile of this
-/// machine: nothing is kept in a folder that cannot be made. It prints every table, for most tests
-/// look for one.
+/// The program with its arguments, without standard input, and without a profile of this machine:
+/// its directory cannot be created. It prints every table, since most tests look for one.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments).stdin(Stdio::null());
@@ -50,8 +48,8 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether the parent of these tests had the signal ignored, as nohup(1) and `&` of a shell do:
-/// then commands ignore it, too, and die of none.
+/// Whether the parent of these tests ignores the signal, as nohup(1) and `&` of a shell do: then
+/// commands ignore it too.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("the kernel tells");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
@@ -63,22 +61,21 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
     is_ignored
 }
 
-/// Runs the program to its end.
+/// Runs the program to completion.
 pub(crate) fn linerate(arguments: &[&str]) -> Done {
     let _share = a_share_of_the_processors();
     finished(arguments)
 }
 
-/// Runs the program while no other test of this one does, which leaves it the processors as far as
-/// that is ours to decide.
+/// Runs the program while no other test of this suite runs.
 pub(crate) fn linerate_alone(arguments: &[&str]) -> Done {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     finished(arguments)
 }
 
-/// Runs `tune --json` with these arguments in addition, alone. On a machine that others keep busy
-/// it cannot tell what the stages cost: then `None`, and it must have said so, printed the baseline
-/// it has, and written no path.
+/// Runs `tune --json` with additional arguments, exclusively. On a busy machine it cannot determine
+/// the stage costs: then `None`, and it must have reported that, printed its baseline, and written
+/// no path.
 pub(crate) fn tuned(arguments: &[&str], out: Option<&str>) -> Option<(String, TuneReport)> {
     let written = out.map_or(Vec::new(), |out| vec!["--out", out]);
     let done = linerate_alone(&[&["tune"], arguments, &["--json"], &written].concat());
@@ -100,14 +97,14 @@ fn finished(arguments: &[&str]) -> Done {
     Done { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Runs the program, which must answer with this status; what it printed on stdout.
+/// Runs the program, which must exit with this status; returns its stdout.
 pub(crate) fn answered(status: i32, arguments: &[&str]) -> String {
     let done = linerate(arguments);
     assert_eq!(done.status, Some(status), "{arguments:?}: {done:?}");
     done.stdout
 }
 
-/// Runs the program, which must refuse: status 2 and nothing on stdout; what it said on stderr.
+/// Runs the program, which must fail with status 2 and an empty stdout; returns its stderr.
 pub(crate) fn refused(arguments: &[&str]) -> String {
     let Done { status, stdout, stderr } = linerate(arguments);
     assert_eq!((status, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
@@ -116,12 +113,12 @@ pub(crate) fn refused(arguments: &[&str]) -> String {
     stderr
 }
 
-/// The record a text of JSON holds.
+/// Parses a record from JSON.
 pub(crate) fn record(json: &str) -> Record {
     Record::from_json(json).unwrap_or_else(|error| panic!("{error}: {json}"))
 }
 
-/// What one run reported; the program must answer 0.
+/// Report of one run that must exit with 0.
 pub(crate) fn report(arguments: &[&str]) -> RunReport {
     match record(&answered(0, arguments)).body {
         Body::Run(report) => *report,
@@ -129,7 +126,7 @@ pub(crate) fn report(arguments: &[&str]) -> RunReport {
     }
 }
 
-/// Files of one test, gone at its end.
+/// Directory of one test, removed at its end.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -137,12 +134,12 @@ impl Folder {
         Self(TempDir::new().expect("a folder for temporary files"))
     }
 
-    /// The path of a file in the folder, there or not.
+    /// Path of a file in the directory, existing or not.
     pub(crate) fn file(&self, name: &str) -> String {
         self.0.path().join(name).to_str().expect("UTF-8 paths").to_owned()
     }
 
-    /// Writes a file; its path.
+    /// Writes a file and returns its path.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.file(name);
         fs::write(&path, content).expect("the folder can be written");
@@ -150,7 +147,7 @@ impl Folder {
     }
 }
 
-/// The edge router with these changes, each of a text that it has once.
+/// The edge router with these changes, each of a text that occurs once.
 pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     let capture = format!("\"{EDGE_CAPTURE}\"");
     [("\"edge.pcapng\"", capture.as_str())].iter().chain(changes).fold(
@@ -162,7 +159,7 @@ pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
     )
 }
 
-/// What [`edge`] replaces by another mapping, and by a number of packets.
+/// Text that [`edge`] replaces to set another mapping and packet count.
 pub(crate) const EDGE_WORKERS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \
                                        \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
@@ -180,7 +177,7 @@ pub(crate) fn workers(stages: &[&str], segments: &[(usize, u32)]) -> String {
     text
 }
 
-/// A path of stages without parameters behind a generator, each on a worker of its own.
+/// A path of stages without parameters after a generator, each on its own worker.
 pub(crate) fn split_path(kinds: &[&str], run: &str) -> String {
     let mut text = "[source]\nkind = \"generator\"\n".to_owned();
     for kind in kinds {
@@ -199,7 +196,7 @@ pub(crate) fn pcap<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     writer.finish().expect("memory can be written")
 }
 
-/// The sum of 16-bit words in one's complement, as the checksum of an IPv4 header wants it.
+/// One's complement sum of 16-bit words, as for the IPv4 header checksum.
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let mut sum: u32 = words.sum();
@@ -209,7 +206,7 @@ fn checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A UDP packet over IPv4 without UDP checksum, from host `host` of the inside of the edge router.
+/// A UDP packet over IPv4 without UDP checksum, from inside host `host` of the edge router.
 pub(crate) fn udp(host: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00];
     frame.extend([0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0]);
@@ -222,7 +219,7 @@ pub(crate) fn udp(host: u8) -> Vec<u8> {
     frame
 }
 
-/// A processor the program may use.
+/// A CPU the program may use.
 pub(crate) fn a_processor() -> String {
     let allowed = linerate_linux::allowed_cpus().expect("the kernel tells");
     allowed.first().expect("this test runs somewhere").to_string()

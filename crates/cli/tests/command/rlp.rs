@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The example paths of the Radio Link Protocol, as a reader would start them.
+//! The example paths of the Radio Link Protocol, started as users would.
 
 use crate::records::assert_conserved;
 use crate::rig::{Folder, answered, linerate, record, refused};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
-/// The five paths, and how many workers they have.
+/// The five paths, and their numbers of workers.
 const PATHS: [(&str, usize); 5] = [
     ("rlp-config1", 12),
     ("rlp-config2", 12),
@@ -73,7 +73,7 @@ fn rejects_invalid_session_parameters_at_their_position() {
     assert!(said.contains("path.toml:6:14") && said.contains("power of two"), "{said}");
 }
 
-/// A path whose stages do not fit its packets. `PDSN_TX` is for the way back.
+/// A path whose stages do not fit its packets: `PDSN_TX` is for the opposite direction.
 #[test]
 fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     let folder = Folder::new();
@@ -97,7 +97,7 @@ fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     assert!(answer.contains("no packet came through: `PDSN_TX` dropped all "), "{answer}");
 }
 
-/// Of a source without a rate, no reader of the record says that it sets the rate.
+/// The record of a run without a source rate does not name the source as the limit.
 #[test]
 fn the_record_of_a_run_has_the_rate_of_its_source() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");

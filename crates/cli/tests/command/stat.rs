@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stat`: what is counted and what is missing, exit statuses. Which events this machine
-//! counts is not known here: each has a count or a reason. No test asserts a time.
+//! `linerate stat`: counted and missing events, exit statuses. The events available here are
+//! unknown: each has a count or a reason. No test asserts a time.
 
 mod destination;
 mod left_alone;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus as Status, Stdio};
 use std::sync::RwLockReadGuard;
 
-/// Without -e and -m.
+/// Default events without -e and -m.
 const DEFAULT_EVENTS: [&str; 8] = [
     "task_clock_ns",
     "context_switches",
@@ -31,7 +31,8 @@ fn stat(arguments: &[&str]) -> Done {
     linerate(&[&["stat"], arguments].concat())
 }
 
-/// Runs `linerate stat -o -`, which must end with `status` and a silent stderr; what it printed.
+/// Runs `linerate stat -o -`, which must exit with `status` and an empty stderr; returns its
+/// output.
 #[track_caller]
 fn answered(status: i32, arguments: &[&str]) -> String {
     let done = stat(&[&["-q", "-o", "-"], arguments].concat());
@@ -39,7 +40,7 @@ fn answered(status: i32, arguments: &[&str]) -> String {
     done.stdout
 }
 
-/// Runs `linerate stat`, which must fail itself before it starts the command; what it said.
+/// Runs `linerate stat`, which must fail before it starts the command; returns its error.
 #[track_caller]
 fn refused(arguments: &[&str]) -> String {
     let Done { status, stdout, stderr } = stat(arguments);
@@ -56,7 +57,7 @@ fn report_of(record: &Record) -> &StatReport {
     }
 }
 
-/// The record of a run that must end with `status`.
+/// The record of a run that must exit with `status`.
 #[track_caller]
 fn counted(status: i32, arguments: &[&str]) -> Record {
     let json = answered(status, &[&["--json"], arguments].concat());
@@ -65,8 +66,8 @@ fn counted(status: i32, arguments: &[&str]) -> Record {
     record
 }
 
-/// The record obeys the schema; every event and metric is a figure by its name, and has a value or
-/// says why not.
+/// The record obeys the schema; every event and metric is a named figure, and has a value or a
+/// reason.
 #[track_caller]
 fn assert_whole(record: &Record, json: &str) {
     let value: Value = serde_json::from_str(json).expect("JSON");
@@ -92,7 +93,7 @@ fn event<'a>(report: &'a StatReport, name: &str) -> &'a EventCount {
     found.unwrap_or_else(|| panic!("{name} is in {report:?}"))
 }
 
-/// The count of an event that every machine has.
+/// Count of an event that every machine supports.
 fn count(report: &StatReport, name: &str) -> f64 {
     event(report, name).count.as_number().unwrap_or_else(|| panic!("{name} in {report:?}"))
 }
@@ -315,7 +316,7 @@ fn the_locale_changes_no_number() {
     assert_eq!(cell.replace(',', "").parse(), Ok(clock), "{row}");
 }
 
-/// Whether Valgrind is there; says so where it is not.
+/// Whether Valgrind is installed; prints a note if not.
 pub(crate) fn simulates() -> bool {
     let there = Command::new("valgrind").arg("--version").output().is_ok();
     if !there {
@@ -383,7 +384,7 @@ fn a_baseline_finds_a_tenth_of_a_percent() {
     assert!(refused(&["--baseline", &other, "--", "true"]).contains("not a linerate record"));
 }
 
-/// A gate must not pass because nothing was compared.
+/// A gate must not pass without a comparison.
 #[test]
 fn fails_if_no_count_is_comparable_with_the_baseline() {
     let folder = Folder::new();

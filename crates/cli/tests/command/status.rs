@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exit status, and where output goes when something is in its way.
+//! Exit status, and output under failures.
 
 use crate::rig::{Folder, a_share_of_the_processors, answered, command, edge};
 use crate::rig::{linerate, record, refused, split_path};
@@ -7,8 +7,8 @@ use linerate_record::Body;
 use std::fs::{File, OpenOptions};
 use std::process::Stdio;
 
-/// The status follows from the rate that the record has; it is 2 where the machine was too busy for
-/// one; the profile is printed in any case.
+/// The status follows from the rate in the record; it is 2 if the machine was too busy for a rate;
+/// the profile is always printed.
 fn assert_status_of_goal(folder: &Folder, file: &str, goal: &str, wanted_kpps: f64) {
     let kept = folder.file("record.json");
     let done = linerate(&["run", file, "--time", "100ms", "--goal", goal, "--record", &kept]);
@@ -34,7 +34,7 @@ fn the_status_says_whether_a_goal_is_met() {
     assert_status_of_goal(&folder, &fast, "line", 900e12 / 8.0 / 1538.0 / 1e3);
 }
 
-/// A path whose second worker breaks at packet 777, which the first worker handed over.
+/// A path whose second worker panics at packet 777, handed over by the first.
 fn broken(folder: &Folder) -> String {
     let text = split_path(&["parse", "fault"], "packets = 100000");
     let fault = "kind = \"fault\"\nname = \"guard\"\npacket = 777";
@@ -114,7 +114,7 @@ fn a_full_disk_is_a_failure_and_a_reader_gone_is_none() {
     }
 }
 
-/// The program, started by a shell that does `redirect` to its standard output.
+/// The program, started by a shell with `redirect` applied to its standard output.
 fn redirected(redirect: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let output = std::process::Command::new("sh")
         .args(["-c", &format!("exec \"$0\" \"$@\" {redirect}"), env!("CARGO_BIN_EXE_linerate")])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate tcp`: what its record holds, what is refused, what is listed. No test asserts a time,
-//! and none needs lwIP.
+//! `linerate tcp`: contents of its record, rejected options, lists. No test asserts a time, and
+//! none needs lwIP.
 
 use crate::rig::{Folder, answered, linerate, record, refused};
 use crate::validator::Validator;
@@ -8,7 +8,7 @@ use linerate_record::tcp::TcpReport;
 use linerate_record::{Body, Figure};
 use serde_json::Value;
 
-/// What scripts find of every pattern, `null` where it has no meaning.
+/// Fields that scripts find for every pattern, `null` where they have no meaning.
 const SUMMARY: [&str; 7] = [
     "gbps_per_cpu_s",
     "of_bound",
@@ -31,7 +31,7 @@ fn measured(arguments: &[&str]) -> (TcpReport, Value) {
     }
 }
 
-/// Where other programs had the processor all the time, a figure has that for its reason.
+/// Accepts a missing figure only if other programs occupied the CPU all the time.
 fn assert_positive(figure: &Figure) {
     match figure.as_number() {
         Some(number) => assert!(number > 0.0, "{figure:?}"),

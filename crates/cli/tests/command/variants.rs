@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels of a path: every variant makes the same packets, an unknown one is refused, and what
-//! is said of their share.
+//! Kernels of a path: every variant gives the same packets, an unknown one is rejected, and their
+//! share is reported.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_TIME, EDGE_WORKERS, Folder, answered, edge};
 use crate::rig::{record, refused, report, tuned, workers};
@@ -93,8 +93,8 @@ fn a_run_reports_kernel_shares_per_stage() {
     assert!(text.lines().last().is_some_and(|line| line.contains("calls of this path")), "{text}");
 }
 
-/// What a tuning of the edge router whose file forces a variant comes to: other kernels are only
-/// kept where they were tried, and the file says what is kept.
+/// If the path file forces a variant, a tuning keeps other kernels only after it has measured them,
+/// and the new file names those it keeps.
 #[test]
 fn a_tuning_that_keeps_other_kernels_has_tried_them() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate why` on real processes: the demo, and what happens to programs while they are watched.
+//! `linerate why` on real processes: the demo, and effects on watched programs.
 
 use crate::rig::{Done, Folder, a_share_of_the_processors, command, linerate, record, refused};
 use linerate_record::Body;
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-/// Whether this machine lets users have namespaces of their own; says so where it does not.
+/// Whether users may create namespaces here; prints a note if not.
 fn has_namespaces() -> bool {
     let tried = Command::new("unshare").args(["-Urn", "true"]).stderr(Stdio::null()).status();
     let has = tried.is_ok_and(|status| status.success());
@@ -19,7 +19,7 @@ fn has_namespaces() -> bool {
     has
 }
 
-/// A line of `sh` in a user and a network namespace of its own; `linerate` is `$0`.
+/// Runs a line of `sh` in a new user and network namespace; `linerate` is `$0`.
 fn in_namespaces(line: &str) -> Done {
     let _share = a_share_of_the_processors();
     let linerate = command(&[]);
@@ -63,7 +63,7 @@ fn a_demo_without_namespaces_names_the_setting() {
     assert!(done.stderr.contains("sudo sysctl user.max_user_namespaces=15000"), "{}", done.stderr);
 }
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 struct Started(Child);
 
 impl Started {
@@ -95,7 +95,7 @@ impl Drop for Started {
     }
 }
 
-/// The observation of `linerate why` with these arguments, which must find something.
+/// The observation of `linerate why` with these arguments, which must have a finding.
 fn observed(arguments: &[&str]) -> Observation {
     let done = linerate(&[&["why", "--json", "--quiet"], arguments].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
@@ -284,7 +284,7 @@ fn where_netlink_is_refused_proc_lists_the_sockets() {
     assert_eq!((socket.receive_buffer, socket.send_buffer), (none, none));
 }
 
-/// What a false program of DPDK does when it is asked for the counters of its port.
+/// A fake DPDK program's answer when it is asked for the counters of its port.
 const TELEMETRY: &str = r#"
 import os, socket, sys, time
 kind, folder = sys.argv[1], sys.argv[2]
@@ -337,7 +337,7 @@ fn a_telemetry_socket_that_misbehaves_is_asked_no_more() {
     assert_eq!((counts.received, counts.missed), (Some(0), Some(0)));
 }
 
-/// A port that nothing listens on, as far as can be known.
+/// A port that is probably free.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("an address of this machine");
     listener.local_addr().expect("it is bound").port()

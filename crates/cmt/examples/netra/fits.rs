@@ -10,7 +10,7 @@ use std::fs;
 /// Evaluations of the fit to both configurations, of five parameters.
 const CALLS: u32 = 260;
 
-/// By how much a configuration may be missed that nothing was fitted to.
+/// Tolerance for a configuration that nothing was fitted to.
 const ALONE_WITHIN: f64 = 0.07;
 
 /// A fit to one configuration alone.
@@ -47,7 +47,7 @@ impl Alone {
     }
 }
 
-/// The parameters; those that are fitted as found to fit both configurations.
+/// The parameters; fitted ones with the values that fit both configurations.
 pub(crate) fn parameters(model: &Model) -> Result<String, Fault> {
     let joint = model.unfitted()?.fitted(&model.names(), &["1", "2"], CALLS)?;
     let mut rows = Vec::new();
@@ -66,13 +66,13 @@ pub(crate) fn parameters(model: &Model) -> Result<String, Fault> {
     Ok(markdown_table(&columns, rows))
 }
 
-/// At most three digits behind the point.
+/// At most three decimal places.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Both configurations from the parameters in the file, and their cycles per instruction drawn.
+/// Both configurations with the file's parameters, and a plot of their cycles per instruction.
 pub(crate) fn both(model: &Model, file: &str) -> Result<String, Fault> {
     let (mut rows, mut bars) = (Vec::new(), Vec::new());
     for name in ["1", "2"] {
@@ -116,7 +116,7 @@ fn row(configuration: &str, pair: &Pair, within: Option<f64>) -> Vec<String> {
     ]
 }
 
-/// One configuration fitted alone, the other predicted from it.
+/// Fits one configuration alone and predicts the other.
 pub(crate) fn alone(model: &Model, of: &Alone) -> Result<String, Fault> {
     let fit = of.fitted(&model.unfitted()?)?;
     let mut values = Vec::new();
@@ -133,7 +133,7 @@ pub(crate) fn alone(model: &Model, of: &Alone) -> Result<String, Fault> {
     Ok(format!("Found: {}.\n\n{table}", values.join(", ")))
 }
 
-/// Parameters of the predictions that the one configuration does not determine.
+/// Varies parameters of the predictions that the one configuration leaves undetermined.
 pub(crate) fn varied(model: &Model) -> Result<String, Fault> {
     let start = model.unfitted()?;
     let of_two = OF_TWO.fitted(&start)?;

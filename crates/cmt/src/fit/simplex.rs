@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The least of a function of a few numbers, each within bounds, by the simplex of Nelder and Mead.
+//! Minimizes a function of a few bounded numbers by the simplex method of Nelder and Mead.
 //!
 //! ```text
 //! keep n + 1 points; of each round replace the worst by
@@ -13,7 +13,7 @@
 //! Points are in units of their bounds, and held within them. Nothing is random: the same function
 //! gives the same result.
 
-/// A point and what the function is there.
+/// A point and the value of the function there.
 #[derive(Clone, Debug)]
 struct Vertex {
     at: Vec<f64>,
@@ -23,7 +23,7 @@ struct Vertex {
 /// Distance of the initial points, in units of the bounds.
 const STEP: f64 = 0.12;
 
-/// The function from the unit cube, with its evaluations counted.
+/// The function on the unit cube, with a count of its evaluations.
 struct Counted<'f, E> {
     function: &'f mut dyn FnMut(&[f64]) -> Result<f64, E>,
     bounds: &'f [(f64, f64)],
@@ -68,7 +68,7 @@ pub(super) fn least<E>(
     Ok(scaled(&best.expect("n + 1 points").at, bounds))
 }
 
-/// One round, of a simplex in the order of its values.
+/// One round for a simplex that is sorted by value.
 fn round<E>(simplex: &mut [Vertex], counted: &mut Counted<'_, E>) -> Result<(), E> {
     let (worst, others) = simplex.split_last_mut().expect("n + 1 points");
     let centre: Vec<f64> = (0..worst.at.len())

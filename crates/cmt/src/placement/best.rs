@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The best placement by the capacities of kinds, without going through all of them.
+//! The best placement by the capacities of kinds, without enumerating all of them.
 //!
 //! A placement is no faster than its slowest kind. The best is therefore the one with the greatest
 //! capacity `t` for which kinds of at least that capacity can hold all strands on the available
@@ -19,14 +19,14 @@ use super::super::outcome::Run;
 use super::super::system::{Fault, Runs, Strand, System};
 use super::{Kind, Probe, kinds_of};
 
-/// Strands that do the same.
+/// Strands with identical work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alike {
-    /// Work of one of them. Each task that takes packets gets a line.
+    /// Work of one of them. Each task with an input gets its own line.
     pub runs: Runs,
     /// Number of strands.
     pub count: u32,
-    /// Packets that one is given of each packet of a flow, above 0.
+    /// Packets for one strand per packet of a flow, above 0.
     pub share: f64,
 }
 
@@ -35,26 +35,26 @@ pub struct Alike {
 pub struct Wanted<'w> {
     /// The chip.
     pub chip: &'w Chip,
-    /// Its pipes that may be used.
+    /// Number of usable pipes.
     pub pipes: u32,
     /// The strands.
     pub alike: &'w [Alike],
-    /// Whether loops without end run where nothing else does.
+    /// Whether endless loops fill the remaining strands.
     pub spins: bool,
-    /// The rate of a flow that nothing exceeds, packets per second.
+    /// Upper bound of the rate of a flow, packets per second.
     pub most_per_s: f64,
-    /// Packets that wait at an interface.
+    /// Capacity of the ring of an interface, in packets.
     pub ring: u32,
 }
 
 /// The best placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
-    /// Per pipe in use, how many of each; the fewest pipes that do.
+    /// Number of each, by pipe in use; the smallest number of pipes that suffices.
     pub pipes: Vec<Vec<u32>>,
-    /// Thousand packets per second of the slowest flow, by the kinds of its pipes.
+    /// Thousand packets per second of the slowest flow, according to the kinds of its pipes.
     pub kpps: f64,
-    /// Kinds that were simulated.
+    /// Number of simulated kinds.
     pub kinds: usize,
 }
 
@@ -102,7 +102,7 @@ pub fn best(wanted: &Wanted<'_>, run: &Run) -> Result<Option<Best>, Fault> {
     Ok(Some(Best { pipes, kpps, kinds: kinds.len() }))
 }
 
-/// At most this many kinds of a pipe: ways to take up to `room` of `roles`, with repetition.
+/// Upper bound on the kinds of a pipe: ways to take up to `room` of `roles`, with repetition.
 fn number_of_kinds(roles: usize, room: u32) -> usize {
     // Each step divides exactly: it is a binomial coefficient.
     let ways =
@@ -110,7 +110,8 @@ fn number_of_kinds(roles: usize, room: u32) -> usize {
     ways.map_or(usize::MAX, |ways| ways - 1)
 }
 
-/// A pipe with this number of strands of each, and the share of each strand that takes packets.
+/// A pipe with this number of strands of each, and the packet share of each strand that takes
+/// packets.
 fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     let mut system = System {
         chip: wanted.chip.clone(),
@@ -140,8 +141,8 @@ fn system_of(wanted: &Wanted<'_>, strands: &[u32]) -> (System, Vec<f64>) {
     (system, shares)
 }
 
-/// Indices of kinds that together have `wanted` strands of each, at most `pipes` of them and as few
-/// as there can be; `None` if none do.
+/// Indices of at most `pipes` kinds that together have `wanted` strands of each, as few as
+/// possible; `None` if there are none.
 fn packed(kinds: &[Kind], wanted: &[u32], pipes: u32) -> Option<Vec<usize>> {
     let mut steps = Vec::with_capacity(wanted.len());
     let mut sets = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures that a simulated plan rests on, and how each came about.
+//! The figures that a simulated plan is based on, with their origins.
 
 use super::rates::MODEL_ERROR;
 use super::setup::MEMORY_SHARE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Upper bound for all mappings of a path on a chip, and what was searched below it.
+//! Upper bound for all mappings of a path on a chip, and the extent of the search below it.
 //!
 //! Untried mappings may be faster by at most the gap to a bound: every packet needs its
 //! instructions issued, one per cycle and pipe; a strand works on a packet at least as long as it
@@ -16,11 +16,11 @@ use linerate_plan::search::about;
 use linerate_record::plan::Search;
 use linerate_record::units::three_digits;
 
-/// Share of the line from which on the line is what limits.
+/// Share of the line rate from which on the line is the limit.
 pub(super) const LINE_REACHED: f64 = 0.995;
 
 impl Simulator<'_> {
-    /// The highest rate of a flow that any mapping may have, thousand packets per second.
+    /// Upper bound of the rate of a flow for any mapping, thousand packets per second.
     pub(super) fn bound(&self) -> f64 {
         let (world, chip) = (&self.world, self.simulation.chip);
         let all = world.work(0..world.works.len(), 1.0);
@@ -36,7 +36,7 @@ impl Simulator<'_> {
         (per_cycle * chip.clock_hz / 1e3 / flows).min(self.line())
     }
 
-    /// Ways to place the mapping as written.
+    /// Number of placements of the mapping as written.
     fn there_are(&self) -> f64 {
         let strands = self.subject.path.mapping.workers() as u32;
         (0..strands).map(|one| f64::from(self.simulation.cpus.saturating_sub(one))).product()
@@ -47,7 +47,8 @@ impl Simulator<'_> {
         Search { there_are: self.there_are(), exact: false, gap: None, sentence }
     }
 
-    /// `placed`: the rate of the best placement of the mapping as written, by its pipes.
+    /// Summary of the search. `placed` is the rate of the best placement of the mapping as written,
+    /// estimated pipe by pipe.
     pub(super) fn searched(&self, steps: usize, best_kpps: f64, placed: Option<f64>) -> Search {
         let bound = self.bound();
         let gap = (bound / best_kpps - 1.0).max(0.0);

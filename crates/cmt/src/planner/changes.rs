@@ -16,16 +16,16 @@ use std::ops::Range;
 /// with one miss, little compared with the thousands of cycles between packets of a line.
 pub(super) const SLOW_CYCLES: f64 = 500.0;
 
-/// Everything a change must know.
+/// Inputs for all changes.
 pub(super) struct Changes<'a> {
     pub(super) world: &'a World<'a>,
     pub(super) specs: &'a [StageSpec],
-    /// Logical processors 0 to this, this excluded, may be used.
+    /// Number of usable logical CPUs, from 0.
     pub(super) cpus: u32,
 }
 
 impl Changes<'_> {
-    /// All single changes of `setup`, of which segment `limit` sets the pace.
+    /// All single changes of `setup`, whose bottleneck is segment `limit`.
     pub(super) fn of(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let mut all = Vec::new();
         all.extend(self.parked(setup));
@@ -86,7 +86,7 @@ impl Changes<'_> {
         all
     }
 
-    /// Polls second inputs on separate strands.
+    /// Moves the polling of second inputs to separate strands.
     fn relieved(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let works = &self.world.works;
         let has_two =
@@ -112,7 +112,7 @@ impl Changes<'_> {
         joined.filter_map(relieve).collect()
     }
 
-    /// Twice as many strands for the bottleneck segment, and as many as there is room for.
+    /// Doubles the strands of the bottleneck segment, or uses all the room there is.
     fn replicated(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         if self.is_global(segment.stages.clone()) {
@@ -129,7 +129,7 @@ impl Changes<'_> {
         [2, 3, 4].into_iter().filter_map(replicate).collect()
     }
 
-    /// The segment that sets the pace, cut in two at each place.
+    /// Splits the bottleneck segment at each possible point.
     fn split(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         let cut = |at: usize| {
@@ -225,8 +225,7 @@ impl Changes<'_> {
         work.instructions / segment.cpus.len() as f64
     }
 
-    /// `count` idle processors, each on the least busy pipe at that point; `None` if there are too
-    /// few.
+    /// `count` idle CPUs, each on the least busy pipe at that point; `None` if there are too few.
     fn free(&self, setup: &Setup, count: usize) -> Option<Vec<u32>> {
         let mut demands = self.demands(setup);
         let mut taken: Vec<u32> = setup.taken().collect();
@@ -271,8 +270,8 @@ impl Changes<'_> {
         Some(moved)
     }
 
-    /// The free processors of `rest`, whose segments have the same load per strand as those of
-    /// `whole`, the least busy pipe first.
+    /// The free CPUs of `rest`, whose segments have the same load per strand as those of `whole`,
+    /// least busy pipe first.
     fn free_by_demand(&self, whole: &Setup, rest: &Setup) -> Option<Vec<u32>> {
         let mut demands = vec![0.0; self.world.chip.pipes() as usize];
         let busiest = whole.segments.iter().map(|s| self.demand(s)).fold(0.0, f64::max);
@@ -294,7 +293,7 @@ impl Changes<'_> {
         (!free.is_empty()).then_some(free)
     }
 
-    /// Replica `i` of every segment on core `i`; `None` where they do not fit.
+    /// Replica `i` of every segment on core `i`; `None` if they do not fit.
     fn by_flow(&self, setup: &Setup) -> Option<Setup> {
         let per_core = self.world.chip.strands_per_core();
         let mut moved = setup.clone();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why no plan can be made for a chip.
+//! Reasons why no plan can be made for a chip.
 
 use crate::Fault;
 use linerate_plan::inputs::InputsError;
 use linerate_record::units::three_digits;
 use std::fmt;
 
-/// Why no plan can be made.
+/// Reasons why no plan can be made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
-    /// The costs or the room do not do.
+    /// The costs or the available strands are unsuitable.
     Inputs(InputsError),
     /// The mapping cannot be simulated.
     System(Fault),
@@ -17,11 +17,12 @@ pub enum SimulationError {
     NoPacket {
         /// Nanoseconds that are simulated.
         ns: f64,
-        /// The stage that takes longest for a packet, its looks for one included.
+        /// The stage that takes longest per packet, including polls.
         stage: String,
-        /// Its time alone, in nanoseconds.
+        /// Time of that stage alone on its pipe, in nanoseconds.
         takes_ns: f64,
-        /// Packets of a flow that the line brings meanwhile; `None` where there is always one.
+        /// Packets of a flow that the line delivers meanwhile; `None` if there is always one
+        /// waiting.
         offered: Option<f64>,
     },
 }

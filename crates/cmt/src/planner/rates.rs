@@ -9,12 +9,12 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 /// by 17 %, for lack of a cost that shows only in configuration 1: costs are assumed to be known.
 pub(super) const MODEL_ERROR: f64 = 0.07;
 
-/// Rates of a flow with costs as they are, and up and down by their spread.
+/// Rates of a flow with nominal costs, and with costs raised and lowered by their spread.
 #[derive(Clone, Copy)]
 pub(super) struct Rates(pub(super) [f64; 3]);
 
 impl Rates {
-    /// With the error of the simulator; no more than the line carries.
+    /// Rate including the error of the simulator; capped at the line rate.
     pub(super) fn rate(self, line_kpps: f64) -> Estimate {
         // A packet that waited when counting began can lift a rate a little above the line.
         let [value, up, down] = self.0.map(|kpps| kpps.min(line_kpps));

@@ -13,10 +13,10 @@ use linerate_path::costs::Idling;
 use linerate_plan::predictor::Changed;
 use linerate_record::plan::Change;
 
-/// A placement and its estimate before it was simulated as a whole.
+/// A placement with its estimated rate, before it is simulated as a whole.
 pub(super) struct Relocated {
     pub(super) changed: Changed<Setup>,
-    /// Thousand packets per second by the kinds of its pipes.
+    /// Thousand packets per second according to the kinds of its pipes.
     pub(super) kpps: f64,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn relocated(
     Ok(Some(Relocated { changed, kpps: found.kpps }))
 }
 
-/// The work of the pipes, equal ones together.
+/// Work of the pipes, identical ones grouped.
 fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> String {
     let segments = setup.segments.iter();
     let segments = segments.map(|one| linerate_plan::search::runs(world.path, one.stages.clone()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A mapping with its processors and the other threads on them, as a system to simulate.
+//! A mapping with its CPUs and the other threads on them, as a system to simulate.
 //!
 //! ```text
 //! strand of a segment   for each input a task: poll of the first stage, work of all its stages
@@ -21,10 +21,10 @@ use linerate_path::costs::{GivenCosts, GivenWork, Idling};
 use linerate_path::model::{FullRing, Path};
 use std::ops::Range;
 
-/// Packets that wait at an interface: what its ring of descriptors holds (assumed).
+/// Capacity of the descriptor ring of an interface (assumed).
 pub(super) const LINE_RING: u32 = 512;
 
-/// Loads and stores per instruction where the file does not say (assumed).
+/// Loads and stores per instruction if the file does not say (assumed).
 pub(super) const MEMORY_SHARE: f64 = 0.3;
 
 /// Consecutive stages and the strands that run them.
@@ -35,7 +35,7 @@ pub(super) struct Placed {
     pub(super) cpus: Vec<u32>,
 }
 
-/// Strands that take no packets.
+/// Strands that handle no packets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outsiders {
     pub(super) name: String,
@@ -43,7 +43,7 @@ pub(super) struct Outsiders {
     pub(super) cpus: Vec<u32>,
     pub(super) instructions: f64,
     pub(super) ns: f64,
-    /// Cycles that it lets pass after each poll.
+    /// Cycles skipped after each poll.
     pub(super) slow_cycles: f64,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Setup {
     pub(super) slow_cycles: f64,
 }
 
-/// The properties of the path that a simulation needs.
+/// Properties of the path that a simulation needs.
 #[derive(Clone, Debug)]
 pub(super) struct World<'a> {
     pub(super) path: &'a Path,
@@ -66,19 +66,19 @@ pub(super) struct World<'a> {
     /// Of each stage.
     pub(super) works: Vec<GivenWork>,
     pub(super) chip: &'a Chip,
-    /// Packets that all lines together bring in a second; `None`: more than can be taken.
+    /// Packets per second that all lines together deliver; `None`: more than the path can take.
     pub(super) offered_per_s: Option<f64>,
 }
 
 impl Setup {
-    /// Every processor that something but a loop without end runs on.
+    /// Every CPU that runs anything but an endless loop.
     pub(super) fn taken(&self) -> impl Iterator<Item = u32> {
         let path = self.segments.iter().flat_map(|segment| &segment.cpus);
         let polls = self.beside.iter().filter(|beside| beside.does == Idling::Polls);
         path.chain(polls.flat_map(|beside| &beside.cpus)).copied()
     }
 
-    /// The setup after spinning strands have made way for others.
+    /// The setup after spinning strands were moved out of the way.
     pub(super) fn made_way(mut self) -> Self {
         let taken: Vec<u32> = self.taken().collect();
         for beside in self.beside.iter_mut().filter(|beside| beside.does == Idling::Spins) {
@@ -93,7 +93,7 @@ impl Setup {
         self.segments.iter().map(|segment| segment.cpus.len()).sum()
     }
 
-    /// Strands outside of it.
+    /// Strands outside the path.
     pub(super) fn strands_outside(&self) -> usize {
         self.beside.iter().map(|beside| beside.cpus.len()).sum()
     }
@@ -218,7 +218,7 @@ impl World<'_> {
         }
     }
 
-    /// As the file says, or the way through the second cache.
+    /// As the file says, otherwise the latency of L2.
     pub(super) fn hand_over_cycles(&self) -> u32 {
         let given = self.costs.handover_ns.map(|ns| self.cycles(ns));
         given.map_or(self.chip.l2_cycles, |cycles| cycles.round().min(1e6) as u32).max(1)

@@ -13,10 +13,10 @@ use linerate_record::plan::{Bottleneck, PlannedWorker};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
-/// A strand with at least this share of the work of the busiest counts as equally busy.
+/// Share of the busiest strand's work from which on a strand counts as equally busy.
 const BUSY_AS_ANY: f64 = 0.98;
 
-/// A setup with its outcome, as far as sentences and tables go.
+/// A setup with its outcome, as sentences and tables need it.
 pub(super) struct Simulated<'a> {
     simulator: &'a Simulator<'a>,
     setup: &'a Setup,
@@ -79,7 +79,7 @@ impl<'a> Simulated<'a> {
         self.kpps >= LINE_REACHED * self.simulator.line()
     }
 
-    /// The bottleneck, in a few words.
+    /// The bottleneck in a few words.
     pub(super) fn pace(&self) -> String {
         let stages = self.setup.segments[self.most().0].stages.clone();
         match self.is_line_reached() {
@@ -151,7 +151,7 @@ impl<'a> Simulated<'a> {
         path.chain(beside).collect()
     }
 
-    /// The strands of a neighbour together.
+    /// The strands of an outsider together.
     fn outsiders(&self, outsiders: &Outsiders) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];

@@ -13,10 +13,10 @@ use linerate_plan::predictor::Predicted;
 use linerate_plan::sample::UNKNOWN_SPREAD;
 use linerate_plan::search::Subject;
 
-/// Any number; fixed so that equal inputs give equal plans.
+/// An arbitrary constant, so that equal inputs give equal plans.
 const SEED: u64 = 0x6C69_6E65;
 
-/// The path, the chip and what is simulated of them.
+/// The path, the chip and the parameters of their simulation.
 pub(super) struct Simulator<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) simulation: &'a Simulation<'a>,
@@ -40,8 +40,8 @@ impl<'a> Simulator<'a> {
         self.subject.line_kpps.unwrap_or(f64::INFINITY)
     }
 
-    /// The mapping as written. Strands without a processor get the first that are free, one per
-    /// core before a second.
+    /// The mapping as written. Strands without a CPU get the first free ones, one per core before a
+    /// second.
     pub(super) fn given(&self) -> Result<Setup, SimulationError> {
         let Simulation { costs, chip, cpus, .. } = self.simulation;
         let path = self.subject.path;
@@ -89,7 +89,7 @@ impl<'a> Simulator<'a> {
         Run { warm_up_cycles: cycles / 4, cycles, seed: SEED }
     }
 
-    /// A setup with its rate and all that was counted.
+    /// A setup with its rate and all counts.
     pub(super) fn predicted(
         &self,
         setting: Setup,
@@ -117,7 +117,7 @@ impl<'a> Simulator<'a> {
         Ok(Rates([kpps, at(1.0 + spread)?, at(1.0 - spread)?]))
     }
 
-    /// The obstacle if no packet gets through.
+    /// The cause if no packet gets through.
     pub(super) fn no_packet(&self) -> SimulationError {
         let (world, chip) = (&self.world, self.simulation.chip);
         let cycles = |stage: usize| {

@@ -133,8 +133,8 @@ fn example(configuration: &str) -> Described {
     read_to_plan(text, "rlp", kinds).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// The examples say of the stages what the application that comes with the program says of them, so
-/// both must come to the same rate and cycles per instruction.
+/// The examples give the same costs for the stages as the built-in application, so both must have
+/// the same rate and cycles per instruction.
 #[test]
 fn the_examples_are_the_application_of_the_document() {
     const CYCLES: u64 = 600_000;
@@ -163,7 +163,7 @@ fn the_examples_are_the_application_of_the_document() {
     }
 }
 
-/// Values in both files are the same, to the digit.
+/// Values in both files are identical to the digit.
 #[test]
 fn the_examples_have_the_figures_of_the_application() {
     let application = Application::named("rlp").expect("it comes with the program");
@@ -238,7 +238,7 @@ fn an_endless_loop_is_parked_rather_than_avoided_by_placement() {
     }
 }
 
-/// Whether no two strands of a recommendation share a processor.
+/// Whether no two strands of a recommendation share a CPU.
 fn is_apart(one: &Recommendation) -> bool {
     let beside = one.beside.iter().flat_map(|beside| &beside.cpus);
     let mut cpus: Vec<u32> = one.cpus.iter().flatten().chain(beside).copied().collect();

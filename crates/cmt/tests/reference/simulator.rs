@@ -244,7 +244,7 @@ fn the_pipes_of_a_t2_core_share_their_unit() {
     assert!(apart < 150.0, "{apart}");
 }
 
-/// Throughput is the lesser of the line's offer and the strand's capacity, the rest is dropped.
+/// Throughput is the lower of offered load and capacity; the excess is dropped.
 #[test]
 fn the_slower_of_line_and_strand_decides() {
     for (cycles_per_packet, wanted) in [(500.0, 200.0), (150.0, 200.0), (200.0, 200.0)] {
@@ -355,8 +355,8 @@ fn the_document_s_configurations_come_out() {
     }
 }
 
-/// More pipes and a faster clock, but memory further away: no less comes through, and cycles per
-/// instruction rise where misses decide.
+/// More pipes and a faster clock, but slower memory: throughput is no lower, and the CPI of
+/// memory-bound roles rises.
 #[test]
 fn the_application_runs_on_the_t2_too() {
     let t2 = Chip::new(&Processor::named("t2").unwrap()).unwrap();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts synthetic loads whose totals are known in turns, and prints how far the estimates are off
-//! and how often their 95 % intervals hold the truth: the tables of docs/results/rotation.md.
+//! Multiplexes synthetic loads with known totals, and prints the errors of the estimates and the
+//! coverage of their 95 % intervals: the tables of docs/results/rotation.md.
 //!
 //! `cargo run --release -p linerate-counters --example rotation_coverage [RUNS]`
 //!
-//! Ends with 1 if the intervals of any load hold the truth in less than 90 or more than 99 % of
-//! runs.
+//! Exits with 1 if the coverage for any load is below 90 or above 99 %.
 
 mod simulation;
 mod tally;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic loads with known totals, counted in turns.
+//! Synthetic loads with known totals, multiplexed.
 //!
 //! A load is a sequence of steps of 0.1 ms with packets, instructions and misses. Misses come
 //! mostly with packets, instructions also with idle polling. Everything is drawn from a seed.
@@ -13,7 +13,7 @@ pub(crate) const STEPS_PER_MS: usize = 10;
 
 /// A synthetic load of this many steps.
 pub(crate) struct Load {
-    /// A word for tables.
+    /// Short name for tables.
     pub(crate) name: &'static str,
     /// Description of the load.
     pub(crate) prose: &'static str,
@@ -61,8 +61,8 @@ impl Draw<'_> {
         at as f64 / STEPS_PER_MS as f64
     }
 
-    /// About normal: mean 0, standard deviation 1. The sum of four numbers that are even over 0 to
-    /// 1 (12 would be the usual way), all out of one draw.
+    /// Approximately normal: mean 0, standard deviation 1. The sum of four uniform numbers (instead
+    /// of the usual 12), all from one draw.
     fn noise(&mut self) -> f64 {
         let bits = self.random.u64(..);
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();
@@ -73,8 +73,8 @@ impl Draw<'_> {
         self.random.f64() < probability
     }
 
-    /// Draws one step: packets vary by 15 %, what each costs by 10 and 30 %; idle polling misses
-    /// the cache now and then.
+    /// Draws one step: packets vary by 15 %, costs by 10 and 30 %; idle polling occasionally misses
+    /// the cache.
     fn step(&mut self, rates: Rates) {
         let packets = rates.packets * (1.0 + 0.15 * self.noise()).max(0.0);
         let instructions = packets * rates.instructions_per_packet * (1.0 + 0.1 * self.noise())
@@ -95,13 +95,13 @@ impl Draw<'_> {
         }
     }
 
-    /// Work for the first `share` of every `period` ms, else idle polling; begun anywhere.
+    /// Work for the first `share` of every `period` ms, else idle polling, with a random phase.
     fn periodic(&mut self, period: f64, share: f64) {
         let phase = self.random.f64();
         self.by_time(|ms| if (ms / period + phase).fract() < share { WORK } else { IDLE });
     }
 
-    /// Work and idle polling in turns, each as long as exponentially distributed about a mean in
+    /// Alternating work and idle polling with exponentially distributed durations of these means in
     /// ms.
     fn bursts(&mut self, work_ms: f64, idle_ms: f64) {
         let mut works = self.chance(work_ms / (work_ms + idle_ms));
@@ -112,8 +112,8 @@ impl Draw<'_> {
         }
     }
 
-    /// Work whose misses per packet are `times` as many in events of `length_ms` that come as
-    /// radioactive decays do, every `every_ms` on average.
+    /// Work whose misses per packet are multiplied by `times` in spikes of `length_ms` that occur
+    /// as a Poisson process, every `every_ms` on average.
     fn spikes(&mut self, every_ms: f64, length_ms: f64, times: f64) {
         let mut left = 0;
         for _ in 0..self.steps {
@@ -126,8 +126,8 @@ impl Draw<'_> {
         }
     }
 
-    /// A logarithm of the rate that wanders about 0 with a memory of `memory_ms` and a standard
-    /// deviation of `spread`.
+    /// A rate whose logarithm is a random process around 0 with correlation time `memory_ms` and
+    /// standard deviation `spread`.
     fn wander(&mut self, memory_ms: f64, spread: f64) {
         let keep = (-1.0 / (memory_ms * STEPS_PER_MS as f64)).exp();
         let mut x = spread * self.noise();
@@ -273,7 +273,7 @@ impl Trace {
     }
 
     /// Counts in slices: set 0 has the instructions, all other sets the misses. The switch to the
-    /// next set is late by up to 0.2 ms, and sometimes by much more, mostly when there is work.
+    /// next set is up to 0.2 ms late, and sometimes much later, mostly under load.
     pub(crate) fn rotate(
         &self,
         sets: usize,
@@ -314,10 +314,10 @@ impl Trace {
         slices.counts(sets, &plan, &whole)
     }
 
-    /// Emulates rpistat: four sets for 100 ms each, always in the same order, scaled by time. The
-    /// estimate of the misses, which one of the sets counts, and half of the interval if slices are
-    /// treated as independent samples (infinite for a single one); `None` if the run ends before
-    /// that set is counted.
+    /// Emulates rpistat: four sets for 100 ms each in fixed order, scaled by time. Returns the
+    /// estimate of the misses, counted by one of the sets, and half of the interval if slices were
+    /// independent samples (infinite for a single one); `None` if the run ends before that set is
+    /// counted.
     pub(crate) fn round_robin(&self, random: &mut fastrand::Rng) -> Option<(f64, f64)> {
         let (sets, length) = (4, 100 * STEPS_PER_MS);
         let starts = (random.usize(0..sets) * length..self.steps()).step_by(sets * length);

@@ -4,7 +4,7 @@
 use crate::simulation::{Base, Load};
 use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 
-/// Of many runs.
+/// Statistics of many runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     errors: Vec<f64>,
@@ -21,12 +21,12 @@ impl Tally {
         self.covered += usize::from(is_bounded && holds);
     }
 
-    /// The error that 95 % of the runs stay below, as a share of the truth.
+    /// 95th percentile of the relative error.
     pub(crate) fn p95_error(&self) -> f64 {
         quantile(&self.errors, 0.95).expect("there were runs")
     }
 
-    /// The share of intervals that hold the truth, of those with two ends.
+    /// Coverage of the intervals with two finite ends.
     pub(crate) fn coverage(&self) -> f64 {
         self.covered as f64 / self.bounded as f64
     }
@@ -39,7 +39,7 @@ pub(crate) struct Outcome {
     pub(crate) by_time: Tally,
     /// Misses, scaled by packets: per unit of work.
     pub(crate) by_packets: Tally,
-    /// Misses per thousand instructions, which another set counts; scaled by time.
+    /// Misses per thousand instructions, which are in a different set; scaled by time.
     pub(crate) per_instruction: Tally,
     /// Misses as rpistat counts them.
     pub(crate) round_robin: Tally,
@@ -48,9 +48,9 @@ pub(crate) struct Outcome {
 /// Options for counting a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
-    /// Sets that take turns.
+    /// Number of multiplexed sets.
     pub(crate) sets: usize,
-    /// The nominal length of a slice.
+    /// Nominal slice length.
     pub(crate) slice_ms: f64,
     /// Duration of a run.
     pub(crate) run_ms: usize,
@@ -58,8 +58,8 @@ pub(crate) struct Setting {
     pub(crate) runs: usize,
 }
 
-/// Counts a load again and again. All sets but the first count the same event, so that each run
-/// gives several samples of the error.
+/// Counts a load repeatedly. All sets but the first count the same event, so that each run gives
+/// several samples of the error.
 pub(crate) fn outcome(load: &Load, setting: Setting) -> Outcome {
     let Setting { sets, slice_ms, run_ms, runs } = setting;
     let mut random = fastrand::Rng::with_seed(setting.seed());

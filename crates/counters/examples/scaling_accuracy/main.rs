@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Error of multiplexed counts, for `cargo xtask accuracy`: the scaled task clock on a synthetic
-//! processor with two counters, compared with the task clock counted all of the time. The gaps
-//! between two sets are lost.
+//! processor with two counters, compared with the unscaled task clock. The gaps between two sets
+//! are lost.
 //!
 //! `cargo run --release -p linerate-counters --example scaling_accuracy [-- RUNS]`
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Default number of runs.
 const RUNS: usize = 11;
 
-/// Slices of a run.
+/// Slices per run.
 const SLICES: u32 = 150;
 
 /// Maximum error of a scaled count, and of the ratio of two from different sets.
@@ -69,7 +69,7 @@ fn run() -> [f64; 2] {
     [largest, ratio.map_or(f64::NAN, |ratio| off(ratio.value, 1.0))]
 }
 
-/// Works until this thread has used as much processor time.
+/// Works until this thread has used this CPU time.
 fn work(time: Duration) {
     let begin = thread_cpu_time_ns();
     while u128::from(thread_cpu_time_ns() - begin) < time.as_nanos() {

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables that the build makes of data/events, and which of them is a processor's.
+//! Event tables generated from data/events, and their selection by processor.
 
 use crate::event::Class;
 use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW, SOFTWARE, Selector};
 use linerate_machine::identity::{ArmCore, Identity};
 
-/// The events of a processor, or of several that number them alike.
+/// Events of one processor, or of several with the same numbering.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) manual: &'static str,
-    /// Beginnings of the names of units that have a file for each of these events they implement.
+    /// Name prefixes of units with a file for each event they implement.
     pub(super) units: &'static [&'static str],
-    /// The native names, as they are compared, of the events that emulators count; `None` if
-    /// emulators are trusted.
+    /// Normalized native names of the events that emulators count; `None` if emulators are trusted.
     pub(super) emulated: Option<&'static [&'static str]>,
     processors: &'static [Processor],
-    /// Makers whose other processors have the architectural events in this table.
+    /// Vendors whose other processors have the architectural events in this table.
     fallback: &'static [&'static str],
     pub(super) rows: &'static [Row],
-    /// Portable names that these processors do not count, and why.
+    /// Portable names that these processors do not count, with reasons.
     pub(super) absent: &'static [(&'static str, &'static str)],
 }
 
@@ -29,26 +28,26 @@ pub(super) struct Table {
 pub(super) struct Row {
     /// Its portable names.
     pub(super) names: &'static [&'static str],
-    /// The native name as names are compared.
+    /// The normalized native name.
     pub(super) id: &'static str,
-    /// The native name and code as they are shown.
+    /// The displayed native name and code.
     pub(super) native: &'static str,
     pub(super) unit: &'static str,
     pub(super) class: Class,
     pub(super) selector: Selector,
     pub(super) prose: &'static str,
-    /// Whether it happens in the kernel alone.
+    /// Whether it only occurs in the kernel.
     pub(super) kernel_only: bool,
 }
 
 impl Row {
-    /// The first portable name; the native one where there is none.
+    /// The first portable name; the native one if there is none.
     pub(super) fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or(self.id)
     }
 }
 
-/// Processors that number their events alike.
+/// Processors with the same event numbering.
 #[derive(Debug)]
 pub(super) enum Processor {
     X86 { vendor: &'static str, family: u32, models: &'static [(u32, u32)] },
@@ -63,17 +62,17 @@ pub(super) fn software() -> &'static Table {
     &SOFTWARE_TABLE
 }
 
-/// The events whose codes the kernel picks.
+/// Events whose codes the kernel chooses.
 pub(super) fn generic() -> &'static Table {
     &GENERIC
 }
 
-/// The portable names of hardware events, in the order of the manual, with what they mean.
+/// Portable names of hardware events in the order of the manual, with their meaning.
 pub(super) fn portable() -> &'static [(&'static str, &'static str)] {
     PORTABLE
 }
 
-/// The portable name of another tool's name.
+/// The portable name for another tool's name.
 pub(super) fn alias(name: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, name)| *name)
 }
@@ -83,8 +82,8 @@ pub(super) fn aliases() -> impl Iterator<Item = &'static str> {
     ALIASES.iter().map(|(alias, _)| *alias)
 }
 
-/// The table of a processor, and whether the processor is one that the table was made for. `units`
-/// are the names of the units that the kernel has.
+/// The table of a processor, and whether it is specific to it. `units` are the names of the
+/// kernel's units.
 pub(super) fn table_of(identity: &Identity, units: &[String]) -> (&'static Table, bool) {
     if let Some(table) = PROCESSORS.iter().find(|table| table.fits(identity)) {
         return (table, true);
@@ -99,12 +98,12 @@ pub(super) fn table_of(identity: &Identity, units: &[String]) -> (&'static Table
 }
 
 impl Table {
-    /// Whether a unit shows which of the events of this table it implements.
+    /// Whether a unit lists the events of this table that it implements.
     pub(super) fn has_unit(&self, unit: &str) -> bool {
         self.units.iter().any(|beginning| unit.starts_with(beginning))
     }
 
-    /// Whether every core of the processor is one of this table's.
+    /// Whether every core of the processor belongs to this table.
     fn fits(&self, identity: &Identity) -> bool {
         match identity {
             Identity::X86 { vendor, family, model } => self.has_x86(vendor, *family, *model),
@@ -148,7 +147,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// The first table that fits is taken, so two that fit would make the order of files decide.
+    /// The first matching table is used, so two matches would depend on the order of files.
     #[test]
     fn no_processor_has_two_tables() {
         let only_one = |identity: Identity| {

@@ -22,7 +22,7 @@ fn power(version: u32) -> Identity {
     Identity::Power { name: "any".to_owned(), pvr: version << 16 | 0x0201 }
 }
 
-/// A folder like /sys, with files of the texts given.
+/// A directory like /sys with the given files.
 fn sysfs(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -105,8 +105,8 @@ fn an_unknown_arm_core_is_known_by_its_unit() {
     assert_eq!(catalog.resolve("instructions").unwrap().selector, Selector::new(RAW, 0x08));
 }
 
-/// Numbers from elsewhere: the lectures and the application note among the sources of this work
-/// (Cortex-A7, MPC7455), and Linux's own drivers, which map its generalised events to such codes
+/// Independent sources: the lectures and the application note among the sources of this work
+/// (Cortex-A7, MPC7455), Linux's drivers, which map generic events to such codes
 /// (events/amd/core.c, power8-pmu.c, power9-pmu.c, power10-pmu.c, mpc7450-pmu.c, arm_pmuv3.c,
 /// arm_v6_pmu.c), and FreeBSD's hwpmc_mpc7xxx.c.
 #[test]
@@ -182,7 +182,7 @@ fn numbers_are_those_known_from_elsewhere() {
     }
 }
 
-/// The second level of POWER10 counts stores in every other cycle only, in turns with the threads.
+/// L2 of POWER10 counts stores in every other cycle only, alternating between threads.
 #[test]
 fn events_that_count_a_part_are_not_inherited() {
     let power9 = catalog(&power(0x004e));
@@ -192,8 +192,8 @@ fn events_that_count_a_part_are_not_inherited() {
     }
 }
 
-/// A processor may lack architectural events (Nehalem counts no bus cycles, guests fewer), whose
-/// codes would count 0; the kernel knows which and refuses them.
+/// A processor may lack architectural events (Nehalem counts no bus cycles, guests fewer); their
+/// codes would count 0, but the kernel knows and refuses them.
 #[test]
 fn architectural_events_are_left_to_the_kernel() {
     let intel = catalog(&x86("GenuineIntel", 6, 0x1e));
@@ -216,8 +216,7 @@ fn architectural_events_are_left_to_the_kernel() {
     }
 }
 
-/// Every listed name is accepted, every missing one is refused with the reason, and names are
-/// unique.
+/// Every listed name is accepted, every missing one is refused with a reason, and names are unique.
 #[test]
 fn lists_and_names_agree_for_every_processor() {
     for (table, identity) in one_of_each() {
@@ -361,7 +360,7 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     assert!(both.resolve("cycles").is_ok() && both.resolve("instructions").is_err());
 }
 
-/// QEMU's Cortex-A7 counts three events, and Linux's driver opens them all.
+/// QEMU's Cortex-A7 counts three events, but Linux's driver opens them all.
 #[test]
 fn events_that_an_emulator_leaves_at_0_are_refused() {
     let a7 = catalog(&arm(&[0xc07]));

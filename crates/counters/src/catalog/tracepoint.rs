@@ -49,11 +49,11 @@ fn no_tracefs(name: &str, reason: String, fix: &'static str) -> NameError {
     NameError::NoTracefs { name: name.to_owned(), reason, fix }
 }
 
-/// The folder of all tracepoints, in tracefs or where older kernels have it; of the running kernel
-/// also where it is not mounted, if this process may mount it for itself.
+/// The directory of all tracepoints, in tracefs or at its older location; of the running kernel also
+/// where it is not mounted, if this process may mount it for itself.
 ///
 /// # Errors
-/// Why there is none, and the command that would change it.
+/// The reason why there is none, and the command that would change it.
 pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     let places = ["kernel/tracing/events", "kernel/debug/tracing/events"];
     for folder in places.map(|place| sysfs.join(place)) {
@@ -72,7 +72,7 @@ pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
     Err((format!("tracefs is not mounted at {}", sysfs.join("kernel/tracing").display()), MOUNT))
 }
 
-/// The nearest tracepoints of the subsystem; if there is no such subsystem, those of the nearest.
+/// The closest tracepoints of the subsystem; without such a subsystem, those of the closest one.
 fn unknown(events: &Path, name: &str, subsystem: &str) -> NameError {
     let folders = |path: &Path| -> Vec<String> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events of a unit as its files under /sys/bus/event_source/devices describe them.
+//! Events of a unit, described by its files under /sys/bus/event_source/devices.
 //!
 //! `type` has the number of the unit; `format/umask` says which bits of which word a term fills, as
 //! in `config:8-15`; `events/energy-pkg` has terms by a name, as in `event=0x02`, with the meaning
@@ -12,7 +12,7 @@ use crate::suggest::nearest;
 use linerate_linux::perf::{SOFTWARE, Selector, TRACEPOINT};
 use std::path::{Path, PathBuf};
 
-/// The folder of all units.
+/// The directory of all units.
 pub(super) fn devices(sysfs: &Path) -> PathBuf {
     sysfs.join("bus/event_source/devices")
 }
@@ -69,7 +69,7 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     })
 }
 
-/// An event that would be one if the machine had the unit.
+/// An event of a unit that the machine lacks.
 fn no_unit(sysfs: &Path, name: &str, unit: &str, terms: &str) -> NameError {
     let units = names(sysfs);
     let near = nearest(unit, units.iter().map(String::as_str));
@@ -102,7 +102,7 @@ fn split(term: &str) -> Result<(&str, Option<u64>), String> {
     Ok((key, number.transpose()?))
 }
 
-/// The words of `perf_event_attr` as terms fill them.
+/// The words of `perf_event_attr` to be filled by terms.
 struct Words<'a> {
     folder: &'a Path,
     selector: Selector,
@@ -111,7 +111,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// Fills in `term=value`, `term` (which is 1), or the terms of an event with a name.
+    /// Applies `term=value`, `term` (meaning 1), or the terms of a named event.
     fn term(&mut self, term: &str, may_be_event: bool) -> Result<(), String> {
         let (key, value) = split(term)?;
         if let (None, true, Some(terms)) =
@@ -189,7 +189,7 @@ impl Words<'_> {
     }
 }
 
-/// A number in decimal, or in hex behind `0x`.
+/// A decimal number, or a hexadecimal one after `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),

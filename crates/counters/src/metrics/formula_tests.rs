@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formulas compared with expression trees that are evaluated directly.
+//! Formulas compared with directly evaluated expression trees.
 
 use super::*;
 use proptest::prelude::*;

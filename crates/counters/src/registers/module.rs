@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! State of the module `kmod/pmu_user` from /proc/pmu_user: which CPU's registers are accessible,
-//! and which counter counts an event.
+//! State of the module `kmod/pmu_user` from /proc/pmu_user: CPUs with accessible registers, and the
+//! assignment of events to counters.
 //!
 //! ```text
 //! cpu N open B PMUSERENR X PMCR X counting X before PMUSERENR X PMCR X holder perf|none
@@ -28,18 +28,18 @@ pub const CYCLE_COUNTER: u32 = 31;
 const CYCLES: u32 = 0x11;
 const INSTRUCTIONS: u32 = 0x08;
 
-/// Bits of PMUSERENR and PMCR, as `native/pmu/armv7.h` has them: programs may; counters count; the
-/// cycle counter counts every 64th.
+/// Bits of PMUSERENR and PMCR, as in `native/pmu/armv7.h`: user access; enable; cycle counter
+/// divided by 64.
 const USER_ENABLE: u32 = 0x1;
 const ENABLE: u32 = 0x1;
 const DIVIDE: u32 = 0x8;
-/// AArch64 only: cycles in 64 bits, for which there is no divider.
+/// AArch64 only: 64-bit cycles, without a divider.
 const LONG_CYCLES: u32 = 0x40;
 
 /// State of the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The CPUs that are online, ascending.
+    /// The online CPUs, ascending.
     pub cpus: Vec<Cpu>,
     /// Number of event counters of a CPU.
     pub counters: u32,
@@ -47,7 +47,7 @@ pub struct Module {
     pub selected: Vec<Selected>,
 }
 
-/// A CPU that is online.
+/// An online CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
     /// Its number.
@@ -60,7 +60,7 @@ pub struct Cpu {
     counting: u32,
 }
 
-/// A counter and what it counts.
+/// A counter and its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected {
     /// The counter: an event counter, or [`CYCLE_COUNTER`].
@@ -73,7 +73,7 @@ pub struct Selected {
     pub is_user_only: bool,
 }
 
-/// Text that the module does not write.
+/// Unexpected format of the status file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The first wrong line, from 1.
@@ -88,7 +88,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Where the module reports its state, below the root.
+/// Path of the module's status file, below the root.
 pub const FILE: &str = "proc/pmu_user";
 
 /// Content of [`FILE`] if the module is loaded.
@@ -98,7 +98,7 @@ const CPU: &str = "cpu * open * PMUSERENR * PMCR * counting * before PMUSERENR *
 const COUNTER: &str = "counter * event * *";
 const COUNTER_OF_USER: &str = "counter * event * * user";
 
-/// The words at the stars of a pattern, if the others are the line's.
+/// The words at the wildcards of a pattern, if the rest matches.
 fn matched<'a, const N: usize>(line: &'a str, pattern: &str) -> Option<[&'a str; N]> {
     let (mut words, mut found, mut at) = (line.split(' '), [""; N], 0);
     for expected in pattern.split(' ') {
@@ -145,7 +145,7 @@ impl Cpu {
         })
     }
 
-    /// Whether a program on this CPU may read now, and there is something to read.
+    /// Whether a program on this CPU can read counters now.
     fn is_open(&self) -> bool {
         self.is_opened && self.user_enable & USER_ENABLE != 0 && self.control & ENABLE != 0
     }
@@ -173,7 +173,7 @@ impl Selected {
 }
 
 impl Module {
-    /// State of the module in the /proc under `root` now; `None` if it is not loaded.
+    /// Current state of the module in the /proc under `root`; `None` if it is not loaded.
     pub fn loaded(root: &Path) -> Option<PmuUser> {
         match std::fs::read_to_string(root.join(FILE)) {
             Ok(text) => Some(Self::read(&text)),
@@ -183,10 +183,10 @@ impl Module {
         }
     }
 
-    /// Reads what the module says.
+    /// Parses the status file.
     ///
     /// # Errors
-    /// The first line that the module does not write.
+    /// The first unexpected line.
     pub fn read(text: &str) -> Result<Self, Malformed> {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let whole: Vec<&str> = lines.iter().filter_map(|line| line.strip_suffix('\n')).collect();
@@ -226,7 +226,7 @@ impl Module {
         }
     }
 
-    /// The CPUs whose registers are open now.
+    /// CPUs whose registers are accessible now.
     pub fn open_cpus(&self) -> Vec<u32> {
         self.cpus.iter().filter(|cpu| cpu.is_open()).map(|cpu| cpu.number).collect()
     }
@@ -246,11 +246,11 @@ impl Module {
         }
     }
 
-    /// The counter of an event on this CPU, and its evidence. `user_only`: that of kernel mode
-    /// is not wanted.
+    /// The counter of an event on this CPU, and its tier. `user_only` excludes kernel mode.
     ///
     /// # Errors
-    /// [`RegisterRefusal`]: it has no number, is not selected, or is counted otherwise.
+    /// [`RegisterRefusal`]: it has no number, is not selected, or is counted in other
+    /// modes.
     pub fn counter_of(
         &self,
         cpu: &Cpu,
@@ -285,12 +285,12 @@ impl Module {
     }
 }
 
-/// Whether an event happens wherever instructions of a program are carried out.
+/// Whether an event occurs whenever instructions of a program execute.
 pub(crate) fn never_stops(event: &Event) -> bool {
     matches!(event_number(event.selector), Some(CYCLES | INSTRUCTIONS))
 }
 
-/// The architecture's number of an event; `None` where no counter's register takes one.
+/// The architectural number of an event; `None` if there is no register number for it.
 pub fn event_number(selector: Selector) -> Option<u32> {
     match (selector.kind, selector.config) {
         (HARDWARE, 0) => Some(CYCLES),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which registers a thread reads: those that the module opened on its CPU, for the events that the
-//! module selected.
+//! Registers that a thread may read: those that the module opened on its CPU for the events it
+//! selected.
 
 use super::module::{self, Cpu, Module, PmuUser};
 use super::processor::Processor;
@@ -10,8 +10,8 @@ use crate::reading::Outcome;
 use crate::refusal::{Refusal, RegisterRefusal};
 use linerate_linux::allowed_cpus;
 
-/// The registers of the hardware events among these, for the calling thread: each whose outcome is
-/// not a refusal yet gets its tier or the reason why it has none.
+/// Registers of the hardware events among these, for the calling thread: each event that is not yet
+/// refused gets its tier, or the reason for its refusal.
 pub(crate) fn open(
     pmu_user: &PmuUser,
     events: &[Event],
@@ -69,7 +69,7 @@ pub(super) fn stands_still(bank: &impl Bank, number: u32) -> bool {
     first.is_some() && first == bank.counter(number)
 }
 
-/// The module, and the one CPU that the calling thread stays on.
+/// The module, and the single CPU of the calling thread.
 fn opened(pmu_user: &PmuUser) -> Result<(&Module, Cpu), RegisterRefusal> {
     let module = pmu_user.as_ref().map_err(|malformed| RegisterRefusal::NotUnderstood {
         line: malformed.line,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The registers of this processor. `arm.S` and `aarch64.S` read them; other architectures have
-//! none that a module opens.
+//! Registers of this processor, read by `arm.S` and `aarch64.S`; other architectures have none that
+//! a module makes accessible.
 
 use super::Bank;
 use linerate_linux::{monotonic_ns, switches};
 
-/// The registers of the CPU that the calling thread is on.
+/// Registers of the calling thread's CPU.
 #[derive(Debug)]
 pub(crate) struct Processor(());
 
@@ -23,7 +23,7 @@ unsafe extern "C" {
 }
 
 impl Processor {
-    /// Its registers; why they cannot be read without danger to this process.
+    /// Its registers, or the reason why reading them would be unsafe.
     #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
     pub(crate) fn new() -> Result<Self, String> {
         use linerate_linux::illegal;

@@ -10,10 +10,10 @@ use linerate_linux::{allowed_cpus, pin_current_thread};
 use linerate_record::Tier;
 use proptest::prelude::*;
 
-/// A CPU that counts, and a thread that is sent away from it now and then.
+/// A counting CPU, and a thread that occasionally leaves it.
 #[derive(Debug, Default)]
 struct Made {
-    /// Events on the CPU, of this thread or others.
+    /// Events on the CPU, of any thread.
     happened: Cell<u64>,
     now_ns: Cell<u64>,
     switches: Cell<u64>,
@@ -46,9 +46,9 @@ impl Bank for &Made {
 /// Activity of a thread between two reads.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// This many events in this many ns.
+    /// This number of events in this number of ns.
     Own(u64, u64),
-    /// Off the CPU during this many events of others, in this many ns.
+    /// Off the CPU during this number of events of others, in this number of ns.
     Away(u64, u64),
 }
 
@@ -67,8 +67,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever happens, over however many wraps: counts between reads with the same marks are what
-    /// the thread itself did.
+    /// For any sequence, over any number of wraps: counts between reads with equal marks belong to
+    /// the thread itself.
     #[test]
     fn counts_are_the_threads_own_or_the_marks_differ(
         start: u64, works in prop::collection::vec(work(), 1..12),
@@ -128,7 +128,7 @@ fn a_closed_register_has_no_count() {
 
 #[test]
 fn detects_a_stuck_register() {
-    /// Counts the reads, of all counters but 1.
+    /// Counts the reads of all counters but 1.
     struct Reads(Cell<u64>);
     impl Bank for Reads {
         fn counter(&self, number: u32) -> Option<u64> {
@@ -160,7 +160,7 @@ fn reads_are_never_too_far_apart() {
     }
 }
 
-/// Refusals of instructions on a thread that may run on one CPU, or on all of them.
+/// Rejected instructions on a thread that may run on one CPU, or on all.
 fn refused(pmu_user: &PmuUser, pinned: bool) -> Refusal {
     let events = [event("instructions", Selector::new(RAW, 8))];
     std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Trying a CPU's registers with work of known size.
+//! Tests a CPU's registers with a known workload.
 
 use super::Registers;
 use super::module::CYCLE_COUNTER;
@@ -9,16 +9,15 @@ use linerate_linux::pin_current_thread;
 use std::hint::black_box;
 use std::thread::ScopedJoinHandle;
 
-/// Iterations of the loop that is counted, a cycle each at least; and the least that is counted of
-/// them.
+/// Iterations of the counted loop, each at least one cycle; and the minimum expected count.
 const ITERATIONS: u64 = 20_000;
 const LEAST: u64 = ITERATIONS / 4;
 
-/// Counts the cycles of work of known size on `cpu`, whose registers the module enabled. On a
-/// separate thread, so that the caller's is not pinned.
+/// Counts the cycles of a known workload on `cpu`, whose registers the module made accessible. Uses
+/// a separate thread, so that the caller's is not pinned.
 ///
 /// # Errors
-/// Why nothing was counted, or too little, in words.
+/// The reason why too little was counted, or nothing.
 pub fn count_cycles(cpu: u32) -> Result<u64, String> {
     let counted = std::thread::scope(|scope| {
         let started = std::thread::Builder::new().spawn_scoped(scope, move || counted(cpu));

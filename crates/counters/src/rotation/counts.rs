@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From sums to estimates: of events, and of whatever is computed from them.
+//! Estimates of events, and of metrics computed from them, from sums over slices.
 
 use super::sums::{SetSums, Variance};
 use super::{AlwaysCount, Plan, Slices, Whole};
@@ -10,36 +10,36 @@ use linerate_record::stats::{CONFIDENCE, Estimate};
 pub struct EventTally {
     /// Counts while it was on a counter.
     pub raw: u64,
-    /// The count of all of the time, with a 95 % interval; both ends are the value itself where
-    /// nothing was scaled.
+    /// Estimate for the whole time, with a 95 % interval; both ends equal the value if nothing was
+    /// scaled.
     pub estimate: Estimate,
-    /// Whether `estimate` is `raw` scaled up: it was not counted all of the time.
+    /// Whether `estimate` is scaled up from `raw`.
     pub is_scaled: bool,
     /// The share of the time that it was on a counter, 0 to 1.
     pub duty: f64,
-    /// Slices in which it was counted; 0 for an event that takes no turns.
+    /// Slices in which it was counted; 0 for an event that is not multiplexed.
     pub periods: u64,
 }
 
-/// Counts of all events, and how they vary together.
+/// Counts of all events, with their covariance.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// One per event asked for; `None` where it was refused or never counted.
+    /// One per requested event; `None` if it was refused or never counted.
     pub events: Vec<Option<EventTally>>,
-    /// Slices that were counted, of all sets together.
+    /// Slices counted, over all sets.
     pub slices: u64,
-    /// The estimates; not a number where there is none.
+    /// The estimates; NaN if missing.
     values: Vec<f64>,
-    /// Of the sets with scaled events.
+    /// Scalings of the sets with scaled events.
     scalings: Vec<Scaling>,
-    /// Sets that take turns.
+    /// Number of multiplexed sets.
     sets: usize,
 }
 
 /// Scaling of the events of one set.
 #[derive(Clone, Debug)]
 struct Scaling {
-    /// Their places.
+    /// Indices of its events.
     events: Vec<usize>,
     sums: SetSums,
     duty: f64,
@@ -47,7 +47,7 @@ struct Scaling {
     factor: f64,
 }
 
-/// Below this number of counts, sampling error alone is considered: see [`Scaling::chance`].
+/// Number of counts below which only sampling error is considered: see [`Scaling::chance`].
 const FEW: u64 = 30;
 
 impl Counts {
@@ -68,7 +68,7 @@ impl Counts {
         counts
     }
 
-    /// An event that is not multiplexed is scaled only if another user took its counter away for a
+    /// An event that is not multiplexed is only scaled if another user took its counter for some
     /// time; the counts of that time are unknown.
     fn add_always(&mut self, event: usize, count: &AlwaysCount) {
         let &AlwaysCount { raw, enabled_ns, running_ns } = count;
@@ -108,7 +108,7 @@ impl Counts {
         }
     }
 
-    /// The estimate of one event: no less happened than was seen.
+    /// The estimate of one event: at least the raw count.
     fn scaled(&self, event: usize, raw: u64, periods: u64) -> Estimate {
         let value = self.values[event];
         let mut gradient = vec![0.0; self.values.len()];
@@ -120,11 +120,10 @@ impl Counts {
         Estimate { low: estimate.low.max(raw as f64), ..estimate }
     }
 
-    /// A value computed from the events, with its 95 % interval. `formula` gets one value per event
-    /// asked for, not a number for those that were not counted; it has no side effects and is
-    /// called some times. Both ends of the interval are the value itself where nothing was
-    /// scaled, and infinite where too little was seen. `None` if the formula gives none, or
-    /// nothing finite.
+    /// A value computed from the events, with its 95 % interval. `formula` gets one value per
+    /// requested event, NaN for those that were not counted; it must have no side effects and is
+    /// called several times. Both ends of the interval equal the value if nothing was scaled, and
+    /// are infinite with too little data. `None` if the formula gives no finite value.
     pub fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
         let at = |values: &[f64]| formula(values).filter(|value| value.is_finite());
         let value = at(&self.values)?;
@@ -144,7 +143,7 @@ impl Counts {
         self.events[event].map_or(0, |tally| tally.periods)
     }
 
-    /// The scaled events that a formula depends on.
+    /// The scaled events on which a formula depends.
     fn used(&self, formula: &impl Fn(&[f64]) -> Option<f64>, value: f64) -> Vec<usize> {
         let is_scaled = |event: &usize| self.events[*event].is_some_and(|tally| tally.is_scaled);
         let depends = |&event: &usize| {
@@ -161,8 +160,8 @@ impl Counts {
         values
     }
 
-    /// A step small compared with the value, for differences; large enough to exceed rounding
-    /// errors.
+    /// A step for finite differences: small compared with the value, large enough to exceed
+    /// rounding errors.
     fn step(&self, event: usize) -> f64 {
         1e-4 * self.values[event].abs().max(1.0)
     }
@@ -183,8 +182,8 @@ impl Counts {
         Some(gradient)
     }
 
-    /// Whether a formula is not negative, and stays so if any of its events is a thousandth or a
-    /// thousandfold: products and quotients do, differences do not.
+    /// Whether a formula is non-negative, and stays so if any of its events is scaled by a thousand
+    /// either way: products and quotients do, differences do not.
     fn is_never_negative(&self, formula: &impl Fn(&[f64]) -> Option<f64>, used: &[usize]) -> bool {
         let is_not = |values: &[f64]| formula(values).is_some_and(|value| value >= 0.0);
         // A thousandfold of nothing would say nothing.
@@ -193,8 +192,8 @@ impl Counts {
             && used.iter().all(|&event| [1e-3, 1e3].iter().all(|&by| is_not(&scaled(event, by))))
     }
 
-    /// The variance of the sum of all events, each times its `slope`. `None` if that of one is not
-    /// known.
+    /// Variance of the weighted sum of all events with weights `slope`. `None` if that of one is
+    /// unknown.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         let (mut sum, mut roots, mut uncertainty) = (0.0, 0.0, 0.0);
         for scaling in &self.scalings {
@@ -215,7 +214,7 @@ impl Counts {
 }
 
 impl Scaling {
-    /// The variance of the set's part of a sum over all events, each times its `slope`.
+    /// Variance of the set's part of a sum over all events, with weights `slope`.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
         let mut variance = self.of_slices(slope)?;
         for (&event, &raw) in self.events.iter().zip(&self.sums.counts) {
@@ -229,8 +228,8 @@ impl Scaling {
         Some(variance)
     }
 
-    /// Variance from the differences of slices. The variance of the sampled sums, times `factor`,
-    /// is that of the estimates; the base enters because it is sampled too.
+    /// Variance from the differences of slices. The variance of the sampled sums times `factor` is
+    /// that of the estimates; the base contributes because it is sampled too.
     fn of_slices(&self, slope: &[f64]) -> Option<Variance> {
         if self.sums.base <= 0.0 {
             return None;
@@ -243,10 +242,10 @@ impl Scaling {
         Some(Variance { value: value * self.factor * self.factor, freedom })
     }
 
-    /// The least variance of an event of which `raw` were seen. Of a few independent events, each
-    /// was seen with probability `duty`, so that the number seen has the variance `raw * (1 -
-    /// duty)`, whatever the few differences between slices suggest. If none was seen, the upper
-    /// bound is the number for which seeing none has a probability of 2.5 %.
+    /// Lower bound of the variance of an event with `raw` counts. Of a few independent events, each
+    /// was seen with probability `duty`, so the number seen has variance `raw * (1 - duty)`,
+    /// whatever the few differences between slices suggest. If none was seen, the upper bound is
+    /// the number for which seeing none has a probability of 2.5 %.
     fn chance(&self, raw: u64) -> Option<f64> {
         if raw > 0 {
             return Some(raw as f64 * (1.0 - self.duty) * self.factor * self.factor);
@@ -258,7 +257,7 @@ impl Scaling {
     }
 }
 
-/// The share of the time on a counter; 1 if there was no time. `None` if it was never on one.
+/// The share of the time on a counter; 1 if there was no time. `None` if never.
 fn share(running_ns: u64, enabled_ns: u64) -> Option<f64> {
     if running_ns >= enabled_ns {
         return Some(1.0);
@@ -274,8 +273,8 @@ fn unbounded(value: f64, n: u64) -> Estimate {
     Estimate::of_ends(value, None, None, n)
 }
 
-/// The interval around a value with this variance. If the value must be positive, the same factor
-/// up and down: a rarely seen event (and therefore a low estimate with a low variance) then keeps a
+/// The interval around a value with this variance. For a positive value, the same factor up and
+/// down: a rarely seen event (and therefore a low estimate with a low variance) then keeps a
 /// sufficiently high upper end, and the lower end is never negative.
 fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> Estimate {
     let half = student(variance.freedom) * variance.value.sqrt();
@@ -290,8 +289,8 @@ fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> 
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// The 97.5 % quantile of Student's t: between the degrees of freedom of the usual table, linear in
-/// their reciprocal, which is right within 1 %.
+/// The 97.5 % quantile of Student's t: interpolated in the usual table, linear in the reciprocal
+/// degrees of freedom, accurate to 1 %.
 pub(super) fn student(freedom: f64) -> f64 {
     const TABLE: [(f64, f64); 15] = [
         (1.0, 12.706),

@@ -3,40 +3,40 @@
 
 use super::Slice;
 
-/// Differences are collected in this many groups; the variation between groups shows the accuracy
-/// of the variance. More groups improve it and take more memory (5 KiB for three events).
+/// Number of groups of differences; the variation between groups shows the accuracy of the
+/// variance. More groups improve it and take more memory (5 KiB for three events).
 const GROUPS: usize = 64;
 
-/// The slices of one set, added up.
+/// Sums over the slices of one set.
 ///
 /// A slice is the vector of its counts and its base. Products are those of the differences between
 /// the set's two slices of a round, as upper triangles, one per group. With them, the variance of
 /// any linear combination of counts and base is known afterwards.
 #[derive(Clone, Debug)]
 pub(super) struct SetSums {
-    /// Slices of a round, of all sets.
+    /// Slices per round, over all sets.
     round: u64,
     /// Counts of each event.
     pub(super) counts: Vec<u64>,
-    /// Of the base.
+    /// Sum of the base.
     pub(super) base: f64,
     /// Time on the counters.
     pub(super) running_ns: u64,
-    /// Slices.
+    /// Number of slices.
     pub(super) periods: u64,
     /// Rounds with both slices.
     pairs: u64,
     /// `GROUPS` triangles.
     products: Vec<f64>,
-    /// The first slice of a round, until the second comes: the round's number, and its vector.
+    /// The first slice of a round until the second arrives: round number and vector.
     first: Option<(u64, Vec<f64>)>,
 }
 
-/// A variance and how well it is known.
+/// A variance and its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Variance {
     pub(super) value: f64,
-    /// Degrees of freedom, of the chi-squared distribution that varies as much as this estimate.
+    /// Degrees of freedom of the matching chi-squared distribution.
     pub(super) freedom: f64,
 }
 
@@ -54,7 +54,7 @@ impl SetSums {
         }
     }
 
-    /// Adds the slice that is number `at` of all.
+    /// Adds slice number `at`.
     pub(super) fn add(&mut self, at: u64, slice: &Slice<'_>) {
         assert_eq!(slice.counts.len(), self.counts.len(), "one count per event of the set");
         for (sum, count) in self.counts.iter_mut().zip(slice.counts) {
@@ -96,9 +96,9 @@ impl SetSums {
         left
     }
 
-    /// The variance of the sum over all slices of a combination of counts and base, of which a
-    /// share of `duty` was seen: see [`super`]. Slices of rounds that have but one are taken to
-    /// vary as the others do. `None` before a round has both.
+    /// Variance of the sum over all slices of a combination of counts and base, of which a share of
+    /// `duty` was seen: see [`super`]. Slices of incomplete rounds are assumed to vary like the
+    /// others. `None` before the first complete round.
     ///
     /// Degrees of freedom: Satterthwaite (1946), from the spread of the groups. There are many only
     /// if all groups say the same; a count that rests on a few slices gets the few that are behind
@@ -120,7 +120,7 @@ impl SetSums {
     }
 }
 
-/// Numbers in the upper triangle of a square matrix of this many rows.
+/// Size of the upper triangle of a square matrix with this number of rows.
 fn triangle(rows: usize) -> usize {
     rows * (rows + 1) / 2
 }

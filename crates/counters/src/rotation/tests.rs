@@ -9,10 +9,10 @@ fn plan(sets: &[&[usize]]) -> Plan {
     Plan { always: Vec::new(), sets: sets.iter().map(|set| set.to_vec()).collect(), slice: MS }
 }
 
-/// Everything that happened: what each slice would have shown of one event, and its base.
+/// True counts of one event in each slice, with its base.
 type Truth = [(u64, f64)];
 
-/// Counts `truth` with one event per set, whose turns are given; all slices are 1 ms.
+/// Counts `truth` with one event per set in the given order; all slices are 1 ms.
 fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
     let plan = Plan { sets: (0..sets).map(|set| vec![set]).collect(), ..plan(&[]) };
     let mut slices = Slices::new(&plan);
@@ -28,7 +28,7 @@ fn counted(truth: &Truth, sets: usize, turns: &[usize]) -> Counts {
 const ORDERS: [[usize; 4]; 6] =
     [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]];
 
-/// The square of an interval's half over that of Student's t.
+/// Square of an interval's half-width over that of Student's t.
 fn variance(estimate: &Estimate, freedom: f64) -> f64 {
     // Intervals of positive values are symmetric in the logarithm.
     let half = (estimate.high / estimate.value).ln() * estimate.value;
@@ -71,8 +71,8 @@ fn the_same_seed_gives_the_same_turns() {
     assert_ne!(turns(5), turns(6));
 }
 
-/// Over all 36 ways to count two rounds, the mean of the estimates is the truth, and the mean of
-/// the variances that the intervals are made of is the variance of the estimates.
+/// Averaged over all 36 ways to count two rounds, the estimates equal the truth, and the variances
+/// behind the intervals equal the variance of the estimates.
 #[test]
 fn estimate_and_variance_are_right_on_average_over_all_orders() {
     let truth = [900, 1400, 1000, 300, 5000, 5100, 6000, 4000].map(|count: u64| (count, 1.0));
@@ -191,7 +191,7 @@ fn a_set_that_never_ran_has_no_count_and_a_target_that_never_ran_has_zero() {
     assert_eq!((tally.raw, tally.is_scaled, tally.estimate.high), (0, false, 0.0));
 }
 
-/// One set for all events: exact, unless another user has the counters for a part of the time.
+/// One set for all events: exact, unless another user takes the counters for some time.
 #[test]
 fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     let plan = Plan { always: vec![2, 3], ..plan(&[&[0, 1]]) };
@@ -221,7 +221,7 @@ fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     assert_eq!(part.estimate.value, 640.0);
 }
 
-/// A load that varies, counted by three sets of which the first has two events.
+/// A varying load, counted by three sets, the first with two events.
 fn three_sets() -> (Counts, Plan) {
     let plan = plan(&[&[0, 1], &[2], &[3]]);
     let (mut turns, mut slices) = (Turns::new(&plan, 3), Slices::new(&plan));
@@ -300,7 +300,7 @@ fn what_was_added_since_is_counted_alone() {
     assert!((since.estimate.high / alone.estimate.high - 1.0).abs() < 1e-6);
 }
 
-/// A slice that could not be read leaves a hole; rounds stay rounds.
+/// An unreadable slice leaves a gap; rounds stay in step.
 #[test]
 fn a_skipped_slice_keeps_the_rounds_in_step() {
     let plan = plan(&[&[0], &[1]]);
@@ -329,8 +329,8 @@ fn the_multiplexing_plan_is_known_before_counting() {
     assert_eq!((alone.shortest_run(), alone.duty(0)), (Duration::ZERO, Some(1.0)));
 }
 
-/// The tail of Student's t beyond `t`, by adding up: with `t = sqrt(f) tan(a)`, its density is
-/// proportional to `cos(a)^(f - 1)`.
+/// Tail of Student's t beyond `t`, by numerical integration: with `t = sqrt(f) tan(a)`, its density
+/// is proportional to `cos(a)^(f - 1)`.
 fn tail(t: f64, freedom: f64) -> f64 {
     let steps = 40_000;
     let area = |from: f64, to: f64| -> f64 {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order and length of slices.
+//! Order and length of slices.
 
 use super::Plan;
 use std::time::Duration;
 
-/// The order of the sets: endless, the same for the same seed.
+/// The order of the sets: endless, and the same for the same seed.
 #[derive(Clone, Debug)]
 pub struct Turns {
     random: fastrand::Rng,
     slice: Duration,
-    /// The remaining sets of this round, the last first.
+    /// The remaining sets of this round, in reverse.
     round: Vec<usize>,
     left: usize,
 }
 
-/// A set's turn.
+/// One slice of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The set.

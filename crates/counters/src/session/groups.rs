@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of events of the kernel, the same ones on every target.
+//! Groups of kernel events, the same on every target.
 
 use crate::opener::Opener;
 use linerate_linux::errno;
 use linerate_linux::perf::{Event, GROUP_MAX, OpenError, Reading, Request, Target};
 use std::io;
 
-/// The groups, numbered as they were opened.
+/// The groups, numbered in order of opening.
 #[derive(Debug)]
 pub(super) struct Groups {
     lanes: Vec<Lane>,
-    /// Events in each group.
+    /// Number of events in each group.
     lens: Vec<usize>,
-    /// The most that each group has shown.
+    /// Maximum counts seen of each group.
     most: Vec<Sums>,
 }
 
@@ -26,11 +26,11 @@ struct Lane {
 #[derive(Debug)]
 struct Group {
     leader: Event,
-    /// Open as long as their leader is.
+    /// Open as long as their leader.
     members: Vec<Event>,
 }
 
-/// The counts of a group, all targets together.
+/// The counts of a group over all targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) values: Vec<u64>,
@@ -44,7 +44,7 @@ impl Groups {
         Self { lanes: targets.iter().map(lane).collect(), lens: Vec::new(), most: Vec::new() }
     }
 
-    /// Opens an event that leads a new group, and gives the group's number.
+    /// Opens an event that leads a new group; returns the group's number.
     pub(super) fn lead(
         &mut self,
         opener: &dyn Opener,
@@ -79,7 +79,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Opens on every target, or on none. A thread that has ended meanwhile is dropped, unless it
+    /// Opens on every target, or on none. A thread that has exited meanwhile is dropped, unless it
     /// is the only target.
     fn open(
         &mut self,
@@ -126,7 +126,7 @@ impl Groups {
     }
 
     /// Reads a group on all targets. Its counts never decrease: while a process that inherited them
-    /// ends, the kernel detaches its events one by one, and a part of them is briefly missing.
+    /// exits, the kernel detaches its events one by one, and some are briefly missing.
     pub(super) fn read(&mut self, group: usize) -> io::Result<Sums> {
         let sums = self.add_up(group)?;
         self.most[group].raise(&sums);
@@ -147,13 +147,13 @@ impl Groups {
         Ok(sums)
     }
 
-    /// Whether every group can be read: not where a process inherited one before it was complete.
+    /// Whether every group can be read: not if a process inherited an incomplete one.
     pub(super) fn are_readable(&self) -> bool {
         (0..self.len()).all(|group| self.add_up(group).is_ok())
     }
 }
 
-/// A process that is just inheriting a group keeps it from being read (ECHILD); it is done in some
+/// Attempts to read a group while a process is inheriting it (ECHILD), which takes some
 /// microseconds.
 const ATTEMPTS: usize = 4;
 
@@ -172,7 +172,7 @@ impl Group {
 }
 
 impl Sums {
-    /// Takes what is more in `other`.
+    /// Takes the maximum of each count with `other`.
     fn raise(&mut self, other: &Self) {
         self.values.resize(other.values.len(), 0);
         self.values.iter_mut().zip(&other.values).for_each(|(most, now)| *most = (*most).max(*now));

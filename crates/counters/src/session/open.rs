@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opens all events possible, with the best modes granted.
+//! Opens as many events as possible, with the best modes granted.
 
 use super::groups::{Groups, Sums};
 use super::pack::{Packer, Packing};
@@ -13,11 +13,11 @@ use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
 use std::fs;
 use std::path::Path;
 
-/// Events of the kernel by their number (`enum perf_sw_ids`).
+/// Kernel event numbers (`enum perf_sw_ids`).
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
 
-/// Modes that an event excludes.
+/// Modes excluded by an event.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
     exclude_kernel: bool,
@@ -53,7 +53,7 @@ pub(super) fn open(
     }
 }
 
-/// A session that is being opened.
+/// A session being opened.
 struct Opening<'a> {
     opener: &'a dyn Opener,
     root: &'a Path,
@@ -63,7 +63,7 @@ struct Opening<'a> {
     groups: Groups,
     outcomes: Vec<Result<(), Refusal>>,
     manners: Vec<Manner>,
-    /// Events without turns, each with its group and its place there.
+    /// Events that are not multiplexed, each with its group and its index there.
     always: Vec<(usize, (usize, usize))>,
     /// Sets, each with its group.
     sets: Vec<(Vec<usize>, usize)>,
@@ -155,7 +155,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// A group that is always on, and measures its own time.
+    /// A group that is always on and measures its own time.
     fn open_clock(&mut self) -> Option<usize> {
         let number = if matches!(self.scope, Scope::Cpus(_)) { CPU_CLOCK } else { TASK_CLOCK };
         let selector = Selector::new(SOFTWARE, number);
@@ -184,7 +184,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether something of the event is left without kernel mode.
+    /// Whether the event can occur in user mode.
     fn has_user_part(&self, event: usize) -> bool {
         !is_kernel_only(&self.events[event])
     }
@@ -202,7 +202,8 @@ impl<'a> Opening<'a> {
         Ok((group, self.groups.len_of(group) - 1))
     }
 
-    /// Opens an event as the first of a group without turns, in the best manner that is granted.
+    /// Opens an event as the leader of a group that is not multiplexed, with the best modes
+    /// granted.
     fn lead_alone(&mut self, event: usize) -> Result<(usize, usize), Refusal> {
         self.manners[event] = self.granted(event)?;
         let leader = self.leader(self.events[event].selector, self.manners[event], true);
@@ -212,7 +213,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Opens hardware events for trial, and packs those that can be opened.
+    /// Opens hardware events on trial, and packs those that can be opened.
     fn pack(&mut self) -> Packing {
         let mut able = Vec::new();
         for event in 0..self.events.len() {
@@ -251,7 +252,7 @@ impl<'a> Opening<'a> {
         fs::read_to_string(setting).is_ok_and(|on| on.trim() != "0")
     }
 
-    /// The best manner in which an event can be opened.
+    /// The best modes in which an event can be opened.
     fn granted(&self, event: usize) -> Result<Manner, Refusal> {
         let Some(target) = self.groups.first_target() else {
             return Err(Refusal::NoTarget);
@@ -285,7 +286,7 @@ impl<'a> Opening<'a> {
         self.note_always(event, opened);
     }
 
-    /// Opens a set that fits together; an event refused now (for lack of descriptors) is left out.
+    /// Opens a set that fits together; an event refused now (for lack of descriptors) is omitted.
     fn open_set(&mut self, set: &[usize], is_first: bool) {
         let mut open = Vec::new();
         let mut group = None;
@@ -312,8 +313,7 @@ impl<'a> Opening<'a> {
         self.sets.extend(group.map(|group| (open, group)));
     }
 
-    /// Options for a leader; `may_start` says whether it is the one to start with execve(2), if any
-    /// is.
+    /// Options of a leader; `may_start` says whether it may be the one that starts with execve(2).
     fn leader(&self, selector: Selector, manner: Manner, may_start: bool) -> Request {
         Request {
             exclude_kernel: manner.exclude_kernel,
@@ -324,7 +324,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Options for a member: it starts and stops with its leader.
+    /// Options of a member: it starts and stops with its leader.
     fn member(&self, event: usize) -> Request {
         let leader = self.leader(self.events[event].selector, self.manners[event], false);
         Request { disabled: false, ..leader }
@@ -338,7 +338,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether kernel mode is really missing: a clock shows the time in both modes in any case.
+    /// Whether kernel mode is really missing: a clock includes both modes in any case.
     fn is_user_only(&self, event: usize) -> bool {
         let Event { class, selector, .. } = &self.events[event];
         let is_clock =

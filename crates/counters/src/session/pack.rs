@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which hardware events fit on the counters together.
+//! Packs hardware events into sets that fit on the counters.
 //!
-//! Only the kernel knows: some counters count only some events, and some events have a dedicated
-//! counter. The answer is found by opening groups on the first target.
+//! Only the kernel knows the constraints: some counters count only some events, and some events
+//! have a dedicated counter. Groups are therefore opened on the first target on trial.
 //!
 //! ```text
 //! for each event: the first set that takes it, else a new set
@@ -13,7 +13,7 @@
 //! drivers/perf/arm_pmu.c): a stopped leader would be one event too many. Leaders therefore wait
 //! for execve(2), which does not occur while they are open.
 //!
-//! The kernel validates a group as if it had all counters. The counter of its watchdog is therefore
+//! The kernel validates a group as if all counters were free. The watchdog's counter is therefore
 //! requested along with every set.
 
 use crate::opener::Opener;
@@ -28,7 +28,7 @@ pub(super) struct Packing {
     pub(super) sets: Vec<Vec<usize>>,
 }
 
-/// A group that is open for trial. The leader goes last, so that the group stays one until then.
+/// A group open on trial. The leader is dropped last, so that the group stays valid until then.
 struct Trial {
     events: Vec<usize>,
     members: Vec<perf::Event>,
@@ -42,7 +42,7 @@ pub(super) struct Packer<'a> {
     /// Each of them can be opened alone.
     pub(super) requests: &'a [Request],
     pub(super) is_watchdog_on: bool,
-    /// The event that is always counted, if possible.
+    /// The event to count always, if possible.
     pub(super) base: Option<usize>,
 }
 
@@ -77,7 +77,7 @@ impl Packer<'_> {
         Packing { always, sets }
     }
 
-    /// Fills sets, each together with `base`; returns whether it fit in all of them.
+    /// Fills sets, each together with `base`; returns whether it fits in all of them.
     fn fill(&self, events: &[usize], base: Option<usize>) -> (Vec<Trial>, bool) {
         let (mut trials, mut fits) = (Vec::<Trial>::new(), true);
         for &event in events {
@@ -99,7 +99,7 @@ impl Packer<'_> {
         (trials, fits)
     }
 
-    /// Whether every set can also hold the event; if so, it stays in all of them.
+    /// Whether the event fits in addition to every set; if so, it stays in all of them.
     fn is_free(&self, event: usize, trials: &mut [Trial]) -> bool {
         let mut others: Vec<&mut Trial> =
             trials.iter_mut().filter(|trial| !trial.events.contains(&event)).collect();

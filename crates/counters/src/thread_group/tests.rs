@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Thread groups on kernels that refuse, with page faults in the place of hardware events.
+//! Thread groups on refusing kernels, with page faults instead of hardware events.
 
 use super::*;
 use crate::refusal::RegisterRefusal;
@@ -22,7 +22,7 @@ fn events(len: u64) -> Vec<Event> {
     (0..len).map(event).collect()
 }
 
-/// A group on a scripted kernel; `None` where the real one refuses software events.
+/// A group on a scripted kernel; `None` if the real one refuses software events.
 fn group(
     len: u64,
     user_only: bool,
@@ -46,7 +46,7 @@ fn group_of(
     Some(ThreadGroup::open(machine(&opener), events, user_only))
 }
 
-/// For each event its tier, or the error of the kernel and the size of the group at that time.
+/// For each event its tier, or the kernel's error and the group size at that time.
 fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     let word = |outcome: &Outcome| match outcome {
         Ok(tier) => Ok(*tier),
@@ -56,8 +56,8 @@ fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
     group.outcomes().iter().map(word).collect()
 }
 
-/// A page that is new to the process, and with it a fault: an allocation of this size always comes
-/// from the kernel (glibc's mallopt(3) keeps at most 32 MiB for later).
+/// A new page of the process, which causes a fault: an allocation of this size always comes from
+/// the kernel (glibc's mallopt(3) keeps at most 32 MiB).
 fn fault() -> Vec<u8> {
     let mut memory = Vec::with_capacity(40 << 20);
     memory.spare_capacity_mut()[20 << 20].write(1);
@@ -108,7 +108,7 @@ fn kernel_mode_is_left_out_where_it_is_forbidden_or_not_wanted() {
     assert_eq!(neither.reading(), "timestamp counter only");
 }
 
-/// As an ARM1176 does.
+/// Like an ARM1176.
 #[test]
 fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
     let no_modes = Scripted::new(|request: &Request, _: &[Selector]| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads of synthetic and of real pages.
+//! Reads of synthetic and real pages.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 /// A synthetic kernel that counts, and changes its page at any time: the true counts are known.
 struct Scene {
-    /// The events at each read of the page or the processor, the last one repeated.
+    /// The events at each read of the page or the processor; the last one repeats.
     moments: Vec<Moment>,
     at: Cell<usize>,
     sequence: Cell<u32>,
@@ -28,7 +28,7 @@ struct Moment {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     None,
-    /// The event moves to a counter of that index and width, which starts at `start`.
+    /// The event moves to a counter of this index and width, which starts at `start`.
     Moved {
         index: u32,
         width: u16,
@@ -65,8 +65,8 @@ impl Scene {
         self.change(moment.change);
     }
 
-    /// As the kernel does it: the counter starts at `start`, a number of `width` bits with a
-    /// sign, and `offset` makes up for it.
+    /// Like the kernel: the counter starts at `start`, a signed number of `width` bits, and
+    /// `offset` compensates for it.
     fn change(&self, change: Change) {
         let mut fields = self.fields.get();
         match change {
@@ -136,8 +136,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the kernel does meanwhile: the result was true at some moment of the read, or the
-    /// kernel is asked because the event was on no counter.
+    /// For any kernel activity: the result was true at some time during the read, or the kernel is
+    /// asked because the event was not on a counter.
     #[test]
     fn a_read_is_the_truth_at_some_moment(
         moments in prop::collection::vec((any::<u16>(), changes()), 0..40),
@@ -157,7 +157,7 @@ proptest! {
         }
     }
 
-    /// The formula in 128 bits, where nothing can overflow, is the reference.
+    /// The formula in 128 bits, which cannot overflow, is the reference.
     #[test]
     fn times_are_those_of_the_clock(
         now in 0u64..1 << 56, mult in 1u32.., shift in 1u16..=32, noted in 0u64..1 << 40,
@@ -230,7 +230,7 @@ fn a_counter_that_starts_below_zero_is_extended_with_its_sign() {
     assert!((57..60).contains(&count), "{count}");
 }
 
-/// A software event is on no counter; where this machine has counters, both ways agree.
+/// A software event is not on a counter; where this machine has counters, both methods agree.
 #[test]
 fn this_kernels_page_agrees_with_read() {
     use linerate_linux::perf::{HARDWARE, SOFTWARE, Selector, Target};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sessions on a synthetic processor. No test asserts a time: what is counted are page faults that
-//! the test makes. How far off scaling by time is, is a check of the accuracy suite.
+//! Sessions on a synthetic processor. No test asserts a time: the counted events are page faults
+//! caused by the test. The error of scaling by time is a check of the accuracy suite.
 
 mod pmu;
 
@@ -28,8 +28,8 @@ const TASK_CLOCK: u64 = 1;
 const PAGE_FAULTS: u64 = 2;
 const CONTEXT_SWITCHES: u64 = 3;
 
-/// One test at a time: descriptors are identified by their numbers. `None` if this process may not
-/// even count its own page faults.
+/// One test at a time: descriptors are identified by number. `None` if this process may not even
+/// count its own page faults.
 fn alone() -> Option<MutexGuard<'static, ()>> {
     static ALONE: Mutex<()> = Mutex::new(());
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ fn open(pmu: &dyn Opener, events: &[Event], options: &Options) -> Session {
     Session::open(pmu, Path::new(ROOT), events, &Scope::CurrentThread, options)
 }
 
-/// Touches this many new pages, which stay, so that the next ones are new as well.
+/// Touches this number of new pages, which stay mapped, so that the next ones are new as well.
 fn fault(pages: usize) {
     let mut memory = Vec::<u8>::with_capacity(pages * 4096);
     for at in (0..pages * 4096).step_by(4096) {
@@ -56,7 +56,7 @@ fn fault(pages: usize) {
     std::mem::forget(memory);
 }
 
-/// Works until this thread has used `cpu_ns` of processor time.
+/// Works until this thread has used `cpu_ns` of CPU time.
 fn work(cpu_ns: u64) {
     let begin = thread_cpu_time_ns();
     while thread_cpu_time_ns() - begin < cpu_ns {
@@ -227,7 +227,7 @@ fn user_mode_of_what_happens_in_the_kernel_is_refused() {
     assert_eq!((session.tier(), session.is_user_only(0)), (Some(Tier::User), true));
 }
 
-/// As an ARM1176 does.
+/// Like an ARM1176.
 #[test]
 fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
     let Some(_alone) = alone() else { return };
@@ -278,7 +278,7 @@ fn held(script: &str) -> child::Held {
     child::fork_held(OsStr::new("sh"), &arguments).unwrap()
 }
 
-/// Counts of a script, on a processor with this many counters for four events.
+/// Counts of a script, on a processor with this number of counters for four events.
 fn counted(script: &str, counters: usize, slice: Duration) -> (Session, Vec<u64>) {
     let child = held(script);
     let mut events = hardware(CLOCK, 4);
@@ -341,13 +341,13 @@ fn a_process_is_counted_with_all_its_threads() {
     assert!(all > own + 10_000_000, "{all} {own}");
 }
 
-/// A thread, and what is dropped to let it go.
+/// A thread, and the sender whose drop releases it.
 type Waiting = (Sender<()>, JoinHandle<()>);
 
 const PAGES: usize = 1000;
 
-/// The thread that appears with open number `left`: it waits to be let go and then touches new
-/// pages.
+/// The thread that appears when the open number is `left`: it waits to be released and then touches
+/// new pages.
 fn spawn_at(left: u32, opened: &Cell<u32>, thread: &RefCell<Option<Waiting>>) {
     if opened.replace(opened.get() + 1) == left {
         let (go, wait) = channel();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic processors, whose hardware events are page faults or the clock of the thread.
+//! Synthetic processors, whose hardware events are page faults or the thread's clock.
 
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::Opener;
@@ -16,7 +16,7 @@ pub(crate) fn pmu(counters: usize) -> impl Opener {
     pmu_refusing(counters, |_| None)
 }
 
-/// A processor with this number of counters, of a kernel that `refuse` asks first.
+/// A processor with this number of counters, on a kernel that calls `refuse` first.
 pub(crate) fn pmu_refusing(counters: usize, refuse: fn(&Request) -> Option<i32>) -> impl Opener {
     let shares_counters = |selector: &Selector| selector.config & !0xff != OWN;
     Scripted::new(move |request: &Request, group: &[Selector]| {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file read piece by piece: only one packet is in memory at a time.
+//! Sequential file input that keeps only one packet in memory.
 
 use super::CaptureError;
 use std::io::{self, Read};
 
-/// Bytes of a packet or block at most; 60 times what a network carries at once. Longer ones are
-/// damage.
+/// Maximum size of a packet or block: 60 times the maximum on a network. Longer ones are damaged.
 pub(super) const PACKET_BYTES_MAX: usize = 16 << 20;
 
-/// A file and how much of it was read.
+/// A file and the number of bytes read.
 pub(super) struct Input<R> {
     from: R,
     offset: u64,
@@ -20,24 +19,24 @@ impl<R: Read> Input<R> {
         Self { from, offset: 0, buffer: Vec::new() }
     }
 
-    /// Bytes from the start of the file to what is read next.
+    /// File offset of the next read.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The bytes taken last.
+    /// The bytes read last.
     pub(super) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Takes `bytes`, [`PACKET_BYTES_MAX`] at most, into the buffer; `false` where the file ends
-    /// before: then those that there are.
+    /// Reads `bytes`, at most [`PACKET_BYTES_MAX`], into the buffer; `false` at the end of the
+    /// file: the buffer then has the remaining bytes.
     pub(super) fn take(&mut self, bytes: usize) -> Result<bool, CaptureError> {
         self.buffer.clear();
         self.take_more(bytes)
     }
 
-    /// Takes `bytes` behind those that were taken last.
+    /// Appends `bytes` to the buffer.
     pub(super) fn take_more(&mut self, bytes: usize) -> Result<bool, CaptureError> {
         let taken = self.from.by_ref().take(bytes as u64).read_to_end(&mut self.buffer);
         let taken = taken.map_err(unreadable)?;
@@ -45,7 +44,7 @@ impl<R: Read> Input<R> {
         Ok(taken == bytes)
     }
 
-    /// Reads past `bytes`; `false` where the file ends before.
+    /// Skips `bytes`; `false` if the file ends before.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<bool, CaptureError> {
         let skipped = io::copy(&mut self.from.by_ref().take(bytes), &mut io::sink());
         let skipped = skipped.map_err(unreadable)?;
@@ -53,7 +52,7 @@ impl<R: Read> Input<R> {
         Ok(skipped == bytes)
     }
 
-    /// Reads to the end of the file; bytes of all of it.
+    /// Reads to the end of the file; returns its size.
     pub(super) fn end(&mut self) -> Result<u64, CaptureError> {
         self.skip(u64::MAX)?;
         Ok(self.offset)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Locates the headers of a captured frame and its transport checksum, for repairs.
 //!
-//! Left out: tunnels. What an outer IP packet carries is a payload.
+//! Left out: tunnels, whose inner packets are payload.
 
 use linerate_kernels::checksum;
 
@@ -14,37 +14,37 @@ const ICMPV6: u8 = 58;
 const ETHERNET_BYTES: usize = 14;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// IEEE 802.1Q, 802.1ad, and the number that came before 802.1ad.
+/// IEEE 802.1Q, 802.1ad, and the pre-standard number of 802.1ad.
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const VLAN_TAGS: usize = 4;
-/// Extension headers of IPv6 at most.
+/// Maximum number of IPv6 extension headers.
 const EXTENSIONS: usize = 8;
 
-/// Headers of an IP packet in a frame. All offsets count from the start of the frame.
+/// Headers of an IP packet in a frame. All offsets are from the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layers {
     /// 4 or 6.
     pub(super) version: u8,
     /// Offset of the IP header.
     pub(super) l3: usize,
-    /// Offset behind the IP header, its options and its extension headers.
+    /// Offset after the IP header including options and extension headers.
     pub(super) l4: usize,
     pub(super) protocol: u8,
     /// End of the packet by its length field; `None` if the field is 0, as in packets over 64 KiB
-    /// that an interface was to segment.
+    /// before segmentation offload.
     pub(super) end: Option<usize>,
-    /// Whether it is part of a packet only.
+    /// Whether it is a fragment.
     pub(super) is_fragment: bool,
-    /// Whether the destination is not the last one, or the headers say more of the length.
+    /// Whether there is a routing header or a jumbo payload.
     pub(super) is_special: bool,
 }
 
-/// Why a frame has no [`Layers`].
+/// Reason why a frame has no [`Layers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headerless {
     /// It is not IP.
     NotIp,
-    /// It ends within its headers, or they are wrong.
+    /// It is truncated within its headers, or they are invalid.
     Cut,
 }
 
@@ -52,13 +52,13 @@ pub(super) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Writes `value` at `at`, which must be in the frame.
+/// Writes `value` at `at`, which must be within the frame.
 pub(super) fn put16(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
 impl Layers {
-    /// The headers of `frame`, which begins with that of Ethernet and may be cut anywhere.
+    /// Locates the headers of `frame`, which begins with Ethernet and may be truncated.
     pub(super) fn locate(frame: &[u8]) -> Result<Self, Headerless> {
         let mut l3 = ETHERNET_BYTES;
         for _ in 0..VLAN_TAGS {
@@ -73,8 +73,8 @@ impl Layers {
         }
     }
 
-    /// Bytes of the transport header in `frame`; `None` where it is cut or wrong. 0 for protocols
-    /// without one known here.
+    /// Length of the transport header in `frame`; `None` if it is truncated or invalid. 0 for
+    /// unknown protocols.
     pub(super) fn transport_bytes(&self, frame: &[u8]) -> Option<usize> {
         let bytes = match self.protocol {
             _ if self.is_fragment => 0,
@@ -86,8 +86,8 @@ impl Layers {
         (bytes >= least && self.l4 + bytes <= frame.len()).then_some(bytes)
     }
 
-    /// Makes the transport checksum right over `frame[l4..end]`. Fragments, protocols without a
-    /// known checksum, and UDP over IPv4 without one stay as they are.
+    /// Fixes the transport checksum over `frame[l4..end]`. Fragments, unknown protocols, and UDP
+    /// over IPv4 without a checksum are unchanged.
     pub(super) fn write_checksum(&self, frame: &mut [u8], end: usize) {
         let offset = match self.protocol {
             _ if self.is_fragment || self.is_special => return,

@@ -11,7 +11,7 @@ use std::fmt;
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// Replay of packets of this link type.
+    /// Ethernet.
     pub const ETHERNET: Self = Self(1);
     const LOOPBACK: Self = Self(0);
     const RAW: [Self; 3] = [Self(12), Self(14), Self(101)];
@@ -21,7 +21,7 @@ impl LinkType {
     const RAW_IPV6: Self = Self(229);
     const COOKED_2: Self = Self(276);
 
-    /// Whether packets of it can be replayed.
+    /// Whether packets of this type can be replayed.
     pub(super) fn is_known(self) -> bool {
         let others = [
             Self::ETHERNET,
@@ -62,24 +62,24 @@ const ETHERNET_BYTES: u32 = 14;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Synthetic, of the range for local use.
+/// Synthetic, locally administered.
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Smaller numbers in the place of an Ethernet type are lengths, or of Linux alone.
+/// Smaller values of an Ethernet type field are lengths or Linux-specific.
 const ETHERTYPE_MIN: u16 = 0x0600;
-/// Messages of the kernel, whose protocol is not an Ethernet type.
+/// Netlink messages, whose protocol is not an Ethernet type.
 const ARPHRD_NETLINK: u16 = 824;
 
-/// A link that packets were recorded on.
+/// The link of recorded packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) link_type: LinkType,
-    /// Bytes of the frame check sequence at the end of each packet, 0 for none.
+    /// Length of the FCS at the end of each packet, 0 for none.
     pub(super) fcs_bytes: u8,
 }
 
-/// Replacement Ethernet header.
+/// Synthetic Ethernet header.
 struct Header {
     bytes: usize,
     source: [u8; 6],
@@ -87,8 +87,8 @@ struct Header {
 }
 
 impl Link {
-    /// The Ethernet frame of a captured packet, and its bytes on the wire, both without FCS; `None`
-    /// where there is none in it. What has no Ethernet header gets one in `scratch`.
+    /// The Ethernet frame of a captured packet and its length on the wire, both without FCS; `None`
+    /// if it contains none. Packets without an Ethernet header get one in `scratch`.
     pub(super) fn framed<'b>(
         self,
         captured: &'b [u8],
@@ -145,7 +145,7 @@ impl Link {
     }
 }
 
-/// A header of a Linux cooked capture; `address` is the length of the sender's, and the address.
+/// Header of a Linux cooked capture; `address` is the sender's address with its length.
 fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<Header> {
     let is_packet = protocol >= ETHERTYPE_MIN && device != ARPHRD_NETLINK;
     let source = match address {
@@ -155,7 +155,7 @@ fn cooked(header: &[u8], protocol: u16, device: u16, address: &[u8]) -> Option<H
     is_packet.then_some(Header { bytes: header.len(), source, ethertype: protocol })
 }
 
-/// The Ethernet type of an address family: IPv6 has a different number in each BSD.
+/// Ethernet type of an address family: IPv6 has a different number on each BSD.
 fn of_family(family: u32) -> Option<u16> {
     match family {
         2 => Some(IPV4),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Capture files: reads pcap and pcapng packet by packet, writes pcap.
 //!
-//! The reader keeps every packet it can and counts the rest; it never fails because of one bad
-//! packet, and what it allocates is bounded by one packet, whatever length fields claim. Frames
-//! without an Ethernet header get one. Left out: compressed files, link types that carry no IP
-//! packets, comments, names, secrets and statistics.
+//! The reader keeps every usable packet and counts the rest; it never fails because of one bad
+//! packet, and its memory is bounded by one packet, whatever length fields claim. Frames without an
+//! Ethernet header get one. Not supported: compressed files, link types without IP packets,
+//! comments, names, secrets and statistics.
 
 mod input;
 mod layers;
@@ -31,15 +31,15 @@ use std::ops::{ControlFlow, Range};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
     /// Time of capture, nanoseconds since 1970-01-01 UTC. A packet without a time (pcapng simple
-    /// packet block) has that of the packet before it, the first one 0.
+    /// packet block) has that of the previous packet, the first one 0.
     pub time_ns: u64,
-    /// Length of the frame on the wire, without FCS; more than `bytes` when the capture cut it.
+    /// Length of the frame on the wire, without FCS; larger than `bytes` for a truncated frame.
     pub original_bytes: u32,
-    /// The frame from its Ethernet header, as far as it was captured.
+    /// The captured part of the frame, starting with its Ethernet header.
     pub bytes: &'a [u8],
 }
 
-/// The state in which a file ends.
+/// State of a file at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tail {
     /// After a complete packet or block.
@@ -54,13 +54,13 @@ pub enum Tail {
 /// Properties of a capture file other than its packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Packets that were handed out.
+    /// Number of packets delivered.
     pub packets: u64,
-    /// Those among them that were recorded without an Ethernet header and got one.
+    /// Packets recorded without an Ethernet header, which got one.
     pub framed: u64,
-    /// Packets that cannot be replayed for their link type; their bytes on the wire.
+    /// Packets of unsupported link types; their bytes on the wire.
     pub other_link_types: Tally,
-    /// Blocks whose content contradicts their length, skipped; their bytes in the file.
+    /// Skipped blocks whose content contradicts their length; their bytes in the file.
     pub damaged_blocks: Tally,
     /// State of the file at its end.
     pub tail: Tail,
@@ -68,16 +68,16 @@ pub struct Contents {
     pub unread: Option<UnreadTail>,
 }
 
-/// Whether to go on after a packet.
+/// Whether to continue after a packet.
 pub type Flow = ControlFlow<()>;
 
-/// A scan of a file in progress.
+/// A scan in progress.
 struct Scan<R, F> {
     input: Input<R>,
     contents: Contents,
-    /// The link type of the first packet that cannot be replayed.
+    /// Link type of the first unsupported packet.
     other_link: Option<LinkType>,
-    /// Place for a synthetic header.
+    /// Buffer for synthetic headers.
     scratch: Vec<u8>,
     each: F,
 }
@@ -91,7 +91,7 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
         Ok(())
     }
 
-    /// Hands out the packet at `at` of the input's buffer, recorded on `link`.
+    /// Delivers the packet at `at` of the input's buffer, recorded on `link`.
     fn hand_out(
         &mut self,
         link: Link,
@@ -115,18 +115,18 @@ impl<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow> Scan<R, F> {
     }
 }
 
-/// Why nothing could be read from a capture.
+/// Reason why a capture cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureError {
-    /// The file has no bytes.
+    /// The file is empty.
     Empty,
-    /// The file begins with none of the magic numbers; its first bytes, 4 at most.
+    /// The file begins with an unknown magic number; up to 4 of its first bytes.
     NotACapture(Vec<u8>),
-    /// The file ends within its own header, after this many bytes.
+    /// The file is truncated within its header, after this number of bytes.
     HeaderCut(usize),
-    /// No packet can be replayed; the link type of the first is unsupported.
+    /// No packet can be replayed; the first link type is unsupported.
     LinkType(LinkType),
-    /// The file could not be read to its end.
+    /// The file cannot be read to its end.
     Unreadable(String),
     /// A capture without a complete packet.
     NoPackets(Tail),
@@ -169,7 +169,7 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Reads a capture file, pcap or pcapng, and hands its packets to `each` in the order of the file.
+/// Reads a pcap or pcapng file and passes its packets to `each` in file order.
 ///
 /// # Errors
 /// The file is not a capture, or has no usable packet.

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Of a variant of some Linux distributions, whose records have headers of 24 bytes.
+/// Variant of some Linux distributions, with record headers of 24 bytes.
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 16;
@@ -17,7 +17,7 @@ const MODIFIED_RECORD_BYTES: usize = 24;
 const NS_PER_SECOND: u64 = 1_000_000_000;
 /// tcpdump's unlimited snap length; no Ethernet frame is longer.
 const SNAP_BYTES: u32 = 262_144;
-/// Set where the highest four bits of the link type are the length of the FCS in units of 2 bytes.
+/// Flag: the highest four bits of the link type are the length of the FCS in units of 2 bytes.
 const HAS_FCS: u32 = 1 << 26;
 
 /// Properties encoded in the magic number.
@@ -29,7 +29,7 @@ pub(super) struct Format {
 }
 
 impl Format {
-    /// The format of a file that begins so, if it is pcap.
+    /// The format of a file with these first bytes, if it is pcap.
     pub(super) fn from_magic(first: &[u8]) -> Option<Self> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let (ns_per_tick, record_bytes) = match order.u32(first, 0)? {
@@ -42,14 +42,14 @@ impl Format {
         })
     }
 
-    /// The link that the header's word names.
+    /// The link named in the header.
     fn link(self, header: &[u8]) -> Link {
         let word = self.order.u32(header, 20).unwrap_or(0);
         let fcs_bytes = if word & HAS_FCS != 0 { (word >> 28) as u8 * 2 } else { 0 };
         Link { link_type: LinkType(word as u16), fcs_bytes }
     }
 
-    /// The time, the bytes captured and those on the wire, of the header of a record.
+    /// Time, captured length and original length from a record header.
     fn record(self, header: &[u8]) -> Option<(u64, u32, u32)> {
         let field = |at| self.order.u32(header, at);
         let ns = u64::from(field(4)?) * self.ns_per_tick;
@@ -57,7 +57,7 @@ impl Format {
     }
 }
 
-/// Reads the file behind the magic number.
+/// Reads the file after the magic number.
 pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
     scan: &mut Scan<R, F>,
     format: Format,
@@ -100,7 +100,7 @@ pub struct PcapWriter<W: Write> {
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Writes the header of the file.
+    /// Writes the file header.
     pub fn new(mut sink: W) -> io::Result<Self> {
         let mut header = [0; HEADER_BYTES];
         header[0..4].copy_from_slice(&MAGIC_NANOSECONDS.to_le_bytes());
@@ -113,7 +113,7 @@ impl<W: Write> PcapWriter<W> {
     }
 
     /// Writes one complete frame, captured at `time_ns` nanoseconds since 1970-01-01 UTC. The
-    /// format has 32 bits for seconds: later than 2106 reads as the last second of its range.
+    /// format has 32 bits for seconds: times after 2106 are clamped.
     pub fn write(&mut self, time_ns: u64, frame: &[u8]) -> io::Result<()> {
         let bytes = u32::try_from(frame.len())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "frame over 4 GiB"))?;
@@ -127,7 +127,7 @@ impl<W: Write> PcapWriter<W> {
         self.sink.write_all(frame)
     }
 
-    /// Flushes the sink and gives it back.
+    /// Flushes the sink and returns it.
     pub fn finish(mut self) -> io::Result<W> {
         self.sink.flush()?;
         Ok(self.sink)

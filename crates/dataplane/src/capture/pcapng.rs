@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pcapng format (draft-ietf-opsawg-pcapng): blocks, each with its length in front and behind.
+//! The pcapng format (draft-ietf-opsawg-pcapng): blocks with a leading and a trailing length.
 //!
 //! ```text
 //! until the file ends
@@ -17,7 +17,7 @@ use super::{
 use std::io::Read;
 use std::ops::Range;
 
-/// The type of a section header block; it reads the same in both byte orders.
+/// Type of a section header block; identical in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const SECTION_HEADER: u32 = u32::from_le_bytes(MAGIC);
@@ -27,7 +27,7 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Type, length, length again.
+/// Type, length, and trailing length.
 const BLOCK_OVERHEAD_BYTES: usize = 12;
 const SECTION_HEADER_BYTES: usize = 28;
 
@@ -46,7 +46,7 @@ struct Interface {
 /// Time unit of the interface.
 #[derive(Clone, Copy)]
 struct Clock {
-    /// Ticks per second: 10 to this power, or with the highest bit set 2 to the rest.
+    /// Ticks per second: 10 to this power, or with the highest bit set 2 to the remaining bits.
     resolution: u8,
     offset_s: i64,
 }
@@ -66,22 +66,22 @@ impl Clock {
     }
 }
 
-/// Next item in a file.
+/// Next item of a file.
 enum Found {
-    /// A block of this kind, its body there in the buffer.
+    /// A block of this type, and the range of its body in the buffer.
     Block(u32, Range<usize>),
-    /// A block other than a packet, too long to be kept.
+    /// A non-packet block, too long to keep.
     Skipped,
     End,
     Broken(Tail),
 }
 
-/// State from the blocks so far that is needed for the following ones.
+/// State of the section needed for later blocks.
 struct Section {
     order: ByteOrder,
-    /// `None` where the description was unreadable.
+    /// `None` for an unreadable description.
     interfaces: Vec<Option<Interface>>,
-    /// Of the previous packet, in nanoseconds.
+    /// Time of the previous packet, in nanoseconds.
     time_ns: u64,
 }
 
@@ -90,11 +90,11 @@ struct Packet {
     link: Link,
     time_ns: u64,
     original_bytes: u32,
-    /// Offset in the body of the block.
+    /// Range in the body of the block.
     at: Range<usize>,
 }
 
-/// Reads the file, of which the first 4 bytes are in the buffer.
+/// Reads the file, whose first 4 bytes are in the buffer.
 pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
     scan: &mut Scan<R, F>,
 ) -> Result<(), CaptureError> {
@@ -120,7 +120,7 @@ pub(super) fn scan<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
 }
 
 impl Section {
-    /// Reads the next item; the buffer may hold its beginning.
+    /// Reads the next item; the buffer may contain its beginning.
     fn next_block<R: Read>(&mut self, input: &mut Input<R>) -> Result<Found, CaptureError> {
         let missing = BLOCK_OVERHEAD_BYTES.saturating_sub(input.buffer().len());
         if !input.take_more(missing)? {
@@ -158,7 +158,7 @@ impl Section {
         })
     }
 
-    /// Takes the block at `at` of the buffer, and hands out the packet in it.
+    /// Processes the block at `at` of the buffer, and delivers its packet.
     fn take<R: Read, F: FnMut(&CapturedPacket<'_>) -> Flow>(
         &mut self,
         scan: &mut Scan<R, F>,
@@ -209,7 +209,7 @@ impl Section {
         })
     }
 
-    /// Options by code and value. One that does not fit its block ends the list.
+    /// Options as code and value. One that exceeds its block ends the list.
     fn options<'b>(&self, mut rest: &'b [u8]) -> impl Iterator<Item = (u16, &'b [u8])> + use<'b> {
         let order = self.order;
         std::iter::from_fn(move || {
@@ -220,14 +220,13 @@ impl Section {
         })
     }
 
-    /// Bytes of the frame check sequence at the end of each packet of an interface.
+    /// Length of the FCS at the end of each packet of an interface.
     fn fcs_bytes(&self, options: &[u8]) -> u8 {
         let mut given = self.options(options).filter(|(code, _)| *code == OPTION_IF_FCSLEN);
         given.next().and_then(|(_, value)| value.first().copied()).unwrap_or(0)
     }
 
-    /// The clock the options of an interface describe: microseconds since 1970 unless they say
-    /// otherwise.
+    /// Clock of an interface according to its options: microseconds since 1970 by default.
     fn clock(&self, options: &[u8]) -> Clock {
         let mut clock = Clock { resolution: 6, offset_s: 0 };
         for (code, value) in self.options(options) {

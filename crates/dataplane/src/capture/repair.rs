@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames as they were on the wire: segments that an interface joined are cut again, checksums left
-//! to the interface are computed, and what a capture cut off is filled with zeros.
+//! Restores frames to their form on the wire: splits coalesced segments, and pads truncated frames
+//! with zeros.
 //!
-//! An interface with segmentation offload is handed TCP segments of up to 64 KiB (TSO, GSO) or
-//! joins those it receives (GRO); a capture sees them before or after, so longer than any packet
-//! on the wire. They are cut as the interface would: RFC 9293 for the numbers of TCP; the
-//! identification of IPv4 counts up.
+//! With segmentation offload, a capture sees TCP segments of up to 64 KiB, before TSO or GSO splits
+//! them or after GRO has coalesced them. They are split as the interface would: TCP sequence
+//! numbers according to RFC 9293; the IPv4 identification counts up.
 //!
-//! Left out: UDP segmentation offload, whose frames do not say that they are joined; tunnels.
+//! Not supported: UDP segmentation offload, whose frames are not recognizable, and tunnels.
 
 use super::layers::{Headerless, Layers, TCP, put16};
 use linerate_kernels::{Sum, checksum};
 
-/// Longest frame that padding makes: an IP packet of 64 KiB behind Ethernet and two VLAN tags.
+/// Maximum length of a padded frame: an IP packet of 64 KiB after Ethernet and two VLAN tags.
 const PADDED_BYTES_MAX: usize = 65_535 + 14 + 8;
 
 const FIN: u8 = 0x01;
@@ -22,22 +21,22 @@ const PSH: u8 = 0x08;
 const URG: u8 = 0x20;
 const CWR: u8 = 0x80;
 
-/// TCP segments joined in one frame.
+/// Coalesced TCP segments in one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined<'f> {
     frame: &'f [u8],
     layers: Layers,
     /// Offset of the payload.
     payload: usize,
-    /// Offset behind the payload.
+    /// Offset after the payload.
     end: usize,
-    /// Bytes of payload per segment; not 0.
+    /// Payload bytes per segment; not 0.
     step: usize,
 }
 
 impl<'f> Joined<'f> {
-    /// The segments in `frame`, if it is TCP in an IP packet longer than `mtu`. A frame with SYN,
-    /// RST or urgent data is not cut, nor one whose lengths are wrong.
+    /// Detects coalesced segments in `frame`: TCP in an IP packet longer than `mtu`. Frames with
+    /// SYN, RST or urgent data, or with inconsistent lengths, are excluded.
     pub fn detect(frame: &'f [u8], mtu: usize) -> Option<Self> {
         let layers = Layers::locate(frame).ok()?;
         let is_plain = layers.protocol == TCP && !layers.is_fragment && !layers.is_special;
@@ -51,12 +50,12 @@ impl<'f> Joined<'f> {
         is_cuttable.then_some(Self { frame, layers, payload, end, step })
     }
 
-    /// Segments it is cut into.
+    /// Number of segments.
     pub fn segments(&self) -> u64 {
         (self.end - self.payload).div_ceil(self.step) as u64
     }
 
-    /// Calls `each` with every segment in a separate frame, in order, in `scratch`.
+    /// Calls `each` with every segment as a separate frame in `scratch`, in order.
     pub fn cut(&self, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
         for (index, chunk) in self.frame[self.payload..self.end].chunks(self.step).enumerate() {
             scratch.clear();
@@ -83,7 +82,7 @@ impl<'f> Joined<'f> {
         put16(segment, l3 + 10, sum);
     }
 
-    /// Sequence number and flags: PSH and FIN belong to the last segment, CWR to the first
+    /// Writes sequence number and flags: PSH and FIN belong to the last segment, CWR to the first
     /// (RFC 3168, 6.1.2).
     fn write_tcp(&self, segment: &mut [u8], index: usize) {
         let (l4, before) = (self.layers.l4, index * self.step);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader against files made here byte by byte, against another reader, and against damage.
+//! The reader on hand-made files, compared with another reader, and on damaged files.
 
 use super::*;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn owned(time_ns: u64, original_bytes: u32, bytes: &[u8]) -> Owned {
     Owned { time_ns, original_bytes, bytes: bytes.to_vec() }
 }
 
-/// All packets of a file, and what else it holds.
+/// All packets of a file, and its other contents.
 #[derive(Debug)]
 struct Whole {
     packets: Vec<Owned>,
@@ -280,7 +280,7 @@ fn giant_lengths_are_a_cut_tail() {
     }
 }
 
-/// A pcap file of one record.
+/// A pcap file with one record.
 fn pcap_of(magic: u32, link: u32, record: &[u8]) -> Vec<u8> {
     let mut file = File::new(false);
     file.pcap(magic, link);
@@ -360,7 +360,7 @@ fn a_scan_stops_at_its_limit() {
     }
 }
 
-/// A block other than a packet is skipped, however long; the file is never in memory as a whole.
+/// A non-packet block of any length is skipped; the file is never completely in memory.
 #[test]
 fn long_blocks_are_passed_over() {
     let mut file = File::new(false);
@@ -407,7 +407,7 @@ fn what_is_written_is_read() {
     assert_eq!(packets_of_peer(&file), read_back);
 }
 
-/// The packets as the pcap-parser crate sees them, for files whose clocks it supports.
+/// The packets according to the pcap-parser crate, for files with clocks that it supports.
 fn packets_of_peer(file: &[u8]) -> Vec<(u64, &[u8])> {
     use pcap_parser::{Block, LegacyPcapSlice, PcapBlockOwned, PcapNGSlice};
     let mut packets = Vec::new();
@@ -454,8 +454,7 @@ proptest! {
         cases: 400, failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// Arbitrary bytes yield packets within the file, in order and disjoint, or an error, but no
-    /// panic.
+    /// Arbitrary bytes yield disjoint packets within the file in order, or an error, but no panic.
     #[test]
     fn damaged_files_never_panic(
         which in 0usize..6,
@@ -493,7 +492,7 @@ proptest! {
     }
 }
 
-/// The packets are parts of the file, one behind the other.
+/// The packets are consecutive parts of the file.
 fn assert_within(capture: &Whole, file: &[u8]) {
     let bytes: usize = capture.packets.iter().map(|packet| packet.bytes.len()).sum();
     assert!(bytes <= file.len() + 14 * capture.framed as usize, "packets overlap");

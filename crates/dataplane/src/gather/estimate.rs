@@ -11,7 +11,7 @@ const CLOCK_DRIFT_MAX: f64 = 0.05;
 /// Seed of the bootstrap: the same windows give the same interval.
 pub(super) const SEED: u64 = 0x006C_696E_6572_6174;
 
-/// Fewest clean windows for an estimate.
+/// Minimum number of clean windows for an estimate.
 pub(super) const WINDOWS_MIN: usize = 3;
 
 pub(super) fn few_windows(count: usize) -> String {

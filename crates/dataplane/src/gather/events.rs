@@ -9,8 +9,8 @@ use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// The events that were counted, and the method; `None` if none were requested. All workers of a
-/// run open the same events on the same machine: the first worker that got any represents all.
+/// The counted events and the method; `None` if none were requested. All workers of a run open the
+/// same events on the same machine, so the first worker with any represents all.
 pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     let got_any = |worker: &&Ended<'_>| worker.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
@@ -25,7 +25,7 @@ pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
     })
 }
 
-/// The events of a part per packet, and cycles per instruction; `None` where nothing was counted.
+/// Events of a part per packet, and cycles per instruction; `None` without counts.
 pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String, Figure>> {
     let turns = ended.readings.counted.as_ref()?;
     let opened = ended.counted.iter().zip(&turns.tiers).enumerate();
@@ -50,7 +50,7 @@ pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String,
     Some(figures)
 }
 
-/// All of `above` over all of `under`.
+/// Sum of `above` over sum of `under`.
 fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTurns) -> Figure {
     let method = format!("one iteration in {}, {}", turns.one_iteration_in, turns.reading);
     if under.len() < WINDOWS_MIN {
@@ -105,7 +105,7 @@ mod tests {
         assert!(never_negative(estimate(f64::NAN, 0.0, 1.0), 1.0).value.is_nan());
     }
 
-    /// A part that adds one count in two turns, in turns whose reads add 9 or 11.
+    /// A part with one count every second iteration, in iterations whose reads add 9 or 11.
     #[test]
     fn what_reads_add_is_taken_off_without_bias() {
         let rows: Vec<[u64; 2]> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From replayed calls to the share of the kernels in a stage.
+//! Share of the kernels in a stage, from replayed calls.
 
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;

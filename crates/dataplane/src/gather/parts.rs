@@ -85,8 +85,8 @@ fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
     views
 }
 
-/// Growth of a total during the measurement, from its values at start and end; if there was no end,
-/// up to the last value.
+/// Increase of a total during the measurement, from its values at start and end; without an end, up
+/// to the last value.
 fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
     end.min(total) - begin
 }
@@ -100,8 +100,8 @@ fn held(ended: &Ended<'_>, part: usize) -> Tally {
     held
 }
 
-/// The account of a stage. Packets out are what the next part was given; bytes out are recounted
-/// where the run was audited and at the end of the worker, elsewhere they follow from the account.
+/// The account of a stage. Output packets are the input of the next part; output bytes are
+/// recounted in audited runs and at the end of the worker, otherwise derived from the account.
 fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally) -> Ledger {
     let worker = &ended.worker;
     let part = &worker.parts[index];

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rates of packets from the windows of all workers.
+//! Packet rates from the windows of all workers.
 
 use super::estimate::{WINDOWS_MIN, few_windows, series};
 use crate::meter::Readings;
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
-/// Bursts that count together at least, for a rate: one more or less is then 2 %.
+/// Minimum number of bursts per sample of a rate: one more or less is then 2 %.
 const BURSTS_TOGETHER: f64 = 50.0;
 
-/// A worker that starved for this many times what it lost has caught up.
+/// Ratio of starved to lost time above which a worker has caught up.
 const CAUGHT_UP: u64 = 2;
 
-/// Fewest samples that windows are put together to.
+/// Minimum number of samples after merging windows.
 const TOGETHER_MIN: usize = 8;
 
 /// Packets that passed the path in each valid window.
 ///
-/// A path at its limit loses what it would have done while it was interrupted, so windows count
-/// that were clean on every worker. A path with time to spare does it a little later, so all
-/// windows count. Clean ones alone would be wrong there: packets and interruptions that both come
-/// at regular intervals fall into the same windows again and again, or never.
+/// A saturated path loses the work of interrupted windows, so only windows that were clean on every
+/// worker count. A path with idle time catches up later, so all windows count. Clean ones alone
+/// would be biased there: periodic packets and periodic interruptions may always, or never, fall
+/// into the same windows.
 ///
 /// Workers that share a processor cannot distinguish the other workers' time from lost time:
 /// `tells_lost` is false for them, and only clean windows count.
@@ -28,11 +28,11 @@ const TOGETHER_MIN: usize = 8;
 pub(super) struct Rates {
     /// Every window counts.
     all: bool,
-    /// Length of the windows, mean over the workers.
+    /// Mean length of the windows over the workers.
     milliseconds: Vec<f64>,
     pub(super) delivered: Vec<f64>,
     pub(super) processed: Vec<f64>,
-    /// Packets that come at once.
+    /// Packets per burst.
     burst: f64,
 }
 
@@ -62,8 +62,8 @@ impl Rates {
         rates
     }
 
-    /// The median rate: where the worker catches up after having been away, the windows that follow
-    /// are clean, and above the rate.
+    /// The median rate: a worker that catches up after an absence does so in clean windows, which
+    /// are above the rate.
     ///
     /// Packets fall into windows in whole bursts. Neighbouring windows are therefore merged until
     /// one burst more or less makes no difference; otherwise half a packet per window would have a
@@ -94,7 +94,7 @@ fn has_caught_up(readings: &Readings) -> bool {
     readings.starved > 0 && readings.starved >= CAUGHT_UP * readings.lost
 }
 
-/// Mean packets of a burst, of the worker where it is largest.
+/// Mean packets per burst, on the worker with the largest.
 fn largest_mean_burst(workers: &[&Readings]) -> f64 {
     let bursts = workers.iter().map(|readings| {
         readings.packets as f64 / readings.burst_sizes.iter().sum::<u64>().max(1) as f64

@@ -8,19 +8,19 @@ use hdrhistogram::Histogram;
 /// Buckets of burst sizes: 1, 2-3, 4-7, ... 256.
 pub(crate) const BURST_BUCKETS: usize = 9;
 
-/// One window of one worker. A window ends with the first iteration that ends past a common grid,
-/// so that no iteration is in two windows; its length is that of its iterations.
+/// One window of one worker. A window ends with the first iteration past a common grid point, so
+/// that no iteration is in two windows; its length is that of its iterations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Its start on the grid, the same for all workers.
+    /// Its index on the grid, the same for all workers.
     pub(crate) index: u64,
     pub(crate) ticks: u64,
-    /// Spent on ending the window before, which belongs to neither.
+    /// Time spent on ending the previous window, which belongs to neither.
     pub(crate) crossing: u64,
     pub(crate) clean: bool,
-    /// Packets taken from the source (first segment only).
+    /// Packets received from the source (first segment only).
     pub(crate) taken: u64,
-    /// Packets that reached the sink (last segment only).
+    /// Packets delivered to the sink (last segment only).
     pub(crate) delivered: u64,
     /// Packets dropped for lack of room.
     pub(crate) overflowed: u64,
@@ -37,7 +37,7 @@ pub(crate) struct PartSum {
     pub(crate) packets: u64,
 }
 
-/// What a worker's meter knows when the worker has ended.
+/// Final readings of a worker's meter.
 #[derive(Default)]
 pub(crate) struct Readings {
     pub(crate) busy: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Readings {
     pub(crate) windows_lost: u64,
     /// Ticks from source to sink of the packets timed at the source; kept by workers with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
-    /// Hardware events; `None` where the worker had no counters.
+    /// Hardware events; `None` without counters.
     pub(crate) counted: Option<CountedTurns>,
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows of time: where each begins and ends, whether it was clean, and which are kept.
+//! Measurement windows: boundaries, cleanness, and thinning.
 
 use super::{Clock, Meter, Phase, Window};
 use linerate_trial::Account;
 
-/// Length of a window. Long enough for two system calls to cost less than 0.1 %, short enough that
-/// most windows of a busy machine have no preemption in them.
+/// Window length. Long enough for two system calls to cost less than 0.1 %, short enough that most
+/// windows of a busy machine are undisturbed.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
 
-/// Windows kept; beyond that every other one is let go, and so on.
+/// Maximum number of windows kept; beyond it every other one is discarded.
 pub(super) const KEPT: usize = 4_096;
 
 impl<const ON: bool, C: Clock> Meter<ON, C> {
-    /// Ends the turn, and the window when its time has come. What the meter does at the end of a
-    /// window belongs to no turn and no window.
+    /// Ends the iteration, and the window if it is due. The meter's own work at the end of a window
+    /// belongs to no iteration and no window.
     #[inline]
     pub(super) fn turn_over(&mut self, now: u64) {
         self.last = now;
@@ -71,8 +71,8 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.keep();
     }
 
-    /// Keeps the window, and first lets go of every other one while there are too many. All workers
-    /// of a run thin out by index, so that they keep the same windows.
+    /// Keeps the window; discards every other one if there are too many. All workers thin out by
+    /// index, so that they keep the same windows.
     pub(super) fn keep(&mut self) {
         let windows = &mut self.readings.windows;
         while windows.len() == KEPT {

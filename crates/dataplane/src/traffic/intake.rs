@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decides on the packets of a capture, one by one: whether they are selected, whether they can be
-//! replayed, what is repaired.
+//! Processes the packets of a capture one by one: selection, usability, repairs.
 
 use super::{Traffic, TrafficError};
 use crate::bucket::address_hash;
@@ -19,19 +18,19 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Packets in which segment sizes are looked for: enough to see many connections begin, and a long
-/// file is not read twice.
+/// Number of packets searched for segment sizes: enough to see many connections begin without
+/// reading a long file twice.
 const MTU_PACKETS: u64 = 1 << 20;
 
 /// Memory is requested and allocated in steps of a quarter of the free memory, but at least this.
 const STEP_BYTES: usize = 256 << 10;
 
-/// Which packets of a capture are wanted.
+/// Packet filter of a capture.
 struct Selection {
     rules: CaptureRules,
     /// Packets seen so far.
     seen: u64,
-    /// Those of them that are not wanted.
+    /// Packets not selected.
     passed_over: u64,
 }
 
@@ -40,7 +39,7 @@ impl Selection {
         Self { rules, seen: 0, passed_over: 0 }
     }
 
-    /// Whether the next packet is wanted, and whether there may be more behind it.
+    /// Whether the next packet is selected, and whether more may follow.
     fn next(&mut self, packet: &CapturedPacket<'_>) -> (bool, Flow) {
         let CaptureRules { skip, first, sample, .. } = self.rules;
         let index = self.seen;
@@ -68,14 +67,14 @@ pub(super) fn mtus(from: impl Read, rules: CaptureRules) -> Result<Mtus, Capture
     Ok(mtus)
 }
 
-/// Traffic being made of a capture.
+/// Traffic being derived from a capture.
 pub(super) struct Intake<'s> {
     traffic: Traffic,
     selection: Selection,
     buffer_bytes: usize,
     mtus: Mtus,
     steers: &'s [Arc<dyn Steer>],
-    /// For segments being cut.
+    /// Buffer for split segments.
     scratch: Vec<u8>,
 }
 
@@ -124,7 +123,7 @@ impl<'s> Intake<'s> {
         Ok(traffic)
     }
 
-    /// Offers a packet, repaired where the rules want it, or counts why not.
+    /// Offers a packet, repaired according to the rules, or counts the cause.
     fn take(&mut self, packet: &CapturedPacket<'_>) -> Result<(), TrafficError> {
         let on_wire = packet.original_bytes.max(packet.bytes.len() as u32);
         let lost = Tally { packets: 1, bytes: on_wire.into() };
@@ -152,7 +151,7 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// Asks for memory before it is taken.
+    /// Requests memory before using it.
     fn make_room(&mut self, bytes: usize) -> Result<(), TrafficError> {
         let held = &mut self.traffic.bytes;
         if held.capacity() - held.len() >= bytes {
@@ -168,7 +167,7 @@ impl<'s> Intake<'s> {
         Ok(())
     }
 
-    /// The frame in its length on the wire; `None` where the capture cut it and it stays so.
+    /// The frame at its length on the wire; `None` if it is truncated and cannot be padded.
     fn whole<'p>(&mut self, packet: &CapturedPacket<'p>) -> Option<Cow<'p, [u8]>> {
         let on_wire = packet.original_bytes as usize;
         if packet.bytes.len() >= on_wire {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests which packets are offered, in which order and bucket, and which are left out.
+//! Selection, order, buckets and rejection of packets.
 
 use super::*;
 use crate::capture::{LinkType, PcapWriter};
 
-/// A pcap file of frames whose record says they were `original` bytes long.
+/// A pcap file of frames with the given original lengths.
 fn file(frames: &[(u64, &[u8], u32)]) -> Vec<u8> {
     let mut file = Vec::new();
     for (time_ns, frame, original) in frames {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The account of a run, added up.
+//! Conservation checks of a run's accounts.
 
 use linerate_record::run::{RunReport, Tally, WorkerReport};
 
-/// In and out of every stage, and between the workers. What a ring still holds counts in packets
-/// alone; where no ring holds any, bytes must agree as well.
+/// Input and output of every stage, and between workers. Packets still in a ring count without
+/// bytes; if all rings are empty, bytes must agree as well.
 pub(crate) fn assert_conserved(report: &RunReport) {
     for worker in &report.workers {
         for stage in &worker.stages {

@@ -39,7 +39,7 @@ impl Stage for DropSeventh {
     }
 }
 
-/// Puts four bytes in front: a running number of the packets of the same bucket.
+/// Prepends four bytes: a sequence number within the bucket.
 struct Number {
     next: [u32; linerate_dataplane::BUCKETS],
 }
@@ -57,13 +57,13 @@ impl Stage for Number {
     }
 }
 
-/// When a stage that is slow to make had been made.
+/// Time at which a slow stage was ready.
 pub(crate) static MADE_TICKS: AtomicU64 = AtomicU64::new(0);
 
-/// When the first packet that it saw was due.
+/// Due time of the first packet that it saw.
 pub(crate) static FIRST_DUE_TICKS: AtomicU64 = AtomicU64::new(0);
 
-/// Notes when the first packet of a paced source was due.
+/// Records the due time of a paced source's first packet.
 struct NoteFirst;
 
 impl Stage for NoteFirst {
@@ -77,7 +77,7 @@ impl Stage for NoteFirst {
     }
 }
 
-/// Takes two bytes off the front and cuts to 60.
+/// Strips two bytes at the front and truncates to 60.
 struct Trim;
 
 impl Stage for Trim {
@@ -132,7 +132,7 @@ impl Stage for FaultIn {
     }
 }
 
-/// Drops every packet but those whose position is a multiple of seven.
+/// Drops all packets except those whose position is a multiple of seven.
 struct DropMost;
 
 impl Stage for DropMost {
@@ -144,7 +144,7 @@ impl Stage for DropMost {
     }
 }
 
-/// Spends 20 rounds of arithmetic on each packet, and 4000 from the packet `after` on.
+/// Spends 20 rounds of arithmetic on each packet, and 4000 from packet `after` on.
 struct Grow {
     after: i64,
 }
@@ -162,16 +162,16 @@ impl Stage for Grow {
     }
 }
 
-/// Sums its own `bytes` bytes `calls` times per packet, independently, and copies them once into
-/// its own buffer; then runs 20 rounds of arithmetic.
+/// Checksums its own `bytes` bytes `calls` times per packet, independently, and copies them once
+/// into its own buffer; then does 20 rounds of arithmetic.
 struct Call {
     calls: i64,
     from: Lines,
     to: Lines,
 }
 
-/// Bytes from the start of a cache line on: at other starts vector loads cross lines, and a sum of
-/// 900 bytes takes half as long again.
+/// Bytes aligned to a cache line: otherwise vector loads cross lines, and a checksum of 900 bytes
+/// takes half as long again.
 struct Lines {
     memory: Vec<u8>,
     bytes: std::ops::Range<usize>,
@@ -203,7 +203,7 @@ impl Stage for Call {
     }
 }
 
-/// Fails at position `position`.
+/// Panics at position `position`.
 struct Fail {
     position: i64,
 }
@@ -217,7 +217,7 @@ impl Stage for Fail {
     }
 }
 
-/// Fails before it reads a packet, after this number of bursts.
+/// Panics before it reads a packet, after this number of bursts.
 struct FailEarly {
     bursts: i64,
 }
@@ -308,7 +308,7 @@ pub(crate) fn traffic() -> Traffic {
     Traffic::generate(generator, 512, &[]).expect("a generator makes frames")
 }
 
-/// Runs on processor 0 alone, so the tests need no second one and leave it to other tests.
+/// Runs on CPU 0 alone, so the tests need no second CPU and leave it to other tests.
 pub(crate) fn run_on_one(
     path: &Path,
     mapping: &Mapping,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command that puts words on the kernel's command line, which differs by system.
+//! The command that adds words to the kernel's command line, which differs between distributions.
 
 use super::Host;
 
-/// The command that makes the kernel boot with `words` from the next time on; where the way is not
-/// known, one that shows the command line they belong on.
+/// The command that makes the kernel boot with `words` from the next time on; if that is unknown,
+/// one that shows the command line they belong on.
 ///
 /// Red Hat and derivatives have grubby(8); Debian and derivatives read the files of a folder after
 /// their main one, others only that one: both are shell scripts, so a line at the end adds to the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cards that programs drive themselves, past the kernel, as DPDK's do.
+//! NICs driven by programs that bypass the kernel, such as DPDK's.
 
 use super::Host;
 use super::boot::boot_with;
@@ -8,10 +8,10 @@ use linerate_record::doctor::{Observation, Section};
 const DATA_PLANE: Section = Section::DataPlane;
 const NAME: &str = "user_space_drivers";
 
-/// Drivers of the kernel that hand a card to a program.
+/// Kernel drivers that hand a NIC to a program.
 const DRIVERS: [&str; 3] = ["vfio-pci", "igb_uio", "uio_pci_generic"];
 
-/// Silent without a PCI bus.
+/// No observation without a PCI bus.
 pub(super) fn observe(host: &Host) -> Option<Observation> {
     if host.root.names("sys/bus/pci/devices").is_empty() {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
     })
 }
 
-/// A driver and the cards it has, by their place on the bus, `0000:01:00.0`.
+/// A driver with the PCI addresses of its NICs, `0000:01:00.0`.
 fn cards(host: &Host, driver: &str) -> Option<String> {
     let names = host.root.names(&format!("sys/bus/pci/drivers/{driver}"));
     let cards: Vec<&str> =
@@ -54,8 +54,8 @@ fn cards(host: &Host, driver: &str) -> Option<String> {
     (!cards.is_empty()).then(|| format!("{driver}: {}", cards.join(" ")))
 }
 
-/// Only on hardware of Intel is it the kernel's command line that decides: with AMD and ARM it is
-/// on where the firmware offers it, and in a guest the host decides.
+/// Only on Intel does the kernel's command line decide: on AMD and ARM it is on if the firmware
+/// offers it, and in a guest the host decides.
 fn without_iommu(host: &Host) -> Observation {
     let sentence = "the kernel uses no IOMMU, which vfio-pci needs to hand a card to a program";
     let is_intel =

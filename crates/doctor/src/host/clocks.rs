@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clocks: those that are read, and that of the cores.
+//! Clocks: time sources, and the clock of the cores.
 
 use super::Host;
 use linerate_machine::core_clock::core_cycles_per_tick;
@@ -16,7 +16,7 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// The timestamp counter of x86, which alone may be unsteady.
+/// The timestamp counter of x86, the only one that may be unstable.
 fn counter(host: &Host) -> Option<Observation> {
     let flags = value(&host.cpuinfo, "flags")?;
     let has = |flag: &str| flags.split(' ').any(|f| f == flag);
@@ -36,7 +36,7 @@ fn counter(host: &Host) -> Option<Observation> {
 
 const SOURCES: &str = "sys/devices/system/clocksource/clocksource0";
 
-/// Clocks that programs read without a system call, by their names in the kernel.
+/// Clocks that programs read without a system call, by their kernel names.
 const FAST_SOURCES: [&str; 7] = [
     "tsc",
     "arch_sys_counter",
@@ -63,8 +63,7 @@ fn source(host: &Host) -> Observation {
     PROCESSOR.advice("clocksource", source, sentence, fix)
 }
 
-/// The core clock of whatever CPU this thread is on, now. Takes 3 ms, and 20 ms more the first
-/// time.
+/// Current core clock of the CPU that this thread is on. Takes 3 ms, and 20 ms more the first time.
 fn core_clock() -> Observation {
     // Asleep, so that what else was begun ends before the core is measured.
     let ticks_per_s = ticks_per_s();
@@ -110,7 +109,7 @@ fn governor(host: &Host) -> Observation {
     )
 }
 
-/// Drivers say it in two ways, one of them negated. Silence where there is neither file.
+/// Drivers report it in two ways, one of them negated. No observation if there is neither file.
 fn boost(host: &Host) -> Option<Observation> {
     let drivers = [
         (format!("{CPUFREQ}/boost"), "1", "0"),

@@ -12,8 +12,8 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// Other programs that decide where interrupts go. irqbalance(1) keeps a socket named after its
-/// process while it runs, and leaves it behind when it is killed.
+/// Other programs that move interrupts. irqbalance(1) keeps a socket named after its process while
+/// it runs, and leaves it behind when killed.
 fn balancer(host: &Host) -> Option<Observation> {
     let runs = |socket: &String| {
         let process = socket.strip_prefix("irqbalance")?.strip_suffix(".sock")?;
@@ -45,7 +45,7 @@ fn quota(host: &Host) -> Observation {
     }
 }
 
-/// Load per CPU from which on others are in the way.
+/// Load per CPU from which on other programs interfere.
 const MUCH_LOAD: f64 = 0.25;
 
 fn load(host: &Host) -> Option<Observation> {
@@ -67,7 +67,7 @@ fn load(host: &Host) -> Option<Observation> {
 /// Minimum reported steal time, as a share of all time.
 const MUCH_STEAL: f64 = 0.01;
 
-/// The share of the time since boot that the host gave to others; silence on hardware.
+/// Steal time since boot as a share; no observation on bare metal.
 fn steal(host: &Host) -> Option<Observation> {
     host.platform.hypervisor.as_ref()?;
     let stat = host.root.text("proc/stat")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPUs set aside for workers: from the scheduler, from its ticks, from interrupts.
+//! CPUs reserved for workers: isolated from the scheduler, its ticks, and interrupts.
 //!
 //! Left out: CPUs that a group sets aside while the system runs (`cpuset.cpus.partition`), which
 //! kernels before 6.7 show nowhere else.
@@ -16,7 +16,8 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// With fewer cores, isolating some costs the system more than it gains for workers.
+/// Minimum number of cores for isolation: with fewer, it costs the OS more than it gains for
+/// workers.
 const CORES_MIN: usize = 4;
 
 fn isolation(host: &Host) -> Observation {
@@ -42,15 +43,15 @@ fn isolation(host: &Host) -> Observation {
     DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
 }
 
-/// The CPUs without ticks; the file exists if the kernel supports them (`CONFIG_NO_HZ_FULL`), and
-/// holds "(null)" if none are set.
+/// CPUs without ticks; the file exists if the kernel supports them (`CONFIG_NO_HZ_FULL`), and
+/// contains "(null)" if none are set.
 const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
 
 fn without_ticks(list: &str) -> String {
     format!("nohz_full={list} rcu_nocbs={list}")
 }
 
-/// Whether the scheduler's tick stays away from isolated CPUs.
+/// Whether the scheduler tick is off on isolated CPUs.
 fn ticks(host: &Host) -> Option<Observation> {
     const NAME: &str = "tickless_cpus";
     if host.isolated.is_empty() {
@@ -72,7 +73,7 @@ fn ticks(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(NAME, value, sentence, Some(fix)))
 }
 
-/// The files of each interrupt in /proc/irq; anything else in its folder is named after a driver
+/// Files of each interrupt in /proc/irq; anything else in its directory is named after a driver
 /// that handles it (kernel, kernel/irq/proc.c).
 const IRQ_FILES: [&str; 7] = [
     "affinity_hint",
@@ -84,7 +85,7 @@ const IRQ_FILES: [&str; 7] = [
     "spurious",
 ];
 
-/// The interrupts that a driver handles, ascending, with the CPUs that they come to.
+/// Interrupts that a driver handles, ascending, with their CPUs.
 fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
     let cpus = |number: u32| {
         let at = |file: &str| format!("proc/irq/{number}/{file}");
@@ -102,8 +103,7 @@ fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
     numbers.into_iter().filter_map(cpus).collect()
 }
 
-/// Interrupts that come to the CPUs meant for workers: the isolated ones, or all but the first
-/// core.
+/// Interrupts on the CPUs meant for workers: the isolated ones, or all except the first core.
 fn interrupts(host: &Host) -> Option<Observation> {
     const NAME: &str = "irq_affinity";
     let all = handled(host);
@@ -139,7 +139,7 @@ fn interrupts(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
 }
 
-/// Numbers, ascending, as words of a shell: runs as a call of seq(1).
+/// Numbers, ascending, as shell words; ranges become a call of seq(1).
 fn for_shell(numbers: &[u32]) -> String {
     let words = format_cpu_list(numbers);
     let words = words.split(',').map(|range| match range.split_once('-') {

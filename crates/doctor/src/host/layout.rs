@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cores, hardware threads, memory nodes and caches.
+//! Cores, hardware threads, NUMA nodes and caches.
 
 use super::{Host, NODES};
 use linerate_machine::topology::{Cache, CacheKind, Topology};
@@ -39,8 +39,7 @@ fn cpus(host: &Host) -> Observation {
     TOPOLOGY.advice("cpus", value, &sentence, Some(fix))
 }
 
-/// The CPUs that the control group (version 2) of this process has, which no program in it can
-/// leave.
+/// CPUs of this process's control group (version 2), which no program in it can leave.
 fn group_cpus(host: &Host) -> Option<Vec<u32>> {
     let groups = host.root.text("proc/self/cgroup")?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -74,7 +73,7 @@ fn cores(host: &Host) -> Observation {
 
 const SMT: &str = "sys/devices/system/cpu/smt";
 
-/// Hardware threads; silence on processors that have one to a core and a kernel without that file.
+/// Hardware threads; no observation on processors with one per core and a kernel without that file.
 fn threads(host: &Host) -> Option<Observation> {
     let is_active = host.root.text(&format!("{SMT}/active"))? == "1";
     if !is_active {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages: large ones keep the translations of a data plane's buffers within reach.
+//! Pages: huge ones keep a data plane's buffers within TLB reach.
 
 use super::Host;
 use super::layout::binary;
@@ -36,19 +36,19 @@ fn pools(host: &Host) -> Vec<Pool> {
 }
 
 impl Pool {
-    /// The kernel's folder for it, below that of the machine or of a node.
+    /// The kernel's directory for it, relative to that of the machine or of a node.
     fn folder(&self) -> String {
         format!("hugepages-{}kB", self.bytes / 1024)
     }
 }
 
-/// The pool that programs get pages of when they name no size: on ARM there are smaller ones.
+/// The default pool, for programs that name no page size: on ARM there are smaller ones.
 fn usual<'a>(host: &Host, pools: &'a [Pool]) -> Option<&'a Pool> {
     let size = meminfo(host, "Hugepagesize:");
     pools.iter().find(|pool| size == Some(pool.bytes)).or(pools.first())
 }
 
-/// A size of /proc/meminfo, in bytes.
+/// A size in /proc/meminfo, in bytes.
 fn meminfo(host: &Host, key: &str) -> Option<u64> {
     let text = host.root.text("proc/meminfo")?;
     let size = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -82,7 +82,8 @@ fn more_pages(host: &Host, pool: &Pool) -> Option<u64> {
     Some(bytes / pool.bytes).filter(|pages| *pages > 0)
 }
 
-/// Distribution of the usual pages over the nodes; silent with one node, or without pages.
+/// Distribution of the default pages over the nodes; no observation with one node, or without
+/// pages.
 fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
     let usual = usual(host, pools).filter(|pool| pool.free > 0)?;
     let nodes = host.nodes();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network cards: how many CPUs share the receiving. Left out: the sizes of rings, which only
-//! ethtool(8) can ask for.
+//! NICs: number of CPUs that receive. Left out: ring sizes, which only ethtool(8) can query.
 
 use super::{Host, counted};
 use linerate_record::doctor::{Observation, Section};
@@ -8,7 +7,7 @@ use linerate_record::doctor::{Observation, Section};
 const DATA_PLANE: Section = Section::DataPlane;
 const CARDS: &str = "sys/class/net";
 
-/// One observation for each card; interfaces without a device behind them are none.
+/// One observation per NIC; virtual interfaces are skipped.
 pub(super) fn observe(host: &Host) -> Vec<Observation> {
     let names = host.root.names(CARDS).into_iter();
     names.filter_map(|card| queues(host, &card)).collect()
@@ -72,7 +71,7 @@ fn described(host: &Host, card: &str) -> String {
     parts.into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
-/// CPUs as the mask that the kernel takes: hexadecimal, groups of 32 bits from the highest down.
+/// CPUs as a mask in the kernel's format: hexadecimal, groups of 32 bits from the highest down.
 fn mask(cpus: &[u32]) -> String {
     let groups = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
     let group = |index: u32| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor: its name, the hypervisor, the instructions that matter for packets.
+//! The processor: its name, the hypervisor, the instruction set extensions that matter for packets.
 
 use super::Host;
 use linerate_machine::cpuinfo::{cpu_name, value};
@@ -18,7 +18,7 @@ fn name(host: &Host) -> Observation {
     }
 }
 
-/// The maker's numbers, by which its manuals are found.
+/// The maker's model numbers, by which its manuals are found.
 fn numbers(host: &Host) -> String {
     let of = |key: &'static str| value(&host.cpuinfo, key);
     if let (Some(vendor), Some(family), Some(model)) =
@@ -53,8 +53,8 @@ fn platform(host: &Host) -> Observation {
     PROCESSOR.fact("platform", value, sentence)
 }
 
-/// Extensions that kernels for packets are written with, under the names of /proc/cpuinfo: vectors,
-/// carry-less multiplication, ciphers, checksums, copies, bits, atomics.
+/// Extensions useful for packet processing, under their names in /proc/cpuinfo: vectors, carry-less
+/// multiplication, ciphers, checksums, copies, bits, atomics.
 const EXTENSIONS: [&str; 41] = [
     "sse2",
     "ssse3",
@@ -99,8 +99,7 @@ const EXTENSIONS: [&str; 41] = [
     "vfpv4",
 ];
 
-/// The width of vectors by extension, in bits, the widest first. SVE leaves the width to the
-/// processor.
+/// Vector width by extension, in bits, widest first. SVE leaves the width to the processor.
 const VECTORS: [(&str, &str); 9] = [
     ("avx512bw", "512 bits"),
     ("avx2", "256 bits"),

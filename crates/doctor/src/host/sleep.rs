@@ -10,18 +10,19 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     [idle_states(host), mitigations(host)].into_iter().flatten().collect()
 }
 
-/// A long time to wake, in microseconds: 149 of the shortest packets arrive meanwhile at 10 Gbit/s.
+/// Wake-up latency that counts as long, in microseconds: 149 minimum-size packets arrive meanwhile
+/// at 10 Gbit/s.
 const LONG_US: u64 = 10;
 
-/// A state in which a core waits.
+/// An idle state of a core.
 struct State {
     index: u32,
     name: String,
     exit_us: u64,
 }
 
-/// The states of the first CPU that are not switched off. Silence where the kernel has none to
-/// choose from: most guests, and kernels that poll.
+/// Enabled idle states of the first CPU. No observation if the kernel has no choice: most guests,
+/// and kernels that poll.
 fn idle_states(host: &Host) -> Option<Observation> {
     let at = format!("sys/devices/system/cpu/cpu{}/cpuidle", host.first_cpu());
     let state = |folder: String| {
@@ -51,8 +52,8 @@ fn idle_states(host: &Host) -> Option<Observation> {
 
 const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
 
-/// Mitigations of processor flaws in the kernel. A fact: disabling them is not only a question of
-/// speed.
+/// Mitigations of processor flaws in the kernel. Reported as a fact: disabling them is not only a
+/// question of speed.
 fn mitigations(host: &Host) -> Option<Observation> {
     let of = |name: &String| host.root.text(&format!("{VULNERABILITIES}/{name}"));
     let states: Vec<String> = host.root.names(VULNERABILITIES).iter().filter_map(of).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines in folders, and what is said about them: a server first.
+//! Synthetic machines in directories, and what is reported about them; a server first.
 
 mod other_machines;
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const RASPBERRY_PI_4: &str = include_str!("../../../machine/src/cpuinfo/raspberry_pi_4.txt");
 const POWER_MAC_G4: &str = include_str!("../../../machine/src/cpuinfo/power_mac_g4.txt");
 
-/// A machine in a folder, and what is observed on it.
+/// A machine in a directory, and its observations.
 struct Machine(TempDir);
 
 impl Machine {
@@ -21,7 +21,7 @@ impl Machine {
         machine.with(files)
     }
 
-    /// The same with more files, or others.
+    /// The same with additional or replaced files.
     fn with(self, files: &[(&str, &str)]) -> Self {
         for (path, text) in files {
             let path = self.0.path().join(path);
@@ -351,7 +351,7 @@ fn a_node_without_free_pages_is_named() {
     server().is_silent_about("huge_pages_by_node");
 }
 
-/// Each system has its own way to the command line of the kernel.
+/// Each distribution has its own way to the kernel's command line.
 #[test]
 fn boot_parameters_use_the_tools_of_the_distribution() {
     let asked = |files: &[(&str, &str)]| {
@@ -403,7 +403,7 @@ fn cards_that_are_down_need_no_more_queues() {
     down.says("receive_queues_eth0", Verdict::Fact, "1 for 8 CPUs, ice, 25 Gbit/s, on node 1", "");
 }
 
-/// A socket that a killed process left behind.
+/// A socket left behind by a killed process.
 #[test]
 fn a_balancer_that_is_gone_moves_nothing() {
     let left =

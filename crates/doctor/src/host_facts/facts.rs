@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The facts, and where in /proc, /sys and PATH each is found.
+//! The facts, and their locations in /proc, /sys and PATH.
 
 use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW};
 use linerate_linux::search_path;
 use linerate_machine::{Platform, Root, platform};
 use std::path::{Path, PathBuf};
 
-/// The facts. `None` if the kernel does not report it.
+/// The facts. `None` if the kernel does not report one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// `kernel.perf_event_paranoid`: -1 forbids nothing, 0 raw tracepoints, 1 whole CPUs, 2 kernel
     /// mode, 3 and 4 (Debian, Ubuntu, Android) everything, for processes without `CAP_PERFMON`.
     pub paranoid: Option<i32>,
-    /// Whether the kernel has a directory of counting units at all: it does with perf events.
+    /// Whether the kernel has a directory of PMUs: it does with perf events.
     pub has_units: bool,
-    /// The effective capabilities, by number.
+    /// Effective capabilities, by number.
     pub capabilities: Option<u64>,
     /// Whether this process is in a user namespace, where capabilities open no counters.
     pub is_in_user_namespace: bool,
-    /// Whether a seccomp filter is on this process.
+    /// Whether this process has a seccomp filter.
     pub has_seccomp_filter: Option<bool>,
-    /// Whether programs may read counters themselves; `None` if there is no setting.
+    /// Whether programs may read counters from user space; `None` if there is no setting.
     pub user_access: Option<UserAccess>,
     /// `kernel.nmi_watchdog`: whether the kernel watches itself, with a counter of each CPU unless
     /// it was built (6.5 and later) so that CPUs watch each other.
     pub is_watchdog_on: bool,
-    /// The units that count for the cores; several where there are cores of several kinds.
+    /// The PMUs of the cores; several if there are several kinds of cores.
     pub core_units: Vec<CoreUnit>,
     /// The platform below the kernel.
     pub platform: Platform,
@@ -39,12 +39,12 @@ pub struct Facts {
     pub installer: Option<Installer>,
 }
 
-/// The setting that decides whether programs may read counters themselves.
+/// The setting that controls reads of counters from user space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAccess {
-    /// Whether they may.
+    /// Whether they are allowed.
     pub is_on: bool,
-    /// Its name: `kernel.perf_user_access` (arm64), or the file `rdpmc` of the unit (x86).
+    /// Name: `kernel.perf_user_access` (arm64), or the file `rdpmc` of the PMU (x86).
     pub setting: String,
 }
 
@@ -57,7 +57,7 @@ pub struct Installer {
     pub command: &'static str,
 }
 
-/// The usual ones; the first that is there counts.
+/// Known package managers; the first one found counts.
 const INSTALLERS: [Installer; 5] = [
     Installer { program: "apt-get", command: "sudo apt-get install" },
     Installer { program: "dnf", command: "sudo dnf install" },
@@ -66,12 +66,12 @@ const INSTALLERS: [Installer; 5] = [
     Installer { program: "apk", command: "sudo apk add" },
 ];
 
-/// A unit that counts for cores of one kind.
+/// A PMU for cores of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreUnit {
-    /// Its name: `cpu`, `cpu_atom`, `armv8_cortex_a72`, ...
+    /// Name: `cpu`, `cpu_atom`, `armv8_cortex_a72`, ...
     pub name: String,
-    /// Its number for the kernel, the `kind` of a selector.
+    /// The kernel's number, used as the `kind` of a selector.
     pub kind: u32,
     /// The logical CPUs it counts on; `None`: all.
     pub cpus: Option<Vec<u32>>,
@@ -80,7 +80,7 @@ pub struct CoreUnit {
 /// State of the PMU node in the device tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceTree {
-    /// There is no tree, or the PMU needs no entry in it on this architecture.
+    /// There is no device tree, or the PMU needs no entry in it on this architecture.
     #[default]
     NotUsed,
     /// The PMU node is missing.
@@ -88,14 +88,14 @@ pub enum DeviceTree {
         /// Required value of `compatible`.
         wanted: String,
     },
-    /// There is a node that says nothing.
+    /// There is a node without contents.
     EmptyNode {
         /// Its path.
         path: String,
         /// Required value of `compatible`.
         wanted: String,
     },
-    /// There is one that says this under `compatible`.
+    /// There is a node with this `compatible`.
     Node(String),
 }
 
@@ -109,13 +109,13 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
 impl Facts {
-    /// Whether a capability lifts the limits of `paranoid`. Kernels before 5.8 know the older one
-    /// only, and later ones take either.
+    /// Whether a capability lifts the limits of `paranoid`. Kernels before 5.8 know only the older
+    /// one, and later ones accept either.
     pub fn may_count_everything(&self) -> bool {
         !self.is_in_user_namespace && (self.has(CAP_PERFMON) || self.has(CAP_SYS_ADMIN))
     }
 
-    /// Whether a capability allows to look into processes of others.
+    /// Whether a capability allows inspecting other users' processes.
     pub fn may_trace_others(&self) -> bool {
         !self.is_in_user_namespace && self.may_trace_in_namespace()
     }
@@ -169,8 +169,8 @@ impl Facts {
     }
 }
 
-/// Whether a map of user numbers is that of the first namespace, which maps all 2^32 - 1 to
-/// themselves (user_namespaces(7)).
+/// Whether a UID map is that of the initial namespace, which maps all 2^32 - 1 to themselves
+/// (user_namespaces(7)).
 fn is_identity(uid_map: &str) -> bool {
     uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -191,7 +191,7 @@ fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     files.names(UNITS).into_iter().filter_map(unit).collect()
 }
 
-/// By the setting of arm64, or else the file of x86's unit.
+/// According to the setting of arm64, otherwise the file of x86's PMU.
 fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> {
     let found = |setting: String, on: String| UserAccess { is_on: on != "0", setting };
     if let Some(on) = sysctl {
@@ -249,7 +249,7 @@ fn compatible_core(files: &Root) -> Option<String> {
     kinds.next().filter(|kind| !kind.starts_with("riscv") && !kind.contains("PowerPC"))
 }
 
-/// The first file called `name` in the folders of programs.
+/// The first file called `name` in the directories of `PATH`.
 fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
     let path = search_path();
     let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute());

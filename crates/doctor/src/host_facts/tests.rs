@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Synthetic machines in folders.
+//! Synthetic machines in directories.
 
 use super::facts::UNITS;
 use super::*;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::fs;
 use tempfile::TempDir;
 
-/// A synthetic machine in a folder.
+/// A synthetic machine in a directory.
 struct Root(TempDir);
 
 impl Root {

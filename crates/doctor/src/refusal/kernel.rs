@@ -26,7 +26,7 @@ use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, RAW, Request, Target};
 use linerate_machine::{format_cpu_list, name_cpus};
 
-/// An attempt to open an event that the kernel refused, with what explains it.
+/// An attempt to open an event that the kernel refused, with its context.
 #[derive(Clone, Copy, Debug)]
 struct Attempt<'a> {
     event: &'a Event,
@@ -36,7 +36,7 @@ struct Attempt<'a> {
     is_known_processor: bool,
 }
 
-/// Why the kernel refused.
+/// The reason for the kernel's refusal.
 pub(super) fn explain(
     refused: &refusal::Attempt,
     event: &Event,
@@ -68,7 +68,7 @@ pub(super) fn explain(
     }
 }
 
-/// A kernel that has settings for perf events has the call; then a filter denies it.
+/// A kernel with settings for perf events has the system call; then a filter denies it.
 fn no_such_call(facts: &Facts) -> Explanation {
     if facts.paranoid.is_some() || facts.has_units {
         return seccomp();
@@ -124,10 +124,10 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Exp
     }
 }
 
-/// The command that lifts all limits to counting processes.
+/// The command that lifts all limits on counting processes.
 const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
 
-/// Why not, if the target belongs to another user and no privilege overrides that.
+/// The reason, if the target belongs to another user and no privilege overrides that.
 fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     let Target::Thread(id) = target else { return None };
     if around.facts().may_trace_in_namespace() {
@@ -219,7 +219,7 @@ fn too_many(attempt: &Attempt<'_>) -> Explanation {
     Explanation::new(Cause::TooManyEvents, sentence, fix)
 }
 
-/// The event, or the unit that would count it, is not there.
+/// The event, or the PMU that would count it, does not exist.
 fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let Attempt { event, target, .. } = attempt;
     match (event.class, target) {
@@ -261,7 +261,7 @@ fn asks_cores(event: &Event, facts: &Facts) -> bool {
     event.class == Class::Hardware && (!is_unit || is_core)
 }
 
-/// Whether the kernel drives no counters of the cores.
+/// Whether the kernel has no driver for the cores' counters.
 fn has_no_core(facts: &Facts) -> bool {
     facts.core_units.is_empty()
 }
@@ -282,7 +282,7 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Explanation {
     Explanation::new(Cause::UnsupportedEvent, sentence, fix.replace("EVENT", name))
 }
 
-/// There are counters, but not for this.
+/// There are counters, but not for this event.
 fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let Attempt { event, request, target, .. } = attempt;
     let name = &event.name;
@@ -334,12 +334,12 @@ fn counts_all_modes(error: OpenError, facts: &Facts) -> bool {
     error.errno == errno::EOPNOTSUPP || (is_armv6 && error.errno == errno::EINVAL)
 }
 
-/// The CPUs of a unit, in words.
+/// CPUs of a PMU, in words.
 pub(super) fn cpus_of(unit: &CoreUnit) -> String {
     unit.cpus.as_ref().map_or("all CPUs".to_owned(), |cpus| name_cpus(cpus))
 }
 
-/// The CPUs of a unit, as commands take them.
+/// CPUs of a PMU, in command-line syntax.
 pub(super) fn list_of(unit: &CoreUnit) -> String {
     unit.cpus.as_ref().map_or("LIST".to_owned(), |cpus| format_cpu_list(cpus))
 }

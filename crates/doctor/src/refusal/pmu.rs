@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a machine has no hardware counters at all, and who could give it some.
+//! Reasons why a machine has no hardware counters at all, and who could provide some.
 
 use super::{Cause, Explanation, simulate};
 use crate::host_facts::{DeviceTree, Facts};
 
-/// Why no unit counts for the cores of this machine.
+/// The reason why no PMU counts for the cores of this machine.
 ///
 /// An empty node comes first: the machine is meant to have counters. If there is no node, a
 /// hypervisor explains it.
@@ -88,8 +88,8 @@ const EMULATED: &str = match () {
     () => "qemu-system-ARCH -icount shift=0",
 };
 
-/// Which instances have a virtual PMU and how to enable it, by vendor and then by hypervisor; from
-/// the manual of each. The program that runs a KVM guest cannot be determined.
+/// Instance types with a virtual PMU and how to enable it, by vendor and then by hypervisor; from
+/// the manual of each. A guest cannot tell which program runs KVM for it.
 const HOST_WAYS: [(&str, &str, &str); 9] = [
     ("Amazon EC2", "take an instance type that ends in .metal, or that fills a socket", ""),
     (

@@ -13,7 +13,7 @@ use linerate_linux::{allowed_cpus, kernel_release};
 use linerate_machine::{Root, name_cpus};
 use linerate_record::Tier;
 
-/// Why perf is not asked for an event while the module holds the counters.
+/// The reason why perf is not used for an event while the module holds the counters.
 pub(super) fn held() -> Explanation {
     Explanation::new(
         Cause::CountersBusy,
@@ -22,7 +22,7 @@ pub(super) fn held() -> Explanation {
     )
 }
 
-/// Perf's refusal of a hardware event, with the module as a way out where that does not need what
+/// Perf's refusal of a hardware event, with the module as an alternative if it does not need what
 /// perf lacks.
 pub(super) fn or_by_module(explanation: Explanation) -> Explanation {
     match CAN_BE_OPENED {
@@ -48,7 +48,7 @@ pub(super) fn with_module(mut explanation: Explanation) -> Explanation {
     explanation
 }
 
-/// Why an event is not read by its register.
+/// The reason why an event is not read by its register.
 pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) -> Explanation {
     let name = &event.name;
     // As it is now: a load that adds to what is selected begins with that.
@@ -101,7 +101,7 @@ fn not_understood(line: usize, reason: &str, around: &HostFacts) -> Explanation 
     )
 }
 
-/// Advice to pin the thread, and how.
+/// Advice to pin the thread, with the command.
 fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
     let open = module.map(Module::open_cpus).unwrap_or_default();
     let cpu = allowed.iter().find(|cpu| open.contains(cpu)).or(allowed.first());
@@ -139,7 +139,7 @@ fn unreadable(why: &str) -> Explanation {
     )
 }
 
-/// The commands that select an event in addition to the current ones, or instead if there is no
+/// Commands that select an event in addition to the current ones, or instead of them if there is no
 /// room.
 fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
@@ -158,7 +158,7 @@ fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String 
     }
 }
 
-/// The commands that load the module again, with this event as well.
+/// Commands that reload the module with this event as well.
 fn reload(module: Option<&Module>, adding: Option<&str>, user_only: bool) -> String {
     let selected = module.map_or(&[][..], |module| &module.selected);
     let events = selected.iter().filter(|selected| selected.counter != CYCLE_COUNTER);
@@ -176,7 +176,7 @@ fn unload_and_load(module: Option<&Module>, user_only: bool) -> String {
     format!("sudo rmmod pmu_user && sudo insmod pmu_user.ko{mode}")
 }
 
-/// An event as a load of the module takes it.
+/// An event as a module parameter.
 fn parameter(selected: &Selected) -> String {
     selected.name.clone().unwrap_or_else(|| format!("{:#x}", selected.event))
 }
@@ -188,7 +188,7 @@ fn counted(module: &Module) -> String {
     names.join(", ") + if is_user_only { " in user mode" } else { "" }
 }
 
-/// Why the registers are not accessible if the module is not loaded.
+/// The reason why the registers are not accessible if the module is not loaded.
 fn not_loaded(around: &HostFacts) -> Explanation {
     if !CAN_BE_OPENED {
         return other_architecture();
@@ -233,9 +233,9 @@ fn not_built(release: &str) -> Explanation {
 /// Module parameters for the events that are counted by default.
 const EVENTS: &str = "events=INST_RETIRED";
 
-/// Trial of the registers on an enabled CPU with work of known size, or why they give nothing;
-/// `None` if not applicable: this processor has no such registers, and no module claims to control
-/// them.
+/// Trial of the registers on an enabled CPU with work of known size, or the reason why they yield
+/// nothing; `None` if not applicable: this processor has no such registers, and no module claims to
+/// control them.
 pub(crate) fn examine(around: &HostFacts) -> Option<Result<(Tier, String), Explanation>> {
     let pmu_user = around.pmu_user();
     (CAN_BE_OPENED || pmu_user.is_some()).then(|| match pmu_user {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every cause, brought about by an opener that refuses and by host_facts that explain it.
+//! Every cause, produced by an opener that refuses and by facts that explain it.
 
 use super::*;
 use crate::host_facts::{CoreUnit, DeviceTree, Installer, UserAccess};
@@ -222,7 +222,7 @@ fn of_events() -> Vec<(Cause, Explanation)> {
     ]
 }
 
-/// Everything else.
+/// All other refusals.
 fn of_systems() -> Vec<(Cause, Explanation)> {
     let user_access = |setting: &str| {
         let access = UserAccess { is_on: false, setting: setting.to_owned() };
@@ -306,7 +306,7 @@ fn every_fix_is_a_line_for_a_shell() {
     }
 }
 
-/// The kernel says EACCES to both, and lowering the level would not open a stranger's process.
+/// The kernel returns EACCES for both, and lowering the level would not open a stranger's process.
 #[test]
 fn another_users_process_is_not_a_matter_of_the_paranoid_level() {
     let refusal = process_7("1000", "0", "0");
@@ -416,7 +416,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the kernel answers, and whatever the machine, something is said and advised.
+    /// Whatever the kernel answers, and whatever the machine, there is an explanation and a fix.
     #[test]
     fn every_answer_has_a_sentence_and_a_fix(
         errno in -1i32..140,

@@ -20,21 +20,21 @@ use super::{Row, count, is_event};
 /// Units that perf puts between a count and its event.
 const UNITS: [&str; 6] = ["msec", "ns", "Joules", "MiB", "GiB", "C"];
 
-/// How the plain text begins.
+/// First line of the plain text format.
 const HEAD: &str = "Performance counter stats for ";
 
-/// Whether a line is of the plain text and of nothing else.
+/// Whether a line is unmistakably of the plain text format.
 pub(super) fn is_its_own(line: &str) -> bool {
     line.trim_start().starts_with(HEAD) || line.trim_end().ends_with("seconds time elapsed")
 }
 
-/// Lines around the events: the head, the times at the end.
+/// Lines around the events: the header, and the times at the end.
 pub(super) fn is_prose(line: &str) -> bool {
     let line = line.trim();
     is_its_own(line) || line.ends_with("seconds user") || line.ends_with("seconds sys")
 }
 
-/// An event of the plain text, and the time that all of it took.
+/// An event of the plain text format, and the total time.
 pub(super) fn row(line: &str) -> Option<Row> {
     if let Some((seconds, _)) = line.split_once("seconds time elapsed") {
         let seconds: f64 = seconds.split_whitespace().next()?.replace(',', ".").parse().ok()?;
@@ -52,7 +52,7 @@ pub(super) fn row(line: &str) -> Option<Row> {
     (0..=3).find_map(|at| row_at(&words, at, share))
 }
 
-/// The line without its comment, and the share of the time that was counted, which is the last in
+/// The line without its comment, and the share of the time that was counted, in the last
 /// parentheses.
 fn parts(line: &str) -> (String, Option<f64>) {
     let fields = line.split('#').next().unwrap_or(line);
@@ -88,8 +88,8 @@ fn row_at(words: &[String], at: usize, share: Option<f64>) -> Option<Row> {
     })
 }
 
-/// A number without its groups. A count without a unit is whole, so that what divides it divides
-/// groups; of one with a unit, a single point or comma is that of decimals.
+/// A number without digit grouping. A count without a unit is an integer, so its separators are
+/// grouping; in one with a unit, a single point or comma is the decimal separator.
 fn ungrouped(number: &str, unit: &str) -> Option<String> {
     let is_number = |c: char| c.is_ascii_digit() || ".,'\u{a0}\u{202f}".contains(c);
     if !number.starts_with(|c: char| c.is_ascii_digit()) || !number.chars().all(is_number) {

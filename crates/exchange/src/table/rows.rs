@@ -18,7 +18,7 @@ use linerate_record::tune::TuneReport;
 use linerate_record::why::WhyReport;
 use linerate_record::{Body, Figure, Record, Tier};
 
-/// The figures of a record: those that people quote, then those of its parts.
+/// Figures of a record: the headline figures, then those of its parts.
 ///
 /// # Errors
 /// It has none: a record of workers without workers, say.
@@ -135,7 +135,7 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
     }
 }
 
-/// The time budgets of threads, and what removing each cause would bring.
+/// The time budgets of threads, and the gain from removing each cause.
 fn of_why(report: &WhyReport, rows: &mut Vec<Row>) {
     for thread in &report.observation.threads {
         let of = format!("{} {}", thread.tid, thread.name);

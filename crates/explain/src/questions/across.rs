@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions across workers: scaling, placing, parking.
+//! Questions across workers: scaling, placement, parking.
 
 use super::evidence::{plain, quote, run_of, strands_of};
 use super::neighbours::{CoreSharing, NOT_SHOWN, companies};
@@ -19,7 +19,7 @@ const GROWTH: f64 = 1.1;
 /// occasionally leaves a tenth.
 const FULL: f64 = 0.9;
 
-/// Share of a strand's time spent polling from which on parking or slowing it may matter.
+/// Share of a strand's time spent polling from which on parking or slow polling may matter.
 const POLLS: f64 = 0.05;
 
 pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
@@ -88,8 +88,8 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .then("linerate tune PATH.toml")
 }
 
-/// Packets of a strand in both records, before and now. Those of a run are not compared: another
-/// mapping may give a stage a different part of them.
+/// Packets of a strand in both records, before and now. Runs are not compared: another mapping may
+/// give a stage a different share of them.
 fn rates(then: &Body, now: &Body) -> Vec<(String, f64, f64)> {
     let strands = |body| strands_of(body).map_or(&[][..], |report| &report.strands);
     let in_both = |strand: &StrandCounts| {
@@ -222,7 +222,7 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
     Reply::does_not_arise("no two workers ran on one core")
 }
 
-/// Workers that took turns on CPUs: where to place them comes after how many there are.
+/// Workers that share CPUs: their number is to be settled before their placement.
 fn on_one_cpu(workers: &[&WorkerReport]) -> Reply {
     let cpus: BTreeSet<u32> = workers.iter().map(|worker| worker.cpu).collect();
     let plural = if cpus.len() == 1 { "CPU" } else { "CPUs" };

@@ -8,7 +8,7 @@ use linerate_record::run::{RunReport, StageReport};
 use linerate_record::strands::StrandsReport;
 use linerate_record::{Body, Figure, Tier};
 
-/// The run of a record that has one.
+/// The run of a record, if any.
 pub(super) fn run_of(body: &Body) -> Option<&RunReport> {
     match body {
         Body::Run(run) => Some(run),
@@ -25,7 +25,7 @@ pub(super) fn strands_of(body: &Body) -> Option<&StrandsReport> {
     }
 }
 
-/// A number that a figure of the record holds.
+/// The number in a figure of the record.
 pub(super) fn quote(name: impl Into<String>, figure: &Figure) -> Option<Evidence> {
     Some(Evidence {
         name: name.into(),
@@ -50,7 +50,7 @@ fn tier(tier: Tier) -> &'static str {
     }
 }
 
-/// Packets per second that the record's path handles, with where that is from.
+/// Packets per second of the record's path, with their source.
 pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
     if let Some(run) = run_of(&asked.record.body) {
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
@@ -77,12 +77,12 @@ pub(super) fn rate(asked: &Inquiry<'_>) -> Option<(f64, Evidence)> {
     Some((kpps * 1e3, quote(format!("rate of {}", slowest.label()), &slowest.kpps)?))
 }
 
-/// Mean bytes of a frame, FCS included.
+/// Mean frame size in bytes, FCS included.
 pub(super) fn frame_bytes(asked: &Inquiry<'_>) -> Option<f64> {
     Some(mean_bytes(run_of(&asked.record.body)?)? + FCS_BYTES)
 }
 
-/// Bits per second of the line: as given, or that of the path.
+/// Line rate in bits per second: as given, or that of the path.
 pub(super) fn line(asked: &Inquiry<'_>) -> Option<f64> {
     asked.line_bits_per_s.or_else(|| line_of(run_of(&asked.record.body)?))
 }

@@ -55,7 +55,7 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
     .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
 }
 
-/// What `why` found first is what limits.
+/// The first cause that `why` found is the limit.
 fn of_observed(why: &WhyReport, file: &str) -> Reply {
     match why.findings.first() {
         Some(finding) => {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the detector is as often right as docs/results/memory-corpus.md states.
+//! Checks the success rates of the detector stated in docs/results/memory-corpus.md.
 //!
-//! Draws the first machines of the page, [`SMALL`] of each kind, or in a full run all [`FULL`].
-//! Each kind, and all kinds together, must be right in each quantity as often as stated, but for a
-//! loss that chance brings about in [`MISS`] of all cases. Curves without noise must not give worse
-//! answers than the same machines with noise.
+//! Draws the first machines of the page, [`SMALL`] of each kind, or in a full run all [`FULL`]. For
+//! each kind and overall, each quantity must reach its stated rate, except for a shortfall with a
+//! probability of [`MISS`] by chance. Curves without noise must not give worse answers than the
+//! same machines with noise.
 //!
-//! The run also judges a detector that was made worse on purpose: by 5 points in a full run, in a
-//! small one by the amount that its few machines show with a probability of [`POWER`]. The gate
-//! must fail it.
+//! The run also judges a deliberately degraded detector: by 5 points in a full run, in a small one
+//! by the amount detectable in its few machines with probability [`POWER`]. The gate must fail it.
 
 use crate::judge::{self, Case, Way};
 use crate::quantity::{PAGE, Quantity, Share};
@@ -19,21 +18,21 @@ use linerate_record::stats::coverage::loss_noticed;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Machines of each kind: as on the page, and enough to detect a drop of all kinds together by
-/// [`POINTS`] nine times in ten, whatever the share; and those of a small run.
+/// Machines of each kind: as on the page, and enough to detect an overall drop of [`POINTS`] nine
+/// times in ten, whatever the share; and those of a small run.
 pub(crate) const FULL: usize = 260;
 const SMALL: usize = 60;
 
-/// The loss that a full run has to notice.
+/// The drop that a full run must detect.
 pub(crate) const POINTS: f64 = 0.05;
 
-/// The chance at which a small run notices the loss that it tries.
+/// Probability with which a small run detects the drop that it tries.
 const POWER: f64 = 0.99;
 
 /// Source of the limits.
 const SOURCE: &str = "docs/results/memory-corpus.md";
 
-/// A way to make curves, and its title on the page.
+/// A method of generating curves, and its title on the page.
 pub(crate) struct Kind {
     name: &'static str,
     title: &'static str,
@@ -69,11 +68,11 @@ pub(crate) const KINDS: [Kind; 5] = [
 type Shares = [Share; Quantity::EACH.len()];
 type Losses = [Loss; Quantity::EACH.len()];
 
-/// Loss of the degraded detector.
+/// Drop of the degraded detector.
 struct Loss {
-    /// Of all machines, 0 to 1.
+    /// Share of all machines, 0 to 1.
     points: f64,
-    /// Of those that the detector gets right.
+    /// Share of the machines that the detector gets right.
     of_right: f64,
 }
 
@@ -84,7 +83,7 @@ struct Tally {
     worse: Shares,
 }
 
-/// Prints a line for each check.
+/// Prints one line per check.
 pub(crate) fn run(is_full: bool) {
     let machines = if is_full { FULL } else { SMALL };
     let published = KINDS.map(|kind| Quantity::EACH.map(|quantity| stated(&kind, quantity)));
@@ -121,12 +120,12 @@ pub(crate) fn stated(kind: &Kind, quantity: Quantity) -> Share {
     share.unwrap_or_else(|| panic!("the page has no {quantity:?} under `{}`", kind.title))
 }
 
-/// All kinds in one.
+/// Sum of all kinds.
 fn together(kinds: &[Shares]) -> Shares {
     std::array::from_fn(|place| kinds.iter().fold(Share::default(), |sum, kind| sum + kind[place]))
 }
 
-/// By how much each quantity is made worse.
+/// Drop of each quantity in the degraded detector.
 fn losses(stated: &Shares, machines: usize) -> Losses {
     stated.map(|stated| {
         let trials = (machines * KINDS.len()) as u64;
@@ -138,7 +137,7 @@ fn losses(stated: &Shares, machines: usize) -> Losses {
     })
 }
 
-/// Draws and judges the machines of a kind, on all processors.
+/// Draws and judges the machines of a kind, on all CPUs.
 fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
     let is_wanted = |seed: &u64| !kind.is_huge || has_huge_pages(&Machine::random(*seed));
     let seeds: Vec<u64> = (HELD_OUT..).filter(is_wanted).take(machines).collect();
@@ -174,13 +173,13 @@ fn worse(case: &Case, verdict: &judge::Verdict, place: usize, loss: &Loss) -> Sh
     }
 }
 
-/// The detector must be right as often as stated.
+/// The detector must reach the stated rate.
 fn gate(kind: &str, quantity: Quantity, seen: Share, stated: Share) {
     let name = format!("levels.{kind}.{}", quantity.name());
     println!("{}", Check::share(&name, seen.hits, seen.trials, stated.value(), SOURCE));
 }
 
-/// The worse detector must be found out.
+/// The degraded detector must fail.
 fn notices(quantity: Quantity, seen: Share, stated: Share, loss: &Loss) {
     let Share { hits, trials } = seen;
     let name = format!("levels.worse_fails.{}", quantity.name());

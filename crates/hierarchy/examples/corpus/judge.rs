@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Synthetic machines, the detector's output for them, and whether it is correct.
 //!
-//! Right are:
+//! Criteria:
 //!
 //! - the **count**: the right number of levels, and no false report of levels too close. For
 //!   neighbours closer than the resolution, a report that says so, with or without a separate level
@@ -21,18 +21,18 @@ use linerate_hierarchy::steps::{
 };
 use linerate_record::stats::Estimate;
 
-/// Passes of a curve, as many as those of a default run.
+/// Passes of a curve, as in a default run.
 const PASSES: usize = 5;
 const PER_OCTAVE: f64 = 4.0;
 const LEAST_BYTES: f64 = 4096.0;
 const GRANULE_BYTES: u64 = 4096;
 
-/// Source of the times of a machine.
+/// Source of a machine's load times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// From probabilities.
+    /// Analytic, from probabilities.
     Analytic,
-    /// Load by load; only machines that reach no further than this many bytes.
+    /// Simulated load by load, for machines up to this many bytes.
     Trace(u64),
 }
 
@@ -41,11 +41,11 @@ pub(crate) enum Way {
 pub(crate) struct SizeError {
     /// Relative.
     pub(crate) off: f64,
-    /// On how many colours its pages fall as chance has it; 1 where chance has no part.
+    /// Number of colours over which its pages are randomly spread; 1 without randomness.
     pub(crate) colours: u64,
 }
 
-/// Scores of a machine.
+/// Scores for one machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub(crate) seed: u64,
@@ -53,15 +53,15 @@ pub(crate) struct Verdict {
     pub(crate) truth: Truth,
     pub(crate) found: FoundLevels,
     pub(crate) is_count_right: bool,
-    /// Of the sizes that are scored.
+    /// Errors of the scored sizes.
     pub(crate) size_errors: Vec<SizeError>,
-    /// Relative errors of the latencies that are judged.
+    /// Relative errors of the scored latencies.
     pub(crate) latency_errors: Vec<f64>,
-    /// Latencies that noise hid.
+    /// Latencies hidden by noise.
     pub(crate) hidden: u32,
-    /// Intervals that hold the true value, and all.
+    /// Intervals that contain the true value, and their total number.
     pub(crate) covered: (u32, u32),
-    /// Whether what moved was reported; `None` where nothing did.
+    /// Whether a move was reported; `None` if nothing moved.
     pub(crate) is_move_reported: Option<bool>,
 }
 
@@ -123,7 +123,7 @@ impl Verdict {
     }
 }
 
-/// A machine, what is measured on it, and what the detector makes of that.
+/// A machine, its measured curve, and the detector's answer.
 pub(crate) struct Case {
     seed: u64,
     machine: Machine,
@@ -133,7 +133,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Draws a machine and measures it as a default run does.
+    /// Draws a machine and measures it like a default run.
     pub(crate) fn new(seed: u64, way: Way, noise: &Noise) -> Self {
         let (machine, max_bytes) = match way {
             Way::Analytic => {
@@ -172,13 +172,13 @@ impl Case {
     }
 }
 
-/// Draws a machine, measures it, and judges what the detector says.
+/// Draws and measures a machine and judges the detector's answer.
 pub(crate) fn judge(seed: u64, way: Way, noise: &Noise) -> Verdict {
     let case = Case::new(seed, way, noise);
     case.judge(&case.found)
 }
 
-/// A grid of sizes, and after each of the first two passes the sizes that the detector asks for.
+/// A grid of sizes and, after each of the first two passes, the sizes requested by the detector.
 fn measure(machine: &Machine, way: Way, max_bytes: u64, noise: &Noise, seed: u64) -> Vec<Point> {
     let times = |sizes: &[u64]| match way {
         Way::Analytic => analytic(machine, sizes, PASSES as u32, noise, seed),
@@ -241,8 +241,8 @@ fn is_move_reported(truth: &Truth, found: &FoundLevels) -> Option<bool> {
     truth.levels.iter().any(|level| level.moved).then_some(is_told)
 }
 
-/// Levels in their order, where there are as many as there should be; else each with the nearest in
-/// latency, for the errors of a wrong count mean nothing.
+/// Compares levels in order if their number is right; otherwise each with the closest in latency,
+/// since errors after a wrong count are meaningless.
 fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     if verdict.found.levels.len() != verdict.truth.levels.len() {
         return;
@@ -271,7 +271,7 @@ fn compare_levels(verdict: &mut Verdict, points: &[Point]) {
     }
 }
 
-/// Of a cache: contiguous ranges that cover all its sets once, if their location is random.
+/// Page colours of a cache: contiguous ranges that cover all its sets once, if placement is random.
 fn colours(machine: &Machine, cache: usize) -> u64 {
     let cache = &machine.caches[cache];
     match cache.index {
@@ -290,7 +290,7 @@ impl Verdict {
     }
 }
 
-/// Whether some pass over some size of a plateau was as quick as it would be without noise.
+/// Whether some pass over some size of a plateau was undisturbed.
 fn is_visible(points: &[Point], (low, high): (f64, f64)) -> bool {
     points.iter().any(|point| {
         let mut passes = point.passes.iter().zip(&point.quiet);

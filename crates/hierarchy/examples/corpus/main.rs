@@ -28,7 +28,7 @@ use std::time::Instant;
 /// The first held-out seed.
 const HELD_OUT: u64 = 1_000_000_000;
 
-/// Machines that are simulated load by load reach no further: 32 MiB of chain, 500,000 lines.
+/// Size limit of machines simulated load by load: 32 MiB of chain, 500,000 lines.
 const TRACE_REACH_BYTES: u64 = 8 << 20;
 
 struct Options {
@@ -110,7 +110,7 @@ fn has_huge_pages(machine: &Machine) -> bool {
     machine.contiguous_bytes >= 2 << 20
 }
 
-/// On all processors, in the order of the seeds.
+/// Judges on all CPUs; results in the order of the seeds.
 fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::new());
@@ -129,7 +129,7 @@ fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
 
 type IsInGroup = fn(&&Verdict) -> bool;
 
-/// The machines that went wrong.
+/// The machines with errors.
 fn wrong(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     let groups: [(&str, IsInGroup); 4] = [
@@ -186,7 +186,7 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
     )
 }
 
-/// A few colours are filled so unevenly that passes carry little information.
+/// Split by page colours: a few colours fill so unevenly that passes carry little information.
 fn by_colours(verdicts: &[Verdict]) -> String {
     let groups = [("none", 1..=1), ("2 to 16", 2..=16), ("more", 17..=u64::MAX)];
     let group = |(name, colours): (&str, std::ops::RangeInclusive<u64>)| {
@@ -198,7 +198,7 @@ fn by_colours(verdicts: &[Verdict]) -> String {
     groups.map(group).join(", ")
 }
 
-/// Those that `linerate memory` meets where it is granted huge pages.
+/// Results for machines where `linerate memory` gets huge pages.
 fn of_huge_pages(verdicts: &[Verdict]) -> String {
     let huge = |verdict: &&Verdict| has_huge_pages(&verdict.machine);
     let huge: Vec<&Verdict> = verdicts.iter().filter(huge).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Quantities scored for a detector, their values on the page of results, and degraded answers.
+//! Scored quantities, their values on the result page, and degraded answers.
 
 use crate::judge::Verdict;
 use linerate_hierarchy::steps::FoundLevels;
@@ -8,7 +8,7 @@ use linerate_record::stats::Estimate;
 /// Values on the page, and their location.
 pub(crate) const PAGE: &str = include_str!("../../../../docs/results/memory-corpus.md");
 
-/// Something a detector is right in.
+/// A scored quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Count,
@@ -94,7 +94,7 @@ impl Quantity {
         Some(Share { hits, trials })
     }
 
-    /// An answer that is wrong in it.
+    /// An answer that is wrong in this quantity.
     pub(crate) fn spoil(self, found: &FoundLevels) -> FoundLevels {
         let mut found = found.clone();
         let scaled = |of: Estimate, by: f64| Estimate {
@@ -127,7 +127,7 @@ impl Quantity {
     }
 }
 
-/// The number that a text begins with.
+/// The number at the start of a text.
 fn number(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()

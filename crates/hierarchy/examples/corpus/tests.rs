@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The judge of the detector and the figures it is held to. How often the detector is right is the
-//! business of the accuracy suite.
+//! Tests of the judge and of the limits. The accuracy suite measures how often the detector is
+//! right.
 
 use crate::accuracy::{FULL, KINDS, POINTS, stated};
 use crate::judge::{Case, Way};
@@ -11,8 +11,7 @@ use linerate_record::accuracy::MISS;
 use linerate_record::stats::Estimate;
 use linerate_record::stats::coverage::loss_noticed;
 
-/// The detector's answer, with intervals so wide that they hold the truth wherever the value is
-/// near it.
+/// The detector's answer with very wide intervals.
 fn widened(found: &FoundLevels) -> FoundLevels {
     let wide = |of: Estimate| Estimate { low: of.value * 0.5, high: of.value * 2.0, ..of };
     let levels = found.levels.iter().map(|level| Level {
@@ -63,7 +62,7 @@ fn the_figures_of_a_page_are_read() {
     );
 }
 
-/// The figure of the page minus 5 points fails nine times in ten, whatever the machines.
+/// The page's figure minus 5 points fails nine times in ten, whatever the machines.
 #[test]
 fn a_full_run_has_machines_enough_to_notice_five_points() {
     for quantity in Quantity::EACH {

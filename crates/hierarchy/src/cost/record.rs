@@ -13,13 +13,13 @@ use linerate_record::{Figure, Tier};
 pub struct Measured<'a> {
     /// Outstanding loads per level; `None` if unknown.
     pub outstanding: &'a [Option<Estimate>],
-    /// The levels of the translation buffer.
+    /// The TLB levels.
     pub tlb: &'a [tlb::Level],
-    /// Bytes of a page as the buffer translates them.
+    /// Page size from the TLB's point of view, in bytes.
     pub page_bytes: u64,
     /// Bytes of a cache line.
     pub line_bytes: u64,
-    /// Of the resampling.
+    /// Seed of the resampling.
     pub seed: u64,
 }
 

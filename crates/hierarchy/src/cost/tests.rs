@@ -9,8 +9,8 @@ use proptest::prelude::*;
 const KIB: u64 = 1 << 10;
 const PAGE: u64 = 4 * KIB;
 
-/// L1 32 KiB, L2 1 MiB, L3 32 MiB; 72 and 2048 entries; a walk that adds 2 + 6 ns, and in memory,
-/// where the page tables are too, 49.
+/// L1 32 KiB, L2 1 MiB, L3 32 MiB; 72 and 2048 TLB entries; a walk that adds 2 + 6 ns, or 49 if the
+/// page tables are in memory too.
 struct Machine {
     noise: f64,
     passes: usize,
@@ -27,7 +27,7 @@ impl Machine {
         SIZES.iter().position(|size| size.is_none_or(|size| bytes <= size)).unwrap()
     }
 
-    /// By drawing the page of each load.
+    /// Simulates translation by drawing the page of each load.
     fn translation(bytes: u64, random: &mut Rng) -> f64 {
         let (pages, loads) = (bytes / PAGE, 10_000);
         let load = |page: f64| match ENTRIES.iter().position(|&entries| page < entries) {
@@ -38,7 +38,7 @@ impl Machine {
         (0..loads).map(|_| load(random.u64(..pages.max(1)) as f64)).sum::<f64>() / f64::from(loads)
     }
 
-    /// Of each pass the fastest window.
+    /// The fastest window of each pass.
     fn passes(&self, time: f64, random: &mut Rng) -> Vec<f64> {
         (0..self.passes).map(|_| time * (1.0 + self.noise * normal(random).abs())).collect()
     }
@@ -184,7 +184,7 @@ fn without_levels_of_the_buffer_there_are_only_hits() {
     assert_eq!(table(&Inputs { levels: &[], ..inputs }), []);
 }
 
-/// Costs rise with state and level, are never below 0, and known better than not at all.
+/// Costs rise with state and level, are never below 0, and have useful intervals.
 fn assert_possible(costs: &[Cost]) {
     for cost in costs {
         for time in [cost.time, cost.overlapped].into_iter().flatten() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The document's table, which cannot be true, and synthetic ones that can.
+//! The document's implausible table, and plausible synthetic ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ fn misses_of_the_documents_table_are_refused_beyond_the_cache_by_themselves() {
     assert!(largest.iter().all(|judgement| judgement.plausible == Some(false)), "{largest:?}");
 }
 
-/// Counts of a machine with 32 KiB and 1 MiB of caches and 64 to 2048 pages.
+/// Counts of a machine with caches of 32 KiB and 1 MiB and a TLB of 64 to 2048 pages.
 fn true_table() -> (Vec<Row>, Known) {
     let sizes: [(u64, f64, [f64; 7]); 4] = [
         (16 << 10, 4.0, [4.0, 1.13, 1.0, 0.001, 0.0001, 0.0, 0.0]),

@@ -23,7 +23,7 @@ fn estimate(value: f64) -> Estimate {
     Estimate { value, low: 0.9 * value, high: 1.1 * value, confidence: 0.95, n: 5 }
 }
 
-/// Two levels at two clocks: 1 ns at 4 GHz up to 32 KiB, and 10 ns at 3 GHz behind it.
+/// Two levels at two clocks: 1 ns at 4 GHz up to 32 KiB, and 10 ns at 3 GHz beyond.
 fn levels(last_level: u64, settled: bool) -> Levels {
     let points = (12..20).map(|shift| match 1 << shift {
         bytes @ 0..=32_768 => point(bytes, 1.0, 4.0),
@@ -64,7 +64,7 @@ fn what_does_not_reach_memory_is_not_called_so() {
     assert_eq!(small, ("too_small", 1 << 19, 1 << 20));
 }
 
-/// Half of the sizes met a slow clock: as many cycles, and more ns. One size is on a climb.
+/// Half of the sizes ran at a slow clock: the same cycles, but more ns. One size is on a climb.
 #[test]
 fn cycles_do_not_depend_on_a_clock_that_moves() {
     let clocks = [4.0, 3.9, 4.0, 3.9, 4.0];

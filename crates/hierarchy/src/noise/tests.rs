@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Watches whose loss is known.
+//! Observations with a known loss.
 
 use super::*;
 use fastrand::Rng;
@@ -9,7 +9,7 @@ fn exponential(random: &mut Rng, mean: f64) -> f64 {
     -mean * (1.0 - random.f64()).ln()
 }
 
-/// Gaps of `mean_ns` on average, `rate` per second of the watch, at random.
+/// Random gaps of `mean_ns` on average, `rate` per second.
 fn watch(seconds: f64, rate: f64, mean_ns: f64, random: &mut Rng) -> Vec<Gap> {
     let mut at_ns = 0.0;
     let mut gaps = Vec::new();
@@ -59,7 +59,7 @@ fn a_time_that_is_none_has_no_loss() {
     }
 }
 
-/// Percentages of watches whose intervals hold the share and the rate.
+/// Percentage of observations whose intervals contain the true share and rate.
 fn coverage(seconds: f64, rate: f64, mean_ns: f64) -> (f64, f64) {
     let mut random = Rng::with_seed(11);
     let experiments = 80;

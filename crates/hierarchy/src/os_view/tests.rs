@@ -63,7 +63,7 @@ fn what_is_found_as_stated_agrees_and_the_rest_is_judged() {
     );
 }
 
-/// The third level was missed, and a step between was taken for the second.
+/// The third level was missed, and an intermediate step was taken for the second.
 #[test]
 fn no_verdict_at_twice_the_stated_size() {
     use OsVerdict::{Agrees, CannotTell, Larger, Unseen};
@@ -75,7 +75,7 @@ fn no_verdict_at_twice_the_stated_size() {
     assert_eq!(verdicts(&[48 * KIB, 2 * MIB, MIB], &[48 * KIB, 2 * MIB, 3 * MIB]), [Agrees; 3]);
 }
 
-/// A range that the interval only touches does not matter, one that it overlaps does.
+/// A range that only touches the interval does not matter; an overlapping one does.
 #[test]
 fn an_unresolved_size_gets_no_verdict() {
     let found_levels = [

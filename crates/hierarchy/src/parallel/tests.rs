@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cores whose number of outstanding loads is known.
+//! Cores with a known number of outstanding loads.
 
 use super::*;
 use crate::resample::normal;
@@ -70,8 +70,8 @@ fn one_number_of_chains_is_inconclusive() {
     assert_eq!(overlap(&[point(1, &[f64::NAN]), point(4, &[3.0])], 0.95, 0), None);
 }
 
-/// 98 ns alone, 10 at once; a window in ten of one chain finds its lines nearer, at 22 ns, and
-/// neighbours add up to half of the time of others.
+/// 98 ns alone, 10 outstanding; one window in ten of a single chain finds its lines closer, at 22
+/// ns, and neighbours slow down the others by up to half.
 fn busy(random: &mut Rng) -> Vec<Point> {
     let mut window = |chains: u32| {
         let time = (98.0 / f64::from(chains)).max(9.8);

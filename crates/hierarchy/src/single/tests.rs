@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clocks, chains and heaps whose truth is known; the document's two histograms.
+//! Clocks, chains and distributions with known truth; the document's two histograms.
 
 use super::*;
 use fastrand::Rng;
 use proptest::prelude::*;
 
-/// Differences of reads `between` units apart on average, of a clock with steps of `step` that
-/// rounds down to units.
+/// Differences of reads on average `between` units apart, of a clock with steps of `step`, rounded
+/// down to units.
 fn reads(step: f64, between: f64, seed: u64) -> Vec<u64> {
     let mut random = Rng::with_seed(seed);
     let mut time = 0.0;
@@ -70,7 +70,7 @@ impl Timed {
     }
 }
 
-/// Percentages of experiments whose intervals hold the slope and the intercept.
+/// Percentage of experiments whose intervals contain the slope and the intercept.
 fn coverage(timed: &Timed, slope_truth: f64) -> (f64, f64) {
     let experiments = 100;
     let (mut slopes, mut intercepts) = (0, 0);
@@ -155,7 +155,7 @@ fn an_interruption_is_in_the_last_bin_and_does_not_widen_the_others() {
     assert_eq!((bins[10].to_ns, bins[10].count), (None, 1));
 }
 
-/// A bin of each value, as the document prints them.
+/// One bin per value, as the document prints them.
 fn rows(rows: &[(u32, u64)]) -> Vec<Bin> {
     let last = rows.iter().map(|row| row.0).max().unwrap();
     let count = |value| rows.iter().find(|row| row.0 == value).map_or(0, |row| row.1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A curve as a sum of climbs: what it says of every size, and how well that fits.
+//! A curve as a sum of climbs: the predicted latency of every size, and the quality of the fit.
 //!
 //! A load costs the time of the first level, and for each cache miss the time to the next level:
 //! `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the share of the loads
@@ -9,15 +9,15 @@
 use super::points::Points;
 use super::shape::shapes;
 
-/// A cache, as the search moves it about.
+/// A cache, as moved by the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
     /// The logarithm of its capacity.
     pub(crate) at: f64,
-    /// Which of [`shapes`].
+    /// Index into [`shapes`].
     pub(crate) shape: usize,
-    /// Whether it takes in what the cache before drops: then its own capacity is what it has
-    /// beyond that one's.
+    /// Whether it is a victim cache of the previous one: then its own capacity is added to that
+    /// one's.
     pub(crate) victim: bool,
     /// Variance of the share of misses with randomly filled sets: the variance at one half of them,
     /// in one pass, is a quarter of this; about 1 over the number of page colours.
@@ -31,12 +31,12 @@ impl Step {
     }
 }
 
-/// Steps with the times that go with them.
+/// Steps with their times.
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
     /// Nearest first.
     pub(crate) steps: Vec<Step>,
-    /// Time in the first level, and by how much each step adds.
+    /// Latency of the first level, and the time added by each step.
     pub(crate) times: Vec<f64>,
     /// The residual: see [`Bench::judge`].
     pub(crate) loss: f64,
@@ -53,9 +53,9 @@ impl Fit {
     }
 }
 
-/// A residual in units of its standard deviation counts by its square as long as it is small, and
-/// by its logarithm when it is large (Cauchy): what disturbs, does so by any factor. Times are
-/// never too short for long, hence more is made of these.
+/// Cauchy loss of a residual in standard deviations: quadratic while small, logarithmic when large,
+/// since disturbances can be of any size. Times are rarely too short, hence negative residuals
+/// weigh more.
 pub(crate) fn loss(residual: f64) -> f64 {
     let scale = patience(residual);
     scale * scale * (1.0 + (residual / scale).powi(2)).ln()
@@ -69,15 +69,15 @@ fn patience(residual: f64) -> f64 {
     if residual > 0.0 { 3.0 } else { 6.0 }
 }
 
-/// The most steps that are fitted: four caches are the most there are, one to spare.
+/// Maximum number of steps to fit: four caches, and one to spare.
 pub(crate) const MOST: usize = 5;
 
-/// Space for fitting, so that a thousand fits allocate once.
+/// Buffers for fitting, so that a thousand fits allocate once.
 pub(crate) struct Bench<'a> {
     pub(crate) points: &'a Points,
-    /// Columns after each other: misses of all caches up to this, at each size.
+    /// Concatenated columns: misses of all caches up to this one, at each size.
     columns: Vec<f64>,
-    /// Weight of each time: 1 over its variance, less if it seems disturbed.
+    /// Weight of each time: 1 over its variance, reduced if it seems disturbed.
     weights: Vec<f64>,
     /// Variance of each time.
     variance: Vec<f64>,
@@ -103,8 +103,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Sets variances to noise and what chance does to the placed steps, and weights by these and
-    /// by how far each time is off.
+    /// Sets variances to noise plus the variation of the placed steps, and weights from these and
+    /// the residuals.
     fn doubt(&mut self, steps: &[Step]) {
         for i in 0..self.points.len() {
             let noise = self.points.sd[i].powi(2);
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The variance of the time at size `i` in one pass, as far as it is the steps'.
+    /// Variance of the time at size `i` in one pass due to the steps.
     pub(crate) fn chance(&self, i: usize, steps: &[Step]) -> f64 {
         let n = self.points.len();
         let one = |(k, step): (usize, &Step)| {
@@ -127,7 +127,7 @@ impl<'a> Bench<'a> {
         (self.points.time[i] - self.predicted(i, steps)) / self.variance[i].sqrt()
     }
 
-    /// Computes the columns of these steps, from the `first` that changed.
+    /// Computes the columns of these steps, from the `first` changed one on.
     pub(crate) fn place(&mut self, steps: &[Step], first: usize) {
         let n = self.points.len();
         for (k, step) in steps.iter().enumerate().skip(first) {
@@ -164,8 +164,9 @@ impl<'a> Bench<'a> {
         (1.0 - own).max(1.0 - arriving)
     }
 
-    /// Solves for the times of placed steps; what is left over. A larger variance has its price:
-    /// with the logarithms, the difference of two is twice that of the logarithms of likelihoods.
+    /// Solves for the times of placed steps and returns the residual. Larger variances are
+    /// penalized: including logarithms makes differences of residuals twice the log likelihood
+    /// ratio.
     pub(crate) fn judge(&mut self, steps: &[Step]) -> f64 {
         self.trust_all();
         self.solve(steps.len());

@@ -3,16 +3,16 @@
 
 use super::{FoundLevels, Sample};
 
-/// Where the edge of the first level is searched, as shares of its size so far: its climb may be
-/// shorter than a page.
+/// Candidate positions of the first level's edge, as multiples of its estimated size: the climb may
+/// be shorter than a page.
 const EDGE: [f64; 10] = [0.84, 0.9, 0.94, 0.97, 1.0, 1.03, 1.06, 1.1, 1.16, 1.25];
 
 /// Range of sizes around ramps: they begin early and have tails.
 const RAMP: [f64; 10] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.12, 1.25, 1.45, 1.8];
 
-/// Sizes closer than this share to a measured one do not help with an edge ...
+/// Relative distance below which another size near an edge adds nothing.
 const EDGE_GAP: f64 = 0.014;
-/// ... and of a ramp.
+/// The same for a ramp.
 const RAMP_GAP: f64 = 0.045;
 
 pub(crate) fn refine(curve: &[Sample], levels: &FoundLevels, granule: u64) -> Vec<u64> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times of the levels, and whether they stayed what they were.
+//! Latencies of the levels, and whether they were stable.
 //!
 //! Disturbances only lengthen a load, so the time of a level is the shortest on its plateau: the
 //! sizes too large for the caches before and small enough for this one.
@@ -9,42 +9,41 @@ use super::points::Points;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// A size is of the plateau if so small a share of its time is that of other levels, and if chance
-/// moves its time by no more; where there are less than [`ENOUGH`] such sizes, the next share
-/// counts.
+/// Maximum share of a size's time from other levels for it to count as on the plateau, and maximum
+/// random variation; the next larger share applies if there are fewer than [`ENOUGH`] such sizes.
 const FOREIGN: [f64; 4] = [0.001, 0.003, 0.01, 0.03];
 
-/// Sizes that make a plateau.
+/// Minimum number of sizes on a plateau.
 const ENOUGH: usize = 3;
 
-/// Times that differ by this share between passes have moved, ...
+/// Relative difference between passes above which a time has moved, ...
 const MOVED: f64 = 0.08;
-/// ... if that is as many times what they stray within a pass.
+/// ... if it also exceeds the spread within a pass by this factor.
 const BEYOND_SPREAD: f64 = 4.0;
 
-/// A quarter of the times of a plateau are within this ratio of the shortest; otherwise the
+/// A quarter of the times of a plateau must be within this ratio of the shortest; otherwise the
 /// shortest may belong to another level that occasionally had more room.
 const AGREE: f64 = 1.25;
 
-/// Finest difference that a time is claimed to be good for.
+/// Minimum relative uncertainty of a time.
 const CLAIMED: f64 = 0.003;
 
-/// The interval goes up to this quantile: rarely is everything disturbed.
+/// The interval extends to this quantile: rarely is everything disturbed.
 const USUAL: f64 = 0.25;
 
-/// Error of a time that is derived from ramps alone.
+/// Relative error of a time derived from ramps alone.
 const UNSEEN: f64 = 0.05;
 
-/// Estimate of the time of a level.
+/// Estimate of a level's latency.
 pub(crate) struct Plateau {
     pub(crate) latency: Estimate,
     /// Whether it was the same in all passes, and at most sizes.
     pub(crate) settled: bool,
-    /// Bytes of the sizes it rests on; `None` where no size is of this level alone.
+    /// Range of the sizes behind it in bytes; `None` if no size belongs to this level alone.
     pub(crate) extent: Option<(u64, u64)>,
 }
 
-/// One per level.
+/// One plateau per level.
 pub(crate) fn plateaus(
     samples: &[Sample],
     points: &Points,

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the passes of a curve to one time per size, and how far that is to be trusted.
+//! Reduces the passes of a curve to one time per size, with its uncertainty.
 //!
-//! Neither their minimum nor their middle: within a ramp passes differ to both sides, for their
-//! pages fall on other colours, and the smallest would put every ramp too far to the right; what
-//! else disturbs makes times longer, often more than one pass in five.
+//! Neither minimum nor median is suitable: within a ramp passes vary in both directions, since
+//! their pages fall on different colours, and the minimum would shift every ramp to the right;
+//! other disturbances lengthen times, often of more than one pass in five.
 
 use super::Sample;
 use linerate_record::stats::{median, quantile};
 
-/// Even where all passes agree, times stray from any model by this share: misses of the translation
-/// buffer, once per page, are the larger part of it.
+/// Minimum relative scatter of times around any model, even if all passes agree: mostly TLB misses,
+/// once per page.
 const FLOOR: f64 = 0.006;
 
-/// Without a second pass the variation is unknown.
+/// Assumed variation with a single pass.
 const ALONE: f64 = 0.03;
 
-/// A curve made ready.
+/// A preprocessed curve.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Points {
-    /// Bytes, rising.
+    /// Bytes, increasing.
     pub(crate) bytes: Vec<f64>,
     /// Their logarithms.
     pub(crate) ln_bytes: Vec<f64>,
-    /// Time of a load.
+    /// Load latency.
     pub(crate) time: Vec<f64>,
-    /// By how much it strays, about: the standard deviation.
+    /// Standard deviation, approximately.
     pub(crate) sd: Vec<f64>,
-    /// Passes behind it.
+    /// Number of passes.
     pub(crate) passes: Vec<f64>,
 }
 
@@ -75,8 +75,8 @@ fn of_middle(passes: &[f64], time: f64) -> f64 {
     }
 }
 
-/// Taken from the neighbourhood: a handful of passes may agree by chance, and a single disturbed
-/// one does not represent the others.
+/// Smoothed over neighbouring sizes: a handful of passes may agree by chance, and a single
+/// disturbed one does not represent the others.
 fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
     let one = |i: usize| {
         let around = &sd[i.saturating_sub(2)..(i + 3).min(sd.len())];
@@ -85,7 +85,7 @@ fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
     (0..sd.len()).map(one).collect()
 }
 
-/// The samples by size, each size once, without times that are none.
+/// The samples by size without repeats and without invalid times.
 pub(crate) fn usable(curve: &[Sample]) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::with_capacity(curve.len());
     for sample in curve {

@@ -31,13 +31,13 @@ const FINE: f64 = 0.015;
 /// Caches larger than this have more than 8 ways.
 const FEW_WAYS_END: f64 = 4e6;
 
-/// Deterministic, and 64, 16, 4 page colours.
+/// Variance due to random page placement: deterministic, and 64, 16, 4 page colours.
 const CHANCES: [f64; 4] = [0.0, 0.016, 0.06, 0.25];
 
 /// Maximum number of full refinements.
 const SWEEPS: usize = 3;
 
-/// Fits with 0, 1, ... steps, each the best of its number, as long as `more` accepts the last two.
+/// The best fits with 0, 1, ... steps, as long as `more` accepts the last two.
 pub(crate) fn fits(points: &Points, more: impl Fn(&Fit, &Fit) -> bool) -> Vec<Fit> {
     let mut bench = Bench::new(points);
     let mut fits = vec![settle(&mut bench, Vec::new())];
@@ -53,7 +53,7 @@ pub(crate) fn fits(points: &Points, more: impl Fn(&Fit, &Fit) -> bool) -> Vec<Fi
     fits
 }
 
-/// These steps as they are.
+/// Solves a fit for fixed steps.
 pub(crate) fn settle(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     bench.place(&steps, 0);
     let loss = bench.judge(&steps);
@@ -90,14 +90,14 @@ fn one_more(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     best
 }
 
-/// The candidate with the least residual as it is.
+/// The candidate with the least residual.
 fn least(bench: &mut Bench, candidates: Vec<Vec<Step>>) -> Vec<Step> {
     let fits = candidates.into_iter().map(|steps| settle(bench, steps));
     let best = fits.min_by(|a, b| a.loss.total_cmp(&b.loss));
     best.map_or(Vec::new(), |fit| fit.steps)
 }
 
-/// Two steps in place of `k`: a ramp that is two.
+/// Replaces step `k` by two steps: a ramp that is actually two.
 fn split(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
     let mut steps = steps.to_vec();
     steps.insert(k + 1, Step { at: steps[k].at + 0.4, victim: false, ..steps[k] });
@@ -137,7 +137,7 @@ fn settle_pair(bench: &mut Bench, steps: &mut [Step], k: usize) -> f64 {
     loss
 }
 
-/// One more step, at the place of the grid and with the coarse shape that leave least over.
+/// Inserts one more step at the grid position and with the coarse shape of the least residual.
 fn insert(bench: &mut Bench, steps: &[Step]) -> Vec<Step> {
     let (first, last) = match (bench.points.ln_bytes.first(), bench.points.ln_bytes.last()) {
         (Some(first), Some(last)) => (*first, *last),
@@ -188,7 +188,7 @@ fn number((spread, policy, ways): (Spread, Policy, usize)) -> Option<usize> {
     shapes().iter().position(|s| s.spread == spread && s.policy == policy && s.ways == ways)
 }
 
-/// Each step in turn to its best shape and place.
+/// Optimizes each step in turn over shape and position.
 fn polish(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     let mut best = settle(bench, steps);
     let mut fit = best.clone();
@@ -208,8 +208,8 @@ fn polish(bench: &mut Bench, steps: Vec<Step>) -> Fit {
     best
 }
 
-/// The best shape and place of step `k`: first its kind, then the ways, then whether it is a victim
-/// cache.
+/// The best shape and position of step `k`: first its kind, then the ways, then whether it is a
+/// victim cache.
 fn reshape(bench: &mut Bench, steps: &[Step], k: usize) -> Step {
     let half = steps[k].half();
     let start = |shape: usize| Step {
@@ -318,7 +318,7 @@ fn possible(at: f64, shape: usize) -> bool {
     shape.spread == Spread::Scattered || at.exp() * 1.02 >= PAGE_BYTES * shape.ways as f64
 }
 
-/// The same steps, moved to where they fit these points best.
+/// The same steps, moved to fit these points best.
 pub(crate) fn moved(bench: &mut Bench, steps: &[Step], reach: f64) -> Fit {
     let mut fit = settle(bench, steps.to_vec());
     for reach in [reach, reach / 3.0] {

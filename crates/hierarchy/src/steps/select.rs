@@ -14,25 +14,24 @@ use super::search::{fits, moved};
 use super::shape::shapes;
 use super::{Cause, RESOLUTION, Sample, Unresolved};
 
-/// Levels whose times differ by less than this ratio are one.
+/// Minimum ratio between the latencies of distinct levels.
 const DISTINCT: f64 = 1.2;
 
-/// The longest time of a level, as a multiple of the longest that was measured: what a climb that
-/// the curve shows by half would end at is not far above what it shows.
+/// Maximum extrapolated latency relative to the largest measured one: the end of a half-visible
+/// climb is not far above what the curve shows.
 const EXTRAPOLATED: f64 = 1.25;
 
-/// By how much more steps must improve the foretelling of all passes together.
+/// Minimum improvement of the cross-validated loss over all passes for more steps.
 const WORTH: f64 = 12.0;
 
-/// The same, for steps too close to be distinguished: a single ramp with an unknown shape looks
-/// like two.
+/// The same for steps too close to be distinguished: a single ramp of unknown shape looks like two.
 const WORTH_CLOSE: f64 = 400.0;
 
-/// A size that differs by this ratio between passes has moved.
+/// Ratio between passes above which a size has moved.
 const MOVED: f64 = 1.3;
 
-/// Sizes whose neighbour is closer than [`RESOLUTION`] by no more than the error of a size are
-/// still distinguished.
+/// Tolerance: neighbouring sizes closer than [`RESOLUTION`] by no more than the error of a size
+/// still count as distinguished.
 const TOLERATED: f64 = 0.92;
 
 /// Accepted and rejected steps.
@@ -41,7 +40,7 @@ pub(crate) struct Selected {
     pub(crate) unresolved: Vec<Unresolved>,
 }
 
-/// The fit whose steps all improve the prediction.
+/// The fit with the most steps that improve the prediction.
 pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
     let fits = fits(points, |fewer, more| fewer.loss - more.loss > WORTH);
     let mut fits = fits.into_iter();
@@ -81,8 +80,8 @@ fn too_close(fit: &Fit) -> Vec<Unresolved> {
     close.map(report).collect()
 }
 
-/// For each step, the smallest and largest size that single passes show, where these differ by more
-/// than pages and noise explain: in all shapes the steps of most passes agree.
+/// For each step, the smallest and largest size in single passes, if they differ by more than pages
+/// and noise explain: the steps of most passes must agree in all shapes.
 pub(crate) fn moved_sizes(
     samples: &[Sample],
     points: &Points,
@@ -148,7 +147,7 @@ fn without(sample: &Sample, pass: usize) -> Sample {
     sample
 }
 
-/// Whether all steps of a fit are steps up to another level.
+/// Whether all steps of a fit lead up to a slower level.
 fn distinct(fit: &Fit) -> bool {
     fit.times().windows(2).all(|pair| pair[1] >= DISTINCT * pair[0])
 }
@@ -159,7 +158,7 @@ fn is_within_measured(fit: &Fit, points: &Points) -> bool {
     fit.times().iter().all(|time| *time <= EXTRAPOLATED * longest)
 }
 
-/// Whether the second of these predicts better than the first: in total, and for most passes.
+/// Whether the second predicts better than the first: in total, and for most passes.
 fn better(fewer: &[f64], more: &[f64], worth: f64) -> bool {
     let gains: Vec<f64> = fewer.iter().zip(more).map(|(fewer, more)| fewer - more).collect();
     let gained = gains.iter().filter(|gain| **gain > 0.0).count();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the share of misses climbs as a chain outgrows a cache, by kind of cache.
+//! Miss ratio as a pointer chain outgrows a cache, by kind of cache.
 //!
-//! A chase visits the same lines in the same order, round after round. So every set of a cache sees
-//! its own lines in turn, and what it misses depends only on how many they are (`n`), on its ways
-//! (`W`) and on what it evicts:
+//! A chase visits the same lines in the same order in every round. So every set of a cache sees its
+//! own lines cyclically, and its misses depend only on their number (`n`), the ways (`W`) and the
+//! replacement policy:
 //!
 //! - least recently used: nothing as long as `n <= W`, everything beyond;
 //! - at random: of the `n - 1` loads between two of its own, a line must survive the share `m` that
@@ -18,36 +18,36 @@
 //! over colours and lines scattered by a hash fill them as a Poisson process does. The share of
 //! misses of a chain of `x` times the capacity is the average over the sets, weighted by the lines.
 //!
-//! Hence what a curve shows is not a step, and where it has climbed by half is not the capacity:
-//! that is at 0.92 of it for 4 scattered ways, at 1.39 where eviction is random. Each shape knows
-//! its own capacity, at `x = 1`.
+//! A curve therefore shows no sharp step, and its half point is not the capacity: it is at 0.92 of
+//! the capacity for 4 scattered ways, and at 1.39 for random replacement. Each shape has its
+//! capacity at `x = 1`.
 //!
 //! Not modelled: adaptive policies (they are between those above), prefetching (the order of the
 //! chase defeats it).
 
 use std::sync::OnceLock;
 
-/// Which line makes room.
+/// Replacement policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// The least recently used, or nearly.
+    /// Least recently used, or nearly.
     Lru,
-    /// Any.
+    /// Random.
     Random,
 }
 
 /// Distribution of lines over sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
-    /// Evenly.
+    /// Even.
     Even,
-    /// As a Poisson process does.
+    /// Poisson distributed.
     Scattered,
 }
 
-/// The logarithm of the capacity ratio at which tables of scattered shapes begin, ...
+/// Log capacity ratio at which tables of scattered shapes begin.
 const FROM: f64 = -3.0;
-/// ... and the step and number of their entries. Beyond the last nearly everything is missed.
+/// Step and number of their entries. Beyond the last nearly everything misses.
 const STEP: f64 = 0.02;
 const ENTRIES: usize = 401;
 
@@ -56,11 +56,11 @@ pub(crate) struct Shape {
     pub(crate) spread: Spread,
     pub(crate) policy: Policy,
     pub(crate) ways: usize,
-    /// Misses of a set, by its number of lines.
+    /// Misses of a set by its number of lines.
     of_set: Vec<f64>,
-    /// Scattered: share of misses by the logarithm of size over capacity.
+    /// Scattered: miss ratio by log of size over capacity.
     table: Vec<f64>,
-    /// The logarithm of size over capacity at which half of the loads miss.
+    /// Log of size over capacity at which half of the loads miss.
     pub(crate) half: f64,
 }
 
@@ -94,7 +94,7 @@ impl Shape {
         self.of_set.get(lines).copied().unwrap_or(1.0)
     }
 
-    /// Sets hold `x` times their ways, rounded down or up, so that the sum is right.
+    /// Sets contain `x` times their ways, rounded down or up so that the total is right.
     fn even(&self, x: f64) -> f64 {
         let lines = x * self.ways as f64;
         let (fewer, more) = (lines.floor(), lines - lines.floor());
@@ -102,8 +102,8 @@ impl Shape {
         ((1.0 - more) * fewer * self.set(n) + more * (fewer + 1.0) * self.set(n + 1)) / lines
     }
 
-    /// Sets hold `n` lines with the probability of Poisson; a line shares its set with `n - 1`
-    /// others, and that number is distributed the same.
+    /// The number of lines per set is Poisson distributed; a line shares its set with `n - 1`
+    /// others, with the same distribution.
     fn scattered(&self, x: f64) -> f64 {
         let mean = x * self.ways as f64;
         // e^-mean loses all digits long before it is 0; with this many lines all miss.
@@ -140,7 +140,7 @@ fn missed_by_set(policy: Policy, ways: usize, lines: usize) -> f64 {
     }
 }
 
-/// The fixed point `1 - m = (1 - 1/W)^(m (n - a))` above 0. The left side less the right one is
+/// The positive fixed point of `1 - m = (1 - 1/W)^(m (n - a))`. The difference of the two sides is
 /// concave in `m` and 0 at `m = 0`, so it changes its sign once.
 fn missed_at_random(ways: usize, lines: usize) -> f64 {
     let (ways, lines) = (ways as f64, lines as f64);
@@ -154,7 +154,7 @@ fn missed_at_random(ways: usize, lines: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The candidate shapes. Neighbouring numbers of ways differ by less than curves can resolve.
+/// The candidate shapes. Neighbouring numbers of ways are closer than curves can resolve.
 const KINDS: [(Spread, Policy, usize); 19] = [
     (Spread::Even, Policy::Lru, 2),
     (Spread::Even, Policy::Lru, 4),
@@ -187,7 +187,7 @@ pub(crate) fn shapes() -> &'static [Shape] {
 mod tests {
     use super::{ENTRIES, FROM, Policy, STEP, Shape, Spread, missed_at_random, shapes};
 
-    /// A set with random replacement, load by load.
+    /// Simulates a set with random replacement, load by load.
     fn simulated(ways: usize, lines: usize) -> f64 {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut held: Vec<usize> = (0..ways).collect();

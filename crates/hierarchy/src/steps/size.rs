@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sizes of the steps found, with their intervals.
 //!
-//! Two things make a size uncertain, and neither shows in the other:
+//! A size has two independent sources of uncertainty:
 //!
 //! - the kind of cache. Every shape and position is weighted by its fit (the posterior of a flat
 //!   prior); the size is the mean over them, and gaps between the points of the curve widen it
@@ -19,10 +19,10 @@ use linerate_record::stats::{Estimate, quantile};
 
 /// Grid spacing of positions, in the logarithm of the size, ...
 const GRID: f64 = 0.02;
-/// ... and their number to each side of the best.
+/// Number of positions to each side of the best.
 const PLACES: i32 = 14;
 
-/// A shape that leaves this much more over than the best does not count: e^-6.
+/// Excess residual above which a shape is negligible: a likelihood ratio of e^-6.
 const NEGLIGIBLE: f64 = 12.0;
 
 /// The size of each step.
@@ -51,7 +51,7 @@ pub(crate) fn sizes(
     (0..fit.steps.len()).map(one).collect()
 }
 
-/// The mean place of a step over all shapes, and how far down and up from there the interval goes.
+/// The weighted mean position of a step over all shapes, and the ends of its interval.
 fn weighed(bench: &mut Bench, steps: &[Step], k: usize, tail: f64) -> (f64, f64, f64) {
     let mut places = places(bench, steps, k);
     let least = places.iter().map(|(loss, _)| *loss).fold(f64::INFINITY, f64::min);
@@ -77,7 +77,7 @@ fn weighed(bench: &mut Bench, steps: &[Step], k: usize, tail: f64) -> (f64, f64,
     (mean, mean - low, high - mean)
 }
 
-/// Places of step `k`, in all shapes, with what they leave over.
+/// Positions of step `k` in all shapes, with their residuals.
 fn places(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<(f64, f64)> {
     let half = steps[k].half();
     let own = best_place(bench, steps, k, steps[k], 0.02, 0.01).map_or(f64::INFINITY, |own| own.0);
@@ -100,7 +100,7 @@ fn places(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<(f64, f64)> {
     places
 }
 
-/// Steps moved to where they fit passes that are drawn again.
+/// Steps refitted to resampled passes.
 fn drawn_again(
     samples: &[Sample],
     points: &Points,
@@ -126,7 +126,7 @@ fn choose(sample: &Sample, chosen: &[usize]) -> Sample {
     Sample { bytes: sample.bytes, passes }
 }
 
-/// Half the width of an interval around the centre of these.
+/// Half-width of an interval around the centre of these values.
 fn half_width(drawn: &[f64], passes: usize, tail: f64) -> f64 {
     let (Some(low), Some(high)) = (quantile(drawn, 0.16), quantile(drawn, 0.84)) else {
         return 0.0;

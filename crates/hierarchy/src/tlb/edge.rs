@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The edge of a rise: up to how many pages nothing is missed.
+//! The edge of a rise: the largest number of pages without misses.
 //!
 //! Consider `s` sets of `w` ways, `E = s w` in all, and a chase through `n` pages side by side, so
 //! that sets fill up evenly. Beyond `E`, `n - E` of the sets have `w + 1` pages in turn. With LRU
@@ -28,22 +28,22 @@ pub(super) struct Risen {
     pub(super) error: f64,
 }
 
-/// The last numbers of pages without a miss that fit.
+/// The fitting candidates for the last number of pages without a miss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Edge {
     pub(super) low: f64,
     pub(super) high: f64,
 }
 
-/// The part of the rise that is fitted. A set of four ways and one page too many is 1 / 16 of a
-/// rise, so that several numbers of pages are within.
+/// The part of the rise that is fitted. One page too many for a set of four ways is 1 / 16 of a
+/// rise, so several numbers of pages are within.
 pub(super) const BEGINNING: f64 = 0.25;
-/// Beyond this number, candidates are a geometric series of this length.
+/// Maximum number of candidates; beyond, a geometric series.
 const MOST_CANDIDATES: usize = 300;
-/// Fits whose deviations add up to less than this many standard errors more are as good.
+/// Maximum excess deviation, in standard errors, of an equally good fit.
 const AS_GOOD: f64 = 0.1;
-/// Numbers of pages from `from` to `to` that an edge might be at: all, or where these are too many
-/// some, and those at which it would be seen.
+/// Candidate numbers of pages from `from` to `to` for an edge: all, or if these are too many a
+/// selection that includes those where it would be visible.
 pub(super) fn candidates(from: f64, to: f64, curve: &[Risen]) -> Vec<f64> {
     let (from, to) = (from.max(1.0).floor(), to.floor());
     if !(from <= to && to.is_finite()) {
@@ -62,7 +62,7 @@ pub(super) fn candidates(from: f64, to: f64, curve: &[Risen]) -> Vec<f64> {
     all
 }
 
-/// The edge of `curve`, rising in pages, among `candidates`, rising. `None` without any.
+/// The edge of `curve` among `candidates`, both increasing in pages. `None` without any.
 pub(super) fn fit(curve: &[Risen], candidates: &[f64]) -> Option<Edge> {
     let fits: Vec<f64> = candidates.iter().map(|&edge| deviation_at(curve, edge)).collect();
     let best = fits.iter().copied().min_by(f64::total_cmp)?;
@@ -72,7 +72,7 @@ pub(super) fn fit(curve: &[Risen], candidates: &[f64]) -> Option<Edge> {
     Some(Edge { low: candidates[low], high: candidates[high] })
 }
 
-/// The least deviation with an edge there, over both shapes and all factors.
+/// The least deviation with an edge at `edge`, over both shapes and all factors.
 ///
 /// As a function of the factor the deviation is made of straight pieces, which meet where the shape
 /// meets a point or reaches the end of the beginning. So its least value is at one of these.
@@ -91,7 +91,7 @@ fn deviation_at(curve: &[Risen], edge: f64) -> f64 {
     least(&concave).min(least(&straight))
 }
 
-/// Sum of the deviations of `curve` from the shape times the factor, in standard errors.
+/// Sum of the deviations of `curve` from the scaled shape, in standard errors.
 fn deviation(curve: &[Risen], shape: &[f64], factor: f64) -> f64 {
     let off = |(risen, shape): (&Risen, &f64)| {
         (risen.share.min(BEGINNING) - (factor * shape).min(BEGINNING)).abs() / risen.error

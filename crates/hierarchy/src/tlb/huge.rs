@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether one entry of the buffer translates a huge page.
+//! Tests whether one TLB entry translates a huge page.
 //!
 //! A chase with the stride of a small page, inside huge pages, needs one translation per huge page:
 //! it is as fast as the packed one long beyond the small pages that the first level holds. Unless
@@ -17,22 +17,22 @@ use std::ops::RangeInclusive;
 /// Verdict on huge pages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HugePages {
-    /// `Work`, `Splintered` or `Unknown`; whether they were granted is for the caller to find out.
+    /// `Work`, `Splintered` or `Unknown`; the caller checks whether huge pages were granted.
     pub verdict: PagesVerdict,
-    /// The share of the cost of a first-level miss that is paid with huge pages too: 0 where they
-    /// work, 1 where they are splintered. `None` where no first level was seen.
+    /// Share of the first-level miss cost that remains with huge pages: 0 if they work, 1 if they
+    /// are splintered. `None` without a first level.
     pub share: Option<Estimate>,
-    /// Time of a load with huge pages over that with small ones, at the most pages that both were
-    /// measured with. `None` where that is within the first level.
+    /// Latency with huge pages over that with small ones, at the largest number of pages measured
+    /// with both. `None` within the first level.
     pub time_ratio: Option<Estimate>,
 }
 
-/// From this ratio of pages to the half of the first level on, small pages clearly miss it; up to
-/// this ratio of the onset of the second, they clearly hit that.
+/// Ratio of pages to the half of the first level from which small pages clearly miss it, and ratio
+/// to the onset of the second up to which they clearly hit that.
 const CLEAR: (f64, f64) = (1.5, 0.9);
 
-/// Whether one entry translates a huge page: `small` is measured on small pages, `huge` with the
-/// same stride inside huge pages that were granted.
+/// Tests whether one entry translates a huge page: `small` is measured on small pages, `huge` with
+/// the same stride inside granted huge pages.
 ///
 /// The verdict says what the interval of the share leaves no doubt of: that most of the cost is
 /// still paid, or that most is not.
@@ -72,8 +72,8 @@ pub fn huge_pages(small: &[Sample], huge: &[Sample], confidence: f64, seed: u64)
     HugePages { verdict, share, time_ratio }
 }
 
-/// The median difference over the points of `curve` within `pages`, passes and points drawn with
-/// replacement; `None` without a point.
+/// The median difference over the points of `curve` within `pages`, with passes and points drawn
+/// with replacement; `None` without a point.
 fn level(curve: &Curve, pages: RangeInclusive<f64>, random: &mut Rng) -> Option<f64> {
     let within = |point: &&Point| pages.contains(&point.pages);
     let points: Vec<&Point> = curve.points.iter().filter(within).collect();

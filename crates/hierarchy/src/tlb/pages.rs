@@ -5,14 +5,14 @@ use super::{Curve, Level, Sample, is_steep};
 use linerate_record::stats::Estimate;
 use std::collections::BTreeSet;
 
-/// Points between which an edge is looked for at a time.
+/// Number of points per refinement of an edge.
 const PARTS: u64 = 4;
-/// Pages on either side of a step that are measured one by one.
+/// Number of pages on either side of a step that are measured individually.
 const MARGIN: u64 = 3;
-/// A climb is known well enough where neighbours are nearer than this ratio.
+/// Maximum ratio between neighbours on a well-measured climb.
 const NEIGHBOURS: f64 = 1.06;
 
-/// Numbers of pages to begin with, up to `most`: four per octave.
+/// Initial numbers of pages, up to `most`: four per octave.
 pub fn start(most: u64) -> Vec<u64> {
     let pages = (4..).map(|quarter| 2_f64.powf(f64::from(quarter) / 4.0) as u64);
     let mut pages: Vec<u64> = pages.take_while(|&pages| pages <= most).collect();
@@ -43,7 +43,7 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     wanted.into_iter().collect()
 }
 
-/// Pages from which the edge at `onset` can be determined.
+/// Number of pages from which the edge at `onset` can be determined.
 fn near_onset(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
@@ -70,13 +70,13 @@ pub fn around_edge(level: &Level) -> Vec<u64> {
     (low..last).step_by(every as usize).chain(last..=high).collect()
 }
 
-/// At most about this many are measured at a time.
+/// Maximum number of points per refinement, approximately.
 const MOST_AT_ONCE: u64 = 24;
 
-/// No TLB holds more; also keeps page numbers exact as `f64`.
+/// Upper limit on TLB entries; also keeps page numbers exact as `f64`.
 const MOST_PAGES: f64 = 1e9;
 
-/// A number of pages between the neighbours of `at`, where these are far apart.
+/// A number of pages between the neighbours of `at`, if these are far apart.
 fn between_neighbours(at: f64, measured: &BTreeSet<u64>) -> Option<u64> {
     let pages = at.clamp(1.0, MOST_PAGES) as u64;
     let below = *measured.range(..=pages).next_back()?;

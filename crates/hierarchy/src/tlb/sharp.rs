@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Distinguishes a step caused by the TLB itself from one caused by other users of it.
 //!
-//! Others, as a thread of the same core that the system does not show, take entries for a while:
-//! then few passes fit, and the fewer the more pages there are. While they rest, all passes fit up
-//! to the last entry, and none beyond. So the hits are counted, passes at a number of pages in
-//! which translations cost next to nothing. With `E` entries, of the passes over
+//! Other users, such as an SMT sibling hidden by the hypervisor, take entries for a while: then few
+//! passes fit, and fewer with more pages. While they are idle, all passes fit up to the last entry,
+//! and none beyond. Hits are therefore counted: passes at a number of pages in which translations
+//! cost next to nothing. With `E` entries, of the passes over
 //!
 //! ```text
 //! E - 3, ..., E       about as many hit: those while others rest, and all entries are there
@@ -34,21 +34,21 @@ use crate::resample::least;
 use linerate_record::stats::{Estimate, quantile};
 
 /// Minimum number of predicted hits beyond an edge for their absence to be significant; two more
-/// for each one seen.
+/// for each hit seen.
 const MIN_PREDICTED: f64 = 5.0;
-/// Maximum share of the predicted hits that may occur: coalesced pages.
+/// Maximum share of the predicted hits that may occur, due to coalesced pages.
 const JOINED: f64 = 0.2;
-/// The decline of hits is estimated over this many pages.
+/// Number of pages over which the decline of hits is estimated.
 const REACH: f64 = 3.0;
-/// The edge is no further beyond the onset and the half than this.
+/// Maximum distance of the edge beyond the onset and the half.
 const AROUND: f64 = 3.0;
-/// A pass hits where it has risen by less than this share of what is usual one page on.
+/// Share of the usual rise one page further below which a pass counts as a hit.
 const HIT: f64 = 0.5;
-/// The step must be this many standard errors of a point, otherwise hits cannot be recognized.
+/// Minimum height of the step in standard errors of a point: otherwise hits cannot be recognized.
 const LEAST_ERRORS: f64 = 2.0;
 /// Maximum error of the half, in pages, or as a share of the entries.
 const NEAR: (f64, f64) = (2.0, 0.02);
-/// The least share of the accesses to an overfull set that miss, with what approximates LRU.
+/// Minimum miss ratio in an overfull set with pseudo-LRU.
 const LEAST_MISSED: f64 = 0.75;
 
 impl Point {
@@ -60,7 +60,7 @@ impl Point {
         time.unwrap_or(f64::NAN) - least(&self.packed).unwrap_or(f64::NAN)
     }
 
-    /// The passes that have risen by `share` at most.
+    /// Number of passes that have risen by at most `share`.
     fn hits(&self, drawn: &Drawn, share: f64) -> f64 {
         let packed = least(&self.packed).unwrap_or(f64::NAN);
         let hit = |time: &&f64| drawn.share(**time - packed) <= share;
@@ -72,10 +72,9 @@ impl Point {
     }
 }
 
-/// The rank of the usual pass: the lower of the middle ones, since what disturbs adds more often
-/// than it takes off.
+/// The rank of the usual pass: the lower median, since disturbances usually add time.
 pub(super) const USUAL: fn(usize) -> usize = |n| n.saturating_sub(1) / 2;
-/// That of a slow pass, at the third quartile: includes effects that a few lucky passes hide.
+/// The rank of a slow pass, at the third quartile: includes effects that a few lucky passes hide.
 pub(super) const SLOW: fn(usize) -> usize = |n| (3 * n.saturating_sub(1)).div_ceil(4);
 
 impl Curve {
@@ -91,8 +90,8 @@ impl Curve {
         Some((Estimate { value, low: value, high: value, n: hits.passes, ..level.onset }, is_it))
     }
 
-    /// For the point at `place`, not the first, and its neighbours. `None` if hits cannot be
-    /// recognized there, or no point follows.
+    /// Hits at `place`, not the first, and its neighbours. `None` if hits cannot be recognized
+    /// there, or no point follows.
     fn hits_about(&self, drawn: &Drawn, place: usize) -> Option<Hits> {
         let (edge, next) = (&self.points[place], self.points.get(place + 1)?);
         let share = HIT * drawn.share(next.ranked(USUAL)).min(1.0);
@@ -111,13 +110,13 @@ impl Curve {
     }
 }
 
-/// Hits at the point after one that may be at the last entry.
+/// Hits after a candidate for the last entry.
 struct Hits {
     predicted: f64,
     seen: f64,
     /// Whether it is the next page, and the points before are close enough for a prediction.
     is_close: bool,
-    /// At the last entry.
+    /// Number of passes at the last entry.
     passes: u64,
 }
 
@@ -126,7 +125,7 @@ impl Hits {
         self.predicted - self.seen
     }
 
-    /// Whether the hits were too few for another entry.
+    /// Whether there were too few hits for another entry.
     fn end(&self) -> bool {
         let are_gone =
             self.gone() >= MIN_PREDICTED + self.seen && self.seen <= JOINED * self.predicted;
@@ -139,12 +138,12 @@ fn is_possible(entries: f64) -> bool {
     entries % if entries > 16.0 { 4.0 } else { 2.0 } == 0.0
 }
 
-/// Whether `half` of the rise is where a buffer of `entries` has it.
+/// Whether `half` of the rise is consistent with `entries` entries.
 fn is_half_near(entries: f64, half: Estimate) -> bool {
     most_half(entries) + NEAR.0.max(NEAR.1 * entries) >= half.low
 }
 
-/// The most pages at which the misses of a buffer of `entries` are a half.
+/// Maximum number of pages at which a TLB of `entries` misses half of the time.
 fn most_half(entries: f64) -> f64 {
     let mut sets = 1.0;
     while (entries / (2.0 * sets)).fract() == 0.0 && 4.0 * sets <= entries {
@@ -153,7 +152,7 @@ fn most_half(entries: f64) -> f64 {
     entries / (1.0 - sets / (2.0 * LEAST_MISSED * (entries + sets)))
 }
 
-/// `onset`, so wide that it holds the edges and halves of `fits`, and the last `hits`.
+/// `onset`, widened to contain the edges and halves of `fits`, and the last `hits`.
 pub(super) fn widened<'a>(
     onset: Estimate,
     fits: impl Iterator<Item = &'a Fit>,

@@ -13,12 +13,12 @@ use std::cell::RefCell;
 #[derive(Clone, Copy)]
 enum Policy {
     Lru,
-    /// A tree of bits over a power of two of ways.
+    /// Tree pseudo-LRU over a power of two of ways.
     Tree,
     Random,
 }
 
-/// A level: `sets` x `ways` pages.
+/// A level of `sets` x `ways` pages.
 #[derive(Clone, Copy)]
 struct Buffer {
     sets: usize,
@@ -27,7 +27,7 @@ struct Buffer {
     cost: f64,
 }
 
-/// One set while it is simulated: the pages, and what the policy needs.
+/// One set during simulation: its pages, and the state of the policy.
 struct Set {
     pages: Vec<Option<u64>>,
     used: Vec<u64>,
@@ -39,7 +39,7 @@ impl Buffer {
         (self.sets * self.ways) as f64
     }
 
-    /// The share of misses of a chase through `pages` pages side by side, in random order.
+    /// Miss ratio of a chase through `pages` adjacent pages in random order.
     fn misses(&self, pages: u64, random: &mut Rng) -> f64 {
         let set = || Set {
             pages: vec![None; self.ways],
@@ -92,7 +92,7 @@ struct Machine {
     added: RefCell<BTreeMap<u64, f64>>,
 }
 
-/// 1 % noise, and this share of windows that were disturbed.
+/// 1 % noise, and this share of disturbed windows.
 #[derive(Clone, Copy)]
 struct Noise {
     deviation: f64,
@@ -262,7 +262,7 @@ fn a_first_level_that_is_over_before_the_first_point_is_not_named() {
     assert_eq!(levels(&samples, 0.95, 7), []);
 }
 
-/// The machine of `facts`: 72 entries, and a climb without end.
+/// The machine of `facts`: 72 entries, and an endless climb.
 #[test]
 fn a_climb_without_end_has_an_onset_and_a_lower_bound() {
     let flat = start(2200).into_iter().map(|pages| (pages, if pages > 72 { 2.16 } else { 0.0 }));
@@ -314,8 +314,8 @@ fn a_busy_machine_with_96_entries() {
     assert!(wanted.iter().any(|pages| (92..108).contains(pages)), "{wanted:?}");
 }
 
-/// Recorded data on small pages alone, while a thread hidden by the host took entries: sometimes,
-/// and nearly always.
+/// Recorded on small pages, while a thread hidden by the hypervisor took entries: sometimes, and
+/// nearly always.
 #[test]
 fn entries_of_a_core_that_is_shared() {
     let samples = |text: &str| {
@@ -371,8 +371,8 @@ fn huge_pages_are_undetermined_without_a_first_level() {
     assert_eq!((found.verdict, found.share, found.time_ratio), (PagesVerdict::Unknown, None, None));
 }
 
-/// Never falling, and no other never falling values are nearer: checked for short ones by trying
-/// all that are made of the values themselves.
+/// The distance of the nearest non-decreasing sequence, by exhaustive search over sequences of the
+/// given values.
 fn nearest_by_trying(values: &[f64]) -> f64 {
     let mut levels = values.to_vec();
     levels.sort_unstable_by(f64::total_cmp);

@@ -24,7 +24,7 @@ const STATES: u32 = !(1 << 6 | 1 << 3 | 1 << 12);
 /// The state of a listening socket.
 const LISTEN: u8 = 10;
 
-/// Which sockets.
+/// Transport protocol of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InetProtocol {
     /// TCP.
@@ -58,7 +58,7 @@ pub struct InetSocket {
     id: [u8; ID],
 }
 
-/// What the lists of /proc/net/{tcp,udp} say of a socket: for where sock_diag does not answer.
+/// A socket as listed in /proc/net/{tcp,udp}: the fallback where sock_diag is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// TCP or UDP.

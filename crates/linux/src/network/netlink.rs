@@ -100,7 +100,7 @@ pub(super) fn prepare(socket: &OwnedFd) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks for all of a kind; `each` gets the type and the body of every message of the answer.
+/// Requests all objects of a kind; calls `each` with the type and body of every message returned.
 pub(super) fn dump(
     socket: &OwnedFd,
     kind: u16,

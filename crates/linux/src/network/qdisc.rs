@@ -32,7 +32,7 @@ const ROOT: u32 = u32::MAX;
 pub struct Qdisc {
     /// Number of its interface.
     pub interface: u32,
-    /// Which: `tbf`.
+    /// Name of the discipline: `tbf`.
     pub kind: String,
     /// Its handle: major number in the upper 16 bits.
     pub handle: u32,

@@ -20,33 +20,33 @@ use linerate_record::{Figure, Tier};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A reader reads for a share of this, and spins for the rest.
+/// Period of a reader: it reads for a share of this and spins for the rest.
 const PERIOD_NS: u64 = 100_000;
 
 /// Five periods.
 const WINDOW_NS: f64 = 500_000.0;
 
-/// Windows of a load in a pass.
+/// Windows per load in a pass.
 const WINDOWS: u32 = 4;
 
-/// Passes go on until as many windows of each load count, or the time is over.
+/// Passes continue until this many windows of each load count, or time is up.
 const ENOUGH: usize = 24;
 
 const MOST_PASSES: u32 = 100;
 
-/// The share of the highest load from which on a window has the load that was meant.
+/// Share of the maximum load from which on a window has the intended load.
 const AS_MEANT: f64 = 0.75;
 
-/// Lots that a reader reads between two reads of the clock: 6 us at 10 GB/s.
+/// Lots that a reader reads between two clock reads: 6 us at 10 GB/s.
 const STRETCH_LOTS: u64 = 64;
 
 /// Loads for estimating how many fill a window.
 const PROBE_LOADS: u64 = 256;
 
-/// Keeps a stopped clock from making windows endless; no memory load is faster.
+/// Keeps a stopped clock from making windows endless: no memory load is faster.
 const LEAST_NS_PER_LOAD: f64 = 1.0;
 
-/// Load of the others.
+/// Load by the other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Load {
     threads: usize,
@@ -54,17 +54,17 @@ struct Load {
     duty: u32,
 }
 
-/// Orders and results of the readers.
+/// Orders to the readers, and their results.
 #[derive(Debug)]
 struct Orders {
     threads: AtomicUsize,
     duty: AtomicU32,
     is_over: AtomicBool,
-    /// Lots that each reader has read.
+    /// Lots read so far, by reader.
     read: Vec<Count>,
 }
 
-/// On separate cache lines: two of 64 bytes are fetched together on some processors.
+/// A counter padded against false sharing: some processors fetch pairs of 64-byte lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Count(AtomicU64);
@@ -76,8 +76,8 @@ struct Sample {
     gb_per_s: f64,
 }
 
-/// The time of a load in memory while the other processors read it, by more and more. Where that
-/// cannot be measured there is one point, whose figures say why: with one processor, say.
+/// Latency of a load from memory while the other CPUs read it at increasing rates. If that cannot
+/// be measured, for example with a single CPU, there is one point, whose figures give the reason.
 pub fn loaded(
     windows: &Windows<'_>,
     arena: &mut Arena,
@@ -126,7 +126,7 @@ pub fn loaded(
     }
 }
 
-/// The loads to try with this number of other processors.
+/// Loads to try with this number of other CPUs.
 fn loads(others: usize) -> Vec<Load> {
     let some = std::iter::successors(Some(1), |threads| Some(threads * 2));
     let some = some.take_while(|&threads| threads < others);
@@ -135,7 +135,7 @@ fn loads(others: usize) -> Vec<Load> {
     std::iter::once(Load { threads: 0, duty: 0 }).chain(some).chain(all).collect()
 }
 
-/// Reads all of `piece`, so that the caches hold nothing else.
+/// Reads all of `piece`, which evicts everything else from the caches.
 fn evict(piece: &mut Piece<'_>) {
     let bytes = piece.bytes();
     if let Some(mut sweeper) = Sweeper::new(Operation::Read, piece.again(), bytes) {
@@ -143,7 +143,7 @@ fn evict(piece: &mut Piece<'_>) {
     }
 }
 
-/// A reader: number 1 is the first.
+/// A reader; numbers start at 1.
 fn read_by_orders(orders: &Orders, number: usize, piece: Piece<'_>) {
     let bytes = piece.bytes();
     let Some(mut sweeper) = Sweeper::new(Operation::Read, piece, bytes) else { return };
@@ -216,7 +216,7 @@ fn window(
 }
 
 impl Orders {
-    /// Sends them, and waits until all threads have read them.
+    /// Sends the orders, and waits until all threads have read them.
     fn give(&self, load: &Load) {
         self.threads.store(load.threads, Ordering::Relaxed);
         self.duty.store(load.duty, Ordering::Relaxed);
@@ -230,8 +230,8 @@ impl Orders {
     }
 }
 
-/// With readers, the windows in which they read. Without, those in which none did: a preempted
-/// reader completes its share when it runs again.
+/// Samples with the intended load: with readers, the windows in which they read; without, those in
+/// which none did, since a preempted reader completes its share when it runs again.
 fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     let most = samples.iter().map(|sample| sample.gb_per_s).fold(0.0, f64::max);
     let is_meant = |sample: &Sample| match load.threads {
@@ -246,7 +246,7 @@ const LATENCY: &str = "chase of half of the memory measured in: median of the wi
 
 const RATE: &str = "counted by the readers in the windows of the chase: their median";
 
-/// `more` says how there would be more time.
+/// The record's form of a load; `more` is the advice for getting more time.
 fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     let seen = samples.len();
     let samples = as_meant(load, samples);
@@ -277,7 +277,7 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     }
 }
 
-/// The one point of a measurement that could not be made.
+/// The single point of a measurement that was impossible.
 fn unknown(reason: &str) -> LoadedLatency {
     LoadedLatency {
         threads: 0,

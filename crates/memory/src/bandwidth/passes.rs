@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The windows of one thread, pass by pass, and which of those of several threads count.
+//! Windows of one thread, pass by pass, and the selection of those of several threads that count.
 
 use super::Job;
 use super::sweep::{LOT, Piece, Sweeper};
@@ -8,19 +8,19 @@ use linerate_linux::monotonic_ns;
 use linerate_trial::{Clock, orders};
 use std::time::Instant;
 
-/// Passes over everything: as many as an interval of 95 % takes.
+/// Passes over everything: as many as an interval of 95 % needs.
 const PASSES: u32 = 6;
 
-/// Passes where windows are dropped.
+/// Maximum number of passes when windows are dropped.
 const MOST_PASSES: u32 = 4 * PASSES;
 
 /// Windows of a level and an operation in a pass.
 const WINDOWS: u32 = 3;
 
-/// Long enough that threads that start some us apart overlap for nearly all of it.
+/// Window length: threads that start a few us apart overlap for nearly all of it.
 const WINDOW_NS: f64 = 300_000.0;
 
-/// The share of a window in which all threads must be at work.
+/// Share of a window during which all threads must be working.
 const TOGETHER: f64 = 0.9;
 
 /// Sweeps before a window, unless that takes more than [`WARM_NS`]. Some caches keep a line only
@@ -43,16 +43,17 @@ pub(super) struct Sample {
     kept: bool,
 }
 
-/// The work of every thread, job by job at the same time.
+/// The work of every thread: jobs in turn, each at the same time on all threads.
 #[derive(Clone, Copy)]
 pub(super) struct Plan<'a> {
     pub(super) jobs: &'a [Job],
-    /// Of the order of jobs, a new one in each pass: threads with the same seed have the same.
+    /// Seed of the order of jobs, a new order per pass; threads with the same seed use the same
+    /// order.
     pub(super) seed: u64,
     pub(super) deadline: Instant,
 }
 
-/// The windows of one thread, by job. Before each, `ready` decides whether to continue, given this
+/// Windows of one thread, by job. Before each, `ready` decides whether to continue, given this
 /// thread's vote.
 pub(super) fn rounds(
     windows: &Windows<'_>,
@@ -92,7 +93,7 @@ fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
     jobs.iter().zip(samples).all(|(job, samples)| job.bytes.is_err() || kept(samples) >= wanted)
 }
 
-/// Sweeps until the lines are where they stay; gives ns per lot, at the end.
+/// Sweeps until the lines are where they stay; returns ns per lot at the end.
 fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
     let in_side = (sweeper.side() / LOT) as u64;
     let mut pace = f64::INFINITY;
@@ -136,7 +137,7 @@ pub(super) fn passes(samples: &[&[Sample]]) -> Vec<f64> {
     best.into_iter().filter(|ns| ns.is_finite()).collect()
 }
 
-/// ns per byte of one window of all threads; `None` where it does not count.
+/// ns per byte of one window of all threads; `None` if it does not count.
 fn together(window: &[Sample]) -> Option<f64> {
     let ends = |part: fn(&Sample) -> u64| {
         let all = || window.iter().map(part);

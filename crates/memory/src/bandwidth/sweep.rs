@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading, writing and copying a piece of memory from end to end, over and over, by the widest
-//! registers the processor has.
+//! Reading, writing and copying a piece of memory from end to end, repeatedly, with the widest
+//! registers of the processor.
 //!
 //! ```text
 //! times x:  for each 16 registers' worth of the piece, rising:  16 loads | 16 stores | 16 of both
@@ -20,7 +20,7 @@ pub(super) const LOT: usize = 1024;
 /// The stored value.
 static PATTERN: [u64; 8] = [0x5555_5555_5555_5555; 8];
 
-/// Memory of an arena for one thread to work on.
+/// Part of an arena for one thread to work on.
 #[derive(Debug)]
 pub(super) struct Piece<'a> {
     start: *mut u8,
@@ -32,13 +32,13 @@ pub(super) struct Piece<'a> {
 unsafe impl Send for Piece<'_> {}
 
 impl<'a> Piece<'a> {
-    /// All of `memory`, without the rest of a partial lot.
+    /// All of `memory`, rounded down to whole lots.
     pub(super) fn new(memory: &'a mut [u64]) -> Self {
         let bytes = size_of_val(memory) / LOT * LOT;
         Self { start: memory.as_mut_ptr().cast(), bytes, arena: PhantomData }
     }
 
-    /// `bytes` bytes from `start`, without the rest of a partial lot.
+    /// `bytes` bytes from `start`, rounded down to whole lots.
     ///
     /// # Safety
     /// Nothing else may use them during the lifetime of the piece.
@@ -57,19 +57,19 @@ impl<'a> Piece<'a> {
         self.bytes
     }
 
-    /// The same memory for a while.
+    /// A reborrow of the same memory.
     pub(super) fn again(&mut self) -> Piece<'_> {
         Piece { start: self.start, bytes: self.bytes, arena: PhantomData }
     }
 }
 
-/// Works on the first bytes of a piece, going on where it stopped.
+/// Sweeps over a piece, each continuing where the previous one stopped.
 #[derive(Debug)]
 pub(super) struct Sweeper<'a> {
     routines: Routines,
     operation: Operation,
     start: *mut u8,
-    /// From what is read to what is written, for copies.
+    /// Distance from source to destination of copies.
     apart: usize,
     /// Bytes of one side: a multiple of [`LOT`], not 0.
     side: usize,
@@ -78,8 +78,8 @@ pub(super) struct Sweeper<'a> {
 }
 
 impl<'a> Sweeper<'a> {
-    /// On `bytes` bytes of `piece`, both sides of a copy together. `None` where the piece has not
-    /// as many, or these are less than a lot for each side.
+    /// For `bytes` bytes of `piece`, both sides of a copy together. `None` if the piece is smaller,
+    /// or less than a lot remains for each side.
     pub(super) fn new(operation: Operation, piece: Piece<'a>, bytes: usize) -> Option<Self> {
         let (side, apart) = match operation {
             Operation::Read | Operation::Write => (bytes / LOT * LOT, 0),
@@ -100,7 +100,7 @@ impl<'a> Sweeper<'a> {
         self.side
     }
 
-    /// Works on `lots` lots, at least one, and gives their number.
+    /// Works on `lots` lots, at least one, and returns their number.
     pub(super) fn advance(&mut self, lots: u64) -> u64 {
         let mut left = lots.max(1);
         while left > 0 {
@@ -117,7 +117,8 @@ impl<'a> Sweeper<'a> {
         lots.max(1)
     }
 
-    /// Sweeps `bytes` bytes, which remain to the end of the side, `times` times; `times` is not 0.
+    /// Sweeps `bytes` bytes, which must not reach past the end of the side, `times` times; `times`
+    /// is not 0.
     fn run(&mut self, bytes: usize, times: u64) {
         let from = self.start.wrapping_add(self.at);
         let to = from.wrapping_add(self.apart);
@@ -315,7 +316,7 @@ mod neon {
     );
 }
 
-/// Words of the machine.
+/// Machine words.
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod plain {
     const WORD: usize = size_of::<usize>();
@@ -366,7 +367,7 @@ mod plain {
 mod tests {
     use super::*;
 
-    /// Every set of routines that this processor can run.
+    /// Every set of routines that this processor supports.
     fn all() -> Vec<(&'static str, Routines)> {
         let mut all = vec![("plain", routines!(plain)), ("widest", Routines::widest())];
         #[cfg(target_arch = "x86_64")]
@@ -413,7 +414,7 @@ mod tests {
         }
     }
 
-    /// Bytes that were written, by looking at them.
+    /// Number of bytes that were written, by inspection.
     fn written(memory: &[u64]) -> usize {
         8 * memory.iter().filter(|&&word| word == PATTERN[0]).count()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several threads, each pinned to a separate processor, that do the same at the same time.
+//! Several threads, each pinned to its own CPU, that do the same at the same time.
 //!
 //! All of them run the same program. They meet at a [`Crew::ready`] before each window, which
 //! decides whether to continue; the answer is the same for all. They wait by spinning, and yield
@@ -11,20 +11,20 @@ use linerate_linux::{Error, pin_current_thread, yield_now};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Spins before the processor is offered to others.
+/// Spins before the CPU is yielded.
 const SPINS: u32 = 2000;
 
 /// State shared by the threads of a team.
 #[derive(Debug)]
 pub(super) struct Crew {
-    /// Threads that take part; 0 until it is known that all of them can.
+    /// Number of members; 0 until it is known that all of them can take part.
     size: AtomicUsize,
-    /// Threads that are on their processor.
+    /// Threads that are on their CPU.
     pinned: AtomicUsize,
     arrived: AtomicUsize,
-    /// Meetings that all have come to.
+    /// Meetings that everyone has reached.
     met: AtomicUsize,
-    /// The first meeting after which there is nothing more to do.
+    /// The meeting after which there is nothing more to do.
     last: AtomicUsize,
 }
 
@@ -41,8 +41,8 @@ pub(super) struct Member<'a> {
 const GIVEN_UP: usize = usize::MAX;
 
 impl Crew {
-    /// Puts the calling thread on its processor and waits for the others; `None` where one of them
-    /// cannot come.
+    /// Pins the calling thread to its CPU and waits for the others; `None` if one of them cannot
+    /// join.
     fn join(&self, number: usize, cpu: u32) -> Result<Option<Member<'_>>, Error> {
         pin_current_thread(cpu)?;
         self.pinned.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl Crew {
 }
 
 impl Member<'_> {
-    /// Waits until all have come here. `go_on` of member 0 decides whether they go on; all get its
+    /// Waits until everyone is here. `go_on` of member 0 decides whether they continue; all get its
     /// answer.
     pub(super) fn ready(&mut self, go_on: bool) -> bool {
         self.meetings += 1;
@@ -75,7 +75,7 @@ impl Member<'_> {
     }
 }
 
-/// Spins, and yields from time to time.
+/// Spins, yielding from time to time.
 pub(super) fn spin_until(is_so: impl Fn() -> bool) {
     loop {
         for _ in 0..SPINS {
@@ -88,8 +88,8 @@ pub(super) fn spin_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Runs `own` on the calling thread, which is where it is to be, and meanwhile `theirs` on one
-/// thread per processor of `others`, each with its part of `parts`; gives what each of them gave.
+/// Runs `own` on the calling thread, which is already in its place, and meanwhile `theirs` on one
+/// thread per CPU of `others`, each with its part of `parts`; returns the results of all.
 ///
 /// # Errors
 /// A thread could not be started or pinned; nothing was run.
@@ -144,8 +144,8 @@ mod tests {
     use linerate_linux::allowed_cpus;
     use std::sync::atomic::AtomicBool;
 
-    /// Processors for three threads in addition to the calling one: some may share one, which is
-    /// slow but must work.
+    /// CPUs for three threads in addition to the calling one: some may share one, which is slow but
+    /// must work.
     fn others() -> Vec<u32> {
         let cpus = allowed_cpus().unwrap();
         cpus.iter().cycle().skip(1).take(3).copied().collect()

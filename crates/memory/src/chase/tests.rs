@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains, against following them by hand.
+//! Chains, compared with following them by hand.
 
 use super::*;
 use linerate_record::memory::PageKind;
@@ -11,7 +11,7 @@ fn arena(bytes: usize) -> Arena {
     Arena::new(bytes, PageKind::Base, &AtomicBool::new(false)).unwrap()
 }
 
-/// The items in the order of the walk, from item 0 until it is back: by the memory alone.
+/// Items in the order of the walk, from item 0 back to it, read from memory alone.
 fn walked(chain: &Chain<'_>) -> Vec<usize> {
     let mut items = vec![0];
     let mut cursor = chain.next(Cursor::default());

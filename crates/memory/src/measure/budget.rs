@@ -4,7 +4,7 @@
 use linerate_record::memory::Effort;
 use std::time::{Duration, Instant};
 
-/// The parts that take time, in the order of execution.
+/// The timed parts, in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     PageLocal,
@@ -24,14 +24,14 @@ const QUICK: [f64; 10] = [52.0, 10.0, 4.0, 22.0, 0.0, 8.0, 0.0, 0.0, 0.0, 4.0];
 const DEFAULT: [f64; 10] = [40.0, 9.0, 3.0, 13.0, 8.0, 6.0, 8.0, 6.0, 2.0, 5.0];
 const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
 
-/// The share of finding the levels, which comes after the curves and cannot be cut short.
+/// Share for finding the levels, which comes after the curves and cannot be cut short.
 const LEVELS: [f64; 3] = [20.0, 6.0, 1.0];
 
-/// A part gets at least this fraction of its share, however late it begins: on a busy machine every
-/// part then gets some time, and the total grows by at most two fifths.
+/// Every part gets at least this fraction of its share, however late it begins: on a busy machine
+/// every part gets some time, and the total grows by at most two fifths.
 const LEAST: f64 = 0.4;
 
-/// The time that all of it is to take, from now on.
+/// The time limit of the measurement, counted from now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     start: Instant,
@@ -59,7 +59,7 @@ impl Budget {
         self.shares[part as usize] > 0.0
     }
 
-    /// When `part` is to be done, if it begins now.
+    /// Deadline of `part`, if it begins now.
     pub(super) fn until(&self, part: Part) -> Instant {
         let now = Instant::now();
         now + self.span(part, now.duration_since(self.start))
@@ -69,8 +69,8 @@ impl Budget {
         self.total.saturating_sub(elapsed)
     }
 
-    /// Time limit of `part` when it starts after `elapsed`: its share of the time left for it and
-    /// the later parts.
+    /// Time limit of `part` if it starts after `elapsed`: its share of the time left for it and the
+    /// later parts.
     fn span(&self, part: Part, elapsed: Duration) -> Duration {
         let share = self.shares[part as usize];
         let is_curve = (part as usize) < Part::Translation as usize;

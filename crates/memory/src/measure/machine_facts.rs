@@ -21,22 +21,22 @@ use std::path::Path;
 pub(super) struct MachineFacts {
     /// Bytes of a cache line.
     pub(super) line: usize,
-    /// Bytes of a huge page; `None` where there are none.
+    /// Bytes of a huge page; `None` if there are none.
     pub(super) huge: Option<usize>,
     /// The caches.
     pub(super) stated: Result<Vec<Level>, String>,
     /// Bytes of the longest chain.
     pub(super) arena_bytes: usize,
-    /// Why it is not longer.
+    /// The reason for that limit.
     pub(super) arena_reason: String,
     /// Memory limit.
     limit: Limit,
 }
 
-/// If the OS states no cache: the size of the last level of most machines.
+/// Last-level cache size assumed if the OS reports none.
 const USUAL_LAST_LEVEL: u64 = 32 << 20;
 
-/// If the OS states no line: the line of nearly all current processors.
+/// Line size assumed if the OS reports none: that of nearly all current processors.
 const USUAL_LINE: usize = 64;
 
 impl MachineFacts {
@@ -57,7 +57,7 @@ impl MachineFacts {
         Ok(Self { line: line(cpu), huge, stated, arena_bytes, arena_reason, limit })
     }
 
-    /// The last cache that the system states.
+    /// Size of the last-level cache according to the OS.
     pub(super) fn last_level(&self) -> u64 {
         last_level(&self.stated)
     }
@@ -82,8 +82,8 @@ impl MachineFacts {
         }
     }
 
-    /// The memory for the curves: of the pages that were asked for, else of huge ones where nearly
-    /// all of it gets these, else of small ones.
+    /// The memory for the curves: of the requested page kind; otherwise of huge pages if nearly all
+    /// of it gets them, else of small ones.
     pub(super) fn arena(
         &self,
         pages: Option<PageKind>,
@@ -104,17 +104,17 @@ impl MachineFacts {
     }
 }
 
-/// The share of huge pages from which on the rest does not show.
+/// Share of huge pages from which on the rest is negligible.
 const ENOUGH: f64 = 0.9;
 
 /// Bytes that would be allocated without limits.
 struct Wanted {
     arena: u64,
-    /// The arena over the last cache; 0 where it is smaller.
+    /// Ratio of the arena to the last-level cache; 0 if it is smaller.
     times: u64,
-    /// At a time.
+    /// Maximum bytes at the same time.
     most: u64,
-    /// Whether the arena would be larger if touching it took no time.
+    /// Whether touching the memory takes too long for a larger arena.
     is_cut: bool,
 }
 
@@ -132,7 +132,7 @@ impl Wanted {
         Self { arena, times: arena / last_level.max(1), most, is_cut: most < enough }
     }
 
-    /// Why the arena is not larger, given whether the system states any cache.
+    /// The reason for the size of the arena, given whether the OS reports any cache.
     fn reason(&self, is_stated: bool) -> String {
         let times = self.times;
         match (self.is_cut, is_stated) {
@@ -150,7 +150,7 @@ fn last_level(stated: &Result<Vec<Level>, String>) -> u64 {
     largest(stated).unwrap_or(USUAL_LAST_LEVEL)
 }
 
-/// The largest cache that the system states.
+/// The largest cache according to the OS.
 fn largest(stated: &Result<Vec<Level>, String>) -> Option<u64> {
     let levels = stated.iter().flatten();
     let bytes = levels.filter_map(|level| level.bytes.as_ref().ok().copied());
@@ -168,7 +168,7 @@ fn line(cpu: u32) -> usize {
     lines.filter(is_line).max().unwrap_or(USUAL_LINE)
 }
 
-/// The size of the pages that the system makes huge when asked; `None` where it makes none.
+/// Size of the pages that the OS makes huge on request; `None` if it makes none.
 fn huge_bytes(root: &Root) -> Option<usize> {
     const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
     let choice = root.text(&format!("{FOLDER}/enabled"))?;

@@ -7,7 +7,7 @@ use linerate_record::memory::PageKind;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A level of `bytes`; memory without.
+/// A level of `bytes` bytes; memory if `None`.
 pub(crate) fn level(name: &str, bytes: Option<f64>) -> MemoryLevel {
     let method = "synthetic";
     let size = match bytes {

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A few loads, each of which needs the one before, between two reads of a clock that neither of
-//! them overtakes.
+//! A few dependent loads between two clock reads that neither of them is reordered with.
 //!
 //! Counter reads and loads are one assembly block: otherwise a compiler would move code shared by
 //! several lengths, including the choice of a length, between the first read and the loads.
 
 use linerate_linux::monotonic_ns;
 
-/// Which clock.
+/// Time source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clock {
     /// The processor's counter, in its ticks.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Counter,
-    /// clock_gettime(2), in ns: where no counter may be read, or its rate is not to be trusted.
+    /// clock_gettime(2), in ns: if no counter may be read, or its rate cannot be trusted.
     Monotonic,
 }
 
@@ -24,11 +23,11 @@ pub(super) type Address = *const *const u8;
 /// final address. The given address and all that the loads reach must hold such an address.
 type Timed = unsafe fn(Address, u32) -> (u64, Address);
 
-/// Loads of a turn, at most.
+/// Maximum loads per iteration.
 pub(super) const MOST_WRITTEN: u32 = 32;
 
 impl Clock {
-    /// Its name in a record.
+    /// Name in a record.
     pub(super) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -52,7 +51,7 @@ impl Clock {
         unsafe { timed(at, (loads / MOST_WRITTEN).max(1)) }
     }
 
-    /// Without loads, and for 1, 2, 4, ... in a turn.
+    /// Variants without loads and with 1, 2, 4, ... loads per iteration.
     #[inline(always)]
     fn by_length(self) -> &'static [Timed; 7] {
         match self {
@@ -84,7 +83,7 @@ impl Clock {
         unsafe { self.time(std::ptr::dangling(), 0) }.0
     }
 
-    /// Now.
+    /// Current time.
     pub(super) fn now(self) -> u64 {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -192,7 +191,7 @@ unsafe fn by_clock<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
     (monotonic_ns().saturating_sub(before), at)
 }
 
-/// `N` loads, each from where the one before said.
+/// `N` loads, each from the address that the previous one returned.
 ///
 /// # Safety
 /// As [`Timed`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clock that single loads are timed by: which it is, how fine, and what reading it costs.
+//! The clock that times single loads: which one, its resolution, and the cost of reading it.
 
 use super::interval::Clock;
 use super::trimmed_mean;
@@ -17,40 +17,40 @@ use std::time::{Duration, Instant};
 /// Reads of the clock for calibrating its step.
 const READS: usize = 4096;
 
-/// Minimum number in any case: a preempted thread has read little when it returns.
+/// Minimum number of reads: a preempted thread has read little when it returns.
 const LEAST_READS: usize = 1024;
 
-/// When to stop reading a clock that is slow to read, or does not advance.
+/// Time limit for reading a clock that is slow or does not advance.
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// Iterations of a wait that take 20 to 40 ns on a fast core.
+/// Iterations of a wait that takes 20 to 40 ns on a fast core.
 const LEAST_WAIT: u32 = 32;
 
 /// Bounds a wait to some microseconds.
 const MOST_WAIT: u32 = 4096;
 
-/// With a longer step, in ns, single loads drown: the longest chain of memory would be ten.
+/// Resolution limit in ns: with a coarser clock, the longest chain from memory would be ten loads.
 const COARSEST_NS: f64 = 1e5;
 
-/// Number of reads per mean.
+/// Reads per mean.
 const BATCH: usize = 64;
 
-/// The clock that single loads are timed by.
+/// The clock that times single loads.
 #[derive(Clone, Debug)]
 pub struct Stopwatch {
     /// For the record.
     pub timer: Timer,
     clock: Clock,
     ns_per_unit: f64,
-    /// In its units; `None` where it did not advance.
+    /// In its units; `None` if it did not advance.
     step: Option<f64>,
     /// Maximum iterations of a wait.
     wait: u32,
 }
 
 impl Stopwatch {
-    /// Finds out how fine the clock is, what reading it costs, and how fast the core runs. Takes 5
-    /// to 50 ms.
+    /// Determines the resolution of the clock, the cost of reading it, and the core's clock rate.
+    /// Takes 5 to 50 ms.
     pub fn new(bench: &Bench<'_>) -> Self {
         let clock = chosen();
         let rate = rate_of(clock);
@@ -79,17 +79,17 @@ impl Stopwatch {
         self.ns_per_unit
     }
 
-    /// In ns; 0 where the clock did not advance.
+    /// Resolution in ns; 0 if the clock did not advance.
     pub(super) fn step_ns(&self) -> f64 {
         self.step.map_or(0.0, |step| step * self.ns_per_unit)
     }
 
-    /// Whether single loads can be timed at all.
+    /// Whether the resolution is sufficient for single loads.
     pub(super) fn is_fine_enough(&self) -> bool {
         self.step.is_some_and(|step| step * self.ns_per_unit <= COARSEST_NS)
     }
 
-    /// A random while: up to two steps of the clock, and 30 ns at least.
+    /// Waits for a random time: up to two steps of the clock, at least 30 ns.
     #[inline(always)]
     pub(super) fn wait(&self, random: &mut Rng) {
         pause(random.u32(..self.wait));
@@ -105,7 +105,7 @@ fn pause(turns: u32) {
     }
 }
 
-/// The processor's counter, if its rate is one; else the kernel's clock.
+/// The processor's counter if its rate is constant, otherwise the kernel's clock.
 fn chosen() -> Clock {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if is_invariant() {
@@ -140,8 +140,8 @@ fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
     without_interruptions(differences)
 }
 
-/// The differences that are not 0, without those of more than 16 times their median. On the way of
-/// a virtual machine to another processor and back, a counter need not go on in steps.
+/// Nonzero differences, without those of more than 16 times their median: while a virtual machine
+/// migrates between CPUs, a counter may jump.
 fn without_interruptions(mut differences: Vec<u64>) -> Vec<u64> {
     differences.retain(|&difference| difference > 0);
     differences.sort_unstable();
@@ -184,7 +184,7 @@ fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl Fn
     Figure::number("ns", median_interval(&means, CONFIDENCE).scale(ns_per_unit), Tier::Sw, method)
 }
 
-/// GHz.
+/// Core clock in GHz.
 fn core_clock() -> Figure {
     let method = "a chain of additions, one per cycle";
     if !is_invariant() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small and huge pages: offered, granted, and whether they help; in words.
+//! Small and huge pages: availability, grants and effect, in words.
 //!
-//! Left out: pages of hugetlbfs, which someone has to reserve first.
+//! Left out: pages of hugetlbfs, which must be reserved in advance.
 
 use crate::bench::Bench;
 use linerate_hierarchy::tlb::HugePages;
@@ -11,7 +11,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::path::Path;
 
-/// Less than half of the memory in huge pages says nothing about them.
+/// Share of the memory that must be in huge pages for a verdict on them.
 const MOSTLY: f64 = 0.5;
 
 /// Huge page settings of the system, and the pages granted.
@@ -20,10 +20,10 @@ pub(super) struct Offer {
     base: usize,
     huge: Option<usize>,
     used: PageKind,
-    /// The mode that transparent huge pages are switched to: `always`, `madvise`, `never`.
+    /// Setting of transparent huge pages: `always`, `madvise`, `never`.
     mode: Option<String>,
     granted: Option<f64>,
-    /// Whether the memory to measure in has room for a huge page.
+    /// Whether the memory under test has room for a huge page.
     has_room: bool,
 }
 
@@ -36,7 +36,7 @@ impl Offer {
     }
 }
 
-/// Of `always [madvise] never`, the one in brackets.
+/// The bracketed word of `always [madvise] never`.
 fn chosen(setting: &str) -> Option<&str> {
     setting.split_once('[')?.1.split_once(']').map(|(mode, _)| mode)
 }

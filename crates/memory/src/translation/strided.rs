@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chains of one line per stretch of memory, compared with chains of as many packed lines.
+//! Chains of one line per stretch of memory, compared with as many packed lines.
 
 use super::{FIRST_PASSES, Scale, arena, is_over};
 use crate::arena::Arena;
@@ -12,34 +12,35 @@ use linerate_record::memory::{Order, PageKind};
 use linerate_record::stats::CONFIDENCE;
 use std::time::Instant;
 
-/// Some 50,000 loads where they are fast, and a few times around where they are not.
+/// Window length: some 50,000 loads that hit, and several rounds of those that miss.
 const WINDOW_NS: f64 = 5e4;
 
-/// Windows that must be no faster than the fastest.
+/// Windows that must not beat the fastest.
 const WINDOWS: u32 = 2;
 
-/// Around an edge, more and shorter windows: other threads sometimes take entries for less than
-/// that. About 200 times around 100 pages, so that the cost of a system call is negligible.
+/// Window length around an edge, shorter so that there are more: other threads sometimes evict
+/// entries for less than this. About 200 rounds of 100 pages, so that the cost of a system call is
+/// negligible.
 const EDGE_WINDOW_NS: f64 = 2e4;
 const EDGE_WINDOWS: u32 = 4;
 
-/// Passes around an edge before it is evaluated: enough to determine it on a quiet machine.
+/// Passes around an edge before it is evaluated: enough on a quiet machine.
 const EDGE_PASSES: usize = 6;
 
-/// Memory of one kind of page, with its samples.
+/// Memory of one page size, with its samples.
 pub(super) struct Strided {
     spread: Arena,
     packed: Arena,
     /// Bytes from one line of a spread chain to the next.
     stride: usize,
-    /// By pages, rising.
+    /// By number of pages, ascending.
     samples: Vec<Sample>,
     /// Whether the next pass goes from few pages to many.
     is_upwards: bool,
 }
 
 impl Strided {
-    /// Room for `most` lines, `stride` bytes apart. `None` if the memory is not available.
+    /// Room for up to `most` lines, `stride` bytes apart. `None` if there is no memory.
     pub(super) fn new(
         bench: &Bench<'_>,
         kind: PageKind,
@@ -66,7 +67,7 @@ impl Strided {
         self.samples
     }
 
-    /// Like [`new`](Self::new), with samples measured on such memory before.
+    /// Like [`new`](Self::new), with samples taken earlier on such memory.
     pub(super) fn again(
         bench: &Bench<'_>,
         kind: PageKind,
@@ -80,7 +81,7 @@ impl Strided {
         }
     }
 
-    /// Numbers of pages that were measured, and `others`, rising.
+    /// The measured page counts and `others`, ascending.
     pub(super) fn sizes_and(&self, others: &[u64]) -> Vec<u64> {
         let measured = self.samples.iter().map(|sample| sample.pages);
         let mut sizes: Vec<u64> = measured.chain(others.iter().copied()).collect();
@@ -89,7 +90,7 @@ impl Strided {
         sizes
     }
 
-    /// Measures what sharpens the levels, until nothing does, and the edge of the first.
+    /// Measures whatever sharpens the levels until nothing does, then the edge of the first.
     pub(super) fn refine(
         &mut self,
         bench: &Bench<'_>,
@@ -110,7 +111,7 @@ impl Strided {
         self.look_at_edge(bench, scale, deadline, random);
     }
 
-    /// Measures the pages around the first step, each number of them, until it is determined.
+    /// Measures the page counts around the first step, one by one, until it is determined.
     pub(super) fn look_at_edge(
         &mut self,
         bench: &Bench<'_>,
@@ -132,7 +133,7 @@ impl Strided {
         }
     }
 
-    /// Measures the spread chains alone: the packed ones do not move.
+    /// Measures only the spread chains: the packed ones do not change.
     fn edge_pass(&mut self, bench: &Bench<'_>, sizes: &[u64], deadline: Instant, random: &mut Rng) {
         let (seed, order) = (random.u64(..), self.turn(sizes));
         let Self { spread, stride, samples, .. } = self;
@@ -145,7 +146,7 @@ impl Strided {
         }
     }
 
-    /// Measures each of `sizes`, which rise, once more, on other pages than before: upwards or
+    /// Measures each of `sizes` (ascending) once more, on other pages than before: upwards or
     /// downwards, so that the chain changes little from one to the next.
     pub(super) fn pass(
         &mut self,
@@ -174,7 +175,7 @@ impl Strided {
         }
     }
 
-    /// `sizes`, which rise, upwards and downwards in turn.
+    /// `sizes`, alternately ascending and descending.
     fn turn(&mut self, sizes: &[u64]) -> Vec<u64> {
         let mut order = sizes.to_vec();
         if !self.is_upwards {
@@ -185,7 +186,7 @@ impl Strided {
     }
 }
 
-/// A line per stretch, from any of them on.
+/// One line per stretch, from a random one on.
 fn anywhere(arena: &Arena, stride: usize, bench: &Bench<'_>, random: &mut Rng) -> Layout {
     let start = random.usize(..arena.bytes() / stride) * stride;
     Layout { start, ..Layout::one_per_page(stride, bench.line) }
@@ -202,7 +203,7 @@ fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) 
     Some(bench.windows.best_of(plan, |loads| chain.run(&mut cursor, loads))?.ns)
 }
 
-/// The sample of this number of pages, created if missing.
+/// The sample for this number of pages, created if missing.
 fn sample_of(samples: &mut Vec<Sample>, pages: u64) -> &mut Sample {
     let place = samples.partition_point(|sample| sample.pages < pages);
     if samples.get(place).is_none_or(|sample| sample.pages != pages) {

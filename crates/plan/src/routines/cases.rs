@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The rows of a `kernels` record, sorted into comparable groups.
 //!
-//! A [`Block`] holds the routines of one kernel that met in the same rounds: sizes or mixes across,
-//! routines down. Tables and plots are made from blocks too.
+//! A [`Block`] contains the routines of one kernel from the same rounds: columns are sizes or
+//! mixes, rows are routines. Tables and plots use blocks too.
 
 use linerate_record::kernels::{Kernel, Mix, Role, Row, State, Timing};
 use std::collections::BTreeMap;
 
-/// Time of a call, in the better of the two units of the record.
+/// Time of a call, in the better available unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Core cycles.
@@ -59,7 +59,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// `None` for a row that names neither.
+    /// `None` for a row without a size or mix.
     fn from_row(row: &Row) -> Option<Self> {
         row.size.map(Self::Size).or(row.mix.map(Self::Mix))
     }
@@ -86,7 +86,7 @@ impl Load {
 /// Alignment of the buffers. Ordered so that aligned ones come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
-    /// Both at the same place of a page.
+    /// Both at the same page offset.
     same_place: bool,
     mean_of: Vec<u32>,
     source: u32,
@@ -103,7 +103,7 @@ impl Placement {
         }
     }
 
-    /// Whether both buffers began at a multiple of 64, at different page offsets.
+    /// Whether both buffers are aligned to 64 bytes, at different page offsets.
     pub fn is_aligned(&self) -> bool {
         !self.same_place && self.mean_of.is_empty() && self.source == 0 && self.destination == 0
     }
@@ -133,11 +133,11 @@ pub enum Section {
     Displaced,
     /// Warm, sizes drawn from a mix.
     Mixes,
-    /// Warm, each call after the last.
+    /// Warm, dependent calls.
     Latency,
-    /// A header that was written right before.
+    /// A header written just before.
     JustWritten,
-    /// Out of the caches.
+    /// Cold caches.
     Cold,
 }
 
@@ -154,12 +154,12 @@ impl Section {
     }
 }
 
-/// One routine in all loads of a block.
+/// One routine over all loads of a block.
 #[derive(Clone, Debug)]
 pub struct Series<'a> {
     /// The routine.
     pub name: &'a str,
-    /// Why it was timed.
+    /// The reason for timing it.
     pub role: Role,
     /// Its row at each load.
     pub rows: BTreeMap<Load, &'a Row>,
@@ -208,7 +208,7 @@ pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
 }
 
 impl<'a> Block<'a> {
-    /// Every load that any routine has.
+    /// All loads of any routine.
     pub fn loads(&self) -> Vec<Load> {
         let mut loads: Vec<Load> =
             self.series.iter().flat_map(|series| series.rows.keys().copied()).collect();
@@ -217,7 +217,7 @@ impl<'a> Block<'a> {
         loads
     }
 
-    /// The routines that were timed for that reason.
+    /// Routines with this role.
     pub fn of_role(&self, role: Role) -> impl Iterator<Item = &Series<'a>> {
         self.series.iter().filter(move |series| series.role == role)
     }
@@ -227,12 +227,12 @@ impl<'a> Block<'a> {
         self.of_role(Role::Selected).find_map(|series| series.rows.get(&load).copied())
     }
 
-    /// Whether a routine of `role` has a row, be it without a number.
+    /// Whether a routine of `role` has a row, with or without a number.
     pub fn has(&self, role: Role, load: Load) -> bool {
         self.of_role(role).any(|series| series.rows.contains_key(&load))
     }
 
-    /// The row of `role` that takes the least time.
+    /// The fastest row of `role`.
     pub fn fastest(&self, role: Role, load: Load, unit: Unit) -> Option<(&'a Row, f64)> {
         let timed = |row: &'a Row| unit.time(row).map(|time| (row, time));
         let rows = self.of_role(role).filter_map(|series| series.rows.get(&load).copied());

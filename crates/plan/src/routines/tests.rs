@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leads that are clear, that are within a tie, and that an interval leaves open.
+//! Clear leads, ties, and leads that the interval leaves open.
 
 use super::*;
 use linerate_record::kernels::{Kernel, State, Timing};
 
-/// A call that takes `cycles`, with an interval of `reach` either way.
+/// A call of `cycles`, with an interval of plus or minus `reach`.
 fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
     Row {
         kernel: Kernel::Checksum,
@@ -35,8 +35,8 @@ fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
     }
 }
 
-/// Routines ahead of `selected`, which takes 100 cycles at each size. Routines by name, each with
-/// the sizes at which it leads.
+/// Routines ahead of `selected`, which takes 100 cycles at each size, with the sizes at which they
+/// lead.
 type Leads = Vec<(String, Vec<u64>)>;
 
 fn ahead(others: &[Row], of: fn(&Block<'_>) -> Leads) -> Leads {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The search on a planner whose rates are written down.
+//! The search with a planner that looks its rates up in a table.
 
 use super::*;
 use crate::predictor::{Bounds, Placement, Predicted, Predictor};
@@ -10,7 +10,7 @@ use linerate_record::tune::RuledOut;
 /// Settings are sets of changes, one bit each; the rate of each is looked up.
 struct Table {
     kpps: fn(u8) -> f64,
-    /// The search ends here.
+    /// Rate at which the search ends.
     enough: f64,
     written: Predicted<u8, ()>,
 }
@@ -21,7 +21,7 @@ impl Table {
         Self { kpps, enough: f64::INFINITY, written }
     }
 
-    /// The names of what is recommended, and the highest rate.
+    /// The recommended names, and the highest rate.
     fn found(&self) -> (Vec<String>, f64) {
         let (changes, best) = best_changes(self).unwrap_or_else(|()| panic!("no such setting"));
         (changes.into_iter().map(|change| change.name).collect(), best)
@@ -102,7 +102,7 @@ impl Planner for Table {
     }
 }
 
-/// Gains of 10, 5, 1 and 0 %, which multiply.
+/// Multiplicative gains of 10, 5, 1 and 0 %.
 fn independent(setting: u8) -> f64 {
     let gains = [1.1, 1.05, 1.01, 1.0];
     let made = gains.iter().enumerate().filter(|(bit, _)| setting & (1 << bit) != 0);

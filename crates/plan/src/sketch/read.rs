@@ -9,8 +9,7 @@ use linerate_record::strands::{ForeignFormat, NodeCounts, StrandsReport};
 use linerate_record::why::{ThreadActivity, WhyReport};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Each region without its inner ones. A thread that entered the same regions as another is its
-/// replica.
+/// Each region without its inner ones. Threads that entered the same regions are replicas.
 pub(super) fn regions(
     report: &RegionsReport,
     file: &str,
@@ -80,7 +79,7 @@ pub(super) fn regions(
     })
 }
 
-/// Share of the packets that a part reports, where it reports them.
+/// Share of the packets reported by a part, if it reports them.
 fn reach(units: f64, packets: f64) -> f64 {
     if units > 0.0 { (units / packets).min(1.0) } else { 1.0 }
 }
@@ -99,8 +98,8 @@ fn own_instructions(total: &RegionTotal<'_>, all: &[RegionTotal<'_>]) -> Option<
     Some((counted(total)? - inside).max(0.0)).filter(|own| *own > 0.0)
 }
 
-/// Runs of stages that the same threads ran, each with their number. Where sets of threads overlap
-/// without being the same, all stages are one segment.
+/// Runs of consecutive stages executed by the same threads, with their number. If sets of threads
+/// overlap without being equal, all stages form one segment.
 fn segments(threads: &[BTreeSet<u32>]) -> Vec<(usize, u32)> {
     let mut found: Vec<(usize, &BTreeSet<u32>)> = Vec::new();
     for tids in threads {
@@ -141,7 +140,7 @@ struct Node {
     is_polling: bool,
 }
 
-/// Each node that was given packets. Its threads run the whole graph, so that they are replicas.
+/// Each node that received packets. Threads run the whole graph, so they are replicas.
 fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSketch> {
     let of_machine = report.machine.as_ref().map(|machine| machine.clock_ghz);
     let clock_ghz = known.clock_ghz.or(of_machine).ok_or(NoSketch::Clock)?;
@@ -244,7 +243,7 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
     })
 }
 
-/// Each group of threads whose names differ in their number only.
+/// Each group of threads whose names differ only in a number.
 pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
     let observed = &report.observation;
     let base = |thread: &ThreadActivity| {
@@ -299,12 +298,12 @@ fn reason_of(figure: &Figure) -> &str {
     figure.reason.as_deref().unwrap_or("it is not a number")
 }
 
-/// Names of stages, each once.
+/// Unique stage names.
 #[derive(Default)]
 struct Names(BTreeSet<String>);
 
 impl Names {
-    /// A name that a path may have: the last part if no other has it, else all of it.
+    /// A valid path name: the last component if it is unique, else the whole name.
     fn of(&mut self, name: &str) -> String {
         let plain = |text: &str| -> String {
             let allowed = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -322,5 +321,5 @@ impl Names {
     }
 }
 
-/// Characters of a name at most: a region may be called by a text of any length.
+/// Maximum length of a name: a region may have a name of any length.
 const NAME_MAX: usize = 64;

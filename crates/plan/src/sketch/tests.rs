@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is sketched is what was measured, and a path that can be read.
+//! A sketch contains the measured figures and parses as a path.
 
 use super::*;
 use linerate_path::check::read_to_plan;

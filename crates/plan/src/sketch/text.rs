@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sketch as the file of a path.
+//! A sketch as a path file.
 
 use super::{Part, Sketch};
 use linerate_path::spec::State;
 use std::fmt::Write;
 
-/// Bytes of a frame where nothing says: the smallest, which is the hardest.
+/// Default frame size in bytes: the smallest, which is the hardest.
 const FRAME_BYTES: u32 = 64;
 
-/// The kind of all stages: one that no build has, whatever the program calls them.
+/// The kind of all stages: not in any build, whatever the program calls them.
 const KIND: &str = "foreign";
 
-/// Bytes of the frame check sequence, which frames of a path leave out.
+/// Bytes of the FCS, which path files exclude.
 const FCS_BYTES: u32 = 4;
 
-/// The file of the path of a sketch. `state` is what its stages keep, where that was said; `line`
-/// the bits per second of the line; `frame` the bytes of a frame, FCS included.
+/// The path file of a sketch. `state` is the state of its stages, if given; `line` the line rate in
+/// bits per second; `frame` the frame size in bytes, FCS included.
 pub fn text(
     sketch: &Sketch,
     name: &str,
@@ -77,18 +77,18 @@ fn cost(stage: &Part, state: Option<State>) -> String {
     text
 }
 
-/// A figure of a cost, with the digits that matter, within what a cost may be.
+/// A cost with its significant digits, within the valid range.
 fn figure(value: f64) -> String {
     format!("{}", (value.clamp(1e-3, 1e7) * 1e3).round() / 1e3)
 }
 
-/// A text as TOML has it.
+/// A TOML string.
 fn quoted(text: &str) -> String {
     let plain = |c: char| if c.is_control() || c == '"' || c == '\\' { '_' } else { c };
     format!("\"{}\"", text.chars().map(plain).collect::<String>())
 }
 
-/// A text that ends with its line.
+/// A text without line breaks.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
 }

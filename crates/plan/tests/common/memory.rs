@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A memory report of four levels with round figures, for tests of what is judged from one.
+//! A memory report of four levels with round figures.
 
 use linerate_record::memory::{Cost, MemoryLevel, MemoryReport, TlbState};
 use linerate_record::{Figure, Tier, fixtures};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Is the advice the best there is, and always allowed?
+//! The advice is optimal and always valid.
 
 use crate::prediction::environment;
 use crate::sim::{Dice, World, kinds, mapping, random_mapping, run};
@@ -60,7 +60,7 @@ fn violates(segment: &Segment, kinds: &[StageSpec]) -> bool {
     segment.replicas > 1 && kinds[segment.stages.clone()].iter().any(|k| k.state == State::Global)
 }
 
-/// Every way to cut `stages` stages and to spread at most `workers` workers over the parts.
+/// All partitions of `stages` stages with at most `workers` workers.
 fn all_mappings(stages: usize, workers: usize) -> Vec<Vec<(usize, u32)>> {
     if stages == 0 {
         return vec![Vec::new()];
@@ -244,7 +244,7 @@ fn without_costs_every_stage_counts_the_same() {
     assert_eq!(nearest_feasible(&replicated, 3, None), mapping(&[(2, 2), (1, 1)]));
 }
 
-/// `given` with its segments joined as `parts` says, unless a part has more replicas than its
+/// `given` with its segments merged according to `parts`, unless a part has more replicas than its
 /// segments allow.
 fn merged(given: &Mapping, parts: &[(usize, u32)]) -> Option<Mapping> {
     let mut segments = given.segments.iter();
@@ -259,7 +259,7 @@ fn merged(given: &Mapping, parts: &[(usize, u32)]) -> Option<Mapping> {
     Some(mapping(&joined))
 }
 
-/// The largest work of a worker, rings left out.
+/// Largest load of a worker, without rings.
 fn largest_work(mapping: &Mapping, costs: &Costs) -> f64 {
     let work = |s: &Segment| {
         let mut sum: f64 = costs.stages[s.stages.clone()].iter().map(|c| c.ticks.value).sum();

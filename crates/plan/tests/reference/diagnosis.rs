@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Does the diagnosis name the true bottleneck, and refuse where there is none?
+//! The diagnosis names the true bottleneck, and abstains if there is none.
 
 use crate::sim::{Dice, World, mapping, name, random_mapping, run};
 use linerate_path::model::Mapping;
@@ -34,7 +34,7 @@ fn largest(values: &[f64]) -> usize {
     (0..values.len()).max_by(by_value).expect("not empty")
 }
 
-/// The largest over the second largest.
+/// Ratio of the largest to the second largest.
 fn margin(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));

@@ -15,8 +15,8 @@ fn figure(value: f64, spread: f64) -> Figure {
     Figure::number("", estimate, Tier::Sw, "by hand")
 }
 
-/// A kernel that takes `share` of the stage's time, and the time ratio of each variant; the first
-/// is in use, the second is selected.
+/// A kernel with `share` of the stage's time, and the time ratio of each variant; the first is in
+/// use, the second selected.
 fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) -> KernelUse {
     let ticks = stage.ticks_per_packet.as_number().expect("simulated") * share;
     let variants = times.iter().enumerate().map(|(index, &(variant, ratio))| VariantTime {
@@ -37,8 +37,8 @@ fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) 
 
 const TIMES: [(&str, f64); 3] = [("portable", 1.0), ("avx2", 0.5), ("sse2", 0.8)];
 
-/// A merged path of 410 ticks in which the second stage sums for half its time, and the source
-/// copies for a quarter of its.
+/// A run-to-completion path of 410 ticks: the second stage computes checksums for half of its time,
+/// and the source copies for a quarter of its time.
 fn world() -> World {
     World {
         stages: vec![100.0, 200.0, 80.0],
@@ -64,7 +64,7 @@ fn mapping(segments: &[(usize, u32)]) -> Mapping {
     Mapping { segments: segments.collect() }
 }
 
-/// A run of the world with kernels of these times.
+/// A run of the world with these kernel times.
 fn called(mapping: &Mapping, kernels: &str, times: &[(&str, f64)]) -> RunReport {
     let mut report = run(&world(), mapping, 0.0, 1);
     report.kernels = Some(kernels.to_owned());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a plan replicates what keeps one state for all packets.
+//! Plans never replicate stages with global state.
 
 use linerate_path::model::Path;
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::plan::PlanReport;
 
-/// The stages of `segment` of a mapping in short, as many as it has replicas.
+/// The stages of a `segment` in a mapping's short form, with its number of replicas.
 pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
     let segment = |text: &str| {
         let (names, times) = text.rsplit_once(" x").unwrap_or((text, "1"));
@@ -15,8 +15,8 @@ pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
     short.split(" | ").map(segment).collect()
 }
 
-/// Whether no stage with one state for all packets has replicas, of those the short form names;
-/// paths of up to four stages have all of theirs there.
+/// Whether no stage with global state is replicated, as far as the short form names stages; paths
+/// of up to four stages have all names in it.
 pub(crate) fn keeps_to(report: &PlanReport, specs: &[StageSpec], path: &Path) -> bool {
     let is_global = |name: &String| {
         let index = path.stages.iter().position(|stage| stage.name == *name).expect("a stage");

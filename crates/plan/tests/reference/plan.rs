@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans by the formula: are gains those of the predictions, and is nothing replicated that must
-//! not be?
+//! Plans by the formula: gains match the predictions, and forbidden replication never occurs.
 
 use crate::advice::Case;
 use crate::one_state::keeps_to;
@@ -68,7 +67,7 @@ fn a_gain_is_the_ratio_of_the_predictions_and_nothing_gains_on_itself() {
     }
 }
 
-/// Drift slows both of what is compared, so a gain is better known than the two rates.
+/// Drift affects both sides of a comparison, so a gain is more precise than the two rates.
 #[test]
 fn what_mappings_share_cancels_in_a_gain() {
     let mut dice = Dice::new(32);
@@ -198,7 +197,7 @@ fn costs_that_do_not_do_are_refused_by_name() {
     assert_eq!(error, Err(InputsError::NoTime { stage: "a".to_owned() }));
 }
 
-/// Every figure of a plan that is a rate.
+/// All rates in a plan.
 fn rates(report: &PlanReport) -> impl Iterator<Item = &Figure> {
     let recommended = report.recommendations.iter().map(|one| &one.predicted_kpps);
     let held = report.line_hold.iter().map(|hold| &hold.predicted_kpps);

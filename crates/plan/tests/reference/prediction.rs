@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Does the model predict what the simulator then shows, and do its intervals hold the truth?
+//! Predictions compared with the simulator, including the coverage of their intervals.
 
 use crate::sim::{
     Dice, TICKS_PER_SECOND, World, around, mapping, processed_kpps, random_mapping, run,
@@ -11,7 +11,7 @@ use linerate_record::figure::{Figure, Tier};
 
 const BURST: u32 = 32;
 
-/// The environment of a world, each figure off by `noise` and saying so.
+/// The environment of a world, each figure with an error of `noise` and a matching interval.
 pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dice) -> Environment {
     let mut near = |value: f64| around(value * (1.0 + noise * dice.normal()), noise, 30);
     Environment {
@@ -29,7 +29,7 @@ pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dic
     }
 }
 
-/// Costs taken from a run of one mapping predict another, whichever way round.
+/// Costs from a run of one mapping predict another, in both directions.
 #[test]
 fn compute_bound_mappings_are_predicted_within_two_percent() {
     let mut dice = Dice::new(11);
@@ -71,7 +71,7 @@ fn a_cost_without_interval_gives_a_prediction_without_bound() {
     assert!(low.is_some() && high.is_some(), "without a ring its cost does not matter");
 }
 
-/// Packets per second of a mapping straight from the world's parameters.
+/// Packet rate of a mapping computed from the world's parameters.
 fn true_rate(world: &World, mapping: &Mapping) -> f64 {
     let workers = world.true_ticks(mapping).into_iter().flatten();
     let largest = workers.map(|parts| parts.iter().sum::<f64>()).fold(0.0, f64::max);
@@ -136,7 +136,7 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
     assert!(!predict(&mapping(&[(1, 1), (2, 1)]), BURST, &light, &env).memory_bound);
 }
 
-/// By hand: 10 + 90 + 20 ticks on one worker in bursts of 32, of which 64 ticks per burst.
+/// Checked by hand: 10 + 90 + 20 ticks on one worker in bursts of 32, with 64 ticks per burst.
 #[test]
 fn the_formula_by_hand() {
     let mut world = World::random(&mut Dice::new(14), 1);

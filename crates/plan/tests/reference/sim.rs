@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A packet path as queues, packet by packet: slow, deterministic, and with nothing of the model in
-//! it.
+//! A queueing simulation of a packet path, packet by packet: slow, deterministic, and independent
+//! of the model.
 //!
 //! A short capture is replayed in a loop. The source fills a bounded queue for each replica of the
 //! first segment, in the order of the capture, and waits when the next packet's queue is full. A
@@ -19,13 +19,13 @@ use linerate_record::stats::Estimate;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const TICKS_PER_SECOND: f64 = 2e9;
-/// Small compared with the rings of a real path: a short run must fill them, and their contents
-/// when counting begins and ends must be few compared with the packets counted.
+/// Small compared with real rings: a short run must fill them, and their contents at the start and
+/// end of counting must be few compared with the packets counted.
 const QUEUE: usize = 64;
 const WARM_UP: usize = 2_000;
 const MEASURED: usize = 8_000;
 
-/// A linear congruential generator: the test's own, so that the crate's is not its own judge.
+/// The test's own random generator, independent of the crate.
 pub(crate) struct Dice(Random);
 
 impl Dice {
@@ -46,13 +46,13 @@ impl Dice {
     }
 }
 
-/// Ticks of each part of a worker for one packet; `None` where it does not get there.
+/// Ticks of each part of a worker for one packet; `None` if it does not get there.
 type Parts = Vec<Option<f64>>;
 
 /// Properties of the simulated machine.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
-    /// Ticks of each stage per packet it is given.
+    /// Ticks of each stage per input packet.
     pub(crate) stages: Vec<f64>,
     pub(crate) source: f64,
     pub(crate) sink: f64,
@@ -60,13 +60,13 @@ pub(crate) struct World {
     pub(crate) consumer: f64,
     /// Per packet of the capture: its flow, and the stage that drops it.
     pub(crate) capture: Vec<(usize, Option<usize>)>,
-    /// Ticks between packets; 0 as fast as possible.
+    /// Ticks between packets; 0 for as fast as possible.
     pub(crate) period: f64,
     /// Service times vary by this share in both directions.
     pub(crate) jitter: f64,
-    /// Drop at a full queue rather than wait.
+    /// Drop at a full queue instead of waiting.
     pub(crate) drop_when_full: bool,
-    /// All times are multiplied with this when more than one worker runs.
+    /// Factor on all times with more than one worker.
     pub(crate) slowdown: f64,
 }
 
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// The share of the capture that the most loaded of `r` replicas gets, for `r` from 1.
+    /// Share of the capture on the most loaded of `r` replicas, for `r` from 1.
     pub(crate) fn largest_share(&self, up_to: usize) -> Vec<f64> {
         let share = |replicas: usize| {
             let mut packets = vec![0; replicas];
@@ -162,7 +162,7 @@ pub(crate) fn name(stage: usize) -> String {
     format!("stage{stage}")
 }
 
-/// One specification per stage; those in `global` keep one state for all packets.
+/// One specification per stage; those in `global` have global state.
 pub(crate) fn kinds(stages: usize, global: &[usize]) -> Vec<StageSpec> {
     let state = |i| {
         if global.contains(&i) { State::Global } else { State::PerFlow }
@@ -189,7 +189,7 @@ pub(crate) fn mapping(parts: &[(usize, u32)]) -> Mapping {
     Mapping { segments: parts.iter().map(segment).collect() }
 }
 
-/// Any mapping of `stages` stages on at most `cpus` workers.
+/// A random mapping of `stages` stages on at most `cpus` workers.
 pub(crate) fn random_mapping(dice: &mut Dice, stages: usize, cpus: usize) -> Mapping {
     let (mut parts, mut left, mut free) = (Vec::new(), stages, cpus);
     while left > 0 {
@@ -289,7 +289,7 @@ impl<'a> Simulation<'a> {
         (worker.since, worker.state) = (self.now, state);
     }
 
-    /// Lets everything happen that can happen at this moment.
+    /// Processes all events that are possible now.
     fn settle(&mut self) {
         loop {
             let mut moved = self.offer();
@@ -389,8 +389,8 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Runs the world and reports it as the runtime would; `noise` is the relative error of every
-/// service time, which the report's intervals state rightly.
+/// Runs the world and reports it like the runtime; `noise` is the relative error of every service
+/// time, which the report's intervals reflect.
 pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> RunReport {
     let mut sim = Simulation::new(world, mapping);
     sim.run_until(WARM_UP);
@@ -483,7 +483,7 @@ fn per_packet(ticks: f64, packets: u64, noise: f64, dice: &mut Dice) -> Figure {
     Figure::number("ticks/packet", around(value, noise, 30), Tier::Sim, "simulated")
 }
 
-/// An estimate whose interval of 90 % fits a relative error of `noise` standard deviation.
+/// An estimate whose 90 % interval matches a relative error with standard deviation `noise`.
 pub(crate) fn around(value: f64, noise: f64, n: u64) -> Estimate {
     let half = 1.645 * noise * value.abs();
     Estimate { value, low: value - half, high: value + half, confidence: 0.9, n }

@@ -19,7 +19,7 @@ fn amount(ticks: f64, count: f64) -> Amount {
     Amount { ticks: exactly(ticks), counts }
 }
 
-/// 30 ticks and 10 counts inside of 100 and 25 in all.
+/// 30 ticks and 10 counts inside, 100 and 25 in total.
 fn cost() -> Cost {
     Cost { inside: amount(30.0, 10.0), pair: amount(100.0, 25.0) }
 }
@@ -46,7 +46,7 @@ fn regions(log: Log, events: &[Result<Event, String>]) -> RegionsReport {
     regions_of(log, events, None)
 }
 
-/// Two ticks are a nanosecond.
+/// Two ticks per nanosecond.
 fn regions_of(log: Log, events: &[Result<Event, String>], stay: Option<Stay>) -> RegionsReport {
     let names = ["a", "b", "c"].map(str::to_owned);
     let asked: Vec<String> = events
@@ -104,7 +104,7 @@ fn play(
     [shown[0] + 70, shown[1] + 15]
 }
 
-/// The true ticks and counts of a visit and all that is in it.
+/// The true ticks and counts of a visit and everything nested in it.
 fn subtree(visit: &Visit) -> [u64; 2] {
     let inner = visit.inner.iter().map(subtree);
     inner.fold([visit.ticks, visit.counts], |sum, next| [sum[0] + next[0], sum[1] + next[1]])
@@ -117,7 +117,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever is nested in whatever: without the cost, the truth is left.
+    /// However regions are nested: without the overhead, the truth remains.
     #[test]
     fn the_cost_is_subtracted_exactly(program in prop::collection::vec(visits(), 1..4)) {
         let log = log(&[Ok(Tier::Hw)]);
@@ -197,7 +197,8 @@ fn a_verdict_has_the_share_and_cycles_per_instruction() {
     assert_eq!((report.tier, report.reading.as_str()), (Tier::Hw, "read(2)"));
 }
 
-/// An outer region with one visit, in it some of real work and many that are empty.
+/// An outer region with one visit; in it, some nested regions with real work and many that are
+/// empty.
 #[test]
 fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
     let verdicts = |empty: u64| {
@@ -226,7 +227,7 @@ fn the_cost_of_inner_regions_keeps_an_outer_one_from_a_verdict() {
     assert_eq!(many[1].verdict, "200000 ticks a visit; no share of a, which has no verdict");
 }
 
-/// Processor time of 2 and 4 µs, 4000 and 8000 ticks, whatever the wall time.
+/// CPU time of 2 and 4 µs, 4000 and 8000 ticks, whatever the wall time.
 #[test]
 fn processor_time_is_used_where_the_thread_was_away() {
     let verdicts = |inner: u64, outer: u64| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers about routines, machines, counts and profiles of other programs.
+//! Answers about routines, machines, counts and imported profiles.
 
 use super::{claim, share};
 use crate::value::{reason, significant};
@@ -27,7 +27,7 @@ pub(super) fn of_kernels(report: &KernelsReport) -> Vec<String> {
     }
 }
 
-/// The levels with their sizes and latencies, from the first on.
+/// The levels with their sizes and latencies, nearest first.
 pub(super) fn of_memory(report: &MemoryReport) -> Vec<String> {
     if report.levels.is_empty() {
         return vec!["No cache level found".to_owned()];
@@ -41,7 +41,7 @@ pub(super) fn of_memory(report: &MemoryReport) -> Vec<String> {
     vec![report.levels.iter().map(level).collect::<Vec<_>>().join(", ")]
 }
 
-/// Of each stack the pattern in which the selected routines take most of the work.
+/// For each stack, the pattern in which the selected routines have the largest share.
 pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
     let most = |stack: &TcpStack| {
         let shares = stack.patterns.iter().filter_map(|p| Some((share_of_routines(report, p)?, p)));
@@ -86,7 +86,7 @@ pub(super) fn of_stat(report: &StatReport) -> Vec<String> {
     vec![baseline(report), used, ipc, counters.to_owned()]
 }
 
-/// The comparison with a baseline, where there is one.
+/// The comparison with a baseline, if any.
 fn baseline(report: &StatReport) -> String {
     let worse = report.baseline.iter().filter(|one| one.is_regression);
     let worse: Vec<&str> = worse.map(|one| one.name.as_str()).collect();
@@ -118,7 +118,7 @@ pub(super) fn of_doctor(report: &DoctorReport) -> Vec<String> {
     vec![format!("Best evidence tier: {}{missing}", best.name()), settings]
 }
 
-/// The region with the most time of its own.
+/// The region with the most own time.
 pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
     let totals = report.totals();
     let own = |total: &RegionTotal<'_>| total.own_ticks.as_number();
@@ -161,7 +161,7 @@ pub(super) fn of_strands(report: &StrandsReport) -> Vec<String> {
     }
 }
 
-/// The first answer, and how many questions have one.
+/// The first answer, and the number of questions answered.
 pub(super) fn of_answers(report: &AnswersReport) -> Vec<String> {
     let answered = || report.answers.iter().filter(|one| one.verdict == AnswerVerdict::Answered);
     let first = answered().next().map(|answer| claim(&answer.sentence).to_owned());

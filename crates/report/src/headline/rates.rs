@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers about rates: what limits a path, what a change gains, what a line allows.
+//! Answers about rates: bottleneck, gain of a change, line rate.
 
 use super::{cut, share};
 use crate::value::significant;
@@ -10,10 +10,10 @@ use linerate_record::tune::{Candidate, Finding, Limit, TuneReport};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 use linerate_record::{Body, Record};
 
-/// Columns for the name of a candidate or a change: the rates behind it say more.
+/// Columns for the name of a candidate or a change: the rates after it matter more.
 const NAME_COLUMNS: usize = 44;
 
-/// What was delivered under a CPU quota that held the workers; `None` where none did.
+/// Delivered rate under a CPU quota that throttled the workers; `None` without throttling.
 pub(super) fn held(record: &Record) -> Option<String> {
     let run = match &record.body {
         Body::Run(run) => run,
@@ -38,7 +38,7 @@ pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     ]
 }
 
-/// The finding of a run, with the share of its stage and of its worker.
+/// The finding of a run, with the shares of its stage and its worker.
 fn bottleneck(report: &RunReport, finding: Option<&Finding>) -> String {
     let Some(finding) = finding else { return String::new() };
     match (finding.limit, &finding.bottleneck) {
@@ -70,7 +70,7 @@ fn at(report: &RunReport, stage: &str, worker: &str) -> Option<String> {
     ))
 }
 
-/// `line rate: 61 %`; nothing without a line or a rate.
+/// `line rate: 61 %`; empty without a line or a rate.
 fn line_rate(kpps: Option<f64>, line: Option<f64>) -> String {
     match kpps.zip(line.filter(|line| *line > 0.0)) {
         Some((kpps, line)) if kpps < line => format!("line rate: {} %", share(kpps / line)),
@@ -109,7 +109,7 @@ pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     vec![format!("{word}{factor} by {by}{}", rates.unwrap_or_default()), line_rate(after, line)]
 }
 
-/// What a candidate changes: its name, and its burst where others have the name, too.
+/// Settings of a candidate: its name, plus its burst where others have the same name.
 fn setting(candidate: &Candidate, report: &TuneReport) -> String {
     let named = report.candidates.iter().filter(|one| one.name == candidate.name).count();
     match named > 1 && !candidate.name.contains("burst") {

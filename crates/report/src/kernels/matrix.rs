@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of one block: a column per size, a row per routine.
+//! Tables of one block: one column per size, one row per routine.
 //!
-//! A table that is too wide loses the sizes that are close to another, unless all are wanted; if
-//! that is not enough it is broken into several below each other, since cells that wrap cannot be
-//! compared.
+//! A table that is too wide drops sizes similar to another, unless all are requested; if that is
+//! not enough it is split into several, since wrapped cells cannot be compared.
 
 use crate::layout::{CHOSEN, Grid, Paint, painted};
 use crate::value::{ABSENT, clean};
@@ -12,13 +11,13 @@ use linerate_plan::routines::{Block, Load, Series, TIE, Unit};
 use linerate_record::kernels::{Role, Row};
 use linerate_record::units::three_digits;
 
-/// The mark of the least time among `selected` and the variants.
+/// Mark of the least time among `selected` and the variants.
 pub(super) const FASTEST: &str = "*";
-/// Sizes closer than this tell almost the same.
+/// Sizes closer than this ratio give almost the same result.
 const CLOSE: f64 = 1.15;
-/// Columns of names are cut to this.
+/// Maximum columns of a name.
 const LONGEST_NAME: usize = 24;
-/// `Grid` puts two blanks between columns.
+/// Columns between two columns of a `Grid`.
 const GAP: usize = 2;
 
 /// One line of a table.
@@ -33,11 +32,11 @@ pub(super) struct Page<'a> {
     pub(super) unit: Unit,
     pub(super) sizes: Sizes,
     pub(super) style: &'a Style,
-    /// The sizes that found no room so far.
+    /// The sizes omitted so far.
     pub(super) left_out: Vec<Load>,
 }
 
-/// The table of a block under its title.
+/// The table of a block with its title.
 pub(super) fn table(block: &Block, page: &mut Page) -> String {
     let (loads, unit) = (block.loads(), page.unit);
     let mut lines = Vec::new();
@@ -95,7 +94,7 @@ fn line(is_selected: bool, label: &str, cells: impl Iterator<Item = String>) -> 
     Line { is_selected, label: shortened(&clean(label)), cells: cells.collect() }
 }
 
-/// A line for each routine of a role.
+/// One line per routine of a role.
 fn times(block: &Block, role: Role, loads: &[Load], unit: Unit) -> Vec<Line> {
     let times = |series: &Series| {
         let cell = |load| time(series.rows.get(load).copied(), unit);
@@ -113,7 +112,7 @@ fn of_role(block: &Block, role: Role, label: &str, loads: &[Load], unit: Unit) -
     line(false, label, loads.iter().map(cell))
 }
 
-/// How much of the bound's speed the selected routine reaches; nothing if that is known nowhere.
+/// The selected routine's share of the bound; `None` if it is unknown for all loads.
 fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
     let share = |&load: &Load| block.selected(load).and_then(|row| row.of_bound);
     loads.iter().find_map(share)?;
@@ -124,13 +123,13 @@ fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
     Some(line(false, "  % of the bound", loads.iter().map(cell)))
 }
 
-/// The cell of a number: a mark with a reason in the notes if it should be there,
-/// nothing where nothing was to be timed.
+/// Cell without a number: a mark explained in the notes if it should have one, empty if nothing was
+/// to be timed.
 fn absent(has_row: bool) -> String {
     if has_row { ABSENT.to_owned() } else { String::new() }
 }
 
-/// The least time of `selected` and the variants; not a number if none was timed.
+/// The least time of `selected` and the variants; NaN if none was timed.
 fn best_time(block: &Block, load: Load, unit: Unit) -> f64 {
     let times = [Role::Selected, Role::Variant].map(|role| block.fastest(role, load, unit));
     times.into_iter().flatten().map(|(_, time)| time).fold(f64::NAN, f64::min)
@@ -140,7 +139,7 @@ fn time(row: Option<&Row>, unit: Unit) -> String {
     row.and_then(|row| unit.time(row)).map_or_else(|| absent(row.is_some()), three_digits)
 }
 
-/// At most `LONGEST_NAME` columns of a name.
+/// A name cut to `LONGEST_NAME` columns.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= LONGEST_NAME {
         return name.to_owned();
@@ -185,7 +184,7 @@ fn grid(columns: &[usize], loads: &[Load], lines: &[Line]) -> Grid {
     grid
 }
 
-/// Columns a table of these would take.
+/// Width of a table with these columns.
 fn width(columns: &[usize], loads: &[Load], lines: &[Line]) -> usize {
     let label = lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
     let cell = |&column: &usize| {
@@ -199,7 +198,7 @@ fn fits(columns: &[usize], loads: &[Load], lines: &[Line], style: &Style) -> boo
     width(columns, loads, lines) <= style.width
 }
 
-/// The columns left when sizes close to a smaller one are dropped.
+/// The columns left after dropping sizes close to a smaller one.
 fn distinct(loads: &[Load]) -> Vec<usize> {
     let mut kept: Vec<usize> = Vec::new();
     for (index, load) in loads.iter().enumerate() {
@@ -215,7 +214,7 @@ fn distinct(loads: &[Load]) -> Vec<usize> {
     kept
 }
 
-/// How many columns to put side by side so that the fewest tables are of about the same width.
+/// Columns per table that give the fewest tables of roughly equal width.
 fn columns_per_table(shown: &[usize], loads: &[Load], lines: &[Line], style: &Style) -> usize {
     let per_table = |tables: usize| shown.len().div_ceil(tables);
     let fit = |tables: &usize| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tables say, in sentences: how far the selected routine is from the bound, and what
-//! [`linerate_plan::routines`] finds ahead of it.
+//! Sentences below the tables: the distance of the selected routine from the bound, and the
+//! routines that [`linerate_plan::routines`] finds ahead of it.
 
 use crate::value::{bytes, percent};
 use linerate_plan::routines::{
@@ -9,10 +9,11 @@ use linerate_plan::routines::{
 use linerate_record::kernels::{Kernel, KernelsReport, Row};
 use linerate_record::units::three_digits;
 
-/// Packets of Ethernet's usual size, and buffers of a page.
+/// Payload of a full Ethernet packet, and a page.
 const QUOTED: [u64; 2] = [1460, 4096];
 
-/// Whether to name a variant, for the kernel where that gains most; then the share of the bound.
+/// Advice whether to name a variant, for the kernel where that gains most; then the share of the
+/// bound.
 pub(super) fn answer(report: &KernelsReport, blocks: &[Block], unit: Unit) -> Vec<String> {
     let mut best: Option<(Kernel, Lead)> = None;
     let mut is_compared = false;
@@ -72,8 +73,8 @@ pub(super) fn sentences(
     (!text.is_empty()).then(|| format!("{kernel} ({selected}): {text}"))
 }
 
-/// `71.8 % (70.9 to 72.4) of the speed of load256 at 1460 bytes, 90 % (89.1 to 90.7) at 4096`: of
-/// the selected routine at `sizes`, or at the largest size there is. Empty if no share is known.
+/// Share of the bound of the selected routine at `sizes`, or at the largest size: `71.8 % (70.9 to
+/// 72.4) of the speed of load256 at 1460 bytes, 90 % (89.1 to 90.7) at 4096`. Empty if unknown.
 fn shares(block: &Block, sizes: &[u64]) -> String {
     let share = |size: u64| {
         let row = block.selected(Load::Size(size))?;
@@ -107,7 +108,7 @@ fn share_text(row: &Row, share: f64) -> String {
     }
 }
 
-/// Gain of naming a variant. Empty when nothing can be compared.
+/// Gain of naming a variant. Empty without a comparison.
 fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     let least = three_digits((WORTH_A_NAME - 1.0) * 100.0);
     let has_leads = |leads: Option<&[Lead]>| leads.is_some_and(|leads| !leads.is_empty());
@@ -133,8 +134,8 @@ fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Where a peer's routine is faster than the selected one, in all cases of a kernel: a
-/// sentence for each such routine.
+/// One sentence for each peer routine that is faster than the selected one in all cases of a
+/// kernel.
 fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: Unit) -> String {
     let mut sentences: Vec<(&str, String)> = Vec::new();
     for block in blocks {

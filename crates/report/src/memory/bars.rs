@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Histograms: bars to scale under one another, and their sum.
+//! Histograms: bars to scale, and their sum.
 
 use super::{Glyphs, Page};
 use crate::layout::fenced;
@@ -9,7 +9,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Tier};
 
-/// The times of single loads, a histogram per size.
+/// Histograms of single loads, one per size.
 pub(super) fn histograms(page: &Page) -> String {
     let all = &page.report.histograms;
     if all.is_empty() {
@@ -46,7 +46,8 @@ fn one(page: &Page, histogram: &Histogram) -> String {
         + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
 }
 
-/// Where a record does not tell what a mode is known to, the `step` of its timer does.
+/// A mode in words: share, time with its range, and the known level of that time. A record without
+/// the range is quoted to the `step` of its timer.
 fn mode(mode: &Mode, step: f64) -> String {
     let name = mode.name.as_ref().map_or(String::new(), |name| format!(", as in {name}"));
     let low = mode.low_ns.unwrap_or_else(|| (mode.ns - step / 2.0).max(0.0));
@@ -56,40 +57,40 @@ fn mode(mode: &Mode, step: f64) -> String {
     format!("{} % at {at}{name}", percent(mode.share))
 }
 
-/// The width of the narrowest bin, no less than the step of the timer: what its places are known
-/// to. 0 without a closed bin.
+/// Width of the narrowest bin, at least the step of the timer: the precision of positions. 0
+/// without a closed bin.
 fn step_of(bins: &[Bin]) -> f64 {
     let widths = bins.iter().filter_map(|bin| Some(bin.to_ns? - bin.from_ns));
     widths.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// Lines that a histogram has at most; where it has more bins, neighbours are put together.
+/// Maximum lines of a histogram; neighbouring bins are merged beyond.
 const MOST_LINES: usize = 40;
 
-/// The least and the greatest length of the longest bar.
+/// Range for the length of the longest bar.
 const BAR_COLUMNS: (usize, usize) = (8, 60);
 
 /// One line of a histogram.
 struct Bar {
     from: f64,
     count: u64,
-    /// Bins before it that are empty and were left out.
+    /// Whether empty bins before it were omitted.
     is_after_gap: bool,
-    /// Whether it holds everything above as well.
+    /// Whether it includes everything above.
     is_open: bool,
 }
 
 /// Content of the lines of a histogram.
 pub(super) struct Shown {
-    /// The heads of the lower ends of bins, and of what was counted.
+    /// Headings of the lower ends of bins, and of the counts.
     pub(super) heads: [&'static str; 2],
-    /// A lower end as text, from ns.
+    /// Formats a lower end given in ns.
     pub(super) from: fn(f64) -> String,
 }
 
 const LOADS: Shown = Shown { heads: ["ns from", "loads"], from: three_digits };
 
-/// The bins with their sum below. Says so where that is not `expected`. Nothing without bins.
+/// The bins with their sum below, and a note if it is not `expected`. Empty without bins.
 pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u64>) -> String {
     let heads = shown.heads;
     let bars = condensed(bins);
@@ -130,8 +131,8 @@ pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u6
 const INDENT: usize = 12;
 const GAP: usize = 2;
 
-/// The bins from the first to the last that are not empty, in groups if they are many; of empty
-/// ones in a row only that they were there.
+/// The bins from the first to the last non-empty one, merged if there are many; runs of empty bins
+/// are only marked.
 fn condensed(bins: &[Bin]) -> Vec<Bar> {
     let is_full = |bin: &Bin| bin.count > 0;
     let Some(first) = bins.iter().position(is_full) else { return Vec::new() };
@@ -151,8 +152,8 @@ fn condensed(bins: &[Bin]) -> Vec<Bar> {
     bars
 }
 
-/// A bar as long as its share of the longest, to an eighth of a column, or to a column in ASCII.
-/// What is not empty can be seen: the shortest bar is an eighth, or a dot.
+/// A bar proportional to its count, with a resolution of an eighth of a column, or a column in
+/// ASCII. Non-zero counts are visible: the shortest bar is an eighth, or a dot.
 fn drawn(count: u64, most: u64, room: usize, glyphs: Glyphs) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let columns = count as f64 / most as f64 * room as f64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels, what the system says of them, and what could not be determined.
+//! The levels, the system's statements about them, and undetermined sizes.
 
 use super::{Page, confidence};
 use crate::layout::{Grid, Paint, labelled};
@@ -7,7 +7,7 @@ use crate::value::{clean, number, ranged, ranged_binary};
 use linerate_record::memory::{MemoryLevel, MemoryReport, OsVerdict, OsView, Unresolved};
 use linerate_record::units::{memory_size, three_digits};
 
-/// The table with its notes. With `all`, every sentence on what the system says.
+/// The table with its notes; with `all`, every statement of the system.
 pub(super) fn table(page: &Page, all: bool) -> String {
     let report = page.report;
     if report.levels.is_empty() {
@@ -62,8 +62,8 @@ fn size(level: &MemoryLevel, is_last: bool) -> String {
     }
 }
 
-/// What the system says of the level: `32 MiB: smaller`; nothing where it says nothing. The system
-/// counts its levels, which need not be those found: views belong to levels by what was found.
+/// The system's statement about the level, such as `32 MiB: smaller`; empty if it makes none. The
+/// system numbers its levels independently of those found, so they are matched by size.
 fn stated(report: &MemoryReport, level: &MemoryLevel) -> String {
     let size = level.size_bytes.as_number();
     let is_of_level = |view: &&OsView| size.is_some() && view.found_bytes.as_number() == size;
@@ -96,7 +96,7 @@ fn notes(page: &Page) -> String {
     page.report.levels.iter().filter_map(note).collect()
 }
 
-/// Values stated by the system that were not confirmed; with `all`, all stated values.
+/// Unconfirmed values stated by the system; with `all`, all stated values.
 fn sentences(page: &Page, all: bool) -> String {
     let is_told = |view: &&OsView| all || view.verdict != OsVerdict::Agrees;
     let note = |view: &OsView| page.note(&format!("{}: {}", view.name, view.sentence));

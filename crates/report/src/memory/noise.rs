@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time that was taken away from the measuring thread.
+//! Time lost by the measuring thread.
 
 use super::{Page, bars, load};
 use crate::value::{ABSENT, in_sentence, percent, reason, significant};
@@ -7,7 +7,7 @@ use linerate_record::units::{Nanos, three_digits};
 
 const GAPS: bars::Shown = bars::Shown { heads: ["from", "gaps"], from: |ns| Nanos(ns).to_string() };
 
-/// The noise in a sentence; with `all` the gaps by length.
+/// The noise in a sentence; with `all`, also the gaps by length.
 pub(super) fn block(page: &Page, all: bool) -> String {
     let noise = &page.report.noise;
     if noise.lost.as_number().is_none() {

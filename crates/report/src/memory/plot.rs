@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The curves in the terminal: ns per load over bytes, both logarithmic, with the levels between
-//! dotted lines at their sizes, which are as wide as their intervals.
+//! Curves in the terminal: ns per load over bytes, both logarithmic, with dotted lines at the sizes
+//! of levels, as wide as their intervals.
 
 use super::{Glyphs, Page, curve_name, drawn, edges};
 use crate::layout::fenced;
 use crate::value::clean;
 use linerate_record::units::{memory_size, three_digits};
 
-/// Lines of the area of the points.
+/// Rows of the plot area.
 const ROWS: usize = 16;
-/// A curve's name takes no more columns than this: `sequential, huge`, and its letter.
+/// Maximum columns of a curve's name: `sequential, huge`, and its letter.
 const NAME_COLUMNS: usize = 17;
-/// The area takes no more columns than this: the text next to it stays near.
+/// Maximum columns of the plot area: labels next to it stay close.
 const MOST_COLUMNS: usize = 88;
 
 /// A curve to draw.
 struct Trace {
-    /// With the letter in front where that is what is drawn.
+    /// Preceded by its letter if letters are drawn.
     name: String,
-    /// Stands for it where there are only letters.
+    /// Its mark in plots made of letters.
     letter: char,
     points: Vec<(f64, f64)>,
 }
 
-/// The plot; nothing without a curve.
+/// The plot; empty without a curve.
 pub(super) fn plot(page: &Page) -> String {
     const LETTERS: [char; 6] = ['*', '+', 'o', 'x', '#', '%'];
     let curves = page.report.curves.iter().zip(LETTERS.into_iter().cycle());
@@ -51,7 +51,7 @@ pub(super) fn plot(page: &Page) -> String {
     page.title(title) + &fenced(&drawn, page.style)
 }
 
-/// What the area of the points stands for, in octaves.
+/// Geometry of the plot: size in columns, and ranges of the log2 axes.
 struct Area {
     /// Columns of the labels on the left.
     left: usize,
@@ -77,12 +77,12 @@ impl Area {
         Some(Self { left, columns: room.clamp(8, MOST_COLUMNS), x: (x.0, x.1.max(x.0 + 1.0)), y })
     }
 
-    /// How far along the x axis, 0 to 1.
+    /// Position on the x axis, 0 to 1.
     fn across(&self, bytes: f64) -> f64 {
         (bytes.log2() - self.x.0) / (self.x.1 - self.x.0)
     }
 
-    /// How far down from the top, 0 to 1.
+    /// Position on the y axis, 0 (top) to 1.
     fn down(&self, ns: f64) -> f64 {
         (self.y.1 - ns.log2()) / (self.y.1 - self.y.0)
     }
@@ -96,23 +96,23 @@ impl Area {
     }
 }
 
-/// The cell of `cells` in which the share lies; the first and the last take what is outside.
+/// Index of the cell of `cells` that contains the share; clamped.
 fn place(share: f64, cells: usize) -> usize {
     ((share * cells as f64) as usize).min(cells - 1)
 }
 
-/// The powers of two from one octave to another.
+/// Powers of two in a range of octaves.
 fn octaves((low, high): (f64, f64)) -> impl Iterator<Item = f64> {
     (low.ceil() as i32..=high.floor() as i32).map(|octave| 2f64.powi(octave))
 }
 
-/// The characters of the area.
+/// The characters of the plot area.
 struct Raster {
     glyphs: Glyphs,
     rows: Vec<Vec<char>>,
 }
 
-/// The first pattern of dots; those that follow have a bit for each dot.
+/// The empty Braille pattern; others have one bit per dot.
 const NO_DOTS: u32 = 0x2800;
 
 impl Raster {
@@ -120,7 +120,7 @@ impl Raster {
         Self { glyphs, rows: vec![vec![' '; area.columns]; ROWS] }
     }
 
-    /// End of a level.
+    /// Draws the end of a level.
     fn edge(&mut self, from: usize, to: usize) {
         let line = match self.glyphs {
             Glyphs::Braille => '┊',
@@ -131,7 +131,7 @@ impl Raster {
         }
     }
 
-    /// Dots across and down in a character.
+    /// Dots per character, horizontally and vertically.
     fn dots(&self) -> (usize, usize) {
         match self.glyphs {
             Glyphs::Braille => (2, 4),
@@ -139,7 +139,7 @@ impl Raster {
         }
     }
 
-    /// A line through the points, a dot for every dot across, and those between it and the last.
+    /// Draws a line through the points: one dot per dot column, with vertical connections.
     fn trace(&mut self, area: &Area, trace: &Trace) {
         let (across, down) = self.dots();
         let (width, height) = (area.columns * across, ROWS * down);
@@ -164,7 +164,7 @@ impl Raster {
     }
 
     fn dot(&mut self, (x, y): (usize, usize), letter: char) {
-        /// Bits of the dots by column and row, as the patterns are numbered.
+        /// Bit of each dot by column and row in Braille patterns.
         const BITS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
         let (across, down) = self.dots();
         let cell = &mut self.rows[y / down][x / across];
@@ -179,7 +179,7 @@ impl Raster {
     }
 }
 
-/// The names of the levels over their share of the area, and their times where there is room.
+/// Names of the levels above the area, with their latencies where there is room.
 fn head(page: &Page, area: &Area) -> String {
     let levels = &page.report.levels;
     let mut from = 0;
@@ -198,7 +198,7 @@ fn head(page: &Page, area: &Area) -> String {
     names.line() + &times.line()
 }
 
-/// A line of labels that do not touch.
+/// A line of labels that do not overlap.
 struct Ruler {
     left: usize,
     end: usize,
@@ -213,7 +213,7 @@ impl Ruler {
         Self { left, end: left + area.columns, text: vec![' '; left + area.columns], free: 0 }
     }
 
-    /// A label around a column of the area; nothing where there is no room.
+    /// Centres a label on a column of the area; omits it without room.
     fn put(&mut self, middle: usize, label: &str) {
         let length = label.chars().count();
         let start =
@@ -251,7 +251,7 @@ fn body(area: &Area, raster: &Raster, traces: &[Trace]) -> String {
     raster.rows.iter().zip(labels).zip(names).map(line).collect()
 }
 
-/// The names of the curves next to their ends, from the slowest down, each on a line of its own.
+/// The names of the curves next to their ends, slowest first, each on its own line.
 fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
     let mut ends: Vec<(usize, &Trace)> =
         traces.iter().filter_map(|trace| Some((area.row(trace.points.last()?.1), trace))).collect();
@@ -267,7 +267,7 @@ fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
     names
 }
 
-/// The x axis: every second power of two that there is room for.
+/// The x axis: labels at powers of two, as many as fit.
 fn axis(area: &Area, glyphs: Glyphs) -> String {
     let mut ruler = Ruler::new(area);
     let (corner, line, tick) = match glyphs {
@@ -284,7 +284,7 @@ fn axis(area: &Area, glyphs: Glyphs) -> String {
     format!("{:>1$}{corner}{cells}\n", "", area.left) + &ruler.line()
 }
 
-/// A power of two of bytes: `256K`.
+/// Label of a power of two of bytes: `256K`.
 fn short(bytes: f64) -> String {
     let text = memory_size(bytes);
     match text.split_once(' ') {

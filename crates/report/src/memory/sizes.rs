@@ -8,7 +8,7 @@ use linerate_record::memory::{Curve, CurvePoint, EventOfChase, EventsOfSize};
 use linerate_record::units::{memory_size, three_digits};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Loads, time and cycles of every size, and next to them what other orders of loads take.
+/// Loads, time and cycles of every size, compared with other orders of loads.
 pub(super) fn times(page: &Page) -> String {
     let report = page.report;
     let Some(curve) = report.main_curve().or(report.curves.first()) else { return String::new() };
@@ -54,10 +54,10 @@ fn cells(point: &CurvePoint) -> [String; 6] {
     ]
 }
 
-/// The mark of a count that cannot be true.
+/// The mark of an implausible count.
 const DOUBTED: &str = "!";
 
-/// Events per load of every size; why there are none.
+/// Events per load of every size, or the reason why there are none.
 pub(super) fn events(page: &Page) -> String {
     let sizes = &page.report.events;
     if sizes.is_empty() {
@@ -98,7 +98,7 @@ fn per_load(event: &EventOfChase) -> String {
     format!("{}{mark}", number(&event.per_load))
 }
 
-/// Counts that cannot be true, given the loads.
+/// Implausible counts, given the loads.
 pub(super) fn doubts(page: &Page) -> String {
     let doubted = |size: &EventsOfSize| {
         let is_doubted = |event: &&EventOfChase| event.plausible == Some(false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads under way at once, bytes per second, and a load during others' traffic.
+//! Outstanding loads, bandwidth, and latency under load.
 
 use super::Page;
 use crate::layout::Grid;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const OPERATIONS: [(Operation, &str); 3] =
     [(Operation::Read, "read"), (Operation::Write, "write"), (Operation::Copy, "copy")];
 
-/// A line per level: misses outstanding, and bandwidth by threads and operation; the bound below.
+/// One line per level: outstanding misses, and bandwidth by threads and operation; the bound below.
 pub(super) fn table(page: &Page) -> String {
     let report = page.report;
     let cases = cases(&report.bandwidth);
@@ -55,7 +55,7 @@ pub(super) fn table(page: &Page) -> String {
     page.title(&title) + &table + &page.reasons(figures) + &open + &bound
 }
 
-/// Whether there may be more of it than was seen.
+/// Whether the measured value is only a lower bound.
 fn is_open(figure: &Figure) -> bool {
     figure.as_number().is_some() && figure.low.is_some() && figure.high.is_none()
 }
@@ -64,7 +64,7 @@ const OPEN: &str = "+ or more: the most chains that were tried side by side were
 
 const BOUND: &str = "bound: the same loop over a few lines that are at hand, or what was faster";
 
-/// Rising numbers, three and more in a row as a range: `0-3, 8`.
+/// Increasing numbers, with runs of three or more as ranges: `0-3, 8`.
 fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let text = |run: &[u32]| match run {
@@ -130,7 +130,7 @@ fn levels(report: &MemoryReport) -> Vec<&str> {
     levels
 }
 
-/// ns per load by the number of chains side by side.
+/// ns per load by number of parallel chains.
 pub(super) fn chains(page: &Page) -> String {
     let rows = &page.report.parallelism;
     let numbers: BTreeSet<u32> =
@@ -152,7 +152,7 @@ pub(super) fn chains(page: &Page) -> String {
     page.title("ns per load by number of parallel chains") + &grid.render(page.style)
 }
 
-/// A load in memory while others use it: the slowest case, or all of them.
+/// Latency from memory under load: the slowest case, or all of them.
 pub(super) fn loaded(page: &Page, all: bool) -> String {
     let points = &page.report.loaded;
     if points.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The translation buffer, the pages, and what loads cost by where both are found.
+//! TLB levels, page sizes, and the cost of loads by location of data and translation.
 
 use super::{Page, page_kind};
 use crate::layout::{Grid, Paint, labelled};
@@ -8,7 +8,7 @@ use linerate_record::Figure;
 use linerate_record::memory::{Cost, PageKind, Pages, PagesVerdict, TlbLevel, TlbState};
 use linerate_record::units::{memory_size, three_digits};
 
-/// The levels of the buffer, and what became of huge pages.
+/// The TLB levels, and the effect of huge pages.
 pub(super) fn buffers(page: &Page) -> String {
     let report = page.report;
     let mut grid = Grid::new(&[
@@ -53,7 +53,7 @@ fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
 }
 
-/// Bytes that a level covers: all its entries, or as many as it takes without a slower load.
+/// Bytes covered by a level: all its entries, or as many pages as stay fast.
 pub(crate) fn reach(level: &TlbLevel, pages: &Pages) -> Option<f64> {
     let entries = level.entries.as_number().or(level.onset.as_number())?;
     let bytes = match level.pages {
@@ -94,7 +94,7 @@ fn used(pages: &Pages) -> String {
 const STATES: [(TlbState, &str); 3] =
     [(TlbState::Hit, "at hand"), (TlbState::MissL1, "L1 dTLB miss"), (TlbState::Walk, "page walk")];
 
-/// Cost of loads. In brief a line per level; with `all`, a line per level and state.
+/// Cost of loads: one line per level; with `all`, one line per level and state.
 pub(super) fn costs(page: &Page, all: bool) -> String {
     let costs = &page.report.costs;
     let grid = if all { each(costs) } else { matrix(costs) };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What differs from the baseline, what of it was judged, and what the two records do not share.
+//! Comparison with the baseline: changed metrics, those that were judged, and those in one record
+//! only.
 
 use super::{line, note, target_of};
 use crate::Style;
@@ -10,8 +11,8 @@ use linerate_record::stat::{
     BaselineChange, BaselineOf, Environment, Judged, SimulatedCaches, StatReport,
 };
 
-/// The changes, the verdict, and reasons to doubt it. Figures that are the same are not listed,
-/// unless they should have been judged and were not.
+/// The changes, the verdict, and reasons to doubt it. Unchanged figures are omitted, unless they
+/// could not be judged.
 pub(super) fn block(report: &StatReport, style: &Style) -> String {
     if report.baseline.is_empty() && report.baseline_of.is_none() {
         return String::new();
@@ -115,7 +116,7 @@ fn other_environment(before: Environment, now: Environment) -> String {
     )
 }
 
-/// A change in percent with its sign, small ones with as many decimals as they need.
+/// A change in percent with its sign, with more decimals for small ones.
 fn signed_percent(change: f64) -> String {
     let sign = if change > 0.0 { "+" } else { "" };
     format!("{sign}{}", significant(change * 100.0))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables made column by column, so that it is known whether they fit before they are laid out:
-//! a number broken over two lines is hard to read.
+//! Tables built column by column, so that their width is known before layout: a wrapped number is
+//! hard to read.
 
 use crate::Style;
 use crate::layout::Grid;
@@ -11,7 +11,7 @@ const GAP: usize = 2;
 /// A column of a table.
 #[derive(Clone)]
 pub(super) struct Column {
-    /// As [`Grid::new`] has it.
+    /// Heading, as for [`Grid::new`].
     pub(super) head: String,
     pub(super) cells: Vec<String>,
 }
@@ -24,7 +24,7 @@ impl Column {
     }
 }
 
-/// Width of the table of these columns.
+/// Total width of a table with these columns.
 pub(super) fn width(columns: &[Column]) -> usize {
     let widths: usize = columns.iter().map(|column| column.width() + GAP).sum();
     widths.saturating_sub(GAP)
@@ -39,7 +39,8 @@ pub(super) fn render(columns: &[Column], style: &Style) -> String {
     grid.render(style)
 }
 
-/// Tables that each begin with `first` and have as many of `rest` as fit, at least one.
+/// Splits a wide table: each part begins with `first` and has as many of `rest` as fit, at least
+/// one.
 pub(super) fn spread(first: &[Column], rest: &[Column], style: &Style) -> String {
     let mut tables = vec![first.to_vec()];
     for column in rest {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of events, and the reasons of those that were not counted.
+//! The table of events, and reasons for missing ones.
 
 use super::columns::{self, Column};
 use super::error;
@@ -10,9 +10,9 @@ use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
 
-/// Which columns the table needs, next to name and count.
+/// Optional columns of the table, next to name and count.
 struct Columns {
-    /// Some event was not counted all the time: raw counts, and scaled ones in brackets.
+    /// Some event was multiplexed: raw counts, and scaled ones in brackets.
     scaled: bool,
     /// Some count has an error.
     error: bool,
@@ -20,7 +20,7 @@ struct Columns {
     unit: Option<String>,
     /// Some event has a name and code of the processor.
     native: bool,
-    /// Figures rest on different things.
+    /// Figures have different tiers.
     tier: bool,
 }
 
@@ -28,14 +28,14 @@ fn was_scaled(event: &EventCount) -> bool {
     event.duty.is_some_and(|duty| duty < 1.0)
 }
 
-/// Whether a counter of the processor, real or simulated, has its own name for this event. What the
-/// kernel calls its events adds nothing.
+/// Whether a real or simulated counter has its own name for this event. Kernel event names add
+/// nothing.
 fn has_native(event: &EventCount) -> bool {
     let is_there = event.count.as_number().is_some() && event.native.is_some();
     is_there && event.count.tier != Tier::Sw
 }
 
-/// Whether the figures that are there rest on different things.
+/// Whether present figures have different tiers.
 fn several_tiers<'a>(figures: impl Iterator<Item = &'a Figure>) -> bool {
     let present = figures.filter(|figure| figure.as_number().is_some());
     present.map(|figure| figure.tier).collect::<BTreeSet<Tier>>().len() > 1
@@ -90,7 +90,7 @@ impl Columns {
     }
 }
 
-/// The events; without the processor's own names where these do not fit.
+/// The events; without the processor's own names if they do not fit.
 pub(super) fn table(report: &StatReport, style: &Style) -> String {
     if report.events.is_empty() {
         return String::new();
@@ -104,7 +104,7 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
     columns::render(&columns, style) + &per_unit(report, style)
 }
 
-/// A figure's tier; nothing for one that is absent.
+/// A figure's tier; empty for an absent one.
 fn tier_of(figure: &Figure) -> String {
     match (figure.as_number(), figure.tier) {
         (None, _) => String::new(),
@@ -117,12 +117,12 @@ fn absent() -> String {
     ABSENT.to_owned()
 }
 
-/// The value as `show` has it.
+/// The value formatted by `show`.
 fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     figure.as_number().map_or_else(absent, show)
 }
 
-/// A value as `show` has it, and its error.
+/// The value formatted by `show`, with its error.
 pub(super) fn with_error(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     let value = shown(figure, show);
     error(figure).map_or(value.clone(), |error| format!("{value} ± {error}"))
@@ -132,7 +132,7 @@ fn native(event: &EventCount) -> String {
     event.native.clone().filter(|_| has_native(event)).unwrap_or_default()
 }
 
-/// What was really counted; for an event counted all the time that is the count itself.
+/// Unscaled count; equal to the count for an event that was counted all the time.
 fn raw(event: &EventCount) -> String {
     match event.raw {
         Some(raw) if was_scaled(event) => count(raw),
@@ -162,7 +162,7 @@ fn per_unit(report: &StatReport, style: &Style) -> String {
     labelled("", Paint::Head, &clean(&text), style)
 }
 
-/// Events that were not counted for the same reason.
+/// Events missing for the same reason.
 pub(super) struct Missing<'a> {
     pub(super) why: &'a str,
     /// Their name in the report.
@@ -170,10 +170,11 @@ pub(super) struct Missing<'a> {
     fixes: Vec<Fix<'a>>,
 }
 
-/// What would have events counted: one command for all that it differs for in their names only.
+/// Command that would make events countable; commands that differ in the event's name only are
+/// shown once.
 struct Fix<'a> {
     before: &'a str,
-    /// Events of `-e`; empty without it.
+    /// Events for `-e`; empty without it.
     names: Vec<&'a str>,
     after: &'a str,
 }
@@ -182,7 +183,7 @@ impl<'a> Fix<'a> {
     /// The option that names events.
     const OPTION: &'static str = "-e ";
 
-    /// The command `fix` for the event `name`.
+    /// Splits the command `fix` for the event `name`.
     fn of(fix: &'a str, name: &'a str) -> Self {
         let whole = Self { before: fix, names: Vec::new(), after: "" };
         let Some(at) = fix.find(Self::OPTION) else { return whole };
@@ -201,7 +202,7 @@ impl<'a> Fix<'a> {
 }
 
 impl<'a> Missing<'a> {
-    /// Those of `events`, each with its label, that were not counted.
+    /// Groups those of `events`, each with its label, that were not counted.
     pub(super) fn of(events: impl Iterator<Item = (&'a str, &'a EventCount)>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for (label, event) in events.filter(|(_, event)| event.count.as_number().is_none()) {
@@ -223,7 +224,7 @@ impl<'a> Missing<'a> {
         groups
     }
 
-    /// Commands that would make them countable, each once.
+    /// Commands that would make them countable, without repeats.
     pub(super) fn fixes(&self) -> impl Iterator<Item = String> {
         self.fixes.iter().map(Fix::text)
     }
@@ -236,7 +237,7 @@ impl<'a> Missing<'a> {
     }
 }
 
-/// Why events were not counted, and what would have them counted.
+/// Reasons for missing events, with fixes.
 pub(super) fn missing(report: &StatReport, style: &Style) -> String {
     let events = report.events.iter().map(|event| (event.name.as_str(), event));
     Missing::of(events).iter().map(|group| group.text(style)).collect()

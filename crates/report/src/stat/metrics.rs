@@ -8,7 +8,7 @@ use crate::value::{ABSENT, clean, interval, reason, significant, tiers};
 use linerate_record::Figure;
 use linerate_record::stat::{MetricValue, StatReport};
 
-/// The metrics that have a value, set by set; then those that have none, and why.
+/// The metrics with a value by set, then those without one and the reasons.
 pub(super) fn table(report: &StatReport, style: &Style) -> String {
     let (known, unknown): (Vec<_>, Vec<_>) =
         report.metrics.iter().partition(|metric| metric.figure.as_number().is_some());
@@ -25,7 +25,7 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
     text + &missing(&unknown, report, style)
 }
 
-/// The formula comes last: it is the first to go where there is no room.
+/// The formula comes last: it is the first column to be dropped without room.
 fn columns(metrics: &[&MetricValue]) -> Vec<Column> {
     let column = |head: &str, cell: &dyn Fn(&MetricValue) -> String| Column {
         head: head.to_owned(),
@@ -46,14 +46,13 @@ fn columns(metrics: &[&MetricValue]) -> Vec<Column> {
     ]
 }
 
-/// Value and interval, both in the unit: a percentage of a percentage would be misread.
+/// Value and interval, both with the unit: a percentage of a percentage would be misread.
 fn value(figure: &Figure) -> String {
     let value = figure.as_number().map_or_else(|| ABSENT.to_owned(), significant);
     interval(figure, significant).map_or(value.clone(), |ends| format!("{value} ({ends})"))
 }
 
-/// Why metrics have no value, each reason once. What is said of an event that was not counted is
-/// not said again.
+/// Reasons for missing metrics, without repeats, and without those already given for events.
 fn missing(metrics: &[&MetricValue], report: &StatReport, style: &Style) -> String {
     let absent = report.events.iter().filter(|event| event.count.as_number().is_none());
     let told: Vec<&str> = absent.map(|event| reason(&event.count)).collect();

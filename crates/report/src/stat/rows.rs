@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts over time and counts per thread: a column per event, in as many tables as the width asks
-//! for.
+//! Counts over time and counts per thread: one column per event, in as many tables as the width
+//! requires.
 
 use super::columns::{self, Column};
 use super::events::with_error;
@@ -36,7 +36,7 @@ pub(super) fn threads(report: &StatReport, style: &Style) -> String {
     tables(&first, &rows, report, style)
 }
 
-/// The rows; events that none of them has are left out.
+/// The rows, without events that no row has.
 fn tables(first: &[Column], rows: &[&[Figure]], report: &StatReport, style: &Style) -> String {
     if rows.is_empty() {
         return String::new();
@@ -58,7 +58,7 @@ fn tables(first: &[Column], rows: &[&[Figure]], report: &StatReport, style: &Sty
     columns::spread(first, &columns, style) + &reasons.collect::<String>()
 }
 
-/// One interval as it ends: its end, and the counts that are there.
+/// One interval as it ends: its end, and the available counts.
 pub fn interval_line(names: &[String], interval: &IntervalCounts, style: &Style) -> String {
     let counts = names.iter().zip(&interval.counts);
     let known = counts.filter(|(_, figure)| figure.as_number().is_some());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report in the layout of rpistat, which counted nine events of the ARM1176 in turns: raw
-//! counts, scaled ones in brackets, rates and ratios below each group of events.
+//! The report in the layout of rpistat, which multiplexed nine events of the ARM1176: raw counts,
+//! scaled ones in brackets, rates and ratios below each group of events.
 //!
 //! Three things are added: an error within the brackets, the tier unless it is `hw`, and a list of
-//! what is missing and why. Missing counts are `-`. The date is in UTC: the record knows no other.
+//! missing events with reasons. Missing counts are `-`. The date is in UTC, as in the record.
 
 use super::events::Missing;
 use super::{command_line, cut, error, list};
@@ -16,9 +16,9 @@ use std::fmt::Write;
 enum Line {
     /// An event, counted or not.
     Event { label: &'static str, name: &'static str },
-    /// How many slices this event was counted in.
+    /// Number of slices in which this event was counted.
     Periods { label: &'static str, of: &'static str },
-    /// A metric, with three decimals, and what follows it.
+    /// A metric with three decimals and a suffix.
     Metric { label: &'static str, name: &'static str, unit: &'static str },
     /// Between groups.
     Blank,
@@ -50,8 +50,7 @@ const LINES: &[Line] = &[
     Line::Metric { label: "Mispredict ratio", name: "branch_miss_percent", unit: "%" },
 ];
 
-/// The report in the layout of rpistat. Its nine events are those of the metric set `rpistat`;
-/// others are not shown.
+/// The report in the layout of rpistat. Shows only the nine events of the metric set `rpistat`.
 pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     let mut text = format!(
         "rpistat: {}\n{}\n\nSystem information\n",
@@ -76,7 +75,7 @@ pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     text + &missing(report)
 }
 
-/// `  label:   value`, the value in column 22, as rpistat has it.
+/// `  label:   value`, with the value in column 22, as in rpistat.
 fn line(label: &str, value: &str) -> String {
     format!("  {:<20}{value}", format!("{label}:")).trim_end().to_owned() + "\n"
 }
@@ -101,8 +100,7 @@ fn find<'a>(report: &'a StatReport, name: &str) -> Option<&'a EventCount> {
     report.events.iter().find(|event| event.name == name)
 }
 
-/// The raw count and, but for an event that was counted all the time, the scaled one with its
-/// error.
+/// The raw count and, for a multiplexed event, the scaled one with its error.
 fn counted(event: &EventCount) -> String {
     let Some(value) = event.count.as_number() else { return ABSENT.to_owned() };
     match event.raw {
@@ -115,20 +113,20 @@ fn counted(event: &EventCount) -> String {
     }
 }
 
-/// Slices in which an event was counted; all the time is one.
+/// Number of slices in which an event was counted; 1 without multiplexing.
 fn periods(report: &StatReport, name: &str) -> Option<u64> {
     let event = find(report, name)?;
     event.count.as_number()?;
     Some(event.periods.unwrap_or(1))
 }
 
-/// The columns that rpistat gives a value before its unit: one less before `%`.
+/// A value with its unit in rpistat's columns: one less before `%`.
 fn with_unit(value: f64, unit: &str) -> String {
     let columns = if unit == "%" { 6 } else { 7 };
     format!("{:<columns$} {unit}", format!("{value:.3}"))
 }
 
-/// Why events of the report are missing, each reason once.
+/// Reasons for missing events, without repeats.
 fn missing(report: &StatReport) -> String {
     let events = LINES.iter().filter_map(|line| match *line {
         Line::Event { label, name } => Some((label, find(report, name)?)),
@@ -146,7 +144,7 @@ fn missing(report: &StatReport) -> String {
     text
 }
 
-/// The most that is printed of a command: this layout takes no width.
+/// Maximum columns of the command: this layout has no width.
 const COMMAND_COLUMNS: usize = 80;
 
 fn target(target: &StatTarget) -> String {
@@ -157,7 +155,7 @@ fn target(target: &StatTarget) -> String {
     }
 }
 
-/// A moment as asctime(3) writes it: `Thu Jun 27 09:58:08 2013`, and the zone.
+/// A time as asctime(3) formats it: `Thu Jun 27 09:58:08 2013`, and the zone.
 fn date(unix_s: u64) -> String {
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =

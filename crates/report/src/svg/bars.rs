@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of horizontal bars over one axis.
+//! Groups of horizontal bars with a common axis.
 
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut, steps};
 use linerate_record::units::three_digits;
@@ -13,13 +13,13 @@ pub(super) struct Bar {
     pub(super) text: String,
 }
 
-/// Bars under a head.
+/// Bars under a heading.
 pub(super) struct Group {
     pub(super) head: String,
     pub(super) bars: Vec<Bar>,
 }
 
-/// The groups and what their axis is.
+/// Groups and axis.
 pub(super) struct BarChart {
     pub(super) caption: Caption,
     pub(super) label: String,
@@ -27,7 +27,7 @@ pub(super) struct BarChart {
 }
 
 const LEFT: f64 = MARGIN + 150.0;
-/// Room for the text at the end of the longest bar.
+/// Right end of the longest bar, leaving room for its label.
 const RIGHT: f64 = WIDTH - MARGIN - 140.0;
 const PITCH: f64 = 19.0;
 const THICKNESS: f64 = 13.0;

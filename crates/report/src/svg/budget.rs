@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of a budget over the size of frames: instructions, or cycles (figure 10-4 of the Netra
-//! document), and what bounds forwarding (figures 10-3 and 10-5).
+//! Plots of a budget over frame size: instructions, or cycles (figure 10-4 of the Netra document),
+//! and the roofline (figures 10-3 and 10-5).
 
 use super::Plot;
 use super::canvas::{Caption, Look};
@@ -36,8 +36,8 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
     Some(shown.plot(report, &rows, lines))
 }
 
-/// What bounds forwarding over the size of frames; `None` with fewer than two sizes, or where
-/// nothing but the line is known.
+/// Roofline: forwarding rate over frame size. `None` with fewer than two sizes, or if only the line
+/// rate is known.
 pub fn roofline(report: &BudgetReport) -> Option<Plot> {
     let rows = sizes(report)?;
     let lines = lines(
@@ -67,7 +67,7 @@ pub fn roofline(report: &BudgetReport) -> Option<Plot> {
     Some(shown.plot(report, &rows, lines))
 }
 
-/// The rows of a size each, for the mix is none; `None` with fewer than two.
+/// The rows with a single frame size, excluding the mix; `None` with fewer than two.
 fn sizes(report: &BudgetReport) -> Option<Vec<&BudgetRow>> {
     let rows: Vec<&BudgetRow> = report.rows.iter().filter(|row| row.name != "IMIX").collect();
     (rows.len() > 1).then_some(rows)
@@ -75,7 +75,7 @@ fn sizes(report: &BudgetReport) -> Option<Vec<&BudgetRow>> {
 
 type Named = (&'static str, Look, fn(&BudgetRow) -> Option<f64>);
 
-/// A line of each, over the rows that have its figure; none of what no row has.
+/// One line per figure, over the rows that have it; none for figures without rows.
 fn lines(rows: &[&BudgetRow], named: &[Named]) -> Vec<Line> {
     let line = |(name, look, of): &Named| Line {
         name: (*name).to_owned(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements a plot is drawn with, and how they look.
+//! Drawing elements of plots, and their style.
 //!
-//! Lengths are in user units, which are pixels where a plot is shown at its own size; x grows to
-//! the right, y downwards.
+//! Lengths are in user units, which are pixels at the plot's native size; x grows to the right, y
+//! downwards.
 
 use std::fmt::Write;
 
@@ -13,11 +13,11 @@ pub(super) const MARGIN: f64 = 24.0;
 /// Line spacing of texts of 12 units.
 pub(super) const LINE_HEIGHT: f64 = 17.0;
 const TITLE_HEIGHT: f64 = 22.0;
-/// What a character takes on average in a sans-serif face of 12 units, rounded up: faces differ.
+/// Average advance width of a character in a 12-unit sans-serif face, rounded up: faces differ.
 const CHARACTER: f64 = 6.6;
 const TITLE_CHARACTER: f64 = 8.8;
 
-/// Variants differ in colour. The colours can be distinguished with any of the usual colour-vision
+/// Variants differ in colour. The colours are distinguishable with the common colour-vision
 /// deficiencies (after Okabe and Ito, the light ones darkened to a contrast of 3:1 on white), and
 /// have counterparts for a dark background.
 const STYLE: &str = "
@@ -75,14 +75,14 @@ text { fill: #e6edf3 }
 pub(super) enum Look {
     Bound,
     Selected,
-    /// By its place in the table of variants, so that it looks the same in all plots.
+    /// By its index in the table of variants, so that it looks the same in all plots.
     Variant(usize),
-    /// By its place among the peers.
+    /// By its index among the peers.
     Peer(usize),
 }
 
 impl Look {
-    /// The class of the stylesheet.
+    /// Its CSS class.
     pub(super) fn class(self) -> String {
         match self {
             Self::Bound => "bound".to_owned(),
@@ -92,7 +92,7 @@ impl Look {
         }
     }
 
-    /// Outline of the marker at a point, for a path; `None` for looks without.
+    /// Path of the marker at a point; `None` for looks without one.
     pub(super) fn marker(self, x: f64, y: f64) -> Option<String> {
         let corners: &[(f64, f64)] = match self {
             Self::Bound | Self::Selected => return None,
@@ -104,7 +104,7 @@ impl Look {
     }
 }
 
-/// Corners around a point: about equal areas.
+/// Corners of the markers: about equal areas.
 const SHAPES: [&[(f64, f64)]; 6] = [
     &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
     &[(0.0, -4.4), (4.4, 0.0), (0.0, 4.4), (-4.4, 0.0)],
@@ -140,7 +140,7 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// An empty plot under `caption`, and the y under its last line.
+    /// An empty plot with `caption`, and the y below it.
     pub(super) fn new(caption: &Caption) -> (Self, f64) {
         let mut canvas = Self { body: String::new(), rules: "" };
         let mut y = MARGIN - 4.0;
@@ -158,7 +158,7 @@ impl Canvas {
         (canvas, y)
     }
 
-    /// Rules of the stylesheet that only this plot needs.
+    /// Adds style rules that only this plot needs.
     pub(super) fn rules(&mut self, rules: &'static str) {
         self.rules = rules;
     }
@@ -187,14 +187,14 @@ impl Canvas {
         self.push(&format!("<polyline class=\"{class} line\" points=\"{points}\"/>"));
     }
 
-    /// An area within corners, in the look of a routine.
+    /// A polygon, in the look of a routine.
     pub(super) fn area(&mut self, look: Look, corners: &[(f64, f64)]) {
         let (class, points) = (look.class(), pairs(corners));
         self.push(&format!("<polygon class=\"{class} area\" points=\"{points}\"/>"));
     }
 
-    /// What stands for a line of one point: a ring for looks without a marker, small for the bound
-    /// and wide for what is selected, so that neither hides the other.
+    /// Marker for a line of one point: a ring for looks without a marker, small for the bound and
+    /// wide for the selected routine, so that neither hides the other.
     pub(super) fn dot(&mut self, look: Look, at: (f64, f64)) {
         let radius = match look {
             Look::Bound => 3.0,
@@ -206,7 +206,7 @@ impl Canvas {
         self.push(&format!("<circle class=\"{class} dot\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
     }
 
-    /// The markers of a routine at points; nothing for looks without.
+    /// The markers of a routine at points; none for looks without.
     pub(super) fn markers(&mut self, look: Look, points: &[(f64, f64)]) {
         let outline: String = points.iter().filter_map(|&(x, y)| look.marker(x, y)).collect();
         if !outline.is_empty() {
@@ -226,7 +226,7 @@ impl Canvas {
         self.body.push('\n');
     }
 
-    /// The file.
+    /// The SVG file.
     pub(super) fn finish(self, caption: &Caption, height: f64) -> String {
         let (width, height) = (number(WIDTH), number(height.ceil()));
         let (title, description) = (escape(&caption.title), escape(&caption.description));
@@ -249,19 +249,19 @@ impl Canvas {
     }
 }
 
-/// Points as polygons have them.
+/// Points in the syntax of SVG polygons.
 fn pairs(points: &[(f64, f64)]) -> String {
     let pair = |(x, y): &(f64, f64)| format!("{},{}", number(*x), number(*y));
     points.iter().map(pair).collect::<Vec<_>>().join(" ")
 }
 
-/// A length to a tenth of a unit.
+/// A length rounded to a tenth of a unit.
 fn number(length: f64) -> String {
     let text = format!("{length:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// `text` as character data. What XML 1.0 cannot hold at all is replaced.
+/// Escapes `text` as character data. Characters invalid in XML 1.0 are replaced.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -278,7 +278,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// `name` cut to what `room` holds.
+/// `name` cut to the width `room`.
 pub(super) fn cut(name: &str, room: f64) -> String {
     let most = (room / CHARACTER) as usize;
     if name.chars().count() <= most {
@@ -287,8 +287,8 @@ pub(super) fn cut(name: &str, room: f64) -> String {
     name.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// The steps of a linear axis from 0 to at least `most`: 1, 2 or 5 times a power of ten, at most
-/// seven of them. The last is the end of the axis.
+/// Ticks of a linear axis from 0 to at least `most`: multiples of 1, 2 or 5 times a power of ten,
+/// at most seven. The last is the end of the axis.
 pub(super) fn steps(most: f64) -> Vec<f64> {
     let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
     let power = 10f64.powf((most / 7.0).log10().floor());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two plots of models: what was observed and what a model says, and how many things fall into
-//! each of some classes.
+//! Two plots for models: observed and modelled values, and counts per class.
 
 use super::Plot;
 use super::bars::{Bar, BarChart, Group};
@@ -10,27 +9,26 @@ use linerate_record::units::three_digits;
 /// File name and heading of a plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Title {
-    /// A name fit for a file, without an extension.
+    /// File name without extension.
     pub name: String,
     /// Its content, in one line.
     pub title: String,
-    /// Under the title.
+    /// Subtitle.
     pub note: String,
 }
 
-/// Something observed and what a model says of it.
+/// An observed value and its model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// What it is.
+    /// Legend text.
     pub name: String,
     /// As observed, 0 or more.
     pub observed: f64,
-    /// As the model has it, 0 or more.
+    /// As modelled, 0 or more.
     pub modelled: f64,
 }
 
-/// Bars of what was observed next to bars of what a model says, with the error of the model;
-/// `label` is what their axis is.
+/// Bars of observed values next to modelled ones, with the model's error; `label` names the axis.
 pub fn compared(title: &Title, label: &str, all: &[Compared]) -> Plot {
     let group = |one: &Compared| Group {
         head: one.name.clone(),
@@ -60,7 +58,7 @@ fn with_error(one: &Compared) -> String {
     format!("{} ({percent:+.1} %)", three_digits(one.modelled))
 }
 
-/// How many there are of each class, by name, in order; `label` is what is counted.
+/// Bar chart of the counts per class, in order; `label` names the counted thing.
 pub fn counted(title: &Title, label: &str, classes: &[(String, u64)]) -> Plot {
     let class = |(name, count): &(String, u64)| {
         bar(name, Look::Variant(5), *count as f64, count.to_string())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An area of points over two logarithmic axes, with a column for a legend next to it.
+//! A plot area with two logarithmic axes and a legend column.
 
 use super::canvas::{Anchor, Canvas, LINE_HEIGHT, MARGIN, WIDTH};
 use linerate_record::units::three_digits;
@@ -8,11 +8,10 @@ pub(super) const LEFT: f64 = MARGIN + 36.0;
 const LEGEND_WIDTH: f64 = 216.0;
 pub(super) const RIGHT: f64 = WIDTH - MARGIN - LEGEND_WIDTH - 16.0;
 pub(super) const LOWEST: f64 = 340.0;
-/// Between the frame and the first and last point, in octaves.
+/// Padding between the frame and the outermost points, in octaves.
 const AIR: f64 = 0.3;
 
-/// The area of the points, and the octaves that it stands for. Equal distances are equal factors,
-/// in both directions.
+/// The plot area and its ranges in octaves. Equal distances are equal factors, in both directions.
 pub(super) struct Frame {
     pub(super) top: f64,
     pub(super) height: f64,
@@ -21,7 +20,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// For points of which both coordinates are positive.
+    /// A frame for points with positive coordinates.
     pub(super) fn new<'a>(
         points: impl Iterator<Item = &'a (f64, f64)> + Clone,
         top: f64,
@@ -42,7 +41,7 @@ impl Frame {
         self.top + self.height
     }
 
-    /// Under the labels of the x axis.
+    /// y below the labels of the x axis.
     pub(super) fn end(&self) -> f64 {
         self.bottom() + 3.0 * LINE_HEIGHT + 4.0
     }
@@ -59,7 +58,7 @@ impl Frame {
         (self.x(point.0), self.y(point.1))
     }
 
-    /// Labels on the left at powers of two, with lines across.
+    /// Labels on the left at powers of two, with grid lines.
     pub(super) fn y_axis(&self, canvas: &mut Canvas) {
         canvas.rectangle("plot", (LEFT, self.top), (RIGHT - LEFT, self.height));
         for value in powers(self.y_octaves) {
@@ -69,7 +68,7 @@ impl Frame {
         }
     }
 
-    /// Ticks below at powers of two, with the label that `label` has for each.
+    /// Ticks below at powers of two, labelled by `label`.
     pub(super) fn x_axis(&self, canvas: &mut Canvas, label: impl Fn(f64) -> Option<String>) {
         let bottom = self.bottom();
         canvas.line("axis", (LEFT, bottom), (RIGHT, bottom));
@@ -89,7 +88,7 @@ impl Frame {
     }
 }
 
-/// The least and the greatest; 0 and 0 of nothing.
+/// Minimum and maximum; 0 and 0 if empty.
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let both = values.map(|value| (value, value));
     both.reduce(|(low, high), (value, _)| (low.min(value), high.max(value))).unwrap_or_default()
@@ -100,7 +99,7 @@ fn share(value: f64, (low, high): (f64, f64)) -> f64 {
     (value.log2() - low) / (high - low)
 }
 
-/// The powers of two within the octaves.
+/// Powers of two in a range of octaves.
 fn powers((low, high): (f64, f64)) -> impl Iterator<Item = f64> {
     (low.ceil() as i32..=high.floor() as i32).map(|octave| 2f64.powi(octave))
 }

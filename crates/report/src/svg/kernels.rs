@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of a `kernels` record: the figures 2 to 7 of the white paper "Enhanced TCP/IP
-//! Performance with AltiVec" (throughput over size, caches warm and cold) for the machine of the
-//! record, and random sizes as bars.
+//! Plots of a `kernels` record: figures 2 to 7 of the white paper "Enhanced TCP/IP Performance with
+//! AltiVec" (throughput over size, warm and cold caches) for the machine of the record, and random
+//! sizes as bars.
 
 use super::Plot;
 use super::bars::{Bar, BarChart, Group};
@@ -13,11 +13,10 @@ use linerate_plan::routines::{Block, Load, Section, Series, Unit, blocks};
 use linerate_record::kernels::{Kernel, KernelsReport, Mix, Role, Row};
 use linerate_record::units::three_digits;
 
-/// The size that legends quote where it was timed: that of a full packet of Ethernet.
+/// Size quoted in legends if it was timed: payload of a full Ethernet packet.
 const QUOTED: u64 = 1460;
 
-/// Every plot that the record has rows for: per kernel aligned sizes with warm and with cold
-/// caches, and random sizes.
+/// All plots with data: per kernel aligned sizes with warm and cold caches, and random sizes.
 pub fn kernels(report: &KernelsReport) -> Vec<Plot> {
     let unit = Unit::from_rows(&report.rows);
     let mut plots: Vec<Plot> = Vec::new();
@@ -69,7 +68,7 @@ impl View<'_> {
         Some(Plot { name, title, svg: chart.svg() })
     }
 
-    /// A line for each routine, and one for the bounds.
+    /// One line per routine, and one for the bounds.
     fn lines(&self) -> Vec<Line> {
         let sizes: Vec<u64> = self.block.loads().into_iter().filter_map(Load::size).collect();
         let points = |row: &dyn Fn(u64) -> Option<f64>| -> Vec<(f64, f64)> {
@@ -126,8 +125,8 @@ impl View<'_> {
         Group { head, bars: bound.into_iter().chain(rest).collect() }
     }
 
-    /// The routines but for the bounds and other ways in, and their looks: other ways lie upon what
-    /// is selected.
+    /// Routines without bounds and other entry points, with their looks: other entry points
+    /// coincide with the selected routine.
     fn routines(&self) -> Vec<(&Series<'_>, Look)> {
         let variants = &self.report.variants;
         let variant = |series: &Series| {
@@ -153,7 +152,7 @@ impl View<'_> {
         }
     }
 
-    /// Bytes per cycle; gigabytes per second where cycles are not known.
+    /// Bytes per cycle; gigabytes per second if cycles are unknown.
     fn speed(&self, row: &Row) -> Option<f64> {
         let per_time = row.mean_bytes / self.unit.time(row)?;
         Some(match self.unit {

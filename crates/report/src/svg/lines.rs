@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines over logarithmic axes, with a legend that names their values at one x.
+//! Lines over logarithmic axes, with a legend of their values at one x.
 
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut};
 use super::frame::{Frame, LOWEST, RIGHT};
@@ -29,18 +29,18 @@ impl Line {
     }
 }
 
-/// The lines and what their axes are.
+/// Lines and axes.
 pub(super) struct LineChart {
     pub(super) caption: Caption,
     pub(super) x_label: String,
     pub(super) y_label: String,
-    /// The x that the legend quotes, and the same in words.
+    /// The x quoted in the legend, with its text.
     pub(super) quoted: (f64, String),
     pub(super) lines: Vec<Line>,
 }
 
 pub(super) const ENTRY_HEIGHT: f64 = 20.0;
-/// A line in the legend.
+/// Length of a line sample in the legend.
 const SAMPLE: f64 = 30.0;
 
 impl LineChart {
@@ -80,8 +80,7 @@ impl LineChart {
     }
 }
 
-/// The lines in the order of their values at the quoted x, greatest on top. Ends at the y that is
-/// returned.
+/// The lines ordered by their values at the quoted x, largest on top. Returns the y at its end.
 pub(super) fn legend(
     canvas: &mut Canvas,
     frame: &Frame,

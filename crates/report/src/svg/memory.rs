@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot of a `memory` record: time of a load over the size of its chain, the levels as bands
-//! between their sizes, and how far the translation buffer reaches.
+//! The plot of a `memory` record: load latency over chain size, with the levels as bands and the
+//! reach of the TLB.
 //!
-//! Everything uncertain is as wide as its interval: points, and the ends of the levels.
+//! Points and ends of levels are as wide as their intervals.
 
 use super::Plot;
 use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut};
@@ -14,7 +14,7 @@ use linerate_record::memory::{Curve, CurvePoint, MemoryLevel, MemoryReport, Orde
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 
-/// Time of a load over the size of its chain, with the levels drawn in; `None` without a curve.
+/// Load latency over chain size, with the levels; `None` without a curve.
 pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     let line = |curve: &Curve| {
         let (name, look) = (clean(&curve_name(curve, report)), look(curve, report));
@@ -35,8 +35,8 @@ pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     Some(Plot { name, title, svg: chart.svg(&caption) })
 }
 
-/// By the order, so that it looks the same in all plots; other pages than those that levels are
-/// from stand back.
+/// Look by order of loads, the same in all plots; page sizes other than that of the levels are
+/// subdued.
 fn look(curve: &Curve, report: &MemoryReport) -> Look {
     let index = match curve.order {
         Order::PageLocal => 3,
@@ -46,7 +46,7 @@ fn look(curve: &Curve, report: &MemoryReport) -> Look {
     if curve.pages == report.pages.used { Look::Variant(index) } else { Look::Peer(index) }
 }
 
-/// The greatest size that most lines have: what the legend quotes. `None` without lines.
+/// The largest size that most lines have, quoted in the legend. `None` without lines.
 fn quoted_size(lines: &[Line]) -> Option<f64> {
     let points = lines.iter().flat_map(|line| &line.points);
     let mut sizes: Vec<f64> = points.map(|point| point.0).collect();
@@ -85,7 +85,7 @@ fn conditions(report: &MemoryReport) -> String {
     parts.join("; ") + "."
 }
 
-/// The levels and the translation buffer in words.
+/// The levels and the TLB in words.
 fn description(report: &MemoryReport) -> String {
     let ns = |figure: &Figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
     let level = |level: &MemoryLevel| match level.size_bytes.as_number() {
@@ -108,7 +108,7 @@ fn description(report: &MemoryReport) -> String {
     text
 }
 
-/// How far a level of the translation buffer reaches.
+/// Reach of a TLB level.
 struct Mark {
     bytes: f64,
     label: String,
@@ -128,7 +128,7 @@ fn marks(report: &MemoryReport) -> Vec<Mark> {
     report.tlb.iter().filter_map(mark).collect()
 }
 
-/// In addition to the rules of all plots: bands and what is as wide as its interval.
+/// Additional style rules: bands and intervals.
 const RULES: &str = "\
 .band { fill: #59636e; fill-opacity: 0.09 }
 .edge { fill: #59636e; fill-opacity: 0.3 }
@@ -141,20 +141,20 @@ const RULES: &str = "\
 }
 ";
 
-/// `256 KiB` under the x axis, and air.
+/// Width of a label on the x axis with padding: `256 KiB`.
 const LABEL_WIDTH: f64 = 56.0;
 /// Width of a name in the legend.
 const NAME_ROOM: f64 = 46.0;
-/// The least width of what is drawn as wide as its interval.
+/// Minimum width of an interval.
 const HAIR: f64 = 1.5;
 const LEVEL_HEIGHT: f64 = 2.2 * LINE_HEIGHT;
 
 struct Chart<'a> {
     report: &'a MemoryReport,
-    /// Of each curve that can be drawn, in the order of the report.
+    /// All drawable curves, in the order of the report.
     lines: Vec<Line>,
     spreads: Vec<Spread>,
-    /// The size that the legend quotes, and the same in words.
+    /// The size quoted in the legend, with its text.
     quoted: (f64, String),
 }
 
@@ -188,7 +188,7 @@ impl Chart<'_> {
         canvas.finish(caption, frame.end())
     }
 
-    /// Every second level shaded, the names above, the ends as wide as their intervals.
+    /// Every second level shaded, names above, ends as wide as their intervals.
     fn bands(&self, canvas: &mut Canvas, frame: &Frame, names_y: f64) {
         let within = |bytes: f64| frame.x(bytes).clamp(LEFT, RIGHT);
         let mut left = LEFT;
@@ -219,7 +219,7 @@ impl Chart<'_> {
         }
     }
 
-    /// How far the translation buffer reaches, each on a line of its own above the area.
+    /// Draws the reach of each TLB level on its own line above the plot area.
     fn reaches(&self, canvas: &mut Canvas, frame: &Frame, marks: &[Mark]) {
         for (index, mark) in marks.iter().enumerate() {
             let x = frame.x(mark.bytes);
@@ -239,7 +239,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The levels in the legend: name, size and time, with their intervals.
+    /// The levels in the legend: name, size and latency, with intervals.
     fn levels(&self, canvas: &mut Canvas, mut y: f64) {
         let (left, right) = (RIGHT + 24.0, WIDTH - MARGIN);
         for level in &self.report.levels {
@@ -255,7 +255,7 @@ impl Chart<'_> {
     }
 }
 
-/// By size, bytes and the ends of the interval of ns per load.
+/// By size: bytes and the ends of the interval of ns per load.
 type Spread = Vec<(f64, [f64; 2])>;
 
 fn spread(curve: &Curve) -> Spread {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of a `tcp` record: the figures 9 to 11 of the white paper "Enhanced TCP/IP Performance
-//! with AltiVec" for each stack: shares of the time, work over that of plain C, and throughput.
+//! Plots of a `tcp` record: figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with
+//! AltiVec" for each stack: shares of the time, work relative to plain C, and throughput.
 
 use super::Plot;
 use super::bars::{Bar, BarChart, Group};
@@ -13,7 +13,7 @@ use linerate_record::units::three_digits;
 const DOCUMENT: &str = "document";
 const OFF: &str = "off";
 
-/// Every plot that the record has figures for.
+/// All plots with data.
 pub fn tcp(report: &TcpReport) -> Vec<Plot> {
     let of_stack = |stack| {
         let view = View { report, stack };
@@ -28,7 +28,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Figure 9, for plain C and for what is selected.
+    /// Figure 9, for plain C and for the selected set.
     fn shares(&self) -> Option<Plot> {
         let bars = |pattern: &TcpPattern| {
             let sets = pattern.sets.iter();
@@ -65,7 +65,7 @@ impl View<'_> {
         self.of_sets("throughput", "TCP throughput", label, &|set| &set.gbps_per_cpu_s)
     }
 
-    /// A bar for each set.
+    /// One bar per set.
     fn of_sets(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with AltiVec" in a terminal:
-//! shares of the time, work over that of plain C, throughput. Of the sets, those that tell most;
-//! the tables have the others.
+//! Figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with AltiVec" in a terminal:
+//! shares of the time, work relative to plain C, throughput. Only the most informative sets; the
+//! tables have the others.
 
 use super::{DOCUMENT, OFF, line};
 use crate::Style;
@@ -11,8 +11,8 @@ use linerate_record::Figure;
 use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
 use linerate_record::units::three_digits;
 
-/// What a bar of a routine, and one of the bound, is drawn with; and the shares of sums, of copies
-/// and of copies that sum.
+/// Fill characters of the bars of a routine and of the bound, and of the shares of checksums,
+/// copies and copies with checksum.
 const BAR: char = '█';
 const BOUND: char = '░';
 const SHARES: [char; 3] = ['█', '▓', '▒'];
@@ -21,7 +21,7 @@ const INDENT: usize = 2;
 const NAME_COLUMNS: usize = 13;
 const VALUE_COLUMNS: usize = 7;
 
-/// The least that a bar is worth drawing in.
+/// Minimum columns of a bar.
 const BAR_COLUMNS_MIN: usize = 10;
 
 /// The charts of a stack.
@@ -43,8 +43,8 @@ struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// Plain C, the best without vectors, what is selected, and the bound; all where none of them
-    /// but the bound took part.
+    /// Plain C, the best scalar set, the selected set, and the bound; all sets if none but the
+    /// bound took part.
     fn sets<'p>(&self, pattern: &'p TcpPattern) -> Vec<&'p TcpSet> {
         let telling = [DOCUMENT, &self.report.scalar, &self.report.selected, OFF];
         let is_telling = |set: &&TcpSet| telling.contains(&set.name.as_str());
@@ -55,7 +55,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Figure 9: how much of the time each routine takes, as timed.
+    /// Figure 9: share of each routine in the time.
     fn shares(&self) -> String {
         let mut rows = Vec::new();
         for pattern in &self.stack.patterns {
@@ -77,7 +77,7 @@ impl Chart<'_> {
         self.drawn("shares", &what, &rows)
     }
 
-    /// A figure of each set, to one scale: the longest bar is the largest value.
+    /// A figure of each set on a common scale: the longest bar is the largest value.
     fn of(&self, label: &str, what: &str, figure: &dyn Fn(&TcpSet) -> &Figure) -> String {
         let patterns = self.stack.patterns.iter();
         let sets = patterns.flat_map(|p| self.sets(p).into_iter().map(move |set| (p, set)));
@@ -95,7 +95,7 @@ impl Chart<'_> {
         self.drawn(label, &what, &rows)
     }
 
-    /// A line for each row, patterns named once. Nothing without rows.
+    /// One line per row, with patterns named once. Empty without rows.
     fn drawn(&self, label: &str, what: &str, rows: &[Row<'_>]) -> String {
         if rows.is_empty() {
             return String::new();
@@ -127,11 +127,11 @@ struct Row<'a> {
     pattern: &'a TcpPattern,
     set: &'a str,
     value: String,
-    /// Shares of the whole length, one behind the other.
+    /// Consecutive shares of the whole length.
     parts: Vec<(f64, char)>,
 }
 
-/// Each part ends at the column nearest to where it should, so that errors do not add up.
+/// Each part ends at the nearest column, so that rounding errors do not accumulate.
 fn bar(parts: &[(f64, char)], room: usize) -> String {
     let (mut text, mut end, mut drawn) = (String::new(), 0.0, 0);
     for (share, glyph) in parts {

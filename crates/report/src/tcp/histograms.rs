@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On which lengths, and at which alignments, stacks call the routines: of what is selected, or of
-//! the first set where that did not take part. Sets differ here only in whether a copy that sums is
-//! one call or two.
+//! Lengths and alignments of the stacks' calls: of the selected set, or of the first set if it did
+//! not take part. Sets differ only in whether copy+checksum is one call or two.
 
 use super::line;
 use crate::Style;
@@ -9,7 +8,7 @@ use crate::layout::{Grid, stacked};
 use crate::value::{count, percent, significant};
 use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpReport, TcpSeam};
 
-/// Bytes between the places where a source begins.
+/// Bytes per class of source alignment.
 const ALIGNMENT_STEP: usize = 8;
 
 /// A table of lengths and one of alignments for every pattern of every stack.
@@ -45,7 +44,7 @@ fn named(seam: &TcpSeam) -> &str {
     }
 }
 
-/// A class of lengths: none, 1, 2 to 3, 4 to 7, and so on.
+/// A class of lengths: 0, 1, 2 to 3, 4 to 7, and so on.
 fn length(class: usize) -> String {
     match class {
         0 | 1 => class.to_string(),
@@ -53,12 +52,12 @@ fn length(class: usize) -> String {
     }
 }
 
-/// Bytes behind a multiple of 64.
+/// Bytes past a multiple of 64.
 fn place(class: usize) -> String {
     format!("64n+{}-{}", ALIGNMENT_STEP * class, ALIGNMENT_STEP * (class + 1) - 1)
 }
 
-/// The share of each routine's calls in each class that any of them has calls in.
+/// Share of each routine's calls in each non-empty class.
 fn table<'s>(
     what: &str,
     seam: &'s [TcpSeam],

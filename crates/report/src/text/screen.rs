@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One screen of a record: the answer, what it rests on, what to do next.
+//! One screen of a record: the answer, its basis, the next step.
 
 use super::{of_flows, sentence_of, sentences};
 use crate::layout::{Paint, labelled, limited, painted, stacked};
@@ -9,10 +9,10 @@ use linerate_record::run::RunReport;
 use linerate_record::tune::{Limit, TuneReport};
 use linerate_record::{Body, Record};
 
-/// Lines of a screen, but the command that was typed.
+/// Lines of a screen, excluding the command typed.
 const SCREEN_LINES: usize = 39;
 
-/// The answer and as much below it as fits; the last line says where the rest is.
+/// The answer and as much of the rest as fits; the last line points to the remainder.
 pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Glyphs) -> String {
     let below = match &record.body {
         Body::Run(report) => of_run(report, whole, narrow),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts compared with files. After a wanted change: `UPDATE_GOLDEN=1 cargo test -p
+//! Golden file comparison. After an intended change: `UPDATE_GOLDEN=1 cargo test -p
 //! linerate-report`, then read the difference.
 
 use linerate_report::Style;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 pub(crate) const PLAIN: Style = Style::plain(100);
 
-/// Compares `text` with the golden file `name`, and its lines with `style`.
+/// Compares `text`, rendered with `style`, with the golden file `name`.
 #[track_caller]
 pub(crate) fn assert_golden(name: &str, style: &Style, text: &str) {
     for line in text.lines() {

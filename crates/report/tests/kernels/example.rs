@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels of a machine that does not exist.
+//! Kernels of a fictitious machine.
 
 use linerate_record::kernels::{
     ColdState, HugePages, Kernel, KernelsReport, Mix, PeerReport, RaceWindows, Role, Row, Skipped,
@@ -11,7 +11,7 @@ use linerate_record::{Figure, Tier};
 const SIZES: [u64; 13] = [20, 40, 64, 128, 256, 512, 576, 1460, 1500, 4096, 8000, 9000, 65536];
 const CYCLES_PER_TICK: f64 = 1.4227;
 
-/// A routine that takes `call` cycles and `per_byte` of each byte, more beyond 32 KiB.
+/// A routine that takes `call` cycles plus `per_byte` per byte, more beyond 32 KiB.
 #[derive(Clone)]
 struct Routine {
     name: &'static str,
@@ -49,7 +49,7 @@ const COPY: [Routine; 5] = [
     routine("avx512vnni", Role::Variant, 11.2, 30.9),
 ];
 
-/// Where and how; sizes are added one by one.
+/// State and offsets of a case; sizes are added one by one.
 #[derive(Clone)]
 struct Case {
     kernel: Kernel,
@@ -59,7 +59,7 @@ struct Case {
     destination: Option<u32>,
     page_distance: Option<u32>,
     offsets: Option<Vec<u32>>,
-    /// What the state and the offsets do to a call.
+    /// Slowdown of a call by state and offsets.
     slower: f64,
 }
 

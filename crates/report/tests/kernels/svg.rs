@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots.
+//! Plots of kernels.
 
 use crate::common::assert_same;
 use crate::drawing::{assert_is_sound, number, of_class, points};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables.
+//! Tables of kernels.
 
 use crate::common::{PLAIN, assert_golden};
 use crate::example::report;
@@ -7,7 +7,7 @@ use linerate_record::kernels::{Kernel, KernelsReport, Role, Row, State, Timing, 
 use linerate_record::{Figure, Tier};
 use linerate_report::{Sizes, Style, kernels};
 
-/// The report on one line, so that words can be looked for.
+/// The report on one line, for searching.
 fn words(report: &KernelsReport) -> String {
     let text = kernels(report, Sizes::Distinct, &PLAIN);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -26,7 +26,7 @@ fn kernels_in_colour_and_narrow() {
     assert_golden("kernels-color.txt", &color, &kernels(&report(), Sizes::Distinct, &color));
 }
 
-/// One wrong routine, no core clock, rows without numbers, and texts meant to do harm.
+/// One wrong routine, no core clock, rows without numbers, and malicious texts.
 #[test]
 fn kernels_that_could_not_be_timed() {
     let mut report = report();
@@ -56,7 +56,7 @@ fn kernels_that_could_not_be_timed() {
     assert!(!text.contains("in short"), "{text}");
 }
 
-/// Sizes that the user named all have their column, down to 40 columns of text.
+/// All sizes named by the user have a column, down to 40 columns of text.
 #[test]
 fn all_sizes_are_shown_where_all_are_wanted() {
     let mut report = report();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of a machine that does not exist.
+//! Memory of a fictitious machine.
 
 use linerate_record::memory::{
     Bandwidth, Bin, ChainsPoint, Conditions, Cost, Curve, CurvePoint, Effort, EventOfChase,
@@ -14,7 +14,7 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const CORE_GHZ: f64 = 3.694;
 
-/// Bytes up to which each level goes, and its ns.
+/// Size of each level in bytes, and its latency in ns.
 const LEVELS: [(f64, f64); 4] = [
     (32.0 * KIB as f64, 1.083),
     (1.02 * MIB as f64, 3.8),
@@ -22,7 +22,7 @@ const LEVELS: [(f64, f64); 4] = [
     (f64::INFINITY, 98.3),
 ];
 
-/// Entries of the first translation buffer, and the ns that a miss adds.
+/// Entries of the first TLB level, and the cost of a miss in ns.
 const ENTRIES: f64 = 72.0;
 const MISS_NS: f64 = 1.9;
 
@@ -31,7 +31,7 @@ fn within(unit: &str, value: f64, low: f64, high: f64) -> Figure {
     Figure::number(unit, estimate, Tier::Sw, "synthetic")
 }
 
-/// An interval of this many percent to each side.
+/// An interval of plus or minus this percentage.
 fn about(unit: &str, value: f64, percent: f64) -> Figure {
     let reach = value * percent / 100.0;
     within(unit, value, value - reach, value + reach)
@@ -45,7 +45,7 @@ fn absent(unit: &str, reason: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "synthetic", reason)
 }
 
-/// ns per load of a page-local chain, climbing from level to level over about an octave.
+/// ns per load of a page-local chain, rising from level to level over about an octave.
 pub(crate) fn local_ns(bytes: f64) -> f64 {
     let mut ns = LEVELS[0].1;
     for pair in LEVELS.windows(2) {
@@ -87,7 +87,7 @@ fn curve(order: Order, sizes: &[u64]) -> Curve {
     Curve { order, pages: PageKind::Huge, points: sizes.iter().map(point).collect() }
 }
 
-/// Sizes from 4 KiB to 256 MiB, `per_octave` of them in each octave.
+/// Sizes from 4 KiB to 256 MiB, `per_octave` in each octave.
 fn sizes(per_octave: i32) -> Vec<u64> {
     let size = |step: i32| 4096.0 * 2f64.powf(f64::from(step) / f64::from(per_octave));
     (0..=16 * per_octave).map(|step| size(step) as u64 / 64 * 64).collect()
@@ -160,13 +160,13 @@ fn costs() -> Vec<Cost> {
     each.collect()
 }
 
-/// By a timer of 10 ns.
+/// A mode measured with a timer of 10 ns.
 fn mode(name: &str, ns: f64, share: f64) -> Mode {
     let (low_ns, high_ns) = (Some(ns - 5.0), Some(ns + 5.0));
     Mode { name: Some(name.to_owned()), ns, low_ns, high_ns, share }
 }
 
-/// 1000 loads of 8 MiB by a timer that ticks every 10 ns.
+/// 1000 loads of 8 MiB with a timer that ticks every 10 ns.
 fn clusters() -> Histogram {
     let counts =
         [(-10.0, 3), (0.0, 301), (10.0, 315), (20.0, 22), (90.0, 61), (100.0, 247), (110.0, 40)];
@@ -188,7 +188,7 @@ fn clusters() -> Histogram {
     }
 }
 
-/// Every load alike, and a chain that no level was found for.
+/// Identical loads, and a chain without a level.
 fn single() -> Histogram {
     Histogram {
         bytes: 8 * KIB,
@@ -304,7 +304,7 @@ fn os_view() -> Vec<OsView> {
     ]
 }
 
-/// Counts of a processor that counts cache misses by the clock.
+/// Counts of a processor whose cache miss counter counts time.
 pub(crate) fn counted() -> MemoryReport {
     let event = |name: &str, per_load: Figure| EventOfChase {
         event: name.to_owned(),
@@ -335,7 +335,7 @@ pub(crate) fn counted() -> MemoryReport {
     MemoryReport { events, events_reason: None, ..report() }
 }
 
-/// What is left of a short run that was interrupted, on a machine that tells little.
+/// A short, interrupted run on a machine that provides little information.
 pub(crate) fn bare() -> MemoryReport {
     let whole = report();
     let why = "interrupted before";
@@ -386,7 +386,7 @@ pub(crate) fn bare() -> MemoryReport {
     }
 }
 
-/// Records that no measurement makes, but a file may hold.
+/// Records that no measurement produces, but a file may contain.
 pub(crate) fn odd() -> Vec<MemoryReport> {
     let values = [0.0, -1.0, f64::MIN_POSITIVE, 1e300];
     let of_value = |&value: &f64| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of a `memory` record. Golden files: see `common`.
+//! Rendering of a `memory` record. Golden files: see `common`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot.
+//! The plot of memory.
 
 use crate::common::assert_same;
 use crate::drawing::{assert_is_sound, number, of_class, points};
@@ -20,7 +20,7 @@ fn the_curves_and_the_levels() {
     assert_same("memory.svg", &plot(&report()));
 }
 
-/// Where powers of two stand on an axis, by two of its labels: the value at a coordinate.
+/// Inverse of a log2 axis from two of its labels: the value at a coordinate.
 fn scale(a: (f64, f64), b: (f64, f64)) -> impl Fn(f64) -> f64 {
     move |at| a.1 * (b.1 / a.1).powf((at - a.0) / (b.0 - a.0))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report for the terminal.
+//! The terminal report of memory.
 
 use crate::common::{PLAIN, assert_golden};
 use crate::example::{bare, counted, local_ns, odd, provenance, report};
@@ -104,7 +104,7 @@ fn bins_that_do_not_add_up_are_reported() {
     assert!(!full(&report(), &PLAIN).contains("the bins hold"));
 }
 
-/// The lines of the plot between the axes, without the labels.
+/// The rows of the plot between the axes, without labels.
 fn area(text: &str) -> Vec<Vec<char>> {
     let lines = text.lines().filter_map(|line| line.split_once('|'));
     lines.filter(|(label, _)| label.len() == 4).map(|(_, cells)| cells.chars().collect()).collect()
@@ -152,7 +152,7 @@ fn odd_records_are_rendered_too() {
     }
 }
 
-/// The second level is what the system calls L3: the view is that of what was found, not of a name.
+/// The second measured level is the system's L3: statements are matched by size, not by name.
 #[test]
 fn what_the_system_says_is_next_to_the_level_that_was_found() {
     let mut other = report();

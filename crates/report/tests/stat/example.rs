@@ -119,7 +119,7 @@ pub(crate) fn provenance() -> Provenance {
     }
 }
 
-/// Nine events in turns, one of them counted all the time.
+/// Nine multiplexed events, one of them counted all the time.
 pub(crate) fn turns() -> StatReport {
     let cycles = EventCount {
         native: Some("CPU_CYCLES (0xff)".to_owned()),
@@ -230,7 +230,7 @@ fn rpistat_metrics(ratio: &dyn Fn(&str, f64, f64) -> Figure) -> Vec<MetricValue>
     ]
 }
 
-/// What is left without counters.
+/// The same run without hardware counters.
 pub(crate) fn without_pmu() -> StatReport {
     let reason = "the host of this virtual machine passes no hardware counters on";
     let fix = "linerate stat --tier sim -- ls -l";
@@ -334,7 +334,7 @@ pub(crate) fn simulated() -> StatReport {
     }
 }
 
-/// A process over time, thread by thread.
+/// A process over time, by thread.
 pub(crate) fn rows() -> StatReport {
     let mut report = turns();
     report.target = StatTarget::Process { pid: 4711 };
@@ -359,7 +359,7 @@ pub(crate) fn rows() -> StatReport {
     StatReport { intervals: vec![first, second], threads, ..report }
 }
 
-/// A command that was killed, run often: medians with intervals, nothing scaled.
+/// A command that was killed in repeated runs: medians with intervals, no scaling.
 pub(crate) fn repeated() -> StatReport {
     let runs = |name: &str, value: f64, share: f64| EventCount {
         raw: None,

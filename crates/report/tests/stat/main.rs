@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of a `stat` record. Golden files: see `common`.
+//! Rendering of a `stat` record. Golden files: see `common`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -89,7 +89,7 @@ fn control_characters_of_a_record_do_not_reach_the_terminal() {
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
 }
 
-/// One command has them all, for `-e` takes a list; commands that differ otherwise stand apart.
+/// One command has all events, since `-e` takes a list; other differences need separate commands.
 #[test]
 fn a_fix_that_differs_in_the_event_alone_is_printed_once() {
     let mut report = example::simulated();
@@ -140,8 +140,7 @@ fn rpistat_has_its_layout() {
     assert_same("stat-rpistat.txt", &rpistat(&report, &example::provenance()));
 }
 
-/// The labels of the original's report, in its order, with nothing but counts and what is new
-/// between them.
+/// The original's labels in its order, with only counts and additions between them.
 #[test]
 fn rpistat_has_the_lines_of_the_original() {
     let text = rpistat(&example::turns(), &example::provenance());

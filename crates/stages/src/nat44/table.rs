@@ -39,13 +39,13 @@ struct Owner {
 /// Result of mapping an outbound packet's endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outbound {
-    /// It had this outside port.
+    /// An existing mapping.
     Known(u16),
-    /// It got this one, which was free.
+    /// A new mapping on a free port.
     Made(u16),
-    /// It got this one, which another had.
+    /// A new mapping on an evicted port.
     Evicted(u16),
-    /// None is free.
+    /// No port is free.
     Full,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Table {
     taken: Vec<u16>,
     /// `ports` per group.
     owners: Vec<Owner>,
-    /// `1 << index_bits` per group.
+    /// Index slots: `1 << index_bits` per group.
     index: Vec<u16>,
     index_bits: u32,
 }
@@ -115,7 +115,7 @@ impl Table {
         outcome(port(group, position))
     }
 
-    /// The outside port of `inside`, if it has one; does not count as use.
+    /// The outside port of `inside`, if any; does not count as use.
     pub(super) fn find(&self, group: Group, inside: Endpoint) -> Option<u16> {
         self.position(self.number(group), inside).map(|position| port(group, position))
     }
@@ -182,8 +182,8 @@ impl Table {
         self.index[(g << self.index_bits) + slot] = position as u16 + 1;
     }
 
-    /// Takes `inside` out of the index and moves what follows back, so that no search meets a gap
-    /// before its goal (Knuth, TAOCP volume 3, 6.4, algorithm R).
+    /// Removes `inside` from the index and closes the gap, so that no search ends before its target
+    /// (Knuth, TAOCP volume 3, 6.4, algorithm R).
     fn unlink(&mut self, g: usize, inside: Endpoint) {
         let (mut gap, Some(_)) = self.slot(g, inside) else {
             return;

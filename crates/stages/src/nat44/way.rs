@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which way a packet goes, and what about it is to be translated. The stage and the steering both
-//! ask here, so that they agree on the bucket.
+//! Direction of a packet and the fields to translate. Shared by the stage and the steering, so that
+//! they agree on the bucket.
 
 use super::{Realm, Side, is_error, is_query, is_reply};
 use crate::headers::{array, be16, be32};
@@ -23,7 +23,7 @@ pub(super) const TRANSPORTS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) bucket: u8,
-    /// Which address of the pool.
+    /// Index of the address in the pool.
     pub(super) pool_index: u32,
     /// Of the flow; for an ICMP error, of the quoted packet.
     pub(super) transport: Transport,
@@ -31,11 +31,11 @@ pub(super) struct Group {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Not this stage's business.
+    /// Not to be translated.
     Untouched,
     /// From inside to outside.
     Out {
-        /// The ports to choose from.
+        /// The ports available to it.
         group: Group,
         /// The inside address to be mapped.
         address: u32,
@@ -55,10 +55,10 @@ pub(super) enum Way {
     },
 }
 
-/// Why a packet cannot be translated, whatever is mapped.
+/// Reasons why a packet cannot be translated, whatever is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Shorter than its layers say.
+    /// Shorter than its headers claim.
     Cut,
     Fragment,
     Hairpin,
@@ -181,7 +181,7 @@ struct Quote {
     /// Its offset in the frame.
     at: u16,
     transport: Transport,
-    /// The address and the port on the side asked for.
+    /// Address and port on the requested side.
     address: u32,
     port: u16,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `count`.
+//! Tests of `count`.
 
 use crate::frames::*;
 use crate::rig::Rig;

@@ -143,7 +143,7 @@ impl<'p> Rig<'p> {
         panic!("lost without a cause");
     }
 
-    /// Why the last stage found nothing to do in `packets` packets.
+    /// The reason why the last stage found nothing to do in `packets` packets.
     pub(crate) fn idle(&self, packets: u64) -> Option<String> {
         self.rows.last().expect("a stage").stage.idle(packets)
     }

@@ -37,13 +37,14 @@ pub(super) const LOG: &str = "log";
 /// Valgrind's message when a program starts, but not when a process forks.
 const BEGUN: &str = "Using source line as position.";
 
-/// Valgrind's text before the bytes of an instruction that it does not know.
+/// Valgrind's text before the bytes of an unknown instruction.
 const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes: ";
 
-/// Valgrind's text before the name of a program that it does not start.
+/// Valgrind's text before the name of a program that it refuses to start.
 const OTHER_RIGHTS: &str = "Can't execute setuid/setgid/setcap executable: ";
 
-/// As much of a log as is read: a program that makes Valgrind talk does not fill the memory.
+/// Maximum bytes of a log that are read: a program that makes Valgrind verbose does not exhaust
+/// memory.
 const LOG_BYTES: u64 = 1 << 16;
 
 /// Counts of all processes of a command.
@@ -60,19 +61,18 @@ pub struct SimCounts {
 /// A limitation of simulated counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// An instruction that Valgrind does not know: a SIGILL to the program.
+    /// An instruction unknown to Valgrind: the program got a SIGILL.
     UnknownInstruction {
         /// Its first bytes, in hexadecimal, as printed by Valgrind.
         bytes: String,
     },
-    /// Processes that had not ended when the command did, or were killed at once: of what they did
-    /// only that is counted which was before they last forked.
+    /// Processes that had not ended when the command did, or were killed at once: only their work
+    /// before the last fork is counted.
     Unfinished {
         /// Number of occurrences.
         processes: u64,
     },
-    /// Processes that became another program twice or more, of which something is lost that they
-    /// did before.
+    /// Processes that called execve(2) twice or more: some of their earlier work is lost.
     Overwritten {
         /// Number of occurrences.
         processes: u64,
@@ -125,7 +125,7 @@ impl Process {
         self.log.as_ref().is_some_and(|log| !log.contains(BEGUN))
     }
 
-    /// Whether a stretch of it counts what its parent did, too.
+    /// Whether one of its stretches includes work of its parent.
     fn has_counts_of_parent(&self, dump: &Dump) -> bool {
         self.is_forked() && dump.first_block == 0
     }
@@ -229,7 +229,7 @@ fn read_folder(folder: &Path) -> Result<BTreeMap<u32, Process>, SimError> {
     Ok(processes)
 }
 
-/// Valgrind's messages, without the marks and the banner.
+/// Valgrind's messages, without prefixes and banner.
 fn words(log: &str) -> String {
     let unmarked = |line: &str| match line.get(..2) {
         Some("==" | "--") => line.splitn(3, &line[..2]).nth(2).unwrap_or("").trim().to_owned(),

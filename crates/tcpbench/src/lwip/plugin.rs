@@ -27,11 +27,11 @@ use std::sync::atomic::AtomicU8;
 use table::{RawFrame, TABLE_VERSION, Table, Watch};
 pub(super) use table::{Routines, Settings, Sums};
 
-/// A loaded object, and the connection that it holds.
+/// A loaded object and its connection.
 pub(super) struct Plugin {
     object: NonNull<c_void>,
     table: &'static Table,
-    /// Written by the object while it reports which routine runs.
+    /// Written by the object while it reports the running routine.
     activity: RefCell<Option<Arc<AtomicU8>>>,
     /// Open for as long as the object is loaded: the loader of the system knows objects by their
     /// paths first, and the number of a closed file, which is in the path, is the next one's.
@@ -85,7 +85,7 @@ impl Plugin {
         unsafe { CStr::from_ptr(self.table.lwip) }.to_string_lossy().into_owned()
     }
 
-    /// Once, before anything else; whether lwIP has begun.
+    /// Initializes lwIP, once, before anything else; returns whether it succeeded.
     pub(super) fn begin(&self, settings: &Settings, routines: &Routines) -> bool {
         let checksum = (routines.checksum.is_some(), routines.copy_checksum.is_some());
         assert!(checksum != (false, true), "a copy with a sum in addition to lwIP's own sums");
@@ -131,14 +131,14 @@ impl Plugin {
         unsafe { (self.table.advance)(now_ms) };
     }
 
-    /// Milliseconds until the next timer is due; `None` for never.
+    /// Milliseconds until the next timer expires; `None` for never.
     pub(super) fn next_timer(&self) -> Option<u32> {
         // SAFETY: as for `advance`.
         let ms = unsafe { (self.table.next_timer)() };
         (ms != u32::MAX).then_some(ms)
     }
 
-    /// Begins to connect or to wait; lwIP's error if it refuses.
+    /// Starts to connect or to listen; returns lwIP's error if it refuses.
     pub(super) fn open(&self) -> Result<(), c_int> {
         // SAFETY: as for `advance`.
         match unsafe { (self.table.open)() } {
@@ -165,7 +165,7 @@ impl Plugin {
         unsafe { (self.table.send_room)() }
     }
 
-    /// Sends as many as there is room for; how many that were.
+    /// Sends as many bytes as there is room for; returns their number.
     pub(super) fn send(&self, bytes: &[u8]) -> usize {
         // SAFETY: as for `advance`; the bytes are read before the call returns.
         unsafe { (self.table.send)(bytes.as_ptr(), bytes.len()) }
@@ -189,13 +189,13 @@ impl Plugin {
         unsafe { (self.table.flush)() };
     }
 
-    /// Segments that were dropped for their checksum, or their IP header's.
+    /// Segments dropped for a wrong TCP or IP checksum.
     pub(super) fn bad_checksums(&self) -> u64 {
         // SAFETY: as for `advance`.
         unsafe { (self.table.bad_checksums)() }
     }
 
-    /// Room for a frame that arrives, if there is memory.
+    /// Space for an arriving frame, if there is memory.
     pub(super) fn room(self: &Rc<Self>, bytes: usize) -> Option<Room> {
         // SAFETY: as for `advance`.
         let raw = unsafe { (self.table.room)(bytes) };
@@ -203,7 +203,7 @@ impl Plugin {
         Some(Room { plugin: Rc::clone(self), handle: Some(handle), bytes })
     }
 
-    /// The oldest frame that is to be sent.
+    /// The oldest frame to be sent.
     pub(super) fn sent(self: &Rc<Self>) -> Option<Lent> {
         // SAFETY: as for `advance`.
         let raw = unsafe { (self.table.sent)() };
@@ -214,7 +214,7 @@ impl Plugin {
         Some(unsafe { Lent::new(lender, handle, bytes) })
     }
 
-    /// The frame has arrived.
+    /// Reports the arrival of the frame.
     pub(super) fn input(&self, mut room: Room) {
         assert!(ptr::eq(Rc::as_ptr(&room.plugin), self), "room in another lwIP");
         let Some(handle) = room.handle.take() else { return };
@@ -247,7 +247,7 @@ impl Plugin {
         }
     }
 
-    /// The owner of a frame whose parts are not needed any more; never 0.
+    /// The owner of a frame whose parts are no longer needed; never 0.
     pub(super) fn reclaim(&self) -> Option<usize> {
         // SAFETY: as for `advance`.
         let owner = unsafe { (self.table.reclaim)() };
@@ -279,7 +279,7 @@ fn dl_error() -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// Room for a frame in memory of lwIP; dropped there with this value.
+/// Space for a frame in memory of lwIP; freed on drop.
 pub(super) struct Room {
     plugin: Rc<Plugin>,
     /// `None` once lwIP has returned it.
@@ -305,7 +305,7 @@ impl Drop for Room {
 }
 
 impl RawFrame {
-    /// Its handle and its bytes, where there is one.
+    /// Its handle and its bytes, if any.
     fn parts(&self) -> Option<(NonNull<c_void>, NonNull<[u8]>)> {
         let (handle, bytes) = NonNull::new(self.handle).zip(NonNull::new(self.bytes))?;
         Some((handle, NonNull::slice_from_raw_parts(bytes, self.length)))

@@ -19,7 +19,7 @@ pub struct Seam {
 #[derive(Clone, Debug)]
 enum Eye {
     Nobody,
-    /// The counting and timing.
+    /// Counting and timing.
     Tallies(Box<Tallies>, Reading),
     /// Another thread, which samples.
     Sampler(Arc<AtomicU8>),
@@ -41,19 +41,19 @@ pub enum Activity {
     Comparing,
 }
 
-/// How the counter is read around a call.
+/// Method of reading the counter around a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Serializing: waits until all earlier work is done. Code that would overlap with the call is
     /// delayed, and the call seems to take longer than it does.
     Waiting,
-    /// When it comes: the call may go on behind it, and seems to take less.
+    /// Unserialized read: the call may still be executing, and seems shorter.
     Passing,
 }
 
 impl Reading {
-    /// The read function: behind a pointer, as the plug-in needs it, and therefore at the same cost
-    /// everywhere.
+    /// The read function: behind a pointer, since the plug-in needs it so, and therefore at the
+    /// same cost everywhere.
     pub(crate) fn function(self) -> extern "C" fn() -> u64 {
         extern "C" fn waiting() -> u64 {
             ticks::ticks_in_order()
@@ -68,8 +68,8 @@ impl Reading {
     }
 }
 
-/// Ticks that are seen of a call that does nothing: what reading costs, and what filling and
-/// draining the processor costs. The median, for a few calls are interrupted.
+/// Ticks measured for an empty call: the cost of reading, and of filling and draining the pipeline.
+/// The median, since a few calls are interrupted.
 pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
     let (copy, read) = (Routines::document().copy, black_box(reading.function()));
     let one = |_| {
@@ -83,7 +83,7 @@ pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
 }
 
 impl Eye {
-    /// Calls a routine with the observer, if any: none while sets are ranked.
+    /// Calls a routine through the observer, if there is one: there is none while sets are ranked.
     #[inline(always)]
     fn see<R>(
         &mut self,
@@ -98,7 +98,7 @@ impl Eye {
         }
     }
 
-    /// Counts what is too short to be timed.
+    /// Counts a call that is too short to be timed.
     #[inline(always)]
     fn count(&mut self, tally: fn(&mut Tallies) -> &mut Tally, bytes: &[u8]) {
         if let Self::Tallies(tallies, _) = self {
@@ -141,7 +141,7 @@ impl Seam {
         Self { routines, eye: Eye::Nobody }
     }
 
-    /// Begins or ends watching.
+    /// Starts or stops watching.
     pub fn watch(&mut self, reading: Option<Reading>) {
         self.eye = reading.map_or(Eye::Nobody, |reading| Eye::Tallies(Box::default(), reading));
     }
@@ -174,7 +174,7 @@ impl Seam {
         self.eye.see(Activity::Copy, |t| &mut t.copy, from, || routine.copy(to, from));
     }
 
-    /// Copies bytes and adds them to a sum; in two passes where the set has nothing for both.
+    /// Copies bytes and adds them to a sum; in two passes if the set has no combined routine.
     #[inline]
     pub fn copy_checksum(&mut self, to: &mut [u8], from: &[u8], sum: u32) -> u32 {
         let Some(both) = self.routines.copy_checksum else {
@@ -185,8 +185,8 @@ impl Seam {
         self.eye.see(Activity::CopyChecksum, |t| &mut t.copy_checksum, from, call)
     }
 
-    /// Adds a header to a sum: inline in every set, for it may just have been written in pieces
-    /// that no wider load may straddle. Counted, not timed: to read the counter takes ten times as
+    /// Adds a header to a sum: inline in every set, since it may just have been written in pieces
+    /// that no wider load may straddle. Counted, not timed: reading the counter takes ten times as
     /// long.
     #[inline]
     pub fn header(&mut self, header: &[u8], sum: Sum) -> Sum {

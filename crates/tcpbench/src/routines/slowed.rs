@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines with known cost, to test the measurement: each does its work and then waits for the
-//! rest of its time, which is summed up. For the accuracy suite.
+//! Routines with a known duration, for the accuracy suite: each does its work, waits for the rest
+//! of its time, and adds that up.
 
 use super::Routines;
 use linerate_kernels::bench::{Role, Routine};
@@ -9,10 +9,10 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::slice;
 
-/// Ticks that a sum, a copy, and a copy that sums take: far more than their work.
+/// Ticks of a sum, a copy, and a copy that sums: far more than their work.
 const TIMES: [u64; 3] = [1500, 4000, 3000];
 
-/// Multiplications, each waiting for the one before: some hundred cycles.
+/// Dependent multiplications: some hundred cycles.
 const CHAIN: u32 = 60;
 
 thread_local! {
@@ -32,7 +32,7 @@ pub(crate) fn routines() -> Routines {
     }
 }
 
-/// Routines with a late result: a processor continues after the call before it is done.
+/// Routines with a late result: the core continues before the call is done.
 pub(crate) fn late() -> Routines {
     // SAFETY: it reads nothing and cannot unwind.
     let checksum = unsafe { Routine::checksum_from("late", Role::Peer, late_checksum) };
@@ -43,7 +43,7 @@ unsafe extern "C" fn late_checksum(_: *const u8, _: usize, sum: u32) -> u32 {
     (0..CHAIN).fold(sum, |sum, _| black_box(sum).wrapping_mul(0x9e37_79b1) | 1)
 }
 
-/// Ticks that sums, copies, and copies that sum have taken on this thread.
+/// Ticks spent on sums, copies, and copies that sum on this thread.
 pub(crate) fn taken() -> [u64; 3] {
     TAKEN.with(|taken| taken.each_ref().map(Cell::get))
 }

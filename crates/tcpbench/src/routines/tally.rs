@@ -14,7 +14,7 @@ pub const ALIGNMENT_CLASSES: usize = 8;
 pub struct Tally {
     /// Calls.
     pub calls: u64,
-    /// Bytes in all.
+    /// Total bytes.
     pub bytes: u64,
     /// Calls that were timed.
     pub timed: u64,
@@ -22,7 +22,7 @@ pub struct Tally {
     pub ticks: u64,
     /// Calls by length.
     pub lengths: [u64; LENGTH_CLASSES],
-    /// Calls by where the source begins.
+    /// Calls by alignment of the source.
     pub alignments: [u64; ALIGNMENT_CLASSES],
 }
 
@@ -36,7 +36,7 @@ impl Tally {
         self.alignments[bytes.as_ptr().addr() % 64 / 8] += 1;
     }
 
-    /// One call, and what it took.
+    /// One timed call.
     pub fn time(&mut self, bytes: &[u8], ticks: u64) {
         self.count(bytes);
         self.timed += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets are what they say, and are watched.
+//! Sets have the advertised routines, and calls are observed.
 
 use super::*;
 

@@ -13,7 +13,7 @@ use linerate_linux::thread_cpu_time_ns;
 /// connection in a hundred thousand if a few percent of all handshakes need another attempt.
 pub(super) const HALF_OPEN: Micros = 60_000_000;
 
-/// Most messages submitted between two iterations.
+/// Maximum messages submitted between two iterations.
 const MESSAGES_PER_ITERATION: usize = 16;
 
 impl Session {
@@ -28,8 +28,8 @@ impl Session {
         self.shake_hands()
     }
 
-    /// Turns until both ends take what the client has opened for a connection; opens another one
-    /// where the server does not.
+    /// Runs until both ends regard the connection as established; opens another one if the server
+    /// does not.
     pub(super) fn shake_hands(&mut self) -> Result<(), Error> {
         let over = self.now + HALF_OPEN;
         let is_over = |s: &Self| match [s.client.state(), s.server.state()] {
@@ -61,7 +61,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends one or two bytes and waits until they are back.
+    /// Sends one or two bytes and waits until they are echoed.
     pub(super) fn exchange(&mut self) -> Result<(), Error> {
         let bytes = 1 + (self.exchanges % 2) as usize;
         let message = self.stream.piece(self.sent, bytes);
@@ -101,7 +101,7 @@ impl Session {
         Ok(())
     }
 
-    /// Passes whole writes to the client while there is room; returns whether there was any.
+    /// Submits whole writes to the client while there is room; returns whether there were any.
     pub(super) fn give_bulk(&mut self) -> bool {
         let write = write_bytes(&self.setup);
         let mut gave = false;
@@ -113,7 +113,7 @@ impl Session {
         gave
     }
 
-    /// Gives the client messages, each of which becomes a segment before the next one.
+    /// Submits messages to the client; each becomes a segment before the next one.
     pub(super) fn give_messages(&mut self) -> bool {
         let mut gave = false;
         for _ in 0..MESSAGES_PER_ITERATION {
@@ -133,7 +133,7 @@ impl Session {
         gave
     }
 
-    /// Reads received data; returns whether there was any.
+    /// Reads received data; returns whether there were any.
     pub(super) fn take(&mut self, side: Side) -> Result<bool, Error> {
         let mut took = false;
         loop {
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Compares everything that has arrived with the data sent.
+    /// Compares everything received with the data sent.
     pub(super) fn compare(&mut self) -> Result<(), Error> {
         for sink in [&mut self.at_server, &mut self.at_client] {
             if let Some(difference) = sink.compare(&self.stream) {
@@ -174,7 +174,7 @@ impl Session {
         Ok(())
     }
 
-    /// Fails if the connection has gone.
+    /// Fails if the connection is gone.
     fn open_still(&self) -> Result<(), Error> {
         if self.client.state() == State::Open && self.server.state() == State::Open {
             return Ok(());

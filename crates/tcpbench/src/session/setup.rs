@@ -6,7 +6,7 @@ use crate::pattern::{Mix, Pattern};
 use crate::routines::Set;
 use crate::wire::Impairments;
 
-/// Segments that the application hands over at once.
+/// Segments that the application submits at once.
 const SEGMENTS_PER_WRITE: usize = 4;
 
 /// Settings of a session, except stacks and set.
@@ -18,7 +18,7 @@ pub struct Setup {
     pub segment: usize,
     /// Bytes of each buffer of each end; rounded up to whole segments.
     pub buffer: usize,
-    /// How frames reach the receiver.
+    /// Transport of frames to the receiver.
     pub wire: WireMode,
     /// Impairments of the wire.
     pub impairments: Impairments,
@@ -30,12 +30,13 @@ pub struct Setup {
     pub congestion: Congestion,
     /// For how long the ends hold acknowledgements back; 0 for not at all.
     pub ack_delay: Micros,
-    /// Draws everything that is drawn.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
 impl Setup {
-    /// A pattern as it is measured: no impairments, buffers of 256 KiB, copies on the wire.
+    /// The settings for measuring a pattern: no impairments, buffers of 256 KiB, copies on the
+    /// wire.
     pub fn for_pattern(pattern: Pattern) -> Self {
         Self {
             pattern,
@@ -57,7 +58,7 @@ impl Setup {
     }
 }
 
-/// Bytes the application hands over or asks for at once.
+/// Bytes that the application submits or requests at once.
 pub(super) fn write_bytes(setup: &Setup) -> usize {
     setup.segment * SEGMENTS_PER_WRITE
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every pattern gets through, and what goes wrong is named.
+//! Every pattern completes, and failures are named.
 
 use super::applications::HALF_OPEN;
 use super::time::UNEASE_TURNS;

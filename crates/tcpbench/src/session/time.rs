@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The virtual time of a session, and the watchdog that ends it when nothing gets through.
+//! Virtual time of a session, and the watchdog that ends it if there is no progress.
 
 use super::{Session, Slice};
 use crate::endpoint::{Micros, Side, State};
 use crate::error::{Error, Stuck};
 
-/// Virtual time without progress after which a run has failed. A sender that is not answered waits
-/// twice as long each time, from a second up to a minute: this is more than ten attempts.
+/// Virtual time without progress after which a run has failed. A sender without an answer doubles
+/// its timeout from a second up to a minute: this is more than ten attempts.
 const PATIENCE: Micros = 600_000_000;
 
-/// Turns without progress after which a run has failed, whatever the virtual time: a few seconds.
+/// Iterations without progress after which a run has failed, whatever the virtual time: a few
+/// seconds.
 const PATIENCE_TURNS: u64 = 2_000_000;
 
-/// The time after which the wire is also asked to keep the last segment.
+/// Time after which the wire is also asked to keep the last segment.
 const UNEASE: Micros = 10_000_000;
 pub(super) const UNEASE_TURNS: u64 = 10_000;
 
-/// When something last got through.
+/// Time of the last progress.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
     progress: u64,
@@ -25,7 +26,7 @@ pub(super) struct Watchdog {
 }
 
 impl Session {
-    /// Turns until something is so.
+    /// Iterates until a condition holds.
     pub(super) fn until(&mut self, done: impl Fn(&Self) -> bool) -> Result<(), Error> {
         while !done(self) {
             let busy = self.turn();
@@ -34,7 +35,7 @@ impl Session {
         Ok(())
     }
 
-    /// One microsecond; whether the wire carried anything.
+    /// Advances by one microsecond; returns whether the wire carried anything.
     pub(super) fn turn(&mut self) -> bool {
         self.now += 1;
         self.client.poll(self.now, &mut self.wire.port(Side::Client));
@@ -44,7 +45,7 @@ impl Session {
         carried
     }
 
-    /// Goes on to when something happens, unless something just did; and watches for progress.
+    /// Advances to the next event, unless something just happened; checks for progress.
     pub(super) fn advance(&mut self, busy: bool) -> Result<(), Error> {
         if !busy {
             let ends = [self.client.poll_at(self.now), self.server.poll_at(self.now)];

@@ -18,7 +18,7 @@ use linerate_stage_api::{BuildError, Packet, StageContext, StageKind, Verdict};
 /// Smallest frame without its check sequence (IEEE Std 802.3).
 const MIN_BYTES: usize = 60;
 
-/// Why packets are dropped: faults of a packet of frames, and packets `RLP` has not made.
+/// Drop causes: faults of a packet of frames, and packets that `RLP` has not made.
 const CAUSES: [&str; FAULT_NAMES.len() + 1] = and_not_framed(&FAULT_NAMES);
 const NOT_FRAMED: u8 = FAULT_NAMES.len() as u8;
 

@@ -17,7 +17,7 @@ use linerate_stage_api::params::{Address4, Mac, Reader};
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use linerate_stage_api::{BuildError, Packet, StageContext, StageKind, Verdict};
 
-/// Why packets are dropped: faults of an envelope, and packets `RLP` has not made.
+/// Drop causes: faults of an envelope, and packets that `RLP` has not made.
 const CAUSES: [&str; FAULT_NAMES.len() + 1] = and_not_framed(&FAULT_NAMES);
 const NOT_FRAMED: u8 = FAULT_NAMES.len() as u8;
 

@@ -138,7 +138,7 @@ fn check(params: &Params, buffer_bytes: u32) -> Vec<Misfit> {
     misfits
 }
 
-/// Which way packets of a session travel.
+/// Direction of a session's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     /// To the terminal: they arrive in A10 envelopes.
@@ -147,7 +147,7 @@ enum Direction {
     Reverse,
 }
 
-/// How the packets of a capture are carried in sessions.
+/// Encapsulation of captured packets in sessions.
 #[derive(Clone, Debug, PartialEq)]
 struct A10 {
     direction: Direction,
@@ -187,7 +187,7 @@ impl A10 {
 /// say.
 ///
 /// # Errors
-/// When nothing of the capture can be offered.
+/// If nothing of the capture can be offered.
 fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError> {
     let mut builder = TrafficBuilder::new(steers);
     builder.made_of(inner);

@@ -35,7 +35,7 @@ pub(super) fn least_exact(text: &str) -> Result<(), String> {
     by_registers(text, Of::Least)
 }
 
-/// Which visits must be right: every one, or of each length the one with the least.
+/// Visits that must be exact: every one, or the smallest of each length.
 #[derive(Clone, Copy)]
 enum Of {
     Every,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which runs there are: registers compared under every preemption, and costs, one setting varied
-//! at a time around two loads.
+//! Run plan: registers compared under every preemption, and costs with one setting varied at a time
+//! around two loads.
 
 use super::run::{MIXED, Mode, Run, Settings};
 

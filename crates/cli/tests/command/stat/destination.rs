@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the report of `stat` goes, and when there is none.
+//! Destination of the report of `stat`.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn stdout_is_the_command_s_alone() {
     assert_whole(&record(&done.stderr), &done.stderr);
 }
 
-/// No command has stdout then.
+/// Without a command, stdout is free.
 #[test]
 fn what_runs_no_command_prints_to_stdout() {
     let own = std::process::id().to_string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a command is left alone with: its input and output, signals, children, ends.
+//! Transparency for the measured command: input, output, signals, children, exit.
 
 use super::*;
 use linerate_linux::signal::{INTERRUPT, TERMINATE};
@@ -47,7 +47,7 @@ fn forks_daemons_and_closed_descriptors_leave_a_report() {
     assert!(faults(&forks) > 4.0 * faults(&one), "children are counted: {forks:?} {one:?}");
 }
 
-/// The parent of this program may have left SIGCHLD ignored: then the kernel forgets children.
+/// The parent of this program may ignore SIGCHLD: then the kernel discards exited children.
 #[test]
 fn a_command_is_waited_for_where_the_end_of_children_is_ignored() {
     for (program, status) in [("true", 0), ("no-such-command-anywhere", 127)] {
@@ -105,7 +105,7 @@ impl Waiting<'_> {
         Self { child, stdout, _share: share }
     }
 
-    /// Sends the signal; the status and the rest of what was printed.
+    /// Sends the signal; returns the status and the remaining output.
     fn signalled(mut self, signal: &str) -> (Status, String) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notations that are not names of tables: units of sysfs, tracepoints, the kernel's own events.
+//! Notations other than table names: units of sysfs, tracepoints, kernel events.
 
 use super::*;
 use linerate_linux::perf::{self, Request, Target};
@@ -99,7 +99,7 @@ fn units_refuse_what_they_do_not_have() {
     }
 }
 
-/// A count of 0 would mean that there were none, but nothing counts them.
+/// A count of 0 would suggest that there were none, but nothing counts them.
 #[test]
 fn faults_that_x86_never_has_are_absent_there() {
     let intel = Catalog::for_processor(&x86("GenuineIntel", 6, 0x8f), Path::new("/nowhere"));
@@ -122,7 +122,7 @@ fn faults_that_x86_never_has_are_absent_there() {
     assert_eq!((absent(&intel), absent(&other)), (vec![true; 2], vec![false; 2]));
 }
 
-/// It may be there on the next machine: no reason to count nothing on this one.
+/// It may exist on the next machine: no reason to count nothing on this one.
 #[test]
 fn distinguishes_a_missing_unit_from_an_unknown_name() {
     let root = units();
@@ -176,7 +176,7 @@ fn tracepoints_are_numbers_in_tracefs() {
     assert!(fix.starts_with("mount -t tracefs") && error.to_string().contains(fix), "{error}");
 }
 
-/// The kernel itself is the judge of the software events: it opens each of them.
+/// The kernel itself validates the software events: it opens each of them.
 #[test]
 fn the_kernel_knows_the_software_events() {
     let catalog = Catalog::of_this_machine();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts of the module: complete, truncated, altered; and the resulting state.
+//! Status files: complete, truncated, modified; and the resulting state.
 
 use super::*;
 use crate::event::Class;
 use proptest::prelude::*;
 
-/// As the guest with a Cortex-A57 and two CPUs showed it, the second closed by perf.
+/// From a guest with a Cortex-A57 and two CPUs, the second one revoked by perf.
 pub(crate) const TEXT: &str = concat!(
     "cpu 0 open 1 PMUSERENR 0x1 PMCR 0x41013041 counting 0x80000003 before PMUSERENR 0x0 ",
     "PMCR 0x41013040 holder perf\n",
@@ -145,7 +145,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// A letter changed is never an open register that was closed, or another counter.
+    /// A modified letter never makes an inaccessible register accessible, or selects another
+    /// counter.
     #[test]
     fn text_survives_anything(at in 0..TEXT.len(), to in "[ -~\n]") {
         let mut text = TEXT.to_owned();

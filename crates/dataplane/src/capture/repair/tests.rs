@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Repairs against segments built one by one, byte by byte, and against noise.
+//! Repairs compared with segments built byte by byte, and with random input.
 
 use super::super::mtu::{MTUS, Mtus};
 use super::*;
@@ -15,7 +15,7 @@ fn wire_mtu<'a>(frames: impl Iterator<Item = &'a [u8]>) -> usize {
     mtus(frames).of_wire()
 }
 
-/// A TCP segment in the plainest form.
+/// A minimal TCP segment.
 #[derive(Clone, Debug)]
 struct Segment {
     v6: bool,
@@ -302,8 +302,7 @@ proptest! {
         prop_assert_eq!(cut(&frame, mtu), expected);
     }
 
-    /// Damaged frames are cut, padded or neither; nothing panics, and no segment is longer than the
-    /// MTU.
+    /// Damaged frames are split, padded or neither, without panics, and no segment exceeds the MTU.
     #[test]
     fn damaged_frames_never_panic(
         (v6, vlan) in any::<(bool, bool)>(),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which windows a rate is made of.
+//! Windows that contribute to a rate.
 
 use super::*;
 use crate::meter::Window;
 
 const TICKS_PER_SECOND: f64 = 1e6;
 
-/// A worker with a packet in every second window, which are those that are interrupted.
+/// A worker with a packet in every second window, exactly the interrupted ones.
 fn in_step(windows: u64, starved: u64) -> Readings {
     let window = |index: u64| {
         let packets = index % 2;

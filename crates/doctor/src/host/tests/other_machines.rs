@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests, boards, parts of machines, and files that hold anything.
+//! Guests, boards, parts of machines, and files with arbitrary contents.
 
 use super::*;
 use proptest::prelude::*;
@@ -110,7 +110,7 @@ fn nothing_but_advice_has_a_command() {
     }
 }
 
-/// No file at all: nothing is claimed.
+/// No files at all: nothing is reported.
 #[test]
 fn an_empty_machine_is_unknown() {
     for observation in Machine::new(&[]).observe() {

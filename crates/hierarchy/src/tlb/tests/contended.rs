@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buffers whose entries others take.
+//! TLBs whose entries are partly taken by other users.
 
 use super::*;
 
-/// Others of the core or the system take entries in some windows: of 96 there are left as many as
-/// `left` draws.
+/// Other users take entries in some windows: `left` draws how many of 96 are left.
 fn contended(passes: usize, seed: u64, left: fn(&mut Rng) -> u64) -> Vec<Sample> {
     let mut random = Rng::with_seed(seed);
     let mut window = |pages: u64| {
@@ -26,7 +25,7 @@ fn contended(passes: usize, seed: u64, left: fn(&mut Rng) -> u64) -> Vec<Sample>
     samples
 }
 
-/// Whether 96 is in the intervals, and whether entries are given, of 10 experiments.
+/// Whether 96 is within the intervals, and whether entries are reported, in 10 experiments.
 fn experiments(passes: usize, left: fn(&mut Rng) -> u64) -> (usize, usize) {
     let (mut holds, mut given) = (0, 0);
     for seed in 0..10 {
@@ -53,7 +52,7 @@ fn entries_that_others_take_are_not_a_smaller_buffer() {
     }
 }
 
-/// They rest in one of eight passes, and take up to half of the entries in the others.
+/// They are idle in one of eight passes, and take up to half of the entries in the others.
 #[test]
 fn entries_are_exact_where_others_rest_at_times() {
     let rest = |random: &mut Rng| {
@@ -63,7 +62,7 @@ fn entries_are_exact_where_others_rest_at_times() {
     assert!(holds == 10 && given >= 6, "{holds} of 10, {given} given");
 }
 
-/// They never rest, and always hold some entries: indistinguishable from a smaller TLB.
+/// They are never idle and always hold some entries: indistinguishable from a smaller TLB.
 #[test]
 fn permanently_taken_entries_are_not_reported() {
     let at_random = |random: &mut Rng| 96 - random.u64(1..40);

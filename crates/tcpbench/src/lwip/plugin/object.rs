@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 /// The command that builds the plug-in.
 const REBUILD: &str = "in the source of linerate: cargo xtask fetch lwip";
 
-/// Maximum depth of folders between a program and the one that cargo marks as its own, inclusive:
-/// `target/TRIPLE/release/deps`.
+/// Maximum number of directories between a program and the one that cargo marks as its own,
+/// inclusive: `target/TRIPLE/release/deps`.
 const FOLDERS: usize = 4;
 
-/// The reason why lwIP is not available.
+/// Reasons why lwIP is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// No searched folder has the object.
+    /// The object is in none of the searched folders.
     Missing {
         /// Its name.
         name: String,
-        /// The folders that were looked into.
+        /// The searched folders.
         folders: Vec<PathBuf>,
     },
     /// The object cannot be read, does not match its seal, or is not a plug-in.
@@ -71,14 +71,14 @@ pub fn folders() -> Vec<PathBuf> {
     folders_of(&std::env::current_exe().unwrap_or_default())
 }
 
-/// No further: any user may have put files above it.
+/// Limit of the search: above it, any user may have written files.
 pub(super) fn folders_of(program: &Path) -> Vec<PathBuf> {
     let above: Vec<&Path> = program.ancestors().skip(1).take(FOLDERS).collect();
     let cargos = above.iter().position(|folder| folder.join("CACHEDIR.TAG").exists());
     above.iter().take(1 + cargos.unwrap_or(0)).map(|folder| folder.join("lwip")).collect()
 }
 
-/// The object's bytes, if they are those that were sealed.
+/// The object's bytes, if they match the seal.
 pub(super) fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
     let damaged = |reason: String| LoadError::Damaged { path: path.to_owned(), reason };
     let bytes = fs::read(path).map_err(|error| damaged(error.to_string()))?;

@@ -37,15 +37,15 @@ pub(super) struct Watch {
     pub(super) activity: *const AtomicU8,
 }
 
-/// Which side computes the checksums of TCP and IP.
+/// Side that computes the checksums of TCP and IP.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lwip) enum Sums {
     /// Disabled.
     Off,
-    /// lwIP, by the routines.
+    /// lwIP, through the routines.
     Lwip,
-    /// lwIP, of what it sends.
+    /// lwIP, only for what it sends.
     ArriveVerified,
 }
 

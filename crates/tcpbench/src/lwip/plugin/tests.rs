@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which objects are loaded, and which are rejected.
+//! Accepted and rejected plugin objects.
 
 use super::object::folders_of;
 use super::seal::fnv1a;
