@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The own thread makes system calls, and wakes from sleep.
+/// The own thread makes system calls, and wakes from sleep on a CPU that is busy: some kernels
+/// report no events of an idle one.
 #[test]
 fn the_own_thread_is_traced_where_that_is_permitted() {
     let id = ThreadId { pid: std::process::id(), tid: linerate_linux::thread_id() };
@@ -12,9 +14,21 @@ fn the_own_thread_is_traced_where_that_is_permitted() {
         println!("SKIP: {}: {}", refused.what, refused.reason);
         return;
     }
-    for _ in 0..40 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    let Some(&cpu) = cpus.first() else { return println!("SKIP: no CPU is allowed") };
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            linerate_linux::pin_current_thread(cpu).unwrap();
+            while !is_done.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        linerate_linux::pin_current_thread(cpu).unwrap();
+        for _ in 0..40 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
     tracing.end_slice();
     let traced = tracing.finish(|number| number.to_string());
     let own = &traced.threads[&id.tid];
