@@ -49,8 +49,8 @@ fn no_tracefs(name: &str, reason: String, fix: &'static str) -> NameError {
     NameError::NoTracefs { name: name.to_owned(), reason, fix }
 }
 
-/// The directory of all tracepoints, in tracefs or at its older location; of the running kernel also
-/// where it is not mounted, if this process may mount it for itself.
+/// The directory of all tracepoints, in tracefs or at its older location; of the running kernel
+/// also where it is not mounted, if this process may mount it for itself.
 ///
 /// # Errors
 /// The reason why there is none, and the command that would change it.
