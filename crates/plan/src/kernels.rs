@@ -65,8 +65,8 @@ fn stages(run: &RunReport) -> impl Iterator<Item = &StageReport> {
 fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
     const METHOD: &str = "ticks of the replayed calls over the stage's service time";
     let absent = |reason: &str| Figure::absent("ratio", Tier::Sw, METHOD, reason);
-    let mut calls = Sum::default();
-    let mut service = Sum::default();
+    let mut calls = NOTHING;
+    let mut service = NOTHING;
     let mut is_called = false;
     for stage in stages(run).filter(|stage| stage.name == name && stage.packets > 0) {
         let Some(uses) = &stage.kernels else {
@@ -74,13 +74,13 @@ fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
         };
         let packets = stage.packets as f64;
         match estimate(&stage.ticks_per_packet) {
-            Ok(ticks) => service.add(&ticks, packets),
+            Ok(ticks) => service = service.plus(ticks.scale(packets)),
             Err(reason) => return absent(&reason),
         }
         if let Some(one) = uses.iter().find(|one| one.kernel == kernel) {
             is_called = true;
             match estimate(&one.ticks_per_packet) {
-                Ok(ticks) => calls.add(&ticks, packets),
+                Ok(ticks) => calls = calls.plus(ticks.scale(packets)),
                 Err(reason) => return absent(&reason),
             }
         }
@@ -100,27 +100,9 @@ fn interval(value: f64, [low, high]: [f64; 2], n: u64) -> Estimate {
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }
 
-/// Weighted sum of estimates; ends are added.
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    value: f64,
-    low: f64,
-    high: f64,
-    n: u64,
-}
-
-impl Sum {
-    fn add(&mut self, estimate: &Estimate, weight: f64) {
-        self.value += estimate.value * weight;
-        self.low += estimate.low * weight;
-        self.high += estimate.high * weight;
-        self.n += estimate.n;
-    }
-
-    fn over(self, whole: f64) -> Estimate {
-        interval(self.value / whole, [self.low / whole, self.high / whole], self.n)
-    }
-}
+/// The sum of no estimates.
+const NOTHING: Estimate =
+    Estimate { value: 0.0, low: 0.0, high: 0.0, confidence: CONFIDENCE, n: 0 };
 
 /// One kernel of one stage of one worker.
 struct Use<'a> {
@@ -193,11 +175,11 @@ impl<'a> Calls<'a> {
     }
 
     /// Ticks per packet of the path of the calls selected by `which`.
-    fn ticks(&self, choice: &str, which: impl Fn(&Use<'_>) -> bool) -> Sum {
-        let mut sum = Sum::default();
+    fn ticks(&self, choice: &str, which: impl Fn(&Use<'_>) -> bool) -> Estimate {
+        let mut sum = NOTHING;
         for one in self.uses.iter().filter(|one| which(one)) {
             if let Some(ratio) = one.ratio(choice) {
-                sum.add(&ratio, one.ticks);
+                sum = sum.plus(ratio.scale(one.ticks));
             }
         }
         sum
@@ -257,7 +239,7 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     let calls = Calls::from_run(run)?;
     let in_use = run.kernels.as_deref().unwrap_or(SELECTED);
     let total = calls.in_use(|_| true);
-    let ratio = |choice: &str| calls.ticks(choice, |_| true).over(total);
+    let ratio = |choice: &str| calls.ticks(choice, |_| true).scale(1.0 / total);
     let rated = calls.choices().into_iter().map(|choice| (choice, ratio(choice)));
     let faster: Vec<(&str, Estimate)> =
         rated.filter(|(choice, ratio)| *choice != in_use && ratio.high < 1.0).collect();

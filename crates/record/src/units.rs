@@ -293,6 +293,26 @@ pub fn memory_size(bytes: f64) -> String {
     format!("{} {unit}", three_digits(bytes / size))
 }
 
+/// Name of a signal that ends programs, by its number, which is the same on all architectures of
+/// Linux but Alpha, MIPS and SPARC; `None` for others.
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return None,
+    };
+    Some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@ use crate::layout::{LABEL_COLUMNS, Paint, labelled, limited, stacked};
 use crate::value::{clean, significant};
 use crate::{Detail, Style};
 use linerate_record::stat::{CacheShape, ExitStatus, StatReport, StatTarget};
-use linerate_record::units::{Nanos, three_digits};
+use linerate_record::units::{Nanos, signal_name, three_digits};
 use linerate_record::{Figure, Tier};
 pub use rows::interval_line;
 pub use rpistat::rpistat;
@@ -144,25 +144,6 @@ fn end(report: &StatReport) -> String {
 
 fn list(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// Name of a signal whose number is the same on all architectures.
-fn signal_name(signal: i32) -> Option<&'static str> {
-    let name = match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        _ => return None,
-    };
-    Some(name)
 }
 
 /// A command quoted for a shell.

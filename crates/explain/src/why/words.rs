@@ -91,7 +91,12 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         ("peer_window", _) => {
             let windows = facts.connections().filter_map(|socket| socket.tcp.as_ref());
             let largest = windows.filter_map(|tcp| tcp.peer_window_max).max()?;
-            Some(linerate_record::units::memory_size(largest as f64))
+            Some(match largest {
+                0 => "closed at every reading".to_owned(),
+                largest => {
+                    format!("{} at most", linerate_record::units::memory_size(largest as f64))
+                }
+            })
         }
         ("watch_peer", _) => Some(watch_peer(facts)),
         ("loss_place", _) => Some(match facts.ledger.largest() {

@@ -50,6 +50,8 @@ fn a_large_window_that_is_full_is_the_readers_fault() {
     tcp(&mut seen).peer_window_max = Some(3_000_000);
     let finding = assert_first(&seen, SlowReceiver);
     assert!(finding.sentence.contains("2.86 MiB"), "{}", finding.sentence);
+    tcp(&mut seen).peer_window_max = Some(0);
+    assert!(assert_first(&seen, SlowReceiver).sentence.contains("closed at every reading"));
     seen.sockets[0].peer_pid = Some(4711);
     assert!(first(&seen).fix.unwrap().contains("linerate why 4711"));
     // In between, and where the kernel does not report it, neither is claimed.

@@ -2,6 +2,7 @@
 //! /proc/PID/{stat,schedstat,status,syscall}.
 
 use linerate_machine::parse_cpu_list;
+use linerate_record::units::signal_name;
 
 /// The used fields of `stat` of a thread or a process. Times are in ticks of USER_HZ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,22 +71,7 @@ pub(crate) fn describe_status(status: u32) -> String {
 
 /// A signal by its name: `SIGKILL`; by its number where it is not one that ends programs.
 pub(crate) fn describe_signal(signal: u32) -> String {
-    // Numbers that are the same on all architectures of Linux but Alpha, MIPS and SPARC.
-    let name = match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        _ => return format!("signal {signal}"),
-    };
-    name.to_owned()
+    signal_name(signal as i32).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 /// `schedstat`: time on a CPU and time ready but waiting for one.

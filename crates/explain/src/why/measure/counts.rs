@@ -72,10 +72,16 @@ pub(super) fn system_calls(facts: &Facts<'_>) -> Option<(u64, Option<u64>)> {
 pub(super) fn peer_window(facts: &Facts<'_>) -> Option<Estimate> {
     /// A receiver is not woken faster, seconds.
     const SHORTEST_S: f64 = 50e-6;
+    /// More than any window.
+    const ALWAYS_FULL: f64 = 1e9;
     /// By how much the round trip under load is longer, and the window of a moment smaller.
     const FACTOR: f64 = 2.0;
     let tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
     let most = tcps.filter(|tcp| tcp.rwnd_limited_s > 0.0).max_by_key(|tcp| tcp.bytes_acked)?;
+    // A small buffer is empty now and then; one that is full at every reading is not read.
+    if most.peer_window_max == Some(0) {
+        return Some(Estimate::exactly(ALWAYS_FULL));
+    }
     let needed = most.bytes_acked as f64 / facts.elapsed() * most.min_rtt_s.max(SHORTEST_S);
     let over = most.peer_window_max? as f64 / needed.max(1.0);
     Some(Estimate { low: over / FACTOR, high: over * FACTOR, ..Estimate::exactly(over) })

@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         gain: GainModel::StallRemoved(M::WindowLimited),
         then_limited_by: Some("the sender's CPU, or the path"),
         sentence: "The receiver reads more slowly than the program sends: its window, \
-                   {peer_window} at most, was full {window_limited} of the time.",
+                   {peer_window}, was full {window_limited} of the time.",
         fix: "Explain the receiver: {watch_peer}",
         workaround: Some("a larger receive buffer only postpones the stall"),
         wrong_if: "Recv-Q of `ss -tn` at the receiver is 0 most of the time",
