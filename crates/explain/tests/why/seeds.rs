@@ -68,6 +68,14 @@ pub(crate) fn interrupt_load() -> Observation {
 }
 
 pub(crate) fn one_receive_cpu() -> Observation {
+    let mut seen = one_receive_cpu_unprivileged();
+    seen.cpus[0].functions = functions(&[("kernel", "__netif_receive_skb_core", 0.8)]);
+    seen.cpus[0].samples = 2000;
+    seen
+}
+
+/// The same without root: firewall rules may be what fills the CPU.
+pub(crate) fn one_receive_cpu_unprivileged() -> Observation {
     let mut sink = thread("sink", 100, &[(User, 0.05), (Kernel, 0.2), (Asleep, 0.75)]);
     sink.voluntary_switches = 50_000;
     sink.ran_on = vec![1];
@@ -384,6 +392,7 @@ pub(crate) const SEEDS: &[Case] = &[
     ("4 timer or RT noise", short_interruptions, ShortInterruptions),
     ("5 other people's packets in my time", interrupt_load, InterruptLoad),
     ("6 one flow, one CPU", one_receive_cpu, OneReceiveCpu),
+    ("6 without root", one_receive_cpu_unprivileged, CannotTell),
     ("7 backlog overflow", backlog_overflow, BacklogOverflow),
     ("8 NAPI budget", napi_budget, NapiBudget),
     ("9 UDP receive buffer", socket_buffer, SocketBuffer),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Causes that lose packets on the way to the program.
 
+use super::super::functions::Group;
 use super::super::gain::GainModel;
 use super::super::measure::Measure as M;
 use super::{Rule, Scope, at_least, at_most};
@@ -147,8 +148,9 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::CpuInterrupts, 0.5, "more than half of its time"),
             at_least(M::IdleElsewhere, 0.3, "a third of a CPU to receive on"),
             at_most(M::Demand, 0.9, "a thread that is full limits by itself"),
+            at_most(M::CpuFunctions(Group::Firewall), 0.1, "more is the rules' time"),
         ],
-        symptoms: 0,
+        symptoms: 4,
         explained_by: &[Cause::FirewallRules],
         gain: GainModel::MoreCpus,
         then_limited_by: Some("the next CPU, or a single flow"),
