@@ -17,7 +17,7 @@ mod unchanged;
 
 use crate::command::{cargo, log_to, root, status, status_with_lines};
 use crate::outcome::{Outcome, judge};
-use crate::{accuracy, attack, counts, isa, lab, lwip, native, pmu, ports, splice, why};
+use crate::{accuracy, attack, book, counts, isa, lab, lwip, native, pmu, ports, splice, why};
 use cause::cause;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -136,6 +136,7 @@ const STEPS: &[Step] = &[
     quick("tests", tests),
     quick("hostile calls, briefly", attack::check),
     quick("documentation", documentation),
+    quick("links of the book", book::check),
     quick("kernels in C, briefly", || {
         native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu", "check-install"])
     }),

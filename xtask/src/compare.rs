@@ -47,6 +47,8 @@ struct Pair {
     after: f64,
 }
 
+/// Seconds that a command may take.
+const LIMIT_S: &str = "600";
 const HOW: &str = "compare FILE [--grouped], or compare FILE PAIRS FIGURE,... BEFORE AFTER";
 
 /// What the words behind `compare` ask for.
@@ -78,18 +80,25 @@ pub(crate) fn run(choice: &Choice) -> Result<(), String> {
             Ok(())
         }
         What::Measure { pairs, figures, commands } => {
-            let mut file = OpenOptions::new().create(true).append(true).open(&choice.file);
-            let mut random = Random::new(1);
-            for number in 1..=*pairs {
+            let at = |e: std::io::Error| format!("{shown}: {e}");
+            let mut options = OpenOptions::new();
+            let mut file = options.create(true).append(true).open(&choice.file).map_err(at)?;
+            let known = self::pairs(&fs::read_to_string(&choice.file).map_err(at)?)?;
+            let first = next_number(&known);
+            let mut random = Random::new(u64::from(first));
+            for number in first..first + pairs {
                 let text = measure(number, figures, commands, random.below(2))?;
-                let written = file.as_mut().map(|file| file.write_all(text.as_bytes()));
-                written
-                    .map_err(|e| format!("{shown}: {e}"))?
-                    .map_err(|e| format!("{shown}: {e}"))?;
+                file.write_all(text.as_bytes()).map_err(at)?;
             }
             Ok(())
         }
     }
+}
+
+/// The number of the first pair of a run: those of earlier runs in the file stay pairs of their
+/// own.
+fn next_number(known: &[Pair]) -> u32 {
+    known.iter().map(|pair| pair.number).max().map_or(1, |last| last + 1)
 }
 
 /// The lines of a pair, of which the command `first` runs first.
@@ -125,7 +134,8 @@ fn measure(
 
 fn text_of(line: &str) -> Result<String, String> {
     let line = format!("set -o pipefail; {line}");
-    String::from_utf8(output(program("bash", &["-c", &line]))?).map_err(|e| e.to_string())
+    let limited = ["--kill-after=5", LIMIT_S, "bash", "-c", &line];
+    String::from_utf8(output(program("timeout", &limited))?).map_err(|e| e.to_string())
 }
 
 /// The figures in the CSV of a record whose names end so; a single end is left out of the names.
@@ -246,6 +256,7 @@ mod tests {
         let grouped = table(&pairs, true);
         assert!(grouped.contains("| a | 20.000 | 1.150 ("), "{grouped}");
         assert!(super::pairs("1\ta\t2\n").is_err());
+        assert_eq!((next_number(&pairs), next_number(&[])), (3, 1));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Release artifacts under `target/dist`: static binaries with checksums, completions and manual
-//! pages, and a Debian package. Those that this machine cannot build are reported as skipped.
+//! pages, a Debian package and an RPM package. Those that this machine cannot build are reported as
+//! skipped. Programs and packages are tried in root directories that hold nothing else.
+
+mod packages;
 
 use crate::command::{cargo, output, program, root};
 use crate::outcome::judge;
@@ -15,18 +18,22 @@ const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 struct Target {
     /// As rustc names it; with the C library linked in.
     triple: &'static str,
-    /// Compilers of C for it, one of which has to be installed; the first one that is links, too.
+    /// Compilers of C for it, one of which has to be installed.
     compilers: &'static [&'static str],
-    /// As Debian names the processor.
-    debian: &'static str,
+    /// As Debian and rpm name the processor.
+    packaged: [&'static str; 2],
 }
 
 const TARGETS: [Target; 2] = [
-    Target { triple: "x86_64-unknown-linux-musl", compilers: &["musl-gcc"], debian: "amd64" },
+    Target {
+        triple: "x86_64-unknown-linux-musl",
+        compilers: &["musl-gcc"],
+        packaged: ["amd64", "x86_64"],
+    },
     Target {
         triple: "aarch64-unknown-linux-musl",
         compilers: &["aarch64-linux-musl-gcc", "aarch64-linux-gnu-gcc"],
-        debian: "arm64",
+        packaged: ["arm64", "aarch64"],
     },
 ];
 
@@ -83,12 +90,16 @@ fn compiler(target: &Target) -> Result<&'static str, String> {
 
 /// Builds and packs for one target; the names of its archives.
 fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<String>, String> {
-    let Target { triple, debian, .. } = target;
+    let Target { triple, packaged, .. } = target;
     let name = triple.replace('-', "_");
+    let is_host = triple.starts_with(&format!("{}-", std::env::consts::ARCH));
     let mut build =
         cargo(&["build", "--release", "--locked", "-p", "linerate", "--target", triple]);
     build.env(format!("CC_{name}"), compiler);
-    build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), compiler);
+    // rustc has the C library and the startup files; musl-gcc would link a program that is static
+    // and position-independent as a dynamic one, which crashes where musl is not installed.
+    let linker = if is_host { "cc" } else { compiler };
+    build.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), linker);
     judge(crate::command::status(build))?;
     let built = root().join("target").join(triple).join("release/linerate");
 
@@ -100,27 +111,26 @@ fn of_target(target: &Target, compiler: &str, folder: &Path) -> Result<Vec<Strin
         fs::copy(root().join(file), packed.join(file)).map_err(|e| cannot(&packed, &e))?;
     }
     // Texts are the same for every processor; a program of another one cannot print them here.
-    let host = format!("{}-", std::env::consts::ARCH);
-    let texts = match triple.starts_with(&host) {
-        true => built,
-        false => root().join("target/release/linerate"),
-    };
+    let of_host = format!("target/{}-unknown-linux-musl/release/linerate", std::env::consts::ARCH);
+    let texts = if is_host { built } else { root().join(of_host) };
     if texts.exists() {
         write_texts(&texts, &packed)?;
     } else {
-        println!("SKIP: completions and manual pages of {triple}: cargo build --release first");
+        println!("SKIP: completions and manual pages of {triple}: no program of this machine");
     }
-    if triple.starts_with(&host) {
-        try_in_bare_root(&packed.join("linerate"), folder)?;
+    if is_host {
+        try_program(&packed.join("linerate"), folder)?;
     }
     let archive = format!("{stem}.tar.gz");
     let mut tar = program("tar", &["--owner=0", "--group=0", "-czf", &archive, &stem]);
     tar.current_dir(folder);
     output(tar)?;
     let mut archives = vec![archive];
-    match package(&packed, debian, folder) {
-        Ok(package) => archives.push(package),
-        Err(why) => println!("SKIP: Debian package of {triple}: {why}"),
+    for package in packages::build(&packed, *packaged, folder)? {
+        if is_host {
+            packages::try_unpacked(&package, folder)?;
+        }
+        archives.push(package);
     }
     Ok(archives)
 }
@@ -138,10 +148,16 @@ fn write_texts(linerate: &Path, packed: &Path) -> Result<(), String> {
 }
 
 /// Runs the program in a root directory that holds nothing else: no C library, no /proc, no /tmp.
-fn try_in_bare_root(linerate: &Path, folder: &Path) -> Result<(), String> {
+fn try_program(linerate: &Path, folder: &Path) -> Result<(), String> {
     let bare = folder.join("root");
     make(&bare)?;
     fs::copy(linerate, bare.join("linerate")).map_err(|error| cannot(&bare, &error))?;
+    try_in_bare_root(&bare, "/linerate")?;
+    fs::remove_dir_all(&bare).map_err(|error| cannot(&bare, &error))
+}
+
+/// Runs the program at path `inside` of the root directory `bare`.
+fn try_in_bare_root(bare: &Path, inside: &str) -> Result<(), String> {
     let there = bare.to_string_lossy();
     let chroot = ["--map-root-user", "chroot", &there];
     if output(program("unshare", &["--map-root-user", "true"])).is_err() {
@@ -149,56 +165,13 @@ fn try_in_bare_root(linerate: &Path, folder: &Path) -> Result<(), String> {
         return Ok(());
     }
     for words in BARE {
-        let printed = output(program("unshare", &[&chroot[..], &["/linerate"], words].concat()))?;
+        let printed = output(program("unshare", &[&chroot[..], &[inside], words].concat()))?;
         if printed.is_empty() {
             return Err(format!("`linerate {}` prints nothing in a bare root", words.join(" ")));
         }
-        println!("in a bare root: linerate {}: {} bytes", words.join(" "), printed.len());
+        println!("in a bare root: {inside} {}: {} bytes", words.join(" "), printed.len());
     }
-    fs::remove_dir_all(&bare).map_err(|error| cannot(&bare, &error))
-}
-
-/// A package for Debian and its like; its name.
-fn package(packed: &Path, debian: &str, folder: &Path) -> Result<String, String> {
-    output(program("dpkg-deb", &["--version"]))?;
-    let tree = folder.join("deb");
-    let doc = "usr/share/doc/linerate";
-    let completions = [
-        ("linerate.bash", "usr/share/bash-completion/completions", "linerate"),
-        ("linerate.zsh", "usr/share/zsh/vendor-completions", "_linerate"),
-        ("linerate.fish", "usr/share/fish/vendor_completions.d", "linerate.fish"),
-    ];
-    let mut files: Vec<(PathBuf, String)> = vec![
-        (packed.join("linerate"), "usr/bin/linerate".to_owned()),
-        (packed.join("README.md"), format!("{doc}/README.md")),
-        (packed.join("LICENSE-MIT"), format!("{doc}/copyright")),
-    ];
-    for (file, to, name) in completions {
-        files.push((packed.join("completions").join(file), format!("{to}/{name}")));
-    }
-    for page in entries(&packed.join("man1"))? {
-        let name = page.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.push((page, format!("usr/share/man/man1/{name}")));
-    }
-    for (from, to) in files {
-        let to = tree.join(to);
-        make(to.parent().expect("a file has a folder"))?;
-        fs::copy(&from, &to).map_err(|error| cannot(&from, &error))?;
-    }
-    make(&tree.join("DEBIAN"))?;
-    let control = format!(
-        "Package: linerate\nVersion: {VERSION}\nArchitecture: {debian}\nSection: net\n\
-         Priority: optional\nMaintainer: the authors of linerate\n\
-         Description: performance engineering for packet software\n \
-         Finds out why packet software misses line rate, and fixes it.\n"
-    );
-    write(&tree.join("DEBIAN/control"), control.as_bytes())?;
-    let name = format!("linerate_{VERSION}_{debian}.deb");
-    let mut build = program("dpkg-deb", &["--build", "--root-owner-group", "deb", &name]);
-    build.current_dir(folder);
-    output(build)?;
-    fs::remove_dir_all(&tree).map_err(|error| cannot(&tree, &error))?;
-    Ok(name)
+    Ok(())
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {

@@ -25,7 +25,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
 ];
 
 /// Kinds of records that commands of their own make.
-const OTHERS: [&str; 3] = ["stat", "why", "regions"];
+const OTHERS: [&str; 4] = ["stat", "why", "profile", "regions"];
 
 /// Measures all of them again, or those named. Tests that compare values found in one may need new
 /// ones.
@@ -42,6 +42,9 @@ pub(crate) fn write(named: &[String]) -> Result<(), String> {
         output(match (kind, arguments) {
             (_, Some((_, arguments))) => linerate(arguments, kind, &[]),
             ("stat", None) => linerate(&["stat"], kind, &["--", "true"]),
+            ("profile", None) => {
+                linerate(&["profile", "-t", "1s"], kind, &["--", "sha256sum", "/dev/zero"])
+            }
             ("why", None) => linerate(&["why", "-t", "1s"], kind, &["--", "sleep", "5"]),
             _ => regions(),
         })?;

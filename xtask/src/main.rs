@@ -7,6 +7,7 @@
 
 mod accuracy;
 mod attack;
+mod book;
 mod ci;
 mod command;
 mod compare;
@@ -41,6 +42,8 @@ usage: cargo xtask COMMAND
   attack [--full] [--seed N] [CLASS...]
                 call the program in hostile ways, a few of each class or of those named; --full all
                 and many more
+  book          build the book from docs/ into target/book with mdBook, and check its links
+  book rewrite  the preprocessor that mdBook starts for it
   compare FILE [--grouped]
                 print the ratios of stored pairs, figure by figure, or group by group
   compare FILE [PAIRS FIGURE,... BEFORE AFTER]
@@ -48,7 +51,8 @@ usage: cargo xtask COMMAND
                 so: of a record that they print, or of a table, then the number of its column;
                 {seed} in a command is the number of the pair
   dist          build static programs for x86-64 and AArch64 with checksums, completions, manual
-                pages and a Debian package into target/dist, and try them in a bare root directory
+                pages, a Debian and an RPM package into target/dist, and try them in bare root
+                directories
   schema        write docs/schema from the program
   fixtures [KIND...]
                 measure the stored records of the tests again, one of each kind, or those named
@@ -121,6 +125,9 @@ fn task(words: &[&str]) -> Result<Task, String> {
             let choice = attack::choose(rest)?;
             Box::new(move || attack::run(&choice))
         }
+        ["book"] => Box::new(book::run),
+        ["book", "rewrite"] => Box::new(book::rewrite),
+        ["book", "rewrite", "supports", _] => Box::new(|| Ok(())),
         ["compare", rest @ ..] => {
             let choice = compare::choose(rest)?;
             Box::new(move || compare::run(&choice))

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In which form and colours results are printed, and the environment variables that say so where
-//! no option does.
+//! Format and colour of results, and the environment variables with their defaults.
 
 use crate::failure::Failure;
 use clap::ValueEnum;
 use std::sync::OnceLock;
 
-/// The form of a result.
+/// Format of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// For people
@@ -14,11 +13,11 @@ pub(crate) enum Form {
     Text,
     /// The record
     Json,
-    /// Every table, as GitHub has them
+    /// Every table, as GitHub Markdown
     Markdown,
-    /// A figure per line
+    /// One figure per line
     Csv,
-    /// The report of rpistat, with its nine events, for records of stat
+    /// Format of rpistat, with its nine events, for records of stat
     Rpistat,
 }
 
@@ -35,7 +34,7 @@ pub(crate) enum Color {
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
-/// Takes `--color`, or its default, for the life of the process.
+/// Sets `--color`, or its default, for the life of the process.
 ///
 /// # Errors
 /// A variable has a value that its option does not take.
@@ -45,7 +44,7 @@ pub(crate) fn set(color: Option<Color>) -> Result<(), Failure> {
     of_variable::<Form>("LINERATE_FORMAT").map(|_| ())
 }
 
-/// Whether to colour what goes to a terminal, or elsewhere.
+/// Whether to colour output to a terminal, or elsewhere.
 pub(crate) fn is_colored(is_terminal: bool) -> bool {
     let is_set = |name, is: fn(&std::ffi::OsStr) -> bool| {
         std::env::var_os(name).is_some_and(|value| is(&value))
@@ -60,17 +59,17 @@ pub(crate) fn is_colored(is_terminal: bool) -> bool {
     }
 }
 
-/// The form that `LINERATE_FORMAT` names.
+/// The format named by `LINERATE_FORMAT`.
 pub(crate) fn form() -> Option<Form> {
     of_variable("LINERATE_FORMAT").ok().flatten()
 }
 
-/// Whether `LINERATE_DETAILS` asks for every table: it is set, and not to 0.
+/// Whether `LINERATE_DETAILS` requests every table: it is set, and not to 0.
 pub(crate) fn details() -> bool {
     std::env::var_os("LINERATE_DETAILS").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// The value of a variable that is set.
+/// The value of a variable, if set.
 fn of_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, Failure> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
         return Ok(None);

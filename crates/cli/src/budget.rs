@@ -4,6 +4,7 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
 use crate::files::Files;
+use crate::help_text::{examples, paragraphs};
 use crate::plots::{Drawn, Plots, replaced};
 use crate::{input, machine, provenance};
 use clap::Args;
@@ -23,13 +24,13 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-/// Sizes of RFC 2544, and that of the Netra document's application.
+/// Frame sizes of RFC 2544, and that of the Netra document's application.
 const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
-Frames count with their FCS; the line carries 20 bytes more of each. IMIX is 64, 594 and 1518
+Frame sizes include the FCS; each frame takes 20 more bytes on the wire. IMIX is 64, 594 and 1518
 bytes at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/cmt/data/processors.
-Nothing is measured but the clock of `this`.
+Only the clock of `this` is measured.
 Examples:
 
   linerate budget --line 25Gb/s
@@ -37,36 +38,40 @@ Examples:
   linerate budget --from run.json";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct BudgetArgs {
-    /// The line, e.g. 25Gb/s (default: that of the record, or 10Gb/s)
+    /// Line rate, e.g. 25Gb/s (default: that of the record, or 10Gb/s)
     #[arg(long, value_name = "RATE", value_parser = line)]
     line: Option<f64>,
-    /// Sizes of frames in bytes, FCS included (default: those of RFC 2544, and 342)
+    /// Frame sizes in bytes with FCS (default: RFC 2544, and 342)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frame)]
     frame: Vec<u32>,
     /// The processor: t1, t2, this, or a TOML file
     #[arg(long, value_name = "NAME", default_value = "this")]
     machine: String,
-    /// Clock of a core in GHz (default: the machine's)
+    /// Core clock in GHz (default: the machine's)
     #[arg(long, value_name = "GHZ", value_parser = clock)]
     clock: Option<f64>,
     /// Cores (default: the machine's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(COUNT))]
     cores: Option<u32>,
-    /// Pipes of a core that issue instructions on their own (default: the machine's)
+    /// Issue pipes per core (default: the machine's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(COUNT))]
     pipes: Option<u32>,
-    /// Strands that share a pipe (default: the machine's)
+    /// Strands per pipe (default: the machine's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(COUNT))]
     strands: Option<u32>,
-    /// Instructions that a pipe issues in a cycle (default: the machine's; unknown for this)
+    /// Instructions per cycle and pipe (default: the machine's)
+    ///
+    /// Unknown for --machine this.
     #[arg(long, value_name = "IPC", value_parser = positive)]
     ipc: Option<f64>,
-    /// Instructions that a packet takes: how many strands keep up with the line?
+    /// Instructions per packet: prints the strands needed
     #[arg(long, value_name = "N", value_parser = instructions, allow_negative_numbers = true)]
     instructions: Option<f64>,
-    /// The record of run, tune, regions, import or why: from which size on does it hold line rate?
+    /// Print the smallest frame size at line rate by this record
+    ///
+    /// A record of run, tune, regions, import or why.
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -77,25 +82,24 @@ pub(crate) struct BudgetArgs {
     output: Output,
 }
 
-/// Bits per second of a line that there may be: from a slow modem's to a thousand times what a
-/// port carries today.
+/// Valid line rates in bits per second: from a slow modem to a thousand times today's ports.
 const LINE_BITS_PER_S: std::ops::RangeInclusive<f64> = 1e3..=1e15;
 
-/// The line where neither the user nor a record names one.
+/// Line rate if neither the user nor a record names one.
 const LINE_DEFAULT_BITS_PER_S: f64 = 1e10;
 
-/// Cores of a machine, pipes of a core, strands of a pipe.
+/// Valid numbers of cores, pipes per core, and strands per pipe.
 const COUNT: std::ops::RangeInclusive<i64> = 1..=COUNT_MAX as i64;
 
-/// Instructions that a packet may take: a thousand million are a second's.
+/// Maximum instructions per packet: 1e9 take about a second.
 const INSTRUCTIONS_MAX: f64 = 1e9;
 
-/// Bits per second of a line.
+/// Line rate in bits per second.
 pub(crate) fn line(text: &str) -> Result<f64, String> {
     const LIKE: &str = "like '10Gb/s'";
     let rate = linerate_path::parse::bit_rate(text).map_err(|why| match why.contains(LIKE) {
         true => why,
-        false => format!("{why}; a line is bits per second, {LIKE}"),
+        false => format!("{why}; give the line rate in bits per second, {LIKE}"),
     })?;
     match LINE_BITS_PER_S.contains(&rate) {
         true => Ok(rate),
@@ -131,7 +135,7 @@ pub(crate) fn clock(text: &str) -> Result<f64, String> {
     })
 }
 
-/// The sizes to list: those that were asked for, each once, in the order asked for.
+/// The requested sizes in order, without repeats.
 fn sizes(asked: &[u32]) -> Vec<u32> {
     let mut seen = BTreeSet::new();
     let asked = if asked.is_empty() { &FRAMES[..] } else { asked };
@@ -167,12 +171,12 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     also(emit::emit(&args.output, &record), drawing.write(args.output.quiet()))
 }
 
-/// The budget over the sizes, and what bounds forwarding.
+/// Plots of the budget and of the roofline over frame sizes.
 fn drawn(report: &BudgetReport) -> Vec<Drawn> {
-    let roofline = "no plot of what bounds forwarding: it takes two sizes or more, and a machine \
-                    with [bandwidth] or --instructions";
+    let roofline = "no roofline plot: it needs two or more frame sizes, and a machine with \
+                    [bandwidth] or --instructions";
     vec![
-        linerate_report::svg::budget(report).ok_or("no plot: two sizes or more are needed"),
+        linerate_report::svg::budget(report).ok_or("no plot: it needs two or more frame sizes"),
         linerate_report::svg::roofline(report).ok_or(roofline),
     ]
 }
@@ -195,7 +199,7 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
     Ok(processor)
 }
 
-/// The cores that this process may use, and their clock as it is under load.
+/// The cores that this process may use, and their clock under load.
 fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let topology = Topology::read(&allowed);
@@ -228,32 +232,32 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
     })
 }
 
-/// The clock in GHz, and how sure that is.
+/// The clock in GHz with its interval.
 fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     let unknown =
         |why: String| Failure::new(format!("the core clock is unknown ({why}): give --clock GHZ"));
     let ratio = core_cycles_per_tick().map_err(|error| unknown(error.to_string()))?;
-    let rate = provenance.ticks_per_s.ok_or_else(|| unknown("no rate of ticks".to_owned()))?;
+    let rate = provenance.ticks_per_s.ok_or_else(|| unknown("no tick rate".to_owned()))?;
     let [ghz, low, high] = [ratio.value, ratio.low, ratio.high].map(|ratio| ratio * rate / 1e9);
     let confidence = three_digits(100.0 * ratio.confidence);
     let source = format!(
-        "clock measured, {} to {} GHz in its interval of {confidence} %, tier sw",
+        "measured clock: {} to {} GHz ({confidence} % interval), tier sw",
         three_digits(low),
         three_digits(high)
     );
     Ok((ghz, source))
 }
 
-/// The rate of a path, from a record.
+/// Rate of a path, from a record.
 struct Run {
     packets_per_s: f64,
-    /// Mean bytes of a frame, FCS included.
+    /// Mean frame size in bytes, FCS included.
     frame_bytes: f64,
-    /// The line of its path.
+    /// Line rate of its path.
     line_bits_per_s: Option<f64>,
     /// The processor it was measured on.
     processor: Option<String>,
-    /// Instructions of a packet, where the record of another program has them.
+    /// Instructions per packet, if the record of another program has them.
     instructions: Option<f64>,
 }
 
@@ -266,10 +270,10 @@ impl Run {
             return Self::of_program(file, &record, frames);
         }
         let processor = record.provenance.cpu;
-        let run = run_of(record.body).ok_or_else(|| fail("it has no run".to_owned()))?;
+        let run = run_of(record.body).ok_or_else(|| fail("the record has no run".to_owned()))?;
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0);
-        let kpps = kpps.ok_or_else(|| fail("it has no throughput".to_owned()))?;
-        let bytes = mean_bytes(&run).ok_or_else(|| fail("it took no packets".to_owned()))?;
+        let kpps = kpps.ok_or_else(|| fail("the record has no throughput".to_owned()))?;
+        let bytes = mean_bytes(&run).ok_or_else(|| fail("no packets were processed".to_owned()))?;
         Ok(Self {
             packets_per_s: kpps * 1e3,
             frame_bytes: bytes + FCS_BYTES,
@@ -279,7 +283,7 @@ impl Run {
         })
     }
 
-    /// Of another program: the rate that its busiest workers have time for.
+    /// Rate of another program: the capacity of its busiest workers.
     fn of_program(file: &Path, record: &Record, frames: &[u32]) -> Result<Self, Failure> {
         let name = file.display().to_string();
         let fail = |why: String| Failure::new(format!("--from {name}: {why}"));
@@ -288,8 +292,8 @@ impl Run {
             (_, [frame]) => f64::from(*frame),
             (Some(bytes), _) => bytes,
             (None, _) => {
-                let why = "the record has no size of packets: give the one it was measured with, \
-                           --frame BYTES, FCS included";
+                let why = "the record has no packet size: give the measured one with --frame \
+                           BYTES, FCS included";
                 return Err(fail(why.to_owned()));
             }
         };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate doctor`: what this machine can measure and run, and what unlocks the rest.
+//! `linerate doctor`: the capabilities of this machine, and what unlocks the rest.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::help_text::{examples, paragraphs};
 use crate::provenance;
 use clap::Args;
 use linerate_counters::opener::Kernel;
@@ -11,7 +12,7 @@ use linerate_doctor::host_facts::HostFacts;
 use linerate_record::{Body, Record};
 
 const AFTER: &str = "\
-Each tier is tried on work of known size. No setting is changed: commands are printed, none is run.
+Each tier is tried on a workload with known counts. No setting is changed: commands are printed.
 Examples:
 
   linerate doctor
@@ -21,13 +22,13 @@ Examples:
 Exit status 0, whatever is found.";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     output: Output,
 }
 
-/// Examines this machine and prints what was found.
+/// Examines this machine and prints the findings.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
     emit::emit(&args.output, &record())

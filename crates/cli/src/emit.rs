@@ -17,22 +17,22 @@ use std::path::{Path, PathBuf};
 /// Meaning of the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Done.
+    /// Success.
     Done,
-    /// Done, and the answer is no.
+    /// Success, and the answer is no.
     No,
-    /// Done; the exit status is that of a command that was started.
+    /// Success; the exit status is that of the command that was run.
     Status(u8),
 }
 
-/// Whether a result can be printed at all, checked before anything is measured for it.
+/// Checks before a measurement that its result can be printed.
 pub(crate) fn check_stdout() -> Result<(), Failure> {
     if linerate_linux::stdout_was_open() {
         return Ok(());
     }
     Err(Failure::new(
-        "cannot write the result: standard output is closed; open it (`> /dev/null` does away with \
-         the result)",
+        "cannot write the result: standard output is closed; open it (`> /dev/null` discards the \
+         result)",
     ))
 }
 
@@ -55,16 +55,16 @@ pub(crate) fn ended(printed: io::Result<()>) -> Result<Answer, Failure> {
 /// Destination of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination<'a> {
-    /// Where no command shares it, or where it was asked for.
+    /// Stdout, if no command shares it or if the user asked for it.
     Stdout,
-    /// Next to what a command printed.
+    /// Stderr, because a command owns stdout.
     Stderr,
-    /// As asked for.
+    /// A file, as requested.
     File(&'a Path),
 }
 
 impl<'a> Destination<'a> {
-    /// Where `--output` says; without it, stdout belongs to the command, where there is one.
+    /// The file of `--output`; without it, stdout unless a measured command owns stdout.
     pub(crate) fn of(asked: Option<&'a Path>, has_command: bool) -> Self {
         match asked {
             Some(file) if file.as_os_str() == "-" => Self::Stdout,
@@ -74,7 +74,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// The file, where it is one.
+    /// The file, if it is one.
     pub(crate) fn file(self) -> Option<&'a Path> {
         match self {
             Self::File(file) => Some(file),
@@ -83,7 +83,7 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Puts a result where it was asked for.
+/// Writes a result to its destination.
 pub(crate) fn put(destination: Destination<'_>, text: &str) -> Result<Answer, Failure> {
     match destination {
         Destination::File(file) => files::write(file, text).map(|()| Answer::Done),
@@ -98,19 +98,18 @@ fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
     ended(io::stderr().write_all(text.as_bytes()))
 }
 
-/// Puts a text on stderr. A reader that has gone away, or a terminal, ends nothing: what was
-/// measured is still there.
+/// Prints a text to stderr. Errors are ignored: the measurement is still valid.
 pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(terminal::safe(text, false).as_bytes());
 }
 
-/// The widest lines: sentences are hard to follow from the end of a longer one to the next.
+/// Maximum line width: longer lines are hard to follow.
 const WIDEST: usize = 120;
 
-/// Where there is no terminal.
+/// Columns of output that does not go to a terminal.
 const WIDTH: usize = 100;
 
-/// The narrowest lines that are asked for.
+/// Minimum line width that can be requested.
 const NARROWEST: usize = 40;
 
 /// Output options for stdout: as wide as the terminal.
@@ -124,13 +123,13 @@ pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
     Style { color: appearance::is_colored(stream.is_terminal()), ..Style::plain(width) }
 }
 
-/// How to show a record on stdout.
+/// Options for showing a record on stdout.
 pub(crate) fn options(detail: Detail) -> Options {
     Options { style: style(), detail, glyphs: glyphs(), layout: Layout::Table }
 }
 
-/// Eight dots to a character where the terminal is said to know them: of the three variables that
-/// may say so, the first that says anything counts, as in locale(7).
+/// Braille dots where the terminal supports them: the first non-empty one of three variables
+/// decides, as in locale(7).
 fn glyphs() -> Glyphs {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
         std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| value.to_lowercase())
@@ -139,7 +138,7 @@ fn glyphs() -> Glyphs {
     if is_utf_8 { Glyphs::Braille } else { Glyphs::Ascii }
 }
 
-/// The columns asked for by `COLUMNS`, or those of the terminal on this stream.
+/// Columns from `COLUMNS`, or of the terminal on this stream.
 fn columns(stream: &impl AsFd) -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || terminal_size::terminal_size_of(stream);
@@ -152,7 +151,9 @@ pub(crate) struct Output {
     /// Print the record as JSON
     #[arg(long)]
     json: bool,
-    /// Print as text, json, markdown or csv; a record of stat as rpistat, too (default: text)
+    /// Output format: text, json, markdown or csv
+    ///
+    /// Default: text. A record of stat can be printed as rpistat, too.
     #[arg(
         long = "format",
         value_enum,
@@ -164,7 +165,9 @@ pub(crate) struct Output {
     /// Print every table instead of one screen
     #[arg(long)]
     details: bool,
-    /// Write the record to this file as well; - prints it instead of the report
+    /// Also write the record to this file
+    ///
+    /// - prints the record to stdout, in place of the report.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
@@ -180,7 +183,7 @@ pub(crate) struct Notices {
 }
 
 impl Output {
-    /// The form of the result.
+    /// Format of the result.
     pub(crate) fn form(&self) -> Form {
         match self.json {
             true => Form::Json,
@@ -198,7 +201,7 @@ impl Output {
         if self.details || appearance::details() { Detail::Brief } else { Detail::Screen }
     }
 
-    /// Whether progress and warnings are left out.
+    /// Whether progress and warnings are suppressed.
     pub(crate) fn quiet(&self) -> bool {
         self.notices.quiet
     }
@@ -218,7 +221,7 @@ impl<'a> From<&'a Output> for Forms<'a> {
     }
 }
 
-/// In which forms a command was asked for its result.
+/// Requested formats of a command's result.
 pub(crate) struct Forms<'a> {
     form: Form,
     record: Option<&'a PathBuf>,
@@ -230,19 +233,19 @@ pub(crate) struct Forms<'a> {
 }
 
 impl Forms<'_> {
-    /// The same on stderr, if another result takes stdout.
+    /// The same on stderr, if another result uses stdout.
     pub(crate) fn aside(self, is_aside: bool) -> Self {
         Self { is_aside, ..self }
     }
 
-    /// The same with everything there is to see.
+    /// The same with full detail.
     pub(crate) fn in_full(self) -> Self {
         Self { detail: Detail::Full, ..self }
     }
 }
 
-/// Prints the result, and the warnings on stderr; then writes the record where it was asked for. A
-/// record that cannot be written loses no result.
+/// Prints the result, and the warnings on stderr; then writes the record as requested. A record
+/// that cannot be written does not lose the result.
 pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
@@ -255,10 +258,10 @@ pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<A
     also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
 }
 
-/// A record in a form.
+/// A record in a format.
 ///
 /// # Errors
-/// The record cannot be written in this form.
+/// The record cannot be written in this format.
 pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result<String, Failure> {
     let layout = match (form, &record.body) {
         (Form::Text, _) => Layout::Table,
@@ -275,13 +278,13 @@ pub(crate) fn rendered(form: Form, record: &Record, options: &Options) -> Result
     Ok(linerate_report::text(record, &Options { layout, ..*options }))
 }
 
-/// Puts the reasons to doubt a record on stderr.
+/// Prints the reasons to doubt a record to stderr.
 pub(crate) fn warn(record: &Record) {
     let style = Style { color: false, ..style() };
     say(&linerate_report::warnings(&record.warnings(), &style));
 }
 
-/// Whether a latency is within its limit, if there is one, once the goal is met.
+/// Whether latency is within its limit, if any, once the goal is met.
 pub(crate) fn is_prompt(
     met: Answer,
     p99: &Figure,
@@ -289,14 +292,14 @@ pub(crate) fn is_prompt(
 ) -> Result<Answer, Failure> {
     let Some(limit_ns) = limit_ns else { return Ok(met) };
     let Some(p99_ns) = p99.as_number() else {
-        let why = p99.reason.as_deref().unwrap_or("it was not measured");
+        let why = p99.reason.as_deref().unwrap_or("not measured");
         return Err(Failure::new(format!("cannot tell whether --p99 is met: {why}")));
     };
     Ok(if p99_ns <= limit_ns { met } else { Answer::No })
 }
 
-/// Whether `kpps` reaches the goal, if there is one. Packets dropped on purpose count, so that a
-/// path which drops all of them, by a mistake in its file, would be the fastest.
+/// Whether `kpps` reaches the goal, if any. Packets dropped on purpose count, so a path that drops
+/// everything by mistake must not pass.
 pub(crate) fn reaches(
     goal_kpps: Option<f64>,
     kpps: Option<f64>,
@@ -305,7 +308,7 @@ pub(crate) fn reaches(
     let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
     if let Some(end) = dead_end {
         return Err(Failure::new(format!(
-            "cannot tell whether the goal is met: no packet came through: {end}"
+            "cannot tell whether the goal is met: no packet reached the sink: {end}"
         )));
     }
     let kpps = kpps.ok_or_else(|| Failure::new("cannot tell whether the goal is met: no rate"))?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate explain`: what people ask when packet software misses line rate, answered from a
-//! record.
+//! `linerate explain`: answers common questions about missed line rate from a record.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::help_text::{examples, paragraphs};
 use crate::{export, machine, provenance, terminal};
 use clap::Args;
 use linerate_cmt::processor::Processor;
@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-Answers quote the figures of the record. Where it lacks one, the answer is `cannot tell`, with the
-command that measures what is missing. Examples:
+Answers quote figures from the record. If one is missing, the answer is `cannot tell`, with the
+command that measures it. Examples:
 
   linerate run edge.toml --record run.json
   linerate explain run.json
   linerate explain run.json --ask line-rate-64 --line 10Gb/s
   linerate explain two-ports.json --ask scaling --against one-port.json
 
-Exit status 2: the question that was asked cannot be answered from the record, or no question can.";
+Exit status 2: the record does not answer the question, or any question.";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct ExplainArgs {
     /// The record: of run, tune, import, regions or why; - reads it from stdin
     #[arg(value_name = "RECORD.json", required_unless_present = "list")]
@@ -36,7 +36,7 @@ pub(crate) struct ExplainArgs {
     /// Only this question; --list has their names
     #[arg(long, value_name = "QUESTION")]
     ask: Option<String>,
-    /// List the questions, and what it takes to answer them, as JSON with --json
+    /// List the questions, as JSON with --json
     #[arg(
         long, conflicts_with_all = ["file", "ask", "against", "line", "machine", "record"]
     )]
@@ -44,10 +44,10 @@ pub(crate) struct ExplainArgs {
     /// A record of the same application with fewer ports or workers
     #[arg(long, value_name = "RECORD.json")]
     against: Option<PathBuf>,
-    /// The line, e.g. 10Gb/s (default: that of the path)
+    /// Line rate, e.g. 10Gb/s (default: that of the path)
     #[arg(long, value_name = "RATE", value_parser = crate::budget::line)]
     line: Option<f64>,
-    /// The processor of the record: t1, t2, or a TOML file (default: the one that it names)
+    /// Processor: t1, t2, or a TOML file (default: the record's)
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     #[command(flatten)]
@@ -69,8 +69,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     use Body::{Run, Strands, Tune, Why};
     if !matches!(record.body, Run(_) | Tune(_) | Strands(_) | Why(_)) {
         return Err(Failure::new(format!(
-            "{}: not a record of run, tune, import, regions or why, which questions are answered \
-             from; make one with `linerate run --record FILE`",
+            "{}: questions are answered from records of run, tune, import, regions or why; make \
+             one with `linerate run --record FILE`",
             file.display()
         )));
     }
@@ -95,7 +95,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::failure::STATUS_OF_FAILURE)) }
 }
 
-/// The regions of a program as threads with their functions, which is how imports have them.
+/// Converts regions of a program to threads with functions, as in imports.
 fn readable(record: Record) -> Record {
     match &record.body {
         Body::Regions(regions) => {
@@ -120,7 +120,7 @@ fn list(is_json: bool) -> String {
     lines.concat()
 }
 
-/// As named, or the one with the name that the record has.
+/// The named processor, or the one with the name in the record.
 fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, Failure> {
     if let Some(name) = &args.machine {
         return machine::named(name).map(Some);

@@ -1,53 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate export`: a record as other programs read it.
+//! `linerate export`: a record in formats of other programs.
 
 use crate::emit::{self, Answer, Notices};
 use crate::failure::Failure;
+use crate::help_text::{examples, paragraphs};
 use crate::{input, machine};
 use clap::{Args, ValueEnum};
-use linerate_exchange::{folded, profile_dump, table, totals};
+use linerate_exchange::{folded, perf_script, pprof, profile_dump, table, totals};
 use linerate_record::{Body, Record};
 use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
-A dump has the codes of --machine; events without one are left out and named. Its ticks are those of
-work, for events are of work alone: import it with the clock that is printed. Examples:
+A dump uses the event codes of --machine; events without a code are omitted, with a warning. Its
+ticks, like its events, cover work only: import it with the clock that is printed. Examples:
 
   linerate export run.json --format csv > run.csv
   linerate export run.json --format folded | flamegraph.pl > run.svg
+  linerate export profile.json --format flame-graph > profile.svg
+  linerate export profile.json --format pprof > profile.pb.gz; go tool pprof -top profile.pb.gz
   linerate export run.json --format prometheus > /var/lib/node_exporter/linerate.prom
   linerate export run.json --format profile-dump > run.dump";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct ExportArgs {
     /// The record; - reads it from stdin
     #[arg(value_name = "RECORD.json")]
     file: PathBuf,
-    /// What to write
+    /// Format to write
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Format,
-    /// Whose event codes a dump has: t1, t2, or a TOML file (default: t1)
+    /// Processor whose event codes a dump uses: t1, t2, or a TOML file (default: t1)
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     #[command(flatten)]
     notices: Notices,
 }
 
-/// How to write.
+/// Export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// PROFILE_DUMP ver 2.0, as the Netra DPS profiler prints it
     ProfileDump,
-    /// Comma-separated values, a figure a line
+    /// Comma-separated values, one figure per line
     Csv,
     /// Folded stacks, for flame graphs
     Folded,
     /// Prometheus text
     Prometheus,
+    /// A profile for pprof, Parca, Pyroscope and speedscope: gzipped profile.proto
+    Pprof,
+    /// A profile as perf script prints it
+    PerfScript,
+    /// A flame graph, as SVG
+    FlameGraph,
 }
 
-/// Prints a record in another form.
+/// Prints a record in another format.
 pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
     if args.machine.is_some() && args.format != Format::ProfileDump {
         return Err(Failure::new("--machine needs --format profile-dump"));
@@ -64,8 +73,22 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
             table::prometheus(&rows).map_err(cannot)?
         }
         Format::Folded => folded::stacks(&record).map_err(cannot)?,
+        Format::PerfScript => perf_script::text(&record).map_err(cannot)?,
+        Format::FlameGraph => flame_graph(args, &record)?,
+        Format::Pprof => {
+            let bytes = pprof::bytes(&record).map_err(cannot)?;
+            return emit::ended(linerate_linux::write_to_stdout(&bytes));
+        }
     };
     emit::print(&text)
+}
+
+fn flame_graph(args: &ExportArgs, record: &Record) -> Result<String, Failure> {
+    let Body::Profile(report) = &record.body else {
+        let why = "flame graphs are drawn of a record of profile; of others use --format folded";
+        return Err(Failure::new(format!("{}: {why}", args.file.display())));
+    };
+    Ok(linerate_report::svg::flame_graph(report).svg)
 }
 
 /// Reads a record; `-` is stdin.
@@ -87,7 +110,7 @@ fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
         if !readings.left_out.is_empty() {
             let names: Vec<&str> = readings.left_out.iter().map(String::as_str).collect();
             emit::say(&format!(
-                "warning:    {} has no code for {}: left out\n",
+                "warning:    {} has no code for {}: omitted\n",
                 processor.name,
                 names.join(", ")
             ));
@@ -102,7 +125,7 @@ fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
     emit::print(&profile_dump::write(&readings.strands))
 }
 
-/// GHz of the ticks of a record, where they are ticks.
+/// Tick rate of a record in GHz, if its times are ticks.
 fn clock(record: &Record) -> Option<f64> {
     match &record.body {
         Body::Run(run) => Some(run.ticks_per_s / 1e9),

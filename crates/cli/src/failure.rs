@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a command could not do its work.
+//! Failure of a command.
 
 use std::fmt;
 
-/// What to print on stderr before leaving with status 2.
+/// Message for stderr before exiting with status 2.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// A failure in words: what failed, with which value, and what to do.
+    /// A failure in words: the operation, the value, and a remedy.
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
 }
 
-/// What came of `first`, unless `second` failed as well: then both are named, so that the failure
+/// Returns `first`, unless `second` failed as well: then the error names both, so that the failure
 /// of one output does not hide that of the other.
 pub(crate) fn also<T>(
     first: Result<T, Failure>,
@@ -33,8 +33,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The exit status of a command that could not do its work.
+/// Exit status of a failed command.
 pub(crate) const STATUS_OF_FAILURE: u8 = 2;
 
-/// The status of failure of a command that otherwise has that of a program it starts: as env(1).
+/// Exit status of failure of a command that otherwise passes on its program's status: as env(1).
 pub(crate) const STATUS_AS_ENV: u8 = 125;

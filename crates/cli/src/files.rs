@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Inputs and outputs of a command.
 //!
-//! Before a command does anything, its files are declared: an output that is one of its inputs, or
-//! another of its outputs, is refused, for whatever name or link leads to it. After it has printed
-//! its result, its files are written, each whole: into a temporary file next to the old one, which
-//! then replaces it. So neither an interrupt nor a full disk leaves half a file in place of a whole
-//! one.
+//! A command declares its files before it does anything: an output that is also an input, or
+//! another output, is refused under any name or link. After printing its result, it writes its
+//! files atomically: into a temporary file that then replaces the old one. Neither an interrupt nor
+//! a full disk leaves a partial file.
 //!
-//! Devices, pipes and sockets are written as they are, and may be named twice: `/dev/null` keeps
-//! nothing. `-` is standard output, for one of the results.
+//! Devices, pipes and sockets are written directly, and may be named twice. `-` is standard output,
+//! for one of the results.
 
 use crate::failure::Failure;
 use crate::input::{PATIENCE, STEP};
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// Links followed before a chain of them counts as a loop, as in path_resolution(7).
+/// Maximum number of links in a chain, as in path_resolution(7).
 const LINKS_MAX: usize = 40;
 
 /// The files of a command.
@@ -31,7 +30,7 @@ pub(crate) struct Files {
     outputs: Vec<Named>,
 }
 
-/// A file and what the command takes it for: `--record`, `the packet path`.
+/// A file and its role in the command: `--record`, `the packet path`.
 #[derive(Debug)]
 struct Named {
     role: String,
@@ -39,7 +38,7 @@ struct Named {
 }
 
 impl Files {
-    /// A file that is read. `-` is standard input, which no output replaces.
+    /// Declares an input. `-` is standard input, which no output replaces.
     pub(crate) fn reads(mut self, role: &str, file: impl AsRef<Path>) -> Self {
         if file.as_ref() != Path::new("-") {
             self.inputs.push(Named::new(role, file.as_ref()));
@@ -47,7 +46,7 @@ impl Files {
         self
     }
 
-    /// A file that may be read.
+    /// Declares an optional input.
     pub(crate) fn may_read(self, role: &str, file: Option<impl AsRef<Path>>) -> Self {
         match file {
             Some(file) => self.reads(role, file),
@@ -55,7 +54,7 @@ impl Files {
         }
     }
 
-    /// A file that is written, if there is one.
+    /// Declares an output, if any.
     pub(crate) fn writes(mut self, role: &str, file: Option<impl AsRef<Path>>) -> Self {
         self.outputs.extend(file.map(|file| Named::new(role, file.as_ref())));
         self
@@ -74,7 +73,7 @@ impl Files {
             let (file, role) = (output.file.display(), &output.role);
             if let Some(input) = self.inputs.iter().find(is_same) {
                 return Err(Failure::new(format!(
-                    "{role} {file} would overwrite {}, which is read: name another file",
+                    "{role} {file} would overwrite the input {}: name another file",
                     input.role
                 )));
             }
@@ -100,19 +99,19 @@ pub(crate) fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// Identity of a file under two names.
+/// Identity of a file under different names.
 #[derive(Debug, PartialEq, Eq)]
 enum Identity {
     /// Standard output, `-`.
     Stdout,
     /// A regular file, by device and inode.
     There(u64, u64),
-    /// A file yet to be made, by its folder and its name there.
+    /// A file to be created, by directory and name.
     ToBeMade(u64, u64, OsString),
 }
 
 impl Identity {
-    /// `None` for what keeps nothing (a device, a pipe, a socket), and for what cannot be found.
+    /// `None` for devices, pipes and sockets, and for inaccessible files.
     fn of(file: &Path) -> Option<Self> {
         if is_stdout(file) {
             return Some(Self::Stdout);
@@ -129,7 +128,7 @@ impl Identity {
     }
 }
 
-/// The file that links at `file` lead to, there or not.
+/// Target of a chain of links, which may not exist.
 fn target(file: &Path) -> io::Result<PathBuf> {
     let mut target = file.to_owned();
     for _ in 0..LINKS_MAX {
@@ -149,8 +148,8 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// Whether a file can be written, asked before anything is measured for it. Leaves no trace, so a
-/// pipe, whose reader would take this for its end, is left alone.
+/// Checks before a measurement that a file can be written. Leaves no trace; pipes are skipped,
+/// since their reader would see an end of file.
 fn check_writable(file: &Path) -> Result<(), Failure> {
     if is_stdout(file) {
         return Ok(());
@@ -164,15 +163,15 @@ fn check_writable(file: &Path) -> Result<(), Failure> {
     tried.map_err(|error| cannot_write(file, &error))
 }
 
-/// Writes `contents` to `file`, whole or not at all.
+/// Writes `contents` to `file` atomically.
 pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Result<(), Failure> {
     write_with(file, |to| to.write_all(contents.as_ref()))
         .map_err(|error| cannot_write(file, &error))
 }
 
-/// Lets `fill` write a file, whole or not at all. A link stays, and the file it leads to is
-/// replaced with the permissions that it had. In a folder that takes no new file, a file that may
-/// be written is written as it is.
+/// Lets `fill` write a file atomically. A link stays, and its target is replaced with its
+/// permissions preserved. In a directory that takes no new file, a writable file is overwritten in
+/// place.
 pub(crate) fn write_with(
     file: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -213,7 +212,7 @@ pub(crate) fn write_with(
     Ok(())
 }
 
-/// Opens a pipe to write once a process reads it, or gives up.
+/// Opens a pipe for writing once a process reads it, or gives up.
 fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
     let mut left = patience;
     loop {
@@ -223,15 +222,13 @@ fn open_pipe(pipe: &Path, patience: Duration) -> io::Result<File> {
         }
         left = left.checked_sub(STEP).ok_or_else(|| {
             let seconds = patience.as_secs_f64();
-            io::Error::other(format!(
-                "a pipe that no program has opened for reading within {seconds} s"
-            ))
+            io::Error::other(format!("no program opened this pipe for reading within {seconds} s"))
         })?;
         thread::sleep(STEP);
     }
 }
 
-/// Whether a folder takes no new files.
+/// Whether a directory rejects new files.
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
@@ -240,14 +237,14 @@ fn cannot_write(file: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", file.display()))
 }
 
-/// Makes a folder for files yet to come.
+/// Creates a directory for later output.
 pub(crate) fn create_folder(role: &str, folder: &Path) -> Result<(), Failure> {
     if fs::metadata(folder).is_ok_and(|found| !found.is_dir()) {
         let folder = folder.display();
-        return Err(Failure::new(format!("{role} takes a folder, and {folder} is not one")));
+        return Err(Failure::new(format!("{role} takes a directory, and {folder} is not one")));
     }
     fs::create_dir_all(folder).map_err(|error| {
-        Failure::new(format!("cannot make the folder {}: {error}", folder.display()))
+        Failure::new(format!("cannot create the directory {}: {error}", folder.display()))
     })
 }
 

@@ -7,31 +7,30 @@ use clap::{Command, CommandFactory};
 use std::fmt::Write;
 use std::fs;
 
-/// The commands by the question they answer.
+/// Commands grouped by the question they answer.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["why", "run", "stat", "memory", "kernels", "tcp", "regions"]),
+    ("Measure", &["why", "profile", "run", "stat", "memory", "kernels", "tcp", "regions"]),
     ("Explain", &["explain", "report", "import", "export"]),
     ("Fix", &["tune", "plan", "budget"]),
     ("Look up", &["doctor", "stages", "schema", "completions", "man"]),
 ];
 
-/// What to do with a program that one has just installed.
+/// Suggested first commands of a new installation.
 const TRY: &str = "\
 Try first:
-  linerate why --demo                a program that loses packets, explained; no root needed
-  linerate why PID                   why a running program of yours is not faster
+  linerate why --demo                diagnose a demo program that drops packets; no root needed
+  linerate why PID                   find out what limits a running program
   linerate tune examples/edge.toml   find and remove a bottleneck of a packet path";
 
 /// Output without a command.
 pub(crate) fn first() -> String {
     format!(
         "linerate finds out why packet software misses line rate, and fixes it.\n\n{TRY}\n\n\
-         linerate --help lists all commands, linerate COMMAND --help explains one.\n"
+         linerate -h lists the commands; linerate COMMAND -h is one screen, --help explains all.\n"
     )
 }
 
-/// The command line, its commands grouped in the help. Commands themselves are built when asked
-/// for.
+/// The command line with its commands grouped in the help. Commands are built on demand.
 pub(crate) fn command() -> Command {
     let command = Cli::command();
     let groups = groups(&command);
@@ -56,15 +55,14 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// The completions of a shell.
+/// Completion script of a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> String {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command(), "linerate", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Writes a page of the manual for the program and for each command; returns their files, a line
-/// each.
+/// Writes a manual page for the program and for each command; returns their paths, one per line.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -106,6 +104,17 @@ mod tests {
         assert!(help.lines().all(|line| line.len() <= 100), "{help}");
         for word in ["Measure:", "Fix:", "Try first:", "--version", "Exit status"] {
             assert!(help.contains(word), "{word}: {help}");
+        }
+    }
+
+    #[test]
+    fn the_short_help_of_every_command_fits_a_screen() {
+        let mut command = command().term_width(80);
+        command.build();
+        for command in command.get_subcommands() {
+            let help = command.clone().term_width(80).render_help().to_string();
+            assert!(help.lines().count() <= 40, "{}: {help}", help.lines().count());
+            assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
         }
     }
 

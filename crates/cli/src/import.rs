@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate import`: what another profiler printed, as a record.
+//! `linerate import`: converts the output of other profilers to records.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::help_text::{examples, paragraphs};
 use crate::{input, machine, provenance};
 use clap::{Args, ValueEnum};
 use linerate_cmt::processor::Processor;
@@ -15,20 +16,24 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
-A dump is read with the clock, the codes and the latencies of t1, the processor whose codes its
-document gives, unless --machine names another. Of t2 no codes are published: a dump of it has its
-rates, and events by their codes; a TOML file like those in crates/cmt/data/processors, with an
-[[event]] per code, tells more. Damaged lines are left out and named. Examples:
+Unless --machine names another processor, a dump is read with the clock, event codes and latencies
+of t1, whose codes are published. Those of t2 are not: its dumps yield rates, and counts by code.
+A TOML file like those in crates/cmt/data/processors, with an [[event]] per code, adds names.
+Damaged lines are skipped with a warning. Examples:
 
   linerate import console.log --machine t1 --record strands.json
   perf stat -j -o perf.json -e cycles,instructions,cache-misses,L1-dcache-load-misses ./program
   linerate import perf.json --machine this --packets 1000000
   vppctl show runtime | linerate import - --clock 2.4
 
-Exit status 2: nothing could be read.";
+Exit status 2: no usable data in the input.";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER, mut_arg("form", |form| form.long("output-format")))]
+#[command(
+    after_help = examples(AFTER),
+    after_long_help = paragraphs(AFTER),
+    mut_arg("form", |form| form.long("output-format"))
+)]
 pub(crate) struct ImportArgs {
     /// The file to read; - is stdin
     #[arg(value_name = "FILE")]
@@ -39,20 +44,20 @@ pub(crate) struct ImportArgs {
     /// The processor it was measured on: t1, t2, this, or a TOML file
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
-    /// GHz of the tick counter (default: the machine's clock)
+    /// Tick rate in GHz (default: the machine's clock)
     #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock)]
     clock: Option<f64>,
-    /// Packets that were handled meanwhile, which perf does not count: events per packet
+    /// Packets handled in the meantime, which perf does not count
     #[arg(long, value_name = "N", value_parser = packets)]
     packets: Option<f64>,
     #[command(flatten)]
     output: Output,
 }
 
-/// Whose output an input is.
+/// Input format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// By what is in it
+    /// Detected from the content
     Auto,
     /// PROFILE_DUMP ver 2.0 of the Netra DPS profiler
     ProfileDump,
@@ -62,7 +67,7 @@ enum Format {
     Vpp,
 }
 
-/// Reads what another program measured, and prints what follows from it.
+/// Reads another program's measurements, and prints what follows from them.
 pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     Files::default()
         .reads("the input", &args.file)
@@ -77,14 +82,17 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
         read.map_err(|error| Failure::new(format!("{name}: {error}")))
     };
     if args.packets.is_some() && format != ForeignFormat::PerfStat {
-        return Err(Failure::new(format!("--packets: {} counts packets itself", format.name())));
+        return Err(Failure::new(format!("--packets: {} already counts packets", format.name())));
     }
     let mut report = read(match format {
         ForeignFormat::ProfileDump => profile_dump::read(&text, &known.exchanged(args)),
         ForeignFormat::PerfStat => perf_stat::read(&text, args.packets),
         ForeignFormat::Vpp => vpp::read(&text),
         ForeignFormat::Regions => {
-            return Err(Failure::new(format!("{name}: regions are a record already")));
+            return Err(Failure::new(format!(
+                "{name}: regions are a linerate record already; no \
+                 import is needed"
+            )));
         }
     })?;
     if known.is_assumed && report.strands.iter().all(|s| s.ipc.as_number().is_none()) {
@@ -94,9 +102,9 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
         if !codes.is_empty() {
             let codes = codes.into_iter().collect::<Vec<_>>().join(", ");
             return Err(Failure::new(format!(
-                "{name}: no slice counts instructions by the code of {OF_DUMPS}, which has no code \
-                 {codes} either: name the processor of the dump with --machine; --machine \
-                 {OF_DUMPS} reads it as it is"
+                "{name}: no slice has {OF_DUMPS}'s code for instructions, and {OF_DUMPS} has no \
+                 code {codes}: name the processor of the dump with --machine; --machine {OF_DUMPS} \
+                 reads it anyway"
             )));
         }
     }
@@ -113,13 +121,13 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
     emit::emit(&args.output, &Record { provenance, body: Body::Strands(Box::new(report)) })
 }
 
-/// A number of packets.
+/// Parses a number of packets.
 pub(crate) fn packets(text: &str) -> Result<f64, String> {
     let packets = text.parse().ok().filter(|packets| (1.0..=1e18).contains(packets));
     packets.ok_or_else(|| "a number of packets, 1 or more".to_owned())
 }
 
-/// Bytes that are no UTF-8, such as noise on a console, are replaced: they damage their line only.
+/// Reads a file. Invalid UTF-8, such as noise on a console, is replaced and damages only its line.
 fn read(file: &Path) -> Result<String, Failure> {
     let bytes = input::bytes(file, input::PRINTED)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
@@ -144,14 +152,14 @@ fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
 /// Known facts about the machine of the input.
 struct Known {
     processor: Option<Processor>,
-    /// GHz of the ticks of this machine, where it was named.
+    /// Tick rate of this machine in GHz, if it was named.
     here_ghz: Option<f64>,
     /// Whether it is assumed, not named by the user.
     is_assumed: bool,
     costs: Option<EventCosts>,
 }
 
-/// The processor of dumps, unless another is named.
+/// Default processor of dumps.
 const OF_DUMPS: &str = "t1";
 
 impl Known {
@@ -165,7 +173,10 @@ impl Known {
         if name == Some("this") {
             let costs = machine::costs_here().map_err(Failure::new)?;
             if costs.is_none() && !args.output.quiet() {
-                emit::say("warning:    what a miss costs here was not measured: linerate memory\n");
+                emit::say(
+                    "warning:    the cost of a cache miss here was not measured: linerate \
+                           memory\n",
+                );
             }
             let here_ghz = Some(linerate_machine::ticks::ticks_per_s() / 1e9);
             return Ok(Self { processor: None, here_ghz, is_assumed: false, costs });
@@ -199,7 +210,7 @@ impl Known {
             return Some(Machine {
                 name: match args.machine {
                     Some(_) => "this machine".to_owned(),
-                    None => "a machine of no known name".to_owned(),
+                    None => "a machine of unknown name".to_owned(),
                 },
                 source: match args.clock {
                     Some(_) => "the clock as given".to_owned(),
@@ -219,7 +230,7 @@ impl Known {
     }
 }
 
-/// Says where the input is damaged; the table has it for those who do not read JSON.
+/// Reports damage in the input on stderr; the table has it as well.
 fn warn(report: &StrandsReport) {
     if let Some(fault) = report.faults.first() {
         let more = match report.faults.len() - 1 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that a command reads whole: bounded in bytes and in time, whatever they are.
+//! Reads whole files with limits on bytes and time.
 //!
-//! Of a long file the first bytes decide whether it may be what is wanted; from a device no more is
-//! taken. A pipe that no program writes to and a device that is silent are given up after a while.
+//! The first bytes of a long file decide whether the rest is read; a device is read no further.
+//! Pipes without a writer and silent devices time out.
 
 use linerate_record::units::memory_size;
 use std::fs::File;
@@ -11,21 +11,22 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is read at once, of a device in all; what decides whether a longer file is wanted.
+/// Read size. The first chunk decides whether the rest of a long file is read; devices are read
+/// only this far.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Timeout for a pipe without a writer, and for a silent device.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Number of attempts on a pipe meanwhile.
+/// Interval between attempts on a pipe.
 pub(crate) const STEP: Duration = Duration::from_millis(50);
 
 /// Requirements for a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// Bytes at most.
+    /// Maximum size in bytes.
     bytes_max: u64,
-    /// Error in a long file that begins so.
+    /// Reason to reject a long file by its first chunk.
     refuse: fn(&[u8]) -> Option<&'static str>,
 }
 
@@ -35,10 +36,10 @@ pub(crate) const TOML: Kind = Kind { bytes_max: 16 << 20, refuse: not_text };
 /// A record.
 pub(crate) const RECORD: Kind = Kind { bytes_max: 512 << 20, refuse: not_json };
 
-/// Output of another program; damaged lines may have any bytes.
+/// Output of another program; damaged lines may contain any bytes.
 pub(crate) const PRINTED: Kind = Kind { bytes_max: 512 << 20, refuse: nothing_printed };
 
-/// Any file that ends.
+/// Any finite file.
 pub(crate) const ANY: Kind = Kind { bytes_max: u64::MAX, refuse: |_| None };
 
 fn not_text(first: &[u8]) -> Option<&'static str> {
@@ -52,22 +53,22 @@ fn not_text(first: &[u8]) -> Option<&'static str> {
 
 fn not_json(first: &[u8]) -> Option<&'static str> {
     let begins = first.iter().find(|byte| !byte.is_ascii_whitespace());
-    (begins != Some(&b'{')).then_some("not a record: it does not begin as JSON does")
+    (begins != Some(&b'{')).then_some("not a record: not JSON")
 }
 
 fn nothing_printed(first: &[u8]) -> Option<&'static str> {
     let zeros = first.iter().filter(|byte| **byte == 0).count();
-    (zeros > first.len() / 2).then_some("not a text file: most of its first bytes are 0")
+    (zeros > first.len() / 2).then_some("not a text file: it begins with NUL bytes")
 }
 
-/// The text of a file; `-` is standard input. The error is the reason alone.
+/// The text of a file; `-` is standard input. An error is the bare reason.
 pub(crate) fn text(file: &Path, kind: Kind) -> Result<String, String> {
     String::from_utf8(bytes(file, kind)?).map_err(|error| {
         format!("byte {} is not UTF-8: not a text file", error.utf8_error().valid_up_to())
     })
 }
 
-/// The bytes of a file; `-` is standard input. The error is the reason alone.
+/// The bytes of a file; `-` is standard input. An error is the bare reason.
 pub(crate) fn bytes(file: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     let read = match file == Path::new("-") {
         true => whole(&mut io::stdin().lock(), kind),
@@ -97,25 +98,25 @@ fn whole(from: &mut impl Read, kind: Kind) -> io::Result<Vec<u8>> {
     }
 }
 
-/// An open file whose reads wait for as long as something may come.
+/// An open file whose reads wait with a timeout.
 #[derive(Debug)]
 pub(crate) struct Patient {
     file: File,
     is_pipe: bool,
-    /// Whether there was something to read, or a writer that has gone.
+    /// Whether data has arrived, or a writer has closed.
     has_begun: bool,
     patience: Duration,
 }
 
 impl Patient {
-    /// Opens a file to read.
+    /// Opens a file for reading.
     pub(crate) fn open(file: &Path, patience: Duration) -> io::Result<Self> {
         let file = linerate_linux::open_to_read_without_waiting(file)?;
         let is_pipe = file.metadata()?.file_type().is_fifo();
         Ok(Self { file, is_pipe, has_begun: false, patience })
     }
 
-    /// Bytes that are read at most where there may be as many as `kind` says: few of a device.
+    /// Maximum number of bytes to read: fewer for a device.
     fn limit(&self, kind: Kind) -> io::Result<u64> {
         let found = self.file.metadata()?.file_type();
         let is_device = found.is_char_device() || found.is_block_device();
@@ -125,8 +126,8 @@ impl Patient {
     fn silent(&self) -> io::Error {
         let seconds = self.patience.as_secs_f64();
         let why = match self.is_pipe {
-            true => format!("a pipe that no program has opened for writing within {seconds} s"),
-            false => format!("nothing to read within {seconds} s: name a file"),
+            true => format!("no program opened this pipe for writing within {seconds} s"),
+            false => format!("no input within {seconds} s: name a file"),
         };
         io::Error::new(ErrorKind::TimedOut, why)
     }
@@ -204,7 +205,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut open = Patient::open(&pipe(folder.path()), STEP).expect("it can be opened");
         let error = whole(&mut open, SHORT).expect_err("no process writes");
-        assert!(error.to_string().contains("no program has opened"), "{error}");
+        assert!(error.to_string().contains("no program opened"), "{error}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     Ok(if is_wrong { Answer::No } else { Answer::Done })
 }
 
-/// The cases asked for; what was not named is wanted whole.
+/// The requested cases; an option that is not given selects all.
 fn scope(args: &KernelsArgs) -> Scope {
     let kernels = if args.kernel.is_empty() { Kernel::ALL.to_vec() } else { args.kernel.clone() };
     let states = if args.state.is_empty() { State::ALL.to_vec() } else { args.state.clone() };
@@ -69,8 +69,8 @@ fn scope(args: &KernelsArgs) -> Scope {
     Scope { kernels, sizes, states, quick: args.quick }
 }
 
-const WHY_NONE: &str = "nothing to plot, no file was written; plots are made of mixes, and of \
-                        aligned sizes in the states warm and cold";
+const WHY_NONE: &str = "nothing to plot, no file written; plots need mixes, or aligned sizes in \
+                        the states warm and cold";
 
 /// The variants and the peers.
 fn list(json: bool) -> String {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every kind of stage and source this program has: one line adds a crate's.
+//! All kinds of stage and source of this program: one line adds a crate's.
 
 use linerate_path::spec::{Kinds, SourceSpec, StageSpec};
 use linerate_stage_api::source::SourceKind;
 use linerate_stage_api::{Extension, StageKind};
 use std::sync::LazyLock;
 
-/// The crates that add kinds, in the order in which lists show them.
+/// The crates that add kinds, in the order of lists.
 static EXTENSIONS: [&Extension; 2] = [
     &linerate_stages::EXTENSION,   // an edge router
     &linerate_rlp::app::EXTENSION, // the Radio Link Protocol, examples/rlp
@@ -35,7 +35,7 @@ fn sources() -> impl Iterator<Item = &'static SourceKind> {
     EXTENSIONS.iter().flat_map(|extension| extension.sources)
 }
 
-/// The kind of source with this name, of those that are not built in.
+/// The registered source kind with this name.
 pub(crate) fn source(name: &str) -> Option<&'static SourceKind> {
     sources().find(|kind| kind.spec.kind == name)
 }

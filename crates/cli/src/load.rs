@@ -21,29 +21,29 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path as FilePath, PathBuf};
 
-/// A path that is ready to run.
+/// A path ready to run.
 pub(crate) struct Loaded {
     /// The file's text.
     pub(crate) text: String,
-    /// The path, with what the command line changes.
+    /// The path, with changes from the command line.
     pub(crate) path: Path,
     /// The kernels it names.
     pub(crate) kernels: Kernels,
     /// Its packets.
     pub(crate) traffic: Traffic,
-    /// What the path must reach, in thousand packets per second.
+    /// Rate goal, in thousand packets per second.
     pub(crate) goal_kpps: Option<f64>,
 }
 
 impl Loaded {
-    /// What was read of the path in `path`: its file, and the capture it names.
+    /// Input files of the path in `path`: its own and the capture it names.
     pub(crate) fn files(&self, path: &FilePath) -> Files {
         let capture = self.path.source.file().map(|file| next_to(path, file));
         Files::default().reads("the packet path", path).may_read("the capture of the path", capture)
     }
 }
 
-/// The file that the path in `path` names `file`.
+/// Path of the file that the path in `path` calls `file`.
 fn next_to(path: &FilePath, file: &str) -> PathBuf {
     match file {
         // Standard input.
@@ -52,7 +52,7 @@ fn next_to(path: &FilePath, file: &str) -> PathBuf {
     }
 }
 
-/// Reads and checks the path in `file`, its capture, and everything `common` names.
+/// Reads and checks the path in `file`, its capture, and the options in `common`.
 pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> {
     let shown = file.display().to_string();
     let text = input::text(file, input::TOML)
@@ -105,15 +105,15 @@ pub(crate) fn load(file: &FilePath, common: &Common) -> Result<Loaded, Failure> 
     Ok(Loaded { text, path, kernels, traffic, goal_kpps })
 }
 
-/// Opens a capture; each time at its start.
+/// Opens a capture at its start, possibly repeatedly.
 type Open<'c> = dyn Fn() -> io::Result<Box<dyn Read + 'c>> + 'c;
 
 /// Bytes of a capture per read.
 const READ_BYTES: usize = 1 << 20;
 
-/// What `make` makes of the capture that the path in `path` names `capture`. What is not a regular
-/// file can be read once, and is read whole; so is a file of the kernel (/proc/kmsg), which calls
-/// itself regular, has no length, and may never end.
+/// Applies `make` to the capture named `capture` by the path in `path`. A file that is not a
+/// regular one can only be read once, and is read whole; so is a file of the kernel (/proc/kmsg),
+/// which claims to be regular, has no length, and may never end.
 fn captured(
     path: &FilePath,
     capture: &str,
@@ -139,12 +139,12 @@ fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64
         (Some(Goal::PacketsPerSecond(packets)), _) => Ok(Some(packets / 1e3)),
         (Some(Goal::Line), Some(line)) => Ok(Some(line.packets_per_second(mean_bytes) / 1e3)),
         (Some(Goal::Line), None) => Err(Failure::new(
-            "--goal line needs the rate of the line: add [line] rate = \"10Gb/s\" to the path",
+            "--goal line needs a line rate: add [line] rate = \"10Gb/s\" to the path",
         )),
     }
 }
 
-/// The rate at which packets are offered, thousand per second; `None` when it has no fixed value.
+/// Offered rate in kpps; `None` without a fixed value.
 fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
     let wire_bits = 8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64);
     match path.run.rate {
@@ -154,7 +154,7 @@ fn offered_kpps(path: &Path, mean_bytes: f64) -> Option<f64> {
     }
 }
 
-/// A path that is offered less than the goal cannot show that it reaches it, or that it does not.
+/// Rejects an offered rate below the goal, which could not show whether the goal is met.
 fn refuse_hopeless(goal_kpps: Option<f64>, offered_kpps: Option<f64>) -> Result<(), Failure> {
     match (goal_kpps, offered_kpps) {
         (Some(goal), Some(offered)) if offered < goal => Err(Failure::new(format!(
@@ -167,7 +167,7 @@ fn refuse_hopeless(goal_kpps: Option<f64>, offered_kpps: Option<f64>) -> Result<
     }
 }
 
-/// Makes every stage once, so that a refusal is reported where the parameter stands.
+/// Builds every stage once, so that an invalid parameter is reported at its place in the file.
 fn check_stages(described: &Described) -> Result<(), Problem> {
     let context = linerate_dataplane::BuildContext { replica: 0, replicas: 1 };
     for (index, used) in described.path.stages.iter().enumerate() {
@@ -190,10 +190,10 @@ fn override_options(path: &mut Path, common: &Common) -> Result<(), Failure> {
     }
     match (path.run.rate, path.line, &path.source) {
         (Rate::Line, None, _) => Err(Failure::new(
-            "--rate line needs the rate of the line: add [line] rate = \"10Gb/s\" to the path",
+            "--rate line needs a line rate: add [line] rate = \"10Gb/s\" to the path",
         )),
         (Rate::Capture, _, Source::Generator { .. }) => Err(Failure::new(
-            "--rate capture needs a capture as the source; a generator has no times of its own",
+            "--rate capture needs a capture as the source; a generator has no timestamps",
         )),
         _ => Ok(()),
     }

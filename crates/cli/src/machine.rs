@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processor that a record or an input is of, and what misses cost on it.
+//! The processor of a record or an input, and the cost of misses on it.
 
 use crate::failure::Failure;
 use crate::input;
@@ -10,7 +10,7 @@ use linerate_memory::profile;
 use linerate_plan::footprint::{KnownMemory, Unknown};
 use std::path::Path;
 
-/// The processor of that word, or of the file of that name.
+/// The processor with that name, or from that file.
 pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     match Processor::named(name) {
         Some(processor) => Ok(processor),
@@ -18,7 +18,7 @@ pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
     }
 }
 
-/// The file that a word for a processor names, where it is none that is known by name.
+/// The file named as a processor, unless it is a known name.
 pub(crate) fn file(name: &str) -> Option<&Path> {
     let is_known = name == "this" || Processor::named(name).is_some();
     (!is_known).then(|| Path::new(name))
@@ -35,8 +35,8 @@ fn from_file(name: &str) -> Result<Processor, Failure> {
         .map_err(|error| Failure::new(format!("invalid processor file {name}: {error}")))
 }
 
-/// The events of a processor by code: as its file names them, or by the portable names of those
-/// that have one.
+/// The events of a processor by code: under the names in its file, or their portable names where
+/// they have one.
 pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> {
     let events = processor.events.iter();
     let code = events.map(|event| EventCode {
@@ -53,7 +53,7 @@ pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> 
 /// Cost of misses on this machine, from its profile; `None` without a profile.
 ///
 /// # Errors
-/// It has one that cannot be read.
+/// The profile cannot be read.
 pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
     let stored = profile::load().map_err(|error| error.to_string())?;
     Ok(stored.map(|stored| {
@@ -62,7 +62,7 @@ pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
     }))
 }
 
-/// Memory of this machine, from its profile.
+/// Memory properties of this machine, from its profile.
 pub(crate) fn memory() -> Result<KnownMemory, Unknown> {
     let stored = profile::load().map_err(|error| Unknown::CannotTell(error.to_string()))?;
     let stored = stored.ok_or(Unknown::NoProfile)?;

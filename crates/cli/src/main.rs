@@ -13,6 +13,7 @@ mod export;
 mod failure;
 mod files;
 mod help;
+mod help_text;
 mod import;
 mod input;
 mod interrupt;
@@ -25,6 +26,7 @@ mod parse;
 mod plan;
 mod plots;
 mod processors;
+mod profile;
 mod progress;
 mod provenance;
 mod regions;
@@ -75,15 +77,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why no `bytes` of memory more are free in addition to those of the heap; `None` where they are,
-/// or that is unknown.
+/// Reason why `bytes` more of memory are not available in addition to the heap; `None` if they are,
+/// or if unknown.
 fn no_room(bytes: usize, held: usize) -> Option<String> {
     let free = free_memory::free_in_addition_to(&Root::new(Path::new("/")), held as u64)?;
     let is_more = bytes as u64 > free.bytes;
     is_more.then(|| format!("{} are free: {}", memory_size(free.bytes as f64), free.reason))
 }
 
-/// Prints help, or what is wrong with the command line.
+/// Prints help, or errors of the command line.
 fn refused(error: &clap::Error) -> ExitCode {
     if std::env::args_os().len() < 2 {
         emit::say(&help::first());
@@ -100,7 +102,7 @@ fn refused(error: &clap::Error) -> ExitCode {
     ExitCode::from(if is_stat { failure::STATUS_AS_ENV } else { failure::STATUS_OF_FAILURE })
 }
 
-/// Prints what clap says, without its colours where the words of the user hold an escape.
+/// Prints clap's message, without colours if user input contains an escape sequence.
 fn print_error(error: &clap::Error) -> io::Result<()> {
     let text = error.render().to_string();
     match terminal::safe(&text, false) {
@@ -124,6 +126,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
     }
     match &cli.command {
         Command::Why(args) => why::why(args),
+        Command::Profile(args) => profile::profile(args),
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),

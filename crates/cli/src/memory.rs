@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate memory`: the memory hierarchy, as loads meet it.
+//! `linerate memory`: the memory hierarchy as seen by loads.
 
 mod args;
 
@@ -18,7 +18,7 @@ use linerate_record::{Body, Provenance, Record};
 use std::io::Write;
 use std::path::Path;
 
-/// Measures the hierarchy, prints the report and keeps it for other commands.
+/// Measures the hierarchy, prints the report and stores it for other commands.
 pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let cpu = processor(args.cpu)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
@@ -57,24 +57,24 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     Ok(Answer::Done)
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     files::write_with(file, |to| to.write_all(text.as_bytes()))
 }
 
-/// Keeps the record as the profile of this machine, unless it is not one; says where. That it
-/// cannot be kept fails nothing.
+/// Stores the record as the profile of this machine if it is suitable, and reports the path.
+/// Failure to store it is not an error.
 fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
     if args.no_store {
         return;
     }
-    let cut_short = args.max.map(|_| "--max limits it".to_owned());
-    let not_kept = "not kept as the profile of this machine";
+    let cut_short = args.max.map(|_| "limited by --max".to_owned());
+    let not_kept = "not stored as this machine's profile";
     let said = match cut_short.or_else(|| unfit(report)) {
         Some(reason) => format!("note:       {not_kept}, since {reason}"),
         None => match profile::store(record, replace) {
             Ok(file) => {
-                format!("note:       kept as the profile of this machine: {}", file.display())
+                format!("note:       stored as this machine's profile: {}", file.display())
             }
             Err(reason) => format!("warning:    {not_kept}: {reason}"),
         },

@@ -6,11 +6,11 @@ use linerate_machine::{parse_cpu, parse_cpus};
 use linerate_path::model::Rate;
 use linerate_record::kernels::{Kernel, State};
 
-/// Logical processors, in the order given, without repeats.
+/// Logical CPUs, in the order given, without repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub(crate) Vec<u32>);
 
-/// What the path must reach.
+/// Rate goal of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Goal {
     /// The line rate of the file.
@@ -24,7 +24,7 @@ pub(crate) fn duration(text: &str) -> Result<f64, String> {
     if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
 }
 
-/// A latency that must be kept, in nanoseconds.
+/// A latency limit in nanoseconds.
 pub(crate) fn latency(text: &str) -> Result<f64, String> {
     let seconds =
         linerate_path::parse::seconds(text).map_err(|why| match why.contains("50us") {
@@ -50,7 +50,7 @@ pub(crate) fn goal(text: &str) -> Result<Goal, String> {
     }
 }
 
-/// The item of a list with this name.
+/// Finds an item of a list by name.
 fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
     let found = all.iter().copied().find(|&item| name(item) == text);
     found.ok_or_else(|| {

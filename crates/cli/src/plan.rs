@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate plan`: what a mapping is predicted to do, and what to change, before anything runs.
+//! `linerate plan`: predicts a mapping and recommends changes before anything runs.
 
 use crate::emit::{self, Answer, Forms, Output};
 use crate::export;
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
+use crate::help_text::{examples, paragraphs};
 use crate::input;
 use crate::kinds::{kind, specs};
 use crate::machine;
@@ -32,11 +33,11 @@ use std::path::PathBuf;
 mod sketched;
 
 const AFTER: &str = "\
-Costs come from the record of a run or tune of this path, or from [costs] in its file. The record of
-another program needs no file: regions, why, and imports of VPP and perf stat say what its parts
-cost, and --out writes them as a path to edit. On this machine workers have a CPU each.
-Machines whose strands share pipes (t1, t2, or a TOML file like those in crates/cmt/data/processors)
-are simulated, with costs in instructions.
+Costs come from the record of a run or tune of this path, or from [costs] in its file. Records of
+other programs (regions, why, imports of VPP and perf stat) need no path file: they have the costs
+of the program's parts, and --out writes them as a path to edit. On this machine each worker gets
+its own CPU. Machines whose strands share pipes (t1, t2, or a TOML file like those in
+crates/cmt/data/processors) are simulated, with costs in instructions.
 Examples:
 
   linerate run --record run.json edge.toml
@@ -44,12 +45,12 @@ Examples:
   linerate plan --from regions.json --line 10Gb/s --out program.toml
   linerate plan --machine t1 rlp-t1-config1.toml";
 
-/// Cycles of each simulation that count: more than a millisecond of a chip, some hundred packets of
-/// a flow. Its rate is then known to less than a hundredth, far below what costs are known to.
+/// Simulated cycles after warm-up: more than a millisecond of a chip, some hundred packets per
+/// flow. This determines the rate to better than 1 %, far below the uncertainty of the costs.
 const SIMULATED_CYCLES: u64 = 2_000_000;
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct PlanArgs {
     /// The packet path, as TOML (default: that of the record)
     #[arg(value_name = "PATH.toml", required_unless_present = "from")]
@@ -57,12 +58,14 @@ pub(crate) struct PlanArgs {
     /// The machine: this, t1, t2, or a TOML file
     #[arg(long, value_name = "NAME", default_value = "this")]
     machine: String,
-    /// The record that says what stages cost: of run, tune, regions, import or why
+    /// Record with the costs of stages: of run, tune, regions, import or why
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
     #[command(flatten)]
     sketching: Sketching,
-    /// Workers that may run, each on a CPU or strand of its own (default: those of the machine)
+    /// Maximum number of workers (default: the machine's CPUs)
+    ///
+    /// Each worker gets its own CPU or strand.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: Option<u32>,
     #[arg(long = "cpus", hide = true, value_name = "N", value_parser = renamed)]
@@ -75,7 +78,7 @@ pub(crate) struct PlanArgs {
     output: Output,
 }
 
-/// Predicts a mapping and prints what to change.
+/// Predicts a mapping and prints recommended changes.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     Files::default()
         .may_read("the packet path", args.path.as_ref())
@@ -107,15 +110,15 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
 /// Subject and inputs of the plan.
 struct Planned {
     described: Described,
-    /// The run of a record that has one.
+    /// The run in the record, if any.
     recorded: Option<Recorded>,
-    /// Machine on which another program's record was made.
+    /// Machine of another program's record.
     measured_on: Option<Provenance>,
-    /// The file of the path that the record of another program makes.
+    /// Text of the path file generated from another program's record.
     text: Option<String>,
 }
 
-/// The path of the file with the costs of the record; without a file that of the record.
+/// The path in the file with the costs in the record; without a file, the path in the record.
 fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
     let read = args.from.as_ref().map(|file| export::read(file).map(|record| (file, record)));
     let read = read.transpose()?;
@@ -147,10 +150,10 @@ fn subject(args: &PlanArgs) -> Result<Planned, Failure> {
     }
 }
 
-/// Of the option that elsewhere names the processors themselves.
+/// Explains the option that takes CPU lists in other commands.
 fn renamed(_: &str) -> Result<Infallible, String> {
-    Err("--cpus is a list of processors in other commands; how many workers `plan` may use is \
-         --workers N"
+    Err("--cpus is a list of processors in other commands; to set the number of workers for \
+         `plan`, use --workers N"
         .to_owned())
 }
 
@@ -163,7 +166,7 @@ fn described(args: &PlanArgs) -> Result<Described, Failure> {
     read_to_plan(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))
 }
 
-/// The file as a command line has it.
+/// The file, quoted for a command line.
 fn quoted(args: &PlanArgs) -> String {
     let file = args.path.as_ref().or(args.sketching.out.as_ref());
     terminal::quoted(&file.map_or("PATH.toml".into(), |file| file.display().to_string()))
@@ -209,8 +212,8 @@ fn on_this_machine(
     Ok(formula::plan(&subject, &formula))
 }
 
-/// On another machine: simulated where its strands share pipes, by times the file gives of it where
-/// not.
+/// Plans for another machine: by simulation if its strands share pipes, else from the times in the
+/// file.
 fn elsewhere(
     args: &PlanArgs,
     planned: &Planned,
@@ -219,7 +222,7 @@ fn elsewhere(
     let described = &planned.described;
     if planned.recorded.is_some() {
         return Err(Failure::new(format!(
-            "--from has times of the machine it was made on, which say nothing of {}: plan with \
+            "--from has times measured on another machine, which do not apply to {}: plan with \
              --machine this, or give costs in instructions under [costs]",
             processor.name
         )));
@@ -227,8 +230,8 @@ fn elsewhere(
     let costs = described.costs.as_ref().ok_or_else(|| {
         let file = quoted(args);
         Failure::new(format!(
-            "nothing says what the stages of {file} cost on {}: write their instructions and \
-             misses into the file, as [[costs.stages]]; examples/rlp-t1-config1.toml shows how",
+            "no costs of the stages of {file} on {}: add their instructions and misses to the file \
+             as [[costs.stages]]; see examples/rlp-t1-config1.toml",
             processor.name
         ))
     })?;
@@ -263,13 +266,12 @@ fn elsewhere(
     }
 }
 
-/// Thousand packets per second offered to each flow; `None` where they come as fast as they are
-/// taken.
+/// Offered rate of each flow in kpps; `None` if packets are offered as fast as they are accepted.
 fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Option<f64>, Failure> {
     let bytes = || {
         mean_bytes(&path.source).ok_or_else(|| {
             Failure::new(
-                "[run] rate is bits per second, and the size of packets is in a capture: give \
+                "[run] rate is in bits per second, and packet sizes are only in the capture: give \
                  packets per second",
             )
         })
@@ -279,8 +281,8 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
         Rate::Max | Rate::Capture => None,
         Rate::Line if line_kpps.is_none() => {
             return Err(Failure::new(
-                "[run] rate is the line's, and the size of packets is in a capture: give packets \
-                 per second",
+                "[run] rate is the line rate, and packet sizes are only in the capture: give \
+                 packets per second",
             ));
         }
         Rate::Line => line_kpps,
@@ -291,7 +293,7 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
     })
 }
 
-/// Mean bytes of a frame, where the description of the source says it.
+/// Mean frame size in bytes, if the source description has it.
 fn mean_bytes(source: &Source) -> Option<f64> {
     match source {
         Source::Generator { sizes, .. } => {
@@ -309,13 +311,13 @@ fn mean_bytes(source: &Source) -> Option<f64> {
 fn no_costs(args: &PlanArgs) -> Failure {
     let file = quoted(args);
     Failure::new(format!(
-        "nothing says what the stages of {file} cost: measure them with\n  linerate run --record \
-         run.json {file}\nand give --from run.json, or write them into the file under [costs]"
+        "no costs of the stages of {file}: measure them with\n  linerate run --record run.json \
+         {file}\nand give --from run.json, or add them to the file under [costs]"
     ))
 }
 
-/// Packets per second that the line of one flow carries, thousand; `None` without a line or where
-/// the size of packets is in a capture.
+/// Line rate of one flow in kpps; `None` without a line, or if the packet size is only in a
+/// capture.
 fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
     let bytes = mean_bytes(&path.source)?;
     Some(path.line?.packets_per_second(bytes) / 1e3 / f64::from(flows))
@@ -325,7 +327,7 @@ fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
 struct Recorded {
     run: RunReport,
     burst: u32,
-    /// What rings and bursts cost, where the record is of a tuning that measured it.
+    /// Costs of rings and bursts, if the record is of a tuning that measured them.
     calibration: Option<CalibrationReport>,
     provenance: Provenance,
     from: String,
@@ -351,7 +353,7 @@ impl Recorded {
             }
             _ => {
                 return Err(fail(
-                    "not the record of a run or tune; make one with `linerate run --record FILE`"
+                    "not a record of run or tune; make one with `linerate run --record FILE`"
                         .to_owned(),
                 ));
             }

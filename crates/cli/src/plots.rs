@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots of a record: a folder of SVG files, each named by what it shows.
+//! Plots of a record: a directory of SVG files named after their subjects.
 
 use crate::emit;
 use crate::failure::{Failure, also};
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 // What all commands that plot share.
 #[derive(Debug, Args)]
 pub(crate) struct Plots {
-    /// Write plots of the record to this folder, as SVG
+    /// Write plots of the record to this directory, as SVG
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 }
 
-/// A plot, or why there is none.
+/// A plot, or the reason why there is none.
 pub(crate) type Drawn = Result<Plot, &'static str>;
 
 /// Plots of a command, before they are written.
@@ -27,21 +27,21 @@ pub(crate) struct Drawing<'a> {
 }
 
 impl Plots {
-    /// Makes the folder, before anything is measured for it.
+    /// Creates the directory before a measurement.
     pub(crate) fn make_folder(&self) -> Result<(), Failure> {
         let Some(folder) = &self.svg else { return Ok(()) };
         // The files that some commands took before they took folders.
         if folder.extension().is_some_and(|extension| extension == "svg") && !folder.is_dir() {
             return Err(Failure::new(format!(
-                "--svg takes a folder, and {} is named like a file; the plots in it are named by \
-                 what they show",
+                "--svg takes a directory, and {} looks like a file name; linerate names the plots \
+                 in it",
                 folder.display()
             )));
         }
         files::create_folder("--svg", folder)
     }
 
-    /// Draws, if plots were asked for.
+    /// Draws the plots, if requested.
     pub(crate) fn draw(&self, draw: impl FnOnce() -> Vec<Drawn>) -> Drawing<'_> {
         let folder = self.svg.as_deref();
         Drawing { folder, drawn: folder.map_or_else(Vec::new, |_| draw()) }
@@ -49,7 +49,7 @@ impl Plots {
 }
 
 impl Drawing<'_> {
-    /// Writes all plots; says unless `quiet` which there are none of, and why.
+    /// Writes all plots; unless `quiet`, reports the missing ones with reasons.
     pub(crate) fn write(self, quiet: bool) -> Result<(), Failure> {
         let Some(folder) = self.folder else { return Ok(()) };
         let mut written = Ok(());
@@ -67,7 +67,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Any number of plots; `why_none` where there are none.
+/// A list of plots; `why_none` if it is empty.
 pub(crate) fn any(plots: Vec<Plot>, why_none: &'static str) -> Vec<Drawn> {
     match plots.is_empty() {
         true => vec![Err(why_none)],
@@ -75,7 +75,7 @@ pub(crate) fn any(plots: Vec<Plot>, why_none: &'static str) -> Vec<Drawn> {
     }
 }
 
-/// Refuses an option that `--svg` replaced.
+/// Rejects an option that `--svg` replaced.
 pub(crate) fn replaced(_: &str) -> Result<Infallible, String> {
-    Err("this option is gone; write --svg DIR, which has all plots".to_owned())
+    Err("this option was removed; --svg DIR writes all plots".to_owned())
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processors a command may use.
+//! CPUs that a command may use.
 
 use crate::failure::Failure;
 use crate::parse::CpuList;
 use linerate_machine::topology::pick_cpus;
 
-/// The processors a command may use, the best to use first.
+/// CPUs that a command may use, best first.
 pub(crate) fn processors(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     match asked {
@@ -20,7 +20,7 @@ pub(crate) fn processors(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
     }
 }
 
-/// The processor for a command that needs one: the one asked for, or the best to use.
+/// CPU of a single-threaded command: the requested one, or the best.
 pub(crate) fn processor(asked: Option<u32>) -> Result<u32, Failure> {
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     match asked {

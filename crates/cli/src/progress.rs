@@ -7,13 +7,13 @@ use std::io::IsTerminal;
 
 const STEPS: u64 = 1_000;
 
-/// A bar over the whole of a command's work. On anything but a terminal it shows nothing.
+/// A progress bar for a whole command. Hidden unless on a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A bar at its start.
+    /// A new bar.
     pub(crate) fn new(quiet: bool) -> Self {
         let shown = !quiet && std::io::stderr().is_terminal();
         let target =
@@ -25,22 +25,22 @@ impl Progress {
         Self { bar }
     }
 
-    /// Names the step at work.
+    /// Names the current step.
     pub(crate) fn step(&self, name: &str) {
         self.bar.set_message(name.to_owned());
     }
 
-    /// Shows that this share of everything is done, 0 to 1.
+    /// Sets the share of work done, 0 to 1.
     pub(crate) fn at(&self, share: f64) {
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     }
 
-    /// Says something about the step at work, above the bar.
+    /// Prints a message above the bar.
     pub(crate) fn warn(&self, text: &str) {
         self.bar.suspend(|| emit::say(&format!("warning:    {text}\n")));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sources of this program's records.
+//! Provenance of this program's records.
 
 use linerate_machine::idle::other_load;
 use linerate_record::{Figure, Provenance, Tier};
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Duration of the load check before a measurement.
 const WATCH: Duration = Duration::from_millis(150);
 
-/// Sources of this program's records.
+/// Provenance of this program's records.
 pub(crate) fn provenance() -> Provenance {
     linerate_machine::provenance::provenance(
         concat!("linerate ", env!("CARGO_PKG_VERSION")),
@@ -18,7 +18,7 @@ pub(crate) fn provenance() -> Provenance {
     )
 }
 
-/// As [`provenance`], for records that hold no ticks.
+/// As [`provenance`], for records without ticks.
 pub(crate) fn without_ticks() -> Provenance {
     linerate_machine::provenance::provenance_without_ticks(
         concat!("linerate ", env!("CARGO_PKG_VERSION")),
@@ -28,10 +28,10 @@ pub(crate) fn without_ticks() -> Provenance {
     )
 }
 
-/// The share of the time of `cpus` that others take now; `None` where the system does not say.
-/// Sleeps for a moment.
+/// Share of CPU time of `cpus` used by other programs; `None` if the system does not report it.
+/// Sleeps briefly.
 pub(crate) fn others(cpus: &[u32]) -> Option<Figure> {
-    const METHOD: &str = "accounts of the kernel over 150 ms before the measurement";
+    const METHOD: &str = "the kernel's CPU accounting over 150 ms before the measurement";
     let load = other_load(cpus, WATCH).ok()?;
     Some(Figure::number("ratio", load, Tier::Sw, METHOD))
 }

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate regions`: what a program recorded about its own regions.
+//! `linerate regions`: prints the regions that a program recorded about itself.
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::help_text::{examples, paragraphs};
 use crate::input;
 use clap::Args;
 use linerate_record::{Body, Record};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-A program that calls linerate_regions (Rust) or liblinerate_regions (C) writes the record when asked
-where:
+A program that calls linerate_regions (Rust) or liblinerate_regions (C) writes its record to the
+file in LINERATE_REGIONS:
 
   LINERATE_REGIONS=regions.json LINERATE_REGIONS_EVENTS=instructions,cycles ./program
   linerate regions regions.json
 
-The record is there while the program runs, at most a second old, and whole however it ends.";
+The record is updated every second while the program runs, and survives a crash of the program.";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct RegionsArgs {
     /// The record
     #[arg(value_name = "RECORD.json")]
@@ -28,7 +29,7 @@ pub(crate) struct RegionsArgs {
     output: Output,
 }
 
-/// Reads a record of regions, and prints it as a table.
+/// Reads a record of regions and prints it as a table.
 pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;
@@ -40,7 +41,7 @@ pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
         Record::from_json(&json).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     if !matches!(record.body, Body::Regions(_)) {
         return Err(Failure::new(format!(
-            "{name} is a record of another kind; name one that a program wrote about its regions"
+            "{name} is not a record of regions; name one that an instrumented program wrote"
         )));
     }
     emit::emit(&args.output, &record)

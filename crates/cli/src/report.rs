@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate report`: a record shown again.
+//! `linerate report`: prints a record again.
 
 use crate::appearance::Form;
 use crate::emit::{self, Answer, Output};
 use crate::export;
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
+use crate::help_text::{examples, paragraphs};
 use clap::Args;
 use linerate_report::Detail;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
-The text is that of the command that made the record, for the width of this terminal (COLUMNS asks
-for another). --all is short for the options of commands that only choose detail: memory --all, stat
---explain, tcp --histograms. Warnings go to stderr. Examples:
+Prints what the recording command printed, fitted to this terminal (COLUMNS sets another width).
+--all includes the output of memory --all, stat --explain and tcp --histograms. Warnings go to
+stderr. Examples:
 
   linerate run edge.toml --record run.json
   linerate report run.json
@@ -21,7 +22,7 @@ for another). --all is short for the options of commands that only choose detail
   ssh router linerate memory --json | linerate report --all -";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct ReportArgs {
     /// The record; - reads it from stdin
     #[arg(value_name = "RECORD.json")]
@@ -33,7 +34,7 @@ pub(crate) struct ReportArgs {
     output: Output,
 }
 
-/// Prints a record as the command did that made it.
+/// Prints a record as its command did.
 pub(crate) fn report(args: &ReportArgs) -> Result<Answer, Failure> {
     let record_to = args.output.record.as_ref();
     Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate run`: one mapping as given.
+//! `linerate run`: profiles one mapping.
 
 use crate::args::{Common, RunArgs};
 use crate::emit::{self, Answer, Forms};
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let end = outcome.report.dead_end();
     let p99 = outcome.report.latency.p99.clone();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
-    let Body::Run(run) = &record.body else { unreachable!("it was made so") };
+    let Body::Run(run) = &record.body else { unreachable!("a record of run holds a run") };
     // Under a quota the rate of the moments in which it ran is not what it handles.
     let rate = match run.held(&record.provenance) {
         Some(_) => run.delivered_kpps(),
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     emit::is_prompt(met, &p99, common.p99)
 }
 
-/// The run with what was judged of it.
+/// The record of a run, including its diagnosis.
 fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usize) -> Record {
     let path = &loaded.path;
     let home = home(path, &loaded.traffic, &path.mapping, &machine::memory());
@@ -108,7 +108,7 @@ fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usiz
     Record { provenance, body: Body::Run(Box::new(report)) }
 }
 
-/// Prints the profile that a broken stage left behind, and says what broke.
+/// Prints the profile up to a stage's panic, and the panic.
 fn failed(
     common: &Common,
     error: RunError,
@@ -155,13 +155,12 @@ fn checked_as_json(loaded: &Loaded) -> String {
     format!("{found:#}\n")
 }
 
-/// What was left out of the input, with its share of the bytes and its remedy, and what was
-/// repaired.
+/// Packets left out of the input, with their share of the bytes and a remedy, and packets repaired.
 fn left_out(input: &InputReport) -> String {
     let mut text: String = input.repairs().iter().map(|repair| format!("{repair}\n")).collect();
     for (cause, tally) in &input.left_out {
         text += &format!(
-            "left out: {} {cause}, {} ({:.1} % of the bytes): {}\n",
+            "skipped: {} {cause}, {} ({:.1} % of the bytes): {}\n",
             tally.packets,
             memory_size(tally.bytes as f64),
             100.0 * input.share(tally.bytes),
@@ -169,12 +168,12 @@ fn left_out(input: &InputReport) -> String {
         );
     }
     if let Some(UnreadTail { offset, bytes }) = input.unread {
-        text += &format!("unread: {bytes} bytes from byte {offset} of the file on\n");
+        text += &format!("unread: {bytes} bytes from offset {offset} on\n");
     }
     text
 }
 
-/// Writes what the sinks kept to the file of the path.
+/// Writes the packets kept by the sinks to the path's output file.
 fn write_kept(sink: &Sink, kept: &Kept) -> Result<(), Failure> {
     let Sink::Capture { file, .. } = sink else { return Ok(()) };
     let fill = |to: &mut File| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate schema`: the JSON schemas of what is read and written.
+//! `linerate schema`: the JSON schemas of input and output.
 
 use crate::args::{Format, SchemaArgs};
 use crate::failure::Failure;

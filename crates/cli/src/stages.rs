@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stages`: what a path can be made of.
+//! `linerate stages`: lists the kinds of stage.
 
+use crate::appearance;
 use crate::args::StagesArgs;
 use crate::emit;
 use crate::failure::Failure;
@@ -16,15 +17,30 @@ pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
         chosen.retain(|spec| spec.kind == kind);
         if chosen.is_empty() {
             let help = suggest::help(kind, specs().stages.iter().map(|spec| spec.kind));
-            return Err(Failure::new(format!("no stage of kind '{kind}'; {help}")));
+            return Err(Failure::new(format!("unknown kind of stage '{kind}'; {help}")));
         }
     }
     if args.json {
         let all: Vec<Value> = chosen.iter().map(json_of).collect();
         return Ok(format!("{:#}\n", Value::Array(all)));
     }
+    if args.kind.is_none() && !args.details && !appearance::details() {
+        return Ok(overview(&chosen));
+    }
     let texts: Vec<String> = chosen.iter().map(text_of).collect();
     Ok(texts.join("\n"))
+}
+
+/// One screen: the kinds with their purpose.
+fn overview(specs: &[StageSpec]) -> String {
+    let indent = 2 + specs.iter().map(|spec| spec.kind.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for spec in specs {
+        let purpose = linerate_report::paragraph(spec.help, indent, &emit::style());
+        text += spec.kind;
+        text += &purpose[spec.kind.len()..];
+    }
+    text + "\nlinerate stages KIND: its parameters; --details: those of every kind\n"
 }
 
 fn forbids(spec: &StageSpec) -> Vec<&'static str> {
@@ -42,7 +58,7 @@ fn state(spec: &StageSpec) -> &'static str {
     match spec.state {
         State::None => "none",
         State::PerFlow => "per flow",
-        State::Global => "one for all packets",
+        State::Global => "one shared by all packets",
     }
 }
 
@@ -52,7 +68,7 @@ fn text_of(spec: &StageSpec) -> String {
     let mut text = format!("{}\n{}", spec.kind, paragraph(spec.help, 4));
     let forbids = forbids(spec);
     let forbids = if forbids.is_empty() { "nothing".to_owned() } else { forbids.join(", ") };
-    let needs = if spec.needs_headers { "; comes after parse" } else { "" };
+    let needs = if spec.needs_headers { "; must follow parse" } else { "" };
     text += &paragraph(&format!("state: {}; forbids: {forbids}{needs}", state(spec)), 4);
     for param in spec.params {
         let default = match param.default {
@@ -77,7 +93,7 @@ fn kind_of(param: &ParamSpec) -> String {
         ParamKind::Integer { min, max } => format!("{min} to {max}"),
         ParamKind::Text => "text".to_owned(),
         ParamKind::Word(words) => words.join(" | "),
-        ParamKind::Texts => "list of texts".to_owned(),
+        ParamKind::Texts => "list of strings".to_owned(),
         ParamKind::Number { max } => format!("0 to {max}"),
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate stat`: counters of a command, a process or processors.
 //!
-//! Nothing is read or computed before the command runs that counting does not need, so that short
-//! commands are not buried under this one.
+//! Before the command runs, only what counting needs is read and computed, so that the overhead
+//! stays small for short commands.
 
 mod args;
 mod caches;
@@ -24,7 +24,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// The narrowest lines for the table of --list.
+/// Minimum line width of --list.
 const LIST_COLUMNS: usize = 80;
 
 /// The metric set that has the events of rpistat.
@@ -42,7 +42,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
         .writes("--output", args.file())
         .check()?;
     let signals = linerate_linux::signal::catch()
-        .map_err(|error| Failure::new(format!("cannot listen to signals: {error}")))?;
+        .map_err(|error| Failure::new(format!("cannot install signal handlers: {error}")))?;
     let tell = |progress: Progress<'_>| {
         if !args.output.quiet() {
             emit::say(&said(progress));
@@ -97,8 +97,8 @@ fn said(progress: Progress<'_>) -> String {
         Progress::Budget { sets, slice, least } => {
             let (count, ms) = (sets.len(), |time: Duration| three_digits(time.as_secs_f64() * 1e3));
             format!(
-                "linerate: {count} sets of events have slices of about {} ms, each counted {} % of \
-                 the time; counts have an error from {} ms on\n",
+                "linerate: multiplexing {count} event sets in slices of about {} ms, each counted \
+                 {} % of the time; counts get an error bound after {} ms\n",
                 ms(slice),
                 three_digits(100.0 / count as f64),
                 ms(least)
@@ -112,8 +112,7 @@ fn said(progress: Progress<'_>) -> String {
     }
 }
 
-/// Prints what was counted; what went wrong and why to doubt the figures goes to stderr. JSON on
-/// stderr has the warnings within, and none around it.
+/// Prints the counts; errors and warnings go to stderr. JSON on stderr contains the warnings.
 fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let Outcome { report, status, failure } = outcome;
     let never_began = failure.is_some() && never_began(&report);
@@ -145,17 +144,17 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }
 
-/// A text of several lines, each behind `linerate: `.
+/// A text with `linerate: ` before each line.
 fn lines(text: &str) -> String {
     text.replace('\n', "\nlinerate: ")
 }
 
-/// Whether there was a command that could not be started.
+/// Whether a command could not be started.
 fn never_began(report: &StatReport) -> bool {
     matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
 }
 
-/// How to show the result at its destination.
+/// Options for showing the result at its destination.
 fn options(args: &StatArgs) -> Options {
     let detail = if args.explain { Detail::Full } else { args.output.detail() };
     Options { style: style(args), ..emit::options(detail) }

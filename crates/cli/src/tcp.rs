@@ -4,6 +4,7 @@
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::{Failure, also};
 use crate::files::Files;
+use crate::help_text::{examples, paragraphs};
 use crate::interrupt::{INTERRUPTED, stop_on_interrupt};
 use crate::parse::{cpu, duration};
 use crate::plots::{self, Plots};
@@ -23,12 +24,16 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 const AFTER: &str = "\
-Client and server are two ends in one thread, joined by a wire in memory, and the clock of the
-stacks is virtual, so that the processor alone limits what gets through. Rates are per second of
-processor time; the bound is the same run without checksums.";
+Client and server run in one thread over an in-memory wire with a virtual clock, so that only the
+CPU limits throughput. Rates are per second of CPU time; the bound is the same run without
+checksums. Examples:
+
+  linerate tcp --pattern bulk --time 5s
+  linerate tcp --stack smoltcp --set selected --record tcp.json
+  linerate tcp --law";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct TcpArgs {
     /// Only these stacks, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -36,29 +41,35 @@ pub(crate) struct TcpArgs {
     /// Only these patterns, separated by commas: bulk, interactive, jumbo, mixed, response
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pattern: Vec<String>,
-    /// Only these sets of routines, separated by commas, and the bound; --list has their names
+    /// Only these sets of routines of --list, separated by commas
+    ///
+    /// The bound is always measured.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     set: Vec<String>,
-    /// How frames reach the receiver
+    /// Transport of frames to the receiver
     #[arg(long, value_enum, default_value_t = Wire::Copy)]
     wire: Wire,
-    /// Bytes of each send and receive buffer, from which the window follows; 16384 to 4194304
+    /// Size of each send and receive buffer in bytes
+    ///
+    /// It determines the window; 16384 to 4194304.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 10,
         value_parser = clap::value_parser!(u32).range(16_384..=4_194_304))]
     buffer: u32,
-    /// Lengths of messages in the mixed pattern: a name, --list has them, or 40:7,576:4,1500:1
+    /// Message lengths of the mixed pattern
+    ///
+    /// A name from --list, or lengths with weights: 40:7,576:4,1500:1.
     #[arg(long, value_name = "MIX", default_value = "imix")]
     mix: String,
-    /// Measure this long in all, e.g. 500ms or 20s; checks and connections come on top
+    /// Total measuring time, e.g. 500ms or 20s; checks and connections are extra
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
     time: f64,
-    /// Run on this CPU (default: the first that `run` would take)
+    /// Run on this CPU (default: the first one of `run`)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     cpu: Option<u32>,
-    /// Random seed, of bytes, lengths, losses and the order of sets
+    /// Random seed for bytes, lengths, losses and the order of sets
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Fit the law of throughput under loss, C * MSS / (RTT * sqrt(loss)), and nothing else
+    /// Only fit the law of throughput under loss, C * MSS / (RTT * sqrt(loss))
     #[arg(long, conflicts_with_all = ["pattern", "set", "wire", "buffer", "mix", "time"])]
     law: bool,
     /// Only list stacks, patterns, sets and mixes, as JSON with --json
@@ -81,9 +92,9 @@ pub(crate) struct TcpArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Wire {
-    /// Copied, as by a driver with buffers of its own
+    /// Copied, as by a driver with its own buffers
     Copy,
-    /// Handed over where they are, as far as the stack can
+    /// Passed by reference, as far as the stack supports it
     Reference,
 }
 
@@ -155,13 +166,13 @@ fn request(args: &TcpArgs) -> Result<Request, Failure> {
     })
 }
 
-/// Each name once, where it stands first.
+/// The names without repeats, in order of first appearance.
 fn once(names: &[String]) -> impl Iterator<Item = &String> {
     let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
     names.iter().enumerate().filter(is_first).map(|(_, name)| name)
 }
 
-/// The names there are.
+/// Lists stacks, patterns, sets and mixes.
 fn list(is_json: bool) -> Result<String, Failure> {
     let Stacks { present, skipped } = Stacks::named(&[]).map_err(Failure::new)?;
     if is_json {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reaches a terminal: names of files, words of users and texts of records cannot steer it.
+//! Sanitizing of terminal output: file names, user input and texts of records cannot inject control
+//! sequences.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A text without control characters but line ends (those of CSV, too), tabs and, where it
-/// `has_colors`, those: other ones are spelled out as JSON does, `\u001b`, so that JSON stays the
-/// same. So are those that turn the direction of writing.
+/// Escapes control characters as in JSON, `\u001b`, so that JSON stays the same; line ends (also
+/// those of CSV), tabs and, if `has_colors`, colours are kept. Bidirectional control characters are
+/// escaped too.
 pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -34,13 +35,13 @@ pub(crate) fn safe(text: &str, has_colors: bool) -> Cow<'_, str> {
     Cow::Owned(safe + rest)
 }
 
-/// Whether a character does something to a terminal but to show it.
+/// Whether a character has an effect on a terminal other than being displayed.
 fn steers(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control() && c != '\n' && c != '\t'
 }
 
-/// Bytes of the escape sequence for a colour that a text begins with.
+/// Length in bytes of a colour escape sequence at the start of a text.
 fn color_bytes(text: &str) -> usize {
     let Some(inner) = text.strip_prefix("\u{1b}[") else { return 0 };
     let digits = inner.find(|c: char| !c.is_ascii_digit() && c != ';');
@@ -50,7 +51,7 @@ fn color_bytes(text: &str) -> usize {
     }
 }
 
-/// A word as a shell takes it: in quotes where it has more than plain characters.
+/// A word quoted for a shell if necessary.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

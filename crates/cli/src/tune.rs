@@ -22,7 +22,7 @@ use linerate_tune::{Kept, Request, Tuned};
 use std::path::Path as FilePath;
 use std::sync::atomic::Ordering;
 
-/// Tunes a path, or predicts from a record of that, and prints what came of it.
+/// Tunes a path, or predicts from a stored tuning, and prints the result.
 pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     match (&args.path, &args.from) {
         (Some(path), _) => measure(args, path),
@@ -31,8 +31,8 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     }
 }
 
-/// Explains and predicts from a record. The provenance stays that of what was measured, but for the
-/// command.
+/// Explains and predicts from a record. The provenance stays that of the measurement, except for
+/// the command.
 fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let output = &args.common.output;
     let files = Files::default().reads("the record of --from", file);
@@ -96,8 +96,8 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     emit::is_prompt(met, p99, common.p99)
 }
 
-/// As many of the processors as a quota pays for, one at least: workers never sleep, so that more
-/// of them share the same time.
+/// Limits the CPUs to a quota, at least one: workers never sleep, so more of them would share the
+/// same time.
 fn granted(mut cpus: Vec<u32>, quota: Option<f64>) -> Vec<u32> {
     if let Some(quota) = quota {
         cpus.truncate((quota as usize).max(1));
@@ -105,7 +105,7 @@ fn granted(mut cpus: Vec<u32>, quota: Option<f64>) -> Vec<u32> {
     cpus
 }
 
-/// Writes the path with what is to be kept, where the command line asks for it.
+/// Writes the path with the chosen mapping, if requested.
 fn write_out(
     args: &TuneArgs,
     original: &FilePath,
@@ -121,8 +121,8 @@ fn write_out(
     files::write(file, text)
 }
 
-/// The path as the file `out` must say it: elsewhere, the capture next to `original` is named in
-/// full.
+/// Adapts the path for the file `out`: in another directory, the capture next to `original` gets
+/// its full path.
 fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path, Failure> {
     let full = |file: &FilePath| {
         let cannot = |error| Failure::new(format!("cannot locate {}: {error}", file.display()));
@@ -135,7 +135,8 @@ fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path
     {
         let capture = folder.join(&*file);
         let name = capture.to_str();
-        let cannot = || Failure::new(format!("{} is not UTF-8, so not TOML", capture.display()));
+        let cannot =
+            || Failure::new(format!("{} is not UTF-8, and therefore not TOML", capture.display()));
         *file = name.ok_or_else(cannot)?.to_owned();
     }
     Ok(path)

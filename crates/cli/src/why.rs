@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate why`: why a program that runs is, or is not, at line rate.
+//! `linerate why`: finds the bottleneck of a running program.
 
 mod args;
 mod bundle;
@@ -21,7 +21,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Watches a program and prints what limits it.
+/// Watches a program and prints its bottleneck.
 pub(crate) fn why(args: &WhyArgs) -> Result<Answer, Failure> {
     Files::default()
         .writes("--record", args.output.record.as_ref())
@@ -48,7 +48,7 @@ fn target(args: &WhyArgs) -> Target {
     }
 }
 
-/// One window, explained.
+/// Watches and explains one window.
 fn watch(
     args: &WhyArgs,
     target: &Target,
@@ -69,7 +69,7 @@ fn watch(
     Ok(Record { provenance: provenance::without_ticks(), body })
 }
 
-/// Prints a record in the forms that were asked for.
+/// Prints a record in the requested formats.
 fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
     let json = record.to_json_pretty().map_err(Failure::new)?;
     let text = match args.output.json() {
@@ -89,7 +89,8 @@ fn show(args: &WhyArgs, record: &Record) -> Result<Answer, Failure> {
     also(also(printed, written), bundled)
 }
 
-/// Window after window, until the user or the program ends it: a line each, or a record a line.
+/// Watches window after window until the user or the program ends it: one line, or one record,
+/// each.
 fn repeat(args: &WhyArgs, every: Duration, stop: &AtomicBool) -> Result<Answer, Failure> {
     let window = args.window().min(every);
     let mut is_first = true;

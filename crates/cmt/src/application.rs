@@ -189,10 +189,10 @@ impl fmt::Display for BadApplication {
         match self {
             Self::Text(text) => f.write_str(text.trim_end()),
             Self::Unknown { what, name } => {
-                write!(f, "the application has no {what} `{name}`; add it or correct the name")
+                write!(f, "the application has no {what} `{name}`; add it or fix the name")
             }
             Self::TooSmall { chip, what, needed, has } => {
-                write!(f, "{chip} has {has} {what}, and the configuration needs {needed}")
+                write!(f, "the configuration needs {needed} {what}, and {chip} has {has}")
             }
         }
     }
@@ -253,7 +253,7 @@ impl Application {
         let mut strands = Vec::new();
         for (pipe, words) in (0..).zip(pipes) {
             if words.len() > chip.strands_per_pipe as usize {
-                return too_small("strands of a pipe", words.len(), chip.strands_per_pipe);
+                return too_small("strands per pipe", words.len(), chip.strands_per_pipe);
             }
             for (place, word) in (0..).zip(words) {
                 let cpu = pipe * chip.strands_per_pipe + place;
@@ -413,9 +413,9 @@ mod tests {
         assert!(said(&["PDSN 0"]).contains("no role `PDSN`"));
         assert!(said(&["RLP 4"]).contains("no flow `RLP 4`"));
         assert!(said(&["RLP"]).contains("no role `RLP`"));
-        assert!(said(&["parked"; 5]).contains("4 strands of a pipe"));
+        assert!(said(&["parked"; 5]).contains("needs 5 strands per pipe, and"));
         let pipes = vec![Vec::new(); 9];
-        assert!(rlp().on(&t1(), &pipes).unwrap_err().to_string().contains("8 pipes"));
+        assert!(rlp().on(&t1(), &pipes).unwrap_err().to_string().contains("needs 9 pipes, and"));
         assert!(rlp().configuration("3").unwrap_err().to_string().contains("`3`"));
         let spoilt = BUILT_IN[0].1.replace("value = 20.0", "valu = 20.0");
         assert!(Application::from_toml(&spoilt).unwrap_err().to_string().contains("valu"));

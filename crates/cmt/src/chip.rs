@@ -94,22 +94,22 @@ impl fmt::Display for NoChip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoLatency { name } => {
-                write!(f, "{name} cannot be simulated: its file has no table `latency`; add one")
+                write!(f, "{name} cannot be simulated: its file has no [latency] table; add one")
             }
             Self::NotSingleIssue { name } => write!(
                 f,
-                "{name} cannot be simulated: only pipes that issue one instruction per cycle can; \
-                 where that is so, say `instructions_per_cycle = 1.0` in its file"
+                "{name} cannot be simulated: only single-issue pipes are supported; if its pipes \
+                 are, set `instructions_per_cycle = 1.0` in its file"
             ),
             Self::TooManyWorkers { name, strands } => write!(
                 f,
-                "{name} cannot be simulated: {strands} strands share a pipe; at most \
-                 {STRANDS_PER_PIPE_MAX} can"
+                "{name} cannot be simulated: {strands} strands share a pipe; the limit is \
+                 {STRANDS_PER_PIPE_MAX}"
             ),
             Self::TooLarge { name, strands } => write!(
                 f,
-                "{name} cannot be simulated: it has {strands} strands; at most {STRANDS_MAX} can \
-                 be: give its file fewer cores or pipes"
+                "{name} cannot be simulated: it has {strands} strands; the limit is {STRANDS_MAX}: \
+                 reduce cores or pipes in its file"
             ),
         }
     }
@@ -191,9 +191,9 @@ mod tests {
     fn what_is_missing_is_named() {
         let t1 = Processor::named("t1").unwrap();
         let without = Processor { latency: None, ..t1.clone() };
-        assert!(Chip::new(&without).unwrap_err().to_string().contains("`latency`"));
+        assert!(Chip::new(&without).unwrap_err().to_string().contains("[latency]"));
         let wide = Processor { instructions_per_cycle: Some(2.0), ..t1.clone() };
-        assert!(Chip::new(&wide).unwrap_err().to_string().contains("one instruction per cycle"));
+        assert!(Chip::new(&wide).unwrap_err().to_string().contains("single-issue pipes"));
         let many = Processor { strands_per_pipe: 5, ..t1.clone() };
         assert!(Chip::new(&many).unwrap_err().to_string().contains("5 strands"));
         let large = |cores| Chip::new(&Processor { cores, ..t1.clone() });

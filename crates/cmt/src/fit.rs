@@ -58,9 +58,13 @@ impl fmt::Display for FitError {
             Self::Application(error) => error.fmt(f),
             Self::System(fault) => fault.fmt(f),
             Self::NotObserved(name) => {
-                write!(f, "nothing was observed of configuration `{name}`; add [observed] to it")
+                write!(f, "configuration `{name}` has no observations; add [observed]")
             }
-            Self::NoStrand(role) => write!(f, "`{role}` was observed, but no strand has this role"),
+            Self::NoStrand(role) => write!(
+                f,
+                "there are observations of `{role}`, but no strand \
+                 has this role"
+            ),
             Self::NoBounds(name) => {
                 write!(f, "parameter `{name}` has no `low` and `high`, which a fit needs")
             }

@@ -262,8 +262,8 @@ impl Planner for Planning<'_> {
             false => format!(", or idle polls on worker {}", after.most().1.name),
         };
         let sentence = format!(
-            "run it on such a machine and count the packets of a flow: less than {} kpps{busy}, \
-             and it is wrong",
+            "run it on such a machine and count the packets of a flow: less than {} kpps{busy} \
+             disproves it",
             three_digits(bounds.kpps.low)
         );
         Proof { sentence, command: None }
@@ -287,7 +287,7 @@ impl Planner for Planning<'_> {
         });
         let burst = RuledOut {
             name: "other bursts, other kernels".to_owned(),
-            reason: "the simulator hands packets over one by one and knows no kernels".to_owned(),
+            reason: "the simulator hands over single packets and does not model kernels".to_owned(),
         };
         held.chain([burst]).collect()
     }

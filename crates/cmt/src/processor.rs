@@ -185,7 +185,7 @@ impl Processor {
         if let Some((_, event)) = self.events.iter().enumerate().find(|(at, e)| twice(*at, e)) {
             let Event { name, code, .. } = event;
             return Err(NoProcessor(format!(
-                "event `{name}` of code {code:#x} is there twice; names and codes differ"
+                "duplicate event `{name}` of code {code:#x}; names and codes must be unique"
             )));
         }
         if let Some(unit) = self.units.iter().find(|unit| unit.interval_cycles == 0) {

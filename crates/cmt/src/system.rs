@@ -206,13 +206,13 @@ impl fmt::Display for Fault {
                 strands.saturating_sub(1)
             ),
             Self::CpuTaken { strand, cpu } => {
-                write!(f, "strand `{strand}` is on processor {cpu}, which another strand uses")
+                write!(f, "strand `{strand}` is on processor {cpu}, which is already taken")
             }
             Self::NoSuch { strand, what, index } => {
                 write!(f, "strand `{strand}` refers to {what} {index}, which does not exist")
             }
             Self::Shared { strand, what, index } => {
-                write!(f, "strand `{strand}` is a second {what} {index}; give it its own")
+                write!(f, "strand `{strand}` is a second {what} {index}; each needs its own")
             }
             Self::Number { of, what, value, must } => {
                 write!(f, "`{what}` of {of} is {value}; it must be {must}")
@@ -337,8 +337,7 @@ fn at_least(least: f64, of: &str, what: &'static str, value: f64) -> Result<(), 
     if (least..=NUMBER_MAX).contains(&value) {
         return Ok(());
     }
-    let must =
-        if least == 0.0 { "from 0 to a thousand million" } else { "from 1 to a thousand million" };
+    let must = if least == 0.0 { "from 0 to 10^9" } else { "from 1 to 10^9" };
     Err(Fault::Number { of: of.to_owned(), what, value, must })
 }
 

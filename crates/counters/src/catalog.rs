@@ -110,7 +110,7 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { name, nearest } if nearest.is_empty() => {
-                write!(f, "unknown event `{name}`; `linerate stat --list` shows those there are")
+                write!(f, "unknown event `{name}`; `linerate stat --list` shows the known ones")
             }
             Self::Unknown { name, nearest } => {
                 write!(f, "unknown event `{name}`; did you mean {}?", nearest.join(" or "))
@@ -203,8 +203,7 @@ impl Catalog {
             self.by_code(plain).ok_or_else(|| self.unknown(name, plain))?
         };
         if is_user_only && is_kernel_only(&event) {
-            let reason =
-                "it happens in the kernel alone, and `:u` would count nothing; leave `:u` away";
+            let reason = "it only occurs in the kernel, so `:u` would count nothing; drop `:u`";
             return Err(NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() });
         }
         Ok(Event { is_user_only, ..event })
@@ -288,7 +287,7 @@ impl Catalog {
         if counted.is_some_and(|ids| !ids.contains(&row.id)) {
             let native = row.native;
             return Some(format!(
-                "this processor is emulated, and the emulator leaves {native} at 0"
+                "this processor is emulated, and the emulator does not count {native}"
             ));
         }
         let devices = unit::devices(&self.sysfs);
@@ -307,7 +306,7 @@ impl Catalog {
         let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());
         (self.is_x86 && is_never).then(|| {
             let native = row.native;
-            format!("the kernel counts no {native} on x86, where it would always be 0")
+            format!("the kernel does not count {native} on x86; it would always be 0")
         })
     }
 
@@ -386,7 +385,7 @@ fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     let (plain, is_user_only) = match name.rsplit_once('/') {
         Some((unit, "")) if !unit.is_empty() => (name, false),
         Some((_, "u" | ":u")) => (name.trim_end_matches('u').trim_end_matches(':'), true),
-        Some(_) => return Err(malformed("an event of a unit ends in `/`, `/u` or `/:u`")),
+        Some(_) => return Err(malformed("an event of a PMU unit must end in `/`, `/u` or `/:u`")),
         None => match name.strip_suffix(":u") {
             Some(plain) => (plain, true),
             None => (name, false),

@@ -179,7 +179,7 @@ impl<'a> Parser<'a> {
 
     fn parentheses(&mut self) -> Result<(), FormulaError> {
         if self.depth == DEPTH_MAX {
-            return Err(self.error("at most 64 parentheses within each other"));
+            return Err(self.error("at most 64 nested parentheses"));
         }
         self.at += 1;
         self.depth += 1;

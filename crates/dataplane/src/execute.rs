@@ -100,7 +100,7 @@ fn no_thread(place: Place, error: &std::io::Error) -> RunError {
         call: "clone",
         value: format!("a thread for worker {}", place.name()),
         errno: error.raw_os_error().unwrap_or(0),
-        advice: "raise the limit of processes, ulimit -u or that of the container",
+        advice: "raise the process limit (ulimit -u, or that of the container)",
     })
 }
 

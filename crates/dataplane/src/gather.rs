@@ -108,14 +108,15 @@ fn rejected(input: &InputReport) -> BTreeMap<String, u64> {
 
 /// Requested rate of the source.
 fn offered(timetable: Option<&Timetable>, ticks_per_s: f64) -> Figure {
-    const METHOD: &str = "frames of the traffic over the time they are due in";
+    const METHOD: &str = "frames of one pass over its duration";
     match timetable {
         Some(timetable) => {
             let kpps = timetable.packets_per_tick() * ticks_per_s / 1e3;
             Figure::exact("kpps", kpps, Tier::Model, METHOD)
         }
         None => {
-            let reason = "the source has no fixed rate: packets come as fast as they are taken";
+            let reason =
+                "the source has no fixed rate: packets arrive as fast as they are accepted";
             Figure::absent("kpps", Tier::Model, METHOD, reason)
         }
     }

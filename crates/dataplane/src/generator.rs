@@ -67,17 +67,17 @@ pub enum GeneratorError {
 impl fmt::Display for GeneratorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSizes => f.write_str("no frame sizes: give at least one"),
-            Self::NoFlows => f.write_str("0 flows: ask for at least 1"),
+            Self::NoSizes => f.write_str("no frame size: give at least one"),
+            Self::NoFlows => f.write_str("0 flows: at least 1 is needed"),
             Self::FrameSize { bytes, max } => write!(
                 f,
-                "frames of {bytes} bytes: sizes go from {MIN_FRAME_BYTES} bytes to the buffer \
-                 size, {max}"
+                "invalid frame size {bytes}: expected {MIN_FRAME_BYTES} to the buffer size, {max} \
+                 bytes"
             ),
             Self::TooMuch(bytes) => write!(
                 f,
-                "each flow once takes {bytes} bytes, more than {MAX_TRAFFIC_BYTES}: ask for \
-                 fewer flows or smaller frames"
+                "one frame of each flow takes {bytes} bytes, more than the limit of \
+                 {MAX_TRAFFIC_BYTES}: use fewer flows or smaller frames"
             ),
         }
     }
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(error(&[2049], 1, 2048), size(2049, 2048));
         assert_eq!(error(&[65408], 1, u32::MAX), size(65408, 65407));
         assert_eq!(error(&[64], 1 << 21, 2048), GeneratorError::TooMuch(1 << 27));
-        assert!(size(41, 2048).to_string().contains("from 42 bytes"));
+        assert!(size(41, 2048).to_string().contains("expected 42 to"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub struct Reader<'a>(pub &'a Params);
 
 impl<'a> Reader<'a> {
     fn value(self, name: &'static str) -> Result<&'a Value, BuildError> {
-        self.0.get(name).ok_or_else(|| fail(name, "missing; give it a value".into()))
+        self.0.get(name).ok_or_else(|| fail(name, "missing value".into()))
     }
 
     /// `true` or `false`.
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
     pub fn text(self, name: &'static str) -> Result<&'a str, BuildError> {
         match self.value(name)? {
             Value::Text(text) => Ok(text),
-            other => Err(fail(name, format!("{other:?} is not a text"))),
+            other => Err(fail(name, format!("{other:?} is not a string"))),
         }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
     pub fn texts(self, name: &'static str) -> Result<&'a [String], BuildError> {
         match self.value(name)? {
             Value::Texts(texts) => Ok(texts),
-            other => Err(fail(name, format!("{other:?} is not a list of texts"))),
+            other => Err(fail(name, format!("{other:?} is not a list of strings"))),
         }
     }
 

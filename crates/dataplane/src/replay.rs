@@ -76,7 +76,7 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
         let (ticks_per_call, ratios) = match timed(stage, kernel, burst, bytes_per_call) {
             Ok(rounds) => {
                 let ticks = rounds.ticks_per_call();
-                let none = || "no round of the replay was free of preemption".to_owned();
+                let none = || "every round of the replay was preempted".to_owned();
                 (ticks.ok_or_else(none), rounds.ratios())
             }
             Err(why) => (Err(why), Vec::new()),

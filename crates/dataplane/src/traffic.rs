@@ -183,8 +183,8 @@ impl fmt::Display for TrafficError {
             ),
             Self::NoRoom { taken, limit } => write!(
                 f,
-                "more packets than there is memory for: behind {} packets ({}), {} may be taken, \
-                 {}; `first = {}` or `sample = 10` in [source] replays a part",
+                "the capture does not fit in memory: {} packets ({}) of {} allowed, {}; `first = \
+                 {}` or `sample = 10` in [source] replays a part",
                 taken.packets,
                 memory_size(taken.bytes as f64),
                 memory_size(limit.bytes as f64),
@@ -193,7 +193,7 @@ impl fmt::Display for TrafficError {
             ),
             Self::MostRejected(input) => {
                 let share = 100.0 * input.left_out_share();
-                write!(f, "{share:.1} % of the bytes of the capture would be left out:")?;
+                write!(f, "{share:.1} % of the bytes of the capture would be skipped:")?;
                 write_causes(f, &input.left_out)?;
                 if let Some(unread) = input.unread {
                     let bytes = memory_size(unread.bytes as f64);

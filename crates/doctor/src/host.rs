@@ -121,7 +121,7 @@ fn settings(host: &Host) -> Option<Observation> {
         Section::DataPlane.advice(
             "settings",
             "read-only",
-            "this is a container that may not change /sys: commands that do belong on its host",
+            "this container cannot change /sys: run commands that do so on its host",
             None,
         )
     })

@@ -40,9 +40,7 @@ pub fn setting(root: &Root) -> Option<Obstacle> {
 /// possibilities.
 pub fn obstacle(root: &Root) -> Obstacle {
     setting(root).unwrap_or_else(|| Obstacle {
-        sentence: "no setting of this kernel forbids them, so the container or sandbox that this \
-                   runs in does"
-            .to_owned(),
+        sentence: "no kernel setting forbids them, so this container or sandbox does".to_owned(),
         fix: "# outside of the container; or docker run --security-opt seccomp=unconfined"
             .to_owned(),
     })

@@ -230,7 +230,10 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
         let (on, list) = (kernel::cpus_of(unit), kernel::list_of(unit));
         return Explanation::new(
             Cause::HybridCores,
-            format!("`{name}` is counted on {on} only ({}), and nothing ran there", unit.name),
+            format!(
+                "`{name}` is counted on {on} only ({}), and the target did not run there",
+                unit.name
+            ),
             format!("taskset -c {list} linerate stat -e {name} -- COMMAND"),
         );
     }
@@ -238,15 +241,17 @@ fn never_scheduled(event: &Event, around: &HostFacts) -> Explanation {
         return Explanation::new(
             Cause::WatchdogHoldsCounter,
             format!(
-                "`{name}` never got a counter: the watchdog of the kernel (kernel.nmi_watchdog = \
-                 1) holds one on every CPU"
+                "`{name}` never got a counter: the kernel's NMI watchdog (kernel.nmi_watchdog = 1) \
+                 holds one on every CPU"
             ),
             "sudo sysctl kernel.nmi_watchdog=0",
         );
     }
     Explanation::new(
         Cause::NeverScheduled,
-        format!("`{name}` never ran on a counter: other events held them, or its slice never came"),
+        format!(
+            "`{name}` never ran on a counter: other events used them all, or it got no time slice"
+        ),
         format!("linerate stat -e {name} -- COMMAND  # alone, or for longer"),
     )
 }
@@ -262,7 +267,7 @@ fn kernel_only(event: &Event) -> Explanation {
 }
 
 fn nothing_to_count() -> Explanation {
-    Explanation::new(Cause::TargetGone, "no processor was named", "linerate stat --cpu 0")
+    Explanation::new(Cause::TargetGone, "no CPU was named", "linerate stat --cpu 0")
 }
 
 /// The reason why programs cannot read counters from user space; `None` if nothing forbids it.

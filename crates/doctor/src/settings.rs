@@ -4,13 +4,12 @@
 use super::tiers::Trial;
 use crate::host_facts::{Facts, HostFacts};
 use crate::refusal;
-use linerate_counters::catalog::Catalog;
-use linerate_linux::private_tracefs;
+use linerate_counters::catalog::{Catalog, tracepoint};
 use linerate_machine::{Root, name_cpus};
 use linerate_record::doctor::{COUNTERS_AT_ONCE, Observation, Section};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::PathBuf;
 
 const COUNTERS: Section = Section::Counters;
 
@@ -36,7 +35,7 @@ fn units(facts: &Facts, trial: &Trial) -> Observation {
     const NAME: &str = "counter_units";
     if facts.core_units.is_empty() {
         return match &trial.user {
-            Ok(()) => COUNTERS.unknown(NAME, "events count, but the kernel lists no unit for it"),
+            Ok(()) => COUNTERS.unknown(NAME, "events count, but the kernel lists no PMU"),
             Err(refusal) => COUNTERS.missing(NAME, "none", &refusal.sentence, refusal.fix.clone()),
         };
     }
@@ -49,23 +48,22 @@ fn units(facts: &Facts, trial: &Trial) -> Observation {
     let units: Vec<String> =
         facts.core_units.iter().map(|unit| named(&unit.cpus, &unit.name)).collect();
     let sentence = match units.len() {
-        1 => "the kernel drives the counters of the cores",
-        _ => "cores of several kinds: an event of one unit counts on its CPUs only",
+        1 => "the kernel drives the core PMU",
+        _ => "hybrid cores: events of each PMU count on its CPUs only",
     };
     COUNTERS.fact(NAME, units.join(", "), sentence)
 }
 
 fn table(catalog: &Catalog) -> Observation {
     if catalog.is_known_processor() {
-        let sentence = "events have the names and codes of this very processor";
+        let sentence = "names and codes of events are specific to this processor";
         return COUNTERS.good("event_table", catalog.table(), sentence);
     }
     COUNTERS.advice(
         "event_table",
         catalog.table(),
-        "this processor is in none of the tables: events are those the architecture or the kernel \
-         defines for all",
-        Some("linerate stat --list  # shows them; others by code: -e rCODE".to_owned()),
+        "no event table for this processor: only architectural and generic kernel events",
+        Some("linerate stat --list  # lists them; others by code: -e rCODE".to_owned()),
     )
 }
 
@@ -76,29 +74,30 @@ fn at_once(trial: &Trial) -> Observation {
             COUNTERS.fact(COUNTERS_AT_ONCE, count.to_string(), sentence)
         }
         (None, Err(refusal)) => COUNTERS.unknown(COUNTERS_AT_ONCE, &refusal.sentence),
-        (None, Ok(())) => COUNTERS.unknown(COUNTERS_AT_ONCE, "it was not tried"),
+        (None, Ok(())) => COUNTERS.unknown(COUNTERS_AT_ONCE, "not tried"),
     }
 }
 
 fn paranoid(facts: &Facts) -> Observation {
     const NAME: &str = "perf_event_paranoid";
     let Some(level) = facts.paranoid else {
-        return COUNTERS.unknown(NAME, "the kernel shows no kernel.perf_event_paranoid");
+        return COUNTERS.unknown(NAME, "kernel.perf_event_paranoid does not exist");
     };
     let fix = Some(refusal::lower_paranoid(facts, 1));
     let value = level.to_string();
     match level {
-        _ if facts.may_count_everything() => COUNTERS.good(
+        _ if facts.may_count_everything() => {
+            COUNTERS.good(NAME, value, "no effect: this process has CAP_PERFMON or CAP_SYS_ADMIN")
+        }
+        ..=0 => COUNTERS.good(NAME, value, "any process may count events, including whole CPUs"),
+        1 => COUNTERS.good(
             NAME,
             value,
-            "this process has CAP_PERFMON or CAP_SYS_ADMIN, so it does not matter",
+            "any process may count its own events in user and kernel \
+                                        mode; --cpu needs 0",
         ),
-        ..=0 => COUNTERS.good(NAME, value, "any process may count, including whole CPUs"),
-        1 => {
-            COUNTERS.good(NAME, value, "any process may count itself in both modes; --cpu needs 0")
-        }
-        2 => COUNTERS.advice(NAME, value, "without CAP_PERFMON only user mode is counted", fix),
-        _ => COUNTERS.missing(NAME, value, "without CAP_PERFMON nothing is counted", fix),
+        2 => COUNTERS.advice(NAME, value, "user mode only without CAP_PERFMON", fix),
+        _ => COUNTERS.missing(NAME, value, "no counting without CAP_PERFMON", fix),
     }
 }
 
@@ -107,21 +106,26 @@ fn filter(facts: &Facts) -> Observation {
         Some(true) => COUNTERS.fact(
             "seccomp",
             "filtered",
-            "system calls of this process are filtered; whether counters are shows in the tiers",
+            "a seccomp filter is active; the tiers show whether it blocks counters",
         ),
-        Some(false) => COUNTERS.good("seccomp", "none", "no filter forbids system calls"),
-        None => COUNTERS.unknown("seccomp", "/proc/self/status does not say"),
+        Some(false) => COUNTERS.good("seccomp", "none", "no seccomp filter"),
+        None => COUNTERS.unknown("seccomp", "not shown in /proc/self/status"),
     }
 }
 
 fn software(trial: &Trial) -> Observation {
     const NAME: &str = "software_events";
     match (&trial.software, &trial.software_both) {
-        (Ok(()), Ok(())) => COUNTERS.good(NAME, "counted", "the kernel counts its own events"),
+        (Ok(()), Ok(())) => COUNTERS.good(
+            NAME,
+            "counted",
+            "kernel events (software events) can be \
+             counted",
+        ),
         (Ok(()), Err(refusal)) => {
             let sentence = format!(
-                "clocks and page faults are counted; what happens in the kernel alone, as \
-                 migrations and tracepoints do, is not: {}",
+                "clocks and page faults are counted; events inside the kernel, such as migrations \
+                 and tracepoints, are not: {}",
                 refusal.sentence
             );
             COUNTERS.advice(NAME, "in part", &sentence, refusal.fix.clone())
@@ -132,28 +136,22 @@ fn software(trial: &Trial) -> Observation {
     }
 }
 
-/// Paths of the kernel's tracepoints, the older one last.
-const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
-
 /// Every kernel with tracepoints has this one. Folders may be open while their files are not.
-const SOME_POINT: &str = "events/sched/sched_switch/id";
+const SOME_POINT: &str = "sched/sched_switch/id";
 
 pub(super) fn tracepoints(around: &HostFacts) -> Observation {
     const NAME: &str = "tracepoints";
-    let root = Root::new(around.root());
-    if TRACEFS.iter().any(|at| root.number::<u64>(&format!("{at}/{SOME_POINT}")).is_some()) {
-        let sentence = "unmodified programs can be counted per packet";
+    let has_number = |events: PathBuf| {
+        let text = fs::read_to_string(events.join(SOME_POINT));
+        text.is_ok_and(|text| text.trim().parse::<u64>().is_ok())
+    };
+    if tracepoint::events(&around.root().join("sys")).is_ok_and(has_number) {
+        let sentence = "tracepoints allow counts per packet for unmodified programs";
         return COUNTERS.good(NAME, "readable", sentence);
     }
-    let own = (around.root() == Path::new("/")).then(private_tracefs).flatten();
-    if own.is_some_and(|own| own.join(SOME_POINT).is_file()) {
-        let sentence = "unmodified programs can be counted per packet (tracefs is not mounted; \
-                        this user may read it all the same)";
-        return COUNTERS.good(NAME, "readable", sentence);
-    }
-    let sentence = "events of the form subsystem:tracepoint cannot be looked up";
-    let [folder, _] = TRACEFS.map(|at| root.path(at));
-    match fs::read(folder.join(SOME_POINT)).map_err(|error| error.kind()) {
+    let sentence = "tracepoint events (subsystem:name) cannot be looked up";
+    let folder = Root::new(around.root()).path("sys/kernel/tracing");
+    match fs::read(folder.join("events").join(SOME_POINT)).map_err(|error| error.kind()) {
         Err(ErrorKind::PermissionDenied) => COUNTERS.missing(
             NAME,
             "not readable",
@@ -178,10 +176,10 @@ fn watchdog(facts: &Facts) -> Observation {
         true => COUNTERS.advice(
             "nmi_watchdog",
             "on",
-            "the kernel may watch itself with a counter of every CPU: then one fewer at once",
+            "the NMI watchdog may take one counter of every CPU",
             Some("sudo sysctl kernel.nmi_watchdog=0".to_owned()),
         ),
-        false => COUNTERS.good("nmi_watchdog", "off", "the kernel's watchdog holds no counter"),
+        false => COUNTERS.good("nmi_watchdog", "off", "the NMI watchdog holds no counter"),
     }
 }
 
@@ -195,9 +193,9 @@ fn user_access(facts: &Facts, trial: &Trial) -> Observation {
         Some(false) => COUNTERS.fact(
             NAME,
             "no",
-            "this kernel lets no program read counters here: regions read them by system calls",
+            "this kernel does not allow user-mode counter reads: regions use system calls",
         ),
-        None => COUNTERS.unknown(NAME, "no counter was there to try"),
+        None => COUNTERS.unknown(NAME, "no counter was available to try"),
     }
 }
 

@@ -67,7 +67,7 @@ fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
     assert_eq!(working, [true, true, true, false, true]);
     let has_registers = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
     assert_eq!(by_registers.len(), usize::from(has_registers), "{by_registers:?}");
-    assert!(tier(&report, Tier::Hw).sentence.contains("6 events at once"), "{report:?}");
+    assert!(tier(&report, Tier::Hw).sentence.contains("6 events at a time"), "{report:?}");
     assert_eq!(about(&report, "counters_at_once").value.as_deref(), Some("6"));
     assert_eq!(report.figures()["counters_at_once"].as_number(), Some(6.0));
     assert_eq!(tier(&report, Tier::Sim).cause.as_deref(), Some("no_valgrind"));
@@ -90,7 +90,7 @@ fn perf_is_not_tried_while_a_module_holds_the_counters() {
     let causes: Vec<_> = report.tiers.iter().map(|state| state.cause.as_deref()).collect();
     let held = Some("counters_busy");
     assert_eq!(causes[..3], [held, Some("registers_closed"), held]);
-    assert!(report.tiers[1].sentence.contains("line 1 does not end"), "{report:?}");
+    assert!(report.tiers[1].sentence.contains("line 1 is incomplete"), "{report:?}");
     assert_eq!(report.tiers[1].way.as_deref(), Some("registers"));
     let reason = &report.figures()["tier_hw_registers"].reason;
     assert_eq!(reason.as_ref(), Some(&report.tiers[1].sentence));
@@ -125,7 +125,7 @@ fn software_events_of_user_mode_only_are_marked_as_partial() {
     assert!(software.sentence.contains("migrations"), "{software:?}");
     assert_eq!(software.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
     let sw = tier(&report, Tier::Sw);
-    assert!(sw.works && sw.sentence.starts_with("clocks and faults of user mode"), "{sw:?}");
+    assert!(sw.works && sw.sentence.starts_with("clocks and user-mode page faults"), "{sw:?}");
     let Some(report) = examine_scripted(&synthetic(4, |_| None), usual()) else { return };
     assert_eq!(about(&report, "software_events").value.as_deref(), Some("counted"));
 }
@@ -170,7 +170,7 @@ fn events_that_open_and_count_nothing_are_not_trusted() {
     let Some(report) = examine_scripted(&opener, Facts { platform, ..usual() }) else { return };
     let hw = tier(&report, Tier::Hw);
     assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("unsupported_event")));
-    assert!(hw.sentence.contains("counts 0 where at least"), "{hw:?}");
+    assert!(hw.sentence.contains("counts 0 instead of at least"), "{hw:?}");
     assert!(hw.fix.as_ref().unwrap().contains("# for counters, on the host: qemu"), "{hw:?}");
     assert_eq!(report.best_tier, Tier::Sw);
 }
@@ -180,7 +180,7 @@ fn a_filter_leaves_the_timestamp_counter() {
     let facts = Facts { has_seccomp_filter: Some(true), capabilities: Some(u64::MAX), ..usual() };
     let Some(report) = examine_scripted(&synthetic(0, |_| Some(EPERM)), facts) else { return };
     let sw = tier(&report, Tier::Sw);
-    assert!(sw.works && sw.sentence.starts_with("the timestamp counter alone: "), "{sw:?}");
+    assert!(sw.works && sw.sentence.starts_with("the timestamp counter only: "), "{sw:?}");
     assert!(sw.fix.as_ref().unwrap().contains("--security-opt seccomp=unconfined"));
     assert_eq!(about(&report, "software_events").verdict, Verdict::Missing);
     assert_eq!(tier(&report, Tier::Hw).cause.as_deref(), Some("seccomp"));
@@ -215,7 +215,10 @@ fn a_broken_valgrind_is_not_a_simulator() {
     let facts = Facts { valgrind: Some("/bin/false".into()), ..usual() };
     let Some(report) = examine_scripted(&synthetic(4, |_| None), facts) else { return };
     let sim = tier(&report, Tier::Sim);
-    assert!(!sim.works && sim.sentence.contains("/bin/false does not say its version"), "{sim:?}");
+    assert!(
+        !sim.works && sim.sentence.contains("/bin/false does not report its version"),
+        "{sim:?}"
+    );
 }
 
 /// On any machine: a working tier has no cause; a failing one has a cause, a fix unless that would

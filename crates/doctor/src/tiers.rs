@@ -78,9 +78,9 @@ impl Trial {
     /// The states of the tiers, best first.
     pub(super) fn tiers(&self) -> Vec<TierState> {
         let at_once = match self.at_once {
-            Some(1) => "1 event at once".to_owned(),
-            Some(n) => format!("{n} events at once, more in turns"),
-            None => "events in turns".to_owned(),
+            Some(1) => "1 event at a time".to_owned(),
+            Some(n) => format!("{n} events at a time, more by multiplexing"),
+            None => "events by multiplexing".to_owned(),
         };
         let both = format!("hardware counters, kernel and user mode: {at_once}");
         let mut tiers = vec![state(Tier::Hw, &self.both, &both)];
@@ -89,7 +89,7 @@ impl Trial {
             state(Tier::User, &self.user, &format!("hardware counters, user mode: {at_once}")),
             self.software_state(),
             self.simulator_state(),
-            works(Tier::Model, "what `tune` computes from a profile; nothing is measured"),
+            works(Tier::Model, "predictions that `tune` and `plan` compute; not measured"),
         ]);
         tiers
     }
@@ -105,17 +105,16 @@ impl Trial {
     /// The timestamp counter is always available, so the tier works in part even without events.
     fn software_state(&self) -> TierState {
         match (&self.software, &self.software_both) {
-            (Ok(()), Ok(())) => works(
-                Tier::Sw,
-                "events the kernel counts itself, tracepoints, the timestamp counter",
-            ),
+            (Ok(()), Ok(())) => {
+                works(Tier::Sw, "software events of the kernel, tracepoints, the timestamp counter")
+            }
             (Ok(()), Err(refusal)) => {
-                let sentence = "clocks and faults of user mode by the kernel, the timestamp \
+                let sentence = "clocks and user-mode page faults by the kernel, the timestamp \
                                 counter";
                 TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, sentence) }
             }
             (Err(refusal), _) => {
-                let sentence = format!("the timestamp counter alone: {}", refusal.sentence);
+                let sentence = format!("the timestamp counter only: {}", refusal.sentence);
                 TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, &sentence) }
             }
         }
@@ -217,7 +216,7 @@ impl Probe<'_> {
         Explanation {
             cause: Cause::UnsupportedEvent,
             sentence: format!(
-                "`{}` opens but counts {count} where at least {LEAST} occur: nothing counts it \
+                "`{}` opens but counts {count} instead of at least {LEAST}: it is not implemented \
                  here",
                 event.name
             ),
@@ -302,7 +301,7 @@ impl VersionQuery {
         }
         Err(Explanation {
             cause: Cause::NoValgrind,
-            sentence: format!("{} does not say its version: {said}", program.display()),
+            sentence: format!("{} does not report its version: {said}", program.display()),
             fix: Some(format!("{} --version", program.display())),
         })
     }

@@ -33,7 +33,7 @@ fn others(around: &HostFacts) -> Observation {
         false => PROGRAMS.advice(
             NAME,
             "not readable",
-            "only programs of this user can be watched",
+            "only this user's programs can be watched",
             Some("sudo linerate why PID".to_owned()),
         ),
     }
@@ -45,26 +45,29 @@ fn waits(root: &Root) -> Observation {
     let text = root.text("proc/self/schedstat").unwrap_or_default();
     let times = text.split_whitespace().nth(2).and_then(|times| times.parse::<u64>().ok());
     match times {
-        Some(1..) => PROGRAMS.good(NAME, "counted", "the kernel counts how long threads wait"),
+        Some(1..) => PROGRAMS.good(NAME, "counted", "the kernel accounts run-queue delay"),
         Some(0) => PROGRAMS.missing(
             NAME,
             "not counted",
-            "this kernel was built without CONFIG_SCHED_INFO: waiting for a CPU looks like sleep",
+            "this kernel was built without CONFIG_SCHED_INFO: run-queue delay looks like sleep",
             None,
         ),
-        None => PROGRAMS.unknown(NAME, "/proc/self/schedstat does not say"),
+        None => PROGRAMS.unknown(NAME, "/proc/self/schedstat is empty"),
     }
 }
 
 fn samples(trial: &Trial) -> Observation {
     const NAME: &str = "program_samples";
     match (&trial.software_both, &trial.software) {
-        (Ok(()), _) => {
-            PROGRAMS.good(NAME, "user, kernel", "functions of programs and of the kernel are seen")
-        }
+        (Ok(()), _) => PROGRAMS.good(
+            NAME,
+            "user, kernel",
+            "functions of programs and of the kernel are \
+                 sampled",
+        ),
         (Err(refusal), Ok(())) => {
             let sentence = format!(
-                "functions of programs are seen, those of the kernel are not: {}",
+                "functions of programs are sampled, those of the kernel are not: {}",
                 refusal.sentence
             );
             PROGRAMS.advice(NAME, "user", &sentence, refusal.fix.clone())
@@ -81,39 +84,39 @@ fn names(root: &Root, trial: &Trial) -> Observation {
     let read = File::open(root.path("proc/kallsyms")).and_then(|mut f| f.read_exact(&mut start));
     match (read, trial.software_both.is_ok()) {
         (Err(_), _) => PROGRAMS.unknown(NAME, "/proc/kallsyms cannot be read"),
-        (Ok(()), false) => PROGRAMS.fact(NAME, "-", "of use with samples of the kernel only"),
+        (Ok(()), false) => PROGRAMS.fact(NAME, "-", "only needed for samples of the kernel"),
         (Ok(()), true) if start == [b'0'; 16] => PROGRAMS.advice(
             NAME,
             "hidden",
-            "functions of the kernel have no names (kernel.kptr_restrict)",
+            "kernel functions cannot be named (kernel.kptr_restrict)",
             Some("sudo sysctl kernel.kptr_restrict=0".to_owned()),
         ),
-        (Ok(()), true) => PROGRAMS.good(NAME, "readable", "functions of the kernel have names"),
+        (Ok(()), true) => PROGRAMS.good(NAME, "readable", "kernel functions can be named"),
     }
 }
 
 /// Kernel events: they require tracepoints, and the right to see those of all programs.
 fn events(around: &HostFacts) -> Observation {
     const NAME: &str = "kernel_events";
-    const WHAT: &str = "who ran instead, reasons of dropped packets, system calls, locks";
+    const WHAT: &str = "preempting threads, drop reasons, system calls, locks";
     let facts = around.facts();
     let points = tracepoints(around);
     let may = facts.may_count_everything() || facts.paranoid.is_some_and(|level| level < 0);
     match (points.verdict, may) {
         (Verdict::Good, true) => PROGRAMS.good(NAME, "readable", WHAT),
         (Verdict::Good, false) => {
-            let sentence = format!("{WHAT} are not seen without CAP_PERFMON");
+            let sentence = format!("{WHAT} are not visible without CAP_PERFMON");
             let fix = refusal::lower_paranoid(facts, -1);
             PROGRAMS.advice(NAME, "refused", &sentence, Some(fix))
         }
         (_, true) => {
-            let sentence = format!("{WHAT} are not seen: tracepoints are {}", shown(&points));
+            let sentence = format!("{WHAT} are not visible: tracepoints are {}", shown(&points));
             PROGRAMS.advice(NAME, "no tracepoints", &sentence, points.fix)
         }
         (_, false) => PROGRAMS.advice(
             NAME,
             "refused",
-            &format!("{WHAT} are seen by root only"),
+            &format!("{WHAT} are visible to root only"),
             Some("sudo linerate why PID".to_owned()),
         ),
     }
@@ -128,7 +131,7 @@ fn demo(root: &Root) -> Observation {
     match namespaces::setting(root) {
         None => PROGRAMS.good(NAME, "permitted", "`linerate why --demo` runs without root"),
         Some(obstacle) => {
-            let sentence = format!("no `linerate why --demo`: {}", obstacle.sentence);
+            let sentence = format!("`linerate why --demo` does not work: {}", obstacle.sentence);
             PROGRAMS.advice(NAME, "refused", &sentence, Some(obstacle.fix))
         }
     }

@@ -110,7 +110,7 @@ impl Counted {
         let ticks = slice.to_ticks.checked_sub(slice.from_ticks?)? as f64;
         if slice.overflow != 0 {
             fault(format!(
-                "the overflow indicator is {:x}: the counts are left out, time and packets kept",
+                "the overflow indicator is {:x}: counts are dropped, time and packets kept",
                 slice.overflow
             ));
             return None;
@@ -132,8 +132,8 @@ impl Counted {
             && counted > most
         {
             fault(format!(
-                "{counted} instructions in {ticks} ticks, more than the processor can execute: the \
-                 counts are left out"
+                "{counted} instructions in {ticks} ticks exceed the processor's issue rate: counts \
+                 are dropped"
             ));
             return None;
         }
@@ -160,14 +160,13 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
     Figure::number(unit, estimate, Tier::Hw, METHOD)
 }
 
-const NO_PACKETS: &str = "no two consecutive readings: the number of packets is unknown";
-const NO_INSTRUCTIONS: &str = "no slice counts instructions by a code that is known of the \
-                               machine: give --machine another, or a TOML file with its codes \
-                               as [[event]]";
+const NO_PACKETS: &str = "no two consecutive readings, so the number of packets is unknown";
+const NO_INSTRUCTIONS: &str = "no slice has the machine's code for instructions: set --machine to \
+                               another one, or to a TOML file with its codes as [[event]]";
 
 fn kpps(slices: &[Slice], processor: &Processor) -> Figure {
     let Some(clock) = processor.clock_ghz else {
-        let why = "the clock is not known: name the processor with --machine";
+        let why = "the clock is unknown: name the processor with --machine";
         return Figure::absent(unit::KPPS, Tier::Hw, METHOD, why);
     };
     let pairs: Vec<(f64, f64)> =
@@ -262,7 +261,7 @@ pub(crate) fn from_sums(
     sums: &[Sum],
     packets: Option<f64>,
 ) -> StrandCounts {
-    const NONE: &str = "the input counts no packets: give their number with --packets";
+    const NONE: &str = "the input has no packet count: give it with --packets";
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
     let said = |tier| match packets {
         Some(packets) => {
@@ -362,6 +361,6 @@ fn quotient(unit: &str, scale: f64, above: &CertainCount, below: &CertainCount) 
             Figure { low, high, ..Figure::exact(unit, scale * count / each, tier, method) }
         }
         (Err(why), _) | (_, Err(why)) => Figure::absent(unit, tier, METHOD, why),
-        (Ok(_), Ok(_)) => Figure::absent(unit, tier, METHOD, "the count it is divided by is 0"),
+        (Ok(_), Ok(_)) => Figure::absent(unit, tier, METHOD, "division by a count of 0"),
     }
 }

@@ -4,11 +4,14 @@
 //!
 //! The count is ticks, rounded: for a run the working ticks of each stage and the waiting ticks of
 //! its worker, by their shares of the measured time; for regions those in the region itself; for
-//! VPP those of each node. Places that were never timed are omitted.
+//! VPP those of each node; for a profile, samples by call path. Places that were never timed are
+//! omitted.
 
 use crate::CannotWrite;
+use linerate_record::profile::ProfileReport;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Record};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The stacks of a record.
@@ -36,12 +39,13 @@ pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
                 }
             }
         }
+        Body::Profile(report) => of_profile(report, &mut text),
         _ => {}
     }
     if text.is_empty() {
         return Err(CannotWrite(
-            "the record does not say where the time went: folded stacks are made of a record of \
-             run, tune, regions, or of an import from VPP"
+            "the record does not break down the time: folded stacks need a record of run, tune, \
+             profile or regions, or an import from VPP"
                 .to_owned(),
         ));
     }
@@ -63,6 +67,20 @@ fn of_run(run: &RunReport, text: &mut String) {
                 append_stack(text, &format!("{name};[{wait}]"), Some(share * all));
             }
         }
+    }
+}
+
+/// Threads of one name are one.
+fn of_profile(report: &ProfileReport, text: &mut String) {
+    let mut stacks = BTreeMap::<String, u64>::new();
+    for (at, node) in report.calls.iter().enumerate().filter(|(_, node)| node.samples > 0) {
+        let thread = report.thread_of(node).map_or("", |thread| &thread.name);
+        let names = report.path(at).into_iter().map(|one| frame(&one.name));
+        let stack: Vec<String> = std::iter::once(frame(thread)).chain(names).collect();
+        *stacks.entry(stack.join(";")).or_default() += node.samples;
+    }
+    for (stack, samples) in stacks {
+        append_stack(text, &stack, Some(samples as f64));
     }
 }
 

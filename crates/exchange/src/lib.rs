@@ -6,7 +6,8 @@
 //! - `perf stat -j`, `perf stat -x` and its plain text are read by [`perf_stat`], `show runtime` of
 //!   VPP by [`vpp`].
 //! - Comma-separated values and Prometheus text are written by [`table`], folded stacks, for flame
-//!   graphs, by [`folded`].
+//!   graphs, by [`folded`]; profiles are written for other viewers by [`pprof`] and
+//!   [`perf_script`].
 //! - [`detect`] identifies the program that wrote a text.
 //!
 //! Readers keep valid lines and report the number of every invalid one: a damaged line does not
@@ -20,7 +21,9 @@
 pub mod derive;
 pub mod detect;
 pub mod folded;
+pub mod perf_script;
 pub mod perf_stat;
+pub mod pprof;
 pub mod profile_dump;
 pub mod slices;
 pub mod table;
@@ -75,8 +78,8 @@ pub struct NothingRead {
 impl fmt::Display for NothingRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            Some(line) => write!(f, "nothing could be read; line {line}: {}", self.sentence),
-            None => write!(f, "nothing could be read: {}", self.sentence),
+            Some(line) => write!(f, "no usable data; line {line}: {}", self.sentence),
+            None => write!(f, "no usable data: {}", self.sentence),
         }
     }
 }

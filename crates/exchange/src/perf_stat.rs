@@ -105,7 +105,7 @@ pub fn read(text: &str, packets: Option<f64>) -> Result<StrandsReport, NothingRe
             None if is_plain && plain::is_prose(text) => lines -= 1,
             None => faults.push(InputFault {
                 line,
-                sentence: "not an event of `perf stat`; the line is left out".to_owned(),
+                sentence: "not an event of `perf stat`; line skipped".to_owned(),
             }),
         }
     }

@@ -146,7 +146,7 @@ impl Reader {
 
     fn begin(&mut self, line: u64, rest: &str) {
         if self.part != Part::Outside {
-            self.fault(line, format!("a dump begins before {END} of the one before"));
+            self.fault(line, format!("a dump begins before {END} of the previous one"));
         }
         self.forget_all();
         self.part = match rest.strip_prefix(",ver,") {
@@ -154,12 +154,15 @@ impl Reader {
             Some(version) => {
                 self.fault(
                     line,
-                    format!("version `{}` is not {VERSION}: not read", shortened(version)),
+                    format!(
+                        "unsupported version `{}`, expected {VERSION}: skipped",
+                        shortened(version)
+                    ),
                 );
                 Part::Refused
             }
             None => {
-                self.fault(line, format!("no version, as in `{START},ver,{VERSION}`: not read"));
+                self.fault(line, format!("no version, as in `{START},ver,{VERSION}`: skipped"));
                 Part::Refused
             }
         };
@@ -167,14 +170,14 @@ impl Reader {
 
     fn finish(&mut self, line: u64) {
         if self.part == Part::Outside {
-            self.fault(line, format!("no {START} for it: the lines before it were not read"));
+            self.fault(line, format!("no matching {START}: the lines before it were skipped"));
         }
         self.part = Part::Outside;
     }
 
     fn end(&mut self, line: u64) {
         if self.part == Part::Inside {
-            self.fault(line, format!("the text ends before {END}: the dump is cut off"));
+            self.fault(line, format!("the input ends before {END}: the dump is truncated"));
         }
     }
 
@@ -187,7 +190,7 @@ impl Reader {
 
     fn columns(&mut self, line: u64, text: &str) {
         if text != COLUMNS {
-            self.fault(line, "other columns than those of this version: the dump is not read");
+            self.fault(line, "unexpected columns for this version: dump skipped");
             self.part = Part::Refused;
         }
     }
@@ -198,13 +201,13 @@ impl Reader {
         let cpu = fields[0];
         let cpu = if is_number(cpu) { u32::from_str_radix(cpu, 16).ok() } else { None };
         let read = match is_last && self.is_cut {
-            true => Err("the text ends in this line: its last number may be cut off".to_owned()),
+            true => Err("the input ends in this line: its last number may be truncated".to_owned()),
             false => read_record(&fields),
         };
         match (cpu, read) {
             (Some(cpu), Ok(record)) => self.take(line, cpu, &record),
             (Some(cpu), Err(sentence)) => {
-                self.fault(line, format!("{sentence}; the line is left out"));
+                self.fault(line, format!("{sentence}; line skipped"));
                 if let Some(strand) = self.strands.get_mut(&cpu) {
                     (strand.started, strand.last) = (None, None);
                 }
@@ -213,7 +216,7 @@ impl Reader {
             (None, read) => {
                 let sentence =
                     read.err().unwrap_or_else(|| format!("no CPUID: `{}`", shortened(fields[0])));
-                self.fault(line, format!("{sentence}; the line is left out"));
+                self.fault(line, format!("{sentence}; line skipped"));
                 self.forget_all();
             }
         }
@@ -243,7 +246,7 @@ impl Strand {
         }
         let (line, _) = lost?;
         self.last = None;
-        Some(format!("a start, and the counters started in line {line} were never read"))
+        Some(format!("counters restarted, and those started in line {line} were never read"))
     }
 
     fn update(&mut self, line: u64, update: Update) -> Option<String> {
@@ -314,14 +317,14 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
     let wanted = match numbers.get(2) {
         Some(1) => 8,
         Some(2) => 10,
-        Some(other) => return Err(format!("records are of type 1 or 2, not {other:x}")),
-        None => return Err(format!("a record cannot have {} fields", fields.len())),
+        Some(other) => return Err(format!("invalid record type {other:x}; expected 1 or 2")),
+        None => return Err(format!("invalid number of fields: {}", fields.len())),
     };
     if fields.len() != wanted {
-        return Err(format!("{} fields in place of {wanted}", fields.len()));
+        return Err(format!("{} fields instead of {wanted}", fields.len()));
     }
     if numbers[5] != GROUP {
-        return Err(format!("the codes of counter group {:x} are not known", numbers[5]));
+        return Err(format!("unknown codes of counter group {:x}", numbers[5]));
     }
     let (ticks, counters) = (numbers[3], [numbers[6], numbers[7]]);
     let place = Place { id: numbers[1], pc: numbers[4] };
@@ -329,7 +332,7 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
         return Ok(Entry::Start(Start { ticks, codes: counters, place }));
     }
     if counters.iter().any(|count| *count > COUNT_MAX) {
-        return Err("a count has more than the 32 bits of a counter".to_owned());
+        return Err("a count exceeds the 32 bits of a counter".to_owned());
     }
     let (overflow, user) = (numbers[8], numbers[9]);
     Ok(Entry::Update(Update { ticks, counts: counters, overflow, user, place }))

@@ -47,7 +47,7 @@ pub fn slices(
     let code = |name: &str| processor.codes.iter().find(|event| event.name == name);
     let instructions = code(INSTRUCTIONS).ok_or_else(|| {
         CannotWrite(
-            "the processor has no code for instructions: name another with --machine".into(),
+            "the processor has no event code for instructions: name another with --machine".into(),
         )
     })?;
     let coded: Vec<(&EventCode, u64)> =
@@ -88,8 +88,7 @@ pub fn slices(
     }
     if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
         return Err(CannotWrite(
-            "an event that is so frequent compared with instructions does not \
-             fit into counters of 32 bits next to them"
+            "an event this frequent overflows a 32-bit counter within a slice of instructions"
                 .to_owned(),
         ));
     }

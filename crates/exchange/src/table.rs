@@ -85,7 +85,7 @@ pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
         gauges.entry(name).or_default().push(sample);
     }
     if gauges.is_empty() {
-        return Err(CannotWrite("no figure of the record is a number".to_owned()));
+        return Err(CannotWrite("the record has no numeric figures".to_owned()));
     }
     let mut text = String::new();
     for (name, samples) in gauges {

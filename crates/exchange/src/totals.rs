@@ -45,8 +45,8 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
         Body::Stat(stat) => vec![("all".to_owned(), 0, of_stat(stat)?)],
         _ => {
             return Err(CannotWrite(
-                "the record has no packets with their time: a dump is made of a record of run, \
-                 tune, regions, of stat with --per, or of an import"
+                "the record has no packets with times: a dump needs a record of run, tune, \
+                 regions, stat --per, or an import"
                     .to_owned(),
             ));
         }
@@ -65,7 +65,7 @@ pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, Cann
         found.strands.push(Written { name, number, slices });
     }
     if found.strands.is_empty() {
-        return Err(CannotWrite("no part of the record has packets with their time".to_owned()));
+        return Err(CannotWrite("no part of the record has packets with times".to_owned()));
     }
     Ok(found)
 }
@@ -78,8 +78,8 @@ fn of_import(strands: &[StrandCounts]) -> Result<Readings, CannotWrite> {
                 Ok(Written { name, number, slices: strand.slices.clone() })
             }
             _ => Err(CannotWrite(format!(
-                "{name}: a dump is made of readings of counters on a numbered processor, and the \
-                 import has none"
+                "{name}: a dump needs counter readings on a numbered processor, and the import has \
+                 none"
             ))),
         }
     });
@@ -148,14 +148,14 @@ fn of_region((region, number): (&RegionReport, u32)) -> Option<(String, u32, Cou
 fn of_stat(stat: &StatReport) -> Result<Counted, CannotWrite> {
     let lacks = |what: &str| CannotWrite(format!("a dump needs {what}"));
     let unit = stat.unit_of_work.as_ref().and_then(|unit| unit.count.as_number());
-    let packets = unit.ok_or_else(|| lacks("packets: count with --per, as in --per 1000000"))?;
+    let packets = unit.ok_or_else(|| lacks("packets: count with --per, e.g. --per 1000000"))?;
     let counts = stat.events.iter();
     let mut events: BTreeMap<String, f64> =
         counts.filter_map(|event| Some((event.name.clone(), event.count.as_number()?))).collect();
-    let cycles = events.remove(CYCLES).ok_or_else(|| lacks("cycles, and none were counted"))?;
+    let cycles = events.remove(CYCLES).ok_or_else(|| lacks("cycles, but none were counted"))?;
     if !events.contains_key(INSTRUCTIONS) {
-        return Err(lacks("instructions, and none were counted"));
+        return Err(lacks("instructions, but none were counted"));
     }
     counted(packets.round() as u64, cycles, events)
-        .ok_or_else(|| lacks("a packet and a cycle, and there was none"))
+        .ok_or_else(|| lacks("at least one packet and one cycle"))
 }

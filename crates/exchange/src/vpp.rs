@@ -80,7 +80,7 @@ pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
     threads.retain(|thread| !thread.nodes.is_empty());
     if threads.is_empty() {
         let line = faults.first().map(|fault| fault.line);
-        let sentence = "no node of `show runtime`".to_owned();
+        let sentence = "no `show runtime` node found".to_owned();
         return Err(NothingRead { sentence, line });
     }
     Ok(StrandsReport {
@@ -131,23 +131,23 @@ fn rate_in(line: &str) -> Option<f64> {
 /// Name, state of one word or two, and five numbers.
 fn node(line: &str) -> Result<NodeCounts, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let fault = |what: &str| format!("{what}; the line is left out");
+    let fault = |what: &str| format!("{what}; line skipped");
     let [name, state @ .., calls, packets, _suspends, clocks, per_call] = words.as_slice() else {
-        return Err(fault("no name, state and five numbers of a node"));
+        return Err(fault("expected name, state and five numbers of a node"));
     };
     let whole = |word: &str| word.parse::<u64>().ok();
     let (Some(calls), Some(packets)) = (whole(calls), whole(packets)) else {
-        return Err(fault("calls and vectors of a node must be integers"));
+        return Err(fault("calls and vectors must be integers"));
     };
     let (Some(clocks), Some(per_call)) = (number(clocks), number(per_call)) else {
-        return Err(fault("clocks and vectors per call of a node are numbers"));
+        return Err(fault("clocks and vectors per call must be numbers"));
     };
     if state.is_empty() || state.len() > 2 {
-        return Err(fault("the state of a node is one word or two"));
+        return Err(fault("a node's state must be one or two words"));
     }
     let ticks_per_packet = match packets {
         0 => {
-            let why = "it was given no packet; its clocks are per call";
+            let why = "the node got no packets; its clocks are per call";
             Figure::absent(unit::TICKS_PER_PACKET, Tier::Sw, METHOD, why)
         }
         _ => Figure::exact(unit::TICKS_PER_PACKET, clocks, Tier::Sw, METHOD),
@@ -174,7 +174,7 @@ fn strand(thread: Thread) -> StrandCounts {
         Some(packets) if packets > 0.0 => {
             Figure::exact(unit::TICKS_PER_PACKET, ticks / packets, Tier::Sw, METHOD)
         }
-        Some(_) => absent(unit::TICKS_PER_PACKET, "no packet came in"),
+        Some(_) => absent(unit::TICKS_PER_PACKET, "no packets were received"),
         None => absent(unit::TICKS_PER_PACKET, "the input lacks the time or the rate of packets"),
     };
     const NO_COUNTERS: &str = "`show runtime` counts no instructions";

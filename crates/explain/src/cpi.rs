@@ -143,7 +143,7 @@ pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Op
         Figure::exact(CPI, rest, Tier::Model, METHOD)
     } else {
         let why = format!(
-            "the bounds add up to {} of {} cycles: misses overlap",
+            "the upper bounds add up to {} of {} cycles: misses overlap",
             three_digits(explained),
             three_digits(whole)
         );
@@ -160,7 +160,7 @@ pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause
     by_cause(&strand.cpi, &pti, costs)
 }
 
-const METHOD: &str = "events times what each costs at most";
+const METHOD: &str = "events times the maximum cost of each";
 const CPI: &str = "cycles/instruction";
 
 fn cause(cost: &EventCost, pti: &Figure, whole: f64) -> CpiCause {
@@ -174,7 +174,7 @@ fn cause(cost: &EventCost, pti: &Figure, whole: f64) -> CpiCause {
         figure
     };
     let unknown = |unit: &str| {
-        let why = "what each one costs is not known";
+        let why = "the cost of each one is unknown";
         Figure::absent(unit, Tier::Model, METHOD, why)
     };
     // An event that never occurred has no cost.
@@ -206,10 +206,10 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
     };
     let shown = three_digits(whole);
     let explained = most.map_or_else(
-        || "no miss was counted whose cost is known".to_owned(),
+        || "no misses of known cost were counted".to_owned(),
         |most| {
             format!(
-                "misses of caches take {} of {shown} cycles per instruction at most{without}",
+                "cache misses take at most {} of {shown} cycles per instruction{without}",
                 three_digits(most)
             )
         },
@@ -218,7 +218,7 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
         let (bound, verdict) = match whole {
             cpi if cpi < limit => (Bound::Compute, "compute-bound, below"),
             cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound, well above"),
-            _ => (Bound::CannotTell, "too near to tell,"),
+            _ => (Bound::CannotTell, "too close to call,"),
         };
         let limit = three_digits(limit);
         return (
@@ -232,15 +232,15 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
         (_, Some(least)) if least >= HALF * whole => (
             Bound::Memory,
             format!(
-                "memory-bound: misses take {} of {shown} cycles per instruction even if as many as \
-                 possible overlap",
+                "memory-bound: misses take {} of {shown} cycles per instruction even with maximum \
+                 overlap",
                 three_digits(least)
             ),
         ),
         (Some(most), _) if most < HALF * whole && uncounted.is_empty() => {
             (Bound::Compute, format!("compute-bound: {explained}, less than half"))
         }
-        _ => (Bound::CannotTell, format!("cannot tell what it waits for: {explained}")),
+        _ => (Bound::CannotTell, format!("cannot tell what it stalls on: {explained}")),
     }
 }
 
@@ -330,9 +330,9 @@ mod tests {
         let mut pti = vec![("l2_dmiss", &some), ("l2_imiss", &none), ("ic", &none)];
         let sentence =
             |pti: &[(&str, &Figure)]| by_cause(&figure(7.9), pti, &t1()).unwrap().sentence;
-        assert!(sentence(&pti).ends_with("at most, without those not counted: dc"));
+        assert!(sentence(&pti).ends_with("cycles per instruction, without those not counted: dc"));
         pti.push(("dc", &some));
-        assert!(sentence(&pti).ends_with("cycles per instruction at most"), "{}", sentence(&pti));
+        assert!(sentence(&pti).ends_with("cycles per instruction"), "{}", sentence(&pti));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! [`questions`] answers what people ask when packet software misses line rate, from the record of
 //! a run, a tune or an import. Two of its parts are of use by themselves: [`budget`] computes
 //! the per-packet budget at line rate, [`cpi`] where the cycles of an instruction may have gone.
-//! [`why`] says what limits a program that was
+//! [`classes`] knows the kinds of work of functions. [`why`] says what limits a program that was
 //! observed from outside.
 //!
 //! Not here: other mappings (`linerate-plan`), simulated processors (`linerate-cmt`), printing.
@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod classes;
 pub mod cpi;
 #[cfg(test)]
 #[path = "../../plan/tests/common/memory.rs"]

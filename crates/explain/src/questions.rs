@@ -67,7 +67,7 @@ pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "bound",
         text: "Is a worker compute-bound or memory-bound?",
-        needs: "cycles per instruction, and misses with what they cost",
+        needs: "cycles per instruction, and misses with their cost",
         answer: strands::bound,
     },
     Question {
@@ -79,7 +79,7 @@ pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "line-rate-64",
         text: "How do I reach line rate with frames of 64 bytes?",
-        needs: "what a packet costs, in instructions on a known processor or in time, and a line",
+        needs: "the cost of a packet, in instructions on a known processor or in time, and a line",
         answer: rate::shortest_frames,
     },
     Question {
@@ -91,19 +91,19 @@ pub const QUESTIONS: [Question; 8] = [
     Question {
         id: "split",
         text: "What should be split first?",
-        needs: "what each worker and its stages cost",
+        needs: "costs of each worker and its stages",
         answer: strands::split,
     },
     Question {
         id: "placement",
         text: "When should I place threads?",
-        needs: "which workers share a core, and how many instructions they execute in a cycle",
+        needs: "workers that share a core, and their instructions per cycle",
         answer: across::placement,
     },
     Question {
         id: "parking",
         text: "Should idle workers be parked, and polling be slowed?",
-        needs: "which workers share a core, and how long they poll",
+        needs: "workers that share a core, and their polling time",
         answer: across::parking,
     },
 ];
@@ -165,6 +165,7 @@ fn kind(body: &Body) -> &'static str {
         Body::Answers(_) => "answers",
         Body::Tcp(_) => "tcp",
         Body::Why(_) => "why",
+        Body::Profile(_) => "profile",
     }
 }
 

@@ -175,7 +175,7 @@ fn line_rate_at_64_bytes_applies_to_every_strand() {
     for part in ["ATIF_TX executes 1373", "RLP executes 990: 5", "PDSN_RX executes 454: 3"] {
         assert!(found.sentence.contains(part), "{part}: {found:?}");
     }
-    assert!(found.sentence.contains("15 strands in all"), "{found:?}");
+    assert!(found.sentence.contains("15 strands in total"), "{found:?}");
     assert!(found.advice.iter().any(|advice| advice.contains("polls")), "{found:?}");
 }
 
@@ -185,7 +185,7 @@ fn small_packets_miss_the_line_from_the_size_that_the_rate_implies() {
     let record = imported(vec![strand(0, "all", 1.2e9 / 390_625.0, 1.0, 1.0)]);
     let asked = Inquiry { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "small-packets");
-    assert!(found.sentence.contains("300 bytes"), "{found:?}");
+    assert!(found.sentence.contains("300-byte frames"), "{found:?}");
     assert!((value(&found, "share at 64") - 84.0 / 320.0).abs() < 1e-9);
     assert_eq!(found.advice.len(), 2, "optimising is not enough: {found:?}");
     let asked = Inquiry { line_bits_per_s: Some(1e8), ..asked };
@@ -210,7 +210,7 @@ fn scaling_takes_two_records_and_names_what_grew() {
     late.kpps = hw("kpps", 100.0);
     let late = imported(vec![late]);
     let found = answer(&Inquiry { against: Some(&one), ..asked(&late) }, "scaling");
-    assert!(found.sentence.contains("no worker pays more"), "{found:?}");
+    assert!(found.sentence.contains("no worker spends more"), "{found:?}");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn placing_threads_matters_where_the_pipe_is_full() {
     report.strands.push(strand(2, "ATIF_RX", 100.0, 12.0, 1.0));
     let all = imported(report.strands);
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&all) }, "placement");
-    assert!(found.sentence.starts_with("not for the pipe"), "{found:?}");
+    assert!(found.sentence.starts_with("not because of the pipe"), "{found:?}");
     let full =
         imported((0..4).map(|cpu| strand(cpu, &format!("s{cpu}"), 500.0, 4.0, 1.0)).collect());
     let found = answer(&Inquiry { processor: Some(&t1), ..asked(&full) }, "placement");
@@ -271,7 +271,7 @@ fn without_instructions_the_packet_time_determines_the_number_of_workers() {
     let record = record(Body::Run(Box::new(simulated(&[4000.0], &[(1, 1)]))));
     let asked = Inquiry { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "line-rate-64");
-    let workers = (value(&found, "work of a packet") / 672.0).ceil();
+    let workers = (value(&found, "work per packet") / 672.0).ceil();
     assert!(workers > 1.0, "{found:?}");
-    assert!(found.sentence.contains(&format!("{workers} workers at least")), "{found:?}");
+    assert!(found.sentence.contains(&format!("at least {workers} workers")), "{found:?}");
 }

@@ -71,8 +71,8 @@ pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
             let doubt =
                 judgements[r][c].doubt.take().map_or_else(String::new, |doubt| doubt + "; ");
             let follows = format!(
-                "{doubt}it follows the time, with {} to {} per second at all sizes, and not the \
-                 loads",
+                "{doubt}it is proportional to time, at {} to {} per second at all sizes, not to \
+                 the loads",
                 rounded(low),
                 rounded(high)
             );
@@ -130,7 +130,7 @@ fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
     let doubt = || {
         let (limit, side) = if per_load > most { (most, "more") } else { (least, "less") };
         let (per_load, limit) = (rounded(per_load), rounded(limit));
-        format!("{per_load} per load; no {side} than {limit} is possible, for {reason}")
+        format!("{per_load} per load; a value {side} than {limit} is impossible, because {reason}")
     };
     Judgement { plausible: Some(plausible), doubt: (!plausible).then(doubt) }
 }
@@ -148,9 +148,12 @@ fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
     let cache = |level: usize| known.caches.get(level).map(|&size| cache(row, size));
     match event {
         "loads" | "l1d_accesses" => bounds(SCALED, MOST_LOADS, "each load reads memory once"),
-        "instructions" => {
-            bounds(SCALED, MOST_INSTRUCTIONS, "each load is an instruction, and few others run")
-        }
+        "instructions" => bounds(
+            SCALED,
+            MOST_INSTRUCTIONS,
+            "each load is one instruction, and the loop has few \
+                 others",
+        ),
         "cycles" => cycles(row, known),
         "l1d_misses" => cache(0),
         "l2_misses" => cache(1),
@@ -171,7 +174,8 @@ const MOST_SPEEDUP: f64 = 1.5;
 fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
     let ghz = known.core_ghz?;
     let most = MOST_SPEEDUP * row.seconds * ghz * 1e9 / row.loads as f64;
-    let reason = format!("each load waits for the one before, and the clock is at {ghz:.2} GHz");
+    let reason =
+        format!("each load waits for the previous one, and the clock runs at {ghz:.2} GHz");
     (most >= 1.0).then_some(Bounds { least: SCALED, most, reason })
 }
 
@@ -187,7 +191,7 @@ const BEYOND: (f64, f64) = (0.3, 3.0);
 fn cache(row: &Row, size: u64) -> Bounds {
     let (bytes, size) = (row.bytes as f64, size as f64);
     let (kib, chain) = (size / 1024.0, bytes / 1024.0);
-    let reason = format!("the chain has {chain:.0} KiB, the cache {kib:.0}");
+    let reason = format!("the chain covers {chain:.0} KiB, the cache holds {kib:.0}");
     let (least, most) = match bytes / size {
         ratio if ratio <= INSIDE => (0.0, MOST_INSIDE),
         ratio if ratio >= 1.0 / INSIDE => BEYOND,
@@ -206,8 +210,7 @@ fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
             BEYOND.0 * known.line_bytes as f64 / known.page_bytes.max(1) as f64
         }
     };
-    let reason =
-        format!("the chain has {pages:.0} pages, the translation buffer {first} to {last}");
+    let reason = format!("the chain covers {pages:.0} pages, the TLB {first} to {last}");
     if pages <= INSIDE * first as f64 {
         Bounds { least: 0.0, most: MOST_INSIDE, reason }
     } else if pages >= last as f64 / INSIDE {

@@ -101,7 +101,7 @@ fn record(
         }
     };
     let note = match (level.settled, level.size, is_memory) {
-        (false, ..) => Some("it took longer in some passes than in others: others use it too"),
+        (false, ..) => Some("its latency varied between passes: other programs use this cache too"),
         (true, None, false) => Some("its end is beyond the longest chain"),
         _ => None,
     };
@@ -120,7 +120,7 @@ pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     match ghz {
         Some(ghz) => Figure::number("cycles", ns.scale(ghz), Tier::Sw, method),
         None => {
-            let reason = "the core clock of this processor cannot be measured";
+            let reason = "the core clock cannot be measured here";
             Figure::absent("cycles", Tier::Sw, method, reason)
         }
     }
@@ -130,17 +130,16 @@ fn describe_unresolved(unresolved: &steps::Unresolved) -> Unresolved {
     let (cause, sentence) = match unresolved.cause {
         Cause::Moved => (
             "moved",
-            "the time of these sizes was not the same in all passes: others use this cache too; \
-             measure again when they do not",
+            "latency at these sizes varied between passes: other programs use this cache too; \
+             measure again on an idle machine",
         ),
         Cause::TooClose => (
             "too_close",
-            "two steps are so near each other that they may be one; more passes make them clearer",
+            "two steps are so close that they may be one; more passes would separate them",
         ),
-        Cause::TooNoisy => (
-            "too_noisy",
-            "passes differ by more than a step would; measure again when nothing else runs",
-        ),
+        Cause::TooNoisy => {
+            ("too_noisy", "passes differ by more than a step; measure again on an idle machine")
+        }
     };
     Unresolved {
         from_bytes: unresolved.from,
@@ -155,9 +154,10 @@ fn beyond(longest: u64, last_level: u64) -> Unresolved {
         from_bytes: longest,
         to_bytes: 2 * last_level,
         cause: "too_small".to_owned(),
-        sentence: "the longest chain is too short to reach past the last cache that the system \
-                   states; allow more memory"
-            .to_owned(),
+        sentence:
+            "the longest chain is no larger than the last-level cache reported by the OS; allow \
+                   more memory"
+                .to_owned(),
     }
 }
 

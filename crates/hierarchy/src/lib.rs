@@ -11,7 +11,7 @@
 //! | how much slower is a textbook multiplication of matrices? | [`matmul`] |
 //! | what are the levels of a curve called, and how far away are they in cycles? | [`levels`] |
 //! | does that agree with what the system states? | [`os_view`] |
-//! | how much time was taken away, and in what pieces? | [`noise`] |
+//! | how much time was lost, and in gaps of which length? | [`noise`] |
 //! | can counts of events be true? | [`events`] |
 //! | may other commands rely on the result? | [`profile`] |
 //!

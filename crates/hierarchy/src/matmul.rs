@@ -89,7 +89,7 @@ pub struct Missing(pub &'static str);
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the record has no {}: measure again, not with --quick", self.0)
+        write!(f, "the record has no {}: measure again without --quick", self.0)
     }
 }
 

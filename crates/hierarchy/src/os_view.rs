@@ -182,9 +182,9 @@ fn judged(
 /// Short reason for an undetermined size: the advice is with the sizes.
 fn cause(part: &Unresolved) -> &str {
     match &part.cause[..] {
-        "moved" => "the time of these sizes was not the same in all passes",
-        "too_close" => "two steps are too near each other",
-        "too_noisy" => "passes differ by more than a step would",
+        "moved" => "latency at these sizes varied between passes",
+        "too_close" => "two steps are too close to each other",
+        "too_noisy" => "passes differ by more than a step",
         _ => &part.sentence,
     }
 }
@@ -226,7 +226,7 @@ impl Interval {
 fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict, String) {
     let (is, of) = (memory_size(found.value), memory_size(bytes as f64));
     if found.is_open() && found.holds(bytes, 0.0) {
-        let sentence = format!("{is} were found, and how far off that may be is not known");
+        let sentence = format!("{is} found, with unknown uncertainty");
         (OsVerdict::CannotTell, sentence)
     } else if found.holds(bytes, 0.0) {
         (OsVerdict::Agrees, format!("{is} found; the {of} stated are within the interval"))
@@ -239,8 +239,8 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         (OsVerdict::Agrees, sentence)
     } else if below > 0 && found.holds(bytes + below, TOLERANCE) {
         let sentence = format!(
-            "{is} were found with {of} stated: that agrees if it holds only what the level before \
-             it drives out, so that both count"
+            "{is} found, {of} stated: consistent if this is a victim cache of the level before, so \
+             that both capacities add up"
         );
         (OsVerdict::Agrees, sentence)
     } else if found.value < bytes as f64 {
@@ -250,15 +250,14 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         )
     } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
-            "{is} were found, more than the {of} stated: either other programs hid the step \
-             (measure again), or the hypervisor states a fictitious size"
+            "{is} found, more than the {of} stated: either other programs hid the step (measure \
+             again), or the hypervisor states a fictitious size"
         );
         (OsVerdict::Larger, sentence)
     } else {
         let sentence = format!(
-            "a step was found at {is}, more than {CONTRADICTION} times the {of} stated: it may be \
-             that of another level, whose own was missed, or the stated size is invented; measure \
-             again"
+            "a step was found at {is}, more than {CONTRADICTION} times the {of} stated: it may \
+             belong to another level, or the stated size is fictitious; measure again"
         );
         (OsVerdict::CannotTell, sentence)
     }
@@ -268,7 +267,10 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
 fn why(level: &Level) -> &'static str {
     match level.shared_by {
         // A virtual machine sees only its own processors: other tenants of the cache stay hidden.
-        0 | 1 => ": other programs drive lines out, the host divides it, or the statement is wrong",
+        0 | 1 => {
+            ": other programs evict lines, the hypervisor partitions it, or the stated size \
+                  is wrong"
+        }
         _ => ": shared with other tenants, or partitioned by the hypervisor",
     }
 }
@@ -290,12 +292,12 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
         (OsVerdict::CannotTell, "no level was found".to_owned())
     } else if too_large {
         let longest = memory_size(found.max_bytes as f64);
-        let sentence = format!("the longest chain had {longest}, too little to see its end");
+        let sentence = format!("the longest chain, {longest}, was too short to see its end");
         (OsVerdict::CannotTell, sentence)
     } else if let Some(part) = bytes.and_then(within) {
         (OsVerdict::CannotTell, format!("no level could be determined there: {}", part.sentence))
     } else {
-        let sentence = "stated, but the time of a load has no separate step there".to_owned();
+        let sentence = "stated, but latency shows no separate step there".to_owned();
         (OsVerdict::Unseen, sentence)
     };
     view(&name, bytes, absent(&sentence), verdict, sentence)
@@ -304,7 +306,7 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
 /// A measured but unstated level. Its name cannot be confused with a stated level: it is named by
 /// its measured size, stated ones by their stated name.
 fn not_stated(found_level: &MemoryLevel, levels: &[Level], silence: &str) -> OsView {
-    let sentence = format!("found, and not stated: {silence}");
+    let sentence = format!("found, but not stated: {silence}");
     let name = match (levels, found_level.size_bytes.as_number()) {
         ([_, ..], Some(bytes)) => format!("level of {}", memory_size(bytes)),
         _ => found_level.name.clone(),

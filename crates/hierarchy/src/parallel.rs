@@ -46,9 +46,9 @@ const NOISE: f64 = 1.1;
 /// Memory-level parallelism: how far independent loads overlap. `None` without a point of one chain
 /// and one of more, and if a load takes longer at the next point than with one chain.
 ///
-/// The least time is the median over the points beyond the knee: the minimum of many would be that
-/// of the luckiest. The interval resamples passes, and holds what their quartiles make of it:
-/// passes of a point share what disturbed it, which resampling does not see.
+/// The least time is the median over the points beyond the knee, since the minimum of many is
+/// biased low. The interval resamples passes and also includes the result of their quartiles: the
+/// passes of a point share disturbances that resampling does not see.
 pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> {
     let points: Vec<Point> = points
         .iter()

@@ -83,10 +83,10 @@ impl Found<'_> {
         match *self {
             Self::None { place } => {
                 let place = place
-                    .map_or("no home is known".to_owned(), |file| format!("it would be {file}"));
+                    .map_or("no home directory".to_owned(), |file| format!("it would be {file}"));
                 let sentence = format!(
-                    "the memory hierarchy was not measured ({place}): caches are taken to be what \
-                     the system states, and nothing tells what a miss costs"
+                    "the memory hierarchy was not measured ({place}): cache sizes are those the \
+                     system states, and the cost of a miss is unknown"
                 );
                 section.advice(NAME, "none", &sentence, measure)
             }
@@ -97,11 +97,12 @@ impl Found<'_> {
             Self::Kept { profile, age, file } => {
                 let unseen = profile.unseen();
                 let age = format!("{age} old");
-                let sentence = format!("the memory hierarchy as measured then is in {file}");
+                let sentence = format!("the memory hierarchy measured then is in {file}");
                 if unseen.is_empty() {
                     return section.good(NAME, age, &sentence);
                 }
-                let sentence = format!("{sentence}, without a size of {}", unseen.join(", "));
+                let sentence =
+                    format!("{sentence}, but the size of {} is unknown", unseen.join(", "));
                 section.advice(NAME, age, &sentence, measure)
             }
         }
@@ -162,7 +163,7 @@ pub fn unfit(report: &MemoryReport) -> Option<String> {
 fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     if passes < PASSES_MIN {
         return Some(format!(
-            "a profile takes {PASSES_MIN} passes over most sizes, and there were {passes}: measure \
+            "a profile needs {PASSES_MIN} passes over most sizes, and there were {passes}: measure \
              {longer}when the machine is less busy"
         ));
     }
@@ -247,7 +248,7 @@ mod tests {
         use linerate_record::doctor::Verdict;
         let none = Found::None { place: None }.observation();
         assert_eq!((none.verdict, none.value.as_deref()), (Verdict::Advice, Some("none")));
-        assert!(none.sentence.contains("no home is known"), "{}", none.sentence);
+        assert!(none.sentence.contains("no home directory"), "{}", none.sentence);
         let unreadable = Found::Unreadable { reason: "x" }.observation();
         assert_eq!(unreadable.value.as_deref(), Some("unreadable"));
         assert_eq!(unreadable.fix.as_deref(), Some("linerate memory"));

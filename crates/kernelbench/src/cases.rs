@@ -145,7 +145,7 @@ impl Case {
         Self { length: Length::Mix(mix), ..case }
     }
 
-    /// Sums each of which needs the one before.
+    /// Dependent sums.
     pub fn latency(size: u32) -> Self {
         let case = Self::misaligned(Kernel::Checksum, size, BEHIND_ETHERNET, 0);
         Self { timing: Timing::Latency, ..case }
@@ -174,7 +174,7 @@ impl fmt::Display for Case {
             write!(f, ", dst+{offset}")?;
         }
         if self.placement == Placement::SamePlace {
-            f.write_str(", same place of a page")?;
+            f.write_str(", same page offset")?;
         }
         match (self.state, self.timing) {
             (State::Warm, Timing::Latency) => f.write_str(", latency"),

@@ -155,7 +155,7 @@ pub(crate) fn absent_bounds() -> Vec<Skipped> {
     let skipped = missing.map(|bound| Skipped {
         what: format!("bound {}", bound.name()),
         reason: match bound.is_compiled() {
-            true => format!("this processor does not offer {}", bound.isa()),
+            true => format!("this processor does not support {}", bound.isa()),
             false => format!("not part of this build; needs {}", bound.isa()),
         },
     });

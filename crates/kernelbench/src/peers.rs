@@ -50,7 +50,7 @@ fn masked_loop() -> Peer {
             // SAFETY: the file's head states what it reads; the line above, that it can run here.
             Ok(unsafe { Routine::checksum_from(MASKED_LOOP, Role::Peer, peer_masked_loop_avx512) })
         }
-        false => Err("this processor does not offer AVX-512 F and BW, and BMI2".to_owned()),
+        false => Err("this processor does not support AVX-512 F and BW, and BMI2".to_owned()),
     };
     Peer::checksum(MASKED_LOOP, env!("PEER_MASKED_LOOP_SOURCE"), routine)
 }
@@ -58,7 +58,7 @@ fn masked_loop() -> Peer {
 #[cfg(not(peer_masked_loop))]
 fn masked_loop() -> Peer {
     let reason = env!("PEER_MASKED_LOOP_REASON").to_owned();
-    Peer::checksum(MASKED_LOOP, "written here: one loop, masked tail", Err(reason))
+    Peer::checksum(MASKED_LOOP, "own code: one loop, masked tail", Err(reason))
 }
 
 #[cfg(all(target_arch = "x86_64", any(peer_masked_loop, peer_dpdk)))]
@@ -103,7 +103,7 @@ fn two_passes() -> Peer {
     let routine = unsafe { Routine::copy_checksum_from(NAME, Role::Peer, copy_checksum) };
     Peer {
         name: NAME,
-        source: format!("{}, then the selected checksum", c_library()),
+        source: format!("{} followed by the selected checksum", c_library()),
         kernel: Kernel::CopyChecksum,
         routine: Ok(routine),
         answer: Answer::Sum,
@@ -181,7 +181,7 @@ fn dpdk() -> Peer {
     let routine = match has_features(&needs) {
         // SAFETY: rte_raw_cksum reads only its input; the line above checks that it can run here.
         true => Ok(unsafe { Routine::checksum_from("dpdk", Role::Peer, peer_dpdk) }),
-        false => Err(format!("its package compiles for processors with {}", needs.join(", "))),
+        false => Err(format!("its crate requires a processor with {}", needs.join(", "))),
     };
     Peer::checksum("dpdk", env!("PEER_DPDK_SOURCE"), routine)
 }

@@ -325,7 +325,7 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
     let share = bound.and_then(|bound| times.ratio(bound, which, CONFIDENCE));
     let [of_bound, of_bound_low, of_bound_high] = ends(share);
     let is_mean = case.source == Source::MeanOffsets;
-    let lost = || "no window counts".to_owned();
+    let lost = || "no valid window".to_owned();
     Row {
         kernel: case.kernel,
         variant: measured.routines[which].name.clone(),
@@ -386,16 +386,16 @@ fn cold(measured: &[Measured], footprint: Footprint) -> Option<ColdState> {
     let is_cold = measured.iter().any(|measured| measured.case.state == State::Cold);
     let cache = match footprint.cache_bytes {
         Some(bytes) => format!("the last-level cache of {} MiB", bytes >> 20),
-        None => "the last-level cache, whose size is not known".to_owned(),
+        None => "the last-level cache of unknown size".to_owned(),
     };
     is_cold.then(|| ColdState {
         footprint_bytes: footprint.bytes as u64,
         stride_bytes: cold_stride(1) as u64,
         eviction: format!(
-            "buffers are walked in the order of their addresses through a footprint of {} MiB (for \
-             each of source and destination) against {cache}, and what lies between them is read \
-             after each window, so that a line comes back only after all others; strides are 2048 \
-             bytes up to buffers of 1984, 10240 up to 10176, and packed beyond",
+            "buffers are visited in address order over a footprint of {} MiB each for source and \
+             destination, compared with {cache}; the gaps between them are read after each window, \
+             so that a line is reused only after all others; strides are 2048 bytes for buffers up \
+             to 1984, 10240 up to 10176, packed beyond",
             footprint.bytes >> 20
         ),
     })
@@ -410,11 +410,10 @@ fn skipped(request: &Request, footprint: Footprint) -> Vec<Skipped> {
     let is_cold = request.cases.iter().any(|case| case.state == State::Cold);
     if is_cold && !footprint.is_enough() {
         let reason = format!(
-            "a footprint of {} MiB was all that the memory available allows: part of the bytes \
-             may still be in the cache",
+            "available memory limits the footprint to {} MiB: some bytes may still be cached",
             footprint.bytes >> 20
         );
-        skipped.push(Skipped { what: "cold bytes that are cold for sure".to_owned(), reason });
+        skipped.push(Skipped { what: "bytes that are certainly cold".to_owned(), reason });
     }
     skipped
 }

@@ -2,9 +2,9 @@
 //! The targets of the kernels, and whether they are met on this machine.
 //!
 //! Every target is a ratio of two routines in the same rounds of one case, or the worst of several
-//! cases. Missing one is an answer, not a failure: the machine may be another than the one that the
-//! targets were set on. What the run itself has to say about the reason is printed: both times, how
-//! wide the core was, how many loads the bound did. What is not measured is worded as possible.
+//! cases. Missing a target is a result, not a failure: targets were set on another machine. The run
+//! prints its evidence for the reason: both times, the width of the core, the loads of the bound.
+//! Reasons that were not measured are worded as possible.
 
 use crate::cases::{Case, SIZES};
 use crate::lineup::{MEMCPY, SELECTED};
@@ -151,7 +151,7 @@ impl Target {
         };
         let fastest = |of: &dyn Fn(usize) -> bool| {
             let all = (0..measured.routines.len()).filter(|&which| of(which));
-            measured.times.fastest(all).ok_or_else(|| "nothing to compare with".to_owned())
+            measured.times.fastest(all).ok_or_else(|| "no peer to compare with".to_owned())
         };
         let routine = named(self.routine)?;
         let rival = match self.rival {
@@ -163,7 +163,7 @@ impl Target {
             Reach::Speed(_) => measured.times.ratio(rival, routine, CONFIDENCE),
             Reach::Time(_) => measured.times.ratio(routine, rival, CONFIDENCE),
         };
-        let ratio = ratio.ok_or_else(|| "no round in which both count".to_owned())?;
+        let ratio = ratio.ok_or_else(|| "no round in which both are valid".to_owned())?;
         let is_met = match self.reach {
             Reach::Speed(least) => ratio.value >= least,
             Reach::Time(most) => ratio.value <= most,
@@ -193,7 +193,7 @@ impl Target {
             let unit = unit.trim_end_matches('s');
             parts.push(format!("{name} does {per_cycle:.2} loads of {bits} bits per {unit}"));
             const VECTOR_OVERHEAD: &str =
-                "a sum by vectors needs two or three operations more for each";
+                "a vectorized sum needs two or three more operations for each";
             parts.push(format!("{VECTOR_OVERHEAD}, and some twenty per call"));
         }
         parts.extend(self.possibility(name));
@@ -205,15 +205,14 @@ impl Target {
         match self.rival {
             Rival::Bound if rival.starts_with("load") => None,
             Rival::Named(LOAD256) => None,
-            Rival::Named(MEMCPY) | Rival::Bound => Some(format!(
-                "{rival} is the C library's, which may have been tuned for this processor"
-            )),
+            Rival::Named(MEMCPY) | Rival::Bound => {
+                Some(format!("{rival} is the C library's and may be tuned for this processor"))
+            }
             Rival::BestVariant => Some(format!(
-                "one routine is selected for all lengths; {rival} may be called by name"
+                "one routine is selected for all lengths; {rival} can be called by name"
             )),
             Rival::Named(_) => Some(
-                "where lengths are unforeseeable, a routine of one loop mispredicts least"
-                    .to_owned(),
+                "with unpredictable lengths, a single-loop routine mispredicts least".to_owned(),
             ),
         }
     }
@@ -270,7 +269,7 @@ pub fn table(targets: &[Target], measured: &[Measured]) -> String {
         let _ = writeln!(text, "{:45} {:>8} {line}", target.what, target.asked());
     }
     if !notes.is_empty() {
-        let _ = write!(text, "\nMissed, and what this run says about why:\n{notes}");
+        let _ = write!(text, "\nMissed targets, with the likely reasons:\n{notes}");
     }
     text
 }
@@ -285,9 +284,9 @@ fn core(measured: &[Measured]) -> String {
         (Ok([before, _]), Ok([_, after])) => {
             let (least, most) = widths(measured);
             format!(
-                "The core did {before:.1} independent additions per cycle before, {after:.1} \
-                 after, {least:.1} to {most:.1} between the cases.\n\
-                 If it has units for more, another hardware thread may have used them throughout."
+                "The core executed {before:.1} independent additions per cycle before, {after:.1} \
+                 after, {least:.1} to {most:.1} between the cases.\nIf it can issue more, an SMT \
+                 sibling may have used the units throughout."
             )
         }
         (Err(reason), _) | (_, Err(reason)) => {
@@ -309,8 +308,8 @@ fn shared(measured: &Measured, most: f64) -> Option<String> {
     let least = before.min(after);
     (least < SHARED_BELOW * most).then(|| {
         format!(
-            "the core did {least:.1} additions per cycle during this case, {most:.1} at its \
-             widest, as when another thread uses it"
+            "the core executed {least:.1} additions per cycle during this case, {most:.1} at best: \
+             an SMT sibling may have been active"
         )
     })
 }
@@ -413,19 +412,19 @@ mod tests {
         let asked = |share| target("selected", Rival::Bound, Reach::Speed(share));
         let missed = table(&[asked(0.6), asked(0.5)], &all);
         let head =
-            "The core did 6.0 independent additions per cycle before, 3.0 after, 3.0 to 6.0 ";
+            "The core executed 6.0 independent additions per cycle before, 3.0 after, 3.0 to 6.0 ";
         assert!(missed.starts_with(head), "{missed}");
         let reason =
             "- synthetic\n    selected takes 20.0 cycles, load256 10.0\n    load256 does 4.56";
         assert_eq!(missed.matches("- synthetic").count(), 1, "only what is missed: {missed}");
-        assert!(missed.contains(reason) && !missed.contains("at its widest"), "{missed}");
+        assert!(missed.contains(reason) && !missed.contains("at best"), "{missed}");
         let of_cold = Target { cases: vec![all[1].case], ..asked(0.6) };
         let missed = table(&[of_cold], &all);
-        let reason =
-            "selected takes 20.0 ticks, load256 10.0\n    the core did 3.0 additions per cycle";
+        let reason = "selected takes 20.0 ticks, load256 10.0\n    \
+                      the core executed 3.0 additions per cycle";
         assert!(missed.contains(reason) && !missed.contains("256 bits"), "{missed}");
         let best = target("selected", Rival::BestVariant, Reach::Time(0.7));
-        assert!(table(&[best], &all).contains("avx2 may be called by name"));
+        assert!(table(&[best], &all).contains("avx2 can be called by name"));
         assert!(!table(&[asked(0.5)], &all).contains("Missed"));
     }
 

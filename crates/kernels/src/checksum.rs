@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The Internet checksum (RFC 1071), its pseudo-headers, and its incremental update (RFC 1624).
 //!
-//! [`partial`] is for what a packet carries, [`header`] for headers of 20 to 60 bytes, in
-//! particular just written ones. What a sum is and how it becomes a checksum: [`Sum`].
+//! [`partial`] is for payloads, [`header`] for headers of 20 to 60 bytes, in particular ones just
+//! written. [`Sum`] explains sums and how they become checksums.
 
 use crate::{Sum, ffi};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]

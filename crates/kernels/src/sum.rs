@@ -52,8 +52,8 @@ impl Sum {
         Self(number.to_be())
     }
 
-    /// The sum folded to the 16 bits that RFC 1071 speaks of, as a number. Bytes that contain
-    /// their own checksum are intact if this is `0xffff`. Zero only for a sum of zero.
+    /// The sum folded to 16 bits (RFC 1071), as a number. Bytes that include their own checksum are
+    /// intact if this is `0xffff`. Zero only for a sum of zero.
     #[inline]
     pub const fn fold(self) -> u16 {
         // The first step leaves at most 0x1fffe, the second at most 0xffff.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which variants of the kernels there are, which this processor can run, and the choice between
-//! them.
+//! Variants of the kernels, those that this CPU can run, and the choice between them.
 
 use crate::{Sum, ffi};
 use core::error::Error;
@@ -125,7 +124,7 @@ impl fmt::Debug for Variant {
     }
 }
 
-/// Why a variant cannot be used.
+/// Reasons why a variant cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VariantError<'a> {
@@ -153,12 +152,12 @@ pub enum VariantError<'a> {
 impl fmt::Display for VariantError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown { name } => write!(f, "no variant of the kernels is called `{name}`")?,
+            Self::Unknown { name } => write!(f, "unknown kernel variant `{name}`")?,
             Self::NotCompiled { name, isa } => {
                 write!(f, "variant `{name}` ({isa}) is not part of this build")?;
             }
             Self::NotSupported { name, isa } => {
-                write!(f, "variant `{name}` needs {isa}, which this processor does not offer")?;
+                write!(f, "variant `{name}` needs {isa}, which this processor does not support")?;
             }
         }
         write!(f, "; choose one of")?;
@@ -222,7 +221,7 @@ impl Kernels {
     /// assert_eq!(&copy, b"ping");
     ///
     /// let error = Kernels::by_name("fast").unwrap_err().to_string();
-    /// assert!(error.starts_with("no variant of the kernels is called `fast`; choose one of"));
+    /// assert!(error.starts_with("unknown kernel variant `fast`; choose one of"));
     /// ```
     pub fn by_name(name: &str) -> Result<Self, VariantError<'_>> {
         Variant::find(name)?.kernels()

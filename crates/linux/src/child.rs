@@ -72,6 +72,20 @@ pub struct ExecError {
 /// # Errors
 /// A text with a NUL, or what pipe2(2) and fork(2) say.
 pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error> {
+    fork(command, arguments, false)
+}
+
+/// [`fork_held`] of a child that leads a process group of its own, so that it ends with all that it
+/// starts ([`signal_group`]). A terminal as its standard input is replaced by /dev/null: a group in
+/// the background is stopped when it reads from one.
+///
+/// # Errors
+/// As [`fork_held`].
+pub fn fork_held_apart(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error> {
+    fork(command, arguments, true)
+}
+
+fn fork(command: &OsStr, arguments: &[OsString], is_apart: bool) -> Result<Held, Error> {
     let name = || command.to_string_lossy().into_owned();
     let texts: Vec<CString> = std::iter::once(command)
         .chain(arguments.iter().map(OsString::as_os_str))
@@ -81,7 +95,7 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
             call: "execvp",
             value: name(),
             errno: libc::EINVAL,
-            advice: "take the NUL character out of the command",
+            advice: "remove the NUL character from the command",
         })?;
     let mut argv: Vec<*const libc::c_char> = texts.iter().map(|text| text.as_ptr()).collect();
     argv.push(std::ptr::null());
@@ -101,6 +115,9 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
         }
         0 => {
             drop(gate_in);
+            if is_apart {
+                stand_apart();
+            }
             // SAFETY: `argv` points to NUL-terminated texts of `texts` and ends with null; both
             // were copied with the memory of the parent.
             unsafe { wait_and_exec(&gate_out, &verdict_in, &argv) }
@@ -110,6 +127,18 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
             gate: Some(gate_in),
             verdict: verdict_out,
         }),
+    }
+}
+
+/// Child side, async-signal-safe: begins a process group, away from the terminal.
+fn stand_apart() {
+    // SAFETY: numbers, and a text that ends with a zero.
+    unsafe {
+        libc::setpgid(0, 0);
+        if libc::isatty(libc::STDIN_FILENO) == 1 {
+            let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
+            libc::dup2(null, libc::STDIN_FILENO);
+        }
     }
 }
 
@@ -223,7 +252,7 @@ impl Stranger {
         let number = libc::pid_t::try_from(pid).unwrap_or(-1);
         let stranger = Self { pid, watch: open_watch(number) };
         if stranger.watch.is_none() && !stranger.is_there() {
-            let advice = "take the number of a process, not of a thread, from `ps -e`";
+            let advice = "use a process ID from `ps -e`, not a thread ID";
             let call = "pidfd_open";
             return Err(Error::Call { call, value: pid.to_string(), errno: libc::ESRCH, advice });
         }

@@ -80,7 +80,9 @@ impl Heap {
             HELD.fetch_add(bytes, Ordering::Relaxed);
         }
         match GUARD.get() {
-            Some(guard) if start.is_null() => end(guard, bytes, "the system refuses them"),
+            Some(guard) if start.is_null() => {
+                end(guard, bytes, "the system refuses the allocation")
+            }
             _ => start,
         }
     }
@@ -127,8 +129,8 @@ fn end(guard: &Guard, bytes: usize, why: &str) -> ! {
     // A sentence that is too long is cut.
     let _ = writeln!(
         line,
-        "linerate: out of memory: {bytes} more bytes are needed, and {why}; free memory, raise the \
-         limit, or ask for less: fewer workers, smaller sizes"
+        "linerate: out of memory: cannot allocate {bytes} bytes: {why}; free memory, raise the \
+         limit, or use fewer workers or smaller sizes"
     );
     // SAFETY: the bytes up to the length are in the array. What was not written is lost.
     unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.length) };

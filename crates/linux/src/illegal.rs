@@ -43,7 +43,10 @@ static SETTING: Mutex<()> = Mutex::new(());
 /// needs them.
 pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
     if !KNOWS_REGISTERS {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "not on this architecture"));
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "not supported on this architecture",
+        ));
     }
     // A second caller waits until the handler is installed.
     let _alone = SETTING.lock().unwrap_or_else(PoisonError::into_inner);

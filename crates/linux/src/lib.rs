@@ -7,7 +7,7 @@
 //! library, except [`yield_now`].
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("linerate-linux speaks to the Linux kernel; build it for a *-linux-* target");
+compile_error!("linerate-linux uses Linux system calls; build it for a *-linux-* target");
 
 mod affinity;
 mod calls;
@@ -46,7 +46,7 @@ pub use private::{enter_new_network, enter_private_network};
 pub use scheduler::{
     involuntary_switches, run_delay_ns, run_only_when_idle, switches, thread_id, yield_now,
 };
-pub use system::{kernel_release, load_average, search_path};
+pub use system::{kernel_release, load_average, raise_open_files, search_path};
 pub use tracefs::private_tracefs;
 
 /// Error numbers, as in errno(3), of which some differ between architectures.

@@ -34,7 +34,7 @@ impl Mapping {
         match NonNull::new(start.cast::<u8>()) {
             Some(address) if start != libc::MAP_FAILED => Ok(Self { start: address, bytes }),
             _ => {
-                let advice = "ask for less memory, or raise the limit: ulimit -v, ulimit -d";
+                let advice = "request less memory, or raise the limit: ulimit -v, ulimit -d";
                 Err(Error::last("mmap", format!("{bytes} bytes"), advice))
             }
         }
@@ -91,7 +91,7 @@ pub fn advise_huge_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
         _ => Err(Error::last(
             "madvise",
             format!("MADV_HUGEPAGE, {bytes} bytes"),
-            "align the range to pages, or do without where the kernel has no huge ones",
+            "align the range to pages, or do without if the kernel has no huge pages",
         )),
     }
 }
@@ -109,7 +109,7 @@ pub fn advise_small_pages(start: *mut u8, bytes: usize) -> Result<(), Error> {
         _ => Err(Error::last(
             "madvise",
             format!("MADV_NOHUGEPAGE, {bytes} bytes"),
-            "align the range to pages, or do without where the kernel has no huge ones",
+            "align the range to pages, or do without if the kernel has no huge pages",
         )),
     }
 }

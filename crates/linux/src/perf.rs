@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of the kernel: perf_event_open(2), and what is done with its descriptors.
+//! Counters of the kernel: perf_event_open(2), and operations on its descriptors.
 //!
-//! Every event is opened with the read format "group, time enabled, time running", alone or not, so
-//! that there is one way to read. Left out: sampling (`sample`), and what an event means
+//! Every event, grouped or not, is opened with the read format "group, time enabled, time running",
+//! so that all are read in the same way. Not here: sampling (`sample`), and the meaning of events
 //! (`counters`).
 
 use std::fmt;
@@ -192,11 +192,20 @@ pub(crate) fn open_with(
     target: Target,
     leader: Option<&Event>,
 ) -> Result<Event, OpenError> {
-    let (thread, cpu): (libc::pid_t, libc::c_int) = match target {
+    let at = match target {
         Target::CurrentThread => (0, -1),
         Target::Thread(id) => (id as libc::pid_t, -1),
         Target::Cpu(cpu) => (-1, cpu as libc::c_int),
     };
+    open_at(attributes, at, leader)
+}
+
+/// [`open_with`] for a thread and a CPU by their numbers; -1 for any.
+pub(crate) fn open_at(
+    attributes: &Attributes,
+    (thread, cpu): (libc::pid_t, libc::c_int),
+    leader: Option<&Event>,
+) -> Result<Event, OpenError> {
     let leader = leader.map_or(-1, |event| event.file.as_raw_fd());
     let close_on_exec: libc::c_ulong = 8;
     let number = loop {
@@ -264,6 +273,12 @@ pub(crate) const fn request_number(n: u64) -> u64 {
 pub(crate) const fn request_with_pointer(n: u64) -> u64 {
     let direction = if HAS_WIDE_DIRECTIONS { 4 << 29 } else { 1 << 30 };
     direction | (size_of::<usize>() as u64) << 16 | 0x24 << 8 | n
+}
+
+/// The number of an ioctl that reads a 64-bit number: `_IOW('$', n, __u64)`.
+pub(crate) const fn request_with_number(n: u64) -> u64 {
+    let direction = if HAS_WIDE_DIRECTIONS { 4 << 29 } else { 1 << 30 };
+    direction | 8 << 16 | 0x24 << 8 | n
 }
 
 const ENABLE: u64 = request_number(0);

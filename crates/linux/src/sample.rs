@@ -2,10 +2,15 @@
 //! Samples of perf events: the ring that the kernel writes them to, and what they say.
 //!
 //! Every sample has the same fields: instruction address, process, thread, time, CPU and, where
-//! asked for, the raw record of a tracepoint or the registers of user mode. Left out: call chains.
+//! asked for, the call chain, the raw record of a tracepoint or the registers of user mode.
+
+mod processes;
+
+pub use processes::{Change, Mapped};
 
 use crate::perf::{
-    self, Event, OpenError, Request, Target, bit_fields, request_number, request_with_pointer,
+    self, Event, OpenError, Request, Target, bit_fields, request_number, request_with_number,
+    request_with_pointer,
 };
 use std::ffi::CStr;
 use std::io;
@@ -31,6 +36,20 @@ pub struct Fields {
     pub is_raw: bool,
     /// The registers of user mode; x86-64 only, elsewhere the kernel refuses it.
     pub has_registers: bool,
+    /// The call chain, by frame pointers in user mode.
+    pub has_chain: bool,
+}
+
+/// The fields of [`open_chains`].
+pub const CHAINS: Fields = Fields { is_raw: false, has_registers: false, has_chain: true };
+
+/// How often an event is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Every {
+    /// Once in this number of events: nanoseconds for the clocks.
+    Events(u64),
+    /// As often per second of running time; the kernel adapts the number of events.
+    PerSecond(u64),
 }
 
 /// Registers of a sample in user mode: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15.
@@ -44,6 +63,7 @@ const ABI_64: u64 = 2;
 const IP: u64 = 1;
 const TID: u64 = 1 << 1;
 const TIME: u64 = 1 << 2;
+const CHAIN: u64 = 1 << 5;
 const CPU: u64 = 1 << 7;
 const RAW: u64 = 1 << 10;
 const USER_REGISTERS: u64 = 1 << 12;
@@ -51,6 +71,14 @@ const USER_REGISTERS: u64 = 1 << 12;
 const EXCLUDE_IDLE: u32 = 7;
 /// Number of the bit `watermark` of `perf_event_attr`.
 const WATERMARK: u32 = 14;
+/// Numbers of the bits `mmap`, `comm`, `freq`, `task`, `sample_id_all`, `mmap2` and `comm_exec`.
+const MMAP: u32 = 8;
+const COMM: u32 = 9;
+const FREQUENCY: u32 = 10;
+const TASK: u32 = 13;
+const SAMPLE_ID_ALL: u32 = 18;
+const MMAP2: u32 = 23;
+const COMM_EXEC: u32 = 24;
 
 /// Opens an event that is sampled. It has no ring yet: [`Ring::map`], or [`Event::write_to`].
 ///
@@ -59,8 +87,9 @@ const WATERMARK: u32 = 14;
 pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Event, OpenError> {
     let mut attributes = request.attributes();
     attributes.sample_period = sampling.period;
-    let Fields { is_raw, has_registers } = sampling.fields;
+    let Fields { is_raw, has_registers, has_chain } = sampling.fields;
     attributes.sample_type = IP | TID | TIME | CPU;
+    attributes.sample_type |= if has_chain { CHAIN } else { 0 };
     attributes.sample_type |= if is_raw { RAW } else { 0 };
     if has_registers {
         attributes.sample_type |= USER_REGISTERS;
@@ -72,10 +101,48 @@ pub fn open(request: &Request, sampling: &Sampling, target: Target) -> Result<Ev
     perf::open_with(&attributes, target, None)
 }
 
+/// Opens an event of a thread while it runs on `cpu`, whose samples have call chains ([`CHAINS`]).
+/// With `request.inherit`, what the thread creates is sampled, too. The ring also gets what the
+/// processes map, name and start ([`Record::Process`]); that of another event of the same CPU may
+/// take both ([`Event::write_to`]).
+///
+/// # Errors
+/// As [`perf::open`].
+pub fn open_chains(
+    request: &Request,
+    every: Every,
+    thread: u32,
+    cpu: u32,
+) -> Result<Event, OpenError> {
+    let mut attributes = request.attributes();
+    let is_frequency = matches!(every, Every::PerSecond(_));
+    let (Every::Events(number) | Every::PerSecond(number)) = every;
+    attributes.sample_period = number;
+    attributes.sample_type = IP | TID | TIME | CHAIN | CPU;
+    let always = [MMAP, COMM, TASK, WATERMARK, SAMPLE_ID_ALL, MMAP2, COMM_EXEC];
+    attributes.flags |= bit_fields(&always.map(|bit| (true, bit)));
+    attributes.flags |= bit_fields(&[(is_frequency, FREQUENCY)]);
+    attributes.wakeup_events = i32::MAX as u32;
+    perf::open_at(&attributes, (thread as libc::pid_t, cpu as libc::c_int), None)
+}
+
+const SET_PERIOD: u64 = request_with_number(4);
 const SET_OUTPUT: u64 = request_number(5);
 const SET_FILTER: u64 = request_with_pointer(6);
 
 impl Event {
+    /// Changes the number of events from one sample to the next, or the samples per second.
+    ///
+    /// # Errors
+    /// The error of ioctl(2).
+    pub fn set_every(&self, every: Every) -> io::Result<()> {
+        let (Every::Events(number) | Every::PerSecond(number)) = every;
+        let event = self.as_fd().as_raw_fd();
+        // SAFETY: the kernel reads the number during the call.
+        let status = unsafe { libc::ioctl(event, SET_PERIOD as libc::Ioctl, &raw const number) };
+        if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// Lets this event write its samples to the ring of another one of the same CPU.
     ///
     /// # Errors
@@ -108,6 +175,8 @@ pub enum Record<'a> {
     Lost(u64),
     /// The kernel stopped sampling for the rest of a tick: there were too many.
     Throttled,
+    /// Something that a process did.
+    Process(Change<'a>),
     /// Anything else.
     Other(u32),
 }
@@ -129,9 +198,32 @@ pub struct Sample<'a> {
     pub cpu: u32,
     /// Record of the tracepoint; empty where it was not asked for.
     pub raw: &'a [u8],
-    /// Registers of user mode, where asked for and the thread has some of 64 bits. Those of a
-    /// sample in the kernel are from its entry.
+    /// User-mode registers, if requested and the thread is a 64-bit one. For a sample in the
+    /// kernel, they are those at kernel entry.
     pub registers: Option<Registers>,
+    /// The call chain, words of the kernel; empty where it was not asked for.
+    chain: &'a [u8],
+}
+
+/// Words of a call chain from here on are no addresses, but say whose the next ones are.
+const CONTEXTS: u64 = -4095_i64 as u64;
+/// `PERF_CONTEXT_KERNEL`.
+const CONTEXT_KERNEL: u64 = -128_i64 as u64;
+
+impl Sample<'_> {
+    /// The call chain, the function that ran first: each address, and whether it is one of the
+    /// kernel. Addresses but the first are those that calls return to.
+    pub fn chain(&self) -> impl Iterator<Item = (u64, bool)> {
+        let words = self.chain.chunks_exact(8).filter_map(|bytes| word(bytes, 0));
+        let mut is_kernel = self.is_kernel;
+        words.filter_map(move |word| {
+            if word >= CONTEXTS {
+                is_kernel = word == CONTEXT_KERNEL;
+                return None;
+            }
+            Some((word, is_kernel))
+        })
+    }
 }
 
 const LOST: u32 = 2;
@@ -162,15 +254,21 @@ fn record(kind: u32, misc: u16, body: &[u8], fields: Fields) -> Option<Record<'_
         LOST => Some(Record::Lost(word(body, 8)?)),
         LOST_SAMPLES => Some(Record::Lost(word(body, 0)?)),
         THROTTLE => Some(Record::Throttled),
-        _ => None,
+        _ => processes::change(kind, misc, body).map(Record::Process),
     }
 }
 
-/// The fields in the order of perf_event_open(2): address, process, thread, time, CPU, raw record,
-/// registers.
+/// The fields in the order of perf_event_open(2): address, process, thread, time, CPU, call chain,
+/// raw record, registers.
 fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
-    let mut raw: &[u8] = &[];
+    let (mut raw, mut chain): (&[u8], &[u8]) = (&[], &[]);
     let mut end = 32;
+    if fields.has_chain {
+        let bytes = usize::try_from(word(body, end)?).ok()?.checked_mul(8)?;
+        let from = end + 8;
+        chain = body.get(from..from.checked_add(bytes)?)?;
+        end = from + bytes;
+    }
     if fields.is_raw {
         let bytes = half(body, end)? as usize;
         let from = end + 4;
@@ -187,6 +285,7 @@ fn sample(misc: u16, body: &[u8], fields: Fields) -> Option<Sample<'_>> {
         cpu: half(body, 24)?,
         raw,
         registers,
+        chain,
     })
 }
 

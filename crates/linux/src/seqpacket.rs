@@ -17,7 +17,7 @@ pub struct Seqpacket {
     path: String,
 }
 
-const ADVICE: &str = "ask the program's owner why it does not answer";
+const ADVICE: &str = "check whether the program is stopped or hangs";
 
 /// Connects to the UNIX socket of a program that passes bytes. Connecting, and each read and write,
 /// takes `deadline` at most.
@@ -37,7 +37,7 @@ fn connect(path: &Path, kind: libc::c_int, deadline: Duration) -> Result<OwnedFd
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
     let bytes = path.as_os_str().as_bytes();
     if bytes.len() >= address.sun_path.len() {
-        let advice = "give the program a shorter folder for its socket";
+        let advice = "give the program a shorter socket path";
         return Err(Error::Call { call: "connect", value: name, errno: libc::EINVAL, advice });
     }
     for (place, byte) in address.sun_path.iter_mut().zip(bytes) {

@@ -42,6 +42,24 @@ pub fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into())
 }
 
+/// Raises this process's limit of open files as far as it may, and returns it. What it starts from
+/// now on inherits the limit.
+pub fn raise_open_files() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for writing, then for reading, during the calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return 0;
+        }
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 {
+            limit = raised;
+        }
+    }
+    #[allow(clippy::useless_conversion, reason = "narrower than 64 bits on some 32-bit targets")]
+    u64::from(limit.rlim_cur)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +68,15 @@ mod tests {
     fn the_release_is_what_proc_says() {
         let proc = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         assert_eq!(kernel_release().unwrap(), proc.trim());
+    }
+
+    #[test]
+    fn open_files_are_limited_by_the_hard_limit() {
+        let limit = raise_open_files();
+        let text = std::fs::read_to_string("/proc/self/limits").unwrap();
+        let line = text.lines().find(|line| line.starts_with("Max open files")).unwrap();
+        let soft: u64 = line.split_whitespace().nth(3).unwrap().parse().unwrap();
+        assert_eq!(limit, soft);
     }
 
     #[test]

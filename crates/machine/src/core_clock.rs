@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The core clock, relative to the timestamp counter.
 //!
-//! In a chain of additions each of which needs the result of the one before, an addition takes one
-//! core cycle on every known processor, regardless of its width. A chain of known length, timed in
-//! ticks, therefore shows the core clock without a cycle counter. Both operands are registers: some
-//! processors (Intel's since Golden Cove) fold additions of a constant away.
+//! In a chain of dependent additions, each takes one core cycle on every known processor,
+//! regardless of its width. A chain of known length, timed in ticks, therefore shows the core clock
+//! without a cycle counter. Both operands are registers: some processors (Intel's since Golden
+//! Cove) fold additions of a constant away.
 //!
-//! Left out: processors without a chain written for them, and where the clock goes between
-//! measurements; measure before and after what is to be converted.
+//! Not supported: architectures without such a chain. Changes of the clock between two measurements
+//! are not seen: measure before and after the times to convert.
 
 use crate::Error;
 use crate::ticks::ticks_in_order;
@@ -66,7 +66,7 @@ pub fn glimpse() -> Result<f64, Error> {
     let cycles = f64::from(GLIMPSE_ITERATIONS * ADDS_PER_ITERATION);
     Some(cycles / ticks as f64).filter(|ratio| ratio.is_finite()).ok_or_else(|| Error::CannotTell {
         what: "the core clock",
-        reason: format!("{cycles} cycles took no tick"),
+        reason: format!("{cycles} cycles took 0 ticks"),
         advice: "use ticks: the timestamp counter is too coarse here",
     })
 }
@@ -89,8 +89,8 @@ pub fn additions_per_cycle() -> Result<f64, Error> {
         *ratio = chain as f64 / (ticks_in_order() - start) as f64;
     }
     median(&ratios).filter(|width| width.is_finite()).ok_or_else(|| Error::CannotTell {
-        what: "how many additions the core does per cycle",
-        reason: "the additions took no tick".to_owned(),
+        what: "the number of additions per cycle",
+        reason: "the additions took 0 ticks".to_owned(),
         advice: "do without: the timestamp counter is too coarse here",
     })
 }
@@ -127,7 +127,7 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
         }),
         _ => Err(Error::CannotTell {
             what: "the core clock",
-            reason: format!("{cycles} cycles took {fastest} ticks, and nothing took {empty}"),
+            reason: format!("{cycles} cycles took {fastest} ticks, and an empty loop {empty}"),
             advice: "use ticks: the timestamp counter is too coarse here",
         }),
     }

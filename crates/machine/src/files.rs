@@ -136,7 +136,7 @@ pub fn parse_cpu(text: &str) -> Result<u32, String> {
 }
 
 fn invalid_cpu(text: &str) -> String {
-    format!("invalid CPU number '{text}'; write e.g. 2, or 0,2-3 where a list is taken")
+    format!("invalid CPU number '{text}'; expected e.g. 2, or a list such as 0,2-3")
 }
 
 /// The list as the kernel writes it; `cpus` ascend, each once.
@@ -173,7 +173,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         _ => (text, 0),
     };
     let size = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
-    size.ok_or_else(|| format!("`{text}` is not a size"))
+    size.ok_or_else(|| format!("invalid size `{text}`"))
 }
 
 #[cfg(test)]

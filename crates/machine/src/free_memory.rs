@@ -41,7 +41,7 @@ pub fn room(root: &Root, own: MemoryLimits) -> Option<Limit> {
 /// equally low, the one that a user knows best.
 pub fn available(root: &Root, own: MemoryLimits) -> Option<Limit> {
     let free = free_on_machine(root);
-    let free = free.map(|bytes| Limit::new(bytes / 2, "half of the memory that is free"));
+    let free = free.map(|bytes| Limit::new(bytes / 2, "half of the free memory"));
     let limits = free.into_iter().chain(of_groups(root)).chain(of_process(root, own));
     limits.reduce(Limit::or_less)
 }
@@ -53,8 +53,8 @@ fn of_process(root: &Root, own: MemoryLimits) -> impl Iterator<Item = Limit> {
         let left = limit?.saturating_sub(kib(&status, used).unwrap_or(0));
         Some(Limit::new(left / 8 * 7, reason))
     };
-    let address_space = left(own.address_space, "VmSize:", "the limit of addresses (ulimit -v)");
-    let data = left(own.data, "VmData:", "the limit of data (ulimit -d)");
+    let address_space = left(own.address_space, "VmSize:", "the address space limit (ulimit -v)");
+    let data = left(own.data, "VmData:", "the data segment limit (ulimit -d)");
     address_space.into_iter().chain(data)
 }
 
@@ -64,11 +64,17 @@ const LEFT_BYTES: u64 = 1 << 20;
 /// All that is free where nothing refuses what is mapped, but the kernel kills who touches more: of
 /// the machine's memory and of what the control groups may have. `None` where nothing can be read.
 pub fn free(root: &Root) -> Option<Limit> {
-    let machine = free_on_machine(root).map(|bytes| Limit::new(bytes, "the machine has no more"));
+    let machine = free_on_machine(root).map(|bytes| {
+        Limit::new(
+            bytes,
+            "the machine has no more \
+         memory",
+        )
+    });
     let groups = groups::folders(root, "memory").unwrap_or_default();
     let groups = groups.into_iter().filter_map(|folder| {
         let bytes = free_in_group(root, &folder)?;
-        let reason = format!("the control group has no more (/{folder})");
+        let reason = format!("the control group has no more memory (/{folder})");
         Some(Limit { bytes: bytes.saturating_sub(LEFT_BYTES), reason })
     });
     machine.into_iter().chain(groups).reduce(Limit::or_less)
@@ -100,7 +106,7 @@ fn kib(text: &str, key: &str) -> Option<u64> {
 fn of_groups(root: &Root) -> Vec<Limit> {
     let limit = |folder: String| {
         let bytes = free_in_group(root, &folder)? / 2;
-        let reason = format!("half of what the control group has free (/{folder})");
+        let reason = format!("half of the control group's free memory (/{folder})");
         Some(Limit { bytes, reason })
     };
     let folders = groups::folders(root, "memory").unwrap_or_default();
@@ -155,10 +161,7 @@ mod tests {
     fn half_of_what_is_free() {
         let (_folder, root) = root(&[MEMINFO]);
         let found = available(&root, FREE).unwrap();
-        assert_eq!(
-            (found.bytes, found.reason.as_str()),
-            (4 * GIB, "half of the memory that is free")
-        );
+        assert_eq!((found.bytes, found.reason.as_str()), (4 * GIB, "half of the free memory"));
         let old = ("proc/meminfo", "MemTotal: 1 kB\nMemFree:   1048576 kB\n");
         let (_folder, root) = super::tests::root(&[old]);
         assert_eq!(available(&root, FREE).unwrap().bytes, GIB / 2);

@@ -81,8 +81,8 @@ fn load_between(before: &[Account], after: &[Account]) -> Result<Estimate, Error
     let total = taken.saturating_add(free);
     if total < LEAST_TICKS {
         return Err(Error::CannotTell {
-            what: "how busy these CPUs are",
-            reason: format!("the kernel accounted {total} ticks of 10 ms in that time"),
+            what: "the load of these CPUs",
+            reason: format!("the kernel accounted only {total} ticks of 10 ms in that time"),
             advice: "watch for longer",
         });
     }

@@ -62,8 +62,11 @@ impl Cpu {
         let caches = self.caches.as_ref().map_err(Clone::clone)?;
         let shared_by = caches.iter().find(|cache| cache.level == 3).map(|l3| &l3.shared_by);
         let absent = || Error::CannotTell {
-            what: "which CPUs share a level 3 cache",
-            reason: format!("CPU {} has none, or the kernel does not report it", self.number),
+            what: "the CPUs that share an L3 cache",
+            reason: format!(
+                "CPU {} has no L3 cache, or the kernel does not report it",
+                self.number
+            ),
             advice: "do without it",
         };
         shared_by.ok_or_else(absent)?.as_deref().map_err(Clone::clone)
@@ -180,7 +183,7 @@ fn parse_kind(text: &str) -> Result<CacheKind, String> {
         "Data" => Ok(CacheKind::Data),
         "Instruction" => Ok(CacheKind::Instruction),
         "Unified" => Ok(CacheKind::Unified),
-        _ => Err(format!("`{text}` is not a kind of cache")),
+        _ => Err(format!("unknown cache type `{text}`")),
     }
 }
 

@@ -72,7 +72,7 @@ pub fn measure(
     let threads = request.cpus.len();
     let mut records = Vec::new();
     windows.progress("bandwidth of one thread");
-    let reason = "no size is in this level and clearly not in the one before";
+    let reason = "no measured size is clearly within this level only";
     let bytes = sets.iter().map(|set| set.ok_or_else(|| reason.to_owned())).collect();
     let jobs = jobs(bytes);
     let halfway = if threads > 1 { 2 } else { 1 };
@@ -157,7 +157,7 @@ fn bytes_of_each(
         // Share of each thread of a level that it shares.
         before = size.map_or(before, |size| size / sharers as f64);
         let Some(set) = *set else {
-            return Err("no size is in this level and clearly not in the one before".to_owned());
+            return Err("no measured size is clearly within this level only".to_owned());
         };
         let (bytes, least) = match size {
             Some(_) => (set / sharers, 1.4 * nearer),
@@ -166,14 +166,14 @@ fn bytes_of_each(
         let bytes = bytes.max(least as usize).next_multiple_of(GRAIN);
         if bytes > most {
             return Err(format!(
-                "each thread has {most} bytes of the memory measured in and needs {bytes}: allow \
-                 more memory, or fewer processors"
+                "each thread needs {bytes} bytes and gets {most}: allow more memory, or fewer \
+                 processors"
             ));
         }
         match size {
             Some(_) if bytes as f64 > 0.8 * before => Err(format!(
-                "shared by {sharers} threads, it has {before:.0} bytes for each, hardly more than \
-                 the level before: allow fewer processors"
+                "shared by {sharers} threads, it holds {before:.0} bytes per thread, hardly more \
+                 than the previous level: allow fewer processors"
             )),
             _ => Ok(bytes),
         }
@@ -190,7 +190,8 @@ fn record(
     samples: &Result<Vec<Vec<Vec<Sample>>>, String>,
 ) {
     let gb_per_s = |k: usize| {
-        let method = "sweeps by the widest registers: fastest window of each pass, most of all";
+        let method = "sweeps with the widest registers: fastest window of each pass, maximum over \
+                      passes";
         let absent = |reason: &str| Figure::absent(UNIT, Tier::Sw, method, reason);
         match (&jobs[k].bytes, samples) {
             (Err(reason), _) | (_, Err(reason)) => absent(reason),
@@ -198,8 +199,8 @@ fn record(
                 let of_job: Vec<&[Sample]> = samples.iter().map(|s| s[k].as_slice()).collect();
                 match passes(&of_job) {
                     passes if passes.is_empty() => absent(&format!(
-                        "no window in which every thread had its processor: the time was too \
-                         short, or the machine too busy; {more}"
+                        "every window was preempted on some thread: the time was too short, or the \
+                         machine too busy; {more}"
                     )),
                     passes => Figure::number(UNIT, inverse(least(&passes)), Tier::Sw, method),
                 }
@@ -339,6 +340,6 @@ mod tests {
             points[0].latency_ns.reason.clone().unwrap()
         };
         assert!(reason(&[0], 32.0).contains("only one CPU"));
-        assert!(reason(&[0, 1], 300.0).contains("fits the caches"));
+        assert!(reason(&[0, 1], 300.0).contains("fits in the caches"));
     }
 }

@@ -88,8 +88,8 @@ const SHORT_BYTES: u64 = 1 << 20;
 const HUGE_BYTES: usize = 2 << 20;
 const BOX_BYTES: usize = 128 << 10;
 
-/// How the figures of a size are derived.
-const METHOD: &str = "chase: fastest window of each pass, least of all passes";
+/// Method by which the figures of a size are derived.
+const METHOD: &str = "chase: fastest window of each pass, minimum over passes";
 
 /// Windows of a size in a pass.
 const WINDOWS: u32 = 5;
@@ -228,7 +228,7 @@ impl Point {
         let cycles = match fastest.and_then(|pass| self.ghz.get(pass)) {
             Some(ghz) => of_passes("cycles", latency.scale(*ghz), METHOD),
             None => {
-                let reason = "the core clock of this processor cannot be measured";
+                let reason = "the core clock cannot be measured here";
                 Figure::absent("cycles", Tier::Sw, METHOD, reason)
             }
         };

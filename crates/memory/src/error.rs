@@ -27,8 +27,8 @@ impl fmt::Display for MemoryError {
         match self {
             Self::TooLittle { bytes, least, reason } => write!(
                 f,
-                "{bytes} bytes of memory are too little to measure in ({reason}); {least} are the \
-                 least: allow more, or free some"
+                "{bytes} bytes of memory are too little to measure with ({reason}); the minimum is \
+                 {least}: allow more, or free some"
             ),
             Self::System(error) => error.fmt(f),
             Self::Stopped => f.write_str("stopped before anything was measured; run it again"),

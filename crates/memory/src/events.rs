@@ -77,9 +77,7 @@ fn measure_with(
 ) -> Result<Vec<EventsOfSize>, String> {
     let (events, mut session) = open(counters)?;
     session.start().map_err(|error| {
-        format!(
-            "the counters cannot be started: {error}; `linerate doctor` shows what is in the way"
-        )
+        format!("cannot start the counters: {error}; `linerate doctor` shows why")
     })?;
     let mut chain = Chain::new(arena, Layout::dense(request.order, bench.line), bench.seed);
     let most = (chain.capacity() * bench.line) as u64;

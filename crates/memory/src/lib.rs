@@ -6,16 +6,16 @@
 //!
 //! | part | module |
 //! |---|---|
-//! | how much memory may be taken, and why not more | [`limits`] |
+//! | how much memory to use, and the reason for the limit | [`limits`] |
 //! | the memory itself, small and huge pages | [`arena`] |
 //! | chains through it, and the loads along them | [`chase`] |
 //! | 2 ms of undisturbed loads | [`window`] |
 //! | curves | [`curve`] |
-//! | one line per page against as many lines packed | [`translation`] |
+//! | one line per page, compared with as many packed lines | [`translation`] |
 //! | single loads, the timer's step | [`single`] |
-//! | several chains side by side | [`parallel`] |
+//! | several chains in parallel | [`parallel`] |
 //! | bytes per second, and latency meanwhile | [`bandwidth`] |
-//! | time that was taken away | [`noise`] |
+//! | time lost to others | [`noise`] |
 //! | events of a chase | [`events`] |
 //! | the last record, kept for other commands | [`profile`] |
 

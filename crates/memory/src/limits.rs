@@ -18,7 +18,7 @@ pub fn limit(
     available: Option<Limit>,
 ) -> Result<Limit, MemoryError> {
     let wanted = Limit::new(wanted, "more would not improve the result");
-    let given = max.map(|bytes| Limit::new(bytes, "no more was allowed (--max)"));
+    let given = max.map(|bytes| Limit::new(bytes, "limited by --max"));
     let others = given.into_iter().chain(available);
     let Limit { bytes, reason } = others.fold(wanted, Limit::or_less);
     let bytes = bytes / 4096 * 4096;
@@ -35,7 +35,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn free(bytes: u64) -> Option<Limit> {
-        Some(Limit::new(bytes, "half of the memory that is free"))
+        Some(Limit::new(bytes, "half of the free memory"))
     }
 
     #[test]
@@ -53,7 +53,7 @@ mod tests {
     fn no_more_than_is_available() {
         let found = limit(64 * GIB, None, free(4 * GIB)).unwrap();
         assert_eq!(Some(found), free(4 * GIB));
-        let full = Limit::new(0, "half of what the control group has free (/a)");
+        let full = Limit::new(0, "half of the control group's free memory (/a)");
         let error = limit(GIB, None, Some(full)).unwrap_err();
         assert!(error.to_string().contains("control group"), "{error}");
     }

@@ -66,7 +66,7 @@ impl Account {
         };
         let is_guest = platform(&self.root.path("")).hypervisor.is_some();
         if is_guest && now.stolen == 0 {
-            let reason = "none since boot: this host does not report steal time, or takes none";
+            let reason = "none since boot: this host does not report steal time, or steals none";
             return Err(reason.to_owned());
         }
         let all = now.all.saturating_sub(before.all);
@@ -110,9 +110,9 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let waited = delay.and_then(|before| Ok(run_delay_ns()?.saturating_sub(before) as f64));
     let others = match waited {
         Ok(ns) => share_of_time(ns, wall, "run delay of the thread (schedstat) over time"),
-        Err(_) => share_of_time(wall - cpu, wall, "time less processor time, over time"),
+        Err(_) => share_of_time(wall - cpu, wall, "wall time minus CPU time, over wall time"),
     };
-    let method = "steal of the processor over all its time (/proc/stat)";
+    let method = "steal time over total time of the CPU (/proc/stat)";
     let stolen = match since.stolen() {
         Ok(share) => Figure::number("ratio", share, Tier::Sw, method),
         Err(reason) => Figure::absent("ratio", Tier::Sw, method, &reason),
@@ -152,7 +152,7 @@ fn share_of_time(ns: f64, wall_ns: f64, method: &str) -> Figure {
     if wall_ns > 0.0 {
         Figure::exact("ratio", (ns / wall_ns).clamp(0.0, 1.0), Tier::Sw, method)
     } else {
-        Figure::absent("ratio", Tier::Sw, method, "no time was left to watch the clock")
+        Figure::absent("ratio", Tier::Sw, method, "no time left to sample the clock")
     }
 }
 
@@ -207,9 +207,9 @@ fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
 /// The record's form; `more` is the advice for getting more time.
 fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> Noise {
     let Accounted { stolen, others, quota_cpus } = account;
-    let method = "a thread that reads the clock, and the gaps between its reads";
+    let method = "gaps between the clock reads of a spinning thread";
     let absent = |unit| {
-        let reason = format!("no time was left to watch the clock; {more}");
+        let reason = format!("no time left to sample the clock; {more}");
         Figure::absent(unit, Tier::Sw, method, &reason)
     };
     let number = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);

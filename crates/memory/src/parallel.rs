@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Number of outstanding misses of a core: parallel chains, until more of them do not help.
 //!
-//! The chains are one: cursors that follow each other along a page-local cycle, evenly spaced. Each
-//! load of a cursor needs the one before, none needs those of the others. A line is walked over by
-//! one cursor after the other, and in between by all of them over all other lines: it was last
-//! touched as many loads ago as the cycle has lines, however many cursors there are.
+//! All chains share one page-local cycle, along which cursors follow each other, evenly spaced.
+//! Each load depends on the previous load of its cursor, and on no other cursor. The reuse distance
+//! of a line is the length of the cycle in loads, for any number of cursors.
 //!
 //! Not measured: stores. Cursors beyond the registers of a core are on the stack, a load and a
 //! store per step: negligible compared with a miss. In the first level, where it is not negligible,
@@ -82,7 +81,7 @@ pub fn measure(
     let sizes = working_sets(levels, arena.bytes());
     let mut measured = Vec::with_capacity(levels.len());
     for (index, (level, bytes)) in levels.iter().zip(sizes).enumerate() {
-        windows.progress(&format!("loads side by side, {}", level.name));
+        windows.progress(&format!("parallel loads, {}", level.name));
         let left = request.deadline.saturating_duration_since(Instant::now());
         let deadline = Instant::now() + left / (levels.len() - index) as u32;
         let alone_ns = level.latency_ns.as_number();
@@ -107,9 +106,9 @@ pub fn measure(
     measured
 }
 
-/// Size of a chain in each of `levels` and not in the one before, in an arena of `most`: between
-/// two sizes their geometric mean, half of the nearest level, and for memory several times the
-/// caches. `None` if the levels are so close, or so large, that there is no such size.
+/// Size of a chain that fits each of `levels` but not the previous one, in an arena of `most`
+/// bytes: the geometric mean of two sizes, half of the nearest level, and for memory several times
+/// the caches. `None` if the levels are so close, or so large, that there is no such size.
 ///
 /// A set of a little more than a level already misses it: walked in a circle, least recently used
 /// lines are gone when they are needed. A factor of two leaves room for other policies.
@@ -289,8 +288,8 @@ fn record(
 ) -> Measured {
     let alone = alone_ns.filter(|_| points.first().is_some_and(|point| point.chains > 1));
     let method = match alone {
-        Some(_) => "latency of the level over the time of a load of many chains",
-        None => "time of a load of one chain over that of a load of many",
+        Some(_) => "latency of the level over the time per load with many chains",
+        None => "time per load with one chain over that with many",
     };
     let alone = alone.map(|ns| Point { chains: 1, passes: vec![ns] });
     let all: Vec<Point> = alone.into_iter().chain(points.iter().cloned()).collect();
@@ -303,9 +302,9 @@ fn record(
             Figure { n, ..Figure::exact("loads", value, Tier::Sw, method) }
         }
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
-        (None, None) => absent("no size is in this level and clearly not in the one before"),
+        (None, None) => absent("no measured size is clearly within this level only"),
         (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => {
-            absent("a load took longer with more chains than with one: disturbed; run it again")
+            absent("a load took longer with several chains than with one: disturbed; run it again")
         }
         (None, Some(_)) => absent(&format!("no time was left, or none undisturbed; {more}")),
     };
@@ -319,7 +318,7 @@ fn record(
 }
 
 fn chains_point(point: &Point) -> ChainsPoint {
-    let method = "chains side by side: fastest window of each pass, median of all passes";
+    let method = "parallel chains: fastest window of each pass, median over passes";
     let ns_per_load = of_passes("ns/load", middle(&point.passes), method);
     ChainsPoint { chains: point.chains, ns_per_load }
 }

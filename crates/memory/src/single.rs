@@ -2,10 +2,10 @@
 //! Single loads, timed one by one, with a clock whose tick may be longer than a load.
 //!
 //! ```text
-//! a sample:    wait a random while, so that it begins anywhere between two ticks
-//!              read the clock; 0, 1, 2, 4, ... loads, each of which needs the one before; read it
-//! a round:     a sample of each length, in random order, and some more of one load
-//! a window:    so many rounds as take half a millisecond; dropped if the thread was put aside
+//! sample:      wait for a random time, so that it begins anywhere between two ticks;
+//!              read the clock, do 0, 1, 2, 4, ... dependent loads, read the clock
+//! round:       a sample of each length, in random order, and some more of one load
+//! window:      as many rounds as fit half a millisecond; dropped if the thread was preempted
 //! ```
 //!
 //! Samples of one load, minus the overhead of reading the clock, form the histogram. The times of
@@ -13,7 +13,7 @@
 //! independent of the clock's resolution. The longest length takes many steps of the clock: 32
 //! loads where the clock ticks every 10 ns, thousands where it ticks every microsecond.
 //!
-//! Left out: what the steps of the clock mean, and the line (`hierarchy::single`).
+//! Not here: interpreting the steps of the clock, and fitting the line (`hierarchy::single`).
 
 mod interval;
 mod stopwatch;
@@ -197,14 +197,14 @@ impl Stopwatch {
         let slope_ns = match single::slope(&chains, CONFIDENCE, seed) {
             Some(line) => Figure::number("ns", line.slope.scale(unit), Tier::Sw, method),
             None => {
-                Figure::absent("ns", Tier::Sw, method, "no window was left alone; run it again")
+                Figure::absent("ns", Tier::Sw, method, "every window was disturbed; run it again")
             }
         };
         Some(Histogram {
             bytes: bytes as u64,
             level: Some(level.name.clone()),
             samples: bins.iter().map(|bin| bin.count).sum(),
-            bias_ns: Figure::number("ns", bias, Tier::Sw, "reads with no load between, in turn"),
+            bias_ns: Figure::number("ns", bias, Tier::Sw, "back-to-back reads without a load"),
             bins,
             modes,
             slope_ns,

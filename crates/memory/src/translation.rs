@@ -7,20 +7,22 @@
 //!
 //! | memory | stride | what it shows |
 //! |---|---|---|
-//! | small pages | a small page | how many small pages the buffer holds |
+//! | small pages | a small page | how many small pages the TLB holds |
 //! | huge pages | a small page | whether one entry translates a huge page: then nothing rises |
 //! | huge pages | a huge page | how many huge pages it holds, where they work |
 //!
 //! ```text
-//! measure a few sizes per octave on small and huge pages, in passes, each on other pages, upwards
-//! and downwards in turn; after two, ask where the levels lie and measure what sharpens them
-//! beside the first step, measure each number of pages until it is told what others may have taken
+//! measure a few sizes per octave on small and huge pages, in passes, each on different pages,
+//! upwards and downwards alternately; after two passes, locate the levels and add sizes around
+//! them;
+//! next to the first step, measure every number of pages until the entries that other users hold
+//! can be bounded
 //! ```
 //!
 //! Other users hold entries for tenths of a second, or seconds. An undetermined step is therefore
 //! measured again briefly between the later parts.
 //!
-//! Left out: finding the levels (`hierarchy::tlb`), and buffers for instructions.
+//! Not here: finding the levels (`hierarchy::tlb`), and instruction TLBs.
 
 mod pages;
 mod strided;
@@ -282,13 +284,13 @@ fn records(bench: &Bench<'_>, pages: PageKind, levels: &[tlb::Level]) -> Vec<Tlb
 }
 
 fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level) -> TlbLevel {
-    let method = "a line per page less as many lines packed";
+    let method = "one line per page minus the same number of packed lines";
     let figure = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     let absent = |unit, reason| Figure::absent(unit, Tier::Sw, method, reason);
     let contradict =
-        "others may have taken entries all the time: at least as many as the low end of onset";
+        "other programs may have held entries throughout: at least as many as the low end of onset";
     let (is_noise, noisy) = (level.cost.value.is_nan(), "its interval is wider than its value");
-    let climbs = "the time climbs slowly, without a step: see onset and half";
+    let climbs = "latency rises slowly, without a step: see onset and half";
     let in_cycles = |ghz: f64| {
         let Estimate { value, low, high, .. } = level.cost;
         Estimate { value: value * ghz, low: low * ghz, high: high * ghz, ..level.cost }
@@ -323,12 +325,13 @@ fn note(level: &tlb::Level) -> Option<String> {
         (true, true) => {
             Some("the end of its rise was not seen: the cost is a lower bound".to_owned())
         }
-        (false, true) => {
-            Some(format!("rises from {:.0} pages on, and its end was not seen", level.onset.value))
-        }
+        (false, true) => Some(format!(
+            "latency rises from {:.0} pages on; the end of the rise was not seen",
+            level.onset.value
+        )),
         (false, false) => {
             let (onset, half) = (level.onset.value, level.half.value);
-            Some(format!("climbs slowly from {onset:.0} pages on, by half at {half:.0}"))
+            Some(format!("latency rises slowly from {onset:.0} pages on, halfway at {half:.0}"))
         }
     }
 }

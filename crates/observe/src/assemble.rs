@@ -69,7 +69,7 @@ pub(crate) fn assemble(
     add_functions(&mut cpus, profiled.cpus);
     Observation {
         watched: Watched {
-            name: main_name(&threads).unwrap_or(watching.name),
+            name: main_name(&threads, &watching.family.pids).unwrap_or(watching.name),
             pids: watching.family.pids,
             interface: watching.interface,
             line_bits_per_s: request.line_bits_per_s,
@@ -257,9 +257,10 @@ fn asleep_on(
 
 /// The name of the process that works, where the one that was given only waits for it, as a shell
 /// or `timeout` does.
-fn main_name(threads: &[ThreadActivity]) -> Option<String> {
+fn main_name(threads: &[ThreadActivity], pids: &[u32]) -> Option<String> {
+    /// Share of its time that a process which only waits takes at most.
     const WAITS: f64 = 0.02;
-    let first = threads.iter().map(|thread| thread.pid).min()?;
+    let first = *pids.first()?;
     let demand = |pid: u32| -> f64 {
         threads.iter().filter(|thread| thread.pid == pid).map(ThreadActivity::demand).sum()
     };
@@ -303,3 +304,6 @@ fn note_unread(unread: &mut Vec<Unread>, sleepers: &Sleepers, threads: &[Thread]
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

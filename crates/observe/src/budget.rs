@@ -29,6 +29,8 @@ pub(crate) struct CpuShares {
     pub(crate) interrupts: f64,
     /// Not run by the hypervisor: a share of the time in which it had something to run.
     pub(crate) stolen: f64,
+    /// The same as a share of all its time, the most that a thread on it can have lost.
+    pub(crate) stolen_of_all: f64,
 }
 
 /// A slice of a thread with what is known from elsewhere.
@@ -135,8 +137,10 @@ fn parts(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
 fn shared_out(slice: &Slice, around: &Around) -> (f64, f64) {
     let run = slice.run_ns as f64;
     let stolen = around.cpu.stolen.clamp(0.0, 0.99);
-    // Stolen from what wanted to run: run time is what was left.
-    (run * around.cpu.interrupts.clamp(0.0, 1.0), run * stolen / (1.0 - stolen))
+    // Stolen from what wanted to run: run time is what was left. In a slice of a few ticks that
+    // share may be near 1, so the CPU's own total bounds it.
+    let at_most = around.cpu.stolen_of_all * slice.wall_ns as f64;
+    (run * around.cpu.interrupts.clamp(0.0, 1.0), (run * stolen / (1.0 - stolen)).min(at_most))
 }
 
 fn whole(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Accounting) -> Whole {

@@ -3,11 +3,9 @@
 
 use crate::ObserveError;
 use crate::procfs::task::describe_status;
-use linerate_linux::child::signal_group;
+use linerate_linux::child::{Child, Ended, Held, fork_held_apart, signal_group};
 use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::io::Error;
 use std::time::Duration;
 
 /// SIGTERM and SIGKILL, the same on all architectures.
@@ -20,43 +18,71 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Polling interval for its exit.
 const STEP: Duration = Duration::from_millis(5);
 
+/// A command in a process group of its own, before its first instruction. Dropped, it never runs.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    name: String,
+    held: Held,
+}
+
+impl Waiting {
+    /// Makes its process. Its standard input is this program's, unless that is a terminal.
+    ///
+    /// # Errors
+    /// There can be no process more.
+    pub(crate) fn new(command: &[OsString]) -> Result<Self, ObserveError> {
+        let (program, arguments) = command.split_first().ok_or(ObserveError::NoProcess)?;
+        let name = program.to_string_lossy().into_owned();
+        let held = fork_held_apart(program, arguments).map_err(|error| {
+            ObserveError::NotStarted { command: name.clone(), reason: error.to_string() }
+        })?;
+        Ok(Self { name, held })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.held.pid()
+    }
+
+    /// Lets it run.
+    ///
+    /// # Errors
+    /// There is no such program, or it may not be run.
+    pub(crate) fn start(self) -> Result<Running, ObserveError> {
+        let Self { name, held } = self;
+        let child = held.release().map_err(|error| ObserveError::NotStarted {
+            command: name,
+            reason: Error::from_raw_os_error(error.errno).to_string(),
+        })?;
+        Ok(Running { child, ended: None })
+    }
+}
+
 /// A command that was started here, in a process group of its own. Dropped, it is ended.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    ended: Option<ExitStatus>,
+    ended: Option<Ended>,
 }
 
 impl Running {
-    /// Starts it. Its standard input is this program's, unless that is a terminal: a group in
-    /// the background would be stopped when it reads from one.
+    /// Starts it, as [`Waiting::new`] and [`Waiting::start`].
     ///
     /// # Errors
     /// It cannot be started.
     pub(crate) fn start(command: &[OsString]) -> Result<Self, ObserveError> {
-        let (program, arguments) = command.split_first().ok_or(ObserveError::NoProcess)?;
-        let mut starting = Command::new(program);
-        starting.args(arguments).process_group(0);
-        if std::io::stdin().is_terminal() {
-            starting.stdin(Stdio::null());
-        }
-        let child = starting.spawn().map_err(|error| ObserveError::NotStarted {
-            command: program.to_string_lossy().into_owned(),
-            reason: error.to_string(),
-        })?;
-        Ok(Self { child, ended: None })
+        Waiting::new(command)?.start()
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.pid()
     }
 
     /// Its exit status, if it has ended: `exit status 1`, `SIGKILL`.
     pub(crate) fn ended(&mut self) -> Option<String> {
         if self.ended.is_none() {
-            self.ended = self.child.try_wait().ok().flatten();
+            self.ended = self.child.wait_timeout(Duration::ZERO);
         }
-        self.ended.map(|status| describe_status(status.into_raw() as u32))
+        self.ended.as_ref().map(|ended| describe_status(wait_status(ended)))
     }
 
     /// As [`Running::ended`], after waiting for its end for a moment: its threads are gone.
@@ -72,14 +98,22 @@ impl Running {
     /// Ends it and all of its group: SIGTERM, then, after [`GRACE`], SIGKILL.
     fn end(&mut self) {
         if self.ended().is_none() {
-            signal_group(self.child.id(), TERM);
+            signal_group(self.child.pid(), TERM);
             self.wait_a_moment();
         }
         // What it left behind in its group; nothing, as a rule.
-        signal_group(self.child.id(), KILL);
+        signal_group(self.child.pid(), KILL);
         if self.ended.is_none() {
-            self.ended = self.child.wait().ok();
+            self.ended = Some(self.child.wait());
         }
+    }
+}
+
+/// As wait(2) has it.
+fn wait_status(ended: &Ended) -> u32 {
+    match (ended.status, ended.signal) {
+        (_, Some(signal)) => signal as u32,
+        (status, None) => (status.unwrap_or(0) as u32) << 8,
     }
 }
 

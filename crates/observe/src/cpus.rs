@@ -120,6 +120,7 @@ fn shares_of(ticks: &CpuTicks, elsewhere: f64) -> CpuShares {
     CpuShares {
         interrupts: (ticks.interrupts as f64 / total as f64 - elsewhere).max(0.0),
         stolen: if busy == 0 { 0.0 } else { ticks.stolen as f64 / busy as f64 },
+        stolen_of_all: ticks.stolen as f64 / total as f64,
     }
 }
 
@@ -196,6 +197,7 @@ mod tests {
         // 10 % of the CPU's time, of which 4 % in the thread of softirqs; 20 of 60 busy: stolen.
         assert!((shares.interrupts - 0.06).abs() < 1e-9, "{shares:?}");
         assert!((shares.stolen - 1.0 / 3.0).abs() < 1e-9, "{shares:?}");
+        assert!((shares.stolen_of_all - 0.2).abs() < 1e-9, "{shares:?}");
         assert_eq!(cpus.shares(0, 0), CpuShares::default());
         let found = cpus.finish(&root);
         assert_eq!((found[0].cpu, found[0].user, found[0].idle), (1, 0.2, 0.4));

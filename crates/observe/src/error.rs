@@ -51,6 +51,22 @@ pub enum ObserveError {
         /// The kernel's error.
         reason: String,
     },
+    /// The kernel refused samples.
+    NotSampled {
+        /// Why.
+        reason: String,
+        /// The command that would change it.
+        fix: Option<String>,
+    },
+    /// There was no sample.
+    NoSamples {
+        /// The program.
+        name: String,
+        /// Length of the window, microseconds.
+        elapsed_us: u64,
+        /// CPU time that it had in it, microseconds.
+        cpu_us: u64,
+    },
     /// The command ended before anything could be read.
     EndedAtOnce {
         /// The command.
@@ -88,6 +104,17 @@ impl fmt::Display for ObserveError {
             Self::NotStarted { command, reason } => {
                 write!(f, "cannot start '{command}': {reason}")
             }
+            Self::NotSampled { reason, fix } => {
+                write!(f, "cannot sample: {reason}")?;
+                fix.as_ref().map_or(Ok(()), |fix| write!(f, "; {fix}"))
+            }
+            Self::NoSamples { name, elapsed_us, cpu_us } => write!(
+                f,
+                "no samples: {name} had {} ms of CPU time in {} s; give it work, sample longer \
+                 (-t) or more often (-F)",
+                *cpu_us as f64 / 1e3,
+                *elapsed_us as f64 / 1e6
+            ),
             Self::EndedAtOnce { command, how } => write!(
                 f,
                 "'{command}' ended at once ({how}); give a command that runs for the whole window"

@@ -19,6 +19,7 @@ mod interfaces;
 mod namespace;
 mod packets;
 mod procfs;
+pub mod profile;
 mod profiling;
 mod quotas;
 mod reader;

@@ -194,4 +194,4 @@ fn divide_user(thread: &mut ThreadActivity, in_kernel: f64) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,8 +10,8 @@ mod accesses;
 mod cpus;
 mod functions;
 mod kernel;
-mod maps;
-mod names;
+pub(crate) mod maps;
+pub(crate) mod names;
 pub mod polling;
 mod profile;
 
@@ -37,9 +37,9 @@ pub struct ThreadId {
     pub tid: u32,
 }
 
-const CPU_CLOCK_NAME: &str = "cpu-clock";
+pub(crate) const CPU_CLOCK_NAME: &str = "cpu-clock";
 /// `PERF_COUNT_SW_CPU_CLOCK`.
-const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
+pub(crate) const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
 /// Samples per second of a thread that runs: no multiple of the rates of timers. In a virtual
 /// machine a sample takes 16 us, most of it outside of the guest: 0.8 % of the thread's time.
 const RATE: u64 = 499;
@@ -161,7 +161,7 @@ impl Sampler {
         let request =
             |exclude_kernel| Request { exclude_kernel, disabled: false, ..Request::new(CPU_CLOCK) };
         let has_registers = accesses::IS_POSSIBLE && self.threads.len() < MAX_WITH_REGISTERS;
-        let fields = Fields { is_raw: false, has_registers };
+        let fields = Fields { is_raw: false, has_registers, has_chain: false };
         let sampling = Sampling { period: self.period_ns, fields, skips_idle: false };
         let mut refused = None;
         let mut opened = Err(OpenError { errno: linerate_linux::errno::EACCES });
@@ -296,7 +296,7 @@ impl Sampled {
                 }
             }
             Record::Lost(records) => lost += records,
-            Record::Throttled | Record::Other(_) => {}
+            Record::Throttled | Record::Process(_) | Record::Other(_) => {}
         });
         self.samples += samples;
         self.lost += lost;

@@ -18,7 +18,7 @@ use linerate_linux::network::{InetProtocol, InetSocket, Network, PacketSocket};
 use linerate_machine::Root;
 use linerate_record::why::{SocketCounts, SocketKind};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use watched::{State, Watched, state_of};
 
 /// Descriptors that are read of all processes together when peers are looked for.
@@ -289,7 +289,9 @@ impl Sockets {
         self.watched.iter().filter(|(_, watched)| moved(watched)).map(counts).collect()
     }
 
-    /// The processes at the other end of connections within this machine, by inode of this end.
+    /// The processes at the other end of connections within this machine, by inode of this end. Of
+    /// a connection that was closed meanwhile, the process whose connections between the same
+    /// addresses to the same port are open now, if there is only one.
     fn peers(&self, root: &Root, network: Option<&Network>) -> BTreeMap<u64, u32> {
         let Some(network) = network.filter(|_| self.has(SocketKind::Tcp)) else {
             return BTreeMap::new();
@@ -299,21 +301,50 @@ impl Sockets {
             .iter()
             .map(|socket| (pair(socket), u64::from(socket.inode)))
             .collect();
-        let other_end = |(inode, watched): (&u64, &Watched)| {
-            let (local, remote) = pair(watched.last.inet.as_ref()?);
-            Some((*inode, *ends.get(&(remote, local))?))
-        };
         let tcp = self.watched.iter().filter(|(_, watched)| watched.kind == SocketKind::Tcp);
-        let others: BTreeMap<u64, u64> = tcp.filter_map(other_end).collect();
-        if others.is_empty() {
+        let tcp =
+            tcp.filter_map(|(inode, watched)| Some((*inode, pair(watched.last.inet.as_ref()?))));
+        let of_watched: BTreeMap<u64, (SocketAddr, SocketAddr)> = tcp.collect();
+        let others = other_ends(&of_watched, &ends);
+        let wanted: BTreeSet<u64> = others.values().flatten().copied().collect();
+        if wanted.is_empty() {
             return BTreeMap::new();
         }
-        let wanted = others.values().copied().collect();
         let owners = owners_of(root, &wanted, DESCRIPTORS_MAX);
-        let known = |(inode, other): (u64, u64)| Some((inode, *owners.get(&other)?));
+        let known = |(inode, ends): (u64, Vec<u64>)| {
+            let pids: BTreeSet<u32> =
+                ends.iter().filter_map(|end| owners.get(end)).copied().collect();
+            (pids.len() == 1).then(|| pids.first().map(|pid| (inode, *pid)))?
+        };
         others.into_iter().filter_map(known).collect()
     }
 }
+
+/// The sockets that are, or may be, the other ends of connections, from the addresses of these
+/// (local, remote) and those of all open sockets.
+fn other_ends(
+    watched: &BTreeMap<u64, (SocketAddr, SocketAddr)>,
+    open: &BTreeMap<(SocketAddr, SocketAddr), u64>,
+) -> BTreeMap<u64, Vec<u64>> {
+    let mut between = BTreeMap::<(IpAddr, SocketAddr), Vec<u64>>::new();
+    for ((local, remote), inode) in open.iter().filter(|(_, inode)| **inode != 0) {
+        let ends = between.entry((local.ip(), *remote)).or_default();
+        if ends.len() < OPEN_ENDS_MAX {
+            ends.push(*inode);
+        }
+    }
+    let ends_of = |(inode, (local, remote)): (&u64, &(SocketAddr, SocketAddr))| {
+        let ends = match open.get(&(*remote, *local)) {
+            Some(&end) => vec![end],
+            None => between.get(&(remote.ip(), *local)).cloned()?,
+        };
+        Some((*inode, ends))
+    };
+    watched.iter().filter_map(ends_of).collect()
+}
+
+/// Open connections between two addresses that are asked whose they are, at most.
+const OPEN_ENDS_MAX: usize = 16;
 
 /// An IPv4 address in IPv6 clothes is the same address.
 fn canonical(address: SocketAddr) -> SocketAddr {

@@ -96,6 +96,11 @@ impl Family {
         family
     }
 
+    /// A process whose descendants have not been looked for yet.
+    pub(crate) fn of_one(pid: u32) -> Self {
+        Self { pids: vec![pid], ..Self::default() }
+    }
+
     /// Adds the descendants that have appeared; `stat` is read of processes that are new since the
     /// last call only. Returns the processes added.
     pub(crate) fn look(&mut self, root: &Root) -> Vec<u32> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds a path from individually valid fields: checks the constraints on the whole.
+//! Builds a path from individually valid fields and checks the constraints between them.
 //!
-//! A function returns `None` only where a mistake is on record already, its own or that of a field
-//! it needs.
+//! A function returns `None` only if a mistake has been recorded, its own or that of a required
+//! field.
 
 use crate::costs::{FOREIGN, GivenCosts, Named, costs};
 use crate::fields::Fields;
@@ -18,14 +18,14 @@ use crate::suggest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The kind of stage that finds the headers others need.
+/// The kind of stage that finds the headers for others.
 const PARSE: &str = "parse";
 
 /// Contents of a file.
 pub(crate) struct Built {
     pub(crate) path: Path,
     pub(crate) costs: Option<GivenCosts>,
-    /// Of each stage.
+    /// Specification of each stage.
     pub(crate) specs: Vec<StageSpec>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn path(
     Some(Built { path, costs, specs })
 }
 
-/// The costs; the states in them go into the specifications of the stages.
+/// The costs; states given there go into the specifications of the stages.
 fn given_costs(
     section: &Fields,
     stages: &mut [Stage],
@@ -110,7 +110,7 @@ fn source(fields: &Fields, kinds: &[SourceSpec], mistakes: &mut Vec<Mistake>) ->
     }
 }
 
-/// A source of a kind that is not built in.
+/// A registered source.
 fn registered(fields: &Fields, spec: &SourceSpec, mistakes: &mut Vec<Mistake>) -> Option<Source> {
     let params = fields.params(spec.params)?;
     let buffer_bytes = fields.integer("buffer_bytes")?;
@@ -167,7 +167,7 @@ fn sink(fields: &Fields) -> Option<Sink> {
     }
 }
 
-/// A stage as far as it could be read.
+/// A stage, as far as it could be read.
 struct Stage {
     at: Range<usize>,
     kind_at: Range<usize>,
@@ -177,7 +177,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Its kind as the file has it, where this build does not have it.
+    /// Its kind, if this build does not have it.
     fn foreign_kind(&self) -> Option<String> {
         let is_foreign = self.spec.is_some_and(|spec| spec.kind == FOREIGN.kind);
         self.made.as_ref().filter(|_| is_foreign).map(|made| made.kind.clone())
@@ -187,7 +187,7 @@ impl Stage {
 fn stages(sections: &[Fields], kinds: &[StageSpec], mistakes: &mut Vec<Mistake>) -> Vec<Stage> {
     let stages: Vec<_> = sections.iter().map(|fields| stage(fields, kinds)).collect();
     if let Some(first_over) = stages.get(MAX_STAGES) {
-        let message = format!("{} stages; at most {MAX_STAGES} are possible", stages.len());
+        let message = format!("{} stages; the limit is {MAX_STAGES}", stages.len());
         mistakes.push(Mistake::new(&first_over.at, message));
     }
     for (index, stage) in stages.iter().enumerate() {
@@ -228,9 +228,11 @@ fn headers_found(stage: &Stage, before: &[Stage], mistakes: &mut Vec<Mistake>) {
     let may_parse = [PARSE, FOREIGN.kind];
     let parsed = |other: &Stage| other.spec.is_none_or(|spec| may_parse.contains(&spec.kind));
     if !before.iter().any(parsed) {
-        let message =
-            format!("a '{}' stage needs headers, but no '{PARSE}' comes before", spec.kind);
-        let help = format!("put a [[stage]] with kind = \"{PARSE}\" before it");
+        let message = format!(
+            "a '{}' stage needs parsed headers, but no '{PARSE}' stage precedes it",
+            spec.kind
+        );
+        let help = format!("add a [[stage]] with kind = \"{PARSE}\" before it");
         mistakes.push(Mistake::new(&stage.at, message).help(help));
     }
 }
@@ -269,8 +271,8 @@ fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Opti
 
 /// Whether the workers list every stage once and in order; `None` if that cannot be determined.
 ///
-/// Then the runs are consecutive too: the names in a row are a strictly rising sequence that holds
-/// every stage, which only the stages in a row are.
+/// This implies consecutive runs: a strictly increasing sequence that contains every stage is the
+/// stages in order.
 fn names_in_order(
     section: &Fields,
     workers: &[Fields],
@@ -293,7 +295,7 @@ fn names_in_order(
         }
     }
     for (_, name) in known.iter().enumerate().filter(|(stage, _)| !order.seen.contains(stage)) {
-        let message = format!("stage {} is on no worker", shown(name));
+        let message = format!("stage {} is not assigned to a worker", shown(name));
         let mistake = Mistake::new(&section.place("workers"), message);
         mistakes.push(mistake.help("workers must hold every stage"));
     }
@@ -307,7 +309,7 @@ struct Order<'k> {
 }
 
 impl Order<'_> {
-    /// Takes the next name, or says what is wrong with it and what to do.
+    /// Accepts the next name, or explains its error with a fix.
     fn accept(&mut self, name: &str) -> Result<(), (String, String)> {
         let index_of = |name| self.known.iter().position(|stage| *stage == name);
         let Some(stage) = index_of(name) else {
@@ -315,12 +317,15 @@ impl Order<'_> {
             let meant = suggest::nearest(name, self.known.iter().copied()).and_then(index_of);
             self.seen.extend(meant);
             let help = suggest::help(name, self.known.iter().copied());
-            return Err((format!("no stage is named {}", shown(name)), help));
+            return Err((format!("unknown stage {}", shown(name)), help));
         };
         let last = self.seen.last().copied();
         if !self.seen.insert(stage) {
-            let message = format!("stage {} is on a worker already", shown(name));
-            return Err((message, "to run it on several workers, give one replicas".to_owned()));
+            let message = format!("stage {} is already assigned to a worker", shown(name));
+            return Err((
+                message,
+                "to run it on several workers, set replicas on one entry".to_owned(),
+            ));
         }
         match last.filter(|&last| last > stage) {
             Some(last) => {
@@ -353,7 +358,7 @@ fn refusal_place(refusal: &Refusal, section: &Fields, workers: &[Fields]) -> Ran
 
 fn run(fields: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) -> Option<RunOptions> {
     if fields.is_given("time") && fields.is_given("packets") {
-        let message = "'time' and 'packets' both say when the run ends";
+        let message = "'time' and 'packets' are mutually exclusive";
         let later = |a: Range<usize>, b: Range<usize>| if a.start > b.start { a } else { b };
         let at = later(fields.place("time"), fields.place("packets"));
         mistakes.push(Mistake::new(&at, message).help("keep one of them"));
@@ -366,7 +371,7 @@ fn run(fields: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Ru
     }
     let generated = file.section("source").is_some_and(|s| s.variant == Some("generator"));
     if rate == Rate::Capture && generated {
-        let help = "a generator has no recorded gaps; use \"max\", \"line\" or a rate";
+        let help = "a generator has no recorded timestamps; use \"max\", \"line\" or a rate";
         mistakes.push(Mistake::new(&at, "rate = \"capture\" needs a capture").help(help));
     }
     Some(RunOptions {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the file that describes a packet path and finds every mistake in it.
+//! Reads a path file and finds every mistake in it.
 //!
 //! Three passes. The syntax, by the TOML library, which continues after an error. Then each section
-//! and key individually, against the table of keys. Then the constraints on the whole, while the
+//! and key individually, against the table of keys. Then the constraints between keys, while the
 //! path is built. Whether files exist, the machine has the processors, and a stage accepts its
 //! strings is checked elsewhere and reported through [`Described`], with line and column.
 
@@ -68,16 +68,16 @@ impl Described {
         self.places.problem(&addresses, message)
     }
 
-    /// A problem with a key of a section that is not repeated, such as `file` of `source`, or, in
-    /// the section without a name, at the top of the file. Reported at the section if the
-    /// file leaves the key at its default.
+    /// A problem with a key of a non-repeated section, such as `file` of `source`, or, with an
+    /// empty section name, at the top of the file. Reported at the section if the file leaves the
+    /// key at its default.
     pub fn problem_at_key(&self, section: &str, key: &str, message: &str) -> Problem {
         self.places.problem(&[join(section, key), section.to_owned()], message)
     }
 }
 
-/// Reads a packet path that is to run. `stem` names it if the file does not; `kinds` are the stages
-/// and sources there are.
+/// Reads a packet path to run. `stem` names it if the file does not; `kinds` are the available
+/// stages and sources.
 ///
 /// # Errors
 /// All errors in the file. If it is not valid TOML, only syntax errors: others could not be
@@ -90,8 +90,8 @@ pub fn read<'k>(
     read_with(text, stem, kinds.into(), false)
 }
 
-/// Reads a packet path that is to be thought about only: with `[costs]`, its stages may be of
-/// kinds that are not in `kinds`.
+/// Reads a packet path to plan with: with `[costs]`, its stages may be of kinds that are not in
+/// `kinds`.
 ///
 /// # Errors
 /// As [`read`].
@@ -152,8 +152,8 @@ fn read_with(
     }
 }
 
-/// The value with an error at `at`, if its end is unambiguous: written without quotes, or missing.
-/// The library then continues as if it were valid, and so can the check.
+/// The value with an error at `at`, if its extent is unambiguous: unquoted, or missing. The library
+/// then continues as if it were valid, and so can the check.
 fn bare_value(text: &str, table: &DeTable<'_>, at: &Range<usize>) -> Option<Range<usize>> {
     table.iter().find_map(|(_, value)| bare_part(text, value, at))
 }
@@ -172,7 +172,7 @@ fn bare_part(text: &str, value: &Spanned<DeValue<'_>>, at: &Range<usize>) -> Opt
     }
 }
 
-/// The mistake behind an error of the library.
+/// The mistake behind a library error.
 fn syntax_mistake(
     text: &str,
     message: &str,
@@ -204,13 +204,13 @@ fn syntax_mistake(
 /// Treatment of a kind of stage that this build does not have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Foreign {
-    /// It is a mistake.
+    /// A mistake.
     Unknown,
-    /// It is one here, and would be none for a plan.
+    /// A mistake here, but valid in a plan.
     ForPlanOnly,
-    /// It is one, and would be none if the file had costs.
+    /// A mistake, but valid if the file had costs.
     WithCosts,
-    /// The costs must provide it.
+    /// Valid; the costs must provide it.
     Allowed,
 }
 
@@ -223,7 +223,7 @@ struct Walk<'k> {
 }
 
 impl Walk<'_> {
-    /// Reads the section with its head at `at` and the address `address`.
+    /// Reads the section whose head is at `at`, with address `address`.
     fn section(
         &mut self,
         section: &Section,
@@ -253,7 +253,7 @@ impl Walk<'_> {
         fields
     }
 
-    /// The variant the section chooses; `None` where there are none or the choice is wrong.
+    /// The variant chosen by the section; `None` if there are none or the choice is invalid.
     fn variant<'v>(
         &mut self,
         section: &Section,
@@ -284,19 +284,19 @@ impl Walk<'_> {
         variants.iter().find(|variant| variant.kind == kind)
     }
 
-    /// A stage that cannot run may still be planned.
+    /// Notes that a stage that cannot run may still be planned.
     fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
         let way = match self.foreign {
             _ if section.variants != Variants::Stages => return mistake,
-            Foreign::ForPlanOnly => "stages known by [costs] alone are for 'linerate plan'",
-            Foreign::WithCosts => "or any name, with its figures in [costs] as [[costs.stages]]",
+            Foreign::ForPlanOnly => "stages known only from [costs] are for 'linerate plan'",
+            Foreign::WithCosts => "or any name, with its costs under [[costs.stages]]",
             Foreign::Unknown | Foreign::Allowed => return mistake,
         };
         let help = mistake.help.clone().unwrap_or_default();
         mistake.help(format!("{help} ({way})"))
     }
 
-    /// A key the file has.
+    /// Checks a key that the file has.
     fn given(&mut self, key: &Key, given: &Spanned<DeValue<'_>>, address: &str) -> Option<Field> {
         self.places.insert(address.to_owned(), given.span());
         match key.kind {
@@ -323,7 +323,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A section that may be repeated.
+    /// Checks a section that may be repeated.
     fn sections(
         &mut self,
         key: &Key,
@@ -338,7 +338,7 @@ impl Walk<'_> {
             }
             DeValue::Array(array) if array.len() > MAX_SECTIONS => {
                 let (title, count) = (section.title, array.len());
-                let message = format!("{count} {title}; at most {MAX_SECTIONS} are possible");
+                let message = format!("{count} {title}; the limit is {MAX_SECTIONS}");
                 return self.refuse(Mistake::new(&given.span(), message));
             }
             DeValue::Array(array) => array,
@@ -371,7 +371,7 @@ impl Walk<'_> {
         None
     }
 
-    /// A key the section at `at` leaves out.
+    /// Handles a key that the section at `at` omits.
     fn omitted(
         &mut self,
         section: &Section,
@@ -393,13 +393,13 @@ impl Walk<'_> {
         }
     }
 
-    /// The default of a key, parsed as if it were in the file, so that one parser serves both.
+    /// The default of a key, parsed like file content, so that one parser serves both.
     fn default(&mut self, key: &Key, text: &str, at: &Range<usize>) -> Option<Field> {
         let read = DeValue::parse(text).ok().and_then(|value| value::read(key, &value).ok());
         match read {
             Some(field) => Some(Field { at: None, items: Vec::new(), ..field }),
             None => {
-                let message = format!("the default of {}, {text}, is not valid", key.shown());
+                let message = format!("the default of {}, {text}, is invalid", key.shown());
                 self.refuse(Mistake::new(at, message).help("give it a value"))
             }
         }
@@ -461,7 +461,7 @@ fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
     }
 }
 
-/// The known key that was meant.
+/// The known key closest to a misspelled one.
 fn meant(written: &str, known: &[&Key]) -> Option<String> {
     if let Some(name) = crate::renamed::now(written, known.iter().map(|key| key.name)) {
         return Some(format!("renamed to {}", shown(name)));

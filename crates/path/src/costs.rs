@@ -19,7 +19,7 @@ use crate::suggest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Specification used for a stage that this build does not have.
+/// Specification of a stage that this build does not have.
 pub const FOREIGN: StageSpec = StageSpec {
     kind: "foreign",
     help: "A stage that this build does not have, known by its costs.",
@@ -30,7 +30,7 @@ pub const FOREIGN: StageSpec = StageSpec {
     drop_causes: &[],
 };
 
-/// The names by which the ends of a path have costs.
+/// Names of the ends of a path in costs.
 pub const ENDS: [&str; 2] = ["source", "sink"];
 
 /// Costs of the stages of a path, from its file.
@@ -38,22 +38,22 @@ pub const ENDS: [&str; 2] = ["source", "sink"];
 pub struct GivenCosts {
     /// Source of the figures, in words.
     pub from: String,
-    /// Flows of equal rate that the path carries, each on its own line and, where a segment has
-    /// replicas, on its own share of them. At least 1.
+    /// Flows of equal rate, each on its own line and, with replicas, on its own share of them. At
+    /// least 1.
     pub flows: u32,
     /// Relative error of the costs, in both directions; 9 of 10 are meant to be within it.
     pub spread: Option<f64>,
-    /// Nanoseconds that handing a packet over a ring takes on each side.
+    /// Nanoseconds per packet and side for a ring hand-over.
     pub handover_ns: Option<f64>,
     /// Loads and stores per instruction, if strands share the load/store unit.
     pub memory_share: Option<f64>,
-    /// Taking a packet from the source; `None` where the first stage has it in its own.
+    /// Cost of receiving a packet from the source; `None` if it is included in the first stage.
     pub source: Option<GivenCost>,
     /// The stages, in path order.
     pub stages: Vec<GivenCost>,
-    /// Handing a packet to the sink; `None` where the last stage has it in its own.
+    /// Cost of delivering a packet to the sink; `None` if it is included in the last stage.
     pub sink: Option<GivenCost>,
-    /// Threads outside the path that take none of its packets.
+    /// Threads outside the path, which handle none of its packets.
     pub neighbours: Vec<Neighbour>,
 }
 
@@ -62,17 +62,17 @@ pub struct GivenCosts {
 pub struct GivenCost {
     /// The stage; `source` or `sink` for the ends.
     pub name: String,
-    /// Its state, where the file says it.
+    /// Its state, if given in the file.
     pub state: Option<State>,
     /// Share of the packets of the path that reach it, above 0, at most 1.
     pub reach: f64,
     /// Nanoseconds per packet that reaches it.
     pub ns: Option<f64>,
-    /// Its work by what a processor spends on it.
+    /// Its work in instructions and events.
     pub work: Option<GivenWork>,
-    /// Which of the figures were fitted to results, by their keys.
+    /// Keys of the figures that were fitted to results.
     pub fitted: Vec<String>,
-    /// Which were assumed.
+    /// Keys of the figures that were assumed.
     pub assumed: Vec<String>,
 }
 
@@ -81,34 +81,34 @@ pub struct GivenCost {
 pub struct GivenWork {
     /// Instructions.
     pub instructions: f64,
-    /// Misses of the first data cache.
+    /// L1 data cache misses.
     pub l1_misses: f64,
-    /// Those of them that miss the second cache too.
+    /// L2 misses, part of the L1 misses.
     pub l2_misses: f64,
     /// Nanoseconds that the worker stalls on device accesses.
     pub io_ns: f64,
     /// Stall cycles per instruction not covered by counters: branches, buffers, dependences.
     pub bubble_cycles: f64,
-    /// Instructions of a poll for a packet.
+    /// Instructions per poll.
     pub poll_instructions: f64,
-    /// Nanoseconds that an empty poll stalls.
+    /// Nanoseconds of stall per empty poll.
     pub poll_ns: f64,
-    /// Instructions of every iteration, packet or not, for polling a second input.
+    /// Instructions per iteration, with or without a packet, for polling a second input.
     pub turn_instructions: f64,
-    /// Nanoseconds that the worker stalls for it.
+    /// Nanoseconds of stall for it.
     pub turn_ns: f64,
 }
 
 /// Activity of a thread outside the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idling {
-    /// Polls an input on which nothing comes.
+    /// Polls an idle input.
     Polls,
-    /// Loops without end: `while(1)`.
+    /// Loops forever: `while(1)`.
     Spins,
 }
 
-/// Threads outside the path that take none of its packets.
+/// Threads outside the path, which handle none of its packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbour {
     /// Its name in reports.
@@ -117,23 +117,23 @@ pub struct Neighbour {
     pub does: Idling,
     /// The processors it runs on. Never empty.
     pub cpus: Vec<u32>,
-    /// Instructions of a turn.
+    /// Instructions per iteration.
     pub instructions: f64,
     /// Nanoseconds of stall per iteration.
     pub ns: f64,
 }
 
-/// A stage as the costs must know it.
+/// A stage, as far as the costs need it.
 pub(crate) struct Named {
-    /// Its name, where it could be read.
+    /// Its name, if it could be read.
     pub(crate) name: Option<String>,
-    /// Its kind as the file has it, where this build does not have it.
+    /// Its kind, if this build does not have it.
     pub(crate) foreign: Option<String>,
     /// Position of the kind.
     pub(crate) at: Range<usize>,
 }
 
-/// The costs of `[costs]`. `None` also where a mistake is on record.
+/// The costs in `[costs]`. `None` also if a mistake was recorded.
 pub(crate) fn costs(
     section: &Fields,
     stages: &[Named],
@@ -180,7 +180,11 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
     // A figure that could not be read is on record already, and may be the cost.
     let is_read = mistakes.is_empty();
     if work.is_none() && !entry.is_given("ns") && is_read {
-        let mistake = Mistake::new(&entry.at, "neither 'ns' nor 'instructions' says the cost");
+        let mistake = Mistake::new(
+            &entry.at,
+            "the cost is missing: neither 'ns' nor \
+             'instructions' is set",
+        );
         mistakes.push(mistake.help("give one of them, or both"));
     }
     if work.is_none() && is_read {
@@ -203,7 +207,7 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
     })
 }
 
-/// The figures of work, `instructions` first.
+/// Keys of the work figures, `instructions` first.
 pub(crate) const WORK: [&str; 9] = [
     "instructions",
     "l1_misses",
@@ -220,23 +224,23 @@ fn check_needs_instructions(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     for key in WORK.iter().filter(|key| entry.is_given(key)) {
         let message = format!("'{key}' without 'instructions'");
         let mistake = Mistake::new(&entry.place(key), message);
-        mistakes.push(mistake.help("give the instructions of a packet"));
+        mistakes.push(mistake.help("give the instructions per packet"));
     }
 }
 
-/// Values that must not exceed another one, or must not be zero.
+/// Checks values that must not exceed another one, or must not be zero.
 fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     let of = |key: &str| entry.number(key);
     for (part, whole) in [("l1_misses", "instructions"), ("l2_misses", "l1_misses")] {
         let (Some(few), Some(many)) = (of(part), of(whole)) else { continue };
         if few > many {
-            let message = format!("'{part}' is {few}, more than '{whole}', {many}");
+            let message = format!("'{part}' ({few}) exceeds '{whole}' ({many})");
             mistakes.push(Mistake::new(&entry.place(part), message));
         }
     }
     if of("l2_misses").is_some_and(|misses| misses > 0.0) && of("l1_misses").is_none() {
         let mistake = Mistake::new(&entry.place("l2_misses"), "'l2_misses' without 'l1_misses'");
-        mistakes.push(mistake.help("what misses the second cache has missed the first"));
+        mistakes.push(mistake.help("every L2 miss is also an L1 miss"));
     }
     for key in ["instructions", "ns", "reach"] {
         if of(key) == Some(0.0) {
@@ -245,22 +249,22 @@ fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-/// Whether a list of keys names figures that are there.
+/// Checks that a list of keys names present figures.
 fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
     for (index, key) in entry.texts(list).unwrap_or_default().iter().enumerate() {
         let at = entry.item_place(list, index);
         let known = || WORK.iter().copied().chain(["ns", "reach"]);
         if !known().any(|name| name == key) {
-            let message = format!("{} is not a cost figure", shown(key));
+            let message = format!("{} is not the name of a cost", shown(key));
             mistakes.push(Mistake::new(&at, message).help(suggest::help(key, known())));
         } else if !entry.is_given(key) {
-            let message = format!("'{key}' is not given here");
-            mistakes.push(Mistake::new(&at, message).help("name figures that this entry has"));
+            let message = format!("this entry does not have '{key}'");
+            mistakes.push(Mistake::new(&at, message).help("name costs that this entry has"));
         }
     }
 }
 
-/// Whether every entry is of a stage, and of another than those before it.
+/// Checks that every entry names a stage, each only once.
 fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>) {
     // A stage whose name could not be read may be the one that was meant.
     let Some(names) = stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<Vec<_>>>()
@@ -271,17 +275,17 @@ fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>
         let Some(name) = entry.text("name") else { continue };
         let at = entry.place("name");
         if entries[..index].iter().any(|other| other.text("name") == Some(name)) {
-            let message = format!("stage {} has costs already", shown(name));
+            let message = format!("stage {} already has costs", shown(name));
             mistakes.push(Mistake::new(&at, message).help("keep one of the two"));
         } else if !names.contains(&name) && !ENDS.contains(&name) {
-            let message = format!("no stage is named {}", shown(name));
+            let message = format!("unknown stage {}", shown(name));
             let help = suggest::help(name, names.iter().copied().chain(ENDS));
             mistakes.push(Mistake::new(&at, message).help(help));
         }
     }
 }
 
-/// Whether every stage has an entry.
+/// Checks that every stage has an entry.
 fn check_stages(
     section: &Fields,
     entries: &[Fields],
@@ -323,7 +327,7 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
             if !taken.insert(*cpu) {
                 let message = format!("CPU {cpu} is used twice");
                 let at = entry.item_place("cpus", index);
-                mistakes.push(Mistake::new(&at, message).help("a neighbour needs a separate one"));
+                mistakes.push(Mistake::new(&at, message).help("each neighbour needs its own"));
             }
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
@@ -343,7 +347,7 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         });
     }
     if taken.len() > MAX_WORKERS {
-        let message = format!("{} neighbours; at most {MAX_WORKERS} are possible", taken.len());
+        let message = format!("{} neighbours; the limit is {MAX_WORKERS}", taken.len());
         mistakes.push(Mistake::new(&section.place("neighbours"), message));
     }
     Some(all)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values of one section after each has been checked individually.
+//! Individually valid values of one section.
 
 use crate::model::{Params, Rate, Value};
 use crate::spec::{Default, ParamSpec};
@@ -21,17 +21,17 @@ pub(crate) enum Read {
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub(crate) read: Read,
-    /// Bytes of the value; `None` for a default.
+    /// Byte range of the value; `None` for a default.
     pub(crate) at: Option<Range<usize>>,
-    /// Bytes of the entries of a list.
+    /// Byte ranges of the entries of a list.
     pub(crate) items: Vec<Range<usize>>,
 }
 
-/// The fields of a section. A key whose value was wrong is absent: the mistake is on record, and
-/// what depends on the value is left unchecked.
+/// The fields of a section. A key with an invalid value is absent: the mistake is recorded, and
+/// anything that depends on the value is not checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
-    /// Bytes of the head of the section, or of the inline table.
+    /// Byte range of the section head, or of the inline table.
     pub(crate) at: Range<usize>,
     /// The chosen variant.
     pub(crate) variant: Option<&'static str>,
@@ -60,7 +60,7 @@ impl Fields {
         self.fields.get(key).is_some_and(|field| field.at.is_some())
     }
 
-    /// The parameters of a stage or source; `None` where one could not be read.
+    /// The parameters of a stage or source; `None` if one could not be read.
     pub(crate) fn params(&self, specs: &[ParamSpec]) -> Option<Params> {
         let mut params = Params::new();
         for spec in specs {
@@ -124,7 +124,7 @@ impl Fields {
         }
     }
 
-    /// Whole numbers that the key's range has made fit.
+    /// Integers that fit due to the key's range.
     pub(crate) fn integers<T: TryFrom<i64>>(&self, key: &str) -> Option<Vec<T>> {
         match self.read(key)? {
             Read::Integers(list) => list.iter().map(|&i| T::try_from(i).ok()).collect(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every section and key as text for people.
+//! Help text for every section and key.
 
 use crate::keys::{FILE, Key, Kind, Omitted, Section, toml_of};
 use crate::spec::Kinds;
@@ -14,7 +14,7 @@ pub fn help<'k>(kinds: impl Into<Kinds<'k>>) -> String {
     text
 }
 
-/// Writing to a `String` does not fail; its results are dropped here, in one place.
+/// Writing to a `String` does not fail; its results are ignored here, in one place.
 fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{:indent$}{words}", "");
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every section and key of the file that describes a packet path.
+//! Every section and key of a path file.
 //!
-//! This one table drives the check, the defaults, the published schema and the help. The parameters
-//! of stages join it from the specifications of their kinds. Constraints between keys are checked
-//! with the whole file.
+//! This one table drives the check, the defaults, the published schema and the help. Stage
+//! parameters are added from the specifications of their kinds. Constraints between keys are
+//! checked with the whole file.
 
 mod costs;
 mod source;
@@ -12,25 +12,25 @@ use crate::model::SELECTED;
 use crate::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, StageSpec};
 pub use crate::spec::{MAX_BUFFER_BYTES, MIN_FRAME_BYTES};
 
-/// Stages of one path at most.
+/// Maximum number of stages per path.
 pub const MAX_STAGES: usize = 16;
 
-/// Workers of one path at most, all replicas counted.
+/// Maximum number of workers per path, including replicas.
 pub const MAX_WORKERS: usize = 64;
 
-/// Sections of one name at most, read at all: more than any of them may have.
+/// Maximum number of sections of one name to read: more than any of them may have.
 pub(crate) const MAX_SECTIONS: usize = 1024;
 
-/// Largest number of a processor: Linux on x86 can be built for 8192 of them (`NR_CPUS`).
+/// Largest CPU number: Linux on x86 can be built for 8192 of them (`NR_CPUS`).
 const MAX_CPU: i64 = 8191;
 
-/// Longest run in seconds, 30 days.
+/// Maximum length of a run, 30 days in seconds.
 pub(crate) const MAX_SECONDS: f64 = 30.0 * 86_400.0;
 
-/// Frame sizes of the simple Internet mix: IP packets of 40, 576 and 1500 bytes at 7:4:1, the
-/// proportion router tests have agreed on by custom (RFC 6985 standardises a notation for mixes, no
-/// mix). With the 14 bytes of the Ethernet header, and the smallest padded, frames have 60, 590
-/// and 1514 bytes. The order spreads the sizes, so that any few packets in a row resemble the mix.
+/// Frame sizes of the simple Internet mix: IP packets of 40, 576 and 1500 bytes at 7:4:1, the usual
+/// proportion in router tests (RFC 6985 standardises a notation for mixes, not a mix). With the
+/// 14-byte Ethernet header, and the smallest padded, frames have 60, 590 and 1514 bytes. The order
+/// spreads the sizes, so that any few consecutive packets resemble the mix.
 pub const IMIX_BYTES: [u32; 12] = [60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590];
 
 /// One key.
@@ -44,16 +44,16 @@ pub struct Key {
     pub omitted: Omitted,
     /// One line of help, unit included.
     pub help: &'static str,
-    /// A value as written in the file; empty where the kind or the default provides one.
+    /// An example value as written in the file; empty if the kind or the default provides one.
     pub example: &'static str,
 }
 
 /// Required value of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Anything the parameter of a stage can be.
+    /// Any type of stage parameter.
     Param(ParamKind),
-    /// A text with at least one character and no control characters.
+    /// A non-empty string without control characters.
     Label,
     /// Letters, digits, `-` and `_`: names that stay readable in `a+b | c x2`.
     Name,
@@ -66,17 +66,17 @@ pub enum Kind {
         /// Largest value.
         max: i64,
     },
-    /// Bits per second, as text with unit.
+    /// Bits per second, as a string with a unit.
     BitRate,
-    /// A time, as text with unit.
+    /// A time, as a string with a unit.
     Duration,
     /// Offered rate: a word, a packet rate or a bit rate.
     OfferedRate,
     /// Frame sizes in bytes: a number, a list of numbers, or `"imix"`.
     Sizes,
-    /// Numbers of processors.
+    /// CPU numbers.
     Processors,
-    /// At least one name of a stage.
+    /// At least one stage name.
     StageNames,
     /// A section: `[name]`.
     Table(&'static Section),
@@ -87,44 +87,44 @@ pub enum Kind {
 /// Behaviour if a key is omitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Omitted {
-    /// This value is taken, or the file is refused.
+    /// This value, or the file is rejected if it is required.
     Is(Default),
-    /// As described here.
+    /// As described in words.
     Means(&'static str),
-    /// As if the section were there, without keys.
+    /// As an empty section.
     EmptySection,
 }
 
 /// A group of keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Section {
-    /// How the section is written, as messages show it; empty for the whole file.
+    /// Spelling of the section in messages; empty for the whole file.
     pub title: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// Keys every variant has.
+    /// Keys of every variant.
     pub keys: &'static [Key],
     /// Source of the keys that depend on `kind`.
     pub variants: Variants,
 }
 
-/// A variant every build has: kind, help, keys.
+/// A built-in variant: kind, help, keys.
 pub type FixedVariant = (&'static str, &'static str, &'static [Key]);
 
 /// Source of the variants of a section.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variants {
-    /// There are none.
+    /// No variants.
     None,
     /// These.
     Fixed(&'static [FixedVariant]),
     /// These, and the registered kinds of source.
     Sources(&'static [FixedVariant]),
-    /// The kinds of stage.
+    /// The registered kinds of stage.
     Stages,
 }
 
-/// Keys that one value of `kind` adds to a section.
+/// Keys that a value of `kind` adds to a section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
     /// The value of `kind`.
@@ -144,7 +144,7 @@ impl Section {
         }
     }
 
-    /// The variants of the section, given which kinds there are.
+    /// The variants of the section for the registered kinds.
     pub fn variants(&self, kinds: Kinds<'_>) -> Vec<Variant> {
         let fixed = |all: &'static [FixedVariant]| {
             all.iter().map(|&(kind, help, keys)| Variant { kind, help, keys: keys.to_vec() })
@@ -175,7 +175,7 @@ impl Variant {
 }
 
 impl Key {
-    /// The parameter of a stage or source as a key.
+    /// A parameter of a stage or source as a key.
     fn of_param(param: &ParamSpec) -> Self {
         let omitted = match param.default {
             Default::Absent(meaning) => Omitted::Means(meaning),
@@ -185,7 +185,7 @@ impl Key {
         Self { name: param.name, kind, omitted, help: param.help, example: "" }
     }
 
-    /// Whether the file is refused without it.
+    /// Whether the file is rejected without it.
     pub fn is_required(&self) -> bool {
         self.omitted == Omitted::Is(Default::Required)
     }
@@ -212,7 +212,7 @@ impl Key {
         }
     }
 
-    /// How messages show the key: `[name]` and `[[name]]` for sections.
+    /// Spelling of the key in messages: `[name]` and `[[name]]` for sections.
     pub(crate) fn shown(&self) -> String {
         match self.kind {
             Kind::Table(_) => format!("[{}]", self.name),
@@ -222,7 +222,7 @@ impl Key {
     }
 }
 
-/// A default as written in the file; `None` where there is none.
+/// A default as written in the file; `None` without one.
 pub(crate) fn toml_of(default: Default) -> Option<String> {
     match default {
         Default::Required | Default::Absent(_) => None,
@@ -233,7 +233,7 @@ pub(crate) fn toml_of(default: Default) -> Option<String> {
     }
 }
 
-/// A text as written in the file.
+/// A string as written in the file.
 pub(crate) fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
@@ -271,7 +271,7 @@ pub static FILE: Section = Section {
         key(
             "name",
             Kind::Label,
-            Omitted::Means("the name of the file without its extension"),
+            Omitted::Means("the file name without its extension"),
             "Name of the path in reports.",
             "\"edge\"",
         ),
@@ -279,11 +279,11 @@ pub static FILE: Section = Section {
             "kernels",
             Kind::Name,
             text(SELECTED),
-            "Variant of checksum and copy to call, such as \"avx2\"; \
-             \"selected\" is the best of each.",
+            "Variant of checksum and copy to call, such as \"avx2\"; \"selected\" is the best of \
+             each kernel.",
             "",
         ),
-        key("line", Kind::Table(&LINE), Omitted::Means("no line to keep up with"), "", ""),
+        key("line", Kind::Table(&LINE), Omitted::Means("no line rate to reach"), "", ""),
         key("source", Kind::Table(&source::SOURCE), REQUIRED, "", ""),
         key("stage", Kind::Tables(&STAGE), REQUIRED, "", ""),
         key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
@@ -295,14 +295,14 @@ pub static FILE: Section = Section {
 
 static LINE: Section = Section {
     title: "[line]",
-    help: "The line that the path should keep up with.",
+    help: "The line rate that the path should reach.",
     variants: Variants::None,
     keys: &[
         key(
             "rate",
             Kind::BitRate,
             REQUIRED,
-            "Bits per second of one port; preamble, check sequence and gap count.",
+            "Bits per second of one port; preamble, FCS and inter-frame gap count.",
             "\"10Gb/s\"",
         ),
         key("ports", integer(1, 1024), number(1), "Ports that feed the path.", ""),
@@ -314,7 +314,7 @@ static STAGE: Section = Section {
     help: "The processing of the packets, one section per stage, in order.",
     variants: Variants::Stages,
     keys: &[
-        key("kind", Kind::Variant, REQUIRED, "Which kind of stage.", "\"parse\""),
+        key("kind", Kind::Variant, REQUIRED, "Kind of stage.", "\"parse\""),
         key(
             "name",
             Kind::Name,
@@ -345,18 +345,18 @@ static SINK: Section = Section {
                     "packets",
                     integer(1, i64::MAX),
                     number(100_000),
-                    "Packets written at most; later ones are counted, not written.",
+                    "Maximum number of packets to write; later ones are only counted.",
                     "",
                 ),
             ],
         ),
     ]),
-    keys: &[key("kind", Kind::Variant, text("null"), "Which kind of sink.", "")],
+    keys: &[key("kind", Kind::Variant, text("null"), "Kind of sink.", "")],
 };
 
 static MAPPING: Section = Section {
     title: "[mapping]",
-    help: "Which stages run on which worker.",
+    help: "Assignment of stages to workers.",
     variants: Variants::None,
     keys: &[key(
         "workers",
@@ -377,21 +377,21 @@ static WORKER: Section = Section {
             "stages",
             Kind::StageNames,
             REQUIRED,
-            "Names of the stages that share the worker.",
+            "Names of the stages on this worker.",
             "[\"parse\", \"verify\"]",
         ),
         key(
             "replicas",
             integer(1, MAX_WORKERS as i64),
             number(1),
-            "Workers that do this same work, each for its own flows.",
+            "Number of workers with these stages, each for its own flows.",
             "",
         ),
         key(
             "cpus",
             Kind::Processors,
             Omitted::Means("the program chooses"),
-            "Processors to pin the replicas to, one each.",
+            "CPUs to pin the replicas to, one each.",
             "[0]",
         ),
     ],
@@ -402,7 +402,7 @@ static RUN: Section = Section {
     help: "Options of a run.",
     variants: Variants::None,
     keys: &[
-        key("time", Kind::Duration, text("2s"), "How long packets are offered.", ""),
+        key("time", Kind::Duration, text("2s"), "Time during which packets are offered.", ""),
         key(
             "packets",
             integer(1, i64::MAX),
@@ -422,7 +422,7 @@ static RUN: Section = Section {
             "ring",
             Kind::PowerOfTwo { min: 2, max: 65_536 },
             number(256),
-            "Packets a ring between two workers holds.",
+            "Capacity of the rings between workers, in packets.",
             "",
         ),
         key(
@@ -436,6 +436,6 @@ static RUN: Section = Section {
 };
 
 impl Kind {
-    /// The least and the largest processor number.
+    /// Smallest and largest CPU number.
     pub(crate) const CPU_RANGE: (i64, i64) = (0, MAX_CPU);
 }

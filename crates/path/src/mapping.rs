@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Constraints on a mapping, and its short form.
 //!
-//! Whether the machine has the processors a mapping names is not asked here.
+//! Availability of the CPUs is not checked here.
 
 use crate::keys::MAX_WORKERS;
 use crate::model::{Mapping, Segment, StageUse};
@@ -9,20 +9,20 @@ use crate::spec::{StageSpec, State};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Stages of a segment that [`describe`] still spells out.
+/// Maximum number of stages of a segment that [`describe`] spells out.
 const SPELLED_OUT: usize = 4;
 
-/// Why a mapping is refused.
+/// Reason for rejecting a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A segment has no stage, or does not begin where the one before it ends.
+    /// A segment has no stage, or does not begin where the previous one ends.
     NotConsecutive {
         /// The segment, from 0.
         segment: usize,
     },
     /// The segments do not end with the last stage.
     NotCovered {
-        /// The first stage on no worker, or the number of stages when there are too many.
+        /// The first unassigned stage, or the number of stages if there are too many.
         stage: usize,
     },
     /// A segment has no replica.
@@ -30,25 +30,25 @@ pub enum Refusal {
         /// The segment, from 0.
         segment: usize,
     },
-    /// A segment lists processors, but not one per replica.
+    /// A segment lists CPUs, but not one per replica.
     CpuCount {
         /// The segment, from 0.
         segment: usize,
-        /// Processors it names.
+        /// CPUs it lists.
         cpus: usize,
         /// Its replicas.
         replicas: u32,
     },
-    /// A processor is named twice.
+    /// A CPU is used twice.
     CpuTwice {
         /// The segment, from 0, with the second mention.
         segment: usize,
-        /// Which of its processors, from 0.
+        /// Index of the processor within the worker, from 0.
         index: usize,
-        /// The processor.
+        /// The CPU.
         cpu: u32,
     },
-    /// A replicated segment has a stage with one state for all packets.
+    /// A replicated segment has a stage with global state.
     GlobalState {
         /// The segment, from 0.
         segment: usize,
@@ -59,7 +59,7 @@ pub enum Refusal {
     },
     /// The segment brings the workers over [`MAX_WORKERS`].
     TooManyWorkers {
-        /// The segment, from 0.
+        /// Workers up to and including it.
         segment: usize,
         /// Workers up to and with it.
         workers: usize,
@@ -71,25 +71,26 @@ impl fmt::Display for Refusal {
         match self {
             Self::NotConsecutive { segment } => write!(
                 f,
-                "segment {segment} must hold at least one stage and begin where the one before ends"
+                "segment {segment} must contain at least one stage and begin where the previous \
+                 one ends"
             ),
             Self::NotCovered { stage } => {
-                write!(f, "the segments must end with the last stage, not before stage {stage}")
+                write!(f, "the segments must include the last stage, but end before stage {stage}")
             }
             Self::NoReplica { segment } => write!(f, "segment {segment} needs at least 1 replica"),
             Self::CpuCount { cpus, replicas, .. } => {
-                write!(f, "{cpus} processors for {replicas} replicas; name one for each, or none")
+                write!(f, "{cpus} CPUs for {replicas} replicas; give one for each, or none")
             }
             Self::CpuTwice { cpu, .. } => {
                 write!(f, "CPU {cpu} is used twice; each worker needs its own")
             }
             Self::GlobalState { kind, .. } => write!(
                 f,
-                "a '{kind}' stage keeps one state for all packets, so it must not be replicated; \
-                 give it a worker of its own with replicas = 1"
+                "a '{kind}' stage has global state, so it must not be replicated; give it its own \
+                 worker with replicas = 1"
             ),
             Self::TooManyWorkers { workers, .. } => {
-                write!(f, "{workers} workers; at most {MAX_WORKERS} are possible")
+                write!(f, "{workers} workers; the limit is {MAX_WORKERS}")
             }
         }
     }
@@ -98,10 +99,10 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl Mapping {
-    /// Whether the mapping can be run; `stages` are the specifications of the stages in order.
+    /// Checks that the mapping can be run; `stages` are the specifications of the stages in order.
     ///
     /// # Errors
-    /// Every reason why it cannot, by segment.
+    /// All reasons why it cannot, by segment.
     pub fn check(&self, stages: &[StageSpec]) -> Result<(), Vec<Refusal>> {
         let mut refusals = Vec::new();
         let mut end = 0;
@@ -154,14 +155,14 @@ impl Segment {
 }
 
 /// The mapping in one line: `parse+verify | filter+nat44 x2`. A segment of more than four stages is
-/// shown by its first and last, `parse…count`; since segments are consecutive and names unique,
-/// nothing is lost. Processors are not shown.
+/// shown by its first and last, `parse…count`, which is unambiguous since segments are consecutive
+/// and names unique. CPUs are not shown.
 pub fn describe(mapping: &Mapping, stages: &[StageUse]) -> String {
     let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
     describe_names(mapping, &names)
 }
 
-/// As [`describe`], of stages with these names, in order.
+/// As [`describe`], for stages with these names, in order.
 pub fn describe_names(mapping: &Mapping, names: &[&str]) -> String {
     let segments = mapping.segments.iter().map(|segment| {
         let names = names.get(segment.stages.clone()).unwrap_or_default();

@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A packet path as data, after it has been checked.
+//! A validated packet path.
 
 pub use crate::params::{Params, Value};
 use std::ops::Range;
 
-/// Bytes on the wire in addition to the captured frame: 4 of FCS, 8 of preamble, 12 of inter-packet
+/// Bytes on the wire in addition to the captured frame: 4 of FCS, 8 of preamble, 12 of inter-frame
 /// gap.
 pub const WIRE_OVERHEAD_BYTES: u64 = 24;
 
 /// Value of [`Path::kernels`] for calling the best variant of each kernel.
 pub const SELECTED: &str = "selected";
 
-/// A packet path: where packets come from, what is done to them, on which workers.
+/// A packet path: source, processing, and workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     /// The name of the path.
     pub name: String,
     /// The variant of checksum and copy that workers call, by name; [`SELECTED`] leaves the choice
-    /// to the program. Whether there is such a variant is not checked here.
+    /// to the program. Its existence is not checked here.
     pub kernels: String,
-    /// The line that the path should keep up with.
+    /// The line rate that the path should reach.
     pub line: Option<Line>,
     /// The source of the packets.
     pub source: Source,
-    /// The stages, in the order packets meet them. Never empty; names are unique.
+    /// The stages in order. Never empty; names are unique.
     pub stages: Vec<StageUse>,
     /// The destination of the packets.
     pub sink: Sink,
-    /// Which stages run on which worker.
+    /// Assignment of stages to workers.
     pub mapping: Mapping,
     /// Options of a run.
     pub run: RunOptions,
 }
 
-/// The line to keep up with.
+/// Line rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Bits per second of one port, preamble and gap included.
+    /// Bits per second of one port, including preamble and gap.
     pub bits_per_s: f64,
     /// Ports that feed the path.
     pub ports: u32,
 }
 
 impl Line {
-    /// Packets per second over all ports when frames have `mean_bytes` bytes (without FCS).
+    /// Line rate in packets per second over all ports for frames of `mean_bytes` bytes (without
+    /// FCS).
     pub fn packets_per_second(&self, mean_bytes: f64) -> f64 {
         self.bits_per_s * f64::from(self.ports) / (8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES as f64))
     }
@@ -54,30 +55,30 @@ impl Line {
 pub enum Source {
     /// A pcap or pcapng file, replayed from memory.
     Capture {
-        /// The file, relative to the file that describes the path.
+        /// The file, relative to the path file.
         file: String,
-        /// Largest frame a buffer holds, in bytes; longer ones are rejected and counted.
+        /// Buffer size in bytes; longer frames are rejected and counted.
         buffer_bytes: u32,
         /// Treatment of frames that differ from those on the wire.
         rules: CaptureRules,
     },
-    /// UDP packets made to measure.
+    /// Generated UDP packets.
     Generator {
-        /// Frame sizes in bytes, without FCS, used in turn.
+        /// Frame sizes in bytes, without FCS, used in rotation.
         sizes: Vec<u32>,
         /// Number of distinct flows.
         flows: u32,
         /// Seed of the addresses and ports.
         seed: u64,
-        /// Largest frame a buffer holds, in bytes.
+        /// Buffer size in bytes.
         buffer_bytes: u32,
     },
-    /// Packets that a registered kind derives from a capture.
+    /// Packets that a registered source derives from a capture.
     Registered(SourceUse),
 }
 
 impl Source {
-    /// Largest frame a buffer holds, in bytes.
+    /// Buffer size in bytes.
     pub fn buffer_bytes(&self) -> u32 {
         match self {
             Self::Capture { buffer_bytes, .. }
@@ -86,7 +87,7 @@ impl Source {
         }
     }
 
-    /// The capture the packets are taken from, relative to the file that describes the path.
+    /// The capture of the source, relative to the path file.
     pub fn file(&self) -> Option<&String> {
         match self {
             Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
@@ -94,7 +95,7 @@ impl Source {
         }
     }
 
-    /// As [`Source::file`], to name it from elsewhere.
+    /// As [`Source::file`], for changing it.
     pub fn file_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
@@ -103,26 +104,26 @@ impl Source {
     }
 }
 
-/// Which packets of a capture are replayed, and what to do with frames that are not as they were on
-/// the wire.
+/// Selection of the packets of a capture, and treatment of frames that differ from those on the
+/// wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureRules {
-    /// Whether TCP segments joined by segmentation offload are cut to wire size again.
+    /// Whether coalesced TCP segments are cut to wire size.
     pub cut_segments: bool,
-    /// Whether frames cut by the snap length are padded to their length on the wire.
+    /// Whether truncated frames are padded to their length on the wire.
     pub pad: bool,
-    /// Whether the rest is replayed if most bytes are left out.
+    /// Whether the rest is replayed if most bytes are skipped.
     pub allow_left_out: bool,
-    /// Packets at the start that are passed over.
+    /// Packets to skip at the start.
     pub skip: u64,
-    /// Maximum number of packets read after those skipped.
+    /// Maximum number of packets to read after those skipped.
     pub first: u64,
-    /// One of this number of address pairs is sampled, with all its packets; 1 for all.
+    /// Keep one in this number of address pairs, with all its packets; 1 for all.
     pub sample: u32,
 }
 
 impl CaptureRules {
-    /// As without the keys.
+    /// The defaults.
     pub const WHOLE: Self = Self {
         cut_segments: true,
         pad: false,
@@ -139,18 +140,18 @@ impl Default for CaptureRules {
     }
 }
 
-/// A source of a registered kind: a capture, and what is made of it.
+/// A registered source: a capture, and the parameters of its conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceUse {
-    /// Which kind of source.
+    /// Kind of source.
     pub kind: String,
-    /// The capture, relative to the file that describes the path.
+    /// The capture, relative to the path file.
     pub file: String,
-    /// Largest frame a buffer holds, in bytes.
+    /// Buffer size in bytes.
     pub buffer_bytes: u32,
     /// Treatment of frames that differ from those on the wire.
     pub rules: CaptureRules,
-    /// Its parameters; defaults are filled in, and those without one may be absent.
+    /// Its parameters with defaults; those without a default may be absent.
     pub params: Params,
 }
 
@@ -163,7 +164,7 @@ pub enum Sink {
     Capture {
         /// The file to write, relative to the working directory.
         file: String,
-        /// Packets written at most; later ones are counted, not written.
+        /// Maximum number of packets to write; later ones are only counted.
         packets: u64,
     },
 }
@@ -173,37 +174,37 @@ pub enum Sink {
 pub struct StageUse {
     /// Unique within the path; the kind, unless the file gives a name.
     pub name: String,
-    /// Which kind of stage.
+    /// Kind of stage.
     pub kind: String,
-    /// Its parameters; every parameter the kind has is present, defaults filled in.
+    /// Its parameters, complete with defaults.
     pub params: Params,
 }
 
-/// Which stages run on which worker.
+/// Assignment of stages to workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// Runs of consecutive stages, in order, covering all stages. Rings connect them.
+    /// Segments of consecutive stages in order, covering all stages. Rings connect them.
     pub segments: Vec<Segment>,
 }
 
-/// Consecutive stages that share a worker, and how many workers do the same work.
+/// Consecutive stages on one worker, and the number of such workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// Indices into [`Path::stages`].
     pub stages: Range<usize>,
-    /// Workers that run these stages, each for its own flows. At least 1.
+    /// Workers with these stages, each for its own flows. At least 1.
     pub replicas: u32,
-    /// Processors to pin the replicas to, one each; empty leaves the choice to the program.
+    /// CPUs to pin the replicas to, one each; empty leaves the choice to the program.
     pub cpus: Vec<u32>,
 }
 
 impl Mapping {
-    /// All of `stages` stages on one worker.
+    /// Run to completion: all `stages` stages on one worker.
     pub fn merged(stages: usize) -> Self {
         Self { segments: vec![Segment { stages: 0..stages, replicas: 1, cpus: Vec::new() }] }
     }
 
-    /// Workers the mapping needs.
+    /// Number of workers of the mapping.
     pub fn workers(&self) -> usize {
         self.segments.iter().map(|s| s.replicas as usize).sum()
     }
@@ -212,13 +213,13 @@ impl Mapping {
 /// Offered rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// As fast as the path takes them.
+    /// As fast as the path accepts packets.
     Max,
-    /// The rate of the line over all its ports.
+    /// Line rate over all ports.
     Line,
     /// Packets per second.
     PacketsPerSecond(f64),
-    /// Bits per second on the wire, overhead included.
+    /// Bits per second on the wire, including overhead.
     BitsPerSecond(f64),
     /// With the gaps of the capture.
     Capture,
@@ -233,7 +234,7 @@ pub enum FullRing {
     Drop,
 }
 
-/// When a run ends.
+/// Length of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunLength {
     /// After this many seconds.
@@ -245,13 +246,13 @@ pub enum RunLength {
 /// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunOptions {
-    /// When the run ends.
+    /// Length of the run.
     pub length: RunLength,
     /// Offered rate.
     pub rate: Rate,
-    /// Packets handed over at once, 1 to 256.
+    /// Packets per burst, 1 to 256.
     pub burst: u32,
-    /// Packets a ring holds; a power of two.
+    /// Capacity of a ring in packets; a power of two.
     pub ring: u32,
     /// Behaviour at a full ring.
     pub full_ring: FullRing,

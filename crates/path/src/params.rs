@@ -13,9 +13,9 @@ pub enum Value {
     Bool(bool),
     /// An integer.
     Integer(i64),
-    /// A text.
+    /// A string.
     Text(String),
-    /// A list of texts.
+    /// A list of strings.
     Texts(Vec<String>),
     /// A number.
     Number(f64),

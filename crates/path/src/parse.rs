@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rates and times as people write them, in the file and on the command line alike.
+//! Parses rates and times, in path files and on the command line.
 //!
 //! Errors quote the text and show the right form.
 
@@ -9,7 +9,7 @@ use crate::problem::shown;
 use crate::suggest;
 use linerate_record::units::{self, UnitError};
 
-/// The rates that are words.
+/// Rates with a name.
 const WORDS: [(&str, Rate); 3] =
     [("max", Rate::Max), ("line", Rate::Line), ("capture", Rate::Capture)];
 
@@ -30,7 +30,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     Err(format!("{} must be above 0 and at most 30 days", shown(text)))
 }
 
-/// A rate of a line, such as `10Gb/s`, in bits per second; above 0.
+/// A line rate, such as `10Gb/s`, in bits per second; above 0.
 ///
 /// # Errors
 /// The error in the text.
@@ -48,8 +48,8 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
     if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         let help = suggest::help(text, rate_words());
-        let figures = "or write packets like '1.5Mpps', bits like '5Gb/s'";
-        return Err(format!("{} is not a rate; {help} ({figures})", shown(text)));
+        let figures = "or write packets as '1.5Mpps', bits as '5Gb/s'";
+        return Err(format!("invalid rate {}; {help} ({figures})", shown(text)));
     }
     // Every bit rate contains `b`, and no packet rate does.
     if text.contains('b') {
@@ -59,7 +59,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     Ok(Rate::PacketsPerSecond(rate.per_second()))
 }
 
-/// The error with the quotes used here.
+/// The error with the quotation marks used here.
 fn sentence(error: UnitError) -> String {
     error.to_string().replace('`', "'")
 }

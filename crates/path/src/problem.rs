@@ -17,13 +17,13 @@ pub struct Problem {
     pub help: Option<String>,
     /// The line of the file, control characters replaced.
     source_line: String,
-    /// Characters of it the problem is about; at least 1.
+    /// Number of characters to underline; at least 1.
     width: usize,
 }
 
 impl Problem {
-    /// The problem at the bytes `at` of `text`. Offsets outside the text count as its end, offsets
-    /// within a character as the character.
+    /// The problem at the byte range `at` of `text`. Offsets outside the text count as its end,
+    /// offsets within a character as the character.
     pub(crate) fn locate(
         text: &str,
         at: &Range<usize>,
@@ -47,7 +47,7 @@ impl Problem {
         }
     }
 
-    /// The problem as a compiler prints it: place, message, help, the line, a mark beneath.
+    /// The problem as a compiler prints it: place, message, help, the line, and an underline.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
         Rendered { problem: self, file }
     }
@@ -88,15 +88,15 @@ pub const SHOWN: usize = 20;
 /// The mistakes of a file, by position. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
-    /// The first ones.
+    /// The mistakes to show.
     shown: Vec<Problem>,
-    /// Those behind them.
+    /// Number of mistakes not shown.
     more: usize,
 }
 
 impl Problems {
-    /// Mistakes as problems in `text`, sorted, each once; of the first [`SHOWN`], for each takes a
-    /// walk through the text.
+    /// Converts mistakes to problems in `text`, sorted and without duplicates; only the first
+    /// [`SHOWN`], since each requires a scan of the text.
     pub(crate) fn in_text(text: &str, mut mistakes: Vec<Mistake>) -> Self {
         mistakes.sort_by(|a, b| {
             (a.at.start, a.at.end, &a.message).cmp(&(b.at.start, b.at.end, &b.message))
@@ -113,7 +113,7 @@ impl Problems {
         self.shown.iter()
     }
 
-    /// `and 3 more mistakes`, where there are more than are shown.
+    /// `and 3 more mistakes`, if some are not shown.
     fn rest(&self) -> Option<String> {
         let noun = if self.more == 1 { "mistake" } else { "mistakes" };
         (self.more > 0).then(|| format!("and {} more {noun}", self.more))
@@ -151,7 +151,7 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// A mistake by the bytes it is about.
+/// A mistake by its byte range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub(crate) at: Range<usize>,
@@ -170,25 +170,25 @@ impl Mistake {
     }
 }
 
-/// The offsets in the line of `offset`, that of its end included.
+/// Byte range of the line of `offset`, including its end.
 pub(crate) fn line_of(text: &str, offset: usize) -> RangeInclusive<usize> {
     let start = char_boundary(text, offset);
     let end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
     line_start(text, start)..=end
 }
 
-/// The offset at which the line of `offset` begins, a byte order mark left out.
+/// Start of the line of `offset`, after any byte order mark.
 fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
     if start == 0 { byte_order_mark(text).min(offset) } else { start }
 }
 
-/// Bytes of the byte order mark the text begins with, if it does.
+/// Length of the byte order mark at the start of the text.
 fn byte_order_mark(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
-/// The last offset up to `offset` at which a character begins or the text ends.
+/// The last character boundary up to `offset`.
 fn char_boundary(text: &str, offset: usize) -> usize {
     let within = offset.min(text.len());
     (0..=within).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
@@ -199,7 +199,7 @@ fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }
 }
 
-/// A text of the file as messages quote it.
+/// A text from the file as quoted in messages.
 pub(crate) fn shown(text: &str) -> String {
     format!("'{}'", text.escape_debug())
 }

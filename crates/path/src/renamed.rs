@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys that had another name in earlier path files.
+//! Keys with different names in earlier path files.
 
-/// Words of keys, before and now.
+/// Words in key names, old and new.
 const WORDS: [(&str, &str); 2] = [("octets", "bytes"), ("strands", "workers")];
 
 /// New name of `written`, if it is among the `candidates`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON schema of the file, for editors and for programs that write paths.
+//! The JSON schema of path files, for editors and for programs that write paths.
 //!
-//! It describes each key individually. Constraints on the whole (matching names, a stage that must
+//! It describes each key individually. Constraints between keys (matching names, a stage that must
 //! not be replicated) are left to [`read`](crate::check::read), as are the units of rates and
 //! times.
 
@@ -11,7 +11,7 @@ use crate::spec::{Default, Kinds, ParamKind};
 use crate::value::IMIX;
 use serde_json::{Map, Value, json};
 
-/// The schema (draft 2020-12) of a packet path whose stages and source are of these kinds.
+/// The schema (draft 2020-12) of a packet path with these kinds of stages and sources.
 pub fn schema<'k>(kinds: impl Into<Kinds<'k>>) -> Value {
     let mut schema = section(&FILE, kinds.into());
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -69,8 +69,8 @@ fn table<'k>(
     })
 }
 
-/// Whether a table must have the key; the word that chooses the variant may be left out only in the
-/// variant that is the default.
+/// Whether a table must have the key; the key that chooses the variant may only be omitted in the
+/// default variant.
 fn must_be_given(key: &Key) -> bool {
     key.is_required() || key.kind == Kind::Variant
 }

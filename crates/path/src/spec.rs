@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of stage, as far as a description of a path must know them.
+//! Specifications of the kinds of stage, for path files.
 //!
 //! The kinds themselves are elsewhere; they pass their specifications to the checker, so that one
 //! table serves the checker, the published schema and the help.
 
 use crate::params::{Params, Value};
 
-/// Smallest frame without its check sequence, in bytes: Ethernet frames have at least 64 bytes
-/// with it (IEEE 802.3, 3.2.7), and captures and buffers leave its 4 bytes out.
+/// Smallest frame without its FCS, in bytes: Ethernet frames have at least 64 bytes with it (IEEE
+/// 802.3, 3.2.7), and captures and buffers leave its 4 bytes out.
 pub const MIN_FRAME_BYTES: u32 = 60;
 
 /// Largest `buffer_bytes`: offsets in a packet are 16 bits wide, and 128 bytes before the frame are
 /// reserved for prepended headers.
 pub const MAX_BUFFER_BYTES: u32 = u16::MAX as u32 - 128;
 
-/// How a stage depends on earlier packets.
+/// Dependence of a stage on earlier packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// None: any replica may take any packet.
     None,
     /// Per flow or per group of flows that the source keeps on one replica.
     PerFlow,
-    /// One state for all packets: the stage must not be replicated.
+    /// Global: one state for all packets, so the stage must not be replicated.
     Global,
 }
 
 impl State {
-    /// The words of a path file for them.
+    /// Names in a path file.
     pub const WORDS: [&str; 3] = ["none", "flow", "global"];
 
     /// In the order of [`State::WORDS`].
     const ALL: [Self; 3] = [Self::None, Self::PerFlow, Self::Global];
 
-    /// The state that a word of [`State::WORDS`] is for.
+    /// The state with this name in [`State::WORDS`].
     pub fn of_word(word: &str) -> Option<Self> {
         let found = Self::WORDS.iter().zip(Self::ALL).find(|(name, _)| **name == word);
         found.map(|(_, state)| state)
     }
 
-    /// Its word in a path file.
+    /// Its name in a path file.
     pub fn word(self) -> &'static str {
         Self::WORDS[Self::ALL.iter().position(|state| *state == self).unwrap_or(0)]
     }
@@ -56,11 +56,11 @@ pub enum ParamKind {
         /// Largest value.
         max: i64,
     },
-    /// A text; the stage itself says whether it makes sense.
+    /// A string, checked by the stage itself.
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A list of texts.
+    /// A list of strings.
     Texts,
     /// A number from 0 to `max`, inclusive.
     Number {
@@ -78,16 +78,16 @@ pub enum Default {
     Bool(bool),
     /// This number.
     Integer(i64),
-    /// This text.
+    /// This string.
     Text(&'static str),
     /// An empty list.
     EmptyTexts,
-    /// No default: the parameter is then absent, which means this.
+    /// No default: the parameter is absent, with this meaning.
     Absent(&'static str),
 }
 
 impl Default {
-    /// The value that is taken, if there is one.
+    /// The default value, if there is one.
     pub fn value(self) -> Option<Value> {
         match self {
             Self::Required | Self::Absent(_) => None,
@@ -115,7 +115,7 @@ pub struct ParamSpec {
 /// A kind of stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageSpec {
-    /// The word for `kind = "..."`.
+    /// Value of `kind = "..."`.
     pub kind: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -123,36 +123,34 @@ pub struct StageSpec {
     pub params: &'static [ParamSpec],
     /// Whether a `parse` must precede it.
     pub needs_headers: bool,
-    /// Its state, and with it whether it can be replicated.
+    /// Its state, which determines whether it can be replicated.
     pub state: State,
-    /// Whether packets of different flows may leave in another order than they came. Order within a
-    /// flow is always kept.
+    /// Whether packets of different flows keep their order. Order within a flow is always kept.
     pub keeps_order: bool,
-    /// Why packets are dropped here, in the words of the report.
+    /// Causes of drops, in the words of the report.
     pub drop_causes: &'static [&'static str],
 }
 
-/// A kind of source that makes its packets from those of a capture. In addition to its parameters
-/// it has the keys `file` and `buffer_bytes` of every such source.
+/// A kind of source that derives its packets from a capture. In addition to its parameters it has
+/// the keys `file` and `buffer_bytes` of every such source.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceSpec {
-    /// The word for `kind = "..."`.
+    /// Value of `kind = "..."`.
     pub kind: &'static str,
     /// One line of help.
     pub help: &'static str,
     /// Its parameters.
     pub params: &'static [ParamSpec],
-    /// Checks individually valid parameters together; also gets the largest frame a buffer holds,
-    /// in bytes.
+    /// Checks individually valid parameters together; also gets the buffer size in bytes.
     pub check: fn(&Params, u32) -> Vec<Misfit>,
-    /// The bytes of each frame, where they do not depend on the capture.
+    /// Frame size in bytes, if it does not depend on the capture.
     pub frame_bytes: fn(&Params) -> Option<u32>,
 }
 
-/// Parameters that do not go together.
+/// Incompatible parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The parameter to point at.
+    /// The parameter to report.
     pub param: &'static str,
     /// The error.
     pub message: String,
@@ -161,11 +159,11 @@ pub struct Misfit {
 }
 
 impl Misfit {
-    /// Frames of this many bytes do not fit a buffer.
+    /// Frames of this size do not fit into a buffer.
     pub fn too_long(param: &'static str, bytes: u32, buffer_bytes: u32) -> Self {
         Self {
             param,
-            message: format!("frames of {bytes} bytes do not fit buffer_bytes = {buffer_bytes}"),
+            message: format!("frames of {bytes} bytes exceed buffer_bytes = {buffer_bytes}"),
             help: format!("raise buffer_bytes (at most {MAX_BUFFER_BYTES}) or make them shorter"),
         }
     }

@@ -5,10 +5,10 @@ use crate::problem::shown;
 
 /// The candidate closest to `written`, if it is close enough.
 ///
-/// Near is: equal but for case and `-` for `_`; or at most one slip of the pen (an insertion, a
-/// deletion, a replacement, two letters exchanged) for every three characters; or the beginning, of
-/// at least three characters, of no more than one candidate; or such a beginning with one wrong
-/// character behind it, of a candidate that is longer by one at most.
+/// Close means: equal except for case and `-` for `_`; or at most one edit (insertion, deletion,
+/// replacement, transposition) per three characters; or a prefix of at least three characters of
+/// exactly one candidate; or such a prefix followed by one wrong character, of a candidate longer
+/// by one at most.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -35,8 +35,8 @@ pub(crate) fn nearest<'a>(
     only(&wanted).or_else(|| only(but_last).filter(is_as_long))
 }
 
-/// `renamed to 'x'` of a name of before, `did you mean 'x'?` where something is near, otherwise all
-/// there is.
+/// `renamed to 'x'` for an old name, `did you mean 'x'?` if a candidate is close, otherwise all
+/// candidates.
 pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<_> = candidates.into_iter().collect();
     if let Some(name) = crate::renamed::now(written, candidates.iter().copied()) {
@@ -44,12 +44,12 @@ pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
     match nearest(written, candidates.iter().copied()) {
         Some(name) => format!("did you mean {}?", shown(name)),
-        None if candidates.is_empty() => "there are none to choose from".to_owned(),
+        None if candidates.is_empty() => "there are no choices".to_owned(),
         None => format!("valid: {}", list(candidates)),
     }
 }
 
-/// Names in quotes, with commas.
+/// Quoted names, separated by commas.
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(shown).collect::<Vec<_>>().join(", ")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One value of the file against what its key must hold.
+//! Checks one value of the file against its key.
 //!
 //! Sections are not values; they are processed with the whole file.
 
@@ -19,7 +19,7 @@ type Given<'t> = Spanned<DeValue<'t>>;
 /// The word for [`IMIX_BYTES`].
 pub(crate) const IMIX: &str = "imix";
 
-/// Reads a value, or says everything that is wrong with it.
+/// Reads a value, or reports everything wrong with it.
 pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> {
     let read = match key.kind {
         Kind::Param(kind) => param(key, kind, given).map(Read::Value)?,
@@ -54,12 +54,12 @@ pub(crate) fn expected(kind: &Kind) -> String {
         Kind::Param(ParamKind::Integer { min, max }) => {
             format!("an integer from {min} to {max}")
         }
-        Kind::Param(ParamKind::Text) | Kind::Label => "a text".to_owned(),
+        Kind::Param(ParamKind::Text) | Kind::Label => "a string".to_owned(),
         Kind::Param(ParamKind::Word(words)) => {
             format!("one of {}", suggest::list(words.iter().copied()))
         }
-        Kind::Param(ParamKind::Texts) => "a list of texts".to_owned(),
-        Kind::Name => "a text of letters, digits, '-' and '_'".to_owned(),
+        Kind::Param(ParamKind::Texts) => "a list of strings".to_owned(),
+        Kind::Name => "a string of letters, digits, '-' and '_'".to_owned(),
         Kind::Variant => "a word".to_owned(),
         Kind::PowerOfTwo { min, max } => format!("a power of two from {min} to {max}"),
         Kind::BitRate => "a bit rate with its unit".to_owned(),
@@ -70,8 +70,8 @@ pub(crate) fn expected(kind: &Kind) -> String {
             format!("{words}, or a rate with its unit")
         }
         Kind::Sizes => format!("a number of bytes, a list of them, or '{IMIX}'"),
-        Kind::Processors => "a list of processor numbers".to_owned(),
-        Kind::StageNames => "a list of names of stages".to_owned(),
+        Kind::Processors => "a list of CPU numbers".to_owned(),
+        Kind::StageNames => "a list of stage names".to_owned(),
         Kind::Table(_) => "a section".to_owned(),
         Kind::Tables(_) => "a list of tables".to_owned(),
     }
@@ -80,7 +80,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
 /// Description of a value of the wrong kind.
 fn kind_name(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
         DeValue::Float(_) => "a number with a fraction",
         DeValue::Boolean(_) => "true or false",
@@ -90,14 +90,14 @@ fn kind_name(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// The complaint about a value of the wrong type.
+/// Error for a value of the wrong type.
 pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
     let found = kind_name(given.get_ref());
     let message = format!("{} must be {}, not {found}", key.shown(), expected(&key.kind));
     with_example(key, Mistake::new(&given.span(), message))
 }
 
-/// `mistake` with an example of the key as help, where there is one.
+/// `mistake` with an example of the key as help, if there is one.
 pub(crate) fn with_example(key: &Key, mistake: Mistake) -> Mistake {
     let example = key.example();
     if example.is_empty() {
@@ -143,7 +143,7 @@ fn word(key: &Key, given: &Given<'_>, words: &[&str]) -> Result<String, Vec<Mist
     Err(vec![unknown_word(key, given, &text, words.iter().copied())])
 }
 
-/// The complaint about a word that is none of `words`.
+/// Error for an unknown word.
 pub(crate) fn unknown_word<'a>(
     key: &Key,
     given: &Given<'_>,
@@ -177,7 +177,7 @@ fn stage_name(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
     Err(vec![with_example(key, Mistake::new(&given.span(), message))])
 }
 
-/// The entries of a list, each read by `entry`; all mistakes if there is one.
+/// Reads the entries of a list with `entry`; returns all mistakes if there are any.
 fn list<T>(
     key: &Key,
     given: &Given<'_>,
@@ -197,7 +197,7 @@ fn list<T>(
     if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }
 
-/// The complaint about an entry of a list.
+/// Error for an invalid list entry.
 fn wrong_entry(key: &Key, what: &str, given: &Given<'_>) -> Mistake {
     let found = kind_name(given.get_ref());
     let message = format!("each entry of {} must be {what}, not {found}", key.shown());
@@ -207,7 +207,7 @@ fn wrong_entry(key: &Key, what: &str, given: &Given<'_>) -> Mistake {
 fn texts(key: &Key, given: &Given<'_>) -> Result<Vec<String>, Vec<Mistake>> {
     list(key, given, |entry| match entry.get_ref() {
         DeValue::String(text) => Ok(text.to_string()),
-        _ => Err(wrong_entry(key, "a text", entry)),
+        _ => Err(wrong_entry(key, "a string", entry)),
     })
 }
 
@@ -284,11 +284,11 @@ fn power_of_two(
     }
     let near = [below, below * 2].into_iter().filter(|n| (min..=max).contains(n));
     let near: Vec<_> = near.map(|n| n.to_string()).collect();
-    let message = format!("{} is {number}, which is not a power of two", key.shown());
+    let message = format!("{} is {number}, not a power of two", key.shown());
     Err(vec![Mistake::new(&given.span(), message).help(format!("nearest: {}", near.join(" and ")))])
 }
 
-/// A text that `parse` turns into a quantity.
+/// A string that `parse` turns into a quantity.
 fn quantity<T>(
     key: &Key,
     given: &Given<'_>,
@@ -302,9 +302,7 @@ fn quantity<T>(
 fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
     let (min, max) = (i64::from(MIN_FRAME_BYTES), i64::from(MAX_BUFFER_BYTES));
     let explained = |mistake: Mistake| {
-        let why = format!(
-            "frames are counted without their 4 bytes of check sequence, so the smallest has {min}"
-        );
+        let why = format!("frame sizes exclude the 4-byte FCS, so the minimum is {min}");
         if mistake.help.is_none() { mistake.help(why) } else { mistake }
     };
     let read = match given.get_ref() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file that describes a path, with another mapping, burst and variant of the kernels.
+//! Writes a path file with a different mapping, burst and kernel variant.
 
 use crate::model::{Mapping, Path, SELECTED, Segment};
 use crate::problem::{Mistake, Problems};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own, the
-/// kernels of `path`, and the capture path of `path`: a file in another folder needs a different
-/// one. Everything else stays as it is: comments, order, spacing, line ends. Comments inside the
-/// list of workers are lost.
+/// The path file `text` of `path` with `mapping` and `burst` replaced, and with the kernels and
+/// capture path of `path`: a file in another directory needs a different capture path. Everything
+/// else stays as it is: comments, order, spacing, line ends. Comments inside the list of workers
+/// are lost.
 ///
 /// # Errors
 /// If `text` is not TOML, or `mapping`, `run` or `source` is not a section; never for the text
@@ -46,8 +46,8 @@ fn new_section() -> Item {
     Item::Table(table)
 }
 
-/// Puts a value into a section; the space and comments around the old one stay. Of a list written
-/// as repeated sections, the comment before the first stays.
+/// Replaces a value, keeping the whitespace and comments around the old one. For a list written as
+/// repeated sections, the comment before the first stays.
 fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     if let Some(Item::Value(old)) = section.get_mut(key) {
         if old.is_str() && old.as_str() == value.as_str() {
@@ -67,7 +67,7 @@ fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     }
 }
 
-/// The library ends lines with a line feed and drops a byte order mark.
+/// Restores line endings and a byte order mark, which the library normalizes.
 fn as_the_user_wrote(text: &str, mut written: String) -> String {
     let ends = text.matches('\n').count();
     if ends > 0 && text.matches("\r\n").count() == ends {

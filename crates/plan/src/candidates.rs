@@ -216,7 +216,7 @@ impl Search<'_> {
     fn one_cpu(&self, list: &mut List<'_>, name: &str) -> bool {
         let one = self.env.cpus < 2;
         if one {
-            list.rule_out(name.to_owned(), "it takes 2 processors; there is 1".to_owned());
+            list.rule_out(name.to_owned(), "needs 2 processors; there is 1".to_owned());
         }
         one
     }

@@ -73,17 +73,18 @@ impl fmt::Display for CostsError {
         match self {
             Self::NoPackets => write!(
                 f,
-                "no packet entered the path, so no cost is known: run it longer, or check its \
+                "no packet entered the path, so costs are unknown: run it longer, or check its \
                  source"
             ),
             Self::NotInRun { stage } => write!(
                 f,
-                "the run has no `{stage}`: it is of another path; run this path and plan from that"
+                "the run has no `{stage}`: it used another path; run this path and plan from its \
+                 record"
             ),
             Self::Unreadable { stage, reason } => write!(
                 f,
-                "the service time of `{stage}` is missing ({reason}): run longer, or on quieter \
-                 processors"
+                "the service time of `{stage}` is missing ({reason}): run longer, or on less busy \
+                 CPUs"
             ),
         }
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bottleneck of a measured run.
 //!
-//! The worker that limits a path never waits: those before it wait for room, those behind it wait
-//! for packets. So:
+//! The worker that limits a path never waits: workers before it wait for room, workers behind it
+//! for packets. Therefore:
 //!
 //! ```text
-//! busy(worker)   = busy / (busy + starved + blocked)      time the system took away is no evidence
-//! leader         = of each segment, the replica with the largest busy(worker)
+//! busy(worker)   = busy / (busy + starved + blocked)      preempted time is not evidence
+//! leader         = the replica of each segment with the largest busy(worker)
 //! saturated      = segments whose leader has busy >= SATURATED and whose ring drops nothing
-//! none saturated -> the source sets the rate, if the first segment waits for packets, nobody waits
-//!                   for room and the source has a rate; otherwise cannot tell
-//! one            -> that one, unless another clearly works more ticks per packet of the path: then
-//!                   it was never seen waiting only because its processor was taken away
-//! several        -> the one with the largest load, if its interval lies above the next one's;
+//! none saturated -> the source sets the rate, if the first segment waits for packets, no worker
+//!                   waits for room and the source has a rate; otherwise cannot tell
+//! one            -> that one, unless another clearly spends more ticks per packet of the path:
+//!                   then it was never seen waiting only because it was preempted
+//! several        -> the one with the largest load, if its interval is above that of the next one;
 //!                   otherwise cannot tell
-//! stage          = of that worker, the stage of the path with the most ticks per packet entering
-//!                   the worker: source, sink and rings are none
+//! stage          = the stage of that worker with the most ticks per packet that enters the worker;
+//!                   source, sink and rings do not count as stages
 //! ```
 //!
 //! Shares of time cover the whole run, service times only clean windows; the two are measured
@@ -61,7 +61,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
         finding = held_back(run);
     }
     if let Some(end) = run.dead_end() {
-        finding.sentence += &format!("; no packet came through: {end}");
+        finding.sentence += &format!("; no packet reached the sink: {end}");
     }
     finding
 }
@@ -69,7 +69,7 @@ pub fn diagnose(run: &RunReport) -> Finding {
 /// Diagnosis from the waiting times of the workers.
 fn by_waiting(run: &RunReport) -> Finding {
     let Some(profile) = Profile::new(run) else {
-        return cannot_tell("no packet got through the path");
+        return cannot_tell("no packet reached the sink");
     };
     if let Some(reason) = too_little_evidence(run) {
         return cannot_tell(&reason);
@@ -100,9 +100,9 @@ fn held_back(run: &RunReport) -> Finding {
     let most = run.workers.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
     let (name, lost) = most.map_or(("", 0.0), |worker| (worker.name.as_str(), lost(&worker)));
     cannot_tell(&format!(
-        "the source has packets at any rate, and yet every worker waits: workers fed side by side \
-         wait for the slowest, which is now one, now another (worker {name} lost its processor {} \
-         of the time); measure again when nothing else runs",
+        "the source always has packets, yet every worker waits: parallel workers wait for the \
+         slowest, which changes over time (worker {name} was preempted {} of the time); measure \
+         again on an idle machine",
         percent(lost),
     ))
 }
@@ -157,14 +157,14 @@ fn too_little_evidence(run: &RunReport) -> Option<String> {
         let name = &worker.name;
         if clean < MIN_CLEAN_WINDOWS {
             return Some(format!(
-                "worker {name} was left alone in {clean} of {total} windows, fewer than \
-                 {MIN_CLEAN_WINDOWS}"
+                "worker {name} ran undisturbed in only {clean} of {total} windows; \
+                 {MIN_CLEAN_WINDOWS} are needed"
             ));
         }
         if run.workers.len() > 1 && lost as f64 > MAX_LOST_WINDOWS * total as f64 {
             return Some(format!(
-                "worker {name} was preempted in {lost} of {total} windows, so that the waiting of \
-                 the others shows the system, not the path"
+                "worker {name} was preempted in {lost} of {total} windows, so waiting of the \
+                 others reflects the system, not the path"
             ));
         }
     }
@@ -182,8 +182,8 @@ fn cannot_tell(reason: &str) -> Finding {
 
 fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
     format!(
-        "workers {} and {} both work {} and {} of their running time, and their {} and {} ticks \
-         per packet of the path are within each other's intervals",
+        "workers {} and {} are busy {} and {} of their running time, and their {} and {} ticks per \
+         packet are within each other's intervals",
         first.worker.name,
         second.worker.name,
         percent(first.busy),
@@ -195,8 +195,8 @@ fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
 
 fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     format!(
-        "worker {} never waits (works {} of its running time), but worker {} works more per packet \
-         of the path ({} against {} ticks): processor time was taken away ({} and {} of it)",
+        "worker {} never waits (busy {} of its running time), but worker {} spends more per packet \
+         ({} against {} ticks): they were preempted ({} and {} of the time)",
         first.worker.name,
         percent(first.busy),
         other.worker.name,
@@ -224,8 +224,8 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let dropping = leaders.iter().any(|l| l.segment.dropped_behind > STRAY_DROPS);
     if !waits_for_source || most_blocked > STRAY_BLOCKED || dropping {
         return cannot_tell(&format!(
-            "no worker works {} of its running time (worker {} comes nearest with {share}), and \
-             yet some wait for room (up to {})",
+            "no worker is busy {} of its running time (the busiest, {}, {share}), yet some wait \
+             for room (up to {})",
             percent(SATURATED),
             busiest.worker.name,
             percent(most_blocked),
@@ -236,7 +236,7 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         bottleneck: None,
         worker: None,
         sentence: format!(
-            "the source sets the rate: every worker waits for packets, and the busiest, {}, works \
+            "the source limits the rate: every worker waits for packets; the busiest, {}, is busy \
              {share} of its running time (tier sw)",
             busiest.worker.name
         ),
@@ -258,14 +258,14 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
         ));
     };
     let mut sentence = format!(
-        "`{name}` limits the path: worker {} works {} of its running time and `{name}` takes \
+        "`{name}` limits the path: worker {} is busy {} of its running time, and `{name}` takes \
          {:.0} % of its {whole:.0} ticks per packet (tier sw)",
         worker.name,
         percent(leader.busy),
         100.0 * ticks.value / whole,
     );
     if let Some((close, _)) = stages.get(1).filter(|(_, t)| t.high >= ticks.low) {
-        sentence += &format!(", `{close}` as much within the intervals");
+        sentence += &format!("; `{close}` is tied with it");
     }
     sentence += &neighbours(leader, leaders);
     sentence += &uneven(leader);
@@ -300,7 +300,7 @@ fn uneven(leader: &Leader<'_>) -> String {
     let idlest = leader.segment.workers.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));
     match idlest {
         Some(idle) if leader.busy - busy(&idle) > UNEVEN => format!(
-            "; the load is uneven: its replica {} works only {}",
+            "; the load is uneven: its replica {} is busy only {}",
             idle.name,
             percent(busy(&idle))
         ),

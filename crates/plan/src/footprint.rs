@@ -77,7 +77,7 @@ pub enum Unknown {
 impl Unknown {
     fn reason(&self) -> &str {
         match self {
-            Self::NoProfile => "this machine has no profile; make one: linerate memory",
+            Self::NoProfile => "this machine has no profile; create one: linerate memory",
             Self::CannotTell(reason) => reason,
         }
     }
@@ -140,12 +140,12 @@ fn sentence(
     age: &str,
 ) -> String {
     let each = u64::from(parts.queues);
-    let of_each = if each > 1 { " of each queue" } else { "" };
+    let of_each = if each > 1 { " per queue" } else { "" };
     let waits = match wait {
         Ok(Wait { ns, cycles }) => {
             let cycles = cycles.map(|cycles| format!(" ({} cycles)", three_digits(cycles)));
             format!(
-                "waits at most {} ns{} for {}, less where loads overlap",
+                "waits up to {} ns{} for {}, less if loads overlap",
                 three_digits(*ns),
                 cycles.unwrap_or_default(),
                 level.name
@@ -168,7 +168,7 @@ fn sentence(
 /// Location of the packets of a path, for the record. It has a sentence if useful: the packets
 /// exceed a cache, or an existing profile cannot determine the level.
 pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
-    const METHOD: &str = "bytes of frames and buffers against the profile of this machine";
+    const METHOD: &str = "bytes of frames and buffers compared with this machine's profile";
     let number = |unit: &str, value: Result<f64, &str>| match value {
         Ok(value) => Figure::exact(unit, value, Tier::Model, METHOD),
         Err(reason) => Figure::absent(unit, Tier::Model, METHOD, reason),
@@ -186,7 +186,7 @@ pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
         Err(reason) => Figure::absent("text", Tier::Model, METHOD, reason),
     };
     let wait = home.and_then(|home| home.wait.as_ref().map_err(String::as_str));
-    let no_clock = "the profile has no upper end of it in cycles";
+    let no_clock = "the profile has no upper bound of it in cycles";
     let cycles = wait.and_then(|wait| wait.cycles.ok_or(no_clock));
     PacketsHome {
         bytes: number("B", home.map(|home| home.bytes as f64)),
@@ -209,11 +209,11 @@ fn wait(cost: &StageCost, ticks: f64, home: &Home, ticks_per_s: f64) -> String {
     let ns = ticks / ticks_per_s * 1e9;
     let loads = home.wait.as_ref().map_or(String::new(), |wait| {
         let (loads, level) = (three_digits(ns / wait.ns), &home.level);
-        format!(", as long as {loads} loads from {level}, or more, take one after the other")
+        format!(", equivalent to {loads} or more dependent loads from {level}")
     });
     format!(
-        "`{}` waits for memory: {} of its {} ticks per packet ({} ns) are gone when few packets go \
-         round{loads}",
+        "`{}` is memory-bound: {} of its {} ticks per packet ({} ns) disappear when the source \
+         repeats a few packets{loads}",
         cost.name,
         three_digits(ticks),
         three_digits(cost.ticks.value),
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn the_sentence_names_bytes_levels_and_costs() {
-        let wanted = "frames (3 MiB) and buffers (up to 512 KiB) of each queue exceed L2 (1 MiB, \
-                      measured 3 hours ago): a load that misses it waits at most 15 ns (60 cycles) \
-                      for L3, less where loads overlap";
+        let wanted = "frames (3 MiB) and buffers (up to 512 KiB) per queue exceed L2 (1 MiB, \
+             measured 3 hours ago): a load that misses it waits up to 15 ns (60 cycles) for L3, \
+             less if loads overlap";
         assert_eq!(home_at(6 * MIB, MIB, 2).sentence.as_deref(), Some(wanted));
     }
 
@@ -302,7 +302,7 @@ mod tests {
         };
         let told = with(Some(14.0), Some(33.1));
         assert_eq!(told.wait.as_ref().map(|wait| wait.ns), Ok(33.1));
-        assert!(told.sentence.is_some_and(|text| text.contains("waits at most 33.1 ns")));
+        assert!(told.sentence.is_some_and(|text| text.contains("waits up to 33.1 ns")));
         let told = with(Some(14.0), None);
         assert!(told.wait.is_err_and(|reason| reason.contains("lower bound")));
         assert!(told.sentence.is_some_and(|text| !text.contains("at most 1")));
@@ -335,12 +335,12 @@ mod tests {
         // 90 ticks of 1/3 ns are 30 ns, two loads of 15 ns.
         let told = waits(&costs, &home_at(2 * MIB, 0, 1), 3e9);
         assert_eq!(told.len(), 1, "{told:?}");
-        let wanted = "`nat44` waits for memory: 90 of its 150 ticks per packet (30 ns) are gone \
-                      when few packets go round, as long as 2 loads from L3, or more, take one \
-                      after the other";
+        let wanted = "`nat44` is memory-bound: 90 of its 150 ticks per packet (30 ns) disappear \
+             when the source repeats a few packets, equivalent to 2 or more dependent loads from \
+             L3";
         assert_eq!(told[0], wanted);
         let unknown = Home { wait: Err("not measured".to_owned()), ..home_at(2 * MIB, 0, 1) };
         let told = waits(&costs, &unknown, 3e9);
-        assert!(told[0].ends_with("are gone when few packets go round"), "{told:?}");
+        assert!(told[0].ends_with("disappear when the source repeats a few packets"), "{told:?}");
     }
 }

@@ -175,7 +175,7 @@ impl<'a> Planning<'a> {
             why: advice.sentence.clone(),
             proof: Proof {
                 sentence: format!(
-                    "run it with these kernels: a speed-up below {} proves it wrong",
+                    "run it with these kernels: a speed-up below {} disproves it",
                     three_digits(1.0 + gain.low)
                 ),
                 command: self.formula.can_run.then_some(command),
@@ -273,16 +273,16 @@ impl Planner for Planning<'_> {
             .map(|setting| three_digits(self.busiest_ns(setting)));
         let reason = match change.kind {
             Change::Merge => "fewer packets are handed over rings",
-            Change::Replicate => "workers share the flows, and nothing else",
-            Change::Split => "the work of the busiest worker is cut",
-            _ => "what a burst costs whatever its size is spread over more packets",
+            Change::Replicate => "workers share only the flows",
+            Change::Split => "the busiest worker's work is split",
+            _ => "the fixed cost per burst is spread over more packets",
         };
         format!("the busiest worker takes {after} ns per packet instead of {before}: {reason}")
     }
 
     fn proof(&self, _predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof {
         let sentence = format!(
-            "measure both in turns: a speed-up below {} proves it wrong",
+            "measure both, interleaved: a speed-up below {} disproves it",
             three_digits((bounds.gain.low + 1.0).max(0.0))
         );
         let command = self.formula.can_run.then(|| format!("linerate tune {}", self.formula.file));
@@ -303,7 +303,7 @@ impl Planner for Planning<'_> {
         let worker = format!("{segment}.0");
         let within = most.map_or(String::new(), |most| {
             format!(
-                "; `{}` takes {} ns of a packet, more than any other part",
+                "; `{}` takes {} ns per packet, more than any other part",
                 most.name,
                 ns(most.ticks.value)
             )
@@ -311,7 +311,7 @@ impl Planner for Planning<'_> {
         Bottleneck {
             stage: most.map(|stage| stage.name.clone()),
             sentence: format!(
-                "worker {worker} sets the pace with {} ns per packet of the path{within}",
+                "worker {worker} is the bottleneck at {} ns per packet{within}",
                 ns(load)
             ),
             worker: Some(worker),
@@ -340,7 +340,7 @@ impl Planner for Planning<'_> {
                     "cycles/instruction",
                     Tier::Model,
                     Self::METHOD,
-                    "the formula knows times, no instructions",
+                    "the formula works on times, not instructions",
                 ),
             }));
         }
@@ -356,12 +356,13 @@ impl Planner for Planning<'_> {
     fn extent(&self, _best_kpps: Option<f64>) -> Search {
         let there_are = self.advice.there_are;
         let sentence = format!(
-            "exact: of {} mappings that cut and replicate the stages in their order none has a \
-             higher prediction at this burst than the best shown; {}; placement is left out",
+            "exhaustive: none of the {} mappings that split and replicate the stages in order has \
+             a higher prediction at this burst than the best one shown; {}; placement is not \
+             modelled",
             about(there_are),
             match self.knows_bursts() {
-                true => "other bursts were tried on that one and on the mapping as written",
-                false => "other bursts are left out",
+                true => "other bursts were tried on that mapping and on the mapping as written",
+                false => "other bursts were not tried",
             }
         );
         Search { there_are, exact: true, gap: Some(0.0), sentence }
@@ -388,8 +389,7 @@ fn predicted(
 fn unmeasured_bursts() -> RuledOut {
     RuledOut {
         name: "other bursts".to_owned(),
-        reason: "the cost of a burst was assumed, and larger bursts certainly add latency; tune \
-                 measures both"
+        reason: "the cost per burst is assumed, and larger bursts add latency; tune measures both"
             .to_owned(),
     }
 }

@@ -87,29 +87,29 @@ impl fmt::Display for InputsError {
             Self::Costs(error) => error.fmt(f),
             Self::OtherPath { stage } => write!(
                 f,
-                "the run has `{stage}`, which the path has not: it is of another path; run this \
-                 path and plan from that"
+                "the run has `{stage}`, which the path does not: it used another path; run this \
+                 path and plan from its record"
             ),
             Self::NoTime { stage } => write!(
                 f,
-                "[costs] says nothing in nanoseconds about `{stage}`: give `ns`, or plan for a \
-                 machine whose workers are simulated, with --machine t1, t2 or a file"
+                "[costs] has no nanoseconds for `{stage}`: give `ns`, or plan for a machine whose \
+                 workers are simulated, with --machine t1, t2 or a file"
             ),
             Self::NoInstructions { stage } => write!(
                 f,
-                "[costs] says nothing in instructions about `{stage}`: give `instructions`, or \
-                 plan with --machine this"
+                "[costs] has no instructions for `{stage}`: give `instructions`, or plan with \
+                 --machine this"
             ),
             Self::TooFewWorkers { wanted, beside: 0, available } => write!(
                 f,
-                "the mapping takes {wanted} workers and {available} may be used: allow more with \
+                "the mapping needs {wanted} workers and {available} are available: allow more with \
                  --workers N or another --machine, or change [mapping]"
             ),
             Self::TooFewWorkers { wanted, beside, available } => write!(
                 f,
-                "the mapping takes {wanted} workers, {beside} run outside of it \
-                 ([[costs.neighbours]]), and {available} may be used: allow more with \
-                 --workers N or another --machine, or change either"
+                "the mapping needs {wanted} workers, {beside} run outside it \
+                 ([[costs.neighbours]]), and {available} are available: allow more with --workers \
+                 N or another --machine, or change either"
             ),
         }
     }
@@ -169,7 +169,7 @@ impl Inputs {
             }
         };
         let env = environment(ticks_per_s, processors, handover, &mut list);
-        list.push(input("stages that wait for memory", "not looked for", Origin::Assumed));
+        list.push(input("memory-bound stages", "not searched", Origin::Assumed));
         Ok(Self { costs, env, quota: processors.quota, flows: 1, from: from.to_owned(), list })
     }
 
@@ -218,7 +218,7 @@ impl Inputs {
         let mut list: Vec<Input> = given.stages.iter().flat_map(times_of).collect();
         let spread_is = if given.spread.is_some() { Origin::Given } else { Origin::Assumed };
         let percent = format!("{} % either way", three_digits(100.0 * spread));
-        list.push(input("what the costs may be off by", &percent, spread_is));
+        list.push(input("uncertainty of the costs", &percent, spread_is));
         let (handover, ring_is) = match given.handover_ns {
             Some(ns) => {
                 let ticks = around(ns, spread);
@@ -235,7 +235,7 @@ impl Inputs {
 }
 
 /// Name in the list of the cost per burst.
-const BURST: &str = "what a burst costs";
+const BURST: &str = "cost of a burst";
 
 /// Replaces the input of the same name.
 fn replace(list: &mut [Input], by: Input) {
@@ -309,13 +309,13 @@ fn environment(
 ) -> Environment {
     let [value, low, high] = SCALING;
     let drift = if processors.are_shared { DRIFT_SHARED } else { DRIFT_ALONE };
-    let speed = format!("{} to {} of alone", three_digits(low), three_digits(high));
+    let speed = format!("{} to {} of its speed alone", three_digits(low), three_digits(high));
     let burst_ticks = unmeasured_burst(ticks_per_s);
     let drifts = format!("{} % (standard deviation)", three_digits(100.0 * drift));
     list.extend([
-        input("speed of a processor when all work", &speed, Origin::Assumed),
+        input("speed of a CPU with all CPUs loaded", &speed, Origin::Assumed),
         input(BURST, &nanoseconds(&burst_ticks, ticks_per_s), Origin::Assumed),
-        input("drift of the processors", &drifts, Origin::Assumed),
+        input("drift of CPU speed", &drifts, Origin::Assumed),
     ]);
     Environment {
         ticks_per_s,

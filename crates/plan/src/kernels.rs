@@ -87,7 +87,7 @@ fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
     }
     match is_called {
         _ if service.value <= 0.0 => absent("the stage was given no packets"),
-        false => Figure::exact("ratio", 0.0, Tier::Sw, "no call in the logged turns"),
+        false => Figure::exact("ratio", 0.0, Tier::Sw, "no call in the logged iterations"),
         true => {
             let ends = [calls.low / service.high, calls.high / service.low.max(f64::MIN_POSITIVE)];
             let estimate = interval(calls.value / service.value, ends, calls.n);
@@ -290,7 +290,7 @@ fn most_changed<'a>(calls: &Calls<'a>, choice: Option<&str>) -> &'a str {
 
 /// A rate from the model, with the ends of its interval if known.
 fn model(kpps: f64, ends: Option<[f64; 2]>) -> Figure {
-    const METHOD: &str = "service times less what the calls save";
+    const METHOD: &str = "service times minus the time saved in calls";
     match ends {
         Some(ends) => Figure::number("kpps", interval(kpps, ends, 1), Tier::Model, METHOD),
         None => Figure::exact("kpps", kpps, Tier::Model, METHOD),

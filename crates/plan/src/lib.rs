@@ -14,7 +14,7 @@
 //! which of the routines timed by `linerate kernels` are worth selecting by name.
 //!
 //! [`search`] recommends changes before anything has run. It asks a [`predictor`]: [`formula`] is
-//! the one of the machine at hand, with costs that [`inputs`] takes from a record or a path file.
+//! the predictor for this machine, with costs that [`inputs`] takes from a record or a path file.
 //!
 //! This crate does not measure, read files or a clock, or run a packet path.
 

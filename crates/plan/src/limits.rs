@@ -98,16 +98,16 @@ impl Limits {
         let alone = self.alone_kpps(burst).map_or(String::new(), |kpps| Kpps(kpps).to_string());
         match bound {
             Bound::Line if kpps.value > most => {
-                Some(format!("the line: no prediction exceeds its {}", Kpps(most)))
+                Some(format!("line rate: {}, the cap of all predictions", Kpps(most)))
             }
             Bound::Quota => Some(format!(
-                "a CPU quota of {} CPUs: {} at most, whatever the mapping, since one worker does \
-                 {alone} with a CPU of its own",
+                "a CPU quota of {} CPUs: {} at most with any mapping, since one worker reaches \
+                 {alone} on its own CPU",
                 three_digits(self.quota.unwrap_or_default()),
                 Kpps(most),
             )),
             Bound::Seen if kpps.value > most => Some(format!(
-                "the best seen: one worker does {alone} at most, {} {} at most",
+                "best measured: {alone} at most for one worker, {} {} at most",
                 counted(workers as u64, "worker"),
                 Kpps(most),
             )),
@@ -149,7 +149,7 @@ mod tests {
         let capped = limits.cap(rate(2000.0, 1000.0, 9000.0), 2, 32);
         assert_eq!((capped.value, capped.low, capped.high), (1500.0, 1000.0, 1500.0));
         let sentence = limits.sentence(rate(2000.0, 1000.0, 9000.0), 2, 32);
-        assert!(sentence.is_some_and(|text| text.starts_with("the line")));
+        assert!(sentence.is_some_and(|text| text.starts_with("line rate")));
     }
 
     #[test]

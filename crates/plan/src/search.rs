@@ -27,9 +27,8 @@ use linerate_record::{Figure, Tier};
 /// Maximum number of recommendations: users do not try more.
 const RECOMMENDED_MAX: usize = 8;
 
-/// Why a stage is never on more than one worker.
-pub const ONE_STATE: &str =
-    "keeps one state for all packets (global), so it must run on one worker";
+/// Reason why a stage must run on one worker.
+pub const ONE_STATE: &str = "has global state, so it must run on one worker";
 
 /// Path and machine of a plan.
 #[derive(Clone, Copy, Debug)]
@@ -160,8 +159,8 @@ fn line_hold<P: Planner>(
             "{cpus}, the fewest whose whole interval reaches {line}: {mapping}, burst {burst}"
         ),
         None => format!(
-            "no mapping is predicted to hold {line} with its whole interval; {mapping} on {cpus}, \
-             burst {burst}, comes nearest, with {low} at least"
+            "no mapping is predicted to sustain {line} with its whole interval; the best is \
+             {mapping} on {cpus}, burst {burst}, with at least {low}"
         ),
     };
     Some(LineHold {

@@ -102,7 +102,7 @@ impl Sketch {
         kept.truncate(STAGES_MAX - 1);
         let threads = others.iter().map(|one| one.threads).max().unwrap_or(1);
         self.notes.push(format!(
-            "the {} stages that cost the least are one, `{REST}`, at the end",
+            "the {} cheapest stages are combined into `{REST}` at the end",
             others.len()
         ));
         kept.push(Part {
@@ -152,19 +152,18 @@ pub enum NoSketch {
 impl fmt::Display for NoSketch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HasPath => f.write_str("the record of a run: name the file of its path as well"),
+            Self::HasPath => f.write_str("a record of run: name its path file as well"),
             Self::OtherKind => f.write_str(
-                "not a record that says what packets cost; those of run, tune, regions, import and \
-                 why do",
+                "the record has no packet costs; use one of run, tune, regions, import or why",
             ),
             Self::Packets { remedy } => {
-                write!(f, "nothing says how many packets were handled: {remedy}")
+                write!(f, "the number of packets is unknown: {remedy}")
             }
             Self::Clock => f.write_str(
-                "it counts ticks, and nothing says how long one is: give --clock GHZ, or import \
-                 it with --clock or --machine",
+                "it counts ticks of unknown length: give --clock GHZ, or import it with --clock or \
+                 --machine",
             ),
-            Self::Times { reason } => write!(f, "no part of it has a time ({reason})"),
+            Self::Times { reason } => write!(f, "no part of the record has a time ({reason})"),
         }
     }
 }

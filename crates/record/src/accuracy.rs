@@ -13,7 +13,7 @@
 use crate::stats::coverage::least_hits;
 use std::fmt;
 
-/// The chance at which software that is as good as stated fails a check of a share.
+/// Probability that software which meets its stated share fails the check.
 pub const MISS: f64 = 0.01;
 
 const PREFIX: &str = "accuracy: ";
@@ -29,16 +29,16 @@ pub enum Verdict {
     Skip,
 }
 
-/// A figure and what it is held to.
+/// A figure and its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// Without spaces; parts separated by dots.
     pub name: String,
-    /// The figure; not a number where there is none.
+    /// The figure; NaN if there is none.
     pub value: f64,
     /// Samples behind it.
     pub n: u64,
-    /// The limit; not a number where there is none.
+    /// The limit; NaN if there is none.
     pub limit: f64,
     /// Whether the figure is within the limit.
     pub verdict: Verdict,
@@ -47,8 +47,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Holds `hits` of `trials` against a share that is stated, minus the sampling error of as many
-    /// trials: fewer hits than the limit have a probability of [`MISS`] where the statement holds.
+    /// Compares `hits` of `trials` with a stated share minus the sampling error of that many
+    /// trials: if the statement holds, fewer hits than the limit have a probability of [`MISS`].
     pub fn share(name: &str, hits: u64, trials: u64, stated: f64, why: &str) -> Self {
         let limit = least_hits(trials, stated, MISS);
         let of_all = |hits: u64| hits as f64 / trials as f64;
@@ -56,17 +56,17 @@ impl Check {
         Self::new(name, of_all(hits), trials, of_all(limit), hits >= limit && trials > 0, &why)
     }
 
-    /// Holds a median of `n` samples against the most it may be.
+    /// Compares a median of `n` samples with an upper limit.
     pub fn at_most(name: &str, value: f64, n: u64, limit: f64, why: &str) -> Self {
         Self::new(name, value, n, limit, value <= limit, why)
     }
 
-    /// Holds a median of `n` samples against the least it may be.
+    /// Compares a median of `n` samples with a lower limit.
     pub fn at_least(name: &str, value: f64, n: u64, limit: f64, why: &str) -> Self {
         Self::new(name, value, n, limit, value >= limit, why)
     }
 
-    /// The quantity that could not be measured.
+    /// Reports a quantity that could not be measured.
     pub fn skip(name: &str, why: &str) -> Self {
         Self { verdict: Verdict::Skip, ..Self::new(name, f64::NAN, 0, f64::NAN, false, why) }
     }
@@ -76,8 +76,7 @@ impl Check {
         Self { name: name.to_owned(), value, n, limit, verdict, why: why.to_owned() }
     }
 
-    /// The check that a line reports. `None` for a line of another kind; the error says what is
-    /// wrong with one of this kind.
+    /// Parses a line. `None` for a line that is not a check; an error describes a malformed check.
     pub fn parse(line: &str) -> Option<Result<Self, String>> {
         let rest = line.strip_prefix(PREFIX)?;
         Some(fields(rest).ok_or_else(|| format!("not a line of a check: `{line}`")))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of an `answers` record: questions about another record, answered from what it holds.
+//! The body of an `answers` record: questions about another record, answered from its contents.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -32,8 +32,8 @@ pub struct Answer {
     pub evidence: Vec<Evidence>,
     /// Suggested actions, in the order to try them; empty if there are none.
     pub advice: Vec<String>,
-    /// The command that measures what is missing, or that checks the answer; `null` where none
-    /// does.
+    /// The command that measures what is missing, or that checks the answer; `null` if there is
+    /// none.
     pub next: Option<String>,
 }
 
@@ -46,12 +46,12 @@ pub enum AnswerVerdict {
     Answered,
     /// It does not apply: the premise of the question is false.
     DoesNotArise,
-    /// Something that it takes was not measured.
+    /// A required measurement is missing.
     CannotTell,
 }
 
 impl AnswerVerdict {
-    /// In words.
+    /// The verdict in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",

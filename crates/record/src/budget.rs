@@ -16,7 +16,7 @@ pub struct BudgetReport {
     pub clock_ghz: f64,
     /// Cores.
     pub cores: u32,
-    /// Pipes of a core that issue instructions on their own.
+    /// Pipes per core, each issuing instructions independently.
     pub pipes_per_core: u32,
     /// Strands that share a pipe.
     pub strands_per_pipe: u32,
@@ -25,7 +25,7 @@ pub struct BudgetReport {
     /// Bits per second of the line.
     #[serde(serialize_with = "crate::finite")]
     pub line_bits_per_s: f64,
-    /// A row per size of frame, and one for the mix.
+    /// One row per frame size, and one for the mix.
     pub rows: Vec<BudgetRow>,
     /// Comparison with a measured path; `null` if none was given.
     pub shortfall: Option<Shortfall>,
@@ -35,13 +35,13 @@ pub struct BudgetReport {
     pub measured_on: Option<String>,
 }
 
-/// The budget of one size of frame.
+/// Budget of one frame size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetRow {
-    /// The size as asked for, or `IMIX`.
+    /// The size as requested, or `IMIX`.
     pub name: String,
-    /// Bytes of a frame, FCS included; the mean of a mix.
+    /// Bytes per frame, FCS included; the mean of a mix.
     #[serde(serialize_with = "crate::finite")]
     pub frame_bytes: f64,
     /// Nanoseconds from one packet to the next.
@@ -56,10 +56,10 @@ pub struct BudgetRow {
     /// Cycles of all pipes in that time: the per-packet budget if packets are spread evenly.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_of_all: f64,
-    /// Instructions of a strand in that time, its neighbours busy; `null` if the instructions per
+    /// Instructions of a strand in that time with busy neighbours; `null` if the instructions per
     /// cycle are unknown.
     pub instructions_per_packet: Option<f64>,
-    /// The same, its neighbours parked.
+    /// The same with parked neighbours.
     pub instructions_alone: Option<f64>,
     /// Upper bounds that do not depend on the line.
     pub ceilings: Ceilings,
@@ -67,15 +67,15 @@ pub struct BudgetRow {
     pub task: Option<Task>,
 }
 
-/// Upper bounds of forwarding, all ports; `null` where nothing is known.
+/// Upper bounds of forwarding, all ports; `null` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceilings {
-    /// By the way from and to the network interfaces, which every byte crosses twice.
+    /// By I/O bandwidth to and from the network interfaces, which every byte crosses twice.
     pub io_packets_per_s: Option<f64>,
     /// The same, by memory bandwidth.
     pub memory_packets_per_s: Option<f64>,
-    /// By the instructions that all pipes can issue, where those of a packet are given.
+    /// By the issue rate of all pipes, if instructions per packet are given.
     pub issue_packets_per_s: Option<f64>,
     /// Published measurement on such a processor.
     pub measured_packets_per_s: Option<f64>,
@@ -88,21 +88,21 @@ pub struct Task {
     /// Instructions per packet on one strand.
     #[serde(serialize_with = "crate::finite")]
     pub instructions: f64,
-    /// Strands it takes to keep up with the line, its cost unchanged by spreading it.
+    /// Strands needed for line rate, if distribution adds no cost.
     #[serde(serialize_with = "crate::finite")]
     pub strands: f64,
-    /// Instructions that each may spend on a packet, side by side.
+    /// Instructions per packet for each of these strands in parallel.
     #[serde(serialize_with = "crate::finite")]
     pub parallel_instructions: f64,
-    /// Instructions that the part of each may have, one behind the other.
+    /// Instructions per packet for each of these strands in a pipeline.
     #[serde(serialize_with = "crate::finite")]
     pub pipelined_instructions: f64,
     /// Whether the processor has this many strands.
     pub fits: bool,
 }
 
-/// Comparison of a measured path with the line, assuming that a packet costs the same whatever its
-/// size.
+/// Comparison of a measured path with the line, assuming that the cost of a packet is independent
+/// of its size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shortfall {
@@ -115,7 +115,7 @@ pub struct Shortfall {
     /// The same as a share of the line, at most 1.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line: f64,
-    /// Frames of this size and longer hold line rate.
+    /// Smallest frame size at which line rate is sustained.
     #[serde(serialize_with = "crate::finite")]
     pub holds_from_bytes: f64,
     /// The share of the line with the shortest frames, at most 1.

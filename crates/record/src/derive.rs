@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values derived from a body: figures for people, lists for scripts, and warnings.
 //!
-//! Pure functions of the body and its provenance. A record stores neither; its JSON has them, as
-//! they were when it was written, and reading checks that they still follow.
+//! Pure functions of the body and its provenance. They are not part of the record: its JSON
+//! contains the values computed when it was written, and the reader checks that they match.
 
 mod answers;
 mod budget;
@@ -10,6 +10,7 @@ mod doctor;
 mod kernels;
 mod memory;
 mod plan;
+mod profile;
 mod regions;
 mod run;
 mod stat;
@@ -31,15 +32,15 @@ use std::collections::BTreeMap;
 /// Bare values of a body by name, for scripts: lists of its parts.
 pub type Lists = BTreeMap<&'static str, Value>;
 
-/// The share of windows lost to preemption from which on figures are in doubt: with one window in
-/// ten gone the processor is visibly shared, and intervals are 5 % wider than on an idle machine.
+/// Share of preempted windows above which figures are in doubt: at one window in ten the CPU is
+/// visibly shared, and intervals are 5 % wider than on an idle machine.
 pub(crate) const PREEMPTED_SHARE: f64 = 0.1;
 
-/// The share of CPU time used by others above which they disturb a measurement; the low end of the
-/// observed share must exceed it.
+/// Share of CPU time used by other programs above which they disturb a measurement; the lower bound
+/// of the observed share must exceed it.
 pub(crate) const OTHERS_SHARE: f64 = 0.1;
 
-/// A body from which figures, lists and warnings follow.
+/// A body with derived figures, lists and warnings.
 pub trait Derive {
     /// The figures people quote, by name.
     fn figures(&self) -> Figures;
@@ -71,6 +72,7 @@ impl Body {
             Self::Plan(report) => &**report,
             Self::Tcp(report) => &**report,
             Self::Why(report) => &**report,
+            Self::Profile(report) => &**report,
         }
     }
 }
@@ -79,12 +81,12 @@ fn named<const N: usize>(figures: [(&str, Figure); N]) -> Figures {
     figures.map(|(name, figure)| (name.to_owned(), figure)).into()
 }
 
-/// A name as part of that of a figure: `L1 dTLB` is `l1_dtlb`.
+/// Normalizes a name for use in a figure's name: `L1 dTLB` becomes `l1_dtlb`.
 fn word(name: &str) -> String {
     name.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
-/// Other programs that ran just before.
+/// Warns of other programs that ran just before.
 fn not_idle(provenance: &Provenance) -> Option<Warning> {
     let others = provenance.others.as_ref()?;
     let share = others.as_number()?;
@@ -99,7 +101,7 @@ fn emulated(provenance: &Provenance) -> Option<Warning> {
     (provenance.emulated == Some(true)).then_some(Warning::Emulated)
 }
 
-/// Windows that were dropped, if that is too many.
+/// Warns of dropped windows, if there are too many.
 fn preempted(dropped: u64, of: u64) -> Option<Warning> {
     let share = if of == 0 { 0.0 } else { dropped as f64 / of as f64 };
     (share > PREEMPTED_SHARE).then_some(Warning::PreemptedWindows { share })

@@ -4,7 +4,7 @@
 use crate::figure::Tier;
 use serde::{Deserialize, Serialize};
 
-/// The observation that says how many hardware events count at the same time.
+/// Name of the observation with the number of hardware events that count at the same time.
 pub const COUNTERS_AT_ONCE: &str = "counters_at_once";
 
 /// Evidence tiers and capabilities of this machine.
@@ -13,31 +13,31 @@ pub const COUNTERS_AT_ONCE: &str = "counters_at_once";
 pub struct DoctorReport {
     /// The tiers, best first, with whether each works here.
     pub tiers: Vec<TierState>,
-    /// The best of them that works.
+    /// The best working tier.
     pub best_tier: Tier,
     /// All checks, in the order of the sections.
     pub observations: Vec<Observation>,
 }
 
-/// Whether a tier works.
+/// State of a tier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TierState {
-    /// Which.
+    /// Evidence tier.
     pub tier: Tier,
     /// Method of its counts, if not the usual one: `registers`; `null` otherwise.
     pub way: Option<String>,
     /// Whether it works here and now.
     pub works: bool,
-    /// What it provides here, or why it does not work, in a sentence.
+    /// Its capabilities here, or the reason why it does not work, in a sentence.
     pub sentence: String,
-    /// Its obstacle, as a word for scripts: `no_virtual_pmu`, ...; `null` if it works.
+    /// Cause of failure, as a keyword for scripts: `no_virtual_pmu`, ...; `null` if it works.
     pub cause: Option<String>,
-    /// The command that would change it; `null` when it works, or nothing would.
+    /// The command that would change it; `null` if it works or no command helps.
     pub fix: Option<String>,
 }
 
-/// Which part of the machine an observation is about.
+/// Part of the machine that an observation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -50,7 +50,7 @@ pub enum Section {
     Counters,
     /// Requirements of a data plane on the system.
     DataPlane,
-    /// What can be read of programs that run.
+    /// Access to running programs.
     Programs,
 }
 
@@ -61,11 +61,11 @@ pub enum Section {
 pub enum Verdict {
     /// A fact; nothing is wrong.
     Fact,
-    /// As it should be.
+    /// Good.
     Good,
     /// Costs accuracy or speed.
     Advice,
-    /// Keeps something from working.
+    /// Prevents something from working.
     Missing,
     /// Could not be read.
     Unknown,
@@ -77,7 +77,7 @@ pub enum Verdict {
 pub struct Observation {
     /// Its section.
     pub section: Section,
-    /// The subject, as a word for scripts: `governor`, `huge_pages`, ...
+    /// The subject, as a keyword for scripts: `governor`, `huge_pages`, ...
     pub name: String,
     /// Its severity.
     pub verdict: Verdict,
@@ -85,7 +85,7 @@ pub struct Observation {
     pub value: Option<String>,
     /// Its meaning, in a sentence.
     pub sentence: String,
-    /// The command that would change it; `null` when nothing needs to change, or nothing would.
+    /// The command that would change it; `null` if no change is needed or no command helps.
     pub fix: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Section {
         self.observed(name, Verdict::Fact, Some(value.into()), sentence, None)
     }
 
-    /// Something that is as it should be.
+    /// A good setting.
     pub fn good(self, name: &str, value: impl Into<String>, sentence: &str) -> Observation {
         self.observed(name, Verdict::Good, Some(value.into()), sentence, None)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A complete record, and its JSON: written, read back, and rejected with a reason.
+//! A complete record and its JSON: written, read back, and rejected with a reason.
 //!
 //! A record is its provenance and its body; figures, summary and warnings are derived from these.
 //! In JSON the fields of the body are at the same level as those of the envelope, `kind` identifies
@@ -14,6 +14,7 @@ use crate::figure::{Figure, Figures, Scalar, bare};
 use crate::kernels::KernelsReport;
 use crate::memory::MemoryReport;
 use crate::plan::PlanReport;
+use crate::profile::ProfileReport;
 use crate::provenance::Provenance;
 use crate::regions::RegionsReport;
 use crate::run::RunReport;
@@ -32,8 +33,8 @@ use std::fmt;
 
 /// Value of `schema` in every record.
 const SCHEMA: &str = "linerate-record";
-/// Records of 1.x are upgraded; of other major versions, not read; of a newer minor version, what
-/// is known.
+/// Records of 1.x are upgraded; other major versions are rejected; unknown fields of newer minor
+/// versions are ignored.
 const MAJOR: u32 = 2;
 const MINOR: u32 = 0;
 
@@ -63,20 +64,22 @@ pub enum Body {
     Doctor(Box<DoctorReport>),
     /// A program about its own regions, through `liblinerate_regions`.
     Regions(Box<RegionsReport>),
-    /// `linerate memory`: the memory hierarchy, as loads meet it.
+    /// `linerate memory`: the memory hierarchy as seen by loads.
     Memory(Box<MemoryReport>),
     /// `linerate budget`: the per-packet budget at line rate.
     Budget(Box<BudgetReport>),
-    /// `linerate import`: strands as measured by another program.
+    /// `linerate import`: measurements of another program.
     Strands(Box<StrandsReport>),
     /// `linerate explain`: questions about a record, answered.
     Answers(Box<AnswersReport>),
-    /// `linerate plan`: what a mapping is predicted to do, and what to change.
+    /// `linerate plan`: predictions for a mapping, and recommended changes.
     Plan(Box<PlanReport>),
     /// TCP stacks under patterns of traffic, with every set of routines.
     Tcp(Box<TcpReport>),
-    /// `linerate why`: why a program that runs is, or is not, at line rate.
+    /// `linerate why`: bottleneck of a running program.
     Why(Box<WhyReport>),
+    /// `linerate profile`: in which functions a program spends its time on a CPU.
+    Profile(Box<ProfileReport>),
 }
 
 /// An entry of `summary`.
@@ -105,7 +108,8 @@ struct Wire<'a> {
     provenance: &'a Provenance,
     /// The value of each figure under the same name: for scripts. A `memory` record has `levels`,
     /// `tlb`, `pages`, `noise`, `timer` and `os_view` in addition; one of strands has `strands`,
-    /// one of answers has `answers`, one of `why` has `threads`, `cpus`, `findings` and `ledger`.
+    /// one of answers has `answers`, one of `why` has `threads`, `cpus`, `findings` and `ledger`,
+    /// one of `profile` has `functions` and `classes`.
     summary: BTreeMap<&'a str, Bare<'a>>,
     /// The figures people quote, by name.
     figures: &'a BTreeMap<String, Figure>,
@@ -148,7 +152,7 @@ impl Record {
         figures.chain(lists.map(|(name, list)| (name.to_owned(), list))).collect()
     }
 
-    /// The record as indented JSON, a line feed at its end.
+    /// The record as indented JSON, ending in a newline.
     ///
     /// # Errors
     /// [`WriteError`] when a number that must be there is infinite or not a number.
@@ -156,7 +160,7 @@ impl Record {
         self.to_json(serde_json::ser::PrettyFormatter::new())
     }
 
-    /// The record as one line of JSON, a line feed at its end.
+    /// The record as one line of JSON, ending in a newline.
     ///
     /// # Errors
     /// As [`Self::to_json_pretty`].
@@ -187,8 +191,7 @@ impl Record {
         Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
     }
 
-    /// Reads a record of this major version or of the one before. Fields that this version does
-    /// not know are ignored.
+    /// Reads a record of this or the previous major version. Unknown fields are ignored.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -205,8 +208,8 @@ impl Record {
         }
     }
 
-    /// Reads a record with the names of now. What an earlier version derived otherwise is not held
-    /// against what this one derives.
+    /// Reads a record with current field names. Differences between derived values of an earlier
+    /// version and those of this one are accepted.
     fn from_current(json: &str, is_upgraded: bool) -> Result<Self, ReadError> {
         let Head { minor, kind } = check_head(json)?;
         let Envelope { provenance } = read(json)?;
@@ -225,6 +228,7 @@ impl Record {
             "plan" => Body::Plan(read(json)?),
             "tcp" => Body::Tcp(read(json)?),
             "why" => Body::Why(read(json)?),
+            "profile" => Body::Profile(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         let record = Self { provenance, body };
@@ -242,13 +246,13 @@ struct Head {
     kind: String,
 }
 
-/// Whether this is a record that this version reads.
+/// Checks that this is a record of a supported version.
 fn check_head(json: &str) -> Result<Head, ReadError> {
     let value: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
     let no_record = |found: &str| ReadError::NotARecord { found: found.to_owned() };
     let text = |field| match value.get(field) {
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(no_record(&format!("`{field}` is not a text"))),
+        Some(_) => Err(no_record(&format!("`{field}` is not a string"))),
         None => Err(no_record(&format!("`{field}` is missing"))),
     };
     if !value.is_object() {
@@ -284,7 +288,7 @@ fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
 }
 
 impl Stated {
-    /// Whether it says what follows from the rest of the record.
+    /// Checks that derived values match the rest of the record.
     fn check_against(&self, record: &Record) -> Result<(), ReadError> {
         differing(&self.figures, &record.figures())
             .map_or(Ok(()), |name| changed("figures", &name))?;
@@ -296,8 +300,8 @@ impl Stated {
         Ok(())
     }
 
-    /// Whether it does not contradict itself: what followed from a record of another minor version
-    /// is not known here.
+    /// Checks that the record is consistent in itself: derived values of another minor version
+    /// cannot be recomputed here.
     fn check_alone(&self) -> Result<(), ReadError> {
         let agrees = |(name, figure): (&String, &Figure)| {
             self.summary.get(name).and_then(as_scalar).as_ref() == Some(&figure.value)
@@ -313,7 +317,7 @@ fn changed(part: &str, name: &str) -> Result<(), ReadError> {
     Err(ReadError::Changed { field: format!("{part}.{name}") })
 }
 
-/// The first name that is in one only, or has another value in the other.
+/// The first name that is missing from one map or has different values.
 fn differing<T: PartialEq>(a: &BTreeMap<String, T>, b: &BTreeMap<String, T>) -> Option<String> {
     a.keys().chain(b.keys()).find(|name| a.get(*name) != b.get(*name)).cloned()
 }
@@ -322,7 +326,7 @@ fn as_scalar(value: &Value) -> Option<Scalar> {
     Scalar::deserialize(value).ok()
 }
 
-/// The message of `error` less the position it ends with.
+/// The message of `error` without its trailing position.
 fn without_position(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rfind(" at line ") {
@@ -331,7 +335,7 @@ fn without_position(error: &serde_json::Error) -> String {
     }
 }
 
-/// A record could not be written: a number that must be there was computed wrongly.
+/// Error for a record that cannot be written: a required number was computed wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteError {
     /// The field, as a path: `workers[0].stages[2].kpps`.
@@ -349,10 +353,10 @@ impl fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
-/// Why a text was not read as a record. Lines and columns count from 1.
+/// Error for a text that is not a readable record. Lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
-    /// The text ends in the middle.
+    /// The text is truncated.
     Truncated {
         /// The last line.
         line: usize,
@@ -370,31 +374,31 @@ pub enum ReadError {
     },
     /// JSON, but not a record.
     NotARecord {
-        /// The telltale content.
+        /// The unexpected content.
         found: String,
     },
     /// A record of another major version.
     OtherVersion {
-        /// The version it says.
+        /// Its version.
         version: String,
     },
-    /// A record of the major version before, which lacks something that this one must have.
+    /// A record of the previous major version that lacks a required field.
     NotUpgraded {
-        /// The version it says.
+        /// Its version.
         version: String,
-        /// The field, or what it is missing from, as a path; `.` is the record itself.
+        /// Path of the field, or of the parent that lacks it; `.` is the record itself.
         field: String,
         /// The error.
         message: String,
     },
     /// A record of a kind that this version does not know.
     UnknownKind {
-        /// The kind it says.
+        /// Its kind.
         kind: String,
     },
     /// A field is missing or of the wrong type.
     Field {
-        /// The field, or what it is missing from, as a path; `.` is the record itself.
+        /// Path of the field, or of the parent that lacks it; `.` is the record itself.
         field: String,
         /// The error.
         message: String,
@@ -403,9 +407,9 @@ pub enum ReadError {
         /// Column of the error.
         column: usize,
     },
-    /// `figures`, `summary` or `warnings` do not say what follows from the rest of the record.
+    /// `figures`, `summary` or `warnings` contradict the rest of the record.
     Changed {
-        /// The field, as a path: `summary.throughput_kpps`.
+        /// Path of the field: `summary.throughput_kpps`.
         field: String,
     },
 }
@@ -425,8 +429,8 @@ impl fmt::Display for ReadError {
         match self {
             Self::Truncated { line, column } => write!(
                 f,
-                "the record ends in the middle, at line {line}, column {column}; copy it again, or \
-                 make it again with --record"
+                "the record is truncated at line {line}, column {column}; copy it again, or create \
+                 it again with --record"
             ),
             Self::Syntax { line, column, message } => {
                 write!(f, "line {line}, column {column}: not JSON: {message}")
@@ -445,18 +449,16 @@ impl fmt::Display for ReadError {
                  `{field}`: {message}; measure again, or read it with the version named in its \
                  `provenance.program`"
             ),
-            Self::UnknownKind { kind } => write!(
-                f,
-                "the record is of kind `{kind}`, which this linerate does not know; a newer \
-                 version reads it"
-            ),
+            Self::UnknownKind { kind } => {
+                write!(f, "unknown kind of record `{kind}`; a newer linerate can read it")
+            }
             Self::Field { field, message, line, column } => {
                 write!(f, "line {line}, column {column}: `{field}`: {message}")
             }
             Self::Changed { field } => write!(
                 f,
-                "`{field}` does not follow from the rest of the record, which was changed by hand: \
-                 take the record as it was written, or measure again"
+                "`{field}` contradicts the rest of the record, which was edited: use the original \
+                 record, or measure again"
             ),
         }
     }
@@ -464,8 +466,8 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The JSON Schema (draft 2020-12) of records as this version writes them, as published; a line
-/// feed at its end.
+/// The published JSON Schema (draft 2020-12) of records in the current version, ending in a
+/// newline.
 #[cfg(feature = "schema")]
 pub fn schema_json() -> String {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One figure: a value that never travels without its unit, interval, tier and method.
+//! One figure: a value with its unit, interval, tier and method.
 
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
@@ -47,11 +47,11 @@ pub enum Scalar {
     Number(#[serde(serialize_with = "crate::finite")] f64),
     /// A word or a sentence.
     Text(String),
-    /// Could not be read; the figure's `reason` says why.
+    /// Unavailable; the figure's `reason` says why.
     Absent,
 }
 
-/// A value with everything a reader needs to judge it.
+/// A value with everything needed to judge it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
@@ -65,13 +65,13 @@ pub struct Figure {
     pub low: Option<f64>,
     /// Upper end of the interval, in `unit`; `null` when no interval could be given.
     pub high: Option<f64>,
-    /// The share of repetitions in which the interval is meant to contain the true value, 0 to 1.
+    /// Nominal coverage of the interval, 0 to 1.
     pub confidence: Option<f64>,
     /// Evidence tier of the value.
     pub tier: Tier,
-    /// Method of the value, in a few words.
+    /// Method of measurement, in a few words.
     pub method: String,
-    /// Why the value is absent; `null` when it is there.
+    /// Reason why the value is absent; `null` if it is present.
     pub reason: Option<String>,
 }
 
@@ -128,7 +128,7 @@ impl Figure {
         }
     }
 
-    /// A figure that could not be obtained, and why.
+    /// An unavailable figure, with the reason.
     pub fn absent(unit: &str, tier: Tier, method: &str, reason: &str) -> Self {
         Self {
             value: Scalar::Absent,
@@ -157,7 +157,7 @@ impl Figure {
         Some(Estimate { confidence: self.confidence.unwrap_or(estimate.confidence), ..estimate })
     }
 
-    /// The figure and its interval times `factor`, which is not negative, in another unit.
+    /// The figure and its interval multiplied by `factor`, which is not negative, in another unit.
     #[must_use]
     pub fn scaled(&self, factor: f64, unit: &str, method: &str) -> Self {
         if self.as_number().is_none() {
@@ -176,7 +176,7 @@ impl Figure {
     }
 }
 
-/// The value alone, as `summary` has it.
+/// The bare value, as in `summary`.
 pub(crate) fn bare(figure: &Figure) -> serde_json::Value {
     serde_json::to_value(&figure.value).unwrap_or(serde_json::Value::Null)
 }

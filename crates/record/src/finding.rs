@@ -4,12 +4,12 @@
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// Why a worker limits the path.
+/// Limit of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// The worker works all of its running time: its stages are the bottleneck.
+    /// A worker is busy all of its running time: its stages are the bottleneck.
     Processing,
     /// All workers wait for packets: the source or the line sets the rate.
     Offered,
@@ -31,18 +31,18 @@ pub struct Finding {
     pub sentence: String,
 }
 
-/// Which kernels suit the calls that a run makes.
+/// Best kernels for the calls that a run makes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelAdvice {
-    /// The kernels in use, as `kernels` of a run has them.
+    /// The kernels in use, as in `kernels` of a run.
     pub in_use: String,
-    /// Those with which all calls of the path together take the least time.
+    /// The kernels with the lowest total time for all calls of the path.
     pub fastest: String,
     /// Time of all calls with the fastest over the time with those in use.
     pub time_ratio: Figure,
-    /// The stage that saves most with the fastest; where they are in use, the one whose calls take
-    /// the most time.
+    /// The stage that gains most from the fastest kernels; if they are in use, the one whose calls
+    /// take the most time.
     pub stage: String,
     /// Capacity of a worker that runs only this stage, thousand packets per second.
     pub stage_kpps: Figure,
@@ -52,7 +52,7 @@ pub struct KernelAdvice {
     pub path_kpps: Figure,
     /// The same with the fastest kernels.
     pub path_fastest_kpps: Figure,
-    /// Whether that is enough of a gain to be tried.
+    /// Whether the gain is large enough to try.
     pub worth_trying: bool,
     /// All this in a sentence.
     pub sentence: String,

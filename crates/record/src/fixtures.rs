@@ -7,6 +7,7 @@
 use crate::budget::BudgetReport;
 use crate::kernels::KernelsReport;
 use crate::memory::MemoryReport;
+use crate::profile::ProfileReport;
 use crate::regions::RegionsReport;
 use crate::run::{RunReport, StageReport, WorkerReport};
 use crate::stat::StatReport;
@@ -16,7 +17,7 @@ use std::sync::LazyLock;
 
 macro_rules! stored {
     ($($kind:literal),*) => {
-        /// The text of every stored record, by its kind.
+        /// All stored records, by kind.
         pub const ALL: &[(&str, &str)] =
             &[$(($kind, include_str!(concat!("../fixtures/", $kind, ".json")))),*];
     };
@@ -24,13 +25,13 @@ macro_rules! stored {
 
 stored!(
     "run", "tune", "kernels", "stat", "doctor", "regions", "memory", "budget", "strands",
-    "answers", "plan", "tcp", "why"
+    "answers", "plan", "tcp", "why", "profile"
 );
 
 /// The stored record of this kind.
 ///
 /// # Panics
-/// When there is none, or it is not as this version writes it: `cargo xtask fixtures`.
+/// If there is none, or it is not as this version writes it: `cargo xtask fixtures`.
 pub fn record(kind: &str) -> Record {
     let (_, text) = ALL.iter().find(|(stored, _)| *stored == kind).expect("a kind of record");
     Record::from_json(text).unwrap_or_else(|error| panic!("{kind}: {error}; cargo xtask fixtures"))
@@ -66,7 +67,7 @@ body!(
     regions, Regions, RegionsReport
 );
 body!(
-    /// The caches of a machine, at most 1 MiB measured.
+    /// A cache hierarchy, measured up to 1 MiB.
     memory, Memory, MemoryReport
 );
 body!(
@@ -74,8 +75,12 @@ body!(
     budget, Budget, BudgetReport
 );
 body!(
-    /// A command that sleeps, watched for a second.
+    /// A sleeping command, watched for a second.
     why, Why, WhyReport
+);
+body!(
+    /// A command that computes hashes, sampled for a second.
+    profile, Profile, ProfileReport
 );
 
 /// The only worker of [`run`].
@@ -83,7 +88,7 @@ pub fn worker() -> WorkerReport {
     run().workers.remove(0)
 }
 
-/// The first stage of [`worker`] behind the source.
+/// The first stage of [`worker`] after the source.
 pub fn stage() -> StageReport {
     worker().stages.remove(1)
 }

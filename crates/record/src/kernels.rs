@@ -44,17 +44,18 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Why a routine was timed.
+/// The reason for timing a routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Does less than the kernel or is the system's own, and so shows what the machine allows.
+    /// Does less than the kernel or is the system's own routine, and so shows what the machine can
+    /// do.
     Bound,
-    /// The default for callers that do not name a variant, by its own address.
+    /// The default for callers that do not name a variant, called through its own address.
     Selected,
-    /// Another way in: the function that looks up what is selected at each call (`dispatch`), and
-    /// sums made to be inlined (`header`, `header_c`), here behind a call like everything else.
+    /// Another entry point: the function that looks up the selection at each call (`dispatch`), and
+    /// checksums meant for inlining (`header`, `header_c`), here called like everything else.
     Entry,
     /// One variant, called by name.
     Variant,
@@ -69,10 +70,10 @@ pub enum Mix {
     /// Seven of 40 to 63 bytes, four of 556, one of 1460.
     #[serde(rename = "imix")]
     Imix,
-    /// Any from 20 to 1500 bytes, alike often.
+    /// Any from 20 to 1500 bytes, uniformly distributed.
     #[serde(rename = "uniform_20_1500")]
     Uniform20To1500,
-    /// Any from 20 to 256 bytes, alike often.
+    /// Any from 20 to 256 bytes, uniformly distributed.
     #[serde(rename = "uniform_20_256")]
     Uniform20To256,
 }
@@ -102,11 +103,11 @@ impl fmt::Display for Mix {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// In the first-level cache as far as they fit, from the call before.
+    /// In L1 as far as they fit, from the previous call.
     Warm,
     /// In memory, as [`ColdState`] defines.
     Cold,
-    /// In the store buffer: a header that was written field by field just before the call.
+    /// In the store buffer: a header written field by field just before the call.
     JustWritten,
 }
 
@@ -135,9 +136,9 @@ impl fmt::Display for State {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Timing {
-    /// Calls that do not wait for each other.
+    /// Independent calls.
     Throughput,
-    /// Each call needs the result of the one before.
+    /// Each call depends on the result of the previous one.
     Latency,
 }
 
@@ -147,9 +148,9 @@ pub enum Timing {
 pub struct Row {
     /// The kernel.
     pub kernel: Kernel,
-    /// The routine: a variant, `selected`, another way in, a bound or a peer, by name.
+    /// The routine: a variant, `selected`, another entry point, a bound or a peer, by name.
     pub variant: String,
-    /// Why it was timed.
+    /// The reason for timing it.
     pub role: Role,
     /// Bytes per call; `null` for a mix.
     pub size: Option<u64>,
@@ -166,7 +167,7 @@ pub struct Row {
     /// Distance from source to destination, modulo 4096: 0 if both are at the same page offset, so
     /// that loads match earlier stores in the last 12 address bits; `null` without both.
     pub page_distance: Option<u32>,
-    /// The source offsets that the row is the mean of; `null` where `src_offset` has the only one.
+    /// The source offsets over which the row is averaged; `null` for a single offset.
     pub offsets: Option<Vec<u32>>,
     /// Cache state of the bytes.
     pub state: State,
@@ -184,20 +185,20 @@ pub struct Row {
     pub ticks_low: Option<f64>,
     /// Upper end of the 95 % interval of `ticks`.
     pub ticks_high: Option<f64>,
-    /// Rounds that the row rests on.
+    /// Rounds behind the row.
     pub n: u64,
     /// Bytes per core cycle: `mean_bytes / cycles`.
     pub bytes_per_cycle: Option<f64>,
-    /// The bound that was fastest in this case; `null` when none was timed.
+    /// The fastest bound of this case; `null` when none was timed.
     pub bound: Option<String>,
-    /// The speed as a share of the bound's in the same rounds: the bound's time over this time.
-    /// May exceed 1 where the bound is only the best routine known.
+    /// Speed relative to the bound in the same rounds: the bound's time over this time. May exceed
+    /// 1 if the bound is only the best routine known.
     pub of_bound: Option<f64>,
     /// Lower end of the 95 % interval of `of_bound`.
     pub of_bound_low: Option<f64>,
     /// Upper end of the 95 % interval of `of_bound`.
     pub of_bound_high: Option<f64>,
-    /// Why a number above is `null`; `null` when all are there that can be.
+    /// Reason for a number above being `null`; `null` if all possible ones are present.
     pub reason: Option<String>,
 }
 
@@ -205,17 +206,17 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VariantReport {
-    /// One word.
+    /// Name, one word.
     pub name: String,
     /// Required CPU features, as named in the manual; empty if none.
     pub isa: String,
-    /// Whether it touches vector registers.
+    /// Whether it uses vector registers.
     pub vector: bool,
-    /// Whether this build holds it.
+    /// Whether this build contains it.
     pub compiled: bool,
     /// Whether this processor and its operating system can run it.
     pub supported: bool,
-    /// The kernels that are taken from it when no variant is named.
+    /// The kernels for which it is the default.
     pub selected_for: Vec<Kernel>,
 }
 
@@ -231,7 +232,7 @@ pub struct PeerReport {
     pub kernels: Vec<Kernel>,
     /// Whether it could be timed.
     pub available: bool,
-    /// Why not, and what to do to have it; `null` when it could.
+    /// Reason why it could not be timed, and a remedy; `null` if it was.
     pub reason: Option<String>,
 }
 
@@ -239,15 +240,15 @@ pub struct PeerReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColdState {
-    /// Bytes of memory that the calls walk through before they come back to the same buffer.
+    /// Memory footprint of the calls before a buffer is reused, in bytes.
     pub footprint_bytes: u64,
     /// Bytes from the start of one buffer to the start of the next, for buffers that fit.
     pub stride_bytes: u64,
-    /// How the lines were evicted, and the layout of longer buffers, in a sentence.
+    /// Method of evicting the lines, and the layout of longer buffers, in a sentence.
     pub eviction: String,
 }
 
-/// A routine whose result was not that of the reference. It was not timed.
+/// A routine that gave a wrong result. It was not timed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrongResult {
@@ -259,17 +260,17 @@ pub struct WrongResult {
     pub difference: String,
 }
 
-/// Measuring windows of all cases, one per routine and round.
+/// Measurement windows of all cases, one per routine and round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RaceWindows {
     /// Windows that were timed.
     pub total: u64,
-    /// Windows dropped because the kernel counted an involuntary switch of the thread in them, or
+    /// Windows dropped because the kernel counted an involuntary context switch of the thread, or
     /// gave it a CPU for less than 96 % of their time.
     pub preempted: u64,
-    /// Windows dropped because they took more than 4 times the routine's fastest, though the kernel
-    /// saw no reason: whatever slowed them down, a hypervisor or an interrupt, was not seen.
+    /// Windows dropped because they took more than 4 times the routine's fastest, although the
+    /// kernel recorded no preemption: a hypervisor or an interrupt may have slowed them down.
     pub dropped_as_slow: u64,
 }
 
@@ -277,16 +278,16 @@ pub struct RaceWindows {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HugePages {
-    /// Whether the kernel took the advice to use huge pages.
+    /// Whether the kernel accepted the advice to use huge pages.
     pub advised: bool,
     /// The share of the buffers' bytes in huge pages after all had been written; `null` if the
     /// kernel does not report it.
     pub granted: Option<f64>,
-    /// Why the advice was refused or `granted` is `null`; `null` if neither.
+    /// Reason why the advice was refused or `granted` is `null`; `null` if neither.
     pub reason: Option<String>,
 }
 
-/// A requested or usual part that was left out.
+/// A requested or default part that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skipped {
@@ -300,42 +301,42 @@ pub struct Skipped {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelsReport {
-    /// The processor's name; `null` when it does not say.
+    /// The processor's name; `null` if it does not report one.
     pub processor: Option<String>,
-    /// The logical processor everything ran on.
+    /// The logical CPU everything ran on.
     pub cpu: u32,
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_s: f64,
     /// Core cycles per tick, the median of the calibrations taken between the rounds.
     pub cycles_per_tick: Figure,
-    /// Independent additions the core did per cycle, the median over the looks taken between the
-    /// cases: fewer than it has units for while another hardware thread uses them. Shares of a
-    /// bound depend on it, for a bound needs fewer units than what it bounds.
+    /// Independent additions per core cycle, the median over checks between the cases: lower than
+    /// the issue width while an SMT sibling is active. Shares of a bound depend on it, because a
+    /// bound needs fewer execution units than the routine.
     pub additions_per_cycle: Figure,
-    /// The least and the most of those looks; `null` if there is none.
+    /// Minimum and maximum of those checks; `null` if there are none.
     pub additions_per_cycle_range: Option<[f64; 2]>,
-    /// Pages of the buffers: with small pages, cold times include TLB misses.
+    /// Pages of the buffers: cold times include TLB misses with small pages.
     pub huge_pages: HugePages,
-    /// Meaning of `cold`; `null` if nothing cold was timed.
+    /// Meaning of `cold`; `null` if no cold case was timed.
     pub cold: Option<ColdState>,
-    /// The variants, from the plainest up, those that cannot run here included.
+    /// The variants, from the plainest up, including those that cannot run here.
     pub variants: Vec<VariantReport>,
     /// The peers, including unavailable ones.
     pub peers: Vec<PeerReport>,
     /// Every case of every routine.
     pub rows: Vec<Row>,
-    /// Routines that do not do what they should.
+    /// Routines that gave wrong results.
     pub wrong: Vec<WrongResult>,
-    /// Other parts left out.
+    /// Other skipped parts.
     pub skipped: Vec<Skipped>,
     /// Measuring windows.
     pub windows: RaceWindows,
-    /// The seed of the order of routines, of the contents of buffers and of the mixes.
+    /// Seed for the order of routines, the contents of buffers and the mixes.
     pub seed: u64,
-    /// Whether this was the short form, of fewer cases and rounds.
+    /// Whether this was the quick form, with fewer cases and rounds.
     pub quick: bool,
-    /// Whether the run was stopped before its end.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
     /// Whether sizes were named on the command line: then the report shows all of them.
     #[serde(default)]
@@ -343,7 +344,7 @@ pub struct KernelsReport {
 }
 
 impl KernelsReport {
-    /// Which variant each kernel is taken from, as `summary.selected` has it: one name if all are
+    /// Variant of each kernel, as in `summary.selected`: one name if all are
     /// the same, otherwise `checksum avx512vnni, copy avx2, ...`; `None` if no variant is selected.
     pub fn selected(&self) -> Option<String> {
         let of = |kernel| self.selected_for(kernel).map(|variant| (kernel, variant));
@@ -356,7 +357,7 @@ impl KernelsReport {
         Some(words.collect::<Vec<_>>().join(", "))
     }
 
-    /// The variant that `kernel` is taken from when none is named.
+    /// Default variant of `kernel`.
     pub fn selected_for(&self, kernel: Kernel) -> Option<&str> {
         let selected = self.variants.iter().find(|v| v.selected_for.contains(&kernel));
         selected.map(|variant| variant.name.as_str())

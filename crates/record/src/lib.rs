@@ -23,6 +23,7 @@ pub mod input;
 pub mod kernels;
 pub mod memory;
 pub mod plan;
+pub mod profile;
 pub mod provenance;
 pub mod random;
 pub mod regions;
@@ -46,8 +47,8 @@ pub use figure::{Figure, Figures, Scalar, Tier};
 pub use provenance::Provenance;
 pub use warning::Warning;
 
-/// Serialises a number that must be there. JSON has no infinities and no NaN, and `null` would say
-/// that the value could not be read, when in truth it was computed wrongly.
+/// Serialises a number that must be finite. JSON has no infinities and no NaN, and `null` would
+/// mean that the value could not be read, although it was computed wrongly.
 fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_finite() {
         serializer.serialize_f64(*value)

@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 pub struct MemoryReport {
     /// Conditions of the measurement.
     pub conditions: Conditions,
-    /// The clock that the times are from, and the processor's own.
+    /// The time source, and the core clock.
     pub timer: Timer,
     /// Small and huge pages: offered, granted, and whether they help.
     pub pages: Pages,
-    /// Time of a load over the size of the chain, a curve per order and size of page.
+    /// Load latency over chain size, one curve per order and page size.
     pub curves: Vec<Curve>,
     /// The levels found, nearest first; the last is memory itself, which has no size.
     pub levels: Vec<MemoryLevel>,
@@ -32,10 +32,9 @@ pub struct MemoryReport {
     /// Two sizes closer than this ratio cannot be distinguished.
     #[serde(serialize_with = "crate::finite")]
     pub resolution: f64,
-    /// The levels of the translation buffer for data, nearest first.
+    /// The data TLB levels, nearest first.
     pub tlb: Vec<TlbLevel>,
-    /// Cost of a load, by the location of the data and of their translation: for models of a
-    /// program.
+    /// Cost of a load, by location of data and translation: input for performance models.
     pub costs: Vec<Cost>,
     /// Times of single loads, by size of the chain.
     pub histograms: Vec<Histogram>,
@@ -43,16 +42,16 @@ pub struct MemoryReport {
     pub parallelism: Vec<Parallelism>,
     /// Bytes per second, per level.
     pub bandwidth: Vec<Bandwidth>,
-    /// Time of a load in memory while others use it; empty where that was not measured.
+    /// Latency of a load from memory while others use it; empty if not measured.
     pub loaded: Vec<LoadedLatency>,
-    /// Time that was taken away from the measuring thread.
+    /// Time lost by the measuring thread.
     pub noise: Noise,
     /// The hierarchy as stated by the OS, compared with the measured one.
     pub os_view: Vec<OsView>,
-    /// Events per size, with the check against the loads that are known to have been made; empty
-    /// where `events_reason` says why.
+    /// Events per size, checked against the known number of loads; empty where `events_reason` says
+    /// why.
     pub events: Vec<EventsOfSize>,
-    /// Why no events were counted; `null` where they were.
+    /// Reason why no events were counted; `null` if they were.
     pub events_reason: Option<String>,
 }
 
@@ -61,7 +60,7 @@ pub struct MemoryReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// About 2 s: levels, and what they cost.
+    /// About 2 s: levels and their latencies.
     Quick,
     /// About 10 s: everything.
     Default,
@@ -80,21 +79,21 @@ pub struct Conditions {
     pub elapsed_s: f64,
     /// The processor of the measuring thread.
     pub cpu: u32,
-    /// The processors that bandwidth of all threads was measured on.
+    /// The CPUs on which multi-threaded bandwidth was measured.
     pub cpus: Vec<u32>,
     /// Bytes of a cache line.
     pub line_bytes: u64,
     /// Bytes of the longest chain.
     pub max_bytes: u64,
-    /// Why it is not longer.
+    /// The reason for that limit.
     pub max_reason: String,
     /// Load average over the last minute, before and after; `null` if the OS does not report it.
     pub load_before: Option<f64>,
     /// As `load_before`, when everything was measured.
     pub load_after: Option<f64>,
-    /// Stretches of time measured, each 2 ms or less, by all threads.
+    /// Time windows, each 2 ms or less, of all threads.
     pub windows: u64,
-    /// Of these, the number discarded because their thread was preempted.
+    /// Windows discarded because their thread was preempted.
     pub windows_dropped: u64,
     /// Whether it was interrupted; measurements until then are valid.
     pub interrupted: bool,
@@ -104,17 +103,17 @@ pub struct Conditions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timer {
-    /// Which counter is read: `tsc`, `cntvct`, `clock_monotonic`.
+    /// Time source: `tsc`, `cntvct`, `clock_monotonic`.
     pub source: String,
     /// Whether its rate is independent of the core clock; `null` if unknown.
     pub invariant: Option<bool>,
     /// GHz.
     pub rate_ghz: Figure,
-    /// The smallest step it is seen to make, in ns: finer than this, nothing is timed.
+    /// Smallest observed step, in ns: the resolution of all times.
     pub step_ns: Figure,
     /// Difference of two consecutive reads, in ns.
     pub overhead_ns: Figure,
-    /// The core's clock while it measured, in GHz, by a chain of additions.
+    /// Core clock during the measurement, in GHz, from a chain of additions.
     pub core_ghz: Figure,
 }
 
@@ -125,7 +124,7 @@ pub struct Timer {
 pub enum PageKind {
     /// The smallest.
     Base,
-    /// Transparent huge pages, asked for by madvise(2).
+    /// Transparent huge pages, requested by madvise(2).
     Huge,
 }
 
@@ -141,25 +140,24 @@ pub struct Pages {
     pub used: PageKind,
     /// The share of the requested memory backed by huge pages according to the OS, 0 to 1.
     pub granted: Figure,
-    /// Time of a load with huge pages over that with small ones, where the translation buffer
-    /// misses small ones.
+    /// Latency with huge pages over that with small ones, where the TLB misses small ones.
     pub time_ratio: Figure,
-    /// Whether they do what they are for.
+    /// Whether they are effective.
     pub verdict: PagesVerdict,
-    /// The verdict in a sentence, with what to do.
+    /// The verdict in a sentence, with a remedy.
     pub sentence: String,
 }
 
-/// Whether huge pages do what they are for.
+/// Effectiveness of huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PagesVerdict {
-    /// The buffer translates a huge page with one entry.
+    /// One TLB entry translates a huge page.
     Work,
-    /// Granted, but the buffer holds small pieces of them: a hypervisor backs them with small ones.
+    /// Granted, but the TLB holds small pieces of them: a hypervisor backs them with small pages.
     Splintered,
-    /// Asked for, and not given.
+    /// Requested, but not granted.
     NotGranted,
     /// The system has none, or they are switched off.
     NotOffered,
@@ -172,16 +170,16 @@ pub enum PagesVerdict {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Random within a stretch of a few pages, then the next stretch, at random: the translation
-    /// buffer misses once per page, so the steps are those of the caches.
+    /// Random within a block of a few pages, then the next block, at random: one TLB miss per page,
+    /// so the steps are those of the caches.
     PageLocal,
-    /// Random over all lines: caches and translation together.
+    /// Random over all lines: caches and TLB together.
     Random,
-    /// Line after line: what prefetching makes of it.
+    /// Line after line, so that prefetching helps.
     Sequential,
 }
 
-/// Time of a load over the size of the chain.
+/// Load latency over chain size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
@@ -189,7 +187,7 @@ pub struct Curve {
     pub order: Order,
     /// The pages they are in.
     pub pages: PageKind,
-    /// By size, rising.
+    /// By increasing size.
     pub points: Vec<CurvePoint>,
 }
 
@@ -201,23 +199,23 @@ pub struct CurvePoint {
     pub bytes: u64,
     /// Its lines.
     pub lines: u64,
-    /// Loads in the windows that were kept.
+    /// Loads in the valid windows.
     pub loads: u64,
-    /// The time of these, in seconds.
+    /// Duration of these, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// The fastest window of each pass, in ns per load. Passes visit the sizes in another order,
-    /// and other pages.
+    /// The fastest window of each pass, in ns per load. Each pass visits the sizes in a different
+    /// order and on different pages.
     #[serde(serialize_with = "crate::finite_all")]
     pub passes_ns: Vec<f64>,
-    /// Core clock in GHz with each of them; empty if unknown.
+    /// Core clock in GHz for each of them; empty if unknown.
     #[serde(serialize_with = "crate::finite_all")]
     pub passes_ghz: Vec<f64>,
     /// ns per load: the minimum over passes.
     pub latency_ns: Figure,
-    /// The same in cycles of the core: cycles per instruction, for the chase executes little else.
+    /// The same in core cycles: about cycles per instruction, since the chase executes little else.
     pub cycles: Figure,
-    /// Windows that were kept.
+    /// Valid windows.
     pub windows: u64,
     /// Windows that were dropped because the thread was preempted in them.
     pub windows_dropped: u64,
@@ -229,11 +227,11 @@ pub struct CurvePoint {
 pub struct MemoryLevel {
     /// `L1`, `L2`, `L3`, ..., `memory`.
     pub name: String,
-    /// Bytes up to which chains stay in it, that is its size as far as this program gets it now.
+    /// Largest chain that stays in it, in bytes: the size available to this program now.
     pub size_bytes: Figure,
-    /// ns per load that finds its data here and its translation at hand.
+    /// ns per load that hits here and in the first TLB level.
     pub latency_ns: Figure,
-    /// The same in cycles of the core.
+    /// The same in core cycles.
     pub latency_cycles: Figure,
     /// Whether its plateau was the same in all passes.
     pub settled: bool,
@@ -245,33 +243,33 @@ pub struct MemoryLevel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unresolved {
-    /// Sizes it is about, in bytes, from ...
+    /// Start of the range, in bytes.
     pub from_bytes: u64,
-    /// ... to.
+    /// End of the range, in bytes.
     pub to_bytes: u64,
-    /// As a word for scripts: `moved`, `too_close`, `too_small`, `too_noisy`.
+    /// Cause as a keyword for scripts: `moved`, `too_close`, `too_small`, `too_noisy`.
     pub cause: String,
     /// The problem and the fix, in a sentence.
     pub sentence: String,
 }
 
-/// A level of the translation buffer for data.
+/// A data TLB level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TlbLevel {
     /// `L1 dTLB`, `L2 dTLB`.
     pub name: String,
-    /// The pages it was measured with.
+    /// Page size of the measurement.
     pub pages: PageKind,
-    /// Pages it holds, where the time makes a step; absent where it climbs slowly.
+    /// Number of entries, where latency shows a step; absent where it rises slowly.
     pub entries: Figure,
-    /// Pages at which the time begins to rise.
+    /// Pages at which latency begins to rise.
     pub onset: Figure,
-    /// Pages at which it has risen by half.
+    /// Pages at which half of the rise is reached.
     pub half: Figure,
-    /// ns that a miss here, served by the next level, adds to a load.
+    /// ns that a miss here adds to a load when the next level hits.
     pub cost_ns: Figure,
-    /// The same in cycles of the core.
+    /// The same in core cycles.
     pub cost_cycles: Figure,
     /// Note for readers, in a sentence.
     pub note: Option<String>,
@@ -282,11 +280,11 @@ pub struct TlbLevel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TlbState {
-    /// At hand.
+    /// TLB hit.
     Hit,
-    /// In the second level of the buffer.
+    /// Hit in the second TLB level.
     MissL1,
-    /// In the page table.
+    /// Page walk.
     Walk,
 }
 
@@ -294,15 +292,15 @@ pub enum TlbState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
-    /// The level its data are in, by name.
+    /// Name of the level that holds the data.
     pub level: String,
     /// Location of its translation.
     pub tlb: TlbState,
-    /// ns until a load that depends on it can begin: an upper bound where loads overlap.
+    /// ns until a dependent load can begin: an upper bound where loads overlap.
     pub ns: Figure,
-    /// The same in cycles of the core.
+    /// The same in core cycles.
     pub cycles: Figure,
-    /// ns per load where as many overlap as the core can keep outstanding: a lower bound.
+    /// ns per load with as many outstanding loads as the core supports: a lower bound.
     pub overlapped_ns: Figure,
 }
 
@@ -312,17 +310,17 @@ pub struct Cost {
 pub struct Histogram {
     /// Bytes of the chain.
     pub bytes: u64,
-    /// The level that chains of this size are in, by name; `null` where none was found.
+    /// Name of the level for chains of this size; `null` if none was found.
     pub level: Option<String>,
     /// Loads timed. The bins add up to this.
     pub samples: u64,
     /// Overhead of timing, already subtracted from the bins, in ns.
     pub bias_ns: Figure,
-    /// Rising, without gaps; the last takes everything above.
+    /// In increasing order without gaps; the last is open-ended.
     pub bins: Vec<Bin>,
     /// Peaks of the distribution.
     pub modes: Vec<Mode>,
-    /// ns per load by chains of 0, 1, 2, 4, ... loads: free of the timer's step.
+    /// ns per load from chains of 0, 1, 2, 4, ... loads: independent of the timer's step.
     pub slope_ns: Figure,
 }
 
@@ -330,38 +328,38 @@ pub struct Histogram {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bin {
-    /// From this many ns, these included. Below 0 where the timer's step is longer than a load.
+    /// Inclusive lower end in ns. Below 0 if the timer's step is longer than a load.
     #[serde(serialize_with = "crate::finite")]
     pub from_ns: f64,
-    /// To this many, these excluded; `null` for the last.
+    /// Exclusive upper end; `null` for the last.
     pub to_ns: Option<f64>,
     /// Their number.
     pub count: u64,
 }
 
-/// A place where loads pile up.
+/// A peak of the distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mode {
-    /// The level with that latency; `null` where none has it.
+    /// The level with that latency; `null` if there is none.
     pub name: Option<String>,
-    /// ns.
+    /// Position, in ns.
     #[serde(serialize_with = "crate::finite")]
     pub ns: f64,
-    /// Precision of the position: about the timer's step; `null` in earlier records.
+    /// Lower end of the position's range: about the timer's step; `null` in earlier records.
     pub low_ns: Option<f64>,
-    /// ... to.
+    /// Upper end of the range.
     pub high_ns: Option<f64>,
     /// The share of the loads, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
 }
 
-/// Time that was taken away from the measuring thread.
+/// Time lost by the measuring thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
-    /// Duration of the watch, in seconds.
+    /// Duration of the sampling, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// The share of it that was lost, 0 to 1.
@@ -375,23 +373,23 @@ pub struct Noise {
     /// The share of the time stolen by the host from this processor, 0 to 1; absent if the kernel
     /// does not report it.
     pub stolen: Figure,
-    /// The share that other programs of this system had, 0 to 1.
+    /// The share used by other programs of this system, 0 to 1.
     pub others: Figure,
     /// CPU limit of this process by its control groups, in CPUs; `null` without a limit. If it is
     /// used up early, the process is throttled until the next period, which shows as gaps.
     pub quota_cpus: Option<f64>,
 }
 
-/// The OS statement, compared with the measurement.
+/// The OS's statement compared with the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OsView {
     /// `L1`, `L2`, `L3` as numbered by the OS; `level of 6 MiB` for one that the OS does not state.
     /// Names are unique.
     pub name: String,
-    /// Bytes the system states; `null` where it states none.
+    /// Bytes the system states; `null` if it states none.
     pub stated_bytes: Option<u64>,
-    /// Bytes that were found.
+    /// Measured bytes.
     pub found_bytes: Figure,
     /// The verdict.
     pub verdict: OsVerdict,
@@ -404,22 +402,22 @@ pub struct OsView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OsVerdict {
-    /// Found as stated: the stated size is in the interval, or less than 10 % outside.
+    /// Measured as stated: the stated size is within the interval, or less than 10 % outside.
     Agrees,
     /// Less than stated is available now.
     Smaller,
     /// More than stated, up to twice as much.
     Larger,
-    /// Stated, and not found.
+    /// Stated, but not found.
     Unseen,
-    /// Found, and not stated.
+    /// Found, but not stated.
     NotStated,
     /// Undetermined: more than twice the stated size was found, or the size is among the
     /// unresolved.
     CannotTell,
 }
 
-/// Events of the chase of one size.
+/// Events of the chase at one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventsOfSize {
@@ -431,7 +429,7 @@ pub struct EventsOfSize {
     pub events: Vec<EventOfChase>,
 }
 
-/// An event of the chase of one size.
+/// One event of the chase at one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventOfChase {
@@ -439,15 +437,14 @@ pub struct EventOfChase {
     pub event: String,
     /// Per load.
     pub per_load: Figure,
-    /// Whether the count can be true, given the loads; `null` where nothing is known of the event.
+    /// Whether the count is plausible, given the loads; `null` if nothing is known about the event.
     pub plausible: Option<bool>,
-    /// Why not; `null` where it can.
+    /// Reason why not; `null` if it is.
     pub doubt: Option<String>,
 }
 
 impl Curve {
-    /// Passes over it: of the size that got fewest, of most sizes, of the size that got most.
-    /// `None` without sizes.
+    /// Passes over a size: minimum, typical and maximum. `None` without sizes.
     pub fn passes(&self) -> Option<[usize; 3]> {
         let mut passes: Vec<usize> = self.points.iter().map(|p| p.passes_ns.len()).collect();
         passes.sort_unstable();
@@ -457,7 +454,7 @@ impl Curve {
 }
 
 impl MemoryReport {
-    /// The curve that the levels are from; `None` where it was not measured.
+    /// The curve behind the levels; `None` if not measured.
     pub fn main_curve(&self) -> Option<&Curve> {
         let is_main =
             |curve: &&Curve| curve.order == Order::PageLocal && curve.pages == self.pages.used;

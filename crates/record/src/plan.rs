@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `plan` record: what a mapping is predicted to do, and what to change. Computed,
-//! not measured.
+//! The body of a `plan` record: predictions for a mapping, and recommended changes. Computed, not
+//! measured.
 
 use crate::figure::Figure;
 use crate::tune::RuledOut;
 use serde::{Deserialize, Serialize};
 
-/// By what the predictions were made.
+/// Prediction model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// The slowest worker is the bottleneck, each on a separate processor.
+    /// The slowest worker is the bottleneck, each on its own CPU.
     Formula,
-    /// Workers that share pipes, cycle by cycle.
+    /// Workers that share pipes, simulated cycle by cycle.
     Simulation,
 }
 
@@ -26,17 +26,17 @@ pub enum Change {
     Merge,
     /// More workers for the same stages.
     Replicate,
-    /// Other or more cuts between stages.
+    /// Different or additional splits between stages.
     Split,
-    /// Workers on other processors.
+    /// Workers on other CPUs.
     Place,
-    /// Workers that do no useful work are parked.
+    /// Park workers that do no useful work.
     Park,
-    /// Workers that do nothing useful poll more rarely.
+    /// Reduce the polling rate of workers that do no useful work.
     SlowPolling,
-    /// Another number of packets handed over at once.
+    /// A different number of packets per burst.
     Burst,
-    /// Another variant of checksum and copy.
+    /// A different variant of checksum and copy.
     KernelVariant,
 }
 
@@ -55,11 +55,11 @@ pub enum Origin {
     Assumed,
 }
 
-/// A figure that went into the predictions.
+/// An input of the predictions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Input {
-    /// Its subject.
+    /// Its name.
     pub name: String,
     /// Its value with its unit, in words.
     pub value: String,
@@ -71,7 +71,7 @@ pub struct Input {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bottleneck {
-    /// The stage; `null` when the line, or nothing that is known, limits.
+    /// The stage; `null` if the line or an unknown cause limits.
     pub stage: Option<String>,
     /// The worker it runs on, as in `workers`.
     pub worker: Option<String>,
@@ -79,21 +79,21 @@ pub struct Bottleneck {
     pub sentence: String,
 }
 
-/// One worker of the mapping as written, or all of a kind outside of it.
+/// One worker of the mapping as written, or all neighbours of a kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedWorker {
     /// `segment.replica`, both from 0; the name of neighbours.
     pub name: String,
-    /// Its work: the names of its stages, or its activity outside the path.
+    /// The names of its stages, or its activity outside the path.
     pub runs: String,
     /// The processor it was placed on; `null` where that does not matter to the model.
     pub cpu: Option<u32>,
-    /// Share of its time that it works on packets, 0 to 1.
+    /// Share of its time spent on packets, 0 to 1.
     pub utilisation: Figure,
-    /// Time per packet, waiting for others excluded.
+    /// Time per packet, excluding waiting.
     pub ns_per_packet: Figure,
-    /// Cycles per instruction, polls included; absent where the model does not know instructions.
+    /// Cycles per instruction, including polls; absent if the model has no instructions.
     pub cpi: Figure,
 }
 
@@ -101,7 +101,7 @@ pub struct PlannedWorker {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
-    /// What to measure, and the result that disproves the prediction.
+    /// A measurement, and the result that would disprove the prediction.
     pub sentence: String,
     /// The command that measures it; `null` where there is none.
     pub command: Option<String>,
@@ -117,7 +117,7 @@ pub struct WorkersBeside {
     pub cpus: Vec<u32>,
 }
 
-/// One change, and what it is predicted to gain.
+/// One change and its predicted gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Recommendation {
@@ -125,22 +125,22 @@ pub struct Recommendation {
     pub change: String,
     /// Kind of change.
     pub kind: Change,
-    /// The mapping after it, in short.
+    /// The resulting mapping, in short.
     pub mapping: String,
-    /// The processors of the workers after it, in order of segment and replica; `null` where that
-    /// does not matter to the model.
+    /// The CPUs of the workers after the change, in order of segment and replica; `null` if
+    /// irrelevant to the model.
     pub cpus: Option<Vec<u32>>,
-    /// Threads outside the path that it adds or moves, of those that poll, such as those of a
-    /// second input of a stage.
+    /// Polling threads outside the path that it adds or moves, such as those of a stage's second
+    /// input.
     #[serde(default)]
     pub beside: Vec<WorkersBeside>,
-    /// Packets per burst after it.
+    /// Resulting packets per burst.
     pub burst: u32,
-    /// The rate after it, of a flow, thousand packets per second.
+    /// Resulting rate of a flow, in kpps.
     pub predicted_kpps: Figure,
-    /// Relative change to the rate as written.
+    /// Relative change from the rate as written.
     pub gain: Figure,
-    /// Why it helps.
+    /// Reason for the gain.
     pub why: String,
     /// The measurement that would disprove it.
     pub proof: Proof,
@@ -157,7 +157,7 @@ pub struct LineHold {
     pub mapping: String,
     /// Its packets per burst.
     pub burst: u32,
-    /// Its rate, of a flow, thousand packets per second.
+    /// Its predicted rate of a flow, in kpps.
     pub predicted_kpps: Figure,
     /// The same as a sentence.
     pub sentence: String,
@@ -167,29 +167,29 @@ pub struct LineHold {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Search {
-    /// Mappings that there are.
+    /// Number of possible mappings.
     #[serde(serialize_with = "crate::finite")]
     pub there_are: f64,
-    /// Whether no mapping among them has a higher prediction than the best that is known.
+    /// Whether the best known mapping is proven optimal.
     pub exact: bool,
-    /// Share by which an unexamined mapping may be faster than the best known one; `null` if no
-    /// bound is known. 0 if the search is exact.
+    /// Upper bound of the gain of an unexamined mapping over the best known one, as a share; `null`
+    /// if unknown. 0 if the search is exact.
     pub gap: Option<f64>,
-    /// The same in a sentence, with the limits of the search.
+    /// Summary in a sentence, with the limits of the search.
     pub sentence: String,
 }
 
-/// Everything `plan` found.
+/// Result of `linerate plan`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanReport {
     /// The name of the path.
     pub path: String,
-    /// The machine that the predictions are of.
+    /// The machine of the predictions.
     pub machine: String,
     /// Source of its data.
     pub machine_source: String,
-    /// By what the predictions were made.
+    /// Prediction model.
     pub model: Model,
     /// Source of the costs.
     pub costs: String,
@@ -197,32 +197,32 @@ pub struct PlanReport {
     pub mapping: String,
     /// Packets per burst as written.
     pub burst: u32,
-    /// Workers that the machine has for the path and its neighbours.
+    /// Workers available on the machine for the path and its neighbours.
     pub cpus: u32,
     /// Flows of equal rate; rates are those of one.
     pub flows: u32,
-    /// The rate of a flow under the mapping as written, thousand packets per second.
+    /// Predicted rate of a flow under the mapping as written, in kpps.
     pub predicted_kpps: Figure,
-    /// Capacity of its line; `null` without a line or a known size of packets.
+    /// Line rate; `null` without a line or a known packet size.
     pub line_rate_kpps: Option<f64>,
     /// The fewest processors that sustain line rate; `null` where no line rate is known, and in
     /// records before version 2.0.
     #[serde(default)]
     pub line_hold: Option<LineHold>,
-    /// Upper bounds of all predictions, and their reasons: line rate, a CPU quota, the best rate
-    /// seen. Only those that bound one of the predictions.
+    /// Upper bounds of predictions with reasons: line rate, a CPU quota, the best rate measured.
+    /// Only those that bound at least one prediction.
     #[serde(default)]
     pub limits: Vec<String>,
     /// Its bottleneck.
     pub bottleneck: Bottleneck,
-    /// The workers of the mapping as written, and those outside of it.
+    /// The workers of the mapping as written, and its neighbours.
     pub workers: Vec<PlannedWorker>,
-    /// Changes that promise a gain, the best first.
+    /// Changes with a predicted gain, best first.
     pub recommendations: Vec<Recommendation>,
-    /// Changes that a stage or the machine forbids, or that the model knows nothing of.
+    /// Changes ruled out by a stage or the machine, or not covered by the model.
     pub ruled_out: Vec<RuledOut>,
     /// Extent of the search.
     pub search: Search,
-    /// Basis of the predictions.
+    /// Inputs of the predictions.
     pub inputs: Vec<Input>,
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers that are the same in every run, on every machine and in every version: seeds are
-//! keys of path files, and published predictions and tables rest on them. Where no sequence was
-//! promised, `fastrand` draws.
+//! Random numbers that are identical in every run, on every machine and in every version: seeds are
+//! keys of path files, and published predictions and tables depend on them. Elsewhere, `fastrand`
+//! is used.
 
 /// 2^64 divided by the golden ratio, odd: successive multiples fill 64 bits evenly.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes the bits of a number, one to one, 0 to 0: the finaliser of SplitMix64 (Steele, Lea and
+/// Mixes the bits of a number bijectively, 0 to 0: the finaliser of SplitMix64 (Steele, Lea and
 /// Flood, 2014).
 #[inline]
 pub const fn finish(number: u64) -> u64 {
@@ -15,7 +15,7 @@ pub const fn finish(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Mixes the bits of a number, one to one; neighbours, and 0, become unlike each other.
+/// Mixes the bits of a number bijectively; neighbouring inputs, and 0, give unrelated outputs.
 #[inline]
 pub const fn mix(number: u64) -> u64 {
     finish(number.wrapping_add(GOLDEN))
@@ -64,7 +64,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The first numbers of seed 1234567, as the authors' program prints them.
+    /// Compares with the first numbers of seed 1234567 from the authors' program.
     #[test]
     fn is_splitmix64() {
         let mut random = Random::new(1_234_567);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts of a program's own regions: code between two reads of the counters.
+//! Counts of a program's own regions: code between two counter reads.
 
 use crate::figure::{Figure, Tier};
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,9 @@ pub struct RegionsReport {
     pub tier: Tier,
     /// Read method: `user read`, `read(2)`, or `timestamp counter only`.
     pub reading: String,
-    /// Cost of an empty region, in ticks: measured here, and subtracted below.
+    /// Cost of an empty region, in ticks: measured here and subtracted below.
     pub own_ticks: Figure,
-    /// Every region of every thread that was entered.
+    /// Regions that were entered, one entry per thread.
     pub regions: Vec<RegionReport>,
 }
 
@@ -22,29 +22,30 @@ pub struct RegionsReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionReport {
-    /// Its name; nested ones are joined by `/`.
+    /// Name; nested regions are joined by `/`.
     pub name: String,
     /// The thread's number.
     pub tid: u32,
     /// Number of completed visits.
     pub visits: u64,
-    /// Units of work that were reported in it; 0 if none were.
+    /// Units of work reported in it; 0 if none.
     pub units: u64,
-    /// Ticks in it, inner regions included, own cost subtracted. Wall time.
+    /// Ticks in it, including inner regions, own cost subtracted. Wall time.
     pub ticks: Figure,
-    /// The same, without those of inner regions.
+    /// The same without inner regions.
     pub own_ticks: Figure,
-    /// The counts in it, by the name of the event; own cost subtracted.
+    /// Counts by event name; own cost subtracted.
     pub events: Vec<RegionEvent>,
-    /// The verdict; or why there is none, which is the case for regions of less than ten times
-    /// their measuring overhead, nested regions included, and if the thread was off the CPU.
+    /// The verdict, or why there is none: the region is shorter than ten times its measuring
+    /// overhead (nested regions included), or the thread was off-CPU.
     pub verdict: String,
-    /// Whether a sampler counted it: all that its thread did, its other regions included.
+    /// Whether a sampler counted it: the counts then cover everything its thread did, including
+    /// other regions.
     #[serde(default)]
     pub is_sampled: bool,
 }
 
-/// A region in all threads of a program together; follows from the report, and is not stored.
+/// A region summed over all threads of a program; derived from the report, not stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionTotal<'a> {
     /// Its name.
@@ -55,11 +56,11 @@ pub struct RegionTotal<'a> {
     pub visits: u64,
     /// Units of work that were reported in it.
     pub units: u64,
-    /// Ticks in it, or why one of the threads has none.
+    /// Ticks in it, or the reason why one of the threads has none.
     pub ticks: Figure,
-    /// The same, without those of inner regions.
+    /// The same without inner regions.
     pub own_ticks: Figure,
-    /// The counts in it, or why one of the threads has none.
+    /// The counts in it, or the reason why one of the threads has none.
     pub events: Vec<RegionEvent>,
 }
 
@@ -69,6 +70,6 @@ pub struct RegionTotal<'a> {
 pub struct RegionEvent {
     /// Its name.
     pub name: String,
-    /// The count, all visits together.
+    /// Total count over all visits.
     pub count: Figure,
 }

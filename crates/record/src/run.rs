@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `run` record: what each worker and each stage did.
+//! The body of a `run` record: time and packets of each worker and each stage.
 
 use crate::figure::Figure;
 use crate::finding::{Finding, KernelAdvice, Limit};
@@ -31,19 +31,19 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Everything dropped, whatever the cause.
+    /// Everything dropped, for any cause.
     pub fn dropped(&self) -> Tally {
         self.drops.values().copied().sum()
     }
 
-    /// Whether it balances, in packets and in bytes.
+    /// Whether packets and bytes balance.
     pub fn is_conserved(&self) -> bool {
         self.input + self.created == self.output + self.consumed + self.dropped() + self.held
     }
 }
 
-/// Time of a worker, in shares of the wall time of the measured part of the run. Each share is
-/// summed from its own timestamps; the wall time is read from another clock.
+/// Breakdown of a worker's time, in shares of the wall time of the measured part of the run. Each
+/// share is summed from its own timestamps; the wall time is read from another clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeShares {
@@ -53,13 +53,13 @@ pub struct TimeShares {
     /// Waiting for packets.
     #[serde(serialize_with = "crate::finite")]
     pub starved: f64,
-    /// Waiting for room in the next ring.
+    /// Waiting for room in the next ring (back-pressure).
     #[serde(serialize_with = "crate::finite")]
     pub blocked: f64,
-    /// Not running at all: preempted by the system, or the processor taken away by its host.
+    /// Not running: preempted by the system or stolen by the hypervisor.
     #[serde(serialize_with = "crate::finite")]
     pub lost: f64,
-    /// 1 less the four shares: what the meter itself cost, or could not attribute.
+    /// 1 minus the four shares: the cost of the meter, or unattributed time.
     #[serde(serialize_with = "crate::finite")]
     pub unaccounted: f64,
 }
@@ -75,17 +75,17 @@ pub struct KernelUse {
     pub kernel: Kernel,
     /// The variant that was called.
     pub variant: String,
-    /// Calls per packet the stage was given, in the logged turns.
+    /// Calls per packet of the stage, in the logged iterations.
     #[serde(serialize_with = "crate::finite")]
     pub calls_per_packet: f64,
-    /// Bytes of a call, mean over the logged turns.
+    /// Mean bytes per call over the logged iterations.
     #[serde(serialize_with = "crate::finite")]
     pub bytes_per_call: f64,
-    /// Ticks of the calls per packet the stage was given.
+    /// Ticks of the calls per packet of the stage.
     pub ticks_per_packet: Figure,
     /// The same as a share of the stage's service time.
     pub share: Figure,
-    /// The same calls made by every variant this processor can run, in the same rounds.
+    /// The same calls with every variant this processor can run, in the same rounds.
     pub variants: Vec<VariantTime>,
 }
 
@@ -95,25 +95,25 @@ pub struct KernelUse {
 pub struct VariantTime {
     /// The variant.
     pub variant: String,
-    /// Whether it is the one that is selected for this kernel on this machine.
+    /// Whether it is the selected variant for this kernel on this machine.
     pub selected: bool,
-    /// Time of the calls over the time of the variant in use: below 1 is faster.
+    /// Time of the calls relative to the variant in use: below 1 is faster.
     pub time_ratio: Figure,
 }
 
-/// An event that was to be counted around the stages.
+/// An event requested around the stages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvent {
     /// Its name: `instructions`, `cycles`, ...
     pub name: String,
-    /// Why it was not counted; `null` if it was.
+    /// Reason why it was not counted; `null` if it was.
     pub reason: Option<String>,
     /// The command that would change that; `null` if there is none.
     pub fix: Option<String>,
 }
 
-/// Which events were counted around the stages, and how.
+/// Events counted around the stages, and the method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedEvents {
@@ -129,34 +129,34 @@ pub struct CountedEvents {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StageReport {
-    /// The name the path gives the stage; `source`, `sink`, `ring in` and `ring out` are the ends.
+    /// The name of the stage in the path; `source`, `sink`, `ring in` and `ring out` are the ends.
     pub name: String,
     /// Input packets of the stage, over the whole run.
     pub packets: u64,
-    /// Thousand packets per second given to the stage, over the measured part of the run; `null`,
-    /// as the shares below, when the run ended before that part began.
+    /// Input rate of the stage in kpps over the measured part of the run; `null`, like the shares
+    /// below, if the run ended before that part began.
     pub kpps: Option<f64>,
     /// Service time: ticks of the timestamp counter per packet, waiting excluded.
     pub ticks_per_packet: Figure,
-    /// The same in core cycles; absent when the core clock moved during the run.
+    /// The same in core cycles; absent if the core clock changed during the run.
     pub cycles_per_packet: Figure,
-    /// Share of wall time this stage worked; `null` also when no turn of a clean window was
+    /// Share of wall time this stage worked; `null` also if no iteration of a clean window was
     /// sampled.
     pub busy: Option<f64>,
     /// Share of wall time the stage's worker waited for packets.
     pub starved: Option<f64>,
-    /// Share of wall time the stage's worker waited for room.
+    /// Share of wall time the stage's worker waited for room in a ring.
     pub blocked: Option<f64>,
     /// Polls of the worker's input that found nothing.
     pub empty_polls: u64,
     /// Packets dropped, by cause.
     pub drops: BTreeMap<String, u64>,
-    /// The full account, packets and bytes.
+    /// The full packet balance, in packets and bytes.
     pub ledger: Ledger,
     /// Additional counts of the stage (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
-    /// Why the stage found nothing to do in any packet it was given; `null` where it worked on one
-    /// or was given none, and in records before version 2.0.
+    /// Reason why the stage had nothing to do for any packet; `null` if it worked on one or got
+    /// none, and in records before version 2.0.
     #[serde(default)]
     pub idle: Option<String>,
     /// Kernels called by the stage; `null` if its calls were not logged.
@@ -166,11 +166,11 @@ pub struct StageReport {
     pub events: Option<BTreeMap<String, Figure>>,
 }
 
-/// Measuring windows of a worker (about 1 ms each, and at least a turn).
+/// Measurement windows of a worker (about 1 ms each, and at least one iteration).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowCount {
-    /// Windows that were measured to their end.
+    /// Completed windows.
     pub total: u64,
     /// Windows dropped because the worker was preempted in them.
     pub preempted: u64,
@@ -184,16 +184,16 @@ pub struct WorkerReport {
     pub name: String,
     /// The logical processor the worker is pinned to.
     pub cpu: u32,
-    /// Which run of consecutive stages this is, from 0.
+    /// Index of the segment (a run of consecutive stages), from 0.
     pub segment: u32,
-    /// Which replica of that segment, from 0.
+    /// Index of the segment's replica, from 0.
     pub replica: u32,
-    /// The stages in order, the ends included.
+    /// The stages in order, including the ends.
     pub stages: Vec<StageReport>,
     /// Breakdown of the time; `null` if the run ended before its measured part began.
     pub time: Option<TimeShares>,
-    /// Nanoseconds the worker was runnable but not running according to the scheduler, over the
-    /// same time; `null` if the kernel does not report it.
+    /// Nanoseconds of run-queue delay according to the scheduler over the same time; `null` if the
+    /// kernel does not report it.
     pub run_delay_ns: Option<u64>,
     /// `time.lost` in nanoseconds.
     pub lost_ns: u64,
@@ -201,9 +201,9 @@ pub struct WorkerReport {
     pub ticks_per_packet: Figure,
     /// Polls of the input that found nothing.
     pub empty_polls: u64,
-    /// Number of polls by packets obtained: bucket `i` counts bursts of `2^i` to `2^(i+1)-1`.
+    /// Polls by number of packets obtained: bucket `i` counts bursts of `2^i` to `2^(i+1)-1`.
     pub burst_sizes: Vec<u64>,
-    /// Measuring windows.
+    /// Measurement windows.
     pub windows: WindowCount,
     /// Involuntary context switches over the run.
     pub involuntary_switches: u64,
@@ -217,13 +217,13 @@ pub struct WorkerReport {
 pub struct RingReport {
     /// `from > to`, in worker names.
     pub name: String,
-    /// Packets it can hold.
+    /// Capacity, in packets.
     pub capacity: u64,
-    /// Number of times the consumer found it filled to 0, up to 10 %, 10 to 20 %, ... 90 to 100 %.
+    /// Fill levels seen by the consumer: counts for 0, up to 10 %, 10 to 20 %, ... 90 to 100 %.
     pub occupancy: Vec<u64>,
-    /// Pushes that found no room for the whole burst.
+    /// Pushes without room for the whole burst.
     pub full_pushes: u64,
-    /// Packets left inside when the run ended.
+    /// Packets left in the ring when the run ended.
     pub held: u64,
 }
 
@@ -247,48 +247,48 @@ pub struct RunReport {
     pub path: String,
     /// The mapping in short: `parse+verify | filter x2`.
     pub mapping: String,
-    /// Which kernels the workers called: `selected`, the best of each, or a variant by name; `null`
-    /// in records of version 1.0.
+    /// Kernels that the workers called: `selected`, the best of each, or the name of a variant;
+    /// `null` in records of version 1.0.
     pub kernels: Option<String>,
-    /// Which events were counted around the stages; `null` when none were asked for, and in records
+    /// Events counted around the stages; `null` when none were requested, and in records
     /// before version 1.2.
     pub counted: Option<CountedEvents>,
-    /// Wall time of the measured part, in seconds; warming up excluded.
+    /// Wall time of the measured part, in seconds; warm-up excluded.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_s: f64,
-    /// Packets the source should offer, thousand per second; without a value, and with the reason,
-    /// if it has no fixed rate (`rate = "max"`); `null` in records before version 1.3.
+    /// Requested rate of the source, in kpps; absent, with the reason, if it has no fixed rate
+    /// (`rate = "max"`); `null` in records before version 1.3.
     pub offered_kpps: Option<Figure>,
-    /// Packets that left the path in the clean windows, thousand per second.
+    /// Packets that left the path in the clean windows, in kpps.
     pub throughput_kpps: Figure,
-    /// Packets offered to the path that left it or were dropped by a stage on purpose, thousand per
-    /// second: the rate at which the path got through its input.
+    /// Packets that left the path or were dropped by a stage on purpose, in kpps: the rate at which
+    /// the path processed its input.
     pub processed_kpps: Figure,
-    /// Packets per second the line would carry at the mean size of the traffic, thousand.
+    /// Line rate at the mean frame size of the traffic, in kpps.
     pub line_rate_kpps: Option<f64>,
     /// The workers in order of segment, then replica.
     pub workers: Vec<WorkerReport>,
     /// The rings.
     pub rings: Vec<RingReport>,
-    /// Time through the path.
+    /// Latency through the path.
     pub latency: Latency,
     /// Packets of the input that never entered the path, by cause (unreadable, too long, ...).
     pub rejected: BTreeMap<String, u64>,
-    /// Preparation of the input before the run: packets left out, cut and padded; `null` in records
-    /// before version 2.0.
+    /// Preparation of the input before the run: packets skipped, split and padded; `null` in
+    /// records before version 2.0.
     #[serde(default)]
     pub input: Option<InputReport>,
-    /// Whether the run was stopped before its end.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
-    /// Packets of the input that the source goes round, rejected ones left out; `null` in records
+    /// Packets of the input that the source replays, excluding rejected ones; `null` in records
     /// before version 1.4.
     #[serde(default)]
     pub frames: Option<u64>,
-    /// Logical processors that the workers could be placed on; `null` in records before version
-    /// 1.4, and in the runs within a `tune` record, which has them itself.
+    /// Logical CPUs available to the workers; `null` in records before version 1.4, and in the runs
+    /// within a `tune` record, which has it itself.
     #[serde(default)]
     pub cpus_available: Option<u32>,
     /// The line of the path; `null` without one, and in records before version 1.4.
@@ -298,12 +298,11 @@ pub struct RunReport {
     /// the baseline of a `tune` record, which has it itself.
     #[serde(default)]
     pub finding: Option<Finding>,
-    /// What limits it in the causes of `linerate why`, the first being the answer: the same rules
-    /// on the time of the workers. Empty in records before version 2.0.
+    /// Limiting causes, as in `linerate why`, the main one first: the same rules applied to the
+    /// time of the workers. Empty in records before version 2.0.
     #[serde(default)]
     pub causes: Vec<WhyFinding>,
-    /// Whether other kernels suit the calls of the path better; `null` when that is not known, and
-    /// as for `cpus_available`.
+    /// Better kernels for the calls of the path; `null` if unknown, and as for `cpus_available`.
     #[serde(default)]
     pub kernel_advice: Option<KernelAdvice>,
     /// Cache level of the packets; `null` as for `cpus_available`.
@@ -311,7 +310,7 @@ pub struct RunReport {
     pub packets_home: Option<PacketsHome>,
 }
 
-/// The line that a path is to fill.
+/// Line that the path should saturate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineReport {
@@ -325,18 +324,18 @@ pub struct LineReport {
     pub mean_frame_bytes: f64,
 }
 
-/// In which level of the memory hierarchy the packets of a path are: frames and buffers against the
-/// sizes that the profile of the machine has.
+/// Cache level of the packets of a path: frames and buffers compared with the sizes in the
+/// machine's profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketsHome {
-    /// Bytes of frames and buffers that one worker meets.
+    /// Bytes of frames and buffers used by one worker.
     pub bytes: Figure,
     /// The nearest level that holds them, by name.
     pub level: Figure,
-    /// The most that a load from there waits, in ns.
+    /// Maximum wait of a load from there, in ns.
     pub miss_ns: Figure,
-    /// The most that a load from there waits, in cycles of the core.
+    /// Maximum wait of a load from there, in core cycles.
     pub miss_cycles: Figure,
     /// Conclusion; `null` if the packets are in a fast enough level, or there is no profile.
     pub sentence: Option<String>,
@@ -348,8 +347,7 @@ impl WorkerReport {
         self.time.unwrap_or_default()
     }
 
-    /// Its stages of the path: its parts without those that fill and empty it, source and sink or
-    /// rings.
+    /// Stages of the path, without the ends of the worker: source and sink, or rings.
     pub fn path_stages(&self) -> &[StageReport] {
         const HEADS: [&str; 2] = ["source", "ring in"];
         const TAILS: [&str; 2] = ["sink", "ring out"];
@@ -363,8 +361,8 @@ impl WorkerReport {
         }
     }
 
-    /// Share of the time in which it did the work of a network card: in source and sink, copying
-    /// packets out of the replayed traffic and taking them away. `None` where it is not known.
+    /// Share of the time spent on the work of a NIC, in source and sink: copying packets out of the
+    /// replayed traffic and discarding them. `None` if unknown.
     fn replay_share(&self) -> Option<f64> {
         let head = self.stages.first().filter(|stage| stage.name == "source");
         let tail = self.stages.last().filter(|stage| stage.name == "sink");
@@ -372,14 +370,13 @@ impl WorkerReport {
     }
 }
 
-/// Cost of replaying packets in a run, which a NIC and its driver would not have, or would have in
-/// another form.
+/// Cost of replaying packets, which a NIC and its driver would not have, or have in another form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayShare {
     /// Share of the time that all workers were busy, 0 to 1.
     pub share: f64,
-    /// Capacity of the path without it, thousand packets per second; `None` if the workers are not
-    /// the limit. A model: the busiest remaining worker sets the rate.
+    /// Capacity of the path without it, in kpps; `None` if the workers are not the limit. A model:
+    /// the busiest remaining worker is the bottleneck.
     pub kpps_without: Option<f64>,
 }
 
@@ -405,16 +402,32 @@ impl RunReport {
     }
 }
 
-/// The point at which all packets of a path ended.
+/// The stage at which all packets of a path ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadEnd {
-    /// The stage that passed on none.
+    /// The stage that passed none on.
     pub stage: String,
     /// Packets it was given, over all workers.
     pub packets: u64,
-    /// Why it dropped them, most frequent first; empty where it used them up by design.
+    /// Its drop reasons, most frequent first; empty if it consumed them by design.
     pub causes: Vec<String>,
+}
+
+impl DeadEnd {
+    /// What to change, for people.
+    pub fn remedy(&self) -> &'static str {
+        match self.causes.iter().any(|cause| cause.contains("checksum")) {
+            true => {
+                "leave out `verify`, or record where checksums are complete: on the receiving \
+                 host, or with `ethtool -K IF tx off` on the sending one"
+            }
+            false => {
+                "`linerate stages KIND` lists what a stage accepts and why it drops; use stages \
+                 that fit the packets, or a source that fits the stages"
+            }
+        }
+    }
 }
 
 impl fmt::Display for DeadEnd {
@@ -425,18 +438,18 @@ impl fmt::Display for DeadEnd {
             _ => format!("all {packets} packets"),
         };
         match causes.as_slice() {
-            [] => write!(f, "`{stage}` used up {all} that came to it"),
+            [] => write!(f, "`{stage}` consumed {all}"),
             _ => {
                 let causes = causes.join(", ");
-                write!(f, "`{stage}` dropped {all} that came to it ({causes})")
+                write!(f, "`{stage}` dropped {all} it received ({causes})")
             }
         }
     }
 }
 
 impl RunReport {
-    /// The stage that all packets came to and none left, by design or by mistake; `None` when one
-    /// came through, none was offered, or some were still on their way.
+    /// The stage that all packets reached and none left, by design or by mistake; `None` if a
+    /// packet came through, none was offered, or some were still in flight.
     pub fn dead_end(&self) -> Option<DeadEnd> {
         let mut workers: Vec<&WorkerReport> = self.workers.iter().collect();
         workers.sort_by_key(|worker| worker.segment);

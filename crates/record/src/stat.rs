@@ -17,19 +17,19 @@ pub struct StatReport {
     pub tier_asked: bool,
     /// The event table that named the hardware events: `armv8`, `cortex_a7`, `generic`, ...
     pub event_table: String,
-    /// Whether the table is that of this very processor; otherwise architectural events are used.
+    /// Whether the table is specific to this processor; otherwise architectural events are used.
     pub is_known_processor: bool,
     /// The caches that were simulated; `null` unless the tier is `sim`.
     pub caches: Option<SimulatedCaches>,
-    /// From the start of counting to its end, all repetitions together, in seconds.
+    /// Counting time over all repetitions, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// How the command ended: in several runs, the first that did not end with status 0, else the
-    /// last; `null` without a command, or if it never started.
+    /// Exit status of the command: of several runs, the first other than 0, else the last; `null`
+    /// without a command, or if it never started.
     pub ended: Option<ExitStatus>,
-    /// Whether the user ended the counting.
+    /// Whether the user stopped counting.
     pub interrupted: bool,
-    /// Whether the time limit expired before the end of the target.
+    /// Whether the time limit expired before the target ended.
     pub is_time_up: bool,
     /// Environment of the command; `null` without a command.
     pub environment: Option<Environment>,
@@ -39,7 +39,7 @@ pub struct StatReport {
     pub unit_of_work: Option<UnitOfWork>,
     /// Multiplexing of event sets; `null` if all were counted all the time.
     pub rotation: Option<RotationReport>,
-    /// Every event asked for, in that order, counted or not.
+    /// Requested events in order, counted or not.
     pub events: Vec<EventCount>,
     /// Metrics computed from the events.
     pub metrics: Vec<MetricValue>,
@@ -51,11 +51,11 @@ pub struct StatReport {
     pub baseline: Vec<BaselineChange>,
     /// Description of the baseline record; `null` without one.
     pub baseline_of: Option<BaselineOf>,
-    /// The times that passed, by name: `elapsed_s`, and of a command `user_s` and others; empty in
-    /// records before version 1.4.
+    /// Times by name: `elapsed_s`, for a command also `user_s` and others; empty in records before
+    /// version 1.4.
     #[serde(default)]
     pub times: Figures,
-    /// Notes of the simulator on the command.
+    /// Remarks of the simulator about the command.
     #[serde(default)]
     pub remarks: Vec<Warning>,
 }
@@ -95,19 +95,19 @@ pub enum StatTarget {
         /// The command and its arguments.
         argv: Vec<String>,
     },
-    /// A process that ran already, with the threads and children it creates meanwhile.
+    /// A running process, with the threads and children it creates meanwhile.
     Process {
         /// Its number.
         pid: u32,
     },
-    /// Everything on some logical processors.
+    /// Everything on some logical CPUs.
     Cpus {
         /// Their numbers.
         cpus: Vec<u32>,
     },
 }
 
-/// How a command ended: one of the two is set.
+/// Exit status or signal of a command: one of the two is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExitStatus {
@@ -125,7 +125,7 @@ pub struct CacheShape {
     pub bytes: u64,
     /// Lines per set.
     pub ways: u32,
-    /// The length of a line.
+    /// Line size.
     pub line_bytes: u32,
 }
 
@@ -151,7 +151,7 @@ pub struct SimulatedCaches {
 pub struct UnitOfWork {
     /// Its name: that of an event, or `unit` where a number was given.
     pub name: String,
-    /// Their number.
+    /// Number of units.
     pub count: Figure,
 }
 
@@ -159,11 +159,11 @@ pub struct UnitOfWork {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RotationReport {
-    /// The events of each set; those that are always counted are in none.
+    /// The events of each set; those that are always counted are in no set.
     pub sets: Vec<Vec<String>>,
     /// The nominal length of a slice, in ns.
     pub slice_ns: u64,
-    /// Slices that were counted, of all sets together.
+    /// Slices counted, over all sets.
     pub slices: u64,
     /// Base of scaling: `time`, or the name of an event that was always counted.
     pub scaled_by: String,
@@ -175,11 +175,11 @@ pub struct RotationReport {
 pub struct EventCount {
     /// Its name; the key in `summary` and `figures`.
     pub name: String,
-    /// The processor's own name and code; `null` where there is none.
+    /// The processor's own name and code; `null` if there is none.
     pub native: Option<String>,
     /// The count while the event was on a counter; `null` if it never was.
     pub raw: Option<u64>,
-    /// The estimate for all of the time, with its interval; absent with a reason.
+    /// Estimate for the whole time, with its interval; absent with a reason.
     pub count: Figure,
     /// The share of the time that the event was on a counter, 0 to 1; `null` when it never was.
     pub duty: Option<f64>,
@@ -187,7 +187,7 @@ pub struct EventCount {
     pub periods: Option<u64>,
     /// `count` per unit of work; `null` unless requested.
     pub per_unit: Option<Figure>,
-    /// The command or setting that would enable it; `null` if it was counted, or none is known.
+    /// The command or setting that would enable it; `null` if it was counted, or no fix is known.
     pub fix: Option<String>,
 }
 
@@ -207,14 +207,14 @@ pub struct MetricValue {
     pub prose: String,
 }
 
-/// Counts from one moment to the next.
+/// Counts of one interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalCounts {
-    /// When it began, in seconds from the start.
+    /// Start, in seconds since the start of the command.
     #[serde(serialize_with = "crate::finite")]
     pub from_s: f64,
-    /// When it ended, in seconds from the start.
+    /// End, in seconds since the start of the command.
     #[serde(serialize_with = "crate::finite")]
     pub to_s: f64,
     /// One figure per event, in the order of `events`.
@@ -225,7 +225,7 @@ pub struct IntervalCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadCounts {
-    /// Its number; 0 for the last row, which has what none of the others has, so that all add up.
+    /// Its ID; 0 for the last row, which has the remainder, so that all rows add up.
     pub tid: u32,
     /// Its name.
     pub name: String,
@@ -239,47 +239,45 @@ pub struct ThreadCounts {
 pub struct BaselineChange {
     /// The figure's name.
     pub name: String,
-    /// Its value in the baseline; `null` where it has none.
+    /// Its value in the baseline; `null` if it has none.
     #[serde(serialize_with = "finite_or_absent")]
     pub before: Option<f64>,
-    /// Its value now; `null` where there is none.
+    /// Its value now; `null` if it has none.
     #[serde(serialize_with = "finite_or_absent")]
     pub now: Option<f64>,
     /// `now / before - 1`; `null` when one of them is, or `before` is 0.
     pub change: Option<f64>,
-    /// Whether it is beyond the threshold, in the direction that costs: never unless it was
-    /// judged.
+    /// Whether it is beyond the threshold in the costly direction; never if it was not judged.
     pub is_regression: bool,
     /// Whether it was judged, or why not.
     pub judged: Judged,
 }
 
-/// Whether a figure was judged against that of the baseline. More reasons why not may come with a
-/// minor version.
+/// Whether a figure was judged against the baseline. Minor versions may add reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Judged {
-    /// It was.
+    /// Judged.
     Yes,
-    /// No: more of it is not worse, or not for the same amount of work.
+    /// Not judged: more of it is not worse, or not for the same amount of work.
     NoCost,
-    /// No: its variation between runs is unknown.
+    /// Not judged: its variation between runs is unknown.
     NoInterval,
-    /// No: it has another tier than the baseline.
+    /// Not judged: a different tier than the baseline.
     OtherTier,
-    /// No: it was simulated with other caches than the baseline.
+    /// Not judged: simulated with different caches than the baseline.
     OtherCaches,
-    /// No: the baseline has no value.
+    /// Not judged: the baseline has no value.
     NotCountedBefore,
-    /// No: it has no value now.
+    /// Not judged: it has no value now.
     NotCountedNow,
-    /// Written by a newer version, for a reason that this one does not know.
+    /// Written by a newer version, with an unknown reason.
     #[serde(other)]
     Unknown,
 }
 
-/// As [`crate::finite`], where there may be no number.
+/// As [`crate::finite`], for optional numbers.
 fn finite_or_absent<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => crate::finite(value, to),

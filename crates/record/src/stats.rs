@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Robust statistics: medians, quantiles, and intervals that hold what they promise.
 //!
-//! Which to use:
+//! Choosing a method:
 //!
 //! | samples | estimate |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | consecutive windows of one run, which resemble their neighbours | [`block_bootstrap_median`] |
 //! | the same, as a cost per packet: all ticks over all packets | [`block_bootstrap_ratio`] |
 //! | the same, and any other statistic of them: a slope | [`block_bootstrap`] |
+//! | samples of a profile, counted in consecutive windows | [`share_interval`] |
 //!
 //! For independent samples no bootstrap is needed: order statistics give an interval that holds for
 //! every distribution and every sample size, in closed form. Neighbouring windows are not
@@ -18,18 +19,20 @@
 //! Left out: means and standard deviations. One preempted window moves them as far as it likes.
 
 pub mod coverage;
+mod shares;
+
+pub use shares::share_interval;
 
 use crate::random::Random;
 
-/// The confidence of every interval that linerate gives: the share of repetitions in which it holds
-/// the truth. An interval of another confidence says in its doc comment why.
+/// Confidence of every interval that linerate reports: the share of repetitions in which it
+/// contains the true value. Intervals of a different confidence document why.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Quantile of the standard normal distribution: it stays within this distance of 0 in
-/// [`CONFIDENCE`] of all cases.
+/// Quantile of the standard normal distribution for [`CONFIDENCE`].
 pub const NORMAL_QUANTILE: f64 = 1.959_964;
 
-/// Name of an interval of [`CONFIDENCE`] in tables and sentences: `95 % interval`.
+/// Name of a [`CONFIDENCE`] interval in tables and sentences: `95 % interval`.
 pub fn interval_name() -> String {
     format!("{} % interval", 100.0 * CONFIDENCE)
 }
@@ -37,7 +40,7 @@ pub fn interval_name() -> String {
 /// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The point estimate. Not a number when it could not be made.
+    /// The point estimate; NaN if there is none.
     pub value: f64,
     /// Lower end of the interval; minus infinity when the samples do not bound it.
     pub low: f64,
@@ -84,13 +87,13 @@ fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     if share == 0.0 { sorted[below] } else { sorted[below] * (1.0 - share) + sorted[above] * share }
 }
 
-/// The median of independent samples and an interval for the median of what they were drawn from.
+/// The median of independent samples and an interval for the median of their distribution.
 /// [`quantile_interval`] at one half: 90 % takes at least 5 samples, 95 % 6, 99 % 8.
 pub fn median_interval(samples: &[f64], confidence: f64) -> Estimate {
     quantile_interval(samples, 0.5, confidence)
 }
 
-/// The `q` quantile of independent samples and an interval for that of what they were drawn from.
+/// The `q` quantile of independent samples and an interval for the quantile of their distribution.
 ///
 /// The number of samples below the true quantile is binomial (`n`, `q`), for any distribution. The
 /// `l`-th smallest is therefore above it with probability `P(N < l)` and the `u`-th smallest below
@@ -175,12 +178,12 @@ pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Est
     median_interval(&ratios, confidence)
 }
 
-/// The median of a series whose neighbours may resemble each other (consecutive windows of one
-/// run), and an interval for the median of the process behind it.
+/// The median of an autocorrelated series (consecutive windows of one run), and an interval for the
+/// median of the underlying process.
 ///
-/// Not the median itself is resampled but the share of the series below it, which is a mean and
-/// therefore well-behaved under resampling; the interval of that share is carried back to the
-/// series by its quantiles (Woodruff, 1952). Resampling and its limits are those of
+/// The bootstrap resamples the share of the series below the median, not the median itself: a share
+/// is a mean and therefore well-behaved under resampling. The quantiles of the series map its
+/// interval back (Woodruff, 1952). Resampling and its limits are those of
 /// [`block_bootstrap_ratio`].
 ///
 /// The value is not a number without samples or when one is not finite.
@@ -206,8 +209,8 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
     }
 }
 
-/// All of `above` over all of `under` (ticks over packets, say), window by window from one run, and
-/// an interval for that ratio in the process behind it.
+/// The sum of `above` over the sum of `under` (ticks over packets, say), from the windows of one
+/// run, and an interval for that ratio in the underlying process.
 ///
 /// Windows are drawn with replacement in blocks of neighbours, wrapping round at the end (circular
 /// block bootstrap: Politis and Romano, 1992), so that what neighbours have in common stays
@@ -238,10 +241,10 @@ pub fn block_bootstrap_ratio(above: &[f64], under: &[f64], confidence: f64, seed
     }
 }
 
-/// A statistic of the windows of one run, and an interval for it. `statistic` is handed the numbers
-/// of the windows to compute it from, first all of them, then each resample. Resampling and its
-/// limits are those of [`block_bootstrap_ratio`]; the length of a block follows from `series`, one
-/// value per window: what is left of the windows when the statistic has explained what it can.
+/// A statistic of the windows of one run, and an interval for it. `statistic` gets the indices of
+/// the windows to use, first all of them, then each resample. Resampling and its limits are those
+/// of [`block_bootstrap_ratio`]; the length of a block follows from `series`, one value per window:
+/// the residuals of the windows after the statistic is subtracted.
 ///
 /// The value is not a number when the statistic is not; the interval is infinite under 4 blocks,
 /// and when the statistic of a resample is not finite.
@@ -309,7 +312,7 @@ impl Cell {
 const MAX_CELLS: usize = 2048;
 /// Leaves the 5 % and 95 % points of the resampled statistic an error of about 2 % of its width.
 const RESAMPLES: usize = 1000;
-/// Fewer say nothing of how blocks differ.
+/// Minimum number of blocks: fewer do not show how blocks differ.
 const MIN_BLOCKS: usize = 4;
 
 /// The interval of the ratio of sums over `cells`; `None` when there are too few blocks.
@@ -368,7 +371,7 @@ fn memory_factor(length: usize, n: usize) -> f64 {
     1.0 + 3.0 * (length - 1) as f64 / n as f64
 }
 
-/// The point the standard normal exceeds with probability `tail`, 0 to 0.5, within 0.003
+/// Point that the standard normal exceeds with probability `tail`, 0 to 0.5, within 0.003
 /// (Abramowitz and Stegun, 26.2.22).
 fn normal_quantile(tail: f64) -> f64 {
     let t = (-2.0 * tail.ln()).sqrt();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `strands` record: measurements of another program for each strand, as parsed from
-//! its own output, with derived values.
+//! The body of a `strands` record: measurements of another program per strand, as parsed from its
+//! output, with derived values.
 //!
 //! Counts are exactly those of the input. Everything computed from them is a [`Figure`]; one that
 //! the input does not provide is absent with a reason.
@@ -15,15 +15,15 @@ use std::fmt;
 pub struct StrandsReport {
     /// The kind of input.
     pub format: ForeignFormat,
-    /// The version that the input says it has; `null` where the format has none.
+    /// The version stated in the input; `null` if the format has none.
     pub format_version: Option<String>,
     /// The processor it was measured on; `null` if unknown.
     pub machine: Option<Machine>,
     /// The strands, in order of first appearance in the input.
     pub strands: Vec<StrandCounts>,
-    /// Lines of the input that hold a measurement, damaged ones included.
+    /// Input lines with a measurement, including damaged ones.
     pub lines: u64,
-    /// Faults of the input, by line; faulty lines are not counted.
+    /// Faults of the input by line; faulty lines are not counted.
     pub faults: Vec<InputFault>,
 }
 
@@ -38,12 +38,12 @@ pub enum ForeignFormat {
     PerfStat,
     /// `show runtime` of VPP.
     Vpp,
-    /// Regions of a program; only while questions are answered, no record has it.
+    /// Regions of a program; only used while questions are answered, never in a record.
     Regions,
 }
 
 impl ForeignFormat {
-    /// The name people know it by.
+    /// Common name.
     pub fn name(self) -> &'static str {
         match self {
             Self::ProfileDump => "PROFILE_DUMP",
@@ -60,7 +60,7 @@ impl fmt::Display for ForeignFormat {
     }
 }
 
-/// The processor as it was named, not as it was measured.
+/// The processor as named by the user or the input, not measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
@@ -71,11 +71,11 @@ pub struct Machine {
     /// GHz of its tick counter.
     #[serde(serialize_with = "crate::finite")]
     pub clock_ghz: f64,
-    /// Strands of a core, numbered in a row; `null` where that is not known.
+    /// Strands per core, numbered consecutively; `null` if unknown.
     pub strands_per_core: Option<u32>,
 }
 
-/// Something wrong with the input.
+/// A fault of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputFault {
@@ -105,7 +105,7 @@ pub struct StrandCounts {
     pub ticks: Option<u64>,
     /// Thousand packets per second.
     pub kpps: Figure,
-    /// Ticks from one packet to the next, waiting included.
+    /// Ticks per packet, waiting included.
     pub ticks_per_packet: Figure,
     /// Instructions per packet.
     pub instructions_per_packet: Figure,
@@ -113,11 +113,11 @@ pub struct StrandCounts {
     pub cpi: Figure,
     /// Instructions per cycle.
     pub ipc: Figure,
-    /// Every event, instructions and cycles included where the input has them.
+    /// All events, including instructions and cycles if the input has them.
     pub events: Vec<StrandEvent>,
     /// Its functions, if in the input.
     pub nodes: Vec<NodeCounts>,
-    /// The readings of the counters as the input has them; empty where it has sums only.
+    /// The counter readings of the input; empty if it has only sums.
     pub slices: Vec<Slice>,
     /// CPI stack; `null` if the cost of a miss is unknown.
     pub cpi_by_cause: Option<CpiByCause>,
@@ -139,7 +139,7 @@ pub struct StrandEvent {
     pub pti: Figure,
 }
 
-/// A function of a strand, as VPP counts them.
+/// A graph node of a strand, as counted by VPP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeCounts {
@@ -149,16 +149,16 @@ pub struct NodeCounts {
     pub state: String,
     /// Calls.
     pub calls: u64,
-    /// Packets it was given.
+    /// Packets it processed.
     pub packets: u64,
-    /// Ticks per packet; absent where it was given none.
+    /// Ticks per packet; absent if it processed none.
     pub ticks_per_packet: Figure,
-    /// Packets of a call.
+    /// Packets per call.
     pub packets_per_call: Figure,
 }
 
-/// A stretch of time in which one pair of events was counted: from a start record to the next
-/// update record.
+/// An interval in which one pair of events was counted: from a start record to the next update
+/// record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
@@ -179,10 +179,10 @@ pub struct Slice {
     pub count_lo: u64,
     /// The overflow indicator; the counts are used only where it is 0.
     pub overflow: u64,
-    /// The user's own number when it ended: packets so far.
+    /// The user's own counter at the end: packets so far.
     pub user: u64,
-    /// Whether the previous reading is missing, so that the time and the packet count at the start
-    /// of this stretch are unknown.
+    /// Whether the previous reading is missing, so that time and packet count at the start are
+    /// unknown.
     pub is_first: bool,
     /// ID and PC of the start record; 0 where it is missing, and in records before version 2.0.
     #[serde(default)]
@@ -192,8 +192,8 @@ pub struct Slice {
     pub to: Place,
 }
 
-/// Where in its program a record of a dump was written: its call of the profiler by number, and the
-/// program counter.
+/// Position in the program at which a record of a dump was written: number of the profiler call,
+/// and program counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
@@ -211,9 +211,9 @@ pub struct CpiByCause {
     pub source: String,
     /// The causes.
     pub causes: Vec<CpiCause>,
-    /// Cycles per instruction that no cause explains; absent where the bounds exceed the whole.
+    /// Cycles per instruction that no cause explains; absent if the bounds exceed the total.
     pub unexplained: Figure,
-    /// Whether the strand computes or waits for memory.
+    /// Whether the strand is compute-bound or memory-bound.
     pub bound: Bound,
     /// The same in a sentence, with the rule or the evidence.
     pub sentence: String,
@@ -225,17 +225,17 @@ pub struct CpiByCause {
 pub struct CpiCause {
     /// The event.
     pub event: String,
-    /// Maximum cycles of each one; `null` if unknown.
+    /// Maximum cycles per event; `null` if unknown.
     pub cycles_each: Option<f64>,
     /// Per thousand instructions.
     pub pti: Figure,
-    /// Cycles per instruction, at most.
+    /// Maximum cycles per instruction.
     pub cycles: Figure,
-    /// The same over all cycles per instruction.
+    /// The same relative to all cycles per instruction.
     pub share: Figure,
 }
 
-/// What limits a strand.
+/// Limiting resource of a strand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -249,7 +249,7 @@ pub enum Bound {
 }
 
 impl StrandCounts {
-    /// Display name: its name, or the number of its processor.
+    /// Display name: its name, or its CPU number.
     pub fn label(&self) -> String {
         match (&self.name, self.cpu) {
             (Some(name), _) => name.clone(),
@@ -258,7 +258,7 @@ impl StrandCounts {
         }
     }
 
-    /// An event by its name.
+    /// Finds an event by name.
     pub fn event(&self, name: &str) -> Option<&StrandEvent> {
         self.events.iter().find(|event| event.name == name)
     }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Packets and bytes that went the same way.
+/// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
@@ -14,7 +14,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts `packets` packets of `bytes` bytes together.
+    /// Adds `packets` packets with `bytes` bytes in total.
     pub fn add(&mut self, packets: u64, bytes: u64) {
         self.packets += packets;
         self.bytes += bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `tcp` record: gain of TCP stacks from sets of routines under patterns of traffic,
-//! with the bound, which is the same run without checksums.
+//! The body of a `tcp` record: speed of TCP stacks with different sets of routines under traffic
+//! patterns, with the bound: the same run without checksums.
 //!
 //! All sets of a pattern ran in the same rounds, in random order, client and server in one thread,
 //! the clock of the stacks virtual. Rates are per second of processor time.
@@ -9,29 +9,28 @@ use crate::figure::Figure;
 use crate::kernels::Skipped;
 use serde::{Deserialize, Serialize};
 
-/// The stacks there are, by name.
+/// Known stacks, by name.
 pub const STACKS: [&str; 2] = ["smoltcp", "lwip"];
 
 /// TCP stacks of one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpReport {
-    /// The logical processor everything ran on.
+    /// The logical CPU everything ran on.
     pub cpu: u32,
-    /// The set that callers get who name none; what `summary` is about.
+    /// The default set for callers; basis of `summary`.
     pub selected: String,
-    /// The set without vector registers that `over_scalar` compares with.
+    /// The scalar set that `over_scalar` compares with.
     pub scalar: String,
     /// Each stack.
     pub stacks: Vec<TcpStack>,
-    /// The law of throughput under loss, as each stack follows it; empty where it was not asked
-    /// for.
+    /// Throughput under loss, fitted per stack; empty if not requested.
     pub laws: Vec<TcpLaw>,
     /// Parts left out, with reasons.
     pub skipped: Vec<Skipped>,
-    /// The seed of everything that is drawn.
+    /// Random seed.
     pub seed: u64,
-    /// Whether the run was stopped before its end.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
 }
 
@@ -39,11 +38,11 @@ pub struct TcpReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpStack {
-    /// One word.
+    /// Name, one word.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Whether the copies inside the stack are the set's, too.
+    /// Whether the stack's internal copies also use the set.
     pub copies_by_routines: bool,
     /// Each pattern.
     pub patterns: Vec<TcpPattern>,
@@ -56,7 +55,7 @@ pub struct TcpStack {
 pub struct TcpLaw {
     /// The stack.
     pub stack: String,
-    /// For how long acknowledgements were held back, in virtual milliseconds.
+    /// Delay of acknowledgements, in virtual milliseconds.
     #[serde(serialize_with = "crate::finite")]
     pub ack_delay_ms: f64,
     /// Segments per run.
@@ -65,13 +64,13 @@ pub struct TcpLaw {
     pub runs_per_point: u64,
     /// The measurements.
     pub points: Vec<TcpLawPoint>,
-    /// Exponent of the share of segments lost; the law has -0.5.
+    /// Exponent of the loss rate; the law has -0.5.
     pub exponent_loss: Figure,
-    /// Exponent of the bytes of a segment; the law has 1.
+    /// Exponent of the segment size; the law has 1.
     pub exponent_segment: Figure,
-    /// Exponent of the round trip; the law has -1.
+    /// Exponent of the round-trip time; the law has -1.
     pub exponent_round_trip: Figure,
-    /// C, were the exponents those of the law.
+    /// C, assuming the exponents of the law.
     pub constant: Figure,
 }
 
@@ -79,26 +78,26 @@ pub struct TcpLaw {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpLawPoint {
-    /// Share of the segments with payload that was lost.
+    /// Loss rate of segments with payload.
     #[serde(serialize_with = "crate::finite")]
     pub loss: f64,
-    /// Bytes of payload of a segment.
+    /// Payload bytes per segment.
     pub segment_bytes: u64,
-    /// Virtual milliseconds there and back, without what is held back.
+    /// Round-trip time in virtual milliseconds, excluding delayed acknowledgements.
     #[serde(serialize_with = "crate::finite")]
     pub round_trip_ms: f64,
     /// Payload, in Mb/s of virtual time.
     pub mbps: Figure,
 }
 
-/// How frames reached the receiver.
+/// Transport of frames to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TcpWire {
     /// Copied.
     Copy,
-    /// Handed over where they were.
+    /// Passed by reference.
     Reference,
 }
 
@@ -112,15 +111,15 @@ pub struct TcpPattern {
     pub segment_bytes: u64,
     /// Bytes of each of the four buffers.
     pub buffer_bytes: u64,
-    /// How frames reached the receiver.
+    /// Transport of frames to the receiver.
     pub wire: TcpWire,
-    /// The mix of lengths; `null` where there is none.
+    /// The mix of lengths; `null` if there is none.
     pub mix: Option<String>,
     /// Source of the mix.
     pub mix_source: Option<String>,
     /// Results over an impaired wire before timing, the same for each set.
     pub proof: TcpProof,
-    /// The set with the highest rate, the bound left out; `null` where none was measured.
+    /// The fastest set, excluding the bound; `null` if none was measured.
     pub best: Option<String>,
     /// Slices of work that were timed.
     pub slices: u64,
@@ -130,8 +129,8 @@ pub struct TcpPattern {
     pub sets: Vec<TcpSet>,
 }
 
-/// Results over a wire that drops, delays, duplicates and corrupts frames. Every byte that arrived
-/// was compared with the data sent.
+/// Results over a wire that drops, delays, duplicates and corrupts frames. Every received byte was
+/// compared with the data sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpProof {
@@ -143,7 +142,7 @@ pub struct TcpProof {
     pub segments: u64,
     /// Of those, dropped.
     pub lost: u64,
-    /// Overtaken by later ones.
+    /// Reordered.
     pub reordered: u64,
     /// Duplicated.
     pub duplicated: u64,
@@ -161,15 +160,15 @@ pub struct TcpSet {
     /// (its checksum with the C library's copy), `stack` (the stack's own checksums) or `off` (no
     /// checksums: the bound).
     pub name: String,
-    /// Payload, in Gb/s of processor time.
+    /// Payload in Gb per second of CPU time.
     pub gbps_per_cpu_s: Figure,
-    /// Frames, acknowledgements among them, per second of processor time.
+    /// Frames, including acknowledgements, per second of CPU time.
     pub segments_per_cpu_s: Figure,
-    /// Exchanges, messages or connections per second of processor time.
+    /// Exchanges, messages or connections per second of CPU time.
     pub exchanges_per_cpu_s: Figure,
-    /// Nanoseconds of processor time per frame.
+    /// Nanoseconds of CPU time per frame.
     pub ns_per_segment: Figure,
-    /// Nanoseconds of processor time per exchange or connection, both ends together.
+    /// Nanoseconds of CPU time per exchange or connection, for both ends.
     pub round_trip_cpu_ns: Figure,
     /// Virtual microseconds per exchange or connection.
     pub round_trip_virtual_us: Figure,
@@ -183,44 +182,44 @@ pub struct TcpSet {
     pub share_checksum: Figure,
     /// Share in copies.
     pub share_copy: Figure,
-    /// Share in copies that sum.
+    /// Share in combined copy+checksum.
     pub share_copy_checksum: Figure,
     /// Share of the time in separate checksums, by random sampling.
     pub sampled_checksum: Figure,
-    /// Share in copies, by looking.
+    /// Share in copies, by random sampling.
     pub sampled_copy: Figure,
-    /// Share in copies that sum, by looking.
+    /// Share in combined copy+checksum, by random sampling.
     pub sampled_copy_checksum: Figure,
-    /// Bytes that were summed alone, over bytes of payload.
+    /// Bytes checksummed separately, relative to payload bytes.
     pub checksum_per_payload: Figure,
-    /// Requests of the stack to the set.
+    /// Calls from the stack into the set.
     pub seam: Vec<TcpSeam>,
 }
 
-/// Value of [`TcpSeam::routine`] for sums of headers, and for copies of headers that sum.
+/// Value of [`TcpSeam::routine`] for header checksums, and for header copies with checksum.
 pub const SEAM_HEADER: &str = "header";
 /// See [`SEAM_HEADER`].
 pub const SEAM_COPY_HEADER: &str = "copy_header";
 
-/// Calls of one routine, or of what is inline in every set.
+/// Calls of one routine, or of code that is inline in every set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSeam {
-    /// `checksum`, `copy` or `copy_checksum`; inline `header`, a separate sum, and `copy_header`, a
-    /// copy that sums.
+    /// `checksum`, `copy` or `copy_checksum`; inline: `header`, a separate checksum, and
+    /// `copy_header`, a copy with checksum.
     pub routine: String,
-    /// Calls that were seen.
+    /// Number of calls.
     pub calls: u64,
-    /// Bytes of those.
+    /// Bytes of these calls.
     pub bytes: u64,
-    /// Calls by length: none, 1, 2 to 3, 4 to 7, and so on.
+    /// Calls by length: 0, 1, 2 to 3, 4 to 7, and so on.
     pub lengths: Vec<u64>,
-    /// Calls by where the source begins: 0 to 7 bytes behind a multiple of 64, 8 to 15, and so on.
+    /// Calls by source alignment: 0 to 7 bytes past a multiple of 64, 8 to 15, and so on.
     pub alignments: Vec<u64>,
 }
 
 impl TcpSeam {
-    /// Whether it is not the set's, but the same in all of them.
+    /// Whether it is inline code, identical in all sets.
     pub fn is_inline(&self) -> bool {
         [SEAM_HEADER, SEAM_COPY_HEADER].contains(&self.routine.as_str())
     }
@@ -231,7 +230,7 @@ impl TcpSeam {
 pub struct TcpApart {
     /// The routine: `sum`, `copy` or `copy+sum`.
     pub routine: &'static str,
-    /// By how much, as a share of the time.
+    /// Difference, as a share of the time.
     pub share: f64,
 }
 

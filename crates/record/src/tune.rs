@@ -7,7 +7,7 @@ use crate::kernels::Kernel;
 use crate::run::{PacketsHome, RunReport};
 use serde::{Deserialize, Serialize};
 
-/// Time through the path in the rounds: medians over the rounds, nanoseconds.
+/// Latency through the path in the rounds: medians over the rounds, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundLatency {
@@ -17,7 +17,7 @@ pub struct RoundLatency {
     pub p99: Figure,
 }
 
-/// One mapping that was considered.
+/// A candidate mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
@@ -31,7 +31,7 @@ pub struct Candidate {
     pub kernels: Option<String>,
     /// Predicted rate, thousand packets per second, before any candidate ran.
     pub predicted_kpps: Figure,
-    /// Whether a stage that waits for memory makes the prediction a range only.
+    /// Whether a memory-bound stage reduces the prediction to a range.
     pub memory_bound: bool,
     /// Measured rate; `null` when it was not run.
     pub measured_kpps: Option<Figure>,
@@ -42,13 +42,13 @@ pub struct Candidate {
     pub latency: Option<RoundLatency>,
 }
 
-/// A mapping that was ruled out, and the rule.
+/// A mapping that was ruled out, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RuledOut {
-    /// Its intended change.
+    /// The intended change.
     pub name: String,
-    /// Why it may not.
+    /// Reason for ruling it out.
     pub reason: String,
 }
 
@@ -67,16 +67,16 @@ pub struct KernelShare {
 }
 
 /// Cost of a stage, or an end of the path: ticks per packet entering the path, so that a stage
-/// behind a filter counts less.
+/// after a filter counts less.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CalibratedStage {
     /// The stage; `source` or `sink` for the ends.
     pub name: String,
-    /// As the packets of the path find it.
+    /// With the packets of the path.
     pub ticks_per_packet: Figure,
-    /// The same when few packets are repeated, so that its data is in the cache; `null` where it
-    /// does not wait for memory, or that was not checked.
+    /// The same with few repeated packets, so that its data is cached; `null` if it is not
+    /// memory-bound, or that was not checked.
     pub hot_ticks_per_packet: Option<Figure>,
     /// Share of the packets entering the path that reach it, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
@@ -91,7 +91,7 @@ pub struct CalibrationReport {
     pub kernels: String,
     /// Packets per burst.
     pub burst: u32,
-    /// Packets that a ring between two workers holds.
+    /// Capacity of a ring between two workers, in packets.
     pub ring: u32,
     /// Workers that ran at the same time.
     pub workers: u32,
@@ -103,31 +103,32 @@ pub struct CalibrationReport {
     /// Standard deviation of the relative change of a CPU's speed from the calibration to a run.
     #[serde(serialize_with = "crate::finite")]
     pub drift: f64,
-    /// Taking packets from the source.
+    /// Cost of receiving packets from the source.
     pub source: CalibratedStage,
     /// The stages, in the order of the path.
     pub stages: Vec<CalibratedStage>,
-    /// Handing packets to the sink.
+    /// Cost of delivering packets to the sink.
     pub sink: CalibratedStage,
-    /// Stages with one state for all packets: they are not replicated.
+    /// Stages with global state: they are not replicated.
     pub global_stages: Vec<String>,
     /// Ticks per packet on the worker that pushes into a ring.
     pub ring_out: Figure,
-    /// Ticks per packet on the worker that pops, the first touch of the packet included.
+    /// Ticks per packet on the worker that pops, including the first touch of the packet.
     pub ring_in: Figure,
-    /// Ticks per burst that do not depend on its size, over all parts of a worker.
+    /// Fixed ticks per burst, over all parts of a worker.
     pub burst_ticks: Figure,
     /// Entry `r - 1`: the largest share of the packets that one of `r` replicas gets.
     pub largest_shares: Vec<f64>,
 }
 
-/// Everything `tune` did.
+/// Result of `linerate tune`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TuneReport {
-    /// The mapping of the file.
+    /// The mapping in the file.
     pub given_mapping: String,
-    /// The mapping that was measured first: the given one, or the nearest that fits the processors.
+    /// The mapping that was measured first: the given one, or the closest that fits the available
+    /// CPUs.
     pub baseline_mapping: String,
     /// The profile of that mapping.
     pub baseline: RunReport,
@@ -135,25 +136,25 @@ pub struct TuneReport {
     pub baseline_kpps: Figure,
     /// Conclusion from the profile.
     pub finding: Finding,
-    /// Every mapping that was predicted, best prediction first; those that ran have a measurement.
+    /// All predicted mappings, best prediction first; those that ran have a measurement.
     pub candidates: Vec<Candidate>,
-    /// Mappings that a stage or the machine forbids.
+    /// Mappings ruled out by a stage or the machine.
     pub ruled_out: Vec<RuledOut>,
     /// Index into `candidates` of the mapping to keep; `null` keeps the baseline.
     pub chosen: Option<u32>,
-    /// The profile of the mapping to keep.
+    /// The profile of the chosen mapping.
     pub tuned: RunReport,
     /// Rounds in which the baseline and the candidates ran in random order.
     pub rounds: u32,
     /// The share of kernels in the work of each stage, in the order of the stages; one entry per
     /// kernel that some stage calls. `null` when calls were not logged.
     pub kernel_shares: Option<Vec<KernelShare>>,
-    /// Whether other kernels suit the baseline's calls better; `null` when that is not known.
+    /// Better kernels for the baseline's calls; `null` if unknown.
     pub kernel_advice: Option<KernelAdvice>,
-    /// Workers of the mapping of the file; `null` in records before version 1.4.
+    /// Number of workers in the file's mapping; `null` in records before version 1.4.
     #[serde(default)]
     pub given_workers: Option<u32>,
-    /// Logical processors that workers could be placed on; `null` in records before version 1.4.
+    /// Logical CPUs available to workers; `null` in records before version 1.4.
     #[serde(default)]
     pub cpus_available: Option<u32>,
     /// Cache level of the packets under the baseline; `null` in records before version 1.4.
@@ -166,15 +167,15 @@ pub struct TuneReport {
     /// 2.0.
     #[serde(default)]
     pub calibration: Option<CalibrationReport>,
-    /// The record that was explained and predicted from; `null` where packets were sent.
+    /// The record used for explanation and predictions; `null` if packets were sent.
     #[serde(default)]
     pub predicted_from: Option<String>,
-    /// Latency of the baseline in the rounds; `null` when there were none, and in records before
-    /// version 2.0.
+    /// Latency of the baseline in the rounds; `null` without rounds, and in records before version
+    /// 2.0.
     #[serde(default)]
     pub baseline_latency: Option<RoundLatency>,
-    /// Nanoseconds that the 99th percentile of the mapping to keep may reach; `null` without such a
-    /// limit.
+    /// Limit on the 99th percentile latency of the chosen mapping, in nanoseconds; `null` without
+    /// one.
     #[serde(default)]
     pub p99_limit_ns: Option<f64>,
 }

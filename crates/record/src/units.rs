@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units as types, how they are printed for people, and how people write them.
+//! Units as types, with parsing and printing.
 //!
 //! Only what a profile of packet software is stated in. Prefixes are decimal (1 kpps = 1000 packets
 //! per second), as they are on a line. JSON holds bare numbers with the unit in the name or in a
@@ -60,7 +60,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     format!("{} {unit}", three_digits(rounded / size))
 }
 
-/// A number of things by their name in the singular: `1 packet`, `2 packets`.
+/// A count with its noun: `1 packet`, `2 packets`.
 pub fn counted(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -69,8 +69,8 @@ pub fn counted(number: u64, noun: &str) -> String {
     }
 }
 
-/// `value` to three significant digits, or to the unit where it has more; at most three decimals;
-/// trailing zeros cut.
+/// `value` to three significant digits, or to the unit if it has more; at most three decimals;
+/// without trailing zeros.
 pub fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         x if x >= 99.95 => 0,
@@ -89,27 +89,27 @@ pub fn three_digits(value: f64) -> String {
 /// Parse error of a quantity. Holds the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnitError {
-    /// It does not begin with a plain decimal number.
+    /// It does not begin with a decimal number.
     NoNumber {
         /// The text.
         text: String,
-        /// The right form.
+        /// An example of the right form.
         example: &'static str,
     },
-    /// There is a number and nothing after it.
+    /// There is a number without a unit.
     NoUnit {
         /// The text.
         text: String,
-        /// The right form.
+        /// An example of the right form.
         example: &'static str,
     },
-    /// The suffix of the number is not a unit of this kind.
+    /// The suffix of the number is not a unit of this quantity.
     UnknownUnit {
         /// The text.
         text: String,
         /// The part that should be a unit.
         unit: String,
-        /// The units there are.
+        /// Valid units.
         units: &'static str,
     },
     /// A rate of 0, or a number too large to hold.
@@ -123,10 +123,10 @@ impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoNumber { text, example } => {
-                write!(f, "`{text}` does not begin with a number; write it like `{example}`")
+                write!(f, "`{text}` does not begin with a number; expected e.g. `{example}`")
             }
             Self::NoUnit { text, example } => {
-                write!(f, "`{text}` has no unit; write it like `{example}`")
+                write!(f, "`{text}` has no unit; expected e.g. `{example}`")
             }
             Self::UnknownUnit { text, unit, units } => {
                 write!(f, "`{text}` has the unknown unit `{unit}`; the units are {units}")
@@ -144,7 +144,7 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// A kind of quantity as people write it.
+/// Notation of a quantity.
 struct Notation {
     example: &'static str,
     units: &'static str,
@@ -265,7 +265,8 @@ pub fn parse_memory_size(text: &str) -> Result<Bytes, UnitError> {
         "G" | "g" | "GiB" => 30,
         "T" | "t" | "TiB" => 40,
         _ => {
-            let units = "K, M, G, T (powers of 1024; also KiB and so on), and none are decimal";
+            let units = "K, M, G, T (powers of 1024, also written KiB etc.); decimal units are not \
+                         supported";
             return Err(UnitError::UnknownUnit { text: owned(), unit: unit.to_owned(), units });
         }
     };
@@ -277,8 +278,8 @@ pub fn parse_memory_size(text: &str) -> Result<Bytes, UnitError> {
 const MEMORY_UNITS: [(i32, &str); 5] =
     [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
 
-/// The largest binary unit in which this many bytes are at least 1 when rounded as by
-/// [`three_digits`]: its bytes, and its name.
+/// The largest binary unit in which a number of bytes is at least 1 when rounded as by
+/// [`three_digits`]: its size in bytes, and its name.
 pub fn memory_unit(bytes: f64) -> (f64, &'static str) {
     // 1023.5 and more are rounded to 1024.
     let rounded = bytes.abs() * (1024.0 / 1023.5);
@@ -287,7 +288,7 @@ pub fn memory_unit(bytes: f64) -> (f64, &'static str) {
     (2f64.powi(*power), name)
 }
 
-/// A size of memory as people write it: `48 KiB`, `1.25 MiB`.
+/// Formats a size of memory: `48 KiB`, `1.25 MiB`.
 pub fn memory_size(bytes: f64) -> String {
     let (size, unit) = memory_unit(bytes);
     format!("{} {unit}", three_digits(bytes / size))
@@ -391,8 +392,8 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         let message = |text| parse_bit_rate(text).unwrap_err().to_string();
-        assert_eq!(message("fast"), "`fast` does not begin with a number; write it like `10Gb/s`");
-        assert_eq!(message("10"), "`10` has no unit; write it like `10Gb/s`");
+        assert_eq!(message("fast"), "`fast` does not begin with a number; expected e.g. `10Gb/s`");
+        assert_eq!(message("10"), "`10` has no unit; expected e.g. `10Gb/s`");
         assert!(
             message("10GB/s").starts_with("`10GB/s` has the unknown unit `GB/s`; the units are")
         );

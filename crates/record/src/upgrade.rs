@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of version 1.x, brought to the names of 2.0 before they are read.
+//! Upgrades records of version 1.x to the names of 2.0 before they are read.
 //!
-//! 2.0 renamed fields and changed no value, unit or meaning. So the names are changed, wherever
-//! they are in the record, and the rest is read like any other record. Fields that 1.x had not yet
-//! are `null`.
+//! 2.0 renamed fields, but changed no value, unit or meaning. So names are replaced everywhere in
+//! the record, and the rest is read like any other record. Fields that 1.x lacks are `null`.
 //!
 //! | 1.x | 2.0 | where |
 //! |---|---|---|
@@ -12,8 +11,8 @@
 //! | `tiers`; `tier` of a load, not of a figure | `levels`, `level` | `memory` |
 //! | see [`SINGLE`] | | everywhere |
 //!
-//! 1.0 to 1.3 stated `figures` and `warnings` that the body did not hold, where 2.0 derives them
-//! from it. What the body lacks is taken from them: see [`with_stated`].
+//! 2.0 derives `figures` and `warnings` from the body. In 1.0 to 1.3 they had values that the body
+//! lacks; these are moved to the body: see [`with_stated`].
 
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -30,8 +29,8 @@ const SINGLE: [(&str, &str); 8] = [
     ("unix_seconds", "unix_s"),
 ];
 
-/// The text with the names of `major`.0, and the version it had, if that is 1.x; else the text as
-/// it is, with all its faults.
+/// The text with the names of `major`.0, and its version if that is 1.x; otherwise the unchanged
+/// text, with any faults.
 pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String>) {
     let unchanged = (Cow::Borrowed(json), None);
     let Ok(Value::Object(mut record)) = serde_json::from_str(json) else { return unchanged };
@@ -51,8 +50,9 @@ pub(crate) fn to_current(json: &str, major: u32) -> (Cow<'_, str>, Option<String
     (Cow::Owned(json), Some(version))
 }
 
-/// Gives the body what only `figures` and `warnings` stated: the times and remarks of a `stat`, the
-/// finding of a `run` that names a bottleneck, where its packets were, the load of other programs.
+/// Moves values stored only in `figures` and `warnings` into the body: the times and remarks of a
+/// `stat`, the finding of a `run` that names a bottleneck, the cache level of its packets, the load
+/// of other programs.
 fn with_stated(record: &mut Value, kind: &str) {
     let stated = |name: &str| record["figures"].get(name).cloned();
     let mut found: Vec<(&str, Option<Value>)> = Vec::new();
@@ -91,7 +91,7 @@ fn add(object: &mut Value, name: &str, value: Option<Value>) {
     }
 }
 
-/// Warnings that the simulator gave, which do not follow from the counts.
+/// Warnings of the simulator, which cannot be derived from the counts.
 const REMARKS: [&str; 5] = [
     "unknown_instruction",
     "unfinished_processes",
@@ -136,15 +136,15 @@ fn finding(record: &Value) -> Option<Value> {
     }))
 }
 
-/// The share of time that other programs took, which was a warning only.
+/// Share of CPU time of other programs, which used to be a warning only.
 fn others(share: &Value) -> Value {
     json!({
         "value": share, "unit": "ratio", "n": 1, "low": share, "high": null, "confidence": null,
-        "tier": "sw", "method": "a warning of the record before it was upgraded", "reason": null,
+        "tier": "sw", "method": "a warning of the record from before its upgrade", "reason": null,
     })
 }
 
-/// `value` with the names of now, as part of a record of `kind`.
+/// Renames all fields of `value`, as part of a record of `kind`.
 fn deep(value: Value, kind: &str) -> Value {
     match value {
         Value::Object(object) => Value::Object(renamed(object, kind)),
@@ -186,7 +186,7 @@ fn word_of<'a>(word: &'a str, kind: &str) -> &'a str {
     }
 }
 
-/// Texts that are words of the vocabulary: units, and names that are made of one.
+/// Renames texts that are part of the vocabulary: units, and names built from one.
 fn text_of(field: &str, text: String, kind: &str) -> String {
     match (field, text.strip_prefix("tier of ")) {
         ("name", Some(size)) if kind == "memory" => format!("level of {size}"),

@@ -7,13 +7,13 @@ use crate::units::{counted, memory_size, three_digits};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A reason to doubt the figures. In JSON, `code` names the variant; more codes may come with a
-/// minor version. Printed, it says what to do.
+/// A reason to doubt the figures. In JSON, `code` names the variant; minor versions may add codes.
+/// The printed form includes a remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Warning {
-    /// Other programs ran when the measurement began.
+    /// Other programs were running when the measurement began.
     NotIdle {
         /// Share of the time of the processors that others took, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
@@ -27,26 +27,26 @@ pub enum Warning {
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// Too few clean windows for an interval to mean much.
+    /// Too few clean windows for a meaningful interval.
     FewWindows {
         /// Windows that were kept.
         kept: u64,
     },
-    /// The mapping of the file needs more processors than there are; a smaller one ran.
+    /// The mapping in the file needs more CPUs than available; a smaller one ran.
     FewCpus {
         /// Workers of the mapping.
         wanted: u32,
         /// Processors the program may use.
         available: u32,
     },
-    /// More workers ran than there are processors, as requested.
+    /// More workers than CPUs, as requested.
     Oversubscribed {
         /// Workers that ran.
         workers: u32,
-        /// Processors they shared.
+        /// CPUs they shared.
         cpus: u32,
     },
-    /// A CPU quota stopped the workers for part of the time.
+    /// A CPU quota throttled the workers.
     CpuQuota {
         /// The quota in CPUs.
         #[serde(serialize_with = "crate::finite")]
@@ -54,7 +54,7 @@ pub enum Warning {
         /// Workers that ran, none of which ever sleeps.
         workers: u32,
     },
-    /// Workers ran on hardware threads of one core.
+    /// Workers shared a core as SMT siblings.
     SharedCore {
         /// The logical processors of that core.
         cpus: Vec<u32>,
@@ -66,26 +66,26 @@ pub enum Warning {
     },
     /// Part of the input never entered the path.
     RejectedPackets {
-        /// Packets left out.
+        /// Skipped packets.
         rejected: u64,
-        /// Packets of the input, these included.
+        /// Total packets of the input.
         of: u64,
     },
-    /// Many bytes of the input never entered the path.
+    /// A large share of the input's bytes never entered the path.
     LeftOut {
         /// Share of the bytes, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
         /// The cause of most of them.
         cause: String,
-        /// Packets left out for it; of a damaged end 1.
+        /// Packets skipped for it; 1 for a damaged end.
         packets: u64,
-        /// Bytes left out for it.
+        /// Bytes skipped for it.
         bytes: u64,
-        /// From where on the file cannot be read, in bytes; `null` where it was read to its end.
+        /// File offset from which the rest cannot be read; `null` if it was read to the end.
         unread_from: Option<u64>,
     },
-    /// A stage found nothing to do in any packet.
+    /// A stage had nothing to do for any packet.
     IdleStage {
         /// The stage.
         stage: String,
@@ -96,18 +96,17 @@ pub enum Warning {
     },
     /// No packet reached the sink.
     NothingCameThrough(DeadEnd),
-    /// Figures that may or may not have got worse since the baseline: their variation between runs
-    /// is unknown.
+    /// Figures that may have regressed since the baseline: their variation between runs is unknown.
     NoVerdictWithoutInterval {
         /// The figures.
         names: Vec<String>,
     },
-    /// Figures that rest on something else than those of the baseline: another tier, other caches.
+    /// Figures measured on a different basis than the baseline: another tier, other caches.
     NoVerdictOnOtherGrounds {
         /// The figures.
         names: Vec<String>,
     },
-    /// Figures of which the baseline has a value and this record has none, or the other way round.
+    /// Figures with a value in only one of baseline and record.
     NoVerdictWithoutCount {
         /// The figures.
         names: Vec<String>,
@@ -117,7 +116,7 @@ pub enum Warning {
         /// Its first bytes, in hexadecimal.
         bytes: String,
     },
-    /// Processes that had not ended when the command did, or were killed at once.
+    /// Processes that outlived the command, or were killed immediately.
     UnfinishedProcesses {
         /// Their number.
         processes: u64,
@@ -127,13 +126,12 @@ pub enum Warning {
         /// Their number.
         processes: u64,
     },
-    /// Processes that became another program more than once, of which part of what they did before
-    /// is not counted.
+    /// Processes that called execve more than once: counts before the last call are incomplete.
     OverwrittenCounts {
         /// Their number.
         processes: u64,
     },
-    /// A setuid program, which the simulator did not start.
+    /// A setuid program that the simulator refused to start.
     UnfollowedProgram {
         /// Its file.
         program: String,
@@ -142,11 +140,11 @@ pub enum Warning {
     ScaledElsewhere {
         /// The events.
         names: Vec<String>,
-        /// The least share of the time that one of them was counted, 0 to 1.
+        /// Smallest share of the time that one of them was counted, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
-    /// The rate that a budget is compared with was measured on another processor.
+    /// The rate compared with the budget was measured on another processor.
     OtherProcessor {
         /// That processor; `null` if its record does not name it.
         measured_on: Option<String>,
@@ -155,7 +153,7 @@ pub enum Warning {
     },
     /// The instructions are emulated.
     Emulated,
-    /// Watching a program took a visible part of the machine.
+    /// Watching a program used a noticeable share of the machine.
     CostlyObserver {
         /// CPU time of the observer as a share of one CPU.
         #[serde(serialize_with = "crate::finite")]
@@ -167,12 +165,12 @@ pub enum Warning {
         #[serde(serialize_with = "crate::finite")]
         seconds: f64,
     },
-    /// Part of what an explanation may rest on could not be read.
+    /// Some evidence for an explanation could not be read.
     NotRead {
-        /// The operation, in words.
+        /// The missing readings, in words.
         names: Vec<String>,
     },
-    /// Written by a newer version, with a code this one does not know.
+    /// Written by a newer version, with an unknown code.
     #[serde(other)]
     Unknown,
 }
@@ -190,18 +188,16 @@ impl Warning {
         let percent = |share: f64| three_digits(share * 100.0);
         match self {
             Self::NotIdle { share } => {
-                write!(f, "other programs took {} % of the processors just before", percent(*share))
+                write!(f, "other programs used {} % of the CPUs just before", percent(*share))
             }
-            Self::UnsteadyCounter => {
-                f.write_str("the timestamp counter of this processor may change its rate")
-            }
+            Self::UnsteadyCounter => f.write_str("the timestamp counter's rate is not constant"),
             Self::PreemptedWindows { share } => {
                 write!(f, "{} % of the windows were lost to preemption", percent(*share))
             }
             Self::FewWindows { kept } => {
                 let were = if *kept == 1 { "was" } else { "were" };
                 let kept = counted(*kept, "window");
-                write!(f, "only {kept} {were} clean, too few for a narrow interval")
+                write!(f, "only {kept} {were} undisturbed, too few for a narrow interval")
             }
             Self::FewCpus { .. }
             | Self::Oversubscribed { .. }
@@ -211,7 +207,7 @@ impl Warning {
             Self::RejectedPackets { .. } | Self::LeftOut { .. } | Self::IdleStage { .. } => {
                 self.write_matter_of_packets(f)
             }
-            Self::NothingCameThrough(end) => write!(f, "no packet came through: {end}"),
+            Self::NothingCameThrough(end) => write!(f, "no packet reached the sink: {end}"),
             Self::NoVerdictWithoutInterval { names } => {
                 let names = names.join(", ");
                 write!(f, "no verdict against the baseline without intervals ({names})")
@@ -220,7 +216,7 @@ impl Warning {
                 write!(f, "the baseline has another tier or other caches ({})", names.join(", "))
             }
             Self::NoVerdictWithoutCount { names } => {
-                write!(f, "counted now or in the baseline, not both times ({})", names.join(", "))
+                write!(f, "counted only now or only in the baseline ({})", names.join(", "))
             }
             Self::UnknownInstruction { .. }
             | Self::UnfinishedProcesses { .. }
@@ -229,13 +225,13 @@ impl Warning {
             | Self::UnfollowedProgram { .. } => self.write_matter_of_simulation(f),
             Self::ScaledElsewhere { names, share } => write!(
                 f,
-                "{} counted for as little as {} % of the time and scaled to all of it, by perf, \
-                 with no error known",
+                "{} counted for as little as {} % of the time and scaled up by perf, with an \
+                 unknown error",
                 names.join(", "),
                 percent(*share)
             ),
             Self::OtherProcessor { measured_on, budget_of } => {
-                let other = measured_on.as_deref().unwrap_or("a processor of no known name");
+                let other = measured_on.as_deref().unwrap_or("a processor of unknown name");
                 write!(
                     f,
                     "--from: its rate was measured on {other}, and the budget is that of \
@@ -246,7 +242,11 @@ impl Warning {
             Self::CostlyObserver { .. } | Self::ShortWindow { .. } | Self::NotRead { .. } => {
                 self.write_matter_of_watching(f)
             }
-            Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+            Self::Unknown => write!(
+                f,
+                "a newer linerate wrote a warning that this one does not \
+                                        know"
+            ),
         }
     }
 
@@ -255,7 +255,7 @@ impl Warning {
         match self {
             Self::FewCpus { wanted, available } => {
                 let wanted = counted((*wanted).into(), "processor");
-                write!(f, "the mapping wants {wanted} and {available} may be used")
+                write!(f, "the mapping needs {wanted} and {available} are available")
             }
             Self::Oversubscribed { workers, cpus } => {
                 let cpus = counted((*cpus).into(), "processor");
@@ -263,12 +263,12 @@ impl Warning {
             }
             Self::CpuQuota { cpus, workers } => write!(
                 f,
-                "a CPU quota of {} CPUs stopped {}",
+                "a CPU quota of {} CPUs throttled {}",
                 three_digits(*cpus),
                 counted((*workers).into(), "worker")
             ),
             Self::SharedCore { cpus } => {
-                write!(f, "workers ran side by side on one core (processors {})", list(cpus))
+                write!(f, "workers shared a core (CPUs {})", list(cpus))
             }
             _ => Ok(()),
         }
@@ -292,13 +292,13 @@ impl Warning {
     fn write_matter_of_packets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RejectedPackets { rejected, of } => {
-                write!(f, "{rejected} of {} of the input were left out", counted(*of, "packet"))
+                write!(f, "{rejected} of {} of the input were skipped", counted(*of, "packet"))
             }
             Self::LeftOut { share, cause, packets, bytes, unread_from } => {
                 let (share, bytes) = (three_digits(share * 100.0), memory_size(*bytes as f64));
                 write!(
                     f,
-                    "{share} % of the bytes of the input were left out, most for `{cause}` ("
+                    "{share} % of the bytes of the input were skipped, most for `{cause}` ("
                 )?;
                 match unread_from {
                     Some(offset) if cause.ends_with("_tail") => {
@@ -309,7 +309,7 @@ impl Warning {
             }
             Self::IdleStage { stage, packets, reason } => {
                 let packets = counted(*packets, "packet");
-                write!(f, "`{stage}` found nothing to do in {packets} ({reason})")
+                write!(f, "`{stage}` had nothing to do for {packets} ({reason})")
             }
             _ => Ok(()),
         }
@@ -328,7 +328,7 @@ impl Warning {
             ),
             Self::UncountedProcesses { processes } => write!(
                 f,
-                "{} not counted, for lack of the program's symbols",
+                "{} not counted: the program has no symbols",
                 counted(*processes, "forked process")
             ),
             Self::OverwrittenCounts { processes } => write!(
@@ -339,8 +339,7 @@ impl Warning {
             ),
             Self::UnfollowedProgram { program } => write!(
                 f,
-                "Valgrind cannot follow {program}, which runs with another user's rights, \
-                 and had its start refused"
+                "Valgrind cannot follow the setuid program {program}, whose start was refused"
             ),
             _ => Ok(()),
         }
@@ -350,39 +349,36 @@ impl Warning {
         match self {
             Self::NotIdle { .. } => "stop other programs, or expect wide intervals",
             Self::UnsteadyCounter => {
-                "times may be wrong; the performance governor keeps the clock still"
+                "times may be wrong; the performance governor keeps the clock constant"
             }
             Self::PreemptedWindows { .. } => {
-                "leave a processor free for the system, or run longer with --time"
+                "leave a CPU free for the system, or run longer with --time"
             }
             Self::FewWindows { .. } => "run longer with --time, or on an idle machine",
             Self::FewCpus { .. } => {
-                "the nearest mapping that fits was run; allow more processors with --cpus"
+                "the closest mapping that fits was run; allow more CPUs with --cpus"
             }
             Self::Oversubscribed { .. } => {
-                "rates and latencies are those of the scheduler; leave out --oversubscribe to have \
-                 this refused"
+                "rates and latencies reflect the scheduler; drop --oversubscribe to reject such \
+                 mappings"
             }
             Self::CpuQuota { .. } => {
-                "rates, but for the delivered one, are those of the moments in which they ran; \
-                 `linerate doctor` names the group and the command that lifts it"
+                "all rates except the delivered one cover only the time they ran; `linerate \
+                 doctor` names the group and the command that lifts the quota"
             }
             Self::SharedCore { .. } => {
-                "each is slower than alone; choose processors of different cores with --cpus"
+                "each is slower than alone; choose CPUs of different cores with --cpus"
             }
-            Self::UnknownCoreClock { .. } => "cycles are left out, ticks are valid",
+            Self::UnknownCoreClock { .. } => "cycles are omitted; ticks are valid",
             Self::RejectedPackets { .. } => {
                 "the report lists the causes; replace the capture if they matter"
             }
             Self::LeftOut { cause, .. } => remedy(cause),
             Self::IdleStage { .. } => {
-                "its cost is not that of the work it is for; fit its parameters to the packets, or \
-                 replay packets it is meant for"
+                "its cost is not representative; fit its parameters to the packets, or replay \
+                 packets it is meant for"
             }
-            Self::NothingCameThrough(_) => {
-                "`linerate stages` says what each kind takes and why it drops; name the kind that \
-                 fits the packets, or the source that fits the stage"
-            }
+            Self::NothingCameThrough(end) => end.remedy(),
             Self::NoVerdictWithoutInterval { .. } => {
                 "measure both with --repeat 6 or more, or count in the simulator (--tier sim)"
             }
@@ -390,24 +386,27 @@ impl Warning {
                 "measure the baseline again with the same --tier and --caches"
             }
             Self::NoVerdictWithoutCount { .. } => {
-                "measure the baseline again with the same events, on a machine that counts them"
+                "measure the baseline again with the same events, on a machine that supports them"
             }
             Self::UnknownInstruction { .. } => {
                 "it knows no AVX-512, VAES, GFNI or SHA; compile with -march=x86-64-v3 or -C \
-                 target-cpu=x86-64-v3 in place of native"
+                 target-cpu=x86-64-v3 instead of native"
             }
-            Self::UnfinishedProcesses { .. } => "have the command wait for its children",
+            Self::UnfinishedProcesses { .. } => "make the command wait for its children",
             Self::UncountedProcesses { .. } => "do not strip the program, or link it dynamically",
-            Self::OverwrittenCounts { .. } => "count the last program itself, without those before",
-            Self::UnfollowedProgram { .. } => "run the command as that user, without that program",
+            Self::OverwrittenCounts { .. } => "count the last program directly",
+            Self::UnfollowedProgram { .. } => {
+                "run the command as that user, without the setuid \
+                 program"
+            }
             Self::ScaledElsewhere { .. } => {
                 "count fewer events at a time (perf stat -e), or use linerate stat, which reports \
                  the error"
             }
-            Self::OtherProcessor { .. } => "the rate says nothing of this one",
-            Self::Emulated => "counts are exact, times mean nothing; measure on hardware",
+            Self::OtherProcessor { .. } => "the rate does not apply to this one",
+            Self::Emulated => "counts are exact, times are meaningless; measure on hardware",
             Self::CostlyObserver { .. } => {
-                "rates may be lower than without it; watch fewer processes, or a longer time"
+                "rates may be lower than without it; watch fewer processes, or watch for longer"
             }
             Self::ShortWindow { .. } => "watch for 1 s or longer (-t)",
             Self::NotRead { .. } => "--details has the reasons, and the commands that change them",
@@ -429,11 +428,11 @@ mod tests {
         let text = Warning::NotIdle { share: 0.3456 }.to_string();
         assert_eq!(
             text,
-            "other programs took 34.6 % of the processors just before: stop other programs, or \
+            "other programs used 34.6 % of the CPUs just before: stop other programs, or \
              expect wide intervals"
         );
         let text = Warning::SharedCore { cpus: vec![0, 4] }.to_string();
-        assert!(text.contains("(processors 0, 4)"), "{text}");
+        assert!(text.contains("(CPUs 0, 4)"), "{text}");
     }
 
     #[test]
@@ -450,10 +449,13 @@ mod tests {
             warning.to_string()
         };
         let dropped = said(&["denied", "martian"]);
-        let all = "`guard` dropped all 7 packets that came to it (denied, martian): ";
+        let all = "`guard` dropped all 7 packets it received (denied, martian): ";
         assert!(dropped.contains(all), "{dropped}");
+        assert!(dropped.contains("`linerate stages KIND`"), "{dropped}");
+        let offloaded = said(&["bad_l4_checksum"]);
+        assert!(offloaded.contains("`ethtool -K IF tx off`"), "{offloaded}");
         let used = said(&[]);
-        assert!(used.contains("`guard` used up all 7 packets that came to it: "), "{used}");
+        assert!(used.contains("`guard` consumed all 7 packets: "), "{used}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C interface: `include/linerate/regions.h`, where it is documented.
 //!
-//! One set of regions for the process, as the environment describes it, and one [`Thread`] for each
-//! thread that enters a region. Nothing here panics: C has no use for that.
+//! One set of regions per process, configured by the environment, and one [`Thread`] per thread
+//! that enters a region. Nothing here panics: a panic must not unwind into C.
 
 use crate::regions::{Options, Regions};
 use crate::sampler::{DumpRequest, Sampler, Schedule};

@@ -11,14 +11,14 @@ use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::sync::Arc;
 
-const METHOD: &str = "between entering and leaving, own cost subtracted";
+const METHOD: &str = "from entry to exit, own cost subtracted";
 /// Reason for figures without an interval.
-const EXACT_METHOD: &str = "between entering and leaving; measuring adds none, so it is exact";
+const EXACT_METHOD: &str = "from entry to exit; measuring adds none, so it is exact";
 /// Beginning of the method text of counts by registers.
 const REGISTERS: &str = "registers";
-const CLOSED: &str = "the registers were closed meanwhile: the module pmu_user was unloaded, or \
-                      perf counted on this CPU; load it again and run it again";
-const TAKEN: &str = "another user took the counters meanwhile; run it again";
+const CLOSED: &str = "register access was revoked during the run: the module pmu_user was \
+                      unloaded, or perf counted on this CPU; load the module again and repeat";
+const TAKEN: &str = "another user took the counters during the run; repeat it";
 const COST_METHOD: &str = "median of 25 series of 16 empty regions";
 const TICKS: &str = "ticks";
 
@@ -200,14 +200,14 @@ impl ThreadReport<'_> {
         if left > 0 {
             return Some(format!(
                 "the thread left its CPU in {left} of {visits} visits, and its registers counted \
-                 what others did there; try: sudo chrt --fifo 1 taskset -c CPU COMMAND  # on a CPU \
-                 of its own"
+                 other threads; try: sudo chrt --fifo 1 taskset -c CPU COMMAND  # on a dedicated \
+                 CPU"
             ));
         }
         (long > 0).then(|| {
             format!(
-                "in {long} of {visits} visits the registers were not read for longer than their 32 \
-                 bits are sure to hold ({} ms); put regions inside this one",
+                "in {long} of {visits} visits the registers were not read for so long ({} ms) that \
+                 their 32 bits may have wrapped; put regions inside this one",
                 self.log.apart_ms
             )
         })
@@ -253,11 +253,11 @@ fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
 /// A number with the interval of the subtraction; exact if nothing was subtracted.
 fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
     if visits == 0 {
-        return Figure::absent(unit, tier, METHOD, "entered but not left yet");
+        return Figure::absent(unit, tier, METHOD, "entered but not yet left");
     }
     if estimate.value < 0.0 {
-        let reason = "less was counted than measuring it costs by calibration: what is left is \
-                      noise; put the region around more work";
+        let reason = "the count is below the calibrated cost of measuring: the rest is noise; put \
+                      the region around more work";
         return Figure::absent(unit, tier, METHOD, reason);
     }
     if estimate.low == estimate.high {

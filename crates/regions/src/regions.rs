@@ -285,7 +285,7 @@ impl Regions {
             provenance: provenance(
                 &format!("{program} with linerate-regions {}", env!("CARGO_PKG_VERSION")),
                 None,
-                "not known: the program's own",
+                "unknown: the program's own",
                 &command_line(),
             ),
             body: Body::Regions(Box::new(report)),

@@ -149,9 +149,9 @@ impl Sampler {
         DumpRequest(Arc::clone(&self.dump_wanted))
     }
 
-    /// Says that `packets` packets are done since the program began. Between slices this is one
-    /// comparison; at the end of one it reads and changes the counters, which takes some system
-    /// calls. True once every set had all its slices: then nothing more is counted until
+    /// Reports the number of packets processed since the program began. Between slices this is one
+    /// comparison; at the end of a slice it reads and reprograms the counters, in a few system
+    /// calls. True once every set has had all its slices: then nothing is counted until
     /// [`Sampler::dump`].
     #[inline]
     pub fn update(&mut self, packets: u64) -> bool {
@@ -300,7 +300,7 @@ impl Sampler {
             .unzip();
         let count = match self.sets[set].outcome(place) {
             Err(reason) => absent(event.unit, &reason),
-            Ok(_) if counts.is_empty() => absent(event.unit, "no turn counted it"),
+            Ok(_) if counts.is_empty() => absent(event.unit, "no slice counted it"),
             Ok(tier) => {
                 let ratio = block_bootstrap_ratio(&counts, &done, CONFIDENCE, self.schedule.seed);
                 let all = packets as f64;

@@ -63,7 +63,7 @@ impl ThreadReport<'_> {
         if branch.totals.lost > 0 {
             let lost = branch.totals.lost;
             parts.push(format!(
-                "{lost} visits of regions inside were not kept: too deep or too many"
+                "{lost} visits of nested regions were not recorded: too deep or too many"
             ));
         }
         parts.join("; ")
@@ -72,7 +72,7 @@ impl ThreadReport<'_> {
     /// Time of a region, or the reason why it is unknown.
     fn judge(&self, branch: &Branch, branches: &[Branch]) -> Result<Judged, String> {
         if branch.totals.visits == 0 {
-            return Err("entered but not left yet".to_owned());
+            return Err("entered but not yet left".to_owned());
         }
         let edges = branch.totals.visits + branch.deep_visits;
         let cost = edges as f64 * self.cost.pair.ticks.value;
@@ -100,8 +100,7 @@ impl ThreadReport<'_> {
 
     fn was_away(&self, part: f64) -> String {
         format!(
-            "the thread was away from its processor for {} % of the ticks in it ({}), and \
-             processor time is used here",
+            "the thread was off-CPU for {} % of its ticks ({}); CPU time is used instead",
             three_digits(part * 100.0),
             self.switches()
         )
@@ -110,8 +109,11 @@ impl ThreadReport<'_> {
     /// Number of involuntary context switches of the thread, in its regions and outside.
     fn switches(&self) -> String {
         match self.stay.and_then(|stay| stay.switches) {
-            Some(switches) => format!("{switches} involuntary switches of the thread in all"),
-            None => "how often is not known".to_owned(),
+            Some(switches) => format!(
+                "{switches} involuntary context switches of the thread in \
+                                       total"
+            ),
+            None => "unknown number of context switches".to_owned(),
         }
     }
 
@@ -126,8 +128,8 @@ impl ThreadReport<'_> {
         let least = (all - stay.on_processor) / all;
         if all > 0.0 && least > AWAY {
             return Some(format!(
-                "the thread was away from its processor for {} % or more of the ticks in its \
-                 regions ({switches}); {advice}",
+                "the thread was off-CPU for at least {} % of the ticks in its regions \
+                 ({switches}); {advice}",
                 three_digits(least * 100.0)
             ));
         }
@@ -139,9 +141,8 @@ impl ThreadReport<'_> {
         };
         (waited > AWAY * ticks).then(|| {
             format!(
-                "the thread waited for a processor for {} ticks since its regions began \
-                 ({switches}), and up to {} % of the ticks in this region may be of those; \
-                 {advice}",
+                "the thread waited {} ticks for a CPU since its regions began ({switches}), up to \
+                 {} % of the ticks of this region; {advice}",
                 three_digits(waited),
                 three_digits((waited / ticks).min(1.0) * 100.0)
             )
@@ -174,21 +175,21 @@ fn too_small(branch: &Branch, work: f64, cost: f64) -> String {
     let (what, advice) = match deep {
         0 => ("it".to_owned(), "put the region around more work, or let a Sampler count"),
         _ => (
-            format!("it and the {deep} visits of regions inside it"),
-            "measure without the small regions inside",
+            format!("it and the {deep} visits of nested regions"),
+            "measure without the small nested regions",
         ),
     };
     if work <= 0.0 {
         let shown = three_digits(branch.totals.ticks as f64);
         return format!(
-            "it shows {shown} ticks in all, and measuring {what} costs {} by calibration: what \
-             is left is noise; {advice}",
+            "its total of {shown} ticks is mostly the {} ticks that measuring {what} costs by \
+             calibration: the rest is noise; {advice}",
             three_digits(cost)
         );
     }
     format!(
-        "beyond its own cost a visit takes {} ticks, less than ten times the {} ticks that \
-         measuring {what} costs; {advice}",
+        "a visit takes {} ticks, less than ten times the {} ticks that measuring {what} costs; \
+         {advice}",
         three_digits(work / visits),
         three_digits(cost / visits)
     )

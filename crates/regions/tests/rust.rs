@@ -95,7 +95,7 @@ fn limits_and_reports_deep_recursion() {
     drop(thread.enter(region));
     let report = regions.report();
     assert_eq!((report.regions.len(), report.regions[0].visits), (64, 2));
-    assert!(report.regions[63].verdict.contains("36 visits of regions inside were not kept"));
+    assert!(report.regions[63].verdict.contains("36 visits of nested regions were not"));
 }
 
 #[test]

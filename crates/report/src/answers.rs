@@ -28,9 +28,11 @@ pub(crate) fn screen(report: &AnswersReport, style: &Style) -> String {
     }
     let missing = match unknown.is_empty() {
         true => String::new(),
-        false => {
-            paragraph(&format!("cannot tell: {}; --details has why", unknown.join(", ")), 0, style)
-        }
+        false => paragraph(
+            &format!("cannot tell: {}; --details explains why", unknown.join(", ")),
+            0,
+            style,
+        ),
     };
     stacked(&[limited(&known, 34), missing])
 }

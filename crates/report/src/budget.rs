@@ -29,8 +29,8 @@ fn counted(n: u32, one: &str, many: &str) -> String {
 
 fn head(report: &BudgetReport, style: &Style) -> String {
     let shared = match report.strands_per_pipe {
-        1 => "a strand each".to_owned(),
-        n => format!("{n} strands to a pipe"),
+        1 => "one strand each".to_owned(),
+        n => format!("{n} strands per pipe"),
     };
     let machine = format!(
         "{}: {} GHz, {} of {}, {shared} ({})",
@@ -50,7 +50,7 @@ fn rows(report: &BudgetReport, style: &Style) -> String {
         ">ns between\npackets",
         ">packet\nrate",
         ">cycles\nof a pipe",
-        ">of all\npipes",
+        ">all\npipes",
         ">instructions\nof a strand",
         ">alone on\nits pipe",
     ]);
@@ -70,8 +70,8 @@ fn rows(report: &BudgetReport, style: &Style) -> String {
         Some(_) => String::new(),
         None => line(
             "no budget",
-            "in instructions: how many a cycle issues depends on the program; count them with \
-             `linerate stat -m pipeline`, then give --ipc",
+            "in instructions: the IPC depends on the program; count it with `linerate stat -m \
+             pipeline`, then give --ipc",
             style,
         ),
     };
@@ -84,12 +84,8 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
     else {
         return String::new();
     };
-    let mut grid = Grid::new(&[
-        ">frame",
-        ">strands",
-        ">side by side,\neach may spend",
-        ">in a row,\neach part",
-    ]);
+    let mut grid =
+        Grid::new(&[">frame", ">strands", ">parallel:\neach may spend", ">pipelined:\neach part"]);
     let mut beyond = Vec::new();
     for row in &report.rows {
         let Some(task) = &row.task else { continue };
@@ -104,7 +100,7 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
         ]);
     }
     let head =
-        format!("{} instructions per packet, if spreading them adds nothing", whole(instructions));
+        format!("{} instructions per packet, if distribution costs nothing", whole(instructions));
     let beyond = match beyond.as_slice() {
         [] => String::new(),
         names => line("too few", &format!("strands for frames of {}", names.join(", ")), style),
@@ -138,10 +134,10 @@ fn roofline(report: &BudgetReport, style: &Style) -> String {
         let cells = known.iter().map(|(_, of)| cell(row, *of));
         grid.row([row.name.clone()].into_iter().chain(cells).collect());
     }
-    let twice = "upper bounds of forwarding over all ports; each byte crosses it twice";
+    let twice = "upper bounds of forwarding over all ports; each byte crosses memory twice";
     let issued = report.rows.iter().any(|row| row.ceilings.issue_packets_per_s.is_some());
     let head = match issued {
-        true => format!("{twice}; instructions: as many as all pipes issue"),
+        true => format!("{twice}; instructions: the issue rate of all pipes"),
         false => twice.to_owned(),
     };
     line("roofline", &head, style) + &grid.render(style)
@@ -165,14 +161,14 @@ fn shortfall(report: &BudgetReport, style: &Style) -> String {
         percent(share_of_line),
     );
     let holds = if share_of_line_at_shortest >= 1.0 {
-        "line rate is held with the shortest frames".to_owned()
+        "line rate is sustained with the shortest frames".to_owned()
     } else {
         format!(
-            "line rate is held from frames of {} bytes on; with the shortest, {} % of it",
+            "line rate is sustained from {}-byte frames on; with the shortest, {} % of it",
             whole(holds_from_bytes.ceil()),
             percent(share_of_line_at_shortest),
         )
     };
-    let if_flat = format!("{holds}, if a packet costs the same whatever its size");
+    let if_flat = format!("{holds}, if the cost of a packet is independent of its size");
     line("measured", &measured, style) + &line("holds", &if_flat, style)
 }

@@ -64,8 +64,8 @@ const SECTIONS: [(Section, &str); 5] = [
     (Section::Programs, "programs watched"),
 ];
 
-const COMMANDS: &str = "what would change it (not run)";
-const MARKS: &str = "+ as it should be, ! costs accuracy or speed, x missing, ? not known";
+const COMMANDS: &str = "commands that would change it (not run)";
+const MARKS: &str = "+ good, ! costs accuracy or speed, x missing, ? unknown";
 
 fn named(state: &TierState) -> String {
     let way = state.way.as_ref().map(|way| format!(" {way}"));

@@ -27,6 +27,7 @@ pub(crate) fn of(record: &Record) -> String {
         Body::Regions(report) => looked_up::of_regions(report),
         Body::Strands(report) => looked_up::of_strands(report),
         Body::Answers(report) => looked_up::of_answers(report),
+        Body::Profile(report) => looked_up::of_profile(report),
         Body::Why(_) => return String::new(),
     };
     // The rates of a run that a quota held are those of the moments in which it ran.

@@ -18,7 +18,7 @@ pub(crate) fn lines(report: &RunReport, style: &Style) -> String {
     if share > WARNED_SHARE {
         let total = input.left_out_total();
         let text = format!(
-            "{} % of the bytes of the input ({} of {}), most for {}",
+            "{} % of the input's bytes ({} of {}), most for {}",
             percent(share),
             memory_size(total.bytes as f64),
             memory_size((total.bytes + input.offered.bytes) as f64),
@@ -44,8 +44,7 @@ pub(crate) fn rejected(report: &RunReport, style: &Style) -> String {
         grid.row(vec![cause.clone(), count(tally.packets), count(tally.bytes), share]);
     }
     let unread = input.unread.map_or_else(String::new, |unread| {
-        let text =
-            format!("{} bytes from byte {} of the file on", count(unread.bytes), unread.offset);
+        let text = format!("{} bytes from file offset {} on", count(unread.bytes), unread.offset);
         labelled("unread", Paint::Head, &text, style)
     });
     grid.render(style) + &unread

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of the kernels: per kernel a table of routines and sizes, with the bound on top.
 //!
-//! Left out: intervals of single cells, and `of_bound` of every routine but the selected one; the
-//! record has them.
+//! Only the record has the intervals of single cells, and `of_bound` of routines other than the
+//! selected one.
 
 mod matrix;
 mod verdict;
@@ -109,8 +109,8 @@ fn core(report: &KernelsReport) -> String {
     };
     let mut text = format!("{width} independent additions per cycle, {least:.1} to {most:.1}");
     if least < CORE_SHARED_BELOW * most {
-        text += ": at times another hardware thread used the core's units, of which a bound needs \
-                 fewer than what it bounds";
+        text += ": at times an SMT sibling used the core's units, of which a bound needs fewer \
+                 than the routine it bounds";
     }
     text
 }
@@ -132,7 +132,7 @@ fn measured(report: &KernelsReport) -> String {
         parts.push(format!("{lost} of {total} windows lost to preemption"));
         if windows.dropped_as_slow > 0 {
             let slow = count(windows.dropped_as_slow);
-            parts.push(format!("{slow} more dropped as far slower than the fastest"));
+            parts.push(format!("{slow} more dropped as outliers"));
         }
     }
     let tier = tiers([&report.cycles_per_tick]);
@@ -193,7 +193,10 @@ pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
 fn wrong(report: &KernelsReport, style: &Style) -> String {
     let paragraph = |wrong: &linerate_record::kernels::WrongResult| {
         let (kernel, variant, difference) = (wrong.kernel, &wrong.variant, &wrong.difference);
-        let text = format!("{variant} of {kernel} is wrong and was not timed: {difference}");
+        let text = format!(
+            "{variant} of {kernel} gives wrong results and was not timed: \
+                            {difference}"
+        );
         labelled("wrong:", Paint::Warning, &clean(&text), style)
     };
     report.wrong.iter().map(paragraph).collect()
@@ -259,9 +262,9 @@ fn marks(report: &KernelsReport) -> Vec<String> {
         marks.push(text.to_owned());
     }
     if most.is_some_and(|most| most > ABOVE_BOUND) {
-        let text = "above 100 %: a bound is a plain loop or the C library's routine, and selected \
-                    avoids something that it does not: branches on the length, vectors that \
-                    straddle two lines, waits for lines written under a mask";
+        let text = "above 100 %: the bound is a plain loop or the C library's routine; the \
+                    selected one avoids branches on the length, vectors that straddle cache lines, \
+                    or store forwarding after masked writes";
         marks.push(text.to_owned());
     }
     marks
@@ -278,7 +281,7 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
     let absent = report.variants.iter().filter(|variant| !variant.compiled);
     let absent: Vec<&str> = absent.map(|variant| variant.name.as_str()).collect();
     if !absent.is_empty() {
-        let why = format!("this build does not hold {}", absent.join(", "));
+        let why = format!("this build does not contain {}", absent.join(", "));
         grid.row(vec!["variants".to_owned(), why]);
     }
     for peer in report.peers.iter().filter(|peer| !peer.available && is_wanted(peer, report)) {
@@ -301,7 +304,7 @@ fn is_wanted(peer: &PeerReport, report: &KernelsReport) -> bool {
 /// Reason why a compiled variant was not timed.
 fn variant_reason(variant: &VariantReport) -> Option<String> {
     let is_missed = variant.compiled && !variant.supported;
-    is_missed.then(|| format!("this processor does not offer {}", variant.isa))
+    is_missed.then(|| format!("this processor does not support {}", variant.isa))
 }
 
 fn verdict(report: &KernelsReport, blocks: &[Block], unit: Unit, style: &Style) -> String {

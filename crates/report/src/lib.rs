@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Terminal tables and plots of records.
 //!
-//! Renders the report of a command to text: plain, or with the colours every terminal has. What the
-//! record does not hold is shown as `-` with its reason nearby, never as 0. Texts of a record come
-//! from a file, so control characters are replaced before they reach a terminal.
+//! Renders the report of a command as text: plain, or with the 16 colours of every terminal. Values
+//! that are missing in a record are shown as `-` with the reason nearby, never as 0. A record may
+//! come from an untrusted file, so control characters are replaced before they reach a terminal.
 //!
-//! [`text()`] is total: it gives of every record what the command printed that made it.
+//! [`text()`] supports every record: it returns what the recording command printed.
 //!
-//! Left out: judging figures (`linerate-plan`), and finding out what the terminal can do (the
-//! command line).
+//! Not here: judging figures (`linerate-plan`), and detecting the capabilities of the terminal
+//! (`cli`).
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ mod kernels;
 mod layout;
 mod memory;
 mod plan;
+mod profile;
 mod regions;
 mod run;
 mod shares;
@@ -43,6 +44,7 @@ pub use layout::markdown_table;
 use linerate_record::Warning;
 pub use memory::memory;
 pub use plan::plan;
+pub use profile::profile;
 pub use regions::regions;
 pub use run::run;
 pub use stat::{interval_line, rpistat, stat};

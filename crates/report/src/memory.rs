@@ -172,7 +172,7 @@ pub(crate) fn edges(report: &MemoryReport) -> Vec<[f64; 3]> {
 
 fn head(page: &Page, provenance: &Provenance) -> String {
     let report = page.report;
-    let processor = provenance.cpu.as_deref().unwrap_or("of no known name");
+    let processor = provenance.cpu.as_deref().unwrap_or("of unknown name");
     let guest = provenance.hypervisor.as_ref().map(|name| format!("; under {name}"));
     let processor =
         format!("{processor}; cpu {}{}", report.conditions.cpu, guest.unwrap_or_default());
@@ -191,7 +191,7 @@ fn clock(report: &MemoryReport) -> String {
     let ghz = |figure| in_sentence(figure, "GHz", three_digits);
     let invariant = match timer.invariant {
         Some(true) => "",
-        Some(false) => ", its rate follows the core's clock",
+        Some(false) => ", its rate follows the core clock",
         None => ", whether its rate is constant is not known",
     };
     format!(
@@ -226,7 +226,7 @@ fn measured(report: &MemoryReport) -> String {
         text += &format!("; tier {words}");
     }
     if conditions.interrupted {
-        text += "; stopped before the end: the figures are those until then";
+        text += "; stopped early: the figures are incomplete";
     }
     text
 }

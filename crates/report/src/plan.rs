@@ -75,7 +75,7 @@ fn predicted(report: &PlanReport) -> String {
     match (report.flows, report.predicted_kpps.as_number()) {
         (2.., Some(kpps)) => {
             let all = Kpps(kpps * f64::from(report.flows));
-            format!("{rate} on each of {} flows, {all} together", report.flows)
+            format!("{rate} on each of {} flows, {all} in total", report.flows)
         }
         _ => rate,
     }
@@ -85,7 +85,7 @@ fn line_rate(report: &PlanReport, style: &Style) -> String {
     let rates = report.line_rate_kpps.zip(report.predicted_kpps.as_number());
     let Some((line_rate, kpps)) = rates else { return String::new() };
     let reached = match kpps < line_rate {
-        true => format!("reached to {} %", percent(kpps / line_rate)),
+        true => format!("reached {} %", percent(kpps / line_rate)),
         false => "reached".to_owned(),
     };
     line("line rate", &format!("{}; {reached}", Kpps(line_rate)), style)
@@ -151,7 +151,7 @@ fn recommendation(
     text += &line("", &format!("gain {gains}, to {rate} kpps"), style);
     text += &line("", &setting, style);
     text += &line("why", &one.why, style);
-    text += &line("disproof", &one.proof.sentence, style);
+    text += &line("test", &one.proof.sentence, style);
     if let Some(command) = &one.proof.command {
         text += &line("", command, style);
     }

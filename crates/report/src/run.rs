@@ -97,12 +97,21 @@ fn replay(replay: ReplayShare, report: &RunReport) -> String {
 }
 
 fn latency(latency: &Latency) -> String {
-    let one = |name: &str, figure: &Figure| match figure.as_number() {
-        Some(nanos) => format!("{name} {}", Nanos(nanos)),
-        None => format!("{name} {ABSENT} ({})", reason(figure)),
-    };
     let Latency { p50, p99, p999 } = latency;
-    [one("p50", p50), one("p99", p99), one("p99.9", p999)].join(", ")
+    let quantiles = [("p50", p50), ("p99", p99), ("p99.9", p999)];
+    // Those that are missing for the same reason are named together.
+    let are_alike = |a: &(&str, &Figure), b: &(&str, &Figure)| {
+        a.1.as_number().is_none() && b.1.as_number().is_none() && reason(a.1) == reason(b.1)
+    };
+    let shown = quantiles.chunk_by(are_alike).map(|alike| {
+        let names: Vec<&str> = alike.iter().map(|(name, _)| *name).collect();
+        let names = names.join("/");
+        match alike[0].1.as_number() {
+            Some(nanos) => format!("{names} {}", Nanos(nanos)),
+            None => format!("{names} {ABSENT} ({})", reason(alike[0].1)),
+        }
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 fn measured(report: &RunReport) -> String {
@@ -112,7 +121,7 @@ fn measured(report: &RunReport) -> String {
         parts.push(format!("tier {tiers}"));
     }
     if report.interrupted {
-        parts.push("stopped before its end".to_owned());
+        parts.push("stopped early".to_owned());
     }
     if report.workers.iter().any(|worker| worker.windows.preempted > 0) {
         let method = clean(&report.throughput_kpps.method);

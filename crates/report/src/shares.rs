@@ -46,8 +46,8 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
 
 /// Caveats of shares, if any are above zero.
 fn lower_bound(shares: &[&Figure], style: &Style) -> String {
-    const NOTE: &str = "calls replayed on warm data: a lower bound where packets were not in the \
-                        cache; sums of headers are inline and no calls, so not in it";
+    const NOTE: &str = "calls replayed on warm data: a lower bound if packets were not cached; \
+                        header checksums are inline and therefore not included";
     let any = shares.iter().any(|share| share.as_number().is_some_and(|value| value > 0.0));
     if any { labelled("", Paint::Head, NOTE, style) } else { String::new() }
 }

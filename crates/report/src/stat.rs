@@ -123,19 +123,19 @@ fn end(report: &StatReport) -> String {
         _ => {}
     }
     if report.repetitions > 1 {
-        texts.iter_mut().for_each(|text| *text += ", in one run at least");
+        texts.iter_mut().for_each(|text| *text += ", in at least one run");
     }
     if report.is_time_up {
         let counted = match report.tier {
-            Tier::Sim => "the command got SIGTERM, and is counted until it ended",
+            Tier::Sim => "the command got SIGTERM and was counted until it exited",
             _ => "counting stopped then",
         };
         texts.push(format!("the time given by --time was up: {counted}"));
     }
     if report.interrupted {
         let counted = match report.repetitions {
-            0 | 1 => "the counts are those until then",
-            _ => "the counts are those of the runs before",
+            0 | 1 => "counts cover the time until then",
+            _ => "counts cover the previous runs",
         };
         texts.push(format!("interrupted: {counted}"));
     }
@@ -175,16 +175,16 @@ fn tier(report: &StatReport) -> String {
         Tier::User => "user: hardware counters, user mode only",
         Tier::Sw => "sw: events of the kernel and clocks, no hardware counters",
         Tier::Sim => {
-            "sim: simulated by Valgrind with the caches below; counts are the model's, times the \
-             simulator's"
+            "sim: simulated by Valgrind with the caches below; counts are of the model, times of \
+             the simulator"
         }
-        Tier::Model => "model: computed, nothing was counted",
+        Tier::Model => "model: computed, not counted",
     };
-    let why = if report.tier_asked { "as asked for" } else { "the best that works here" };
+    let why = if report.tier_asked { "as requested" } else { "the best that works here" };
     let table = match (report.tier, report.is_known_processor) {
         (Tier::Hw | Tier::User, true) => format!("; event table {}", report.event_table),
         (Tier::Hw | Tier::User, false) => format!(
-            "; event table {}: this processor has none of its own, only events that all have",
+            "; event table {}: none for this processor, generic events only",
             report.event_table
         ),
         _ => String::new(),
@@ -236,8 +236,8 @@ fn rotation(report: &StatReport, style: &Style) -> String {
     let ms = three_digits(rotation.slice_ns as f64 / 1e6);
     let (sets, slices) = (rotation.sets.len(), crate::value::count(rotation.slices));
     let text = format!(
-        "{sets} sets of events had slices of about {ms} ms in random order, {slices} in all; [in \
-         brackets] what the whole time would have counted, scaled by {}{}",
+        "{sets} event sets in slices of about {ms} ms in random order, {slices} in total; [in \
+         brackets]: extrapolated to the whole time, scaled by {}{}",
         rotation.scaled_by,
         confidence(report).map_or_else(String::new, |c| format!(", ± the {c} % interval"))
     );

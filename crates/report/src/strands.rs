@@ -32,7 +32,7 @@ fn head(report: &StrandsReport, style: &Style) -> String {
             format!("{}, {ghz} GHz ({})", machine.name, machine.source)
         }
         None => {
-            "its clock is not known; give it with --clock, or name one with --machine".to_owned()
+            "unknown clock; give it with --clock, or name the processor with --machine".to_owned()
         }
     };
     let figures = report.strands.iter().flat_map(|s| [&s.kpps, &s.ticks_per_packet, &s.cpi]);
@@ -133,11 +133,8 @@ fn causes(report: &StrandsReport, style: &Style) -> String {
         .filter_map(|s| Some((s.label(), s.cpi_by_cause.as_ref()?, s.cpi.as_number()?)))
         .collect();
     let Some((_, first, _)) = found.first() else { return String::new() };
-    let title = format!(
-        "CPI stack: cycles per instruction of each cause, upper bounds, as if no two overlapped \
-         (tier model; {})",
-        first.source
-    );
+    let title =
+        format!("CPI stack, upper bounds assuming no overlap (tier model; {})", first.source);
     let mut grid = Grid::new(&[
         "strand",
         "cause",

@@ -11,6 +11,7 @@ mod bars;
 mod budget;
 mod canvas;
 mod compared;
+mod flame;
 mod frame;
 mod kernels;
 mod lines;
@@ -20,6 +21,7 @@ mod tcp;
 
 pub use budget::{budget, roofline};
 pub use compared::{Compared, Title, compared, counted};
+pub use flame::flame_graph;
 pub use kernels::kernels;
 pub use memory::memory;
 pub use plan::plan;

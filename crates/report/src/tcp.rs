@@ -92,9 +92,9 @@ fn head(report: &TcpReport, style: &Style) -> String {
         "client and server in one thread on cpu {}, wire in memory, the stack's clock virtual{}; \
          seed {}{}",
         report.cpu,
-        if report.stacks.is_empty() { "" } else { "; rates per second of processor time" },
+        if report.stacks.is_empty() { "" } else { "; rates per second of CPU time" },
         report.seed,
-        if report.interrupted { "; stopped before the end" } else { "" }
+        if report.interrupted { "; stopped early" } else { "" }
     );
     line("measured", &how, style) + &sets(report, style)
 }
@@ -105,9 +105,9 @@ fn sets(report: &TcpReport, style: &Style) -> String {
         (DOCUMENT, "the white paper's checksum and copy in C"),
         ("libc", "its checksum, the C library's copy"),
         (&report.scalar, "without vectors"),
-        (&report.selected, "what callers get"),
+        (&report.selected, "the default for callers"),
         ("stack", "the stack's own checksums"),
-        (OFF, "no checksums, the bound"),
+        (OFF, "no checksums: the bound"),
     ];
     let patterns = || report.stacks.iter().flat_map(|stack| &stack.patterns);
     let took_part = |name: &str| patterns().any(|p| p.sets.iter().any(|set| set.name == name));
@@ -216,8 +216,7 @@ fn proven(proof: &TcpProof) -> String {
         return String::new();
     }
     format!(
-        "; before, {} frames over a wire that lost {}, damaged {} and doubled {}, all bytes \
-         compared",
+        "; verified with {} frames over a wire that lost {}, damaged {} and duplicated {}",
         count(proof.segments),
         count(proof.lost),
         count(proof.corrupted),
@@ -228,8 +227,8 @@ fn proven(proof: &TcpProof) -> String {
 /// The points of the law and their fit.
 fn of_law(law: &TcpLaw, style: &Style) -> String {
     let how = format!(
-        "{}: throughput under loss, congestion control as the stack has it, acknowledgements held \
-         back for {} ms; {} segments per run, median of {} runs; virtual time",
+        "{}: throughput under loss, the stack's own congestion control, acknowledgements delayed \
+         by {} ms; {} segments per run, median of {} runs; virtual time",
         law.stack,
         significant(law.ack_delay_ms),
         count(law.segments_per_run),
@@ -246,7 +245,7 @@ fn of_law(law: &TcpLaw, style: &Style) -> String {
     }
     let exponent = |figure| quoted(figure, |x| format!("{x:.3}"));
     let fitted = format!(
-        "loss^{} * segment^{} / round trip^{}, where the law has -0.5, 1 and 1; C is {}",
+        "loss^{} * segment^{} / round trip^{} (law: -0.5, 1 and 1); C = {}",
         exponent(&law.exponent_loss),
         exponent(&law.exponent_segment),
         // The exponent of what is divided by.
@@ -277,8 +276,8 @@ fn agreement(report: &TcpReport, style: &Style) -> String {
         _ => format!("differ by more than {POINTS} points in {over} of {} rows", all.len()),
     };
     let text = format!(
-        "timing each call and sampling from another processor {verdict}; most, {} points, for {} \
-         of `{}`, {}, {}",
+        "timing each call and sampling from another CPU {verdict}; the largest difference, {} \
+         points, for {} of `{}`, {}, {}",
         significant(100.0 * most.share),
         most.routine,
         set.name,

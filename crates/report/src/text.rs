@@ -50,6 +50,7 @@ pub fn text(record: &Record, options: &Options) -> String {
         Body::Plan(report) => crate::plan(report, whole),
         Body::Tcp(report) => of_tcp(report, options.detail, whole),
         Body::Why(report) => crate::why(report, Detail::Full, whole),
+        Body::Profile(report) => crate::profile(report, options.detail, whole),
     }
 }
 
@@ -96,8 +97,7 @@ fn of_quota(run: &RunReport, record: &Record, style: &Style) -> String {
     let Some(cpus) = run.held(&record.provenance) else { return String::new() };
     let delivered = quoted(&run.delivered_kpps(), |kpps| Kpps(kpps).to_string());
     let text = format!(
-        "{} CPUs for {}: {delivered} delivered; the rates below are those of the moments in which \
-         they ran",
+        "{} CPUs for {}: {delivered} delivered; the rates below cover only the time they ran",
         three_digits(cpus),
         counted(run.workers.len() as u64, "worker"),
     );
@@ -161,7 +161,7 @@ fn of_flows(flows: &Flows) -> String {
     /// Bytes of the FCS, which frame sizes exclude.
     const CHECK_SEQUENCE_BYTES: f64 = 4.0;
     let (Some(kpps), Some(share)) = (flows.kpps.as_number(), flows.share.as_number()) else {
-        let reason = flows.kpps.reason.as_deref().unwrap_or("the rate is not known");
+        let reason = flows.kpps.reason.as_deref().unwrap_or("unknown rate");
         return format!("per flow    - ({reason})\n");
     };
     let Flows { line, is_clean, .. } = flows;

@@ -31,11 +31,11 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
 /// One screen: bottleneck, candidates, result.
 pub(crate) fn screen(report: &TuneReport, style: &Style) -> String {
     let write = match (report.chosen, &report.predicted_from) {
-        (Some(_), _) => "--out better.toml writes the path with this mapping".to_owned(),
-        (None, Some(_)) => "linerate tune PATH.toml, to measure the candidates".to_owned(),
+        (Some(_), _) => "--out better.toml saves the path with this mapping".to_owned(),
+        (None, Some(_)) => "linerate tune PATH.toml  # measure the candidates".to_owned(),
         (None, None) => match &report.finding.bottleneck {
-            Some(stage) => format!("make `{stage}` cheaper; linerate run --details has its parts"),
-            None => "linerate run --details, for the time of every worker".to_owned(),
+            Some(stage) => format!("make `{stage}` cheaper; linerate run --details breaks it down"),
+            None => "linerate run --details  # time of every worker".to_owned(),
         },
     };
     stacked(&[
@@ -156,7 +156,7 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
             &note(&format!("measured in {}, interleaved", counted(report.rounds.into(), "round")));
     }
     if all.clone().any(|candidate| range(candidate).is_some()) {
-        notes += &note("* waits for memory: a range, no point");
+        notes += &note("* memory-bound: a range instead of a value");
     }
     notes
 }
@@ -173,15 +173,14 @@ pub(crate) fn ruled_out(all: &[RuledOut], style: &Style) -> String {
 fn outcome(report: &TuneReport, style: &Style) -> String {
     let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
     if let Some(record) = &report.predicted_from {
-        return line("kept", &format!("nothing was run: predicted from {record}"), style);
+        return line("kept", &format!("not run: predicted from {record}"), style);
     }
     let Some(candidate) = chosen else {
         let why = match (report.rounds, report.candidates.is_empty()) {
-            (0, true) => "the baseline: nothing else was tried",
-            (0, false) => "the baseline: stopped before the candidates had run",
+            (0, true) => "baseline: nothing else was tried",
+            (0, false) => "baseline: stopped before the candidates had run",
             _ => {
-                "the baseline: no candidate gains 2 % over its whole interval, the minimum \
-                 worth a change"
+                "baseline: no candidate gains 2 % with its whole interval, the minimum for a change"
             }
         };
         let mut lines = line("kept", why, style);
@@ -226,7 +225,7 @@ fn limit(report: &TuneReport, style: &Style) -> String {
     let text = match report.latency_after().p99.as_number() {
         Some(p99) if p99 <= limit.0 => format!("p99 of {limit}: kept"),
         Some(p99) => {
-            format!("p99 of {limit}: missed with {}; nothing that was tried keeps it", Nanos(p99))
+            format!("p99 of {limit}: missed with {}; no candidate meets it", Nanos(p99))
         }
         None => format!("p99 of {limit}: cannot tell, too few packets were timed"),
     };
@@ -254,7 +253,7 @@ fn gap(report: &TuneReport, after: &Figure, style: &Style) -> String {
     let missing = line_rate - rate;
     let text = if missing > 0.0 {
         format!(
-            "{}; reached to {} %, {} short",
+            "{}; reached {} %, {} short",
             Kpps(line_rate),
             percent(rate / line_rate),
             Kpps(missing)

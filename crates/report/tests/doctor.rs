@@ -8,7 +8,7 @@ use linerate_record::Tier;
 use linerate_record::doctor::{DoctorReport, Section, TierState};
 use linerate_report::{Style, doctor};
 
-const COMMANDS: &str = "what would change it (not run)";
+const COMMANDS: &str = "commands that would change it (not run)";
 
 /// A tier; `unlocked_by` is the cause and the fix of one that does not work.
 fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierState {
@@ -47,10 +47,10 @@ fn guest() -> DoctorReport {
         ],
         best_tier: Tier::Sw,
         observations: vec![
-            Section::Processor.fact("cpu", "AMD EPYC", "as the kernel names it"),
+            Section::Processor.fact("cpu", "AMD EPYC", "name according to the kernel"),
             Section::Topology.unknown("caches", "the kernel reports no cache"),
             counters.missing("counter_units", "none", why, host.map(|(_, f)| f.to_owned())),
-            counters.good("seccomp", "none", "no filter forbids system calls"),
+            counters.good("seccomp", "none", "no seccomp filter"),
             plane.advice("isolated_cpus", "none", "any program may be put there", fix(isolate)),
             plane.advice("steal", "7.3 %", "the host gave it to others: \u{1b}[2J", None),
         ],

@@ -313,7 +313,7 @@ fn counted() -> RunReport {
         ],
     });
     report.workers[0].stages.push(stage("count", 40.0, (1.0, 0.0, 0.0), &[]));
-    let few = "only 2 turns were counted; run longer";
+    let few = "only 2 iterations were counted; run longer";
     for (index, stage) in report.workers[0].stages.iter_mut().enumerate() {
         let exact = |unit: &str, value| Figure::exact(unit, value, Tier::User, "by hand");
         let instructions = match index {
@@ -400,7 +400,7 @@ fn colour_changes_no_text() {
 fn the_mark_of_waiting_for_memory_is_explained_where_it_stands() {
     let marked = |report: &TuneReport| {
         let text = linerate_report::tune(report, &PLAIN);
-        (text.contains(" *"), text.contains("* waits for memory"))
+        (text.contains(" *"), text.contains("* memory-bound"))
     };
     let mut report = tuned();
     assert_eq!(marked(&report), (true, true));

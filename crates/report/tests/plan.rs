@@ -50,7 +50,7 @@ fn recommendation(change: &str, kind: Change, kpps: f64, gain: [f64; 3]) -> Reco
         burst: 32,
         predicted_kpps: within("kpps", kpps, 0.9 * kpps, 1.1 * kpps),
         gain: within("ratio", value, low, high),
-        why: "as written `TX` sets the pace; then the line limits".to_owned(),
+        why: "as written `TX` is the bottleneck; then limited by the line".to_owned(),
         proof: Proof { sentence: "less than 272 kpps, and it is wrong".to_owned(), command: None },
     }
 }

@@ -77,7 +77,7 @@ fn a_path_that_lets_no_packet_through_is_the_answer() {
     filter.ledger.output.packets = 0;
     filter.ledger.held.packets = 0;
     let text = screen(&record, 80, Detail::Screen);
-    assert!(text.starts_with("No packet came through: `filter` dropped all "), "{text}");
+    assert!(text.starts_with("No packet reached the sink: `filter` dropped all "), "{text}");
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn threads() -> Vec<ThreadActivity> {
     poller.ran_instead = vec![RanInstead {
         name: "dpkg".to_owned(),
         tid: Some(4711),
+        pid: Some(4711),
         seconds: 0.92,
         times: 40,
         longest_s: 0.252,
@@ -101,6 +102,7 @@ fn packet_socket() -> SocketCounts {
         local: "v2".to_owned(),
         remote: None,
         peer_pid: None,
+        reads: Some(20),
         receive_queue_mean: 0.0,
         receive_queue_max: 0,
         receive_buffer: None,

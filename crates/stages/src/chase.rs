@@ -15,13 +15,13 @@ use std::hint::black_box;
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "chase",
-        help: "Load memory in a random cycle, each load waiting for the last, for experiments.",
+        help: "Chase pointers through memory in a random cycle, for experiments.",
         params: &[
             ParamSpec {
                 name: "kib",
                 kind: ParamKind::Integer { min: 1, max: 1 << 20 },
                 default: Default::Integer(1 << 14),
-                help: "Memory the cycle runs through, in KiB; each replica has its own.",
+                help: "Working set of the cycle, in KiB; each replica has its own.",
             },
             ParamSpec {
                 name: "loads",

@@ -8,12 +8,12 @@ use linerate_stage_api::{Burst, Stage, StageContext, StageKind, Verdict};
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "fault",
-        help: "Panic at one packet, to try out how a broken stage is reported.",
+        help: "Panic at one packet, to test how a broken stage is reported.",
         params: &[ParamSpec {
             name: "packet",
             kind: ParamKind::Integer { min: 0, max: i64::MAX },
             default: Default::Required,
-            help: "Place of that packet in the sequence the source offers, from 0.",
+            help: "Index of that packet in the source's sequence, from 0.",
         }],
         needs_headers: false,
         state: State::None,
@@ -32,7 +32,7 @@ impl Stage for Fault {
         burst.sift(context, |packet, _| {
             assert!(
                 packet.meta().position != self.packet,
-                "the fault asked for at packet {}",
+                "requested fault at packet {}",
                 self.packet
             );
             Verdict::Pass

@@ -38,7 +38,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
                 name: "source_mac",
                 kind: ParamKind::Text,
                 default: Default::Required,
-                help: "MAC address of the port the packets leave by.",
+                help: "MAC address of the egress port.",
             },
             ParamSpec {
                 name: "next_hop_mac",
@@ -126,7 +126,7 @@ impl Forward {
                 .map_err(|message| BuildError { param: "routes", index: Some(i), message })?;
         }
         if hops.is_empty() {
-            return Err(fail("next_hop_mac", "no route at all; give this or `routes`".into()));
+            return Err(fail("next_hop_mac", "no routes; set this or `routes`".into()));
         }
         Ok(Self {
             v4: Routes::new(&v4, |a: u32| a.checked_add(1)),

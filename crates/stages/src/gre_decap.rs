@@ -56,7 +56,7 @@ impl From<Fault> for Cause {
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "gre_decap",
-        help: "Take packets out of a GRE tunnel over IPv4; other packets pass untouched.",
+        help: "Decapsulate packets of a GRE tunnel over IPv4; other packets pass unchanged.",
         params: &[
             ParamSpec {
                 name: "local",
@@ -74,7 +74,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
                 name: "key",
                 kind: ParamKind::Integer { min: -1, max: u32::MAX as i64 },
                 default: Default::Integer(-1),
-                help: "Key the packets must carry; -1: they must carry none.",
+                help: "Required key of the packets; -1: no key.",
             },
         ],
         needs_headers: true,

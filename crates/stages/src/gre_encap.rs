@@ -53,14 +53,14 @@ const PARAMS: &[ParamSpec] = &[
         name: "mtu",
         kind: ParamKind::Integer { min: 68, max: 65535 },
         default: Default::Integer(1500),
-        help: "Longest outer IPv4 packet, in bytes; longer ones are dropped, not fragmented.",
+        help: "MTU of the outer IPv4 packet, in bytes; larger packets are dropped, not fragmented.",
     },
 ];
 
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "gre_encap",
-        help: "Put packets into a GRE tunnel over IPv4.",
+        help: "Encapsulate packets in a GRE tunnel over IPv4.",
         params: PARAMS,
         needs_headers: true,
         state: State::None,
@@ -73,7 +73,7 @@ pub(crate) const KIND: StageKind = StageKind::new(
 pub(crate) const SEQUENCED: StageKind = StageKind::new(
     StageSpec {
         kind: "gre_encap_sequenced",
-        help: "Put packets into a GRE tunnel over IPv4 and number them in one sequence.",
+        help: "Encapsulate packets in a GRE tunnel over IPv4 with sequence numbers.",
         params: PARAMS,
         needs_headers: true,
         state: State::Global,

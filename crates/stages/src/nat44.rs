@@ -83,7 +83,7 @@ impl From<Refusal> for Cause {
 pub(crate) const KIND: StageKind = StageKind {
     spec: StageSpec {
         kind: "nat44",
-        help: "Translate inside IPv4 addresses and ports to those of a pool, and back (NAPT).",
+        help: "Translate inside IPv4 addresses and ports to a pool, and back (NAPT).",
         params: &[
             ParamSpec {
                 name: "inside",
@@ -101,14 +101,14 @@ pub(crate) const KIND: StageKind = StageKind {
                 name: "flows",
                 kind: ParamKind::Integer { min: 128, max: 16 * 64_512 },
                 default: Default::Integer(64_512),
-                help: "Inside endpoints mapped at once, by protocol; a pool address has 64512 \
-                       ports.",
+                help: "Maximum number of mappings per protocol; a pool address has 64512 ports.",
             },
             ParamSpec {
                 name: "full",
                 kind: ParamKind::Word(&["evict", "drop"]),
                 default: Default::Text("evict"),
-                help: "When ports run out: evict the mapping idle longest, or drop the new packet.",
+                help: "When ports run out: evict the least recently used mapping, or drop the new \
+                       packet.",
             },
         ],
         needs_headers: true,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `work`: computes for a known number of core cycles per packet and touches no memory.
 //!
-//! The operations form one chain, each waiting for the one before, and each takes one cycle on
-//! every processor in use. They are additions and exclusive-ors in turn: of a chain of additions
-//! alone the compiler would make one multiplication.
+//! The operations form one dependent chain of alternating additions and exclusive-ors, each of
+//! which takes one cycle on every common processor. A chain of additions alone would be compiled to
+//! one multiplication.
 
 use crate::params::Reader;
 use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -13,12 +13,12 @@ use std::hint::black_box;
 pub(crate) const KIND: StageKind = StageKind::new(
     StageSpec {
         kind: "work",
-        help: "Compute without touching memory: a stage whose cost is known, for experiments.",
+        help: "Compute without touching memory: a stage of known cost, for experiments.",
         params: &[ParamSpec {
             name: "adds",
             kind: ParamKind::Integer { min: 0, max: 1_000_000 },
             default: Default::Integer(100),
-            help: "Dependent one-cycle integer operations per packet: costs as many core cycles.",
+            help: "Dependent one-cycle integer operations per packet: its cost in core cycles.",
         }],
         needs_headers: false,
         state: State::None,

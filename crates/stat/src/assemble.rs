@@ -24,7 +24,7 @@ const CLOCK: &str = "monotonic clock";
 
 /// Reason for a command that ran into its time limit.
 const UNTIL_ITS_END: &str =
-    "counting stopped before the command ended, and the kernel reports this time for all of it";
+    "counting stopped before the command exited, and the kernel reports only its total time";
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
@@ -126,7 +126,7 @@ impl Runs<'_> {
         match self.runs.len() {
             1 => COUNTED.to_owned(),
             runs if runs == counted => format!("median of {runs} runs"),
-            runs => format!("median of {counted} of {runs} runs, in which it was counted"),
+            runs => format!("median of the {counted} of {runs} runs in which it was counted"),
         }
     }
 
@@ -255,7 +255,7 @@ impl Runs<'_> {
                 Some(work) if !self.is_whole(work) => {
                     format!("the unit of work was not counted: {}", self.reason(work))
                 }
-                _ => "no unit of work was counted".to_owned(),
+                _ => "the count of units of work is 0".to_owned(),
             };
             Figure::absent(&unit, tier, COUNTED, &reason)
         })
@@ -284,7 +284,7 @@ impl Runs<'_> {
                 Some(&place) => {
                     format!("needs {}: {}", self.asked.events[place].name, self.reason(place))
                 }
-                None => format!("{} has no value with these counts", metric.formula),
+                None => format!("{} is undefined for these counts", metric.formula),
             };
             Figure::absent(metric.unit, tier, "computed from counts", &reason)
         };
@@ -343,7 +343,7 @@ impl Runs<'_> {
 
     fn why_no_times(&self) -> Option<(Tier, &'static str)> {
         if self.request.tier == Some(Tier::Sim) {
-            return Some((Tier::Sim, "the time of the simulator is not that of the command"));
+            return Some((Tier::Sim, "simulation time is not the time of the command"));
         }
         let is_begun = !matches!(self.last().command, Some(Err(_)));
         (!is_begun).then_some((Tier::Sw, "the command could not be started"))

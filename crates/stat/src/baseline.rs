@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes since an earlier record, with verdicts.
 //!
-//! Every figure that both records have is compared. Worse can only be a *cost*: an event, or the
-//! time that passed; where both records have counts per unit of work, these are the costs, not the
-//! totals, and the time is one only if both had as many units. A cost that one of the two records
-//! has and the other has not is listed without a change. A cost is a regression when it grew by the
-//! threshold or more, beyond doubt:
+//! Every figure in both records is compared. Only *costs* can regress: events, and the elapsed
+//! time. If both records have counts per unit of work, these are the costs instead of the totals,
+//! and the time is one only if both had the same number of units. A cost in only one of the records
+//! is listed without a change. A cost is a regression if it certainly grew by the threshold or
+//! more:
 //!
 //! ```text
 //! low(now) >= high(before) * (1 + threshold)    and    value(now) > value(before)
 //! ```
 //!
-//! The ends of a simulated count are the count: it is exact. Any other count without an interval
-//! may vary by more than the threshold between runs, so it gets no verdict, and the warning says
-//! how to get one. Nor does a count of another tier, or of other caches. If no cost could be
-//! compared there is no verdict at all, which is a failure, not a pass. Metrics get no verdict,
+//! Simulated counts are exact: both ends equal the count. Any other count without an interval may
+//! vary by more than the threshold between runs, so it gets no verdict, and a warning says how to
+//! get one. Counts of another tier or of other caches get no verdict either. If no cost could be
+//! compared, there is no verdict at all, which is a failure, not a pass. Metrics get no verdict,
 //! since higher may be better.
 
 use linerate_record::derive::per_unit_name;
@@ -91,9 +91,9 @@ pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
     }
     let costs = changes.iter().filter(|change| change.judged != Judged::NoCost).count();
     Some(format!(
-        "cannot tell whether it got worse: 0 of {costs} figures could be compared with the \
-         baseline; make both records with the same --tier, --caches and events, simulated (--tier \
-         sim) or with --repeat 6 or more"
+        "cannot tell whether there is a regression: 0 of {costs} figures are comparable with the \
+         baseline; record both with the same --tier, --caches and events, simulated (--tier sim) \
+         or with --repeat 6 or more"
     ))
 }
 
@@ -329,7 +329,7 @@ mod tests {
         ];
         assert_eq!(judged, wanted);
         assert_eq!((changes[1].before, changes[1].now, changes[1].change), (Some(1e6), None, None));
-        assert!(failure(&changes).unwrap().contains("0 of 3 figures could be compared"));
+        assert!(failure(&changes).unwrap().contains("0 of 3 figures are comparable"));
         // Nothing in common gives no verdict either.
         assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001), []);
         assert!(failure(&[]).is_some());

@@ -47,14 +47,14 @@ fn together(request: &Request) -> Option<&'static str> {
         return Some("only a command can be repeated");
     }
     if is_repeated && (request.interval.is_some() || request.threads) {
-        return Some("intervals and threads are those of one run: do not repeat it");
+        return Some("--interval and --threads apply to a single run: drop --repeat");
     }
     if request.threads && matches!(request.what, What::Cpus(_)) {
-        return Some("threads are those of a command or a process, not of processors");
+        return Some("--threads applies to a command or a process, not to CPUs");
     }
     match &request.baseline {
         Some(record) if !matches!(record.body, Body::Stat(_)) => {
-            Some("the baseline is a record of another command than `linerate stat`")
+            Some("the baseline is not a record of `linerate stat`")
         }
         _ => None,
     }
@@ -63,10 +63,10 @@ fn together(request: &Request) -> Option<&'static str> {
 fn simulated(request: &Request) -> Option<&'static str> {
     let is_simulated = request.tier == Some(Tier::Sim);
     if request.tier == Some(Tier::Model) {
-        return Some("a model counts nothing: the tiers are hw, user, sw and sim");
+        return Some("tier model cannot count: choose hw, user, sw or sim");
     }
     if !is_simulated && request.caches.is_some() {
-        return Some("caches are given to the simulator only: add --tier sim");
+        return Some("--caches applies to simulation only: add --tier sim");
     }
     if is_simulated && !matches!(request.what, What::Command { .. }) {
         return Some("only a command can be simulated, from its start");

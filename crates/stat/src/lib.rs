@@ -201,8 +201,8 @@ pub enum PerError {
 impl fmt::Display for PerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotAboveZero => "a number of units of work is above 0",
-            Self::Empty => "write an event or a number",
+            Self::NotAboveZero => "the number of units of work must be above 0",
+            Self::Empty => "expected an event or a number",
         })
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn row(
         Some(tally) => counted(event.unit, &tally, tiers[place]),
         None => {
             let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());
-            let reason = reason.unwrap_or("it was on no counter in this time");
+            let reason = reason.unwrap_or("it was not on a counter during this interval");
             Figure::absent(event.unit, tiers[place], COUNTED, reason)
         }
     };

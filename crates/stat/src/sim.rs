@@ -205,21 +205,21 @@ impl fmt::Display for SimError {
             }
             Self::OtherRights { program } => write!(
                 f,
-                "{program} runs with another user's rights (setuid or setgid), where \
-                 Valgrind cannot follow; simulate a copy without that"
+                "{program} is setuid or setgid, which Valgrind cannot follow; simulate a copy \
+                 without that bit"
             ),
             Self::Folder { path, reason } => {
-                write!(f, "{path}: {reason}; name a folder that can be written to with TMPDIR")
+                write!(f, "{path}: {reason}; set TMPDIR to a writable directory")
             }
             Self::NoCounts { said } => write!(
                 f,
-                "valgrind wrote no counts; it said: {said}; it takes some 30 files and 100 MiB: \
-                 raise ulimit -n, -v or -f where they are low"
+                "valgrind wrote no counts; its message: {said}; it needs some 30 files and 100 \
+                 MiB: check ulimit -n, -v and -f"
             ),
             Self::BadFile { path, reason } => write!(
                 f,
-                "valgrind wrote counts that cannot be read: {reason} ({path}); versions from 3.19 \
-                 on are known to work"
+                "cannot read valgrind's counts: {reason} ({path}); version 3.19 or later is known \
+                 to work"
             ),
             Self::System(error) => error.fmt(f),
         }

@@ -165,7 +165,7 @@ fn check_room() -> Result<(), StatError> {
 
 /// The reason why there are no counts although the command ran.
 fn killed() -> Explanation {
-    let sentence = "the simulator was killed before it wrote what it had counted".to_owned();
+    let sentence = "the simulator was killed before it wrote its counts".to_owned();
     Explanation { cause: Cause::TargetGone, sentence, fix: None }
 }
 

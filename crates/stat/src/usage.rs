@@ -11,7 +11,7 @@ use crate::run::Run;
 use linerate_linux::child::Ended;
 
 /// Method of such a count.
-pub(crate) const METHOD: &str = "wait4(2), from fork(2) on, children that were waited for included";
+pub(crate) const METHOD: &str = "wait4(2), from fork(2) on, including waited-for children";
 
 /// The count of an event by its portable name.
 fn count(name: &str, ended: &Ended) -> Option<u64> {

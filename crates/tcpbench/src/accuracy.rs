@@ -90,7 +90,7 @@ fn check(name: &str, errors: &[Result<f64, String>]) -> Check {
 
 /// The largest error of three shares, or the reason why there is none.
 fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
-    let truth = truth.ok_or("other programs had the processor")?;
+    let truth = truth.ok_or("other programs used the CPU")?;
     let mut largest: f64 = 0.0;
     for (figure, truth) in shares.iter().zip(truth) {
         let share = figure.as_number();
@@ -140,7 +140,7 @@ fn late() -> [Check; 2] {
     };
     let ratios: Vec<f64> = (0..ROUNDS).map(|_| ratio()).collect();
     let ratio = median(&ratios).unwrap_or(f64::NAN);
-    let why = "ticks within calls over those of the calls one after the other, median";
+    let why = "ticks within calls over those of back-to-back calls, median";
     [
         Check::at_least("shares.late_call_is_timed", ratio, ROUNDS, LATE.0, why),
         Check::at_most("shares.late_call_is_timed_once", ratio, ROUNDS, LATE.1, why),

@@ -82,19 +82,19 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { what, name, known } => {
-                write!(f, "no {what} is called `{name}`; choose from {}", known.join(", "))
+                write!(f, "unknown {what} `{name}`; choose from {}", known.join(", "))
             }
             Self::WrongRoutine { set, difference } => write!(
                 f,
-                "set `{set}` does not compute what it should: {difference}; leave it out, and \
-                 run `make -C native check`"
+                "set `{set}` computes wrong results: {difference}; leave it out, and run `make -C \
+                 native check`"
             ),
             Self::Stack { stack, reason } => write!(f, "{stack}: {reason}"),
             Self::Stuck(stuck) => stuck.fmt(f),
             Self::Corrupt { stacks, set, byte, expected, got } => write!(
                 f,
-                "{stacks} with set `{set}`: byte {byte} of the stream arrived as {got:#04x} and \
-                 was sent as {expected:#04x}"
+                "{stacks} with set `{set}`: byte {byte} of the stream arrived as {got:#04x}, \
+                 expected {expected:#04x}"
             ),
             Self::Lost { stacks, pattern, set, bytes } => write!(
                 f,

@@ -57,7 +57,7 @@ const BUFFER: usize = 4 << 20;
 /// Minimum number of lost segments for a run to count.
 const SETTLED: u64 = 10;
 
-const METHOD: &str = "least squares on logarithms over all points and seeds, virtual time";
+const METHOD: &str = "log-log least squares over all points and seeds, virtual time";
 const METHOD_POINT: &str = "bytes over virtual time, median";
 const STOPPED: &str = "stopped before every point was measured";
 

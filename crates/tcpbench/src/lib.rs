@@ -26,7 +26,7 @@ pub mod accuracy;
 pub mod endpoint;
 mod error;
 pub mod law;
-#[expect(unsafe_code, reason = "bytes that stay where another stack has them")]
+#[expect(unsafe_code, reason = "bytes are lent by another stack and stay where they are")]
 mod lent;
 mod link;
 pub mod lwip;

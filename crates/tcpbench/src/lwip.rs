@@ -2,7 +2,7 @@
 //! lwIP as a stack to measure, where its plug-in was built.
 //!
 //! lwIP calls checksum, copy, and copy with checksum by macros, so every byte that it sums or
-//! copies goes through the set. What the driver copies goes through it as well:
+//! copies goes through the set of routines. So do the copies of the driver:
 //!
 //! ```text
 //! application --copy + sum--> segment, which stays until it is acknowledged
@@ -93,7 +93,7 @@ impl Stack for Lwip {
         let plugin = Plugin::load(config.segment, &self.folders).map_err(|error| match error {
             // Rebuilding would not help.
             LoadError::Missing { .. } if self.check(1460).is_ok() => format!(
-                "it was not built for segments of {} bytes: SEGMENTS in \
+                "it was not built for segments of {} bytes: see SEGMENTS in \
                  crates/tcpbench/lwip/Makefile",
                 config.segment
             ),
@@ -127,7 +127,7 @@ fn settings(config: &Config) -> Result<Settings, String> {
     let limits = 2 * config.segment..=BUFFER_MAX;
     if !limits.contains(&config.buffer) {
         return Err(format!(
-            "lwIP cannot have a buffer of {} bytes; with segments of {} give {} to {BUFFER_MAX}",
+            "invalid lwIP buffer size {}; with segments of {} use {} to {BUFFER_MAX}",
             config.buffer,
             config.segment,
             limits.start()
@@ -170,7 +170,7 @@ impl InPlace {
     /// The frame with that number, which is then free.
     fn take(&mut self, number: usize) -> Frame {
         self.free.push(number - 1);
-        self.frames[number - 1].take().expect("the number was given for a frame")
+        self.frames[number - 1].take().expect("the number belongs to a frame")
     }
 }
 

@@ -44,7 +44,7 @@ const SESSIONS: u32 = 6;
 /// Minimum number of undisturbed slices of a connection.
 const SLICES_MIN: u32 = 3;
 
-const METHOD: &str = "client and server in one thread, processor time of the thread; median over \
+const METHOD: &str = "client and server in one thread, CPU time of the thread; median over \
                       connections of the median over slices of 1.5 ms, sets in random order";
 const METHOD_RATIO: &str = "median over connections of the median over rounds of the ratio within \
                             the round";
@@ -181,7 +181,7 @@ impl Race<'_> {
             self.rate(index, unit, scale, |slice| of(slice) as f64 / slice.cpu_ns as f64)
         };
         let no_bytes = || absent("Gb/s", "no payload is sent");
-        let no_exchange = |unit| absent(unit, "one direction only: nothing is waited for");
+        let no_exchange = |unit| absent(unit, "one direction only: no round trips");
         let exchanged = matches!(self.pattern, Pattern::Interactive | Pattern::Response);
         let each = |unit, of: &dyn Fn(&Slice) -> f64| match exchanged {
             true => self.rate(index, unit, 1.0, |slice| of(slice) / slice.exchanges as f64),
@@ -221,7 +221,7 @@ impl Race<'_> {
     fn rate(&self, of: usize, unit: &str, scale: f64, figure: impl Fn(&Slice) -> f64) -> Figure {
         let figures = self.slices.map(|slice| figure(slice) * scale);
         match figures.estimate(of, CONFIDENCE) {
-            None => absent(unit, "in every slice something else had the processor"),
+            None => absent(unit, "every slice was preempted"),
             Some(estimate) => Figure::number(unit, estimate, Tier::Sw, METHOD),
         }
     }
@@ -238,7 +238,7 @@ impl Race<'_> {
             slice.cpu_ns as f64 / work as f64
         });
         match times.ratio(other, index, CONFIDENCE) {
-            None => none("in no round were both undisturbed"),
+            None => none("no round in which both were undisturbed"),
             Some(estimate) => Figure::number("1", estimate, Tier::Sw, METHOD_RATIO),
         }
     }

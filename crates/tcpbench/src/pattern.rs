@@ -88,11 +88,7 @@ const HEADERS: u16 = 40;
 type Preset = (&'static str, &'static str, &'static [(u16, u32)]);
 
 const PRESETS: &[Preset] = &[
-    (
-        "imix",
-        "Simple IMIX, a convention among testers: 40, 576 and 1500 bytes at 7:4:1",
-        &[(40, 7), (576, 4), (1500, 1)],
-    ),
+    ("imix", "Simple IMIX: 40, 576 and 1500 bytes at 7:4:1", &[(40, 7), (576, 4), (1500, 1)]),
     (
         "exchange",
         "synthesized from the published figures of CAIDA, Ames Internet Exchange 1999-2000: mean \

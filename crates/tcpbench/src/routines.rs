@@ -216,7 +216,7 @@ fn difference(seam: &mut Seam, bytes: &[u8], to: usize) -> Option<String> {
         let (middle, behind) = rest.split_at(bytes.len());
         middle != bytes || before.iter().chain(behind).any(|&byte| byte != GUARD)
     });
-    let copied = misplaced.then(|| "the copy differs, or bytes around it".to_owned());
+    let copied = misplaced.then(|| "the copy or the bytes around it differ".to_owned());
     alone.or(both).or(copied)
 }
 

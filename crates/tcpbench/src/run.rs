@@ -225,7 +225,7 @@ mod tests {
                         || pattern.name == "bulk"
                         || pattern.name == "mixed"
                         || set.round_trip_cpu_ns.reason.as_deref()
-                            == Some("in every slice something else had the processor")
+                            == Some("every slice was preempted")
                 );
             }
         }

@@ -3,24 +3,23 @@
 //! a disagreement reveals an error of one of them.
 //!
 //! ```text
-//! timed:   in rounds of random order, a slice as it always is, and two with the counter read
-//!          around each call: by readings that wait until all is done that was begun, and by such
-//!          that do not
-//!          share = time of the calls per frame, less that of calls that do nothing
-//!                / time of the slice without readings per frame, in rounds in which both had the
-//!                processor; from the lower of both to the higher one
-//! sampled: slices in which the seam says which routine runs; another processor looks now and then
-//!          share = looks that found the routine / looks that found the run
+//! timed:   rounds in random order of one unmodified slice, and two that read the counter around
+//!          each call, with serializing and with nonserializing reads
+//!          share = (time of the calls - time of empty calls) per frame
+//!                / time of the unmodified slice per frame, in rounds in which neither was
+//!                preempted; an interval from the lower to the higher of both
+//! sampled: slices in which the seam marks the running routine, sampled from another CPU
+//!          share = samples within the routine / samples within the run
 //! ```
 //!
-//! Timing a call slows down what is around it, hence the whole is taken from slices without it. And
-//! an out-of-order processor overlaps instructions. Serializing reads delay code that would overlap
-//! with the call, which then seems too long; the call continues past nonserializing reads, and most
-//! of a copy is missed. The true time is between both; the figure is the midpoint, its interval
-//! reaches from one to the other.
+//! Timing a call slows down the code around it, so the total comes from slices without timing. An
+//! out-of-order processor overlaps instructions: serializing reads delay code that would overlap
+//! with the call, which then seems too long; with nonserializing reads the call continues past the
+//! read, and most of a copy is missed. The true time is in between: the figure is the midpoint, its
+//! interval extends from one to the other.
 //!
-//! A look sees a mark once all stores before it are done, so that sampling has waiting for memory
-//! where the stores are.
+//! A sample sees a mark only when all stores before it have completed, so sampling attributes
+//! memory stalls to the stores that cause them.
 
 use crate::error::Error;
 use crate::routines::{Activity, Reading, Tallies, Tally, empty_call_ticks};
@@ -42,7 +41,7 @@ const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 
 /// The contestants: the plain slice, and one for each of [`READINGS`].
 const PLAIN: usize = 0;
-const CONTESTANTS: [&str; 3] = ["no readings", "readings that wait", "readings that do not"];
+const CONTESTANTS: [&str; 3] = ["no readings", "serializing reads", "non-serializing reads"];
 
 /// Samples that an interval of at most 3 points either way needs, and the number that is
 /// sufficient.
@@ -52,18 +51,17 @@ const LOOKS: u64 = 2500;
 /// Maximum slices for collecting them.
 const SAMPLED: usize = 200;
 
-const METHOD_TIMED: &str = "timestamp counter around each call at the seam, less an empty call, \
-                            over the time of slices without it, per frame; the middle between \
-                            readings that wait for all that was begun and readings that do not, \
-                            medians over rounds";
-const METHOD_SAMPLED: &str = "random samples from another processor of the running routine, in \
-                              slices that had the processor; normal interval of a share";
-const METHOD_ALONE: &str = "bytes summed by calls at the seam and inline, in headers, over the \
+const METHOD_TIMED: &str = "timestamp counter around each call at the seam, minus an empty call, \
+                            over the time of slices without it, per frame; midpoint of serializing \
+                            and non-serializing reads, medians over rounds";
+const METHOD_SAMPLED: &str = "random samples of the running routine from another CPU, in \
+                              undisturbed slices; normal interval of a proportion";
+const METHOD_ALONE: &str = "bytes checksummed by calls at the seam and inline in headers, over the \
                             payload of the same slices";
 
-const PREEMPTED: &str = "in no round had both slices the processor to themselves";
+const PREEMPTED: &str = "no round in which both slices were undisturbed";
 
-const UNSEEN: &str = "the stack's own sums do not go through the seam";
+const UNSEEN: &str = "the stack's own checksums bypass the seam";
 
 /// Shares of the routines of a set. Figures are for sums, copies, and copies that sum.
 pub(crate) struct Shares {
@@ -209,8 +207,7 @@ fn looked(counts: &Counts, what: Activity) -> Figure {
     let run = of_the_run(counts);
     if run < LOOKS_MIN {
         let reason = format!(
-            "{run} samples in slices without preemption, {LOOKS_MIN} are needed: leave a second \
-             processor free"
+            "{run} samples in undisturbed slices, {LOOKS_MIN} are needed: leave a second CPU free"
         );
         return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, &reason);
     }

@@ -81,7 +81,7 @@ impl Pool {
     pub fn take(&mut self, bytes: usize) -> Frame {
         assert!(
             bytes <= self.bytes_max,
-            "a frame of {bytes} bytes, at most {} fit",
+            "frame of {bytes} bytes exceeds the maximum of {}",
             self.bytes_max
         );
         let fresh = || Frame { storage: vec![0; self.bytes_max], bytes: 0, lent: None };

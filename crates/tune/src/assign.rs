@@ -33,12 +33,12 @@ impl fmt::Display for AssignError {
         match self {
             Self::NotAllowed { cpu, allowed } => write!(
                 f,
-                "[mapping] asks for processor {cpu}, which may not be used; these may: {}",
+                "[mapping] requests CPU {cpu}, which is not available; available: {}",
                 listed(allowed)
             ),
             Self::TooFew { wanted, allowed, nearest } => write!(
                 f,
-                "the mapping has {} for {} ({}): map it as {nearest}, let 'linerate tune' find a \
+                "the mapping has {} for {} ({}): use {nearest}, let 'linerate tune' find a \
                  mapping, or allow sharing with --oversubscribe",
                 counted(*wanted as u64, "worker"),
                 counted(allowed.len() as u64, "processor"),

@@ -28,16 +28,16 @@ impl fmt::Display for TuneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPacketWork(problems) => {
-                write!(f, "the load takes the stages `parse` and `verify`: {problems}")
+                write!(f, "the background load needs the stages `parse` and `verify`: {problems}")
             }
             Self::Assign(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
             Self::NoThread(error) => write!(
                 f,
-                "no thread can be started for the load next to a calibrating run: {error}; raise \
-                 the limit of processes, ulimit -u or that of the container"
+                "cannot start a thread for the background load of a calibration run: {error}; \
+                 raise the process limit (ulimit -u, or that of the container)"
             ),
-            Self::LoadPanicked => f.write_str("the load next to a calibrating run panicked"),
+            Self::LoadPanicked => f.write_str("the background load of a calibration run panicked"),
             Self::Costs(error) => write!(f, "cannot determine the costs of the stages: {error}"),
         }
     }

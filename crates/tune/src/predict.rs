@@ -64,7 +64,7 @@ impl Predicted {
     /// The proposals in the form of a record, before any of them has run.
     pub fn candidates(&self, shape: &PathShape) -> Vec<Candidate> {
         const METHOD: &str =
-            "stage costs on the slowest processor with all at work, calibrated ring and burst";
+            "stage costs on the slowest CPU with all CPUs loaded, calibrated ring and burst";
         let names: Vec<&str> = shape.names().collect();
         let candidate = |proposal: &Proposal| Candidate {
             name: proposal.name.clone(),

@@ -42,18 +42,17 @@ impl fmt::Display for Lacking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run => f.write_str(
-                "a record of run lacks what predictions of tune rest on: the cost of a ring and \
-                 of a burst, which stages wait for memory, which may be replicated, how flows \
-                 divide among replicas; make a record of tune with `linerate tune --record FILE \
-                 PATH.toml`, or predict with assumed costs with `linerate plan --from RECORD \
-                 PATH.toml`",
+                "a record of run lacks what tune needs for predictions: the cost of a ring and of \
+                 a burst, memory-bound and replicable stages, and the distribution of flows; \
+                 create a record of tune with `linerate tune --record FILE PATH.toml`, or predict \
+                 with assumed costs with `linerate plan --from RECORD PATH.toml`",
             ),
             Self::Packets => f.write_str(
                 "not a record of tune; make one with `linerate tune --record FILE PATH.toml`",
             ),
             Self::Calibration => f.write_str(
-                "the record lacks `calibration`: the tuning stopped before it, could not determine \
-                 what the stages cost, or is older than version 2.0 of the record; tune again",
+                "the record lacks `calibration`: the tuning stopped early, could not determine the \
+                 stage costs, or predates record version 2.0; tune again",
             ),
             Self::Figure { name, reason } => {
                 write!(f, "the record lacks `{name}` of `calibration` ({reason}); tune again")
@@ -141,7 +140,7 @@ fn recorded_stage(cost: &StageCost) -> CalibratedStage {
 fn figure(unit: &str, estimate: Estimate) -> Figure {
     let (tier, method) = match estimate.n {
         0 => (Tier::Model, "assumed: not measured here"),
-        _ => (Tier::Sw, "on the slowest processor with all at work"),
+        _ => (Tier::Sw, "on the slowest CPU with all CPUs loaded"),
     };
     Figure::number(unit, estimate, tier, method)
 }
@@ -152,9 +151,9 @@ fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result
     let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));
     let checks = [
         (is_of_run && !names.is_empty(), "its stages differ from those of the baseline"),
-        (may_run, "its CPUs are fewer than the workers of the baseline, or too many"),
+        (may_run, "it has fewer CPUs than the baseline has workers, or too many"),
         (recorded.burst > 0 && recorded.workers > 0, "its burst or its workers are 0"),
-        (recorded.ticks_per_s > 0.0, "its ticks per second are not above 0"),
+        (recorded.ticks_per_s > 0.0, "its tick rate is not above 0"),
     ];
     match checks.into_iter().find(|(fits, _)| !fits) {
         Some((_, what)) => Err(Lacking::Whole { what }),

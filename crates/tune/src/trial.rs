@@ -250,7 +250,7 @@ fn latency(seen: &[Option<Seen>]) -> RoundLatency {
     let figure = |pick: fn(&Seen) -> Option<f64>| {
         let all: Vec<f64> = each(seen, pick).into_iter().flatten().collect();
         if all.is_empty() {
-            let reason = "too few packets were timed in any round";
+            let reason = "too few packets were timed in each round";
             return Figure::absent("ns", Tier::Sw, ROUNDS_METHOD, reason);
         }
         Figure::number("ns", median_interval(&all, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)

@@ -2,6 +2,7 @@
 //! The arguments of `linerate memory`.
 
 use crate::emit::Output;
+use crate::help_text::{examples, paragraphs};
 use crate::parse::cpu;
 use crate::plots::Plots;
 use clap::Args;
@@ -10,42 +11,42 @@ use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::{memory_size, parse_memory_size};
 
 const AFTER: &str = "\
-Chains of loads, each of which needs the one before, through more and more memory, in windows of
-2 ms or less; windows in which something else ran are dropped, so that a busy machine makes
-intervals wider, not wrong. What cannot be determined is left out, with the reason.
+Chases pointers through more and more memory, in windows of 2 ms or less. Windows in which something
+else ran are dropped, so a busy machine makes intervals wider, not wrong. Results that cannot be
+determined are omitted, with the reason.
 
-A level's size is what this program gets of it now, and its latency that of a load that waits for
-the one before: an upper bound where loads overlap. Memory is taken only as far as neither the
-machine nor a group of processes would have to swap.
+The size of a level is the part of it available to this program now. Its latency is that of a
+dependent load: an upper bound where loads overlap. Memory use stays below the point where the
+machine or the control group would swap.
 
-The record is kept in $XDG_STATE_HOME/linerate (~/.local/state/linerate) as the profile of this
-machine, unless a private cache was not found or passes were too few: stat --tier sim then
-simulates the caches as they were found, and run and tune report the cost of packets that do not fit
-them. Examples:
+The record is stored as this machine's profile in $XDG_STATE_HOME/linerate
+(~/.local/state/linerate), unless a private cache was not found or passes were too few. stat --tier
+sim simulates the caches of the profile, and run and tune use it to report the cost of packets that
+do not fit the caches. Examples:
 
   linerate memory
   linerate memory --quick --max 64M
   linerate memory --full --all --svg curves
   linerate memory --json | jq '.summary.levels[] | {name, size_bytes, latency_ns}'
 
-Exit status 2: there is too little memory, or it was interrupted; what was measured is printed.";
+Exit status 2: too little memory, or interrupted; the results so far are printed.";
 
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples(AFTER), after_long_help = paragraphs(AFTER))]
 pub(crate) struct MemoryArgs {
-    /// Levels, translation and costs only, in about 2 s instead of 10
+    /// Levels, TLB and costs only, in about 2 s instead of 10
     #[arg(long)]
     quick: bool,
-    /// Everything with narrower intervals, in about 60 s
+    /// Everything, with narrower intervals, in about 60 s
     #[arg(long, conflicts_with = "quick")]
     full: bool,
-    /// Memory limit, e.g. 64M or 2G (default: as much as is useful)
+    /// Memory limit, e.g. 64M or 2G (default: as needed)
     #[arg(long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
     pub(crate) max: Option<u64>,
-    /// Measure on this CPU (default: the first that `run` would take)
+    /// Measure on this CPU (default: the first one of `run`)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
-    /// Measure the curves on these pages: base or huge (default: huge where there are any)
+    /// Page size of the curves: base or huge (default: huge if available)
     #[arg(long, value_name = "PAGES", value_parser = pages)]
     pub(crate) pages: Option<PageKind>,
     /// Print everything: every size, the histograms, the events
@@ -53,10 +54,10 @@ pub(crate) struct MemoryArgs {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) plots: Plots,
-    /// Do not keep the record as the profile of this machine
+    /// Do not store the record as this machine's profile
     #[arg(long)]
     pub(crate) no_store: bool,
-    /// Random seed, of the orders of loads and sizes
+    /// Random seed for the orders of loads and sizes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -64,7 +65,7 @@ pub(crate) struct MemoryArgs {
 }
 
 impl MemoryArgs {
-    /// How long to measure.
+    /// Measuring effort.
     pub(crate) fn effort(&self) -> Effort {
         match (self.quick, self.full) {
             (true, _) => Effort::Quick,
@@ -80,7 +81,10 @@ fn size(text: &str) -> Result<u64, String> {
         return Ok(bytes);
     }
     let least = memory_size(LEAST_BYTES as f64);
-    Err(format!("{text} is too small to measure in; the minimum is {least} ({LEAST_BYTES} bytes)"))
+    Err(format!(
+        "{text} is too little memory to measure with; the minimum is {least} \
+                 ({LEAST_BYTES} bytes)"
+    ))
 }
 
 fn pages(text: &str) -> Result<PageKind, String> {

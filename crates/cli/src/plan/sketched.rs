@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The path of another program, from the record of it.
+//! A path generated from another program's record.
 
 use crate::failure::Failure;
 use crate::kinds::specs;
@@ -14,23 +14,28 @@ use std::path::{Path, PathBuf};
 // What a record of another program does not say.
 #[derive(Debug, Args)]
 pub(super) struct Sketching {
-    /// Write the path of another program's record to this file; - is stdout
+    /// Write the path of another program's record to this file
+    ///
+    /// - is stdout.
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(super) out: Option<PathBuf>,
-    /// The line of another program, e.g. 10Gb/s: the fewest CPUs that hold it
+    /// Line rate of another program, e.g. 10Gb/s
+    ///
+    /// Finds the fewest CPUs that sustain it.
     #[arg(long, value_name = "RATE", value_parser = crate::budget::line, requires = "from")]
     line: Option<f64>,
-    /// Bytes of its frames, FCS included (default: as measured, or 64)
+    /// Its frame size in bytes, FCS included (default: as measured, or 64)
     #[arg(long, value_name = "BYTES", value_parser = crate::budget::frame, requires = "from")]
     frame: Option<u32>,
-    /// What its stages keep between packets: none, flow or global (default: flow where several
-    /// threads were seen in a stage, else global, which forbids replicas)
+    /// State that stages keep: none, flow or global
+    ///
+    /// Default: flow for stages seen on several threads, else global, which forbids replicas.
     #[arg(long, value_name = "STATE", value_parser = state, requires = "from")]
     state: Option<State>,
-    /// Packets it handled, where its record does not count them
+    /// Packets it handled, if its record does not count them
     #[arg(long, value_name = "N", value_parser = crate::import::packets, requires = "from")]
     packets: Option<f64>,
-    /// GHz of its tick counter, where its record does not say
+    /// Its tick rate in GHz, if its record does not have it
     #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock, requires = "from")]
     clock: Option<f64>,
 }
@@ -40,8 +45,7 @@ fn state(text: &str) -> Result<State, String> {
 }
 
 impl Sketching {
-    /// Refuses what is of no effect where a file has the path; and, of a record of `run` or `tune`,
-    /// what it says itself.
+    /// Rejects options without effect: with a path file, or with a record of `run` or `tune`.
     pub(super) fn refuse(&self, is_run: bool) -> Result<(), Failure> {
         let of_path = [
             ("--out", self.out.is_some()),
@@ -53,14 +57,14 @@ impl Sketching {
         let of_record = of_record.into_iter().filter(|_| is_run);
         match of_path.into_iter().chain(of_record).find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(Failure::new(format!(
-                "{option} is for the record of another program (regions, import, why) without a \
-                 PATH.toml, which says that itself"
+                "{option} is for records of other programs (regions, import, why) only; a \
+                 PATH.toml already sets it"
             ))),
             None => Ok(()),
         }
     }
 
-    /// The path in the record of another program.
+    /// The path in another program's record.
     pub(super) fn draw(&self, file: &Path, record: &Record) -> Result<Sketch, Failure> {
         let known = Known { clock_ghz: self.clock, packets: self.packets };
         let name = file.display().to_string();
@@ -68,7 +72,7 @@ impl Sketching {
             .map_err(|lacking| Failure::new(format!("--from {name}: {lacking}")))
     }
 
-    /// That path as a file describes it, and the file.
+    /// That path as parsed from its generated file, and the file.
     pub(super) fn described(
         &self,
         drawn: &Sketch,
@@ -83,7 +87,7 @@ impl Sketching {
     }
 }
 
-/// The path of a file with the costs of the record in place of its own.
+/// The path in a file, with its costs replaced by those in the record.
 pub(super) fn recosted(
     mut described: Described,
     drawn: &Sketch,
@@ -92,15 +96,15 @@ pub(super) fn recosted(
     let name = file.display();
     let Some(costs) = &mut described.costs else {
         return Err(Failure::new(format!(
-            "--from {name}: the path has no [costs] to put its figures into; let --out make one \
-             that has: linerate plan --from {name} --out FILE"
+            "--from {name}: the path has no [costs] section for its figures; create a path that \
+             has one: linerate plan --from {name} --out FILE"
         )));
     };
     let GivenCosts { from, stages, .. } = costs;
     for stage in stages {
         let measured = drawn.stages.iter().find(|one| one.name == stage.name).ok_or_else(|| {
             Failure::new(format!(
-                "--from {name}: nothing was measured of `{}`; measured were {}",
+                "--from {name}: no measurement of `{}`; it has {}",
                 stage.name,
                 drawn.stages.iter().map(|one| &*one.name).collect::<Vec<_>>().join(", ")
             ))

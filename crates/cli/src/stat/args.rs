@@ -2,6 +2,7 @@
 //! The arguments of `linerate stat`.
 
 use crate::emit::{Destination, Output};
+use crate::help_text::{examples, paragraphs};
 use crate::parse::{CpuList, cpu_list};
 use clap::{ArgGroup, Args};
 use linerate_counters::event::{self, NameMissing};
@@ -13,69 +14,69 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const AFTER: &str = "\
-Events: names of --list, which hold on every processor that counts them (instructions,
-l1d_misses, task_clock_ns); the processor's own; r08 (a code in hexadecimal);
-cpu/event=0x08,umask=0x01/ (as the unit's files in sysfs have it); net:netif_rx (a tracepoint); each
-with :u at its end for user mode only. An event that cannot be counted is \"-\" (null in the record)
-with the reason, and the others are counted all the same.
+Events: portable names of --list (instructions, l1d_misses, task_clock_ns), names of this processor,
+raw codes in hexadecimal (r08), sysfs syntax (cpu/event=0x08,umask=0x01/) and tracepoints
+(net:netif_rx). The suffix :u counts user mode only. An event that cannot be counted is printed as
+\"-\" (null in the record) with the reason; the others are still counted.
 
-Tiers: hw (hardware counters, kernel and user), user (user mode only), sw (events of the kernel and
-clocks), sim (Valgrind: instructions, cache and branch misses of simulated caches; 50 to 100 times
-slower). Without --tier, the best of the first three that works here; linerate doctor says why the
+Tiers: hw (hardware counters, kernel and user), user (hardware counters, user mode only), sw (kernel
+events and clocks), sim (Valgrind simulates instructions, branches and caches; 50 to 100 times
+slower). The default is the best of the first three that works here; linerate doctor says why the
 others do not.
 
-Caches of --tier sim: os (this machine's, as the system states them), profile (the same with the
-sizes that linerate memory measured), arm1176, cortex_a7, cortex_a53, cortex_a72, g4,
-ultrasparc_t1, ultrasparc_t2, or any, as size/ways/bytes of a line:
-i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
+Caches of --tier sim: os (sizes reported by the system), profile (sizes measured by linerate
+memory), arm1176, cortex_a7, cortex_a53, cortex_a72, g4, ultrasparc_t1, ultrasparc_t2, or
+size/ways/line for each cache: i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
-Where there are more events than counters, sets of them have time slices in random order.
-What the whole time would have counted is then in [brackets], with the error that it has.
+With more events than counters, sets of events get time slices in random order. Counts are then
+scaled to the whole time and printed in [brackets], with their error.
 
-  linerate stat -- ./router --packets 1000000
-  linerate stat -m cache,branch --per 1000000 -- ./router --packets 1000000
-  linerate stat -e instructions,l1d_misses --repeat 20 -- ./router --packets 1000000
+  linerate stat -- ./router -n 1000000
+  linerate stat -m cache,branch --per 1000000 -- ./router -n 1000000
+  linerate stat -e instructions,l1d_misses --repeat 20 -- ./router -n 1000000
   linerate stat --pid 4711 --threads --time 10s
   linerate stat --cpu 2-3 --interval 1s --time 10s -e task_clock_ns,net:netif_rx
-  linerate stat --tier sim -m cache --baseline before.json -- ./router --packets 1000
+  linerate stat --tier sim -m cache --baseline before.json -- ./router -n 1000
 
-Against --baseline, a cost (an event, the time) is judged where both records have it on the same
-tier, with an interval (--repeat 6 or more) or simulated with the same caches; the report says of
-each whether it was. A program finds its environment on its stack, and its size moves some counts:
-make both records under env -i. Both sizes are in the record, and the report says if they differ.
+--baseline judges each cost (an event, the time) that both records have on the same tier, with an
+interval (--repeat 6 or more) or simulated with the same caches. The report says which costs were
+judged. The environment is on the stack of a program, so its size changes some counts: make both
+records under env -i. Both records contain that size, and the report says if they differ.
 
-The command keeps its standard input, output and error. When it has ended, the result goes to
-stderr, so that stdout is the command's alone; -o FILE writes it to a file, -o - to stdout. With
---pid, --cpu and --list no command is run, and the result goes to stdout. All of this holds for
---json, too: since the command may write to stderr, scripts take the JSON by -o FILE, or by -o -
-from a silent command.
+The command keeps stdin, stdout and stderr. The result goes to stderr when it exits, so that stdout
+belongs to the command; -o FILE writes the result to a file, -o - to stdout. With --pid, --cpu and
+--list, the result goes to stdout. The same holds for --json: since the command may write to stderr,
+scripts read the JSON from -o FILE.
 
-  linerate stat --json -o counts.json -- ./router --packets 1000000
+  linerate stat --json -o counts.json -- ./router -n 1000000
 
-When the time of --time is up, counting stops and a command gets SIGTERM; what it does
-until it has ended is not counted, but with --tier sim.
+After --time, counting stops and the command gets SIGTERM; its work from then on is counted only
+with --tier sim.
 
-Exit status: the command's own (with --repeat the first that is not 0), or 128 + n when signal n
-killed it; 127 not found, 126 not executable, 125 stat itself failed, no event of a process or CPU
-could be counted, or no figure could be judged against --baseline; 1 the command ended well and
+Exit status: that of the command (with --repeat, the first that is not 0), or 128 + n if signal n
+killed it; 127 not found; 126 not executable; 125 stat itself failed, no event of a process or CPU
+could be counted, or no figure could be judged against --baseline; 1 the command succeeded, but
 there is a regression.";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = AFTER,
+    after_help = examples(AFTER),
+    after_long_help = paragraphs(AFTER),
     group(ArgGroup::new("what").required(true).args(["command", "pid", "cpu", "list"]))
 )]
 pub(crate) struct StatArgs {
     /// The command to count and its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
-    /// Count a process that runs already, and what it starts from now on
+    /// Count this process, and those it starts from now on
     #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
     /// Count everything on these CPUs, e.g. 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpu: Option<CpuList>,
-    /// List the events and the sets of metrics that there are here, as JSON with --json
+    /// List the events and metric sets
+    ///
+    /// As JSON with --json.
     #[arg(
         long,
         conflicts_with_all = [
@@ -84,47 +85,55 @@ pub(crate) struct StatArgs {
         ]
     )]
     pub(crate) list: bool,
-    /// Count these events, separated by commas (default: times, faults, instructions, branches)
+    /// Count these events, separated by commas
+    ///
+    /// Default: times, faults, instructions and branches.
     #[arg(long, short, value_name = "EVENTS", value_parser = event_list)]
     pub(crate) events: Vec<EventList>,
-    /// Count what these sets of metrics need, and compute them; separated by commas
+    /// Compute these metric sets, separated by commas
     #[arg(long, short, value_name = "SETS", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
-    /// Evidence tier of hardware events: hw, user, sw, sim (default: the best that works)
+    /// Evidence tier: hw, user, sw or sim (default: best)
+    ///
+    /// The default is the best tier of hardware events that works here, without sim.
     #[arg(long, value_parser = tier)]
     pub(crate) tier: Option<Tier>,
-    /// Which caches are simulated with --tier sim (default: this machine's, those of the baseline
-    /// or as measured, else as stated); names are below
+    /// Caches to simulate with --tier sim
+    ///
+    /// Default: those of the baseline, else as measured here, else as stated by the system. Names
+    /// are below.
     #[arg(long, value_name = "NAME")]
     pub(crate) caches: Option<String>,
-    /// Also print counts per this event, or per this number of units of work
+    /// Also print counts per event, or per N units of work
     #[arg(long, value_name = "EVENT|N")]
     pub(crate) per: Option<Per>,
     /// Also print the counts of each thread
     #[arg(long)]
     pub(crate) threads: bool,
-    /// Also print the counts of every interval of this length, e.g. 1s or 100ms
+    /// Also print counts per interval, e.g. 1s or 100ms
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<Duration>,
-    /// Run the command this often; counts are medians with intervals
+    /// Number of runs; counts are medians
     #[arg(
         long, short, value_name = "N", default_value_t = 1, conflicts_with_all = ["pid", "cpu"],
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub(crate) repeat: u32,
-    /// Stop counting after this time, and send a command SIGTERM
+    /// Stop after this time; a command gets SIGTERM
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) time: Option<Duration>,
     /// Time slice of an event set (default: 2ms)
     #[arg(long, value_name = "TIME", value_parser = slice)]
     pub(crate) slice: Option<Duration>,
-    /// Random seed, of the order of slices
+    /// Random seed for the order of slices
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Fail when an event cannot be counted
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Compare with this earlier record: status 1 if a cost grew, 125 if none could be judged
+    /// Compare with this record: status 1 if a cost grew
+    ///
+    /// Status 125 if no cost could be judged.
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Regression threshold in percent
@@ -136,8 +145,9 @@ pub(crate) struct StatArgs {
     /// Explain each metric and its limits
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Write the result to this file, or to stdout with -; without: stderr after a command, else
-    /// stdout
+    /// Write the result to this file; - is stdout
+    ///
+    /// Default: stderr after a command, else stdout.
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     pub(crate) to: Option<PathBuf>,
     #[command(flatten)]
@@ -148,7 +158,7 @@ pub(crate) struct StatArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventList(pub(crate) Vec<String>);
 
-/// A share that was given in percent: 0.001 is 0.1 %.
+/// A share given in percent: 0.001 is 0.1 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
 
@@ -158,12 +168,12 @@ impl StatArgs {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
 
-    /// The file of the result, where it goes to one.
+    /// The file of the result, if it goes to one.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.destination().file()
     }
 
-    /// How much more is too much, as a share.
+    /// Regression threshold, as a share.
     pub(crate) fn threshold(&self) -> f64 {
         self.threshold.map_or(DEFAULT_THRESHOLD, |Percent(share)| share)
     }
@@ -202,7 +212,7 @@ fn time(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_millis(1), 365 * DAY)
 }
 
-/// Shorter slices would be spent on changing them, longer ones on waiting for the next.
+/// Shorter slices would be spent on switching sets, longer ones on waiting for the next.
 fn slice(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_micros(500), Duration::from_secs(1))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which caches `--tier sim` simulates.
+//! Caches that `--tier sim` simulates.
 //!
 //! ```text
 //! --caches NAME     those
@@ -24,12 +24,12 @@ pub(super) fn caches(
     baseline: Option<&Record>,
 ) -> Result<Option<Geometry>, Failure> {
     if args.caches.is_some() && args.tier != Some(Tier::Sim) {
-        return Err(Failure::new("--caches are those of the simulation: add --tier sim"));
+        return Err(Failure::new("--caches applies to simulation only: add --tier sim"));
     }
     match args.caches.as_deref() {
         Some("os") => Geometry::this_machine().map(Some).map_err(Failure::new),
         Some("profile") => {
-            let none = "there is no profile of this machine; make one: linerate memory";
+            let none = "this machine has no profile; create one: linerate memory";
             let stored = profile::load().map_err(Failure::new)?;
             measured(&stored.ok_or_else(|| Failure::new(none))?.profile).map(Some)
         }
@@ -39,8 +39,8 @@ pub(super) fn caches(
     }
 }
 
-/// What is taken where nothing is asked for. That there is no other than what the system states is
-/// no failure, and if it states nothing the simulator says so.
+/// Cache geometry without an option. A missing profile is not an error; if the system states no
+/// caches either, the simulator reports that.
 fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
     if let Some(Body::Stat(before)) = baseline.map(|record| &record.body)
         && let Some(caches) = before.caches.as_ref().filter(|c| Geometry::is_of_this_machine(c))
@@ -54,7 +54,8 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
             if !quiet {
                 let (age, file) = (stored.age(), stored.file.display());
                 emit::say(&format!(
-                    "linerate: caches as measured {age} ago ({file}); as stated: --caches os\n"
+                    "linerate: simulating the caches measured {age} ago ({file}); for those the \
+                     system states: --caches os\n"
                 ));
             }
             Some(geometry)
@@ -69,8 +70,8 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
     }
 }
 
-/// This machine's caches with the sizes of a profile. Instructions are not loaded by chases: the
-/// cache for them is always as stated.
+/// This machine's caches with the sizes in a profile. Pointer chases do not measure the instruction
+/// cache, which is always as stated.
 fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     let stated = Geometry::this_machine().map_err(Failure::new)?;
     let [d1, ll] = profile.levels();
@@ -86,9 +87,9 @@ fn measured(profile: &Profile) -> Result<Geometry, Failure> {
 /// Source of the size of a cache.
 fn sentence(name: &str, seen: Seen, stated: u64) -> String {
     match seen {
-        Seen::AsStated => format!("{name} measured as stated"),
-        Seen::Instead(_) => format!("{name} as measured, stated were {} KiB", stated >> 10),
-        Seen::No => format!("{name} as stated, not seen"),
+        Seen::AsStated => format!("{name} measured, same as stated"),
+        Seen::Instead(_) => format!("{name} as measured (stated: {} KiB)", stated >> 10),
+        Seen::No => format!("{name} as stated, not measured"),
     }
 }
 
@@ -98,9 +99,9 @@ mod tests {
 
     #[test]
     fn only_what_was_seen_is_called_measured() {
-        assert_eq!(sentence("d1", Seen::AsStated, 48 << 10), "d1 measured as stated");
+        assert_eq!(sentence("d1", Seen::AsStated, 48 << 10), "d1 measured, same as stated");
         let instead = sentence("ll", Seen::Instead(6 << 20), 32 << 20);
-        assert_eq!(instead, "ll as measured, stated were 32768 KiB");
-        assert_eq!(sentence("ll", Seen::No, 32 << 20), "ll as stated, not seen");
+        assert_eq!(instead, "ll as measured (stated: 32768 KiB)");
+        assert_eq!(sentence("ll", Seen::No, 32 << 20), "ll as stated, not measured");
     }
 }

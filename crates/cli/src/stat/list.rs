@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate stat --list`: the events and the sets of metrics that there are here.
+//! `linerate stat --list`: the available events and metric sets.
 
 use linerate_counters::catalog::{Catalog, EventInfo};
 use linerate_counters::event::Class;
@@ -55,7 +55,7 @@ fn as_json(catalog: &Catalog) -> Value {
     })
 }
 
-/// Columns of the names.
+/// Column width of the names.
 const NAME: usize = 24;
 
 /// Indentation of the text after a name.
@@ -63,17 +63,17 @@ const INDENT: usize = 4;
 
 fn as_text(catalog: &Catalog, style: &Style) -> String {
     let whose = match catalog.is_known_processor() {
-        true => "the table of this processor",
-        false => "this processor has no table of its own: events that the kernel defines for all",
+        true => "table of this processor",
+        false => "no table for this processor: generic events of the kernel",
     };
     let head = format!("Hardware events ({}): {whose}", catalog.table());
     let mut text = paragraph(&head, 0, style);
     let events = catalog.list();
     let of = |class: Class| events.iter().filter(move |event| event.class == class);
     text.extend(of(Class::Hardware).map(|event| event_text(event, style)));
-    text += "\nEvents of the kernel\n";
+    text += "\nKernel events\n";
     text.extend(of(Class::Software).map(|event| event_text(event, style)));
-    text += "\nSets of metrics, for -m\n";
+    text += "\nMetric sets, for -m\n";
     text.extend(metrics::sets().iter().map(|set| set_text(set, style)));
     text
 }

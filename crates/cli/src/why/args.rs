@@ -4,6 +4,7 @@
 use super::demo::Part;
 use crate::budget::line;
 use crate::emit::{Destination, Output};
+use crate::help_text::{examples, paragraphs};
 use crate::parse::duration;
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
@@ -11,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const AFTER: &str = "\
-Any user may watch processes of their own; root sees more: who ran instead, samples of the kernel,
-reasons of dropped packets. Nothing is changed on the system, and the program is neither stopped nor
-attached to. What could not be read is listed by --details with the command that changes it.
+Users can watch their own processes. Root sees more: which threads preempted the program, samples of
+the kernel, drop reasons of packets. Nothing is changed on the system, and the program is neither
+stopped nor attached to. --details lists what could not be read, with the command that changes it.
 docs/commands/why.md lists the causes that are found, their thresholds and their limits.
 Examples:
 
@@ -24,16 +25,18 @@ Examples:
   linerate why --iface eth0 --json | jq -r .summary.finding
   linerate why --name unbound --every 60s --json >> why.ndjson
 
-A command keeps its standard output; the report goes to stderr then, or where -o says. It is ended
-with the window (SIGTERM). A bundle holds the record and that of `linerate doctor`: addresses and
-names of processes, no packets, no environment, no command line unless asked for.
+Standard output belongs to the command, if one is given: the report goes to stderr, or to the file
+of -o. The command gets SIGTERM when the window ends. A bundle contains addresses and process
+names, but no packets, no environment, and command lines only with --with-command-line.
 
-Exit status: 0 with a finding, 1 when that of --demo is not the truth, 2 when there is nothing to
+Exit status: 0 with a finding, 1 if the finding of --demo is wrong, 2 if there is nothing to
 watch.";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = AFTER,
+    after_help = examples(AFTER),
+    after_long_help = paragraphs(AFTER),
+    override_usage = "linerate why [OPTIONS] <PID...|--name NAME|--iface IF|--demo|-- CMD...>",
     group(ArgGroup::new("what").required(true).args([
         "pids", "command", "name", "interface", "demo", "demo_part",
     ]))
@@ -48,10 +51,12 @@ pub(crate) struct WhyArgs {
     /// Watch the processes of this name
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// Watch an interface and the CPUs that receive for it, no program
+    /// Watch an interface and the CPUs that receive for it
     #[arg(long = "iface", value_name = "IF")]
     pub(super) interface: Option<String>,
-    /// Lose packets for a known reason, in namespaces of its own, and explain it (no root needed)
+    /// Explain a demo that loses packets; no root needed
+    ///
+    /// It runs in its own namespaces and loses packets for a known reason.
     #[arg(long, conflicts_with = "every")]
     pub(super) demo: bool,
     // What the children of a demo do.
@@ -60,30 +65,37 @@ pub(crate) struct WhyArgs {
     /// Watch this long, e.g. 500ms or 10s (default: 5s)
     #[arg(long, short = 't', value_name = "TIME", value_parser = duration)]
     pub(super) time: Option<f64>,
-    /// The line to reach, e.g. 10Gb/s: caps gains, and is no fault where it is reached
+    /// Line rate to reach, e.g. 10Gb/s
+    ///
+    /// Gains are capped at it, and reaching it is not a finding.
     #[arg(long, value_name = "RATE", value_parser = line)]
     pub(super) line: Option<f64>,
-    /// Write one JSON file to attach to a bug report: the record, and that of doctor
+    /// Write one JSON file to attach to a bug report
+    ///
+    /// It holds the record, and that of `linerate doctor`.
     #[arg(long, value_name = "FILE", conflicts_with = "every")]
     pub(super) bundle: Option<PathBuf>,
-    /// Put command lines into the bundle, which may hold secrets
+    /// Include command lines, which may hold secrets
     #[arg(long, requires = "bundle")]
     pub(super) with_command_line: bool,
-    /// Repeat with this period until interrupted: a line per window, or a record per line (--json)
+    /// Repeat with this period until interrupted
+    ///
+    /// Prints a line per window, or with --json a record per line.
     #[arg(
         long, value_name = "TIME", value_parser = duration,
         conflicts_with_all = ["details", "record", "command"]
     )]
     pub(super) every: Option<f64>,
-    /// Write the result to this file, or to stdout with -; without: stderr after a command, else
-    /// stdout
+    /// Write the result to this file; - is stdout
+    ///
+    /// Default: stderr after a command, else stdout.
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     pub(super) to: Option<PathBuf>,
     #[command(flatten)]
     pub(super) output: Output,
 }
 
-/// Long enough for 50 periods of a quota, short enough to wait for.
+/// Long enough for 50 quota periods, short enough to wait for.
 const WINDOW_S: f64 = 5.0;
 
 impl WhyArgs {
@@ -97,7 +109,7 @@ impl WhyArgs {
         Destination::of(self.to.as_deref(), !self.command.is_empty())
     }
 
-    /// The file of the result, where it goes to one.
+    /// The file of the result, if it goes to one.
     pub(super) fn file(&self) -> Option<&Path> {
         self.destination().file()
     }

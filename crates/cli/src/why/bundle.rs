@@ -36,7 +36,7 @@ pub(super) fn bundle(record: &Record, with_command_line: bool) -> Result<String,
     Ok(format!("{bundle:#}\n"))
 }
 
-/// The command lines of the watched processes that still run, by number.
+/// Command lines of the watched processes that still run, by process ID.
 fn command_lines(record: &Record) -> Value {
     let Body::Why(report) = &record.body else { return Value::Null };
     let one = |pid: &u32| {

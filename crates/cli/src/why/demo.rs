@@ -31,7 +31,7 @@ use scene::{Scene, Truth};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The interfaces at both ends of the pair.
+/// Interfaces at both ends of the veth pair.
 const NEAR: &str = "demo0";
 const FAR: &str = "demo1";
 
@@ -41,12 +41,12 @@ const PER_SECOND: f64 = 20_000.0;
 /// Pause of the receiver between reads.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The receive buffer that the receiver asks for: the kernel grants twice as much, which holds some
-/// 85 short datagrams of 768 bytes each with their bookkeeping, where 200 arrive in a pause.
+/// Receive buffer requested by the receiver: the kernel grants twice as much, enough for some 85
+/// short datagrams of 768 bytes each including overhead, while 200 arrive in a pause.
 const BUFFER_BYTES: u32 = 32 << 10;
 
-/// Shares of lost packets that differ by less agree: the window of the observer begins and ends
-/// within the time in which both counted.
+/// Loss shares that differ by less are considered equal: the observation window is inside the
+/// counting window.
 const TOLERANCE: f64 = 0.05;
 
 /// A part of the scene, played by a child of this program.
@@ -57,7 +57,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// The word for it on the command line.
+    /// Its name on the command line.
     fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -66,8 +66,8 @@ impl Part {
     }
 }
 
-/// Plays the scene, explains it, and says whether the answer is true. The answer is `No` where it
-/// is not.
+/// Runs the demo, explains it, and compares the answer with the truth. The answer is `No` if they
+/// disagree.
 pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure> {
     let scene = Scene::start(args.window())?;
     let record = watch(args, &Target::Pids(vec![scene.receiver()]), args.window(), stop)?;
@@ -84,7 +84,7 @@ pub(super) fn demo(args: &WhyArgs, stop: &AtomicBool) -> Result<Answer, Failure>
     Ok(if agrees { shown } else { Answer::No })
 }
 
-/// Whether the answer is what happened, and the sentence that compares both.
+/// Whether the answer matches the truth, and the sentence comparing both.
 fn compare(record: &Record, truth: Truth) -> (bool, String) {
     let share = truth.lost_share();
     let happened = format!(
@@ -113,7 +113,7 @@ fn compare(record: &Record, truth: Truth) -> (bool, String) {
     }
 }
 
-/// Of the packets that reached the receiver's interface, the share that the ledger has as lost.
+/// Share of the packets at the receiver's interface that the ledger reports as lost.
 fn lost_share(report: &WhyReport) -> Option<f64> {
     let interface = report.observation.interfaces.iter().find(|found| found.name == FAR)?;
     let lost = ledger(&report.observation).lost()? as f64;

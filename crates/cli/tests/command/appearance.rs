@@ -92,3 +92,13 @@ fn without_a_command_three_things_to_try_are_shown() {
         "{stderr}"
     );
 }
+
+#[test]
+fn stages_are_one_screen_unless_details_are_requested() {
+    let screen = printed(&["stages"], &[("COLUMNS", "80")]);
+    assert!(screen.lines().count() <= 40, "{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    let details = printed(&["stages", "--details"], &[("COLUMNS", "80")]);
+    assert!(details.contains(&printed(&["stages", "nat44"], &[("COLUMNS", "80")])), "{details}");
+    assert!(screen.contains("\nnat44 ") && !screen.contains("outside ="), "{screen}");
+}

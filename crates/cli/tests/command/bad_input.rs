@@ -21,7 +21,7 @@ fn reports_errors_with_position_and_suggestion() {
         ("\"verify\"\n", "\"verfy\"\n", "\"verfy\"", &["'kind' cannot be 'verfy'", "'verify'"]),
         ("mtu = 1600", "mut = 1600", "mut", &["unknown key 'mut'", "'mtu'"]),
         ("[run]", "[runs]", "runs", &["unknown section [runs]", "[run]"]),
-        ("[\"parse\", ", "[\"prase\", ", "\"prase\"", &["no stage is named 'prase'", "'parse'"]),
+        ("[\"parse\", ", "[\"prase\", ", "\"prase\"", &["unknown stage 'prase'", "'parse'"]),
         ("mtu = 1600", "mtu = 16", "16\n", &["'mtu' is 16", "68 to 65535"]),
         (EDGE_TIME, "time = \"2 days\"", "\"2 days\"", &["'2 days'", "ns, us, ms, s, min, h"]),
         ("\"10.0.0.0/16\"\n", "\"10.0.0.0/33\"\n", "\"10.0.0.0/33\"", &["10.0.0.0/33"]),
@@ -82,11 +82,11 @@ fn a_capture_that_cannot_be_replayed_is_refused_with_the_reason() {
     let table: &[Unusable] = &[
         ("missing", None, &["cannot read", "No such file"]),
         ("empty", Some(Vec::new()), &["empty", "tcpdump"]),
-        ("802.11", Some(of_link_type(105)), &["IEEE 802.11 (105)", "cannot be replayed"]),
-        ("no raw IP", Some(of_link_type(101)), &["raw IP (101)", "cannot be replayed"]),
+        ("802.11", Some(of_link_type(105)), &["IEEE 802.11 (105)", "unsupported link type"]),
+        ("no raw IP", Some(of_link_type(101)), &["raw IP (101)", "unsupported link type"]),
         ("text", Some(b"10:00:01 ARP\n".to_vec()), &["neither pcap nor pcapng"]),
         ("compressed", Some(vec![0x1f, 0x8b, 8, 0]), &["compressed", "gunzip"]),
-        ("header cut", Some(good[..20].to_vec()), &["ends within its header", "20 bytes"]),
+        ("header cut", Some(good[..20].to_vec()), &["is truncated within its header", "20 bytes"]),
         ("no packets", Some(good[..24].to_vec()), &["no packets"]),
         ("first packet cut", Some(good[..50].to_vec()), &["before its first complete packet"]),
         ("all cut short", Some(cut), &["1 cut_short", "tcpdump -s 0"]),
@@ -144,7 +144,7 @@ fn processors_that_may_not_be_used_are_refused() {
     let asks = format!("\"count\"], cpus = [{beyond}] }}");
     let file = folder.write("path.toml", edge(&[("\"count\"] }", asks.as_str())]));
     let said = refused(&["run", &file, "--oversubscribe"]);
-    assert!(said.contains(&format!("[mapping] asks for processor {beyond}")), "{said}");
+    assert!(said.contains(&format!("[mapping] requests CPU {beyond}")), "{said}");
 }
 
 #[test]

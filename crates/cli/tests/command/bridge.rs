@@ -228,7 +228,7 @@ fn the_plain_text_of_perf_stat_with_packets_is_planned() {
     let kpps = plan_of(&stdout).predicted_kpps.as_number().expect("a rate");
     assert!((kpps - 5000.0).abs() < 1.0, "{kpps}");
     let vpp = folder.write("vpp.txt", VPP);
-    assert!(refused(&["import", &vpp, "--packets", "5"]).contains("counts packets itself"));
+    assert!(refused(&["import", &vpp, "--packets", "5"]).contains("already counts packets"));
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn joined_segments_are_cut_to_what_the_wire_carries() {
     let out = folder.file("out.pcap");
     let file = folder.write("path.toml", path(&capture, "", 12, &out));
     let checked = answered(0, &["run", &file, "--check"]);
-    assert!(checked.contains("1 frame of joined TCP segments cut into 11"), "{checked}");
+    assert!(checked.contains("1 frame of coalesced TCP segments split into 11"), "{checked}");
     let report = report(&["run", &file, "--json", "--audit"]);
     assert_conserved(&report);
     let input = report.input.expect("a capture was read");
@@ -100,7 +100,7 @@ fn checksums_left_to_the_interface_are_computed() {
     let report = report(&["run", &file, "--json", "--audit"]);
     assert_eq!(report.input.expect("a capture was read").completed_checksums, 2);
     let checked = answered(0, &["run", &file, "--check"]);
-    assert!(checked.contains("checksum of 2 frames computed"), "{checked}");
+    assert!(checked.contains("checksums of 2 frames completed"), "{checked}");
     if is_installed() {
         let judgement = judge(&out);
         // Of the three TCP segments the one with a wrong checksum keeps it.
@@ -150,7 +150,7 @@ fn reports_the_offset_of_damage_and_the_unread_rest() {
     assert!(said.contains(&format!("from byte {at} on")), "{said}");
     let rest = folder.write("rest.toml", path(&capture, "allow_left_out = true", 1, &out));
     let checked = answered(0, &["run", &rest, "--check"]);
-    let expected = format!("unread: {unread} bytes from byte {at} of the file on\n");
+    let expected = format!("unread: {unread} bytes from offset {at} on\n");
     assert!(checked.contains(&expected), "{checked}");
 }
 
@@ -170,7 +170,7 @@ fn a_stage_that_found_nothing_to_do_is_a_warning() {
     let elsewhere = format!("{}203.0.113.0/24{}", &inside[..at], &inside[end..]);
     let done = linerate(&["run", &folder.write("idle.toml", elsewhere)]);
     let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in ["`nat44` found nothing to do in", "`inside` = 203.0.113.0/24 matches none"] {
+    for word in ["`nat44` had nothing to do for", "`inside` = 203.0.113.0/24 matches none"] {
         assert!(said.contains(word), "{word} not in {said}");
     }
 }
@@ -240,7 +240,7 @@ fn a_long_capture_is_refused_by_the_memory_of_what_is_replayed() {
     let all = checked("");
     let said = String::from_utf8_lossy(&all.stderr);
     assert_eq!(all.status.code(), Some(2), "{said}");
-    for word in ["more packets than there is memory for", "ulimit -v", "first = ", "sample = "] {
+    for word in ["the capture does not fit in memory", "ulimit -v", "first = ", "sample = "] {
         assert!(said.contains(word), "{word} not in {said}");
     }
     let part = checked("first = 5000");

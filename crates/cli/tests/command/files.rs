@@ -141,9 +141,9 @@ fn plots_take_a_folder() {
         &["budget", "--clock", "2"],
         &["plan", &path],
     ] {
-        refused(&folder, &[command, &["--svg", &path]].concat(), "--svg takes a folder");
+        refused(&folder, &[command, &["--svg", &path]].concat(), "--svg takes a directory");
         let file = folder.file("plot.svg");
-        refused(&folder, &[command, &["--svg", &file]].concat(), "named like a file");
+        refused(&folder, &[command, &["--svg", &file]].concat(), "looks like a file name");
     }
 }
 
@@ -151,8 +151,8 @@ fn plots_take_a_folder() {
 fn options_that_were_replaced_name_the_new_one() {
     let folder = folder();
     let path = folder.file("path.toml");
-    refused(&folder, &["plan", &path, "--plot", "plan.svg"], "write --svg DIR");
-    refused(&folder, &["budget", "--ceilings", "ceilings.svg"], "write --svg DIR");
+    refused(&folder, &["plan", &path, "--plot", "plan.svg"], "--svg DIR writes");
+    refused(&folder, &["budget", "--ceilings", "ceilings.svg"], "--svg DIR writes");
 }
 
 /// `-` is standard input or output wherever a file is expected.

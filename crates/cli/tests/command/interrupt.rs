@@ -84,7 +84,7 @@ fn a_run_is_reported_as_far_as_it_came() {
     }
     let done = interrupted(&common, 500);
     assert_eq!(done.status, Some(2), "{}", done.stderr);
-    assert!(done.stdout.contains("stopped before its end"), "{}", done.stdout);
+    assert!(done.stdout.contains("stopped early"), "{}", done.stdout);
     assert!(done.stdout.contains("gre_encap"), "{}", done.stdout);
 }
 

@@ -22,6 +22,7 @@ mod odd_packets;
 mod placement;
 mod plan;
 mod predict;
+mod profile;
 mod records;
 mod regions;
 mod report;

@@ -98,18 +98,18 @@ fn what_cannot_be_done_is_refused_with_what_can() {
     for (arguments, words) in [
         (&["--max", "-5"][..], "`-5` does not begin with a number"),
         (&["--max", "1e9"], "unknown unit"),
-        (&["--max", "64MB"], "none are decimal"),
+        (&["--max", "64MB"], "decimal units are not supported"),
         (&["--max", "16777216T"], "out of range"),
-        (&["--max", "0"], "too small"),
-        (&["--max", "1"], "1 is too small"),
+        (&["--max", "0"], "too little memory"),
+        (&["--max", "1"], "1 is too little memory"),
         (&["--max", "262143"], "the minimum is 256 KiB (262144 bytes)"),
-        (&["--max", "4K"], "too small"),
+        (&["--max", "4K"], "too little memory"),
         (&["--cpu", "99999"], "not available to this process"),
         (&["--cpu", "-1"], "invalid CPU number '-1'"),
         (&["--pages", "giant"], "base, huge"),
         (&["--quick", "--full"], "cannot be used with"),
         (&["--record", "/nowhere/at/all.json"], "cannot write"),
-        (&["--svg", "/dev/null/plots"], "cannot make the folder"),
+        (&["--svg", "/dev/null/plots"], "cannot create the directory"),
         (&["surplus"], "surplus"),
     ] {
         let said = refused(&[&["memory", "--no-store"], arguments].concat());
@@ -267,9 +267,9 @@ fn a_profile_is_kept_unless_it_is_none() {
         let done = home.run(arguments);
         assert_eq!(done.status, Some(0), "{done:?}");
         assert_eq!(home.profile(), None, "{arguments:?}");
-        let told = "note:       not kept as the profile of this machine, since --max";
-        let is_told = done.stderr.contains(told);
-        assert_eq!(is_told, arguments.len() == 4, "{done:?}");
+        let note = "note:       not stored as this machine's profile, since limited by --max";
+        let has_note = done.stderr.contains(note);
+        assert_eq!(has_note, arguments.len() == 4, "{done:?}");
     }
     let before = home.reported();
     assert_eq!(
@@ -281,12 +281,11 @@ fn a_profile_is_kept_unless_it_is_none() {
     // On a busy machine it may be none, and says why.
     match home.profile() {
         Some(file) => {
-            let said =
-                format!("note:       kept as the profile of this machine: {}", file.display());
+            let said = format!("note:       stored as this machine's profile: {}", file.display());
             assert!(done.stderr.contains(&said), "{done:?}");
         }
         None => {
-            let said = "note:       not kept as the profile of this machine, since ";
+            let said = "note:       not stored as this machine's profile, since ";
             assert!(done.stderr.contains(said), "{done:?}");
         }
     }
@@ -299,7 +298,7 @@ fn doctor_reports_the_state_of_the_profile() {
     assert!(good.value.is_some_and(|age| age.ends_with(" old")) && good.fix.is_none());
     let unseen = Home::with_profile(last(OsVerdict::Unseen)).reported();
     assert_eq!(unseen.verdict, Verdict::Advice, "{unseen:?}");
-    assert!(unseen.sentence.contains("without a size of L"), "{unseen:?}");
+    assert!(unseen.sentence.contains("but the size of L"), "{unseen:?}");
     let home = Home::with_profile(|_| ());
     std::fs::write(home.profile().expect("it is there"), "no record").expect("it can be written");
     assert_eq!(home.reported().value.as_deref(), Some("unreadable"));
@@ -313,7 +312,7 @@ fn a_profile_that_cannot_be_kept_fails_nothing() {
     let done = memory.env("XDG_STATE_HOME", file).output().expect("the program starts");
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(0), "{said}");
-    assert!(said.contains("not kept as the profile of this machine"), "{said}");
+    assert!(said.contains("not stored as this machine's profile"), "{said}");
 }
 
 /// All levels as stated, except the last with this verdict.
@@ -361,12 +360,12 @@ fn simulated_caches_are_those_of_the_profile() {
     let (measured, said) = simulated(&home, &[]).expect("as before");
     assert_eq!(measured.name, "this machine, as measured");
     assert!(measured.ll.bytes <= 6 << 20 && measured.d1 == stated.d1, "{measured:?}");
-    assert!(said.contains("caches as measured") && said.contains("--caches os"), "{said}");
+    assert!(said.contains("caches measured") && said.contains("--caches os"), "{said}");
     assert_eq!(simulated(&home, &["--caches", "profile"]).expect("as before").0, measured);
     assert_eq!(simulated(&home, &["--caches", "os"]).expect("as before").0, stated);
     let unseen = Home::with_profile(|report| last_level(report, OsVerdict::Unseen));
     let (as_stated, _) = simulated(&unseen, &["--caches", "profile"]).expect("as before");
-    let note = "i1 as stated; d1 measured as stated; ll as stated, not seen";
+    let note = "i1 as stated; d1 measured, same as stated; ll as stated, not measured";
     assert!(as_stated.note.ends_with(note), "{as_stated:?}");
 
     // A baseline was made with these caches or those, and is compared with its own.
@@ -402,7 +401,7 @@ fn a_run_reports_the_cost_of_packets_beyond_the_cache() {
     let done = home.run(&["run", &file, "-q", "--record", &record_file]);
     assert_eq!(done.status, Some(0), "{done:?}");
     assert!(done.stdout.contains(" exceed L2 (2 KiB, measured "), "{}", done.stdout);
-    assert!(done.stdout.contains("waits at most 80 ns"), "{}", done.stdout);
+    assert!(done.stdout.contains("waits up to 80 ns"), "{}", done.stdout);
     let kept = record(&std::fs::read_to_string(&record_file).expect("a record"));
     assert_eq!(kept.figures()["packets_miss_ns"].as_number(), Some(80.0));
     assert!(kept.figures()["packets_bytes"].as_number().is_some_and(|bytes| bytes > 1e6));

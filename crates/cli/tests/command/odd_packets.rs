@@ -99,7 +99,7 @@ fn good_packets_go_through_and_odd_ones_are_counted_by_cause() {
     }
     let checked = answered(0, &["run", &file, "--check"]);
     for cause in report.rejected.keys() {
-        assert!(checked.contains(&format!("left out: 1 {cause}, ")), "{cause} not in {checked}");
+        assert!(checked.contains(&format!("skipped: 1 {cause}, ")), "{cause} not in {checked}");
     }
 }
 

@@ -52,12 +52,7 @@ fn summary(args: &[&str]) -> Value {
 fn without_costs_it_says_how_to_get_them() {
     refused(
         &[EDGE],
-        &[
-            "nothing says what the stages",
-            "linerate run --record run.json",
-            "--from run.json",
-            "[costs]",
-        ],
+        &["no costs of the stages", "linerate run --record run.json", "--from run.json", "[costs]"],
     );
     refused(&["--machine", "t1", EDGE], &["UltraSPARC T1", "[[costs.stages]]"]);
 }
@@ -87,11 +82,14 @@ fn a_run_is_planned_from() {
         text.contains("linerate tune ") && text.contains("nothing here was measured"),
         "{text}"
     );
-    refused(&["--machine", "t1", "--from", &run, EDGE], &["--from has times of the machine"]);
+    refused(
+        &["--machine", "t1", "--from", &run, EDGE],
+        &["--from has times measured on another machine"],
+    );
     let other = folder.file("other.toml");
     std::fs::write(&other, PATH).expect("the folder can be written");
-    refused(&["--from", &run, &other], &["--from", "it is of another path"]);
-    refused(&["--from", &plan, EDGE], &["not a record that says what packets cost"]);
+    refused(&["--from", &run, &other], &["--from", "it used another path"]);
+    refused(&["--from", &plan, EDGE], &["the record has no packet costs"]);
     refused(&["--from", &plot, EDGE], &["plan.svg", "not JSON"]);
 }
 
@@ -112,14 +110,14 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
     let workers = "[mapping]\nworkers = [{ stages = [\"classify\"], replicas = 3 }, \
                    { stages = [\"shape\"] }]\n";
     std::fs::write(&file, format!("{PATH}{workers}")).expect("as before");
-    refused(&["--workers", "3", &file], &["takes 4 workers and 3 may be used", "--workers"]);
-    refused(&["--machine", "t1", &file], &["nothing in instructions about `shape`"]);
+    refused(&["--workers", "3", &file], &["needs 4 workers and 3 are available", "--workers"]);
+    refused(&["--machine", "t1", &file], &["[costs] has no instructions for `shape`"]);
     refused(&["--workers", "0", &file], &["--workers"]);
     refused(&["--machine", "t9", &file], &["t1, t2"]);
     std::fs::write(&file, PATH.replace("ns = 90", "ns = -90")).expect("as before");
     refused(&[&file], &["path.toml:17:6: 'ns' is -90"]);
     std::fs::write(&file, PATH.replace("ns = 100\n", "")).expect("as before");
-    refused(&[&file], &["nothing in nanoseconds about `classify`"]);
+    refused(&[&file], &["[costs] has no nanoseconds for `classify`"]);
 }
 
 #[test]
@@ -141,9 +139,9 @@ fn the_document_s_application_is_planned_on_its_processor() {
     refused(&["--machine", "t1", "--workers", "33", RLP], &["--workers 33", "32 strands"]);
     refused(
         &["--machine", "t1", "--workers", "31", RLP],
-        &["takes 12 workers, 20 run outside of it", "31 may be used"],
+        &["needs 12 workers, 20 run outside it", "31 are available"],
     );
-    refused(&[RLP], &["nothing in nanoseconds about `PDSN_RXTX`", "--machine t1"]);
+    refused(&[RLP], &["[costs] has no nanoseconds for `PDSN_RXTX`", "--machine t1"]);
     let folder = Folder::new();
     let text = std::fs::read_to_string(RLP).expect("the example");
     let foreign = folder.file("foreign.toml");

@@ -113,6 +113,7 @@ const OTHERS: &[Walk] = &[
         words: &["why", "-o", "-", "-t", "1s", "--details", "--", "sleep", "5"],
         shown: &["--all"],
     },
+    walk("profile", &["profile", "-o", "-", "-t", "300ms", "--", "sha256sum", "/dev/zero"]),
     walk("import", &["import", "{dump}", "--machine", "t1"]),
     walk("regions-again", &["regions", "{recorded}"]),
 ];
@@ -135,6 +136,7 @@ fn command_of(body: &Body) -> &'static str {
         Body::Plan(_) => "plan",
         Body::Tcp(_) => "tcp",
         Body::Why(_) => "why",
+        Body::Profile(_) => "profile",
     }
 }
 
@@ -273,5 +275,5 @@ fn a_record_that_was_changed_is_refused_by_name() {
     assert!(linerate(&["report", &folder.write("other.json", other)]).status == Some(0));
     let wrong = json.replacen("\"warnings\": []", "\"warnings\": [{\"code\": \"emulated\"}]", 1);
     let refusal = refused(&["report", &folder.write("wrong.json", wrong)]);
-    assert!(refusal.contains("`warnings` does not follow"), "{refusal}");
+    assert!(refusal.contains("`warnings` contradicts"), "{refusal}");
 }

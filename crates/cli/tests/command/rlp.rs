@@ -86,15 +86,21 @@ fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     assert_eq!(done.status, Some(0), "{done:?}");
     let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let warned = joined(&done.stderr);
-    assert!(warned.contains("no packet came through: `PDSN_TX` dropped all 20000 "), "{warned}");
-    assert!(warned.contains("(not_framed): `linerate stages` says"), "{warned}");
-    assert!(joined(&done.stdout).contains("; no packet came through: `PDSN_TX`"), "{done:?}");
+    assert!(
+        warned.contains("no packet reached the sink: `PDSN_TX` dropped all 20000 "),
+        "{warned}"
+    );
+    assert!(warned.contains("(not_framed): `linerate stages KIND` lists"), "{warned}");
+    assert!(joined(&done.stdout).contains("; no packet reached the sink: `PDSN_TX`"), "{done:?}");
     let said = linerate(&["run", "--goal", "1kpps", "--quiet", &file]);
     assert_eq!(said.status, Some(2), "{said:?}");
-    assert!(said.stderr.contains("whether the goal is met: no packet came through"), "{said:?}");
+    assert!(
+        said.stderr.contains("whether the goal is met: no packet reached the sink"),
+        "{said:?}"
+    );
     let asked = linerate(&["explain", &kept, "--ask", "bottleneck"]);
     let answer = joined(&asked.stdout);
-    assert!(answer.contains("no packet came through: `PDSN_TX` dropped all "), "{answer}");
+    assert!(answer.contains("no packet reached the sink: `PDSN_TX` dropped all "), "{answer}");
 }
 
 /// The record of a run without a source rate does not name the source as the limit.

@@ -217,7 +217,7 @@ fn strict_does_not_accept_a_missing_event() {
         Some(reason) => {
             let said = refused(&strict);
             assert!(said.contains("cycles") && said.contains(reason.as_str()), "{reason}: {said}");
-            assert!(!std::path::Path::new(&file).exists(), "nothing ran");
+            assert!(!std::path::Path::new(&file).exists(), "did not run");
         }
     }
     answered(0, &["--strict", "-e", "task_clock_ns", "--", "true"]);
@@ -395,11 +395,11 @@ fn fails_if_no_count_is_comparable_with_the_baseline() {
         [&once[..], &["-o", "-", "--baseline", &kept, "--", "sh", "-c", "exit 0\n"]].concat();
     let done = stat(&again);
     assert_eq!(done.status, Some(125), "{done:?}");
-    assert!(done.stderr.contains("0 of 3 figures could be compared"), "{done:?}");
+    assert!(done.stderr.contains("0 of 3 figures are comparable"), "{done:?}");
     for told in [
         "0 of 3 figures could be judged: no verdict",
         "not judged: no interval",
-        "the baseline is of something else: `true`",
+        "the baseline is of a different target: `true`",
         r"counted     `sh -c $'exit 0\n'`",
     ] {
         assert!(done.stdout.contains(told), "{told}: {done:?}");

@@ -43,7 +43,7 @@ impl Simulator<'_> {
         }
         list.extend([
             input("hand-over", &hand_over, is(costs.handover_ns.is_some())),
-            input("what costs may be off by", &percent(spread), is(costs.spread.is_some())),
+            input("uncertainty of the costs", &percent(spread), is(costs.spread.is_some())),
             input("error of the simulator", &percent(100.0 * MODEL_ERROR), Origin::Assumed),
         ]);
         list

@@ -55,13 +55,15 @@ impl Simulator<'_> {
         let there_are = self.there_are();
         let exact = gap < 1.0 - LINE_REACHED;
         let placed = placed.map_or_else(
-            || "too many to compare them all".to_owned(),
-            |kpps| format!("by their pipes none has more than {} kpps", three_digits(kpps)),
+            || "too many to enumerate".to_owned(),
+            |kpps| {
+                format!("none exceeds {} kpps by the issue rate of its pipes", three_digits(kpps))
+            },
         );
         let sentence = format!(
-            "single changes and up to {steps} in a row, of {} ways to place the mapping as written \
-             alone ({placed}); no mapping can be faster than {} kpps (line, instructions issued, \
-             cycles of strands), {} % above the best that was found",
+            "searched single changes and sequences of up to {steps}; the mapping as written alone \
+             has {} placements ({placed}); upper bound for any mapping: {} kpps (line rate, issue \
+             rate, cycles per strand), {} % above the best found",
             about(there_are),
             three_digits(bound),
             three_digits(100.0 * gap),

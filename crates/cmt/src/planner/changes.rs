@@ -181,7 +181,7 @@ impl Changes<'_> {
             let mut changed = setup.clone();
             changed.segments[limit].cpus = cpus;
             let name = self.names(segment.stages.clone());
-            let name = format!("place `{name}` on the pipes with the least to do");
+            let name = format!("move `{name}` to the least loaded pipes");
             all.push(Changed { name, kind, setting: changed });
         }
         if let Some(setup) = self.levelled(setup) {

@@ -33,7 +33,7 @@ impl fmt::Display for SimulationError {
             Self::Inputs(error) => error.fmt(f),
             Self::System(fault) => write!(
                 f,
-                "what [costs], [mapping] and [run] say cannot be simulated together: {fault}"
+                "this combination of [costs], [mapping] and [run] cannot be simulated: {fault}"
             ),
             Self::NoPacket { ns, stage, takes_ns, offered } => {
                 let offered = offered.map_or_else(
@@ -42,9 +42,9 @@ impl fmt::Display for SimulationError {
                 );
                 write!(
                     f,
-                    "no packet gets through in the {} ns that are simulated: the line {offered}, \
-                     and by [costs] `{stage}` takes {} ns of one, looking for it included; correct \
-                     its instructions and stalls in [[costs.stages]], or the rate in [run]",
+                    "no packet gets through in {} simulated ns: the line {offered}, and `{stage}` \
+                     takes {} ns per packet including its poll, according to [costs]; correct its \
+                     instructions and stalls in [[costs.stages]], or the rate in [run]",
                     three_digits(*ns),
                     three_digits(*takes_ns)
                 )

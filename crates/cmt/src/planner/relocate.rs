@@ -90,7 +90,7 @@ fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> Str
         }
     };
     let pipes = kinds.iter().map(words).collect::<Vec<_>>().join("; ");
-    format!("place strands by pipe: {pipes}")
+    format!("assign strands to pipes: {pipes}")
 }
 
 /// The setup with its strands on the selected pipes, from the first on; unplaced strands outside

@@ -83,15 +83,15 @@ impl<'a> Simulated<'a> {
     pub(super) fn pace(&self) -> String {
         let stages = self.setup.segments[self.most().0].stages.clone();
         match self.is_line_reached() {
-            true => "the line limits".to_owned(),
-            false => format!("`{}` sets the pace", runs(self.simulator.world.path, stages)),
+            true => "limited by the line".to_owned(),
+            false => format!("`{}` is the bottleneck", runs(self.simulator.world.path, stages)),
         }
     }
 
     pub(super) fn bottleneck(&self) -> Bottleneck {
         if self.is_line_reached() {
             let line = three_digits(self.simulator.line());
-            let sentence = format!("the line limits: all of its {line} kpps get through");
+            let sentence = format!("limited by the line: all of its {line} kpps get through");
             return Bottleneck { stage: None, worker: None, sentence };
         }
         let (segment, strand, share) = self.most();
@@ -101,7 +101,7 @@ impl<'a> Simulated<'a> {
         let stage = stages.max_by(|a, b| alone(a).total_cmp(&alone(b))).unwrap_or(0);
         let name = world.path.stages[stage].name.clone();
         let sentence = format!(
-            "worker {} (`{}`) sets the pace, working {} % of its time: {}",
+            "worker {} (`{}`) is the bottleneck, busy {} % of its time: {}",
             strand.name,
             runs(world.path, self.setup.segments[segment].stages.clone()),
             three_digits(100.0 * share),
@@ -151,7 +151,7 @@ impl<'a> Simulated<'a> {
         path.chain(beside).collect()
     }
 
-    /// The strands of an outsider together.
+    /// The strands of a thread outside the path, as one worker.
     fn outsiders(&self, outsiders: &Outsiders) -> PlannedWorker {
         const UNIT: &str = "cycles/instruction";
         let simulated = &self.outcome.strands[self.setup.strands()..];
@@ -159,7 +159,7 @@ impl<'a> Simulated<'a> {
         let instructions: Vec<u64> = own.map(|strand| strand.instructions).collect();
         let cycles = self.outcome.cycles as f64 * instructions.len() as f64;
         let cpi = match instructions.iter().sum::<u64>() {
-            0 => absent(UNIT, "on cores without a strand of the path: not simulated"),
+            0 => absent(UNIT, "on cores without strands of the path: not simulated"),
             all => exact(UNIT, cycles / all as f64),
         };
         PlannedWorker {
@@ -167,7 +167,7 @@ impl<'a> Simulated<'a> {
             runs: format!("outside the path, on {} processors", outsiders.cpus.len()),
             cpu: None,
             utilisation: exact("ratio", 0.0),
-            ns_per_packet: absent("ns/packet", "it takes no packets"),
+            ns_per_packet: absent("ns/packet", "it processes no packets"),
             cpi,
         }
     }

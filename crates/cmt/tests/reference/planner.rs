@@ -258,10 +258,10 @@ fn strands_that_a_change_adds_or_moves_have_processors() {
     let report = planned("2", 1_200_000);
     let placed = report.recommendations.iter().find(|one| one.kind == Change::Place);
     let placed = placed.expect("the best of all placements");
-    assert!(placed.change.starts_with("place strands by pipe: "), "{placed:?}");
+    assert!(placed.change.starts_with("assign strands to pipes: "), "{placed:?}");
     let moved: Vec<&str> = placed.beside.iter().map(|one| one.name.as_str()).collect();
     assert!(moved.contains(&"ATIF_RX") && is_apart(placed), "{placed:?}");
-    assert!(report.search.sentence.contains("by their pipes none has more than"));
+    assert!(report.search.sentence.contains("none exceeds"));
 }
 
 #[test]

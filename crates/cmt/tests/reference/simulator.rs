@@ -294,7 +294,7 @@ fn faults_are_named() {
     };
     let all: [(&str, Spoil); 12] = [
         ("processor 99; the chip has 0 to 31", &|s, _| s.strands[0].cpu = 99),
-        ("processor 0, which another strand uses", &|s, _| s.strands[1].cpu = 0),
+        ("processor 0, which is already taken", &|s, _| s.strands[1].cpu = 0),
         ("refers to queue 5", &|_, t| t.outputs = vec![5]),
         ("refers to source 3", &|_, t| t.input = Input::Source(3)),
         ("second writer of queue 0", &|_, t| t.outputs = vec![0, 0]),

@@ -26,13 +26,13 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let reason = format!("{} may be read by root only", path.display());
+            let reason = format!("only root can read {}", path.display());
             return Err(no_tracefs(name, reason, ALLOW));
         }
         Err(_) => return Err(unknown(&events, name, subsystem)),
     };
     let id = text.trim().parse().map_err(|_| {
-        let reason = format!("{} has no number in it", path.display());
+        let reason = format!("{} does not contain a number", path.display());
         NameError::Malformed { name: name.to_owned(), reason }
     })?;
     Ok(Event {
@@ -60,7 +60,7 @@ pub fn events(sysfs: &Path) -> Result<PathBuf, (String, &'static str)> {
         match std::fs::read_dir(&folder) {
             Ok(_) => return Ok(folder),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err((format!("{} may be read by root only", folder.display()), ALLOW));
+                return Err((format!("only root can read {}", folder.display()), ALLOW));
             }
             Err(_) => {}
         }

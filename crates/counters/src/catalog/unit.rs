@@ -47,7 +47,7 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
         terms.split(',').try_for_each(|term| split(term.trim()).map(drop)).map_err(malformed)?;
         return Err(no_unit(sysfs, name, unit, terms));
     };
-    let kind = kind.parse().map_err(|_| malformed(format!("type of {unit} is `{kind}`")))?;
+    let kind = kind.parse().map_err(|_| malformed(format!("invalid type of {unit}: `{kind}`")))?;
     let mut words = Words { folder: &folder, selector: Selector::new(kind, 0), count: None };
     for term in terms.split(',') {
         words.term(term.trim(), true).map_err(malformed)?;
@@ -95,7 +95,7 @@ fn split(term: &str) -> Result<(&str, Option<u64>), String> {
     }
     let number = value.map(|value| {
         number(value).ok_or_else(|| match value {
-            "?" => format!("`{key}` needs a value: write {key}=0x.. behind the others"),
+            "?" => format!("`{key}` needs a value: append {key}=0x.."),
             _ => format!("the value of `{term}` is not a number below 2^64"),
         })
     });
@@ -161,7 +161,7 @@ impl Words<'_> {
 
     /// Spreads a number over the bits of a format, lowest first: `config:0-7,32-35`.
     fn fill(&mut self, key: &str, format: &str, mut number: u64) -> Result<(), String> {
-        let bad = || format!("format of `{key}` is `{format}`, which is not understood");
+        let bad = || format!("unsupported format of `{key}`: `{format}`");
         let (word, ranges) = format.split_once(':').ok_or_else(bad)?;
         let word = match word {
             "config" => &mut self.selector.config,
@@ -184,7 +184,7 @@ impl Words<'_> {
         }
         match number {
             0 => Ok(()),
-            _ => Err(format!("the value of `{key}` does not fit into its bits, {format}")),
+            _ => Err(format!("the value of `{key}` does not fit its bit field {format}")),
         }
     }
 }

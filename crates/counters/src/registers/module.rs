@@ -192,7 +192,7 @@ impl Module {
         let whole: Vec<&str> = lines.iter().filter_map(|line| line.strip_suffix('\n')).collect();
         let at = |line: usize, reason| Malformed { line: line + 1, reason };
         if whole.len() < lines.len() {
-            return Err(at(whole.len(), "does not end"));
+            return Err(at(whole.len(), "is incomplete"));
         }
         let cpus = whole.iter().take_while(|line| line.starts_with("cpu "));
         let cpus: Vec<Option<Cpu>> = cpus.map(|line| Cpu::read(line)).collect();
@@ -202,7 +202,7 @@ impl Module {
         let cpus: Vec<Cpu> = cpus.into_iter().flatten().collect();
         let next = cpus.len();
         if next == 0 || !cpus.is_sorted_by(|a, b| a.number < b.number) {
-            return Err(at(next, "comes without its CPUs, or they are in no order"));
+            return Err(at(next, "lacks its CPUs, or they are not in order"));
         }
         let counters = whole.get(next).and_then(|line| matched(line, "counters *"));
         let counters = counters.and_then(|[count]| decimal(count));
@@ -216,13 +216,13 @@ impl Module {
                 counter => counter < counters && counter as usize == selected.len(),
             };
             if !is_in_order {
-                return Err(at(index, "is of a counter that does not come there"));
+                return Err(at(index, "is of a counter that does not belong there"));
             }
             selected.push(read);
         }
         match selected.last() {
             Some(Selected { counter: CYCLE_COUNTER, .. }) => Ok(Self { cpus, counters, selected }),
-            _ => Err(at(whole.len(), "is missing: that of the cycle counter")),
+            _ => Err(at(whole.len(), "is missing: the one of the cycle counter")),
         }
     }
 

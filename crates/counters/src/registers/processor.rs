@@ -28,7 +28,7 @@ impl Processor {
     pub(crate) fn new() -> Result<Self, String> {
         use linerate_linux::illegal;
         if illegal::is_held_back() {
-            let why = "this thread holds SIGILL back, and would not survive that they are closed";
+            let why = "this thread blocks SIGILL, and would be killed if access were revoked";
             return Err(why.to_owned());
         }
         let stretch = illegal::Stretch {
@@ -44,7 +44,7 @@ impl Processor {
 
     #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
     pub(crate) fn new() -> Result<Self, String> {
-        Err(format!("programs for {} read none", std::env::consts::ARCH))
+        Err(format!("programs for {} cannot read any", std::env::consts::ARCH))
     }
 }
 

@@ -190,7 +190,7 @@ fn a_thread_that_may_run_anywhere_is_refused() {
 #[test]
 fn text_that_is_not_understood_opens_nothing() {
     let refusal = refused(&Module::read(&TEXT[..TEXT.len() - 1]), true);
-    let why = RegisterRefusal::NotUnderstood { line: 6, reason: "does not end" };
+    let why = RegisterRefusal::NotUnderstood { line: 6, reason: "is incomplete" };
     assert_eq!(refusal, Refusal::Register(why));
 }
 

@@ -23,8 +23,8 @@ pub fn count_cycles(cpu: u32) -> Result<u64, String> {
         let started = std::thread::Builder::new().spawn_scoped(scope, move || counted(cpu));
         started.map(ScopedJoinHandle::join)
     });
-    let counted = counted.map_err(|error| format!("no thread can be started to try: {error}"))?;
-    let cycles = counted.unwrap_or_else(|_| Err("the thread that tried panicked".to_owned()))?;
+    let counted = counted.map_err(|error| format!("cannot start a test thread: {error}"))?;
+    let cycles = counted.unwrap_or_else(|_| Err("the test thread panicked".to_owned()))?;
     match cycles < LEAST {
         true => Err(format!("{cycles} cycles were counted where at least {LEAST} elapsed")),
         false => Ok(cycles),

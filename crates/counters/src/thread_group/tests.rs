@@ -156,7 +156,7 @@ fn perf_is_not_used_while_the_module_holds_the_hardware() {
     let pmu_user = registers::Module::read("not written by a module\n");
     let fault = Event { class: Class::Software, selector: PAGE_FAULTS, ..events(1).remove(0) };
     let all = [events(1), vec![fault]].concat();
-    let reason = "comes without its CPUs, or they are in no order";
+    let reason = "lacks its CPUs, or they are not in order";
     let not_understood = RegisterRefusal::NotUnderstood { line: 1, reason };
     for (compares_marks, refusal) in
         [(true, Refusal::Register(not_understood)), (false, Refusal::HeldByModule)]

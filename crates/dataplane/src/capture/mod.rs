@@ -139,7 +139,7 @@ impl fmt::Display for CaptureError {
                 "the file is empty: record it again, for example with `tcpdump -i eth0 -w FILE`",
             ),
             Self::NotACapture(first) if first.starts_with(&[0x1f, 0x8b]) => {
-                f.write_str("the file is compressed: unpack it with `gunzip` first")
+                f.write_str("the file is compressed: run `gunzip` on it first")
             }
             Self::NotACapture(first) => write!(
                 f,
@@ -148,20 +148,21 @@ impl fmt::Display for CaptureError {
             ),
             Self::HeaderCut(bytes) => write!(
                 f,
-                "the file ends within its header, after {bytes} bytes: record or copy it again"
+                "the file is truncated within its header, after {bytes} bytes: record or copy it \
+                 again"
             ),
             Self::LinkType(link) => write!(
                 f,
-                "the link type is {link}, which cannot be replayed: Ethernet, Linux cooked, raw IP \
-                 and BSD loopback can"
+                "unsupported link type {link}; supported are Ethernet, Linux cooked, raw IP and \
+                 BSD loopback"
             ),
             Self::Unreadable(why) => f.write_str(why),
             Self::NoPackets(Tail::Whole) => {
-                f.write_str("the capture holds no packets: record again while there is traffic")
+                f.write_str("the capture contains no packets: record again while there is traffic")
             }
             Self::NoPackets(_) => f.write_str(
-                "the capture is cut or damaged before its first complete packet: record or copy it \
-                 again",
+                "the capture is truncated or damaged before its first complete packet: record or \
+                 copy it again",
             ),
         }
     }

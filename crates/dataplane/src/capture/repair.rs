@@ -113,9 +113,8 @@ pub fn completed(frame: &[u8]) -> Option<Vec<u8>> {
     (whole != frame).then_some(whole)
 }
 
-/// A frame of `original_bytes` on the wire of which the capture kept only `captured`: zeros in
-/// place of the rest, the transport checksum made right. `None` where the capture cut a header, or
-/// the length is that of no frame.
+/// A frame of `original_bytes` on the wire, truncated to `captured`, padded with zeros and with a
+/// fixed transport checksum. `None` if a header is truncated, or the length is invalid.
 pub fn padded(captured: &[u8], original_bytes: usize) -> Option<Vec<u8>> {
     if original_bytes > PADDED_BYTES_MAX {
         return None;

@@ -55,7 +55,7 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     let method = format!("one iteration in {}, {}", turns.one_iteration_in, turns.reading);
     if under.len() < WINDOWS_MIN {
         let reason = match turns.broken {
-            0 => format!("only {} turns were counted; run longer", under.len()),
+            0 => format!("only {} iterations were counted; run longer", under.len()),
             lost => format!(
                 "only {} samples are valid: in {lost} another user held the counters",
                 under.len()
@@ -65,7 +65,7 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     }
     let base: f64 = under.iter().sum();
     if base <= 0.0 {
-        let reason = "no more was counted than reads of the counters add; run longer";
+        let reason = "the counts do not exceed the overhead of reading the counters; run longer";
         return Figure::absent(unit, tier, &method, reason);
     }
     let ratio = block_bootstrap_ratio(above, under, CONFIDENCE, SEED);

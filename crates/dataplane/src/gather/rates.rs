@@ -71,7 +71,7 @@ impl Rates {
     pub(super) fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
         let which = match self.all {
-            true => "all windows, with time to catch up",
+            true => "all windows, including catch-up time",
             false => "windows without preemption",
         };
         let method = format!("{what}, {which}");

@@ -53,7 +53,7 @@ impl Selection {
     }
 }
 
-/// The MTUs of the wire that a capture was recorded at, by the packets that are wanted.
+/// The MTUs of the recorded wire, from the selected packets.
 pub(super) fn mtus(from: impl Read, rules: CaptureRules) -> Result<Mtus, CaptureError> {
     let mut selection = Selection::new(CaptureRules { sample: 1, ..rules });
     let mut mtus = Mtus::default();

@@ -30,7 +30,7 @@ pub(super) fn boot_with(host: &Host, words: &str) -> String {
             )
         }
         (None, Some(file)) => format!("sudo sed -i '1s/$/ {words}/' /{file}"),
-        (None, None) => return format!("cat /proc/cmdline  # boot with, in addition: {words}"),
+        (None, None) => return format!("cat /proc/cmdline  # add to the boot parameters: {words}"),
     };
     format!("{command}  # effective from the next boot")
 }

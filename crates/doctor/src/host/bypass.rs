@@ -25,22 +25,22 @@ pub(super) fn observe(host: &Host) -> Option<Observation> {
         (0, false, _) => DATA_PLANE.fact(
             NAME,
             driven.join("; "),
-            "without an IOMMU a program that drives a card can make it write to any memory",
+            "without an IOMMU, a program that drives a NIC can make it write to any memory",
         ),
         (_, false, _) => DATA_PLANE.good(
             NAME,
             driven.join("; "),
-            "programs drive these cards, and the IOMMU keeps the cards to the programs' memory",
+            "programs drive these NICs, and the IOMMU confines them to the programs' memory",
         ),
         (_, true, true) => DATA_PLANE.fact(
             NAME,
             "none",
-            "vfio-pci is loaded and drives no card; dpdk-devbind.py -b vfio-pci CARD gives it one",
+            "vfio-pci is loaded but bound to no NIC; dpdk-devbind.py -b vfio-pci CARD binds one",
         ),
         (_, true, false) => DATA_PLANE.advice(
             NAME,
             "none",
-            "there is an IOMMU, but vfio-pci is not loaded: DPDK finds no card",
+            "there is an IOMMU, but vfio-pci is not loaded: DPDK finds no NIC",
             Some("sudo modprobe vfio-pci".to_owned()),
         ),
     })
@@ -57,7 +57,7 @@ fn cards(host: &Host, driver: &str) -> Option<String> {
 /// Only on Intel does the kernel's command line decide: on AMD and ARM it is on if the firmware
 /// offers it, and in a guest the host decides.
 fn without_iommu(host: &Host) -> Observation {
-    let sentence = "the kernel uses no IOMMU, which vfio-pci needs to hand a card to a program";
+    let sentence = "the kernel uses no IOMMU, which vfio-pci needs to hand a NIC to a program";
     let is_intel =
         linerate_machine::cpuinfo::value(&host.cpuinfo, "vendor_id") == Some("GenuineIntel");
     match is_intel && host.platform.hypervisor.is_none() {

@@ -24,11 +24,16 @@ fn counter(host: &Host) -> Option<Observation> {
         return None;
     }
     Some(match has("constant_tsc") && has("nonstop_tsc") {
-        true => PROCESSOR.good("timestamp_counter", "steady", "it runs at one rate in every state"),
+        true => PROCESSOR.good(
+            "timestamp_counter",
+            "steady",
+            "it runs at a constant rate in every \
+             power state",
+        ),
         false => PROCESSOR.advice(
             "timestamp_counter",
             "no promise",
-            "it may change its rate or stop with the core: times may be wrong",
+            "its rate may change, or it may stop with the core: times may be wrong",
             None,
         ),
     })
@@ -52,14 +57,14 @@ fn source(host: &Host) -> Observation {
         return PROCESSOR.unknown("clocksource", "the kernel does not report its clock source");
     };
     if FAST_SOURCES.contains(&source.as_str()) {
-        let sentence = "programs read the time without a system call";
+        let sentence = "programs read the clock without a system call";
         return PROCESSOR.good("clocksource", source, sentence);
     }
     let available = host.root.text(&format!("{SOURCES}/available_clocksource")).unwrap_or_default();
     let mut faster = FAST_SOURCES.iter().filter(|fast| available.split(' ').any(|a| a == **fast));
     let fix =
         faster.next().map(|fast| format!("echo {fast} | sudo tee /{SOURCES}/current_clocksource"));
-    let sentence = "each read of the time is a slow system call";
+    let sentence = "each clock read is a slow system call";
     PROCESSOR.advice("clocksource", source, sentence, fix)
 }
 
@@ -71,7 +76,7 @@ fn core_clock() -> Observation {
         Ok(per_tick) => {
             let ghz = |ratio: f64| format!("{:.2} GHz", ratio * ticks_per_s / 1e9);
             let sentence = format!(
-                "measured with dependent additions just now, on one CPU ({} to {})",
+                "just measured with dependent additions on one CPU ({} to {})",
                 ghz(per_tick.low),
                 ghz(per_tick.high)
             );
@@ -90,12 +95,12 @@ fn governor(host: &Host) -> Observation {
     governors.sort_unstable();
     governors.dedup();
     if governors.is_empty() {
-        let sentence = "the kernel controls no clock here: firmware, or the host of a virtual \
-                        machine, may change it";
+        let sentence = "the kernel does not control the core clock here: firmware or the \
+                        hypervisor may change it";
         return DATA_PLANE.unknown("governor", sentence);
     }
     if governors == ["performance"] {
-        let sentence = "the cores do not slow down when there is little to do";
+        let sentence = "the cores do not clock down when idle";
         return DATA_PLANE.good("governor", "performance", sentence);
     }
     let available = format!("{CPUFREQ}/policy{}/scaling_available_governors", host.first_cpu());
@@ -104,7 +109,7 @@ fn governor(host: &Host) -> Observation {
     DATA_PLANE.advice(
         "governor",
         governors.join(", "),
-        "the clock is not kept at its highest: bursts after a pause meet a slow core",
+        "the core clock drops when idle: bursts after a pause meet a slow core",
         (!has_none).then_some(fix),
     )
 }
@@ -124,9 +129,14 @@ fn boost(host: &Host) -> Option<Observation> {
         true => DATA_PLANE.advice(
             "boost",
             "on",
-            "the clock depends on heat and on what other cores do: measurements repeat less well",
-            Some(format!("echo {off} | sudo tee /{file}  # to measure; speed wants it on")),
+            "the core clock depends on temperature and on the load of other cores: measurements \
+             are less repeatable",
+            Some(format!(
+                "echo {off} | sudo tee /{file}  # for measurements; keep it on for speed"
+            )),
         ),
-        false => DATA_PLANE.good("boost", "off", "the clock does not depend on the other cores"),
+        false => {
+            DATA_PLANE.good("boost", "off", "the core clock does not depend on the other cores")
+        }
     })
 }

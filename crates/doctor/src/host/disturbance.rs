@@ -24,22 +24,22 @@ fn balancer(host: &Host) -> Option<Observation> {
     Some(DATA_PLANE.advice(
         "irqbalance",
         "running",
-        "it moves interrupts between CPUs every few seconds, also to those of workers",
+        "it moves interrupts between CPUs every few seconds, including those of workers",
         Some("sudo systemctl stop irqbalance".to_owned()),
     ))
 }
 
 fn quota(host: &Host) -> Observation {
     let Some(folders) = groups::folders(&host.root, "cpu") else {
-        let sentence = "the kernel shows no control groups, which are what limits the time on CPUs";
+        let sentence = "the kernel shows no control groups, so no CPU quota is visible";
         return DATA_PLANE.unknown("cpu_quota", sentence);
     };
     match groups::cpu_quota(&host.root, &folders) {
-        None => DATA_PLANE.good("cpu_quota", "none", "no group limits the time on CPUs"),
+        None => DATA_PLANE.good("cpu_quota", "none", "no CPU quota"),
         Some(CpuQuota { cpus, file, none }) => DATA_PLANE.advice(
             "cpu_quota",
             format!("{cpus:.2} CPUs"),
-            "workers that never sleep use it up, and are then stopped until the next period",
+            "polling workers use up the CPU quota, and are then throttled until the next period",
             Some(format!("echo {none} | sudo tee /{file}")),
         ),
     }
@@ -57,8 +57,8 @@ fn load(host: &Host) -> Option<Observation> {
         true => DATA_PLANE.advice(
             "load",
             value,
-            "other programs ran during the last minute, and disturb what is measured now",
-            Some("ps -eo pcpu,pid,args --sort=-pcpu | head  # shows which".to_owned()),
+            "other programs ran during the last minute and disturb measurements",
+            Some("ps -eo pcpu,pid,args --sort=-pcpu | head  # lists them".to_owned()),
         ),
         false => DATA_PLANE.good("load", value, "few other programs ran during the last minute"),
     })
@@ -80,9 +80,9 @@ fn steal(host: &Host) -> Option<Observation> {
         true => DATA_PLANE.advice(
             "steal",
             value,
-            "stolen by the host for other machines since boot; only dedicated cores help",
+            "stolen by the hypervisor since boot; only dedicated cores help",
             None,
         ),
-        false => DATA_PLANE.good("steal", value, "the host gave little time to other machines"),
+        false => DATA_PLANE.good("steal", value, "little time was stolen by the hypervisor"),
     })
 }

@@ -22,7 +22,7 @@ const CORES_MIN: usize = 4;
 
 fn isolation(host: &Host) -> Observation {
     if !host.isolated.is_empty() {
-        let sentence = "the scheduler places nothing there by itself: select them with --cpus";
+        let sentence = "the scheduler places no tasks there by itself: select them with --cpus";
         return DATA_PLANE.good("isolated_cpus", format_cpu_list(&host.isolated), sentence);
     }
     if host.online.is_empty() {
@@ -31,7 +31,7 @@ fn isolation(host: &Host) -> Observation {
     }
     let system = host.system_cpus();
     if host.online.len() < CORES_MIN * system.len() {
-        let sentence = "too few cores to isolate any: other programs may run on that of a worker";
+        let sentence = "too few cores to isolate any: other programs may run on a worker's core";
         return DATA_PLANE.fact("isolated_cpus", "none", sentence);
     }
     let list = format_cpu_list(&host.worker_cpus());
@@ -39,7 +39,7 @@ fn isolation(host: &Host) -> Observation {
     if host.root.exists(TICKLESS) {
         words += &format!(" {}", without_ticks(&list));
     }
-    let sentence = "any program may be scheduled on the CPU of a worker, whose packets then wait";
+    let sentence = "any program may be scheduled on a worker's CPU, and its packets then wait";
     DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
 }
 
@@ -59,15 +59,16 @@ fn ticks(host: &Host) -> Option<Observation> {
     }
     let quiet = host.root.cpu_list(TICKLESS).unwrap_or_default();
     if host.isolated.iter().all(|cpu| quiet.contains(cpu)) {
-        let sentence = "a worker that is alone on one of these is not interrupted by the scheduler";
+        let sentence = "a worker alone on one of these gets no scheduler ticks";
         return Some(DATA_PLANE.good(NAME, format_cpu_list(&quiet), sentence));
     }
     if !host.root.exists(TICKLESS) {
-        let sentence = "the scheduler interrupts workers on isolated CPUs 100 to 1000 times a \
-                        second, and this kernel was built without the means to stop it";
+        let sentence = "the scheduler tick interrupts workers on isolated CPUs 100 to 1000 times a \
+                        second, and this kernel was built without CONFIG_NO_HZ_FULL";
         return Some(DATA_PLANE.advice(NAME, "none", sentence, None));
     }
-    let sentence = "the scheduler interrupts workers on isolated CPUs 100 to 1000 times a second";
+    let sentence = "the scheduler tick interrupts workers on isolated CPUs 100 to 1000 times a \
+                    second";
     let fix = boot_with(host, &without_ticks(&format_cpu_list(&host.isolated)));
     let value = if quiet.is_empty() { "none".to_owned() } else { format_cpu_list(&quiet) };
     Some(DATA_PLANE.advice(NAME, value, sentence, Some(fix)))
@@ -108,7 +109,7 @@ fn interrupts(host: &Host) -> Option<Observation> {
     const NAME: &str = "irq_affinity";
     let all = handled(host);
     if all.is_empty() {
-        let sentence = "the kernel shows no interrupts in /proc/irq that a driver handles";
+        let sentence = "/proc/irq lists no interrupts of drivers";
         return Some(DATA_PLANE.unknown(NAME, sentence));
     }
     let workers = host.worker_cpus();
@@ -118,23 +119,24 @@ fn interrupts(host: &Host) -> Option<Observation> {
     let reaches = |cpus: &[u32]| cpus.iter().any(|cpu| workers.contains(cpu));
     let numbers: Vec<u32> =
         all.iter().filter(|(_, cpus)| reaches(cpus)).map(|(number, _)| *number).collect();
-    let value = format!("{} of {} come to {}", numbers.len(), all.len(), name_cpus(&workers));
+    let value =
+        format!("{} of {} are delivered to {}", numbers.len(), all.len(), name_cpus(&workers));
     if numbers.is_empty() {
-        let sentence = "interrupts stay away from the CPUs for workers";
+        let sentence = "no interrupts are delivered to worker CPUs";
         return Some(DATA_PLANE.good(NAME, value, sentence));
     }
     let home: Vec<u32> = host.online.iter().copied().filter(|cpu| !workers.contains(cpu)).collect();
     let fix = format!(
-        "for i in {}; do echo {} | sudo tee /proc/irq/$i/smp_affinity_list; done  # leave out \
-         those of a queue whose packets are worked on where they come in; some refuse",
+        "for i in {}; do echo {} | sudo tee /proc/irq/$i/smp_affinity_list; done  # except \
+         NIC queues that this CPU serves; some cannot be moved",
         for_shell(&numbers),
         format_cpu_list(&home)
     );
     let sentence = match host.isolated.is_empty() {
         true => {
-            "each stops the worker it comes to for microseconds; the first core is the system's"
+            "each stops the worker on that CPU for microseconds; leave the first core to the system"
         }
-        false => "each stops the worker it comes to for microseconds",
+        false => "each stops the worker on that CPU for microseconds",
     };
     Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
 }

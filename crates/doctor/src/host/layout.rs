@@ -32,7 +32,7 @@ fn cpus(host: &Host) -> Observation {
     let mut sentence = format!("this process may use only {}", name_cpus(&allowed));
     let within = group_cpus(host).unwrap_or_else(|| host.online.clone());
     if within.iter().all(|cpu| allowed.contains(cpu)) {
-        sentence += ", like all of its control group";
+        sentence += ", as all of its control group";
         return TOPOLOGY.advice("cpus", value, &sentence, None);
     }
     let fix = format!("taskset -c {} linerate doctor", format_cpu_list(&within));
@@ -66,7 +66,7 @@ fn cores(host: &Host) -> Observation {
     };
     let sentence = match host.platform.hypervisor {
         Some(_) => "according to the hypervisor: two \"cores\" may be SMT siblings",
-        None => "workers on different ones share caches and memory, and nothing else",
+        None => "workers on different cores share caches and memory only",
     };
     TOPOLOGY.fact("cores", value, sentence)
 }
@@ -85,12 +85,11 @@ fn threads(host: &Host) -> Option<Observation> {
     }
     let switchable = host.root.text(&format!("{SMT}/control")).is_some_and(|c| c == "on");
     let sentence = format!(
-        "hardware threads of one core slow each other ({} do); linerate takes one of each core \
-         first",
+        "hardware threads of one core slow each other down ({}); linerate uses one per core first",
         name_cpus(&host.system_cpus())
     );
     let fix = switchable.then(|| {
-        format!("echo off | sudo tee /{SMT}/control  # steadier, though all together do less")
+        format!("echo off | sudo tee /{SMT}/control  # steadier, at lower total throughput")
     });
     Some(TOPOLOGY.advice("smt", "on", &sentence, fix))
 }
@@ -98,12 +97,12 @@ fn threads(host: &Host) -> Option<Observation> {
 fn nodes(host: &Host) -> Observation {
     let nodes = host.nodes();
     if nodes.is_empty() {
-        return TOPOLOGY.unknown("numa", "the kernel reports no memory nodes");
+        return TOPOLOGY.unknown("numa", "the kernel reports no NUMA nodes");
     }
     if nodes.len() == 1 {
         let sentence = match host.platform.hypervisor {
-            Some(_) => "according to the hypervisor: the memory may be on several nodes",
-            None => "all memory is equally far from all cores",
+            Some(_) => "according to the hypervisor: memory may be on several NUMA nodes",
+            None => "one NUMA node",
         };
         return TOPOLOGY.fact("numa", "1 node", sentence);
     }
@@ -114,11 +113,14 @@ fn nodes(host: &Host) -> Observation {
     let all = nodes.iter().map(cpus).collect::<Vec<_>>().join("; ");
     let value = format!("{} nodes", nodes.len());
     if host.root.text("proc/sys/kernel/numa_balancing").is_some_and(|on| on != "0") {
-        let sentence = format!("{all}; the kernel moves pages between them, which stops workers");
+        let sentence = format!(
+            "{all}; NUMA balancing migrates pages between them, which stalls \
+                                workers"
+        );
         let fix = Some("sudo sysctl kernel.numa_balancing=0".to_owned());
         return TOPOLOGY.advice("numa", value, &sentence, fix);
     }
-    let sentence = format!("{all}; memory of another node is farther: stay on the card's node");
+    let sentence = format!("{all}; remote memory is slower: stay on the NIC's node");
     TOPOLOGY.fact("numa", value, &sentence)
 }
 

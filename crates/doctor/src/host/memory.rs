@@ -64,11 +64,12 @@ fn reserved(host: &Host, pools: &[Pool]) -> Observation {
     let each = |pool: &Pool| format!("{} of {} ({})", pool.free, pool.all, binary(pool.bytes));
     let value = pools.iter().map(each).collect::<Vec<_>>().join(", ");
     if pools.iter().any(|pool| pool.free > 0) {
-        let sentence = "free pages for programs that request them, such as DPDK's";
+        let sentence = "free pages for programs that reserve them, such as DPDK applications";
         return DATA_PLANE.good("huge_pages", value, sentence);
     }
     let file = format!("/{SIZES}/{}/nr_hugepages", usual.folder());
-    let sentence = "none is free for programs that reserve them, as DPDK's do (linerate does not)";
+    let sentence = "none is free for programs that reserve them, as DPDK applications do (linerate \
+                    does not)";
     let fix = more_pages(host, usual)
         .map(|pages| format!("echo {} | sudo tee {file}", usual.all.saturating_add(pages)));
     DATA_PLANE.advice("huge_pages", value, sentence, fix)
@@ -120,12 +121,12 @@ fn transparent(host: &Host) -> Observation {
         Some(chosen @ ("always" | "madvise")) => DATA_PLANE.good(
             "transparent_huge_pages",
             chosen,
-            "buffers that ask for huge pages get them, as linerate's do",
+            "buffers that request huge pages get them, as linerate's do",
         ),
         Some(chosen) => DATA_PLANE.advice(
             "transparent_huge_pages",
             chosen,
-            "buffers are in small pages: large tables miss the TLB more often",
+            "buffers use small pages: large tables miss the TLB more often",
             Some(format!("echo madvise | sudo tee /{TRANSPARENT}")),
         ),
         None => DATA_PLANE.unknown(

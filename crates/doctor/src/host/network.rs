@@ -22,7 +22,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
     let receiving: Vec<&String> = all.iter().filter(|name| name.starts_with("rx-")).collect();
     let name = format!("receive_queues_{card}");
     if receiving.is_empty() {
-        return Some(DATA_PLANE.unknown(&name, "the kernel shows no receive queues of this card"));
+        return Some(DATA_PLANE.unknown(&name, "the kernel shows no receive queues of this NIC"));
     }
     let is_spread = receiving.iter().any(|queue| {
         let mask = host.root.text(&format!("{at}/{queue}/rps_cpus")).unwrap_or_default();
@@ -34,7 +34,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
     let count = cpus.len().max(1);
     let value = format!("{} for {}{}", receiving.len(), counted(count), described(host, card));
     if host.root.text(&format!("{CARDS}/{card}/operstate")).as_deref() == Some("down") {
-        return Some(DATA_PLANE.fact(&name, value, "the card is down, or has no link"));
+        return Some(DATA_PLANE.fact(&name, value, "the interface is down or has no link"));
     }
     Some(match (receiving.len() >= count, is_spread) {
         (true, _) => DATA_PLANE.good(&name, value, "each CPU can have its own queue"),
@@ -46,8 +46,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         (false, false) => DATA_PLANE.advice(
             &name,
             value,
-            "all packets come in on as many CPUs as there are queues; more queues, or RPS, spread \
-             them",
+            "only as many CPUs as queues receive packets; more queues, or RPS, spread them",
             Some(format!(
                 "sudo ethtool -L {card} combined {count} || for f in /{at}/rx-*/rps_cpus; do echo \
                  {} | sudo tee $f; done",

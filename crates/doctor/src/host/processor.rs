@@ -29,24 +29,24 @@ fn numbers(host: &Host) -> String {
     if let (Some(implementer), Some(part)) = (of("CPU implementer"), of("CPU part")) {
         return format!("implementer {implementer}, part {part}");
     }
-    "as the kernel names it".to_owned()
+    "name according to the kernel".to_owned()
 }
 
 fn platform(host: &Host) -> Observation {
     let (value, sentence) = match (&host.platform.hypervisor, host.platform.emulated) {
         (Some(name), Some(true)) => {
-            (name.as_str(), "instructions are emulated: counts are exact, times mean nothing")
+            (name.as_str(), "emulated CPU: counts are exact, times are meaningless")
         }
         (Some(name), Some(false)) => (
             name.as_str(),
-            "a virtual machine: its host decides on clocks, counters and neighbours",
+            "a virtual machine: the hypervisor controls clocks, counters and co-tenants",
         ),
         (Some(name), None) => {
-            (name.as_str(), "a virtual machine, or an emulator: then times mean nothing")
+            (name.as_str(), "a virtual machine, or an emulator whose times are meaningless")
         }
-        (None, Some(_)) => ("hardware", "the processor announces no hypervisor"),
+        (None, Some(_)) => ("hardware", "CPUID reports no hypervisor"),
         (None, None) => {
-            let sentence = "no sign of a hypervisor, but this architecture need not show one";
+            let sentence = "no sign of a hypervisor, but this architecture may hide one";
             return PROCESSOR.unknown("platform", sentence);
         }
     };
@@ -103,7 +103,7 @@ const EXTENSIONS: [&str; 41] = [
 const VECTORS: [(&str, &str); 9] = [
     ("avx512bw", "512 bits"),
     ("avx2", "256 bits"),
-    ("avx", "256 bits, of floating point only"),
+    ("avx", "256 bits, floating point only"),
     ("sse2", "128 bits"),
     ("sve", "128 bits or more"),
     ("asimd", "128 bits"),
@@ -120,10 +120,10 @@ fn instructions(host: &Host) -> Observation {
     let words: Vec<&str> = listed.split(' ').collect();
     let present: Vec<&str> = EXTENSIONS.into_iter().filter(|word| words.contains(word)).collect();
     if present.is_empty() {
-        return PROCESSOR.unknown("isa", "/proc/cpuinfo lists no extensions of the processor");
+        return PROCESSOR.unknown("isa", "/proc/cpuinfo lists no instruction set extensions");
     }
     let widest = VECTORS.iter().find(|(word, _)| present.contains(word));
-    let width = widest.map_or("none that is known here", |(_, width)| width);
+    let width = widest.map_or("none known to linerate", |(_, width)| width);
     let sentence =
         format!("vectors: {width}; `linerate kernels --list` shows which routines use them");
     PROCESSOR.fact("isa", present.join(" "), &sentence)

@@ -36,7 +36,7 @@ fn idle_states(host: &Host) -> Option<Observation> {
     let deepest = states.iter().max_by_key(|state| state.exit_us)?;
     let value = format!("{} (wakes in {} us)", deepest.name, deepest.exit_us);
     if deepest.exit_us < LONG_US {
-        let sentence = "a core that waits for packets is back soon";
+        let sentence = "an idle core wakes quickly";
         return Some(DATA_PLANE.good("idle_states", value, sentence));
     }
     let long = states.iter().filter(|state| state.exit_us >= LONG_US);
@@ -45,8 +45,8 @@ fn idle_states(host: &Host) -> Option<Observation> {
         "for f in /sys/devices/system/cpu/cpu*/cpuidle/state[{indices}]/disable; do echo 1 | sudo \
          tee $f; done"
     );
-    let sentence = "the first packet after a pause waits until its core is awake; workers that \
-                    poll never sleep";
+    let sentence = "the first packet after a pause waits for its core to wake; polling workers \
+                    never sleep";
     Some(DATA_PLANE.advice("idle_states", value, sentence, Some(fix)))
 }
 
@@ -70,7 +70,7 @@ fn mitigations(host: &Host) -> Option<Observation> {
         states.len() - count("Not affected"),
         count("Vulnerable")
     );
-    let sentence = "they make system calls, interrupts and indirect calls slower: compare only \
-                    machines that have the same";
+    let sentence = "they slow down system calls, interrupts and indirect calls: compare only \
+                    machines with the same ones";
     Some(DATA_PLANE.fact("mitigations", value, sentence))
 }

@@ -169,7 +169,7 @@ fn debian(words: &str) -> String {
 fn moved(numbers: &str, cpus: &str) -> String {
     format!(
         "for i in {numbers}; do echo {cpus} | sudo tee /proc/irq/$i/smp_affinity_list; done  # \
-         leave out those of a queue whose packets are worked on where they come in; some refuse"
+         except NIC queues that this CPU serves; some cannot be moved"
     )
 }
 
@@ -188,8 +188,8 @@ fn a_server_out_of_the_box_gets_advice() {
     );
     server.says("cpus", Verdict::Fact, "8 of 8", "");
     server.says("cores", Verdict::Fact, "4 cores in 2 packages", "");
-    let off = "echo off | sudo tee /sys/devices/system/cpu/smt/control  # steadier, though all \
-               together do less";
+    let off = "echo off | sudo tee /sys/devices/system/cpu/smt/control  # steadier, at lower \
+         total throughput";
     server.says("smt", Verdict::Advice, "on", off);
     server.says("numa", Verdict::Advice, "2 nodes", "sudo sysctl kernel.numa_balancing=0");
     server.says("caches", Verdict::Fact, "L1d 48 KiB", "");
@@ -211,8 +211,8 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
         "powersave",
         "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
     );
-    let no_turbo = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo  # to \
-                    measure; speed wants it on";
+    let no_turbo = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo  # for \
+         measurements; keep it on for speed";
     server.says("boost", Verdict::Advice, "on", no_turbo);
     server.says(
         "isolated_cpus",
@@ -223,7 +223,7 @@ fn a_server_out_of_the_box_is_prepared_for_workers() {
     server.says(
         "irq_affinity",
         Verdict::Advice,
-        "1 of 2 come to CPUs 1-3,5-7",
+        "1 of 2 are delivered to CPUs 1-3,5-7",
         &moved("24", "0,4"),
     );
     server.says(
@@ -279,7 +279,7 @@ fn a_server_that_was_prepared_gets_none() {
     }
     prepared.says("huge_pages", Verdict::Good, "500 of 512 (2 MiB), 0 of 0 (1 GiB)", "");
     prepared.says("isolated_cpus", Verdict::Good, "1-3,5-7", "");
-    prepared.says("irq_affinity", Verdict::Good, "0 of 2 come to CPUs 1-3,5-7", "");
+    prepared.says("irq_affinity", Verdict::Good, "0 of 2 are delivered to CPUs 1-3,5-7", "");
     // Those set aside are not for receiving.
     prepared.says("receive_queues_eth0", Verdict::Fact, "1 for 2 CPUs, on node 1", "");
     prepared.says("idle_states", Verdict::Good, "POLL (wakes in 0 us)", "");
@@ -297,7 +297,12 @@ fn isolation_without_silence_is_half_of_it() {
     ]);
     let fix = debian("nohz_full=2-3 rcu_nocbs=2-3");
     half.says("tickless_cpus", Verdict::Advice, "none", &fix);
-    half.says("irq_affinity", Verdict::Advice, "1 of 2 come to CPUs 2-3", &moved("24", "0-1,4-7"));
+    half.says(
+        "irq_affinity",
+        Verdict::Advice,
+        "1 of 2 are delivered to CPUs 2-3",
+        &moved("24", "0-1,4-7"),
+    );
     half.says("irqbalance", Verdict::Advice, "running", "sudo systemctl stop irqbalance");
 }
 
@@ -366,7 +371,7 @@ fn boot_parameters_use_the_tools_of_the_distribution() {
     assert!(fedora.starts_with(&format!("sudo grubby --update-kernel=ALL --args='{words}'  #")));
     let suse = asked(&[("etc/default/grub", ""), ("boot/grub2/grub.cfg", "")]);
     assert!(suse.contains("&& sudo grub2-mkconfig -o /boot/grub2/grub.cfg  #"), "{suse}");
-    assert_eq!(asked(&[]), format!("cat /proc/cmdline  # boot with, in addition: {words}"));
+    assert_eq!(asked(&[]), format!("cat /proc/cmdline  # add to the boot parameters: {words}"));
 }
 
 #[test]

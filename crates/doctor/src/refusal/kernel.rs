@@ -78,7 +78,7 @@ fn no_such_call(facts: &Facts) -> Explanation {
 
 fn no_perf_events(sentence: &str) -> Explanation {
     let fix = "zgrep CONFIG_PERF_EVENTS /proc/config.gz /boot/config-$(uname -r)  # boot a kernel \
-               that says y";
+               with =y";
     Explanation::new(Cause::NoPerfEvents, sentence, fix)
 }
 
@@ -111,7 +111,7 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &HostFacts) -> Exp
     match attempt.target {
         Target::Thread(id) if !facts.may_trace_others() => Explanation::new(
             Cause::MissingCapability,
-            format!("process {id} is not ours to look into, and CAP_SYS_PTRACE is missing"),
+            format!("process {id} belongs to another user, and CAP_SYS_PTRACE is missing"),
             TRACE,
         ),
         _ if !facts.may_count_everything() && facts.capabilities.is_some() => Explanation::new(
@@ -135,8 +135,8 @@ fn of_another_user(target: Target, around: &HostFacts) -> Option<Explanation> {
     }
     let Stranger { kind, theirs, own } = around.stranger(id)?;
     let sentence = format!(
-        "process {id} runs as {kind} {theirs} and this one as {own}, and CAP_SYS_PTRACE, which \
-         allows to look into it, is missing"
+        "process {id} runs as {kind} {theirs}, this process as {own}, and CAP_SYS_PTRACE, which \
+         would allow access, is missing"
     );
     let fix = match kind {
         "user" => {
@@ -193,7 +193,7 @@ fn target_gone(target: Target) -> Explanation {
 fn offline(cpu: u32) -> Explanation {
     Explanation::new(
         Cause::TargetGone,
-        format!("CPU {cpu} is offline, or there is none of that number"),
+        format!("CPU {cpu} is offline or does not exist"),
         format!("echo 1 | sudo tee /sys/devices/system/cpu/cpu{cpu}/online"),
     )
 }
@@ -203,7 +203,7 @@ fn no_descriptors(error: OpenError) -> Explanation {
         errno::EMFILE => ("this process has", "ulimit -n \"$(ulimit -Hn)\""),
         _ => ("the system has", "sudo sysctl fs.file-max=\"$(($(sysctl -n fs.file-max) * 2))\""),
     };
-    let sentence = format!("{who} no file descriptors left, and each event takes one");
+    let sentence = format!("{who} no file descriptors left; each event needs one");
     Explanation::new(Cause::NoDescriptors, sentence, fix)
 }
 
@@ -239,7 +239,7 @@ fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanat
 fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     // Sandboxes that play the kernel answer so to everything.
     if error.errno == errno::ENODEV && !facts.has_units {
-        return no_perf_events("what plays the kernel here has no perf events, as gVisor");
+        return no_perf_events("this sandbox kernel (such as gVisor) has no perf events");
     }
     Explanation::new(
         Cause::UnsupportedEvent,
@@ -275,7 +275,7 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Explanation {
             "cat /sys/bus/event_source/devices/*/cpumask  # the CPUs to name with --cpu, by unit",
         ),
         false => (
-            format!("`{name}` belongs to a unit outside the cores, which counts for no process"),
+            format!("`{name}` is an uncore event, which cannot be counted per process"),
             "linerate stat --cpu 0 -e EVENT  # counts whole CPUs",
         ),
     };
@@ -316,10 +316,10 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> E
     Explanation::new(
         Cause::UnknownProcessor,
         format!(
-            "this processor is in none of the event tables, and the kernel does not count `{name}` \
-             on it either"
+            "there is no event table for this processor, and the kernel does not count `{name}` on \
+             it either"
         ),
-        "linerate stat -e rCODE -- COMMAND  # the code in hexadecimal is in the maker's manual",
+        "linerate stat -e rCODE -- COMMAND  # find the hexadecimal code in the vendor's manual",
     )
 }
 
@@ -349,8 +349,8 @@ fn other(error: OpenError, attempt: &Attempt<'_>) -> Explanation {
     Explanation::new(
         Cause::Other,
         format!(
-            "the kernel refuses `{name}` for no reason that is known here (error number {errno}: \
-             {error}); a security module may do that"
+            "the kernel refuses `{name}` for an unknown reason (errno {errno}: {error}); possibly \
+             a security module"
         ),
         "sudo dmesg | tail; sudo ausearch -m avc -ts recent  # show what was denied",
     )

@@ -17,19 +17,16 @@ pub(super) fn why_none(facts: &Facts) -> Explanation {
         }
         (_, Some(hypervisor)) => no_virtual_pmu(facts, hypervisor),
         (DeviceTree::NoNode { wanted }, None) => {
-            without_node("the device tree has no node for counters", wanted)
+            without_node("the device tree has no PMU node", wanted)
         }
         (DeviceTree::Node(kind), None) => Explanation::new(
             Cause::NoPmuDriver,
-            format!(
-                "the device tree has counters ({kind}), and this kernel has no driver for them"
-            ),
+            format!("the device tree has a PMU ({kind}), but this kernel has no driver for it"),
             "scripts/config -e HW_PERF_EVENTS -e ARM_PMU -e ARM_PMUV3  # and rebuild the kernel",
         ),
         (DeviceTree::NotUsed, None) => Explanation::new(
             Cause::NoPmuDriver,
-            "this kernel found no counters that it can drive (no unit for the cores in \
-             /sys/bus/event_source/devices)",
+            "this kernel found no supported core PMU (none in /sys/bus/event_source/devices)",
             format!("{}  # sudo dmesg | grep -iE 'pmu|perf' shows why", simulate(facts)),
         ),
     }
@@ -38,7 +35,7 @@ pub(super) fn why_none(facts: &Facts) -> Explanation {
 fn without_node(what: &str, wanted: &str) -> Explanation {
     Explanation::new(
         Cause::DeviceTreeWithoutPmu,
-        format!("{what}: the kernel does not look for counters"),
+        format!("{what}: the kernel does not probe for a PMU"),
         format!(
             "dtc -I fs -O dts -o board.dts /proc/device-tree && ${{EDITOR:-vi}} board.dts && dtc \
              -O dtb -o board.dtb board.dts  # put there pmu {{ compatible = \"{wanted}\"; \
@@ -50,7 +47,7 @@ fn without_node(what: &str, wanted: &str) -> Explanation {
 fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
     let maker = facts.maker.as_deref().unwrap_or("");
     let sentence = match facts.platform.emulated {
-        Some(true) => format!("this machine is emulated ({hypervisor}), counters are not"),
+        Some(true) => format!("this machine is emulated ({hypervisor}) without hardware counters"),
         _ => {
             format!("this is a virtual machine ({hypervisor}) without a virtual PMU")
         }
@@ -91,16 +88,16 @@ const EMULATED: &str = match () {
 /// Instance types with a virtual PMU and how to enable it, by vendor and then by hypervisor; from
 /// the manual of each. A guest cannot tell which program runs KVM for it.
 const HOST_WAYS: [(&str, &str, &str); 9] = [
-    ("Amazon EC2", "take an instance type that ends in .metal, or that fills a socket", ""),
+    ("Amazon EC2", "use a .metal instance type, or one that fills a socket", ""),
     (
         "Google",
-        "when it is made: ",
+        "when creating it: ",
         "gcloud compute instances create NAME --performance-monitoring-unit=standard",
     ),
     ("KVM", "on the host, if it runs QEMU: ", PASSED_ON),
     ("QEMU TCG", "on the host: ", EMULATED),
     ("Hyper-V", "on the host: ", "Set-VMProcessor NAME -Perfmon @(\"pmu\")"),
-    ("VMware", "on the host, the machine being off, in its .vmx file: ", "vpmc.enable = \"TRUE\""),
+    ("VMware", "on the host, with the VM off, in its .vmx file: ", "vpmc.enable = \"TRUE\""),
     ("Xen", "on the host: boot Xen with ", "vpmu=1"),
     ("Parallels", "on the host: ", "prlctl set NAME --pmu-virt on"),
     ("QEMU", "on the host: ", PASSED_ON),

@@ -17,7 +17,7 @@ use linerate_record::Tier;
 pub(super) fn held() -> Explanation {
     Explanation::new(
         Cause::CountersBusy,
-        "the module pmu_user holds the counters, and perf counts nothing meanwhile",
+        "the module pmu_user holds the counters, so perf cannot count",
         "sudo rmmod pmu_user",
     )
 }
@@ -43,7 +43,7 @@ pub(super) fn with_module(mut explanation: Explanation) -> Explanation {
     );
     if let Some(fix) = explanation.fix.as_mut().filter(|_| is_perfs_own) {
         let behind = if fix.contains("  # ") { ";" } else { "  #" };
-        *fix += &format!("{behind} or, by the registers: sudo insmod pmu_user.ko {EVENTS}");
+        *fix += &format!("{behind} or, to read registers: sudo insmod pmu_user.ko {EVENTS}");
     }
     explanation
 }
@@ -62,24 +62,24 @@ pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &HostFacts) 
         RegisterRefusal::Unreadable(why) => unreadable(why),
         RegisterRefusal::NoNumber => Explanation::new(
             Cause::NotSelected,
-            format!("`{name}` has no number that a counter's register takes"),
+            format!("`{name}` has no event number for a counter register"),
             "linerate stat --list",
         ),
         RegisterRefusal::NotSelected { user_only } => Explanation::new(
             Cause::NotSelected,
-            format!("the module pmu_user has no counter select `{name}`"),
+            format!("no counter of the module pmu_user is set to count `{name}`"),
             selecting(module().as_ref(), event, *user_only),
         ),
         RegisterRefusal::CountsKernelMode => Explanation::new(
             Cause::NotSelected,
-            format!("the module pmu_user counts `{name}` in the kernel too, unlike asked for"),
+            format!("the module pmu_user counts `{name}` in kernel mode too, unlike the request"),
             reload(module().as_ref(), None, true),
         ),
         RegisterRefusal::Stopped { cpu } => Explanation::new(
             Cause::RegistersClosed,
             format!(
-                "another program stopped or slowed the counter of `{name}` on CPU {cpu} behind the \
-                 module's back"
+                "another program reconfigured the counter of `{name}` on CPU {cpu} without the \
+                 module"
             ),
             reload(module().as_ref(), None, false),
         ),
@@ -96,8 +96,11 @@ fn not_understood(line: usize, reason: &str, around: &HostFacts) -> Explanation 
     let path = around.root().join(FILE);
     Explanation::new(
         Cause::RegistersClosed,
-        format!("{}: line {line} {reason}, and nothing is read on such a word", path.display()),
-        "sudo rmmod pmu_user  # and load the one of this version",
+        format!(
+            "{}: line {line} {reason}; registers are not read without a valid state",
+            path.display()
+        ),
+        "sudo rmmod pmu_user  # then load the one of this version",
     )
 }
 
@@ -109,8 +112,8 @@ fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
     Explanation::new(
         Cause::NotOnOneCpu,
         format!(
-            "no system saves the registers for a thread, so it must stay on one CPU, and this one \
-             may run on {}",
+            "counter registers are not saved per thread, so the thread must be pinned to one CPU, \
+             but this one may run on {}",
             name_cpus(allowed)
         ),
         format!("taskset -c {cpu} COMMAND"),
@@ -120,7 +123,7 @@ fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
 fn closed_on(cpu: u32, was_opened: bool, module: Option<&Module>) -> Explanation {
     let why = match was_opened {
         true => {
-            format!("another program disabled the counters of CPU {cpu} behind the module's back")
+            format!("another program disabled the counters of CPU {cpu} without the module")
         }
         false => format!("the module did not open the counters of CPU {cpu}"),
     };
@@ -150,7 +153,7 @@ fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String 
     let parameter = parameter.unwrap_or_else(|| format!("{number:#x}"));
     match module.filter(|module| module.selected.len() > module.counters as usize) {
         Some(full) => format!(
-            "{} events={parameter}  # and at most {} more, for each takes a counter",
+            "{} events={parameter}  # and at most {} more, one per counter",
             unload_and_load(module, user_only),
             full.counters.saturating_sub(1)
         ),
@@ -202,7 +205,7 @@ fn not_loaded(around: &HostFacts) -> Explanation {
 
 fn other_architecture() -> Explanation {
     let sentence = format!(
-        "programs for {} read no registers that a module opens: that is for ARMv7 and AArch64",
+        "user-mode register reads through a module exist on ARMv7 and AArch64 only, not on {}",
         std::env::consts::ARCH
     );
     Explanation { cause: Cause::RegistersClosed, sentence, fix: None }
@@ -258,8 +261,8 @@ fn count(module: &Module) -> Result<(Tier, String), Explanation> {
     };
     count_cycles(cpu).map_err(|why| unreadable(&why))?;
     let sentence = format!(
-        "regions count without perf, by the registers that the module pmu_user opened on {}: {}; \
-         a thread that counts stays on one of them",
+        "regions count without perf through registers that the module pmu_user opened on {}: {}; \
+         pin counting threads to one of them",
         name_cpus(&open),
         counted(module)
     );

@@ -311,7 +311,7 @@ fn every_fix_is_a_line_for_a_shell() {
 fn another_users_process_is_not_a_matter_of_the_paranoid_level() {
     let refusal = process_7("1000", "0", "0");
     assert_eq!(refusal.cause, Cause::MissingCapability);
-    assert!(refusal.sentence.starts_with("process 7 runs as user 0 and this one as 1000"));
+    assert!(refusal.sentence.starts_with("process 7 runs as user 0, this process as 1000"));
     let fix = refusal.fix.unwrap();
     assert!(fix.starts_with("sudo setcap cap_perfmon,cap_sys_ptrace=ep "), "{fix}");
     assert!(fix.ends_with("sudo -u '#0' linerate stat --pid 7"), "{fix}");
@@ -369,8 +369,8 @@ fn host_commands_match_the_hypervisor() {
     let begins = format!("{SIMULATE}  # for counters, ");
     let ways = [
         (guest("KVM"), "on the host, if it runs QEMU: qemu-system-"),
-        (cloud("Google"), "when it is made: gcloud "),
-        (cloud("Amazon EC2"), "take an instance type that ends in .metal"),
+        (cloud("Google"), "when creating it: gcloud "),
+        (cloud("Amazon EC2"), "use a .metal instance type"),
         (cloud("Dell Inc."), "on the host, if it runs QEMU: "),
         (guest("Hyper-V"), "on the host: Set-VMProcessor"),
     ];

@@ -11,9 +11,9 @@
 //!        0.766123456 seconds time elapsed
 //! ```
 //!
-//! In front of the count may be a moment (`-I`), a processor, core or thread, and how many
-//! processors a core stands for (`-A`, `--per-core`, `--per-thread`). Digits are in groups where
-//! the locale groups them.
+//! A timestamp (`-I`), a CPU, core or thread, and the number of CPUs aggregated (`-A`,
+//! `--per-core`, `--per-thread`) may precede the count. Digits may be grouped, depending on the
+//! locale.
 
 use super::{Row, count, is_event};
 

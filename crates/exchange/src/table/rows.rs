@@ -9,6 +9,7 @@ use linerate_record::doctor::DoctorReport;
 use linerate_record::kernels::{KernelsReport, State, Timing};
 use linerate_record::memory::MemoryReport;
 use linerate_record::plan::PlanReport;
+use linerate_record::profile::ProfileReport;
 use linerate_record::regions::RegionsReport;
 use linerate_record::run::RunReport;
 use linerate_record::stat::StatReport;
@@ -39,11 +40,10 @@ pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
         Body::Plan(report) => of_plan(report, &mut rows),
         Body::Tcp(report) => of_tcp(report, &mut rows),
         Body::Why(report) => of_why(report, &mut rows),
+        Body::Profile(report) => of_profile(report, &mut rows),
     }
     if rows.is_empty() {
-        return Err(CannotWrite(
-            "the record has no figures by name; those of --json are all there is".to_owned(),
-        ));
+        return Err(CannotWrite("the record has no named figures; use --json".to_owned()));
     }
     Ok(rows)
 }
@@ -136,6 +136,19 @@ fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
 }
 
 /// The time budgets of threads, and the gain from removing each cause.
+/// Functions as stages: where time goes.
+fn of_profile(report: &ProfileReport, rows: &mut Vec<Row>) {
+    for function in &report.functions {
+        rows.push(row("", &function.name, "share", &function.share));
+        if function.ns_per_packet.as_number().is_some() {
+            rows.push(row("", &function.name, "ns_per_packet", &function.ns_per_packet));
+        }
+    }
+    for class in &report.classes {
+        rows.push(row("", class.class.name(), "class_share", &class.share));
+    }
+}
+
 fn of_why(report: &WhyReport, rows: &mut Vec<Row>) {
     for thread in &report.observation.threads {
         let of = format!("{} {}", thread.tid, thread.name);
@@ -163,7 +176,7 @@ fn of_stat(report: &StatReport, rows: &mut Vec<Row>) {
 }
 
 fn of_doctor(report: &DoctorReport, rows: &mut Vec<Row>) {
-    const METHOD: &str = "files of the kernel, and trying";
+    const METHOD: &str = "kernel files and probing";
     for observation in &report.observations {
         let figure = match &observation.value {
             Some(value) => Figure::text(value, Tier::Sw, METHOD),

@@ -25,7 +25,7 @@ const POLLS: f64 = 0.05;
 pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
     let measure = format!("linerate explain {} --against FEWER-PORTS.json", asked.file);
     let Some(before) = asked.against else {
-        return Reply::cannot_tell("that takes a second record, with fewer ports", &measure);
+        return Reply::cannot_tell("a second record, with fewer ports", &measure);
     };
     let now = costs(&asked.record.body);
     let then = costs(&before.body);
@@ -35,7 +35,7 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .collect();
     if both.is_empty() {
         return Reply::cannot_tell(
-            "the two records share no stage or worker by name whose cost both have",
+            "the two records have no stage or worker with known costs in common",
             &measure,
         );
     }
@@ -49,7 +49,7 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
     let of_rates = rates.iter().flat_map(|(name, then, now)| pair(name, *now, *then, "kpps"));
     if !rates.is_empty() && rates.iter().all(|(_, then, now)| now * GROWTH >= *then) {
         return Reply::does_not_arise(
-            "each worker takes as many packets as with fewer ports, or less than a tenth fewer",
+            "each worker handles as many packets as with fewer ports, within 10 %",
         )
         .because(of_rates);
     }
@@ -63,8 +63,8 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         both.iter().filter(|(_, (now, _), then)| *then > 0.0 && *now > GROWTH * then).collect();
     if grown.is_empty() {
         return Reply::answered(
-            "no worker pays more per packet or per instruction than with fewer ports: it is not \
-             caches, locks or the pipe that they share; look at the interfaces, the bus and the \
+            "no worker spends more per packet or per instruction than with fewer ports: shared \
+             caches, locks and pipes are not the cause; look at the interfaces, the bus and the \
              offered load",
         )
         .because(of_rates)
@@ -81,9 +81,9 @@ pub(super) fn scaling(asked: &Inquiry<'_>) -> Reply {
         .because(of_rates)
         .because(quoted(&grown))
         .advise(&[
-            "more instructions per packet: locks, or polling of what others are late with",
-            "more misses or cycles per instruction: caches, store buffers or units that are shared",
-            "spread the workers over cores, park those that are not used",
+            "more instructions per packet: lock contention, or polling for late packets",
+            "higher miss rate or CPI: shared caches, store buffers or execution units",
+            "spread the workers over cores, park unused ones",
         ])
         .then("linerate tune PATH.toml")
 }
@@ -144,7 +144,7 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
             None => "linerate import FILE --machine NAME --record strands.json".to_owned(),
         };
         return Reply::cannot_tell(
-            "which strands share a pipe, or their instructions per cycle, is unknown",
+            "it is unknown which strands share a pipe, or their instructions per cycle",
             &format!("{next}   # a machine whose pipes are known"),
         );
     };
@@ -162,21 +162,21 @@ pub(super) fn placement(asked: &Inquiry<'_>) -> Reply {
         .map(|(core, (_, strands))| format!("core {core} ({})", strands.join(", ")))
         .collect();
     if !full.is_empty() {
-        return Reply::answered(format!("now: the pipe is full on {}", full.join(", ")))
+        return Reply::answered(format!("now: the pipe is saturated on {}", full.join(", ")))
             .because(evidence)
-            .advise(&["put strands with many cycles per instruction next to those with few"]);
+            .advise(&["pair strands with high CPI with strands with low CPI"]);
     }
     // An uncounted strand may be polling, and fill the pipe by itself.
     if cores.values().any(|(_, strands)| strands.len() < per_core as usize) || cores.is_empty() {
         return Reply::cannot_tell(
-            "not all strands of the cores were counted, and the others may fill the pipe",
+            "not all strands of the cores were counted, and the others may saturate the pipe",
             "linerate import FILE --machine t1   # a dump of all strands",
         )
         .because(evidence);
     }
     Reply::answered(
-        "not for the pipe: the strands of every core leave room in it; it may help where they \
-         evict each other's lines from the first caches, which a run of each alone shows",
+        "not because of the pipe: no core's strands saturate it; it may help if they evict each \
+         other's L1 lines, which separate runs would show",
     )
     .because(evidence)
 }
@@ -212,7 +212,7 @@ fn placement_of_run(asked: &Inquiry<'_>) -> Reply {
             .because(on_core.iter().filter_map(|worker| service_time(worker)))
             .advise(&[
                 "workers that compute: on different cores",
-                "workers that use the same lines: on one core; that conflict over them: on two",
+                "workers that share lines: on one core; workers that contend for them: on two",
             ])
             .then("linerate run PATH.toml --cpus LIST   # one CPU per core");
     }
@@ -235,7 +235,7 @@ fn on_one_cpu(workers: &[&WorkerReport]) -> Reply {
     .because(workers.iter().map(|worker| {
         plain(format!("CPU of worker {}", worker.name), f64::from(worker.cpu), "CPU", "the record")
     }))
-    .advise(&["give each worker a CPU: join stages, use fewer replicas, or use more CPUs"])
+    .advise(&["give each worker its own CPU: merge stages, use fewer replicas, or add CPUs"])
     .then("linerate tune PATH.toml")
 }
 
@@ -251,14 +251,14 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
     const MEASURE: &str = "linerate run PATH.toml --record run.json";
     if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
-            "counters do not separate polling from work; measure with idle strands parked and with \
-             them in a loop: the truth lies between",
+            "counters do not separate polling from work; measure with idle strands parked, and \
+             with them looping: the truth is in between",
             MEASURE,
         );
     }
     let workers = companies(asked);
     if workers.iter().any(|(worker, _)| worker.time.is_none()) {
-        return Reply::cannot_tell("the record does not have how long each worker polls", MEASURE);
+        return Reply::cannot_tell("the record lacks the polling time of each worker", MEASURE);
     }
     let polls = |worker: &WorkerReport| worker.time_or_zero().starved >= POLLS;
     let polling: Vec<_> = workers.iter().copied().filter(|(worker, _)| polls(worker)).collect();
@@ -270,7 +270,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
         workers.iter().map(of).collect()
     };
     if polling.is_empty() {
-        return Reply::does_not_arise("no worker polls for long: all have packets to work on");
+        return Reply::does_not_arise("no worker polls for long: all are busy with packets");
     }
     let shares = |company: CoreSharing| matches!(company, CoreSharing::Cpu | CoreSharing::Core);
     let sharing: Vec<_> = polling.iter().copied().filter(|(_, at)| shares(*at)).collect();
@@ -279,7 +279,7 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
             return Reply::cannot_tell(NOT_SHOWN, MEASURE).because(evidence(&polling));
         }
         return Reply::does_not_arise(
-            "no worker that polls shares a core with another, so polling takes nothing from them",
+            "no polling worker shares a core with another, so polling costs them nothing",
         )
         .because(evidence(&polling));
     }
@@ -288,14 +288,11 @@ pub(super) fn parking(asked: &Inquiry<'_>) -> Reply {
         false => "cores",
     };
     let polling: Vec<&WorkerReport> = sharing.iter().map(|(worker, _)| *worker).collect();
-    Reply::answered(format!(
-        "yes: workers {} poll on {what} that they share with others",
-        names(&polling)
-    ))
-    .because(evidence(&sharing))
-    .advise(&[
-        "use fewer workers: join what polls with the worker that it waits for",
-        "leave the other thread of a core idle rather than let it poll",
-    ])
-    .then("linerate tune PATH.toml")
+    Reply::answered(format!("yes: workers {} poll on {what} shared with others", names(&polling)))
+        .because(evidence(&sharing))
+        .advise(&[
+            "use fewer workers: merge polling workers with those they wait for",
+            "leave a core's SMT sibling idle rather than polling",
+        ])
+        .then("linerate tune PATH.toml")
 }

@@ -61,4 +61,4 @@ fn cpus_available(body: &Body) -> Option<u32> {
 
 /// Missing data about a worker's neighbours: for answers that cannot be given.
 pub(super) const NOT_SHOWN: &str =
-    "the record does not show which workers shared a CPU or a core (affinity, siblings)";
+    "the record does not show CPU and core sharing (affinity, siblings)";

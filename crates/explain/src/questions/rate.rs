@@ -21,7 +21,7 @@ const OPTIMISE_FROM: f64 = 0.5;
 
 fn no_line(asked: &Inquiry<'_>) -> Reply {
     Reply::cannot_tell(
-        "the record has no line",
+        "the record has no line rate",
         &format!("linerate explain {} --line 10Gb/s", asked.file),
     )
 }
@@ -29,14 +29,14 @@ fn no_line(asked: &Inquiry<'_>) -> Reply {
 fn line_source(asked: &Inquiry<'_>) -> &'static str {
     match asked.line_bits_per_s {
         Some(_) => "given",
-        None => "line rate and mean frame of the record",
+        None => "line rate and mean frame size of the record",
     }
 }
 
 pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
     let Some((packets_per_s, quoted)) = rate(asked) else {
         let next = "linerate run PATH.toml --rate max --record run.json";
-        return Reply::cannot_tell("the record has no rate of packets", next);
+        return Reply::cannot_tell("the record has no packet rate", next);
     };
     let Some(bits) = line(asked) else { return no_line(asked).because([quoted]) };
     let bytes = frame_bytes(asked);
@@ -46,33 +46,33 @@ pub(super) fn small_packets(asked: &Inquiry<'_>) -> Reply {
     let evidence = [
         Some(quoted),
         Some(plain("line", bits, "bit/s", line_source(asked))),
-        bytes.map(|bytes| plain("mean frame", bytes, "bytes", "the record, FCS included")),
+        bytes.map(|bytes| plain("mean frame", bytes, "bytes", "record, FCS included")),
         Some(plain("holds from", found.holds_from_bytes.ceil(), "bytes", "model")),
         Some(plain("share at 64 bytes", found.share_of_line_at_shortest, "ratio", "model")),
     ];
     let evidence = evidence.into_iter().flatten();
     if found.share_of_line_at_shortest >= 1.0 {
-        let sentence = format!("{shown} hold {on_line} with the shortest frames");
+        let sentence = format!("{shown} sustain {on_line} with the shortest frames");
         return Reply::does_not_arise(sentence).because(evidence);
     }
     let from = if found.holds_from_bytes > LONGEST {
-        format!("with no frame of up to {LONGEST} bytes")
+        format!("with no frame size up to {LONGEST} bytes")
     } else {
-        format!("from frames of {:.0} bytes on", found.holds_from_bytes.ceil())
+        format!("from {:.0}-byte frames on", found.holds_from_bytes.ceil())
     };
     let percent = three_digits(100.0 * found.share_of_line_at_shortest);
     let sentence = format!(
-        "if a packet costs the same whatever its size, {shown} hold {on_line} {from}, and \
-         {percent} % of it with 64 bytes"
+        "if the cost of a packet is independent of its size, {shown} sustain {on_line} {from}, and \
+         {percent} % of it at 64 bytes"
     );
     let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
-        &["make the worker faster: flags of the compiler, inlining, the hot stages; the gap is \
-           less than a factor of two"]
+        &["make the worker faster: compiler flags, inlining, the hot stages; the gap is less than \
+           a factor of two"]
     } else {
         &[
-            "for frames a little shorter, make the worker faster: flags of the compiler, inlining, \
-             the hot stages",
-            "for the shortest, replicate or split: the gap is more than a factor of two",
+            "for slightly shorter frames, make the worker faster: compiler flags, inlining, the \
+             hot stages",
+            "for the shortest frames, replicate or split: the gap is more than a factor of two",
         ]
     };
     Reply::answered(sentence).because(evidence).advise(advice).then("linerate tune PATH.toml")
@@ -112,18 +112,18 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
     let (path, share) = (path_length.round(), share.round());
     if task.strands <= 1.0 {
         let sentence = format!(
-            "{name} executes {path} instructions per packet and may execute {share}: instructions \
-             do not stand in the way"
+            "{name} executes {path} instructions per packet, within its budget of {share}: \
+             instructions are not the limit"
         );
         return Some(Reply::does_not_arise(sentence).because(evidence));
     }
     let is_enough = |strands: f64| match strands <= processor.strands() as f64 {
         true => "",
-        false => ", more strands than the processor has",
+        false => ", more than the processor's strands",
     };
     let mut sentence = format!(
-        "{name} executes {path} instructions per packet with a budget of {share}: {} strands side \
-         by side may spend {:.0}, in a row {share} each",
+        "{name} executes {path} instructions per packet with a budget of {share}: {} parallel \
+         strands may spend {:.0}, pipelined ones {share} each",
         task.strands, task.parallel_instructions,
     );
     let others: Vec<(&str, f64, f64)> = paths[1..]
@@ -135,13 +135,14 @@ fn by_instructions(asked: &Inquiry<'_>, bits: f64) -> Option<Reply> {
         sentence += &format!("; {name} executes {path:.0}: {strands}");
     }
     if !others.is_empty() {
-        sentence += &format!("; {strands} strands in all, if each has every packet of a line");
+        sentence +=
+            &format!("; {strands} strands in total, if each handles every packet of a line");
     }
     sentence += is_enough(strands);
     let advice: &[&str] = &[
-        "replicate where packets do not depend on each other: path length stays, the budget grows",
-        "split in a row where they do: parts should take the same time, and handing over is added",
-        "a waiting strand polls, and its polls are counted: it may need fewer",
+        "replicate where packets are independent: the path length stays, the budget grows",
+        "pipeline where they are not: balance the parts; hand-over adds cost",
+        "idle polls are counted as instructions, so the real need may be lower",
     ];
     let advice = if others.is_empty() { &advice[..2] } else { advice };
     let others = others.iter().map(|(name, path, _)| of_strand(name, *path));
@@ -173,7 +174,7 @@ fn by_time(asked: &Inquiry<'_>, bits: f64) -> Reply {
     }
     let work_ns = work / entered / run.ticks_per_s * 1e9;
     let evidence = quote("processed", &run.processed_kpps).into_iter().chain([plain(
-        "work of a packet, all workers",
+        "work per packet, all workers",
         work_ns,
         "ns",
         "tier sw",
@@ -196,17 +197,17 @@ fn by_ticks_of_nodes(asked: &Inquiry<'_>, bits: f64) -> Reply {
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((strand, ticks)) = slowest else {
         return Reply::cannot_tell(
-            "instructions per packet on a known processor, or times of stages, are missing",
+            "the record lacks instructions per packet on a known processor, or stage times",
             "linerate run PATH.toml --record run.json",
         );
     };
     let machine = strands_of(&asked.record.body).and_then(|report| report.machine.as_ref());
     let Some(machine) = machine else {
         let next = "linerate import FILE --clock GHZ --record strands.json";
-        return Reply::cannot_tell("the clock of the record's ticks is not known", next);
+        return Reply::cannot_tell("the tick rate of the record is unknown", next);
     };
     let evidence = quote(strand.label(), &strand.ticks_per_packet).into_iter().chain([plain(
-        "clock of the ticks",
+        "tick rate",
         machine.clock_ghz,
         "GHz",
         "the record",
@@ -221,13 +222,16 @@ fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Rep
     let workers = (work_ns / there_is).ceil();
     let [work, there] = [work_ns, there_is].map(three_digits);
     if workers <= 1.0 {
-        let sentence = format!("a packet takes {work} ns of {there} ns: one worker is enough");
+        let sentence = format!(
+            "a packet takes {work} ns of the {there} ns available: one worker \
+                                is enough"
+        );
         return Reply::does_not_arise(sentence).because(evidence);
     }
     let sentence = format!(
-        "a packet takes {work} ns of work, and the next comes after {there} ns: {workers} workers \
-         at least, if spreading it adds nothing"
+        "a packet takes {work} ns of work, and packets arrive every {there} ns: at least {workers} \
+         workers, if distribution costs nothing"
     );
-    let advice = &["replicas first, stages in a row where state or order forbids replicas"];
+    let advice = &["prefer replicas; pipeline stages where state or order forbids replicas"];
     Reply::answered(sentence).because(evidence).advise(advice)
 }

@@ -37,7 +37,7 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
         return of_observed(why, asked.file);
     }
     let Some(report) = strands_of(&asked.record.body) else {
-        return Reply::cannot_tell("the record has no workers with packets", RUN);
+        return Reply::cannot_tell("no worker in the record processed packets", RUN);
     };
     if let Some(reply) = of_nodes(report) {
         return reply;
@@ -45,14 +45,10 @@ pub(super) fn bottleneck(asked: &Inquiry<'_>) -> Reply {
     // Counters do not distinguish work from polling, so that even the strand with the fewest
     // instructions per cycle may be waiting.
     let slowest = slowest(report);
-    let seen = slowest.map_or(String::new(), |strand| {
-        format!("; {} takes the most cycles per instruction", strand.label())
-    });
-    Reply::cannot_tell(
-        &format!("counters do not show which strand never waits for another{seen}"),
-        RUN,
-    )
-    .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
+    let seen =
+        slowest.map_or(String::new(), |strand| format!("; {} has the highest CPI", strand.label()));
+    Reply::cannot_tell(&format!("counters do not show which strand never waits{seen}"), RUN)
+        .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
 }
 
 /// The first cause that `why` found is the limit.
@@ -82,11 +78,11 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     }
     let is_full = most.packets_per_call.as_number().is_some_and(|size| size >= VECTOR_MAX);
     let full = match is_full {
-        true => "; its vectors are full, as they are where packets wait for it",
+        true => "; its vectors are full, a sign of queued packets",
         false => "",
     };
     let sentence = format!(
-        "`{}` on {}, if that thread never waits: it takes {:.0} % of its work on packets{full}",
+        "`{}` on {}, if that thread never waits: {:.0} % of the thread's packet work{full}",
         most.name,
         longest.label(),
         100.0 * share
@@ -94,7 +90,7 @@ fn of_nodes(report: &StrandsReport) -> Option<Reply> {
     let size = quote(format!("{} packets per call", most.name), &most.packets_per_call);
     let cost = quote(most.name.clone(), &most.ticks_per_packet);
     let reply = Reply::answered(sentence).because(cost.into_iter().chain(size));
-    Some(reply.then("linerate plan --from RECORD --line 10Gb/s   # how many CPUs hold the line"))
+    Some(reply.then("linerate plan --from RECORD --line 10Gb/s   # CPUs needed for the line"))
 }
 
 /// Average vector of a saturated VPP node: the largest vector is 256, and a node that always fills
@@ -107,9 +103,9 @@ fn of_worker(worker: &WorkerReport) -> Vec<linerate_record::answers::Evidence> {
         plain(format!("worker {} {name}", worker.name), value, "ratio", "tier sw")
     };
     let mut evidence = vec![
-        share("busy, of all time", time.busy),
-        share("starved, of all time", time.starved),
-        share("lost to others, of all time", time.lost),
+        share("busy, share of time", time.busy),
+        share("starved, share of time", time.starved),
+        share("preempted, share of time", time.lost),
     ];
     evidence
         .extend(quote(format!("worker {} service time", worker.name), &worker.ticks_per_packet));
@@ -148,7 +144,7 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     let found: Vec<(String, CpiByCause, f64)> = match (run_of(&asked.record.body), asked.costs) {
         (Some(_), None) => {
             return Reply::cannot_tell(
-                "what a miss costs here was not measured",
+                "the cost of a miss here was not measured",
                 "linerate memory",
             );
         }
@@ -194,10 +190,10 @@ pub(super) fn bound(asked: &Inquiry<'_>) -> Reply {
     }
     let is_memory = found.iter().any(|(_, cause, _)| cause.bound == Bound::Memory);
     let advice: &[&str] = if is_memory {
-        &["what waits for memory gains from touching fewer lines, from prefetching over a burst, \
-             and from compute-bound strands on the same core"]
+        &["memory-bound code gains from touching fewer lines, prefetching across a burst, and \
+           compute-bound strands on the same core"]
     } else {
-        &["what computes gains from fewer instructions per packet and from better code"]
+        &["compute-bound code gains from fewer instructions per packet and better code generation"]
     };
     Reply::answered(sentence).because(evidence).advise(advice)
 }
@@ -219,28 +215,28 @@ pub(super) fn split(asked: &Inquiry<'_>) -> Reply {
         return split_of_run(run);
     }
     let Some(report) = strands_of(&asked.record.body) else {
-        return Reply::cannot_tell("the record has no workers with packets", RUN);
+        return Reply::cannot_tell("no worker in the record processed packets", RUN);
     };
     let Some(slowest) = slowest(report) else {
         return split_of_nodes(report);
     };
     if report.strands.iter().filter(|strand| strand.cpi.as_number().is_some()).count() < 2 {
         return Reply::cannot_tell(
-            "with one strand it is unknown whether another is slower",
+            "with a single strand there is nothing to compare it with",
             "linerate import FILE --machine t1   # a dump of all strands",
         )
         .because(quote(format!("{} cpi", slowest.label()), &slowest.cpi));
     }
     let sentence = format!(
-        "{} first: it takes the most cycles per instruction, so that part of it next to faster \
-         strands would leave more of the pipe to others",
+        "{} first: it has the highest CPI, so moving part of it next to faster strands frees the \
+         pipe",
         slowest.label()
     );
     let evidence =
         report.strands.iter().filter_map(|s| quote(format!("{} cpi", s.label()), &s.cpi));
     Reply::answered(sentence)
         .because(evidence)
-        .advise(&["split where the parts take about the same time; handing over has its price"])
+        .advise(&["split it into parts of about equal time; hand-over adds cost"])
 }
 
 fn split_of_run(run: &RunReport) -> Reply {
@@ -250,7 +246,7 @@ fn split_of_run(run: &RunReport) -> Reply {
         return match finding.limit {
             Limit::Offered => Reply::does_not_arise("nothing: the source sets the rate"),
             _ => Reply::cannot_tell(
-                "no worker limits for certain",
+                "no worker is certain to be the bottleneck",
                 "linerate run PATH.toml --time 10s --record run.json",
             ),
         };
@@ -266,14 +262,14 @@ fn split_of_run(run: &RunReport) -> Reply {
     let share = of.and_then(|of| of.ticks_per_packet.as_number()).map(|part| part / whole);
     match share {
         Some(share) if share.is_finite() => Reply::answered(format!(
-            "worker {}, at `{stage}`, which takes {:.0} % of its time; whether splitting or \
-             replicas gain more, `tune` predicts and measures",
+            "worker {}, at `{stage}`, which takes {:.0} % of its time; `tune` predicts and \
+             measures whether splitting or replicating gains more",
             worker.name,
             100.0 * share
         ))
         .because(evidence)
         .then("linerate tune PATH.toml"),
-        _ => Reply::cannot_tell("the stages of the limiting worker were not timed", RUN),
+        _ => Reply::cannot_tell("the stages of the bottleneck worker were not timed", RUN),
     }
 }
 

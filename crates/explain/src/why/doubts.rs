@@ -192,13 +192,14 @@ fn path(facts: &Facts<'_>) -> Option<Doubt> {
     Doubt::new(
         format!(
             "Cannot tell what limits the path of connection {} to {}: it always has data to send, \
-             {} pass, and neither its buffers nor losses stop it (congestion window {} \
-             segments, round trip {:.1} ms).",
+             {} pass, and its buffers do not stop it (congestion window {} segments, round trip \
+             {:.1} ms, {} segments sent again).",
             socket.local,
             socket.remote.as_deref().unwrap_or("its peer"),
             BitsPerSecond(8.0 * tcp.bytes_acked as f64 / facts.elapsed()),
             tcp.cwnd,
-            1e3 * tcp.rtt_s
+            1e3 * tcp.rtt_s,
+            tcp.retransmitted
         ),
         "Look for a limiter on the path (tc -s qdisc on each hop), and at the receiver: linerate \
          why PID, on its machine",
@@ -267,17 +268,19 @@ pub(super) fn shared_cpu(facts: &Facts<'_>) -> Option<Doubt> {
     if cpu.idle >= IDLE || others < OTHERS || own < OTHERS || room < ROOM {
         return None;
     }
+    let peer = facts.observation.sockets.iter().find_map(|socket| socket.peer_pid);
+    let peer = peer.map_or_else(String::new, |pid| format!(", perhaps its peer {pid},"));
     Doubt::new(
         format!(
             "Cannot tell what the program could do on a CPU of its own: others use {} % of CPU \
-             {}, on which thread {} runs, and it is never idle; other CPUs have time.",
+             {}, on which thread {} runs, and it is hardly ever idle; other CPUs have time.",
             percent(others),
             cpu.cpu,
             label(thread)
         ),
         format!(
-            "Move the others, its peer perhaps, to another CPU: taskset -cp; or the thread: \
-             taskset -cp CPU {}",
+            "Move the others{peer} to another CPU (taskset -acp CPU PID), or the thread: taskset \
+             -cp CPU {}",
             thread.tid
         ),
     )

@@ -70,7 +70,7 @@ pub(super) fn counted(count: u64, over: f64) -> Option<Estimate> {
 }
 
 /// A share of samples: its spread is that of a share of independent draws.
-fn sampled(share: f64, samples: u64) -> Estimate {
+pub(super) fn sampled(share: f64, samples: u64) -> Estimate {
     let n = samples.max(1) as f64;
     let spread = NORMAL_QUANTILE * (share * (1.0 - share).max(0.0) / n).sqrt() + 0.5 / n;
     Estimate { low: share - spread, high: share + spread, n: samples, ..Estimate::exactly(share) }
@@ -384,6 +384,13 @@ impl<'a> Facts<'a> {
         let counts = ["Udp.InDatagrams", "Udp.OutDatagrams"].map(|name| self.protocol(name));
         let [Some(received), Some(sent)] = counts else { return false };
         received > 0 && sent <= 2 * received && received <= 2 * sent
+    }
+
+    /// The readings of a socket, where there are enough of them for shares and means; a connection
+    /// of a moment is read once.
+    pub fn readings(socket: &SocketCounts) -> Option<u64> {
+        const LEAST: u64 = 10;
+        socket.reads.filter(|reads| *reads >= LEAST)
     }
 
     /// TCP connections that carried something.

@@ -6,10 +6,10 @@ mod costs;
 mod counts;
 
 use self::counts::{
-    asleep_on_server, bytes, bytes_per_packet, bytes_per_transmit, faults, is_off, system_calls,
-    throttled, waits,
+    asleep_on_server, bytes, bytes_per_packet, bytes_per_transmit, faults, is_off, others_instead,
+    system_calls, throttled, waits,
 };
-use super::facts::{Facts, Subject, counted, share, share_of};
+use super::facts::{Facts, Subject, counted, sampled, share, share_of};
 use super::functions::Group;
 use super::waits::{self, Wait};
 use linerate_record::stats::Estimate;
@@ -32,6 +32,8 @@ pub enum Measure {
     WaitingPerLoss,
     /// Mean length of a wait for a CPU, microseconds.
     MeanWait,
+    /// Time waiting for a CPU while threads of other programs ran there.
+    OthersInstead,
     /// Waits for a CPU per second.
     WaitsPerSecond,
     /// Time stopped by a quota.
@@ -117,6 +119,8 @@ pub enum Measure {
     SocketLoss,
     /// Bytes in the receive queue of a socket over its size, the mean of the readings.
     QueueFull,
+    /// Connections that a listening socket had no room for, of those that came.
+    AcceptLoss,
     /// Packets the card had no room for, of all.
     CardLoss,
     /// Packets the backlog had no room for, of all on that CPU.
@@ -229,15 +233,15 @@ impl Measure {
                 let waits = waits(thread);
                 (waits > 0).then(|| seconds.scale(1e6 / waits as f64))
             }
+            Self::OthersInstead => others_instead(facts, thread),
             Self::WaitsPerSecond => counted(waits(thread), thread.elapsed_s),
             Self::Throttled => Some(throttled(facts, thread)),
             Self::Stolen => state(ThreadState::Stolen)
                 .or_else(|| facts.cpu(subject).map(|cpu| share(cpu.stolen))),
             Self::Interrupts => state(ThreadState::Interrupts),
             Self::KernelShare => {
-                let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
                 let of_kernel = |s| matches!(s, ThreadState::Kernel | ThreadState::Interrupts);
-                Some(Facts::time(thread, of_kernel)?.scale(1.0 / on_cpu.value))
+                of_run(thread, Facts::time(thread, of_kernel)?)
             }
             Self::Asleep => state(ThreadState::Asleep),
             Self::SleepsPerSecond => counted(thread.voluntary_switches, thread.elapsed_s),
@@ -245,19 +249,11 @@ impl Measure {
             Self::NamedFunctions => facts.named(thread),
             Self::CryptoLibrary => facts.crypto(thread),
             Self::LockWait => Some(share(thread.lock_wait?)),
-            Self::LockWaitOfRun => {
-                let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
-                let waits = share(thread.lock_wait?).scale(1.0 / on_cpu.value);
-                Some(costs::at_most_all(waits))
-            }
+            Self::LockWaitOfRun => of_run(thread, share(thread.lock_wait?)).map(costs::at_most_all),
             Self::FalselyShared => facts.shared_lines(thread, false),
             Self::CommonBytes => facts.shared_lines(thread, true),
             Self::CallTime => costs::calls(thread),
-            Self::ForeignOfRun => {
-                let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
-                let foreign = Self::ForeignInterrupts.of(facts, subject)?;
-                Some(foreign.scale(1.0 / on_cpu.value))
-            }
+            Self::ForeignOfRun => of_run(thread, Self::ForeignInterrupts.of(facts, subject)?),
             Self::ForeignInterrupts => {
                 let foreign = Self::ForeignPackets.of(facts, subject)?;
                 Some(state(ThreadState::Interrupts)?.scale(foreign.value.clamp(0.0, 1.0)))
@@ -369,7 +365,14 @@ impl Measure {
             }
             (Self::QueueFull, Subject::Socket(socket)) => {
                 let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
-                Some(Estimate::exactly(socket.receive_queue_mean / buffer as f64))
+                // The last packet may exceed the buffer.
+                let full = (socket.receive_queue_mean / buffer as f64).min(1.0);
+                Some(sampled(full, Facts::readings(socket)?))
+            }
+            (Self::AcceptLoss, Subject::Socket(socket)) => {
+                let drops = socket.drops?;
+                let accepted = facts.protocol("Tcp.PassiveOpens")?;
+                counted(drops, (drops + accepted).max(1) as f64)
             }
             (Self::CardLoss, Subject::Interface(of)) => {
                 counted(of.rx_missed, (of.rx_missed + of.rx_packets).max(1) as f64)
@@ -455,4 +458,10 @@ fn asleep_for_packets(facts: &Facts<'_>, thread: &ThreadActivity) -> Option<f64>
     let takes_many = sleeps.is_some_and(|sleeps| sleeps.value < FEW);
     let timer = if takes_many { waits::time_in(thread, Wait::Timer)? } else { 0.0 };
     Some(waits::time_in(thread, Wait::Input)? + timer)
+}
+
+/// A share of the thread's time as a share of its time on a CPU.
+fn of_run(thread: &ThreadActivity, part: Estimate) -> Option<Estimate> {
+    let on_cpu = Facts::on_cpu(thread).filter(|on_cpu| on_cpu.value > 0.0)?;
+    Some(part.scale(1.0 / on_cpu.value))
 }

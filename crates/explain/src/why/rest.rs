@@ -48,7 +48,11 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
     if limit_reached(facts).is_some() {
         return nothing_wrong(facts);
     }
-    match room(facts) {
+    let room = room(facts);
+    if let (Room::Unknown, Some(doubt)) = (room, doubts::shared_cpu(facts)) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
+    }
+    match room {
         Room::Left if suspects.is_empty() => match (generator(facts), receiving(facts)) {
             (Some(cpu), _) => generator_limit(facts, cpu),
             (None, Some((cpu, share))) => busy_receiving(facts, cpu, share),
@@ -59,10 +63,7 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
         }
         Room::Left => idle(facts),
         Room::Full => full(facts),
-        Room::Unknown => match doubts::shared_cpu(facts) {
-            Some(doubt) => cannot_tell(facts, doubt.sentence, &doubt.next),
-            None => unknown(facts),
-        },
+        Room::Unknown => unknown(facts),
     }
 }
 
@@ -413,12 +414,12 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
     let copies = facts.functions(thread, Group::UserCopy).map_or(0.0, |copies| copies.value);
     let nameless: f64 = thread.functions.iter().filter(|f| is_nameless(f)).map(|f| f.share).sum();
     let between = match (copies >= 0.25, nameless >= 0.5) {
-        (true, _) => "copying and cache_misses: its copies may wait for memory",
-        (_, true) => "processing_cost and cache_misses: its functions have no names",
-        _ => "processing_cost, cache_misses and false_sharing",
+        (true, _) => "copying and cache_misses apart: its copies may wait for memory",
+        (_, true) => "processing_cost and cache_misses apart: its functions have no names",
+        _ => "processing_cost, cache_misses and false_sharing apart",
     };
     let sentence = format!(
-        "Cannot tell {between}. Thread {} {}, and works all of it.",
+        "Cannot tell {between}. Thread {} {}, and is busy all of that time.",
         label(thread),
         doing(facts, thread)
     );

@@ -30,6 +30,8 @@ pub enum Scope {
     Sockets,
     /// Each TCP connection.
     Connections,
+    /// Each listening socket of TCP.
+    Listeners,
     /// Each quota.
     Quotas,
 }
@@ -143,6 +145,9 @@ pub fn subjects<'a>(scope: Scope, facts: &Facts<'a>) -> Vec<Subject<'a>> {
         Scope::Sockets => sockets.filter(|s| takes_packets(s.kind)).map(Subject::Socket).collect(),
         Scope::Connections => {
             sockets.filter(|s| s.kind == SocketKind::Tcp).map(Subject::Socket).collect()
+        }
+        Scope::Listeners => {
+            sockets.filter(|s| s.kind == SocketKind::TcpListen).map(Subject::Socket).collect()
         }
         Scope::Quotas => observation.quotas.iter().map(Subject::Quota).collect(),
     }

@@ -8,7 +8,7 @@ use super::rules::{Bound, Rule};
 use super::waits::{Wait, longest_in};
 use linerate_record::answers::Evidence;
 use linerate_record::units::{BitsPerSecond, three_digits};
-use linerate_record::why::{LineUse, SharedLine, ThreadActivity};
+use linerate_record::why::{LineUse, RanInstead, SharedLine, ThreadActivity};
 
 /// `text` with every `{name}` replaced by its value; `-` where there is none.
 pub(super) fn fill<'a>(text: &str, facts: &Facts<'a>, subject: Subject<'a>) -> String {
@@ -34,6 +34,7 @@ pub(super) const NAMES: &[&str] = &[
     "limit",
     "socket",
     "drops",
+    "accept_queue",
     "buffer",
     "quota",
     "quota_cpus",
@@ -106,6 +107,7 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
             None => String::new(),
         }),
         ("drops", Subject::Socket(of)) => Some(of.drops?.to_string()),
+        ("accept_queue", Subject::Socket(of)) => Some(format!("{:.0}", of.send_queue_mean)),
         ("buffer", Subject::Socket(of)) => Some(match of.receive_buffer {
             Some(bytes) => linerate_record::units::memory_size(bytes as f64),
             None => "of unknown size".to_owned(),
@@ -191,11 +193,13 @@ fn who(facts: &Facts<'_>, thread: &ThreadActivity) -> String {
             names => format!("threads of its own want the same CPU ({})", names.join(", ")),
         };
     }
+    let is_peer = |pid: u32| facts.observation.sockets.iter().any(|s| s.peer_pid == Some(pid));
+    let peer = |one: &RanInstead| if one.pid.is_some_and(is_peer) { " (its peer)" } else { "" };
     let named = thread
         .ran_instead
         .iter()
         .take(3)
-        .map(|one| format!("{} {}", one.name, milliseconds(one.seconds * 1e3)));
+        .map(|one| format!("{}{} {}", one.name, peer(one), milliseconds(one.seconds * 1e3)));
     let longest = thread.ran_instead.iter().map(|one| one.longest_s).fold(0.0, f64::max);
     let names: Vec<String> = named.collect();
     format!("there ran {}, {} at once at most", names.join(", "), milliseconds(longest * 1e3))
@@ -274,6 +278,7 @@ fn measure_named(name: &str) -> Option<(M, Shown)> {
         "of_limit" => (M::OfLimit, Percent),
         "resent" => (M::Resent, Percent),
         "held" => (M::Held, Percent),
+        "queue_full" => (M::QueueFull, Percent),
         "of_pacing_limit" => (M::OfPacingLimit, Percent),
         "calls_per_s" => (M::CallsPerSecond, Number),
         "bytes_per_call" => (M::BytesPerCall, Bytes),

@@ -9,11 +9,13 @@ use crate::seeds::software_crypto;
 use crate::seeds::{copying_unprivileged, nothing_to_send, receive_window, socket_buffer};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{
-    self, CannotTell, NagleDelay, NothingWrong, RateLimiter, ReceiveWindow, SlowReceiver,
-    SocketBuffer, SoftwareCrypto, SystemCalls, TcpLoss, UnreadSocket, WaitingForPeer,
+    self, AcceptQueue, CannotTell, NagleDelay, NothingWrong, RateLimiter, ReceiveWindow,
+    SlowReceiver, SocketBuffer, SoftwareCrypto, SystemCalls, TcpLoss, UnreadSocket, WaitingForPeer,
 };
 use linerate_record::why::ThreadState::{Asleep, Kernel, User};
-use linerate_record::why::{Observation, SleepTime, SocketKind, TcpCounts, WhyFinding};
+use linerate_record::why::{
+    Observation, SleepTime, SocketCounts, SocketKind, TcpCounts, WhyFinding,
+};
 
 fn first(seen: &Observation) -> WhyFinding {
     explain(seen).swap_remove(0)
@@ -52,6 +54,9 @@ fn a_large_window_that_is_full_is_the_readers_fault() {
     assert!(finding.sentence.contains("2.86 MiB"), "{}", finding.sentence);
     tcp(&mut seen).peer_window_max = Some(0);
     assert!(assert_first(&seen, SlowReceiver).sentence.contains("closed at every reading"));
+    seen.sockets[0].reads = Some(1);
+    assert_first(&seen, CannotTell);
+    seen.sockets[0].reads = Some(50);
     seen.sockets[0].peer_pid = Some(4711);
     assert!(first(&seen).fix.unwrap().contains("linerate why 4711"));
     // In between, and where the kernel does not report it, neither is claimed.
@@ -89,6 +94,7 @@ fn lost_segments_of_a_sender_with_more_to_send_are_a_cause() {
     let lossy = |app_limited_share| TcpCounts {
         busy_s: 5.0,
         retransmitted: 2_000,
+        needless: Some(0),
         app_limited_share,
         ..TcpCounts::default()
     };
@@ -97,7 +103,13 @@ fn lost_segments_of_a_sender_with_more_to_send_are_a_cause() {
     assert_eq!(finding.gain.percent.low, Some(0.0));
     // One with nothing more to send loses time, not rate.
     assert_ne!(first(&idle_sender(125_000_000, lossy(1.0))).cause, TcpLoss);
-    let few = TcpCounts { busy_s: 5.0, retransmitted: 30, ..TcpCounts::default() };
+    // Most were late, not lost; and where the kernel does not say, it is not known.
+    for needless in [Some(1_900), None] {
+        let late = TcpCounts { needless, ..lossy(0.1) };
+        assert_first(&idle_sender(125_000_000, late), CannotTell);
+    }
+    let few =
+        TcpCounts { busy_s: 5.0, retransmitted: 30, needless: Some(0), ..TcpCounts::default() };
     assert_ne!(first(&idle_sender(125_000_000, few)).cause, TcpLoss);
 }
 
@@ -118,14 +130,18 @@ fn a_connection_that_nothing_visible_stops_is_not_called_right() {
 
 #[test]
 fn small_writes_that_wait_for_acknowledgements_are_named() {
-    let held = |held_share| TcpCounts { busy_s: 5.0, held_share, ..TcpCounts::default() };
+    let held = |share| TcpCounts { busy_s: 5.0, held_share: Some(share), ..TcpCounts::default() };
     let mut seen = idle_sender(10_000, held(0.95));
     assert_first(&seen, NagleDelay);
+    // A connection of a moment was read once.
+    seen.sockets[0].reads = Some(1);
+    assert_ne!(first(&seen).cause, NagleDelay);
+    seen.sockets[0].reads = Some(50);
     // It waits for the peer, too: the reply cannot come before the request.
     tcp(&mut seen).bytes_received = 10_000;
     seen.threads[0].asleep_on[0].on = "recvfrom".to_owned();
     assert_first(&seen, NagleDelay);
-    tcp(&mut seen).held_share = 0.1;
+    tcp(&mut seen).held_share = Some(0.1);
     assert_first(&seen, WaitingForPeer);
 }
 
@@ -139,6 +155,8 @@ fn a_socket_that_is_not_read_needs_no_larger_buffer() {
     assert_ne!(first(&seen).cause, UnreadSocket, "its thread works");
     seen.threads[0].time = thread("iperf3", 100, &[(User, 0.1), (Asleep, 0.9)]).time;
     assert_first(&seen, UnreadSocket);
+    seen.sockets[0].reads = Some(1);
+    assert_ne!(first(&seen).cause, UnreadSocket, "one reading is not always");
 }
 
 #[test]
@@ -213,4 +231,28 @@ fn a_thread_on_a_full_cpu_has_no_time_left() {
     full.threads = vec![in_kernel(0.9)];
     full.threads[0].functions = copies;
     assert_first(&full, Cause::Copying);
+}
+
+#[test]
+fn an_accept_queue_overflows_while_its_thread_has_time() {
+    let mut server = thread("server", 100, &[(User, 0.05), (Kernel, 0.05), (Asleep, 0.9)]);
+    server.asleep_on = vec![SleepTime { on: "accept4".to_owned(), share: 0.9, object: None }];
+    let listening = socket(SocketKind::TcpListen, "0.0.0.0:8222", None);
+    let seen = |drops, thread| Observation {
+        sockets: vec![SocketCounts {
+            drops: Some(drops),
+            send_queue_mean: 16.0,
+            ..listening.clone()
+        }],
+        protocols: [("Tcp.PassiveOpens", 5000), ("Tcp.InSegs", 20_000)]
+            .map(|(name, count)| (name.to_owned(), count))
+            .into(),
+        packets: packets(20_000, 2_000_000),
+        ..privileged(observation(vec![thread]))
+    };
+    let finding = assert_first(&seen(700, server.clone()), AcceptQueue);
+    assert!(finding.sentence.contains("holds 16"), "{}", finding.sentence);
+    assert_ne!(first(&seen(1, server)).cause, AcceptQueue, "one connection of 5000");
+    let full = thread("server", 100, &[(User, 0.6), (Kernel, 0.4)]);
+    assert_ne!(first(&seen(700, full)).cause, AcceptQueue, "it accepts as fast as it can");
 }

@@ -153,6 +153,7 @@ pub(crate) fn socket(kind: SocketKind, local: &str, remote: Option<&str>) -> Soc
         local: local.to_owned(),
         remote: remote.map(str::to_owned),
         peer_pid: None,
+        reads: Some(50),
         receive_queue_mean: 0.0,
         receive_queue_max: 0,
         receive_buffer: Some(212_992),

@@ -10,5 +10,6 @@ mod example;
 mod memory;
 mod properties;
 mod seeds;
+mod sharing;
 mod sleeping;
 mod table;

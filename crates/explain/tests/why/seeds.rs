@@ -28,6 +28,7 @@ pub(crate) fn cpu_contention() -> Observation {
     seen.threads[0].ran_instead = vec![RanInstead {
         name: "dpkg".to_owned(),
         tid: None,
+        pid: None,
         seconds: 2.2,
         times: 40,
         longest_s: 0.252,

@@ -46,16 +46,16 @@ pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Ve
 
 fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
     let method = match cost.basis {
-        Basis::Measured => "chases that do just that",
-        Basis::Added => "latency of the level, and the cost of the miss added",
+        Basis::Measured => "pointer chases of this pattern",
+        Basis::Added => "latency of the level plus the cost of the TLB miss",
     };
     let overlapped = match cost.overlapped {
         Some(time) => {
-            Figure::number("ns", time, Tier::Sw, "its time over the number of outstanding loads")
+            Figure::number("ns", time, Tier::Sw, "latency over the number of outstanding loads")
         }
         None => {
             let reason = "the number of outstanding loads is unknown or too uncertain";
-            Figure::absent("ns", Tier::Sw, "loads side by side", reason)
+            Figure::absent("ns", Tier::Sw, "parallel loads", reason)
         }
     };
     let ghz = levels.ghz.get(cost.level).copied().flatten();

@@ -49,13 +49,13 @@ fn the_documents_table_is_refused() {
         for (event, judgement) in DOCUMENT.iter().zip(judged).take(2) {
             assert_eq!(judgement.plausible, Some(false), "{event} at {} KiB", row.0);
             let doubt = judgement.doubt.as_ref().unwrap();
-            assert!(doubt.contains("follows the time"), "{doubt}");
+            assert!(doubt.contains("proportional to time"), "{doubt}");
         }
     }
     let doubt = judgements[0][0].doubt.as_ref().unwrap();
-    let expected = "0.18 per load; no less than 0.95 is possible, for each load reads memory once; \
-                    it follows the time, with 0.93 million to 1.46 million per second at all \
-                    sizes, and not the loads";
+    let expected = "0.18 per load; a value less than 0.95 is impossible, because each load reads \
+         memory once; it is proportional to time, at 0.93 million to 1.46 million per second at \
+         all sizes, not to the loads";
     assert_eq!(doubt, expected);
 }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Positions and number of the climbs of a curve.
+//! Positions and number of the steps of a curve.
 //!
 //! ```text
 //! fit of 0 steps: a constant
-//! fit of K steps: the fit of K - 1, and one more wherever on the whole curve it helps most;
-//!                 then, in turn until nothing moves, each step anew:
-//!                     wherever on the whole curve it helps most (coarse shapes),
-//!                     and there the best of all shapes at its best place
+//! fit of K steps: the fit of K - 1 steps, plus one at the position on the whole curve that
+//!                 improves the fit most;
+//!                 then each step is fitted again, until none moves:
+//!                     at the best position on the whole curve (coarse shapes),
+//!                     and there with the best of all shapes, at its best position
 //! ```
 //!
-//! Every step is tried everywhere, so no start can be a bad one, and nothing follows a slope into
-//! a corner.
+//! Every step is tried at all positions, so the result depends neither on a starting point nor on
+//! local optima of a single step.
 
 use super::model::{Bench, Fit, MOST, Step};
 use super::points::Points;

@@ -5,8 +5,8 @@
 //! Sizes of one pass are correlated, since they share pages: a ramp that is off at one size is off
 //! at the next, and an apparent small step is often due to the pages of these few passes. Criteria
 //! that assume independent sizes (BIC and similar) find far too many levels. Passes are
-//! independent. A further step is therefore fitted to all passes but one, and must improve the
-//! prediction of that one; for every pass in turn.
+//! independent. A further step is therefore fitted to all passes but one and must improve the
+//! prediction of the one left out, for every choice of that pass.
 
 use super::model::{Bench, Fit, Step, loss};
 use super::points::Points;

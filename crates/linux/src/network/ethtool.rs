@@ -81,7 +81,7 @@ fn ask(network: &Network, interface: &str, question: &mut [u8]) -> Result<(), Er
     // IFNAMSIZ with its zero byte.
     if interface.len() > 15 {
         let value = interface.to_owned();
-        let advice = "take the name of an interface";
+        let advice = "use the name of an interface";
         return Err(Error::Call { call: "ethtool", value, errno: libc::ENODEV, advice });
     }
     request[..interface.len()].copy_from_slice(interface.as_bytes());

@@ -123,8 +123,8 @@ pub struct TcpInfo {
     pub rwnd_limited_us: u64,
     /// Of that, stopped by its own send buffer.
     pub sndbuf_limited_us: u64,
-    /// Segments sent again that the peer had received already (DSACK); 0 before Linux 4.20.
-    pub needless: u32,
+    /// Segments sent again that the peer had received already (DSACK); `None` before Linux 4.20.
+    pub needless: Option<u32>,
     /// Rate the program limits itself to by SO_MAX_PACING_RATE, bytes per second; `None` if it does
     /// not.
     pub max_pacing_rate: Option<u64>,
@@ -152,7 +152,7 @@ impl TcpInfo {
             busy_us: u64_at(bytes, 168)?,
             rwnd_limited_us: u64_at(bytes, 176)?,
             sndbuf_limited_us: u64_at(bytes, 184)?,
-            needless: u32_at(bytes, 216).unwrap_or(0),
+            needless: u32_at(bytes, 216),
             max_pacing_rate: u64_at(bytes, 112).filter(|rate| !is_unlimited(*rate)),
             peer_window: u32_at(bytes, 228),
         })

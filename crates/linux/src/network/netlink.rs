@@ -125,14 +125,14 @@ pub(super) fn change(socket: &OwnedFd, kind: u16, flags: u16, body: &[u8]) -> Re
     let changed = ask(socket, kind, REQUEST | ACKNOWLEDGE | flags, body, &mut |_, _| {});
     changed.map_err(|error| match error {
         Error::Call { call, value, errno, .. } => {
-            let advice = "load the kernel's module (modprobe veth), and be root in the namespace";
+            let advice = "load the kernel module (modprobe veth), and be root in the namespace";
             Error::Call { call, value, errno, advice }
         }
         other => other,
     })
 }
 
-const ADVICE: &str = "load the kernel's module for it (inet_diag, udp_diag, af_packet_diag)";
+const ADVICE: &str = "load the kernel module for it (inet_diag, udp_diag, af_packet_diag)";
 
 fn ask(
     socket: &OwnedFd,

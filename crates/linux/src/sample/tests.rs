@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 const CPU_CLOCK: Selector = Selector::new(SOFTWARE, 0);
 const USER: u16 = 2;
-const PLAIN: Fields = Fields { is_raw: false, has_registers: false };
-const RAW_ONLY: Fields = Fields { is_raw: true, has_registers: false };
+const PLAIN: Fields = Fields { is_raw: false, has_registers: false, has_chain: false };
+const RAW_ONLY: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
 
 fn with_header(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let size = body.len() as u16 + 8;
@@ -21,6 +21,10 @@ fn sample_bytes(sample: &Sample<'_>, fields: Fields) -> Vec<u8> {
     body.extend(sample.time_ns.to_ne_bytes());
     body.extend(sample.cpu.to_ne_bytes());
     body.extend(0u32.to_ne_bytes());
+    if fields.has_chain {
+        body.extend((sample.chain.len() as u64 / 8).to_ne_bytes());
+        body.extend(sample.chain);
+    }
     if fields.is_raw {
         body.extend((sample.raw.len() as u32).to_ne_bytes());
         body.extend(sample.raw);
@@ -45,6 +49,7 @@ fn records_are_read_in_order() {
         cpu: 3,
         raw: &raw,
         registers: None,
+        chain: &[],
     };
     let lost = with_header(LOST, 0, &[5u64.to_ne_bytes(), 77u64.to_ne_bytes()].concat());
     let exit = with_header(4, 0, &[0; 24]);
@@ -58,13 +63,58 @@ fn records_are_read_in_order() {
 
 #[test]
 fn registers_follow_the_raw_record() {
-    let fields = Fields { is_raw: true, has_registers: true };
+    let fields = Fields { is_raw: true, has_registers: true, has_chain: false };
     let registers = Some(std::array::from_fn(|number| 1000 + number as u64));
     let sample = Sample { ip: 1, raw: &[1, 2, 3, 4], registers, ..Sample::default() };
     let of_kernel_thread = Sample { registers: None, ..sample };
     let bytes = [sample_bytes(&sample, fields), sample_bytes(&of_kernel_thread, fields)].concat();
     let found: Vec<_> = records(&bytes, fields).collect();
     assert_eq!(found, [Record::Sample(sample), Record::Sample(of_kernel_thread)]);
+}
+
+#[test]
+fn a_chain_is_read_with_the_mode_of_each_address() {
+    let words = [CONTEXT_KERNEL, 0xffff_8000, 0xffff_9000, -512_i64 as u64, 0x1000, 0x2000];
+    let chain: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
+    let sample = Sample { is_kernel: true, chain: &chain, ..Sample::default() };
+    let bytes = sample_bytes(&sample, CHAINS);
+    let found: Vec<_> = records(&bytes, CHAINS).collect();
+    let [Record::Sample(read)] = found.as_slice() else { panic!("{found:?}") };
+    let expected = [(0xffff_8000, true), (0xffff_9000, true), (0x1000, false), (0x2000, false)];
+    assert_eq!(read.chain().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn changes_of_processes_are_read() {
+    let words = |words: &[u64]| words.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
+    let trailer = words(&[7, 1234, 0]);
+    let pair = |first: u32, second: u32| {
+        let bytes = [first.to_ne_bytes(), second.to_ne_bytes()].concat();
+        u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
+    };
+    let head = words(&[pair(7, 8), 0x4000, 0x1000, 0x2000, pair(254, 1), 99, 0, pair(5, 2)]);
+    let mapped = [&head[..], b"/usr/bin/x\0\0\0\0\0\0", &trailer].concat();
+    let named = [&words(&[pair(7, 7)])[..], b"worker\0\0", &trailer].concat();
+    let started = [&words(&[pair(9, 7), pair(9, 7), 55])[..], &trailer].concat();
+    let bytes =
+        [with_header(10, 0, &mapped), with_header(3, 1 << 13, &named), with_header(7, 0, &started)];
+    let bytes = bytes.concat();
+    let found: Vec<_> = records(&bytes, CHAINS).collect();
+    let mapping = Mapped {
+        pid: 7,
+        start: 0x4000,
+        bytes: 0x1000,
+        offset: 0x2000,
+        device: (254, 1),
+        inode: 99,
+        path: b"/usr/bin/x",
+        time_ns: 1234,
+    };
+    let name = b"worker";
+    let named = Change::Named { pid: 7, tid: 7, name, is_exec: true, time_ns: 1234 };
+    let started = Change::Started { pid: 9, parent: 7, tid: 9, time_ns: 1234 };
+    let expected = [Change::Mapped(mapping), named, started].map(Record::Process);
+    assert_eq!(found, expected);
 }
 
 #[test]
@@ -84,8 +134,9 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..512),
         is_raw: bool,
         has_registers: bool,
+        has_chain: bool,
     ) {
-        let fields = Fields { is_raw, has_registers };
+        let fields = Fields { is_raw, has_registers, has_chain };
         // Every record takes at least its header.
         prop_assert!(records(&bytes, fields).count() <= bytes.len() / 8);
     }
@@ -95,8 +146,9 @@ proptest! {
         damage in prop::collection::vec((0usize..160, any::<u8>()), 0..8),
         is_raw: bool,
         has_registers: bool,
+        has_chain: bool,
     ) {
-        let fields = Fields { is_raw, has_registers };
+        let fields = Fields { is_raw, has_registers, has_chain };
         let mut bytes = sample_bytes(&Sample::default(), fields).repeat(4);
         for (at, byte) in damage {
             let at = at % bytes.len();
@@ -150,7 +202,7 @@ fn the_own_thread_is_sampled_and_what_is_lost_is_counted() {
                 samples += 1;
             }
             Record::Lost(records) => lost += records,
-            Record::Throttled | Record::Other(_) => {}
+            Record::Throttled | Record::Process(_) | Record::Other(_) => {}
         });
     };
     spin(&event, 60_000_000);

@@ -3,9 +3,9 @@
 //!
 //! The calling thread walks a chain in one half of the arena, the others read the rest: a given
 //! number of them, for a given share of each [`PERIOD_NS`]. Their reads within the windows of the
-//! chase are counted. A reader preempted in a window leaves that window with less load than
-//! intended; so only windows with nearly the maximum load count, and of them the median: the
-//! fastest would be the least loaded.
+//! chase are counted. A preempted reader leaves its window with less load than intended, so only
+//! windows with nearly the maximum load are valid. The result is their median: the fastest window
+//! would be the least loaded.
 
 use super::sweep::{LOT, Piece, Sweeper};
 use super::team::{self, spin_until};
@@ -84,14 +84,14 @@ pub fn loaded(
     levels: &[MemoryLevel],
     request: &Request<'_>,
 ) -> Vec<LoadedLatency> {
-    windows.progress("loads while others read");
+    windows.progress("loads under concurrent reads");
     let Some(others) = request.cpus.get(1..).filter(|others| !others.is_empty()) else {
-        return vec![unknown("only one CPU is available: no other thread can read meanwhile")];
+        return vec![unknown("only one CPU is available: no concurrent readers possible")];
     };
     let half = arena.bytes() / 2 / LOT * LOT;
     let caches = levels.iter().filter_map(|level| level.size_bytes.as_number()).fold(0.0, f64::max);
     if (half as f64) < 2.0 * caches {
-        return vec![unknown("half of the memory to measure in fits the caches: allow more")];
+        return vec![unknown("half of the memory allowed fits in the caches: allow more")];
     }
     let start = arena.start().wrapping_add(half);
     let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, request.line), request.seed);
@@ -241,10 +241,10 @@ fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     samples.iter().copied().filter(is_meant).collect()
 }
 
-const LATENCY: &str = "chase of half of the memory measured in: median of the windows in \
-                       which the readers read as meant";
+const LATENCY: &str = "pointer chase over half of the memory: median of the windows with \
+                       undisturbed readers";
 
-const RATE: &str = "counted by the readers in the windows of the chase: their median";
+const RATE: &str = "counted by the readers during the chase windows, median";
 
 /// The record's form of a load; `more` is the advice for getting more time.
 fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
@@ -254,14 +254,14 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
         let values: Vec<f64> = samples.iter().map(part).collect();
         let absent = match (seen, load.threads) {
             (0, _) => format!(
-                "no window in which the chase had its processor: the time was too short, or the \
-                 machine too busy; {more}"
+                "every chase window was preempted: the time was too short, or the machine too \
+                 busy; {more}"
             ),
-            (_, 0) => "no window without a reader: the machine is too busy; measure again when \
-                       it is not"
+            (_, 0) => "no valid window without readers: the machine is too busy; measure again \
+                       when it is idle"
                 .to_owned(),
-            _ => "no window in which the readers had their processors: the machine is too busy; \
-                  measure again when it is not"
+            _ => "no window with undisturbed readers: the machine is too busy; measure again when \
+                  it is idle"
                 .to_owned(),
         };
         match values.is_empty() {
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(point.gb_per_s.as_number(), Some(0.0));
         let all_late = record(&Load { threads: 0, duty: 0 }, &[sample(50.0, 0.1)], "");
         assert!(
-            all_late.latency_ns.reason.is_some_and(|reason| reason.contains("without a reader"))
+            all_late.latency_ns.reason.is_some_and(|reason| reason.contains("without readers"))
         );
         let none = record(&Load { threads: 0, duty: 0 }, &[], "");
         assert!(none.latency_ns.reason.is_some() && none.gb_per_s.reason.is_some());

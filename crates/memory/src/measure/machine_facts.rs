@@ -136,11 +136,11 @@ impl Wanted {
     fn reason(&self, is_stated: bool) -> String {
         let times = self.times;
         match (self.is_cut, is_stated) {
-            (true, _) => "there is no time to touch more".to_owned(),
-            (false, true) => format!("{times} times the last cache, enough for memory to show"),
+            (true, _) => "no time to touch more".to_owned(),
+            (false, true) => format!("{times} times the last-level cache, enough to reach memory"),
             (false, false) => {
                 let usual = memory_size(USUAL_LAST_LEVEL as f64);
-                format!("{times} times {usual}, for the system states no cache")
+                format!("{times} times {usual}, because the system states no cache")
             }
         }
     }
@@ -203,9 +203,9 @@ mod tests {
         let reason = |last_mib: u64, is_stated| {
             Wanted::for_effort(Effort::Default, last_mib << 20).reason(is_stated)
         };
-        assert_eq!(reason(128, true), "4 times the last cache, enough for memory to show");
-        assert_eq!(reason(129, true), "there is no time to touch more");
-        assert_eq!(reason(32, false), "4 times 32 MiB, for the system states no cache");
+        assert_eq!(reason(128, true), "4 times the last-level cache, enough to reach memory");
+        assert_eq!(reason(129, true), "no time to touch more");
+        assert_eq!(reason(32, false), "4 times 32 MiB, because the system states no cache");
     }
 
     #[test]

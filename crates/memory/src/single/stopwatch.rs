@@ -151,15 +151,15 @@ fn without_interruptions(mut differences: Vec<u64>) -> Vec<u64> {
 }
 
 fn step_figure(step: Option<f64>, ns_per_unit: f64) -> Figure {
-    let method = "what the differences of reads are multiples of";
+    let method = "greatest common divisor of the differences between reads";
     match step {
         Some(step) => Figure::exact("ns", step * ns_per_unit, Tier::Sw, method),
         None => Figure::absent(
             "ns",
             Tier::Sw,
             method,
-            "the clock did not advance in 20 ms; chains are timed by longer windows, single loads \
-             are not",
+            "the clock did not advance in 20 ms; chains get longer windows, single loads cannot be \
+             timed",
         ),
     }
 }
@@ -188,7 +188,7 @@ fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl Fn
 fn core_clock() -> Figure {
     let method = "a chain of additions, one per cycle";
     if !is_invariant() {
-        let reason = "the counter that additions are timed by does not run at one rate here";
+        let reason = "the counter used to time additions does not run at a constant rate here";
         return Figure::absent("GHz", Tier::Sw, method, reason);
     }
     match core_cycles_per_tick() {

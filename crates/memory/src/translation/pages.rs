@@ -55,7 +55,7 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
             Figure::absent("ratio", Tier::Sw, method, "this kernel has no transparent huge pages")
         }
         None if !offer.has_room => {
-            Figure::absent("ratio", Tier::Sw, method, "there was no room for a huge page")
+            Figure::absent("ratio", Tier::Sw, method, "no room for a huge page")
         }
         None => Figure::absent("ratio", Tier::Sw, method, "the kernel does not report it"),
     };
@@ -71,14 +71,14 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
 }
 
 fn time_ratio(verdict: PagesVerdict, effect: &HugePages) -> Figure {
-    let method = "a line per small page, in huge pages over in small ones";
+    let method = "one line per small page, huge pages relative to small ones";
     let absent = |reason| Figure::absent("ratio", Tier::Sw, method, reason);
     match (verdict, effect.time_ratio) {
         (PagesVerdict::NotOffered | PagesVerdict::NotGranted, _) => {
             absent("no huge pages were available to measure")
         }
         (_, Some(ratio)) => Figure::number("ratio", ratio, Tier::Sw, method),
-        (_, None) => absent("no number of pages was measured beyond the first level of the buffer"),
+        (_, None) => absent("no page count beyond the first TLB level was measured"),
     }
 }
 
@@ -86,7 +86,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
     let pieces = kib_or_mib(offer.base);
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let share = effect.share.map_or(String::new(), |share| {
-        format!(" ({} of the cost of a miss stays)", percent(share.value.clamp(0.0, 1.0)))
+        format!(" ({} of the miss cost remains)", percent(share.value.clamp(0.0, 1.0)))
     });
     match verdict {
         PagesVerdict::Work => {
@@ -94,15 +94,15 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
         }
         PagesVerdict::Splintered => {
             format!(
-                "huge pages are granted, but the first level of the buffer holds them in pieces of \
-                 {pieces}{share}, as where a hypervisor backs its guest with small pages: give \
-                 this guest huge pages on its host"
+                "huge pages are granted, but the first TLB level holds them in pieces of \
+                 {pieces}{share}, as when a hypervisor backs its guest with small pages: back this \
+                 guest with huge pages on its host"
             )
         }
         PagesVerdict::NotGranted => {
             let granted = offer.granted.map_or("none".to_owned(), percent);
             format!(
-                "huge pages were asked for, and {granted} of them given: memory may be too \
+                "huge pages were requested, and {granted} of them granted: memory may be too \
                  fragmented; try `echo 1 > /proc/sys/vm/compact_memory` as root, and measure again"
             )
         }
@@ -115,15 +115,14 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
              /sys/kernel/mm/transparent_hugepage/enabled` as root lets programs ask for them"
             .to_owned(),
         PagesVerdict::Unknown if !offer.has_room => {
-            "cannot tell whether huge pages work: no room for a huge page; allow more memory"
-                .to_owned()
+            "cannot tell whether huge pages work: no room for one; allow more memory".to_owned()
         }
         PagesVerdict::Unknown => {
             let why = effect.share.map_or(
-                "the time shows no first level of the buffer".to_owned(),
+                "latency shows no first TLB level".to_owned(),
                 |Estimate { low, high, .. }| {
                     let [low, high] = [low, high].map(|share| percent(share.clamp(0.0, 1.0)));
-                    format!("anything from {low} to {high} of the cost of a miss may stay")
+                    format!("{low} to {high} of the miss cost may remain")
                 },
             );
             format!(
@@ -191,17 +190,17 @@ mod tests {
     fn the_sentence_says_what_was_found_and_what_to_do() {
         let say = |offer: &Offer, verdict| judge(offer, &effect(verdict)).sentence;
         let splintered = say(&offer("madvise", Some(1.0)), PagesVerdict::Splintered);
-        assert!(splintered.contains("pieces of 4 KiB (98 % of the cost of a miss stays)"));
+        assert!(splintered.contains("pieces of 4 KiB (98 % of the miss cost remains)"));
         assert!(splintered.contains("on its host"), "{splintered}");
         let denied = say(&offer("madvise", Some(0.07)), PagesVerdict::Work);
-        assert!(denied.contains("7 % of them given") && denied.contains("compact_memory"));
+        assert!(denied.contains("7 % of them granted") && denied.contains("compact_memory"));
         let small = Offer { has_room: false, ..offer("always", None) };
         assert!(say(&small, PagesVerdict::Unknown).ends_with("allow more memory"));
         let doubtful = say(&offer("always", None), PagesVerdict::Unknown);
-        assert!(doubtful.contains("from 98 % to 98 % of the cost of a miss may stay"));
+        assert!(doubtful.contains("98 % to 98 % of the miss cost may remain"));
         let unseen = HugePages { share: None, ..effect(PagesVerdict::Unknown) };
         let unseen = judge(&offer("always", None), &unseen).sentence;
-        assert!(unseen.contains("no first level"), "{unseen}");
+        assert!(unseen.contains("no first TLB level"), "{unseen}");
         let off = say(&offer("never", Some(0.0)), PagesVerdict::Work);
         assert!(off.contains("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"));
     }

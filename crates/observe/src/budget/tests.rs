@@ -20,7 +20,8 @@ fn slices(run: u64, delay: u64, user: u64, system: u64) -> Vec<Slice> {
 }
 
 fn around(interrupts: f64, stolen: f64, throttled_ms: f64) -> Vec<Around> {
-    vec![Around { cpu: CpuShares { interrupts, stolen }, throttled_ns: throttled_ms * 1e6 }; 10]
+    let cpu = CpuShares { interrupts, stolen, stolen_of_all: stolen };
+    vec![Around { cpu, throttled_ns: throttled_ms * 1e6 }; 10]
 }
 
 /// User, kernel, interrupts, waiting, throttled, stolen, asleep, rest: percent.
@@ -70,8 +71,19 @@ fn of_one_that_sleeps_the_configuration_says_it() {
     let (slices, around) = (slices(80, 0, 8, 0), around(0.125, 0.0, 0.0));
     assert_eq!(percent(&slices, &around, false, OUTSIDE), [80, 0, 10, 0, 0, 0, 10, 0]);
     assert_eq!(percent(&slices, &around, false, INSIDE), [70, 0, 10, 0, 0, 0, 20, 0]);
-    let stolen = vec![Around { cpu: CpuShares { interrupts: 0.0, stolen: 0.2 }, ..around[0] }; 10];
+    let cpu = CpuShares { interrupts: 0.0, stolen: 0.2, stolen_of_all: 0.2 };
+    let stolen = vec![Around { cpu, ..around[0] }; 10];
     assert_eq!(percent(&slices, &stolen, false, OUTSIDE), [80, 0, 0, 0, 0, 20, 0, 0]);
+}
+
+#[test]
+fn a_slice_of_few_ticks_does_not_multiply_what_was_stolen() {
+    // One tick of ten was stolen, and no other was busy: all of what wanted to run, it seems.
+    let cpu = CpuShares { interrupts: 0.0, stolen: 1.0, stolen_of_all: 0.1 };
+    let mut around = around(0.0, 0.0, 0.0);
+    around[0].cpu = cpu;
+    let shares = percent(&slices(30, 0, 3, 0), &around, false, OUTSIDE);
+    assert_eq!(shares, [30, 0, 0, 0, 0, 1, 69, 0]);
 }
 
 #[test]

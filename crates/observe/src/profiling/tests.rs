@@ -5,7 +5,7 @@ fn figure(value: f64) -> Figure {
     Figure::exact("ratio", value, Tier::Sw, "test")
 }
 
-fn thread(user: f64, kernel: f64) -> ThreadActivity {
+pub(crate) fn thread(user: f64, kernel: f64) -> ThreadActivity {
     let time = |state, value| ThreadTime { state, share: figure(value) };
     ThreadActivity {
         pid: 1,

@@ -17,7 +17,7 @@ pub(super) enum Memory {
 
 /// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     /// First address.
     pub start: u64,
     /// Address behind the last.
@@ -73,6 +73,25 @@ fn mapping(line: &str) -> Option<(Mapping, &[u8])> {
     (mapping.start < mapping.end).then_some((mapping, rights))
 }
 
+/// Adds a mapping to those that are in order, in place of what was there.
+pub(super) fn insert(mappings: &mut Vec<Mapping>, new: Mapping) {
+    let mut rest = Vec::new();
+    mappings.retain_mut(|old| {
+        if old.end <= new.start || new.end <= old.start {
+            return true;
+        }
+        if new.end < old.end {
+            let offset = old.offset + (new.end - old.start);
+            rest.push(Mapping { start: new.end, offset, ..old.clone() });
+        }
+        old.end = new.start;
+        old.start < new.start
+    });
+    mappings.extend(rest);
+    mappings.push(new);
+    mappings.sort_by_key(|mapping| mapping.start);
+}
+
 /// The mapping of an address.
 pub(super) fn find(mappings: &[Mapping], address: u64) -> Option<&Mapping> {
     let behind = mappings.partition_point(|mapping| mapping.start <= address);
@@ -122,6 +141,32 @@ mod tests {
         assert_eq!((mappings[0].offset, mappings[0].inode), (0x2000, 131));
         let shared: Vec<_> = shared.iter().map(|one| (one.start, one.inode)).collect();
         assert_eq!(shared, [(0x7f40_0000_0000, 88)]);
+    }
+
+    #[test]
+    fn a_mapping_takes_the_place_of_what_was_there() {
+        let mapping = |start, end, offset, path: &str| Mapping {
+            start,
+            end,
+            offset,
+            device: "00:00".to_owned(),
+            inode: 1,
+            path: path.to_owned(),
+        };
+        let mut mappings =
+            vec![mapping(0x1000, 0x5000, 0x100, "a"), mapping(0x6000, 0x7000, 0, "b")];
+        insert(&mut mappings, mapping(0x2000, 0x3000, 0, "c"));
+        let found: Vec<_> = mappings.iter().map(|m| (m.start, m.end, m.offset, &*m.path)).collect();
+        let expected = [
+            (0x1000, 0x2000, 0x100, "a"),
+            (0x2000, 0x3000, 0, "c"),
+            (0x3000, 0x5000, 0x2100, "a"),
+            (0x6000, 0x7000, 0, "b"),
+        ];
+        assert_eq!(found, expected);
+        insert(&mut mappings, mapping(0x2000, 0x7000, 0, "d"));
+        let found: Vec<_> = mappings.iter().map(|m| (m.start, m.end)).collect();
+        assert_eq!(found, [(0x1000, 0x2000), (0x2000, 0x7000)]);
     }
 
     proptest! {

@@ -16,19 +16,19 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// A function of a process or of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct FunctionName {
+pub(crate) struct FunctionName {
     pub name: String,
     pub file: String,
 }
 
-/// Bytes of code that are a spot: functions begin at multiples of it.
+/// Bytes of code that are a spot, unless asked for otherwise: functions begin at multiples of it.
 const SPOT_BYTES: u64 = 16;
 /// Bytes of code that are a place of their own.
 const PLACE_BYTES: u64 = 64;
 /// Files whose functions are read; those beyond are named by their addresses.
 const MAX_FILES: usize = 256;
 /// The file of kernel functions.
-pub(super) const KERNEL: &str = "kernel";
+pub(crate) const KERNEL: &str = "kernel";
 
 /// Location of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +41,10 @@ enum Region {
 }
 
 /// Symbols of all sampled processes.
-#[derive(Debug, Default)]
-pub(super) struct Spots {
+#[derive(Debug)]
+pub(crate) struct Spots {
+    /// Bytes of code that are a spot.
+    grain: u64,
     /// Region and position in it, by number.
     spots: Vec<(Region, u64)>,
     numbers: HashMap<(Region, u64), u32>,
@@ -55,6 +57,21 @@ pub(super) struct Spots {
     shared_numbers: HashMap<(String, u64), u32>,
 }
 
+impl Default for Spots {
+    fn default() -> Self {
+        Self {
+            grain: SPOT_BYTES,
+            spots: Vec::new(),
+            numbers: HashMap::new(),
+            processes: HashMap::new(),
+            files: Vec::new(),
+            file_numbers: HashMap::new(),
+            names: Vec::new(),
+            shared_numbers: HashMap::new(),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Process {
     mappings: Mappings,
@@ -65,18 +82,50 @@ struct Process {
 }
 
 impl Spots {
+    /// Spots of a byte each: callers are found by the byte before the one they return to, which may
+    /// be the last of a function.
+    pub(crate) fn of_bytes() -> Self {
+        Self { grain: 1, ..Self::default() }
+    }
+
+    /// Whether there is code at an address of a process: a damaged call chain has others.
+    pub(crate) fn is_code(&self, pid: u32, address: u64) -> bool {
+        let known = self.processes.get(&pid);
+        known.is_some_and(|process| maps::find(&process.mappings.code, address).is_some())
+    }
+
+    /// Adds code that a process has mapped, in place of what was there.
+    pub(crate) fn map(&mut self, pid: u32, mapping: Mapping) {
+        let process = self.processes.entry(pid).or_default();
+        let is_there = |address: &u64| (mapping.start..mapping.end).contains(address);
+        process.spots.retain(|address, _| !is_there(address));
+        maps::insert(&mut process.mappings.code, mapping);
+    }
+
+    /// A process begins another program: nothing of the one before is mapped.
+    pub(crate) fn begin_program(&mut self, pid: u32) {
+        self.processes.insert(pid, Process::default());
+    }
+
+    /// A process starts another one, with all that it has mapped.
+    pub(crate) fn fork(&mut self, parent: u32, child: u32) {
+        let mappings = self.processes.get(&parent).map(|process| process.mappings.clone());
+        let process = Process { mappings: mappings.unwrap_or_default(), ..Process::default() };
+        self.processes.insert(child, process);
+    }
+
     /// Lets mappings be read again where an address is in none of those known.
-    pub(super) fn begin_slice(&mut self) {
+    pub(crate) fn begin_slice(&mut self) {
         self.processes.values_mut().for_each(|process| process.is_fresh = false);
     }
 
     /// Reads what a process has mapped, while it is there.
-    pub(super) fn learn(&mut self, pid: u32) {
+    pub(crate) fn learn(&mut self, pid: u32) {
         self.processes.entry(pid).or_insert_with(|| Process::read(pid));
     }
 
     /// The number of the spot at an address of a process.
-    pub(super) fn spot(&mut self, pid: u32, address: u64, is_kernel: bool) -> u32 {
+    pub(crate) fn spot(&mut self, pid: u32, address: u64, is_kernel: bool) -> u32 {
         if is_kernel {
             return self.number(Region::Kernel, address);
         }
@@ -85,7 +134,7 @@ impl Spots {
             return spot;
         }
         if maps::find(&process.mappings.code, address).is_none() && !process.is_fresh {
-            *process = Process::read(pid);
+            process.read_again(pid);
         }
         let spot = match maps::find(&process.mappings.code, address).cloned() {
             None => self.named("[unknown]", "[unknown]"),
@@ -132,7 +181,7 @@ impl Spots {
     }
 
     /// The spot of something without an address.
-    pub(super) fn named(&mut self, name: &str, file: &str) -> u32 {
+    pub(crate) fn named(&mut self, name: &str, file: &str) -> u32 {
         let name = FunctionName { name: name.to_owned(), file: file.to_owned() };
         let known = self.names.iter().position(|known| *known == name);
         let number = known.unwrap_or_else(|| {
@@ -154,7 +203,7 @@ impl Spots {
     }
 
     fn number(&mut self, region: Region, position: u64) -> u32 {
-        let spot = (region, position / SPOT_BYTES * SPOT_BYTES);
+        let spot = (region, position / self.grain * self.grain);
         let next = self.spots.len() as u32;
         let number = *self.numbers.entry(spot).or_insert(next);
         if number == next {
@@ -164,9 +213,10 @@ impl Spots {
     }
 
     /// The functions and places of all spots, once the window is over.
-    pub(super) fn resolve(self) -> Names {
+    pub(crate) fn resolve(self) -> Names {
         let of_kernel = self.spots.iter().filter(|(region, _)| *region == Region::Kernel);
-        let addresses = of_kernel.map(|(_, position)| last_byte(*position)).collect();
+        let grain = self.grain;
+        let addresses = of_kernel.map(|(_, position)| last_byte(*position, grain)).collect();
         let kernel = kernel_symbols(addresses);
         let mut files: Vec<(String, Option<Functions>)> = Vec::new();
         for (name, file) in self.files {
@@ -177,8 +227,8 @@ impl Spots {
         let mut function_numbers = HashMap::new();
         for (region, position) in self.spots {
             let (name, offset) = match region {
-                Region::Kernel => kernel_function(&kernel, position),
-                Region::File(number) => user_function(&files[number as usize], position),
+                Region::Kernel => kernel_function(&kernel, position, grain),
+                Region::File(number) => user_function(&files[number as usize], position, grain),
                 Region::Named(number) => (self.names[number as usize].clone(), 0),
             };
             let is_kernel = name.file == KERNEL;
@@ -200,7 +250,7 @@ impl Spots {
 
 /// Functions and places by number.
 #[derive(Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     pub functions: Vec<FunctionName>,
     pub places: Vec<Place>,
     /// The place of each spot.
@@ -208,6 +258,11 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// The number of the function at a spot.
+    pub(crate) fn function_of(&self, spot: u32) -> u32 {
+        self.places[self.of_spots[spot as usize] as usize].function
+    }
+
     /// The name of the function at a spot.
     pub(super) fn name_of(&self, spot: u32) -> &str {
         let place = self.of_spots[spot as usize];
@@ -216,8 +271,8 @@ impl Names {
 }
 
 /// The byte by which a spot of the kernel is named: the function that has most of it has its last.
-fn last_byte(spot: u64) -> u64 {
-    spot.saturating_add(SPOT_BYTES - 1)
+fn last_byte(spot: u64, grain: u64) -> u64 {
+    spot.saturating_add(grain - 1)
 }
 
 fn kernel_symbols(addresses: BTreeSet<u64>) -> KernelSymbols {
@@ -229,8 +284,8 @@ fn kernel_symbols(addresses: BTreeSet<u64>) -> KernelSymbols {
 }
 
 /// The name of a function of the kernel, and how far into it `address` is.
-fn kernel_function(kernel: &KernelSymbols, address: u64) -> (FunctionName, u64) {
-    let found = kernel.find(last_byte(address));
+fn kernel_function(kernel: &KernelSymbols, address: u64, grain: u64) -> (FunctionName, u64) {
+    let found = kernel.find(last_byte(address, grain));
     let (start, name) = found.unwrap_or((address, "[kernel]"));
     let name = FunctionName { name: name.to_owned(), file: KERNEL.to_owned() };
     (name, address.saturating_sub(start))
@@ -238,11 +293,15 @@ fn kernel_function(kernel: &KernelSymbols, address: u64) -> (FunctionName, u64) 
 
 /// The name of a function of a file, and how far into it `offset` is. A function without a name is
 /// called by its first address; where not even that is known, by that of the spot.
-fn user_function(file: &(String, Option<Functions>), offset: u64) -> (FunctionName, u64) {
+fn user_function(
+    file: &(String, Option<Functions>),
+    offset: u64,
+    grain: u64,
+) -> (FunctionName, u64) {
     let (file, functions) = file;
     let address = functions.as_ref().and_then(|functions| functions.address_of(offset));
     let at = |address: u64| functions.as_ref()?.find(address);
-    let found = address.and_then(|address| at(address).or_else(|| at(address + SPOT_BYTES - 1)));
+    let found = address.and_then(|address| at(address).or_else(|| at(last_byte(address, grain))));
     let start = found.as_ref().map_or(address.unwrap_or(offset), |function| function.start);
     let name = found.and_then(|function| function.name);
     let name = name.unwrap_or_else(|| format!("{file}+{start:#x}"));
@@ -255,6 +314,15 @@ impl Process {
         let mappings = maps::parse(&String::from_utf8_lossy(&text));
         Self { mappings, is_fresh: true, spots: HashMap::new() }
     }
+
+    /// Reads the mappings again; those known stay where the process has ended meanwhile.
+    fn read_again(&mut self, pid: u32) {
+        let now = Self::read(pid);
+        match now.mappings.code.is_empty() {
+            true => self.is_fresh = true,
+            false => *self = now,
+        }
+    }
 }
 
 /// The file of a mapping, as its process sees it: the mapped one itself, also where another has its
@@ -265,7 +333,9 @@ fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     if let Ok(file) = itself {
         return Some(file);
     }
-    let file = File::open(format!("/proc/{pid}/root{}", mapping.path)).ok()?;
+    let of_process = File::open(format!("/proc/{pid}/root{}", mapping.path));
+    // Of a process that has ended, the file is still there as a rule.
+    let file = of_process.or_else(|_| File::open(&mapping.path)).ok()?;
     let is_it = |meta: std::fs::Metadata| meta.ino() == mapping.inode && meta.is_file();
     file.metadata().is_ok_and(is_it).then_some(file)
 }

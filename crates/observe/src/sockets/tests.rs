@@ -75,3 +75,24 @@ fn owners_are_found_by_their_descriptors() {
     assert_eq!(socket_inodes(&root, 7).collect::<Vec<_>>(), [55]);
     assert_eq!(owners_of(&root, &BTreeSet::from([55, 56]), 100), BTreeMap::from([(55, 7)]));
 }
+
+#[test]
+fn a_closed_connection_has_the_ends_that_are_open_between_its_addresses() {
+    let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+    let (server, gone) = (at("127.0.0.1:80"), at("127.0.0.1:40001"));
+    let open = BTreeMap::from([
+        ((at("127.0.0.1:40002"), server), 2),
+        ((at("127.0.0.1:40003"), server), 3),
+        // Closed: in TIME_WAIT, which has no inode.
+        ((at("127.0.0.1:40004"), server), 0),
+        ((server, at("127.0.0.1:40002")), 12),
+    ]);
+    let watched = BTreeMap::from([
+        (11, (server, gone)),
+        (12, (server, at("127.0.0.1:40002"))),
+        (13, (server, at("10.0.0.9:40001"))),
+        (14, (gone, at("127.0.0.1:81"))),
+    ]);
+    let expected = BTreeMap::from([(11, vec![2, 3]), (12, vec![2])]);
+    assert_eq!(other_ends(&watched, &open), expected);
+}

@@ -35,9 +35,9 @@ struct Layout {
 /// Events of a slice that may be read in every slice, per CPU: at 1 us each here and in the kernel,
 /// in slices of 0.1 s, 0.3 % of it.
 const LIMIT: u64 = 300;
-/// Holds 2,000 events.
 /// Fields of tracepoint samples.
-const RAW: Fields = Fields { is_raw: true, has_registers: false };
+const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
+/// Holds 2,000 events.
 const RING_PAGES: usize = 64;
 /// `TASK_REPORT_MAX`: set in the state of a thread that was switched from although it could run.
 const PREEMPTED: i64 = 0x100;
@@ -124,7 +124,7 @@ impl Scheduler {
             ring.drain(|record| match record {
                 Record::Sample(sample) => events.extend(self.layout.read(&sample)),
                 Record::Lost(records) => lost += records,
-                Record::Throttled | Record::Other(_) => {}
+                Record::Throttled | Record::Process(_) | Record::Other(_) => {}
             });
         }
         events.sort_by_key(|event| event.time_ns);

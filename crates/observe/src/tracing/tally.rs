@@ -45,7 +45,7 @@ struct Counted {
 /// of a CPU.
 const LIMIT: u64 = 500;
 /// Fields of tracepoint samples.
-const RAW: Fields = Fields { is_raw: true, has_registers: false };
+const RAW: Fields = Fields { is_raw: true, has_registers: false, has_chain: false };
 const RING_PAGES: usize = 8;
 /// Values that are listed.
 const MAX_VALUES: usize = 10;
@@ -90,7 +90,7 @@ impl Tally {
                     *self.values.entry(field.number(sample.raw)).or_default() += 1;
                 }
                 // The events are counted all the same; values are those of the others.
-                Record::Lost(_) | Record::Throttled | Record::Other(_) => {}
+                Record::Lost(_) | Record::Throttled | Record::Process(_) | Record::Other(_) => {}
             });
         }
         let was_on = self.duty.is_on();

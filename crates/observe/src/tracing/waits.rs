@@ -133,6 +133,7 @@ impl Waits {
             .map(|(&(_, who), instead)| RanInstead {
                 name: instead.name.clone(),
                 tid: Some(who),
+                pid: None,
                 seconds: instead.ns as f64 / 1e9 * scale,
                 times: scaled(instead.times, scale),
                 longest_s: instead.longest_ns as f64 / 1e9,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever the text, the reader answers, and points into the text.
+//! Any text gets an answer whose positions are within the text.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
@@ -47,7 +47,7 @@ fn answers(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Texts that look like TOML about as often as not.
+/// Texts that look like TOML about half of the time.
 fn tomlish() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(&[
         "[",
@@ -102,7 +102,7 @@ fn tomlish() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// A valid file after up to four edits: pieces cut out, doubled, or replaced.
+/// A valid file after up to four edits: parts removed, duplicated, or replaced.
 fn mutated() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), 0..12_usize, tomlish(), 0..3);
     (file(), prop::collection::vec(edit, 1..5)).prop_map(|(file, edits)| {

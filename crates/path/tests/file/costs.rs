@@ -72,7 +72,7 @@ fn a_foreign_stage_that_says_nothing_of_its_state_keeps_one_for_all() {
         "[mapping]\nworkers = [{ stages = ['parse'] }, { stages = ['rlp'], replicas = 2 }]\n";
     assert_eq!(messages(&format!("{GOOD}{replicated}")), "nothing");
     let refused = messages(&format!("{}{replicated}", GOOD.replace("state = 'flow'\n", "")));
-    assert!(refused.contains("keeps one state for all packets"), "{refused}");
+    assert!(refused.contains("has global state"), "{refused}");
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn what_can_be_planned_need_not_run() {
     let problems = read(GOOD, STEM, KINDS).expect_err("rlp is not a stage here").to_string();
     assert!(problems.starts_with("6:8: 'kind' cannot be 'rlp'; "), "{problems}");
     assert!(
-        problems.ends_with("(stages known by [costs] alone are for 'linerate plan')"),
+        problems.ends_with("(stages known only from [costs] are for 'linerate plan')"),
         "{problems}"
     );
     let known = GOOD.replace("kind = 'rlp'", "kind = 'count'\nname = 'rlp'");
     assert!(read(&known, STEM, KINDS).is_ok(), "a path with costs may run");
     let without = &GOOD[..GOOD.find("[costs]").expect("it is there")];
     let to_run = read(without, STEM, KINDS).expect_err("no stage").to_string();
-    let way = " (or any name, with its figures in [costs] as [[costs.stages]])";
+    let way = " (or any name, with its costs under [[costs.stages]])";
     assert_eq!(messages(without), format!("{to_run}{way}"));
 }
 
@@ -104,20 +104,19 @@ fn neighbours_are_read() {
     assert_eq!((neighbours[1].does, neighbours[1].ns), (Idling::Spins, 0.0));
 }
 
-/// Text in [`GOOD`], its replacement, and the resulting message.
+/// Text in [`GOOD`], its replacement, and the expected message.
 const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "name = 'rlp'\nstate",
         "name = 'rpl'\nstate",
         "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
-             'filter', 'nat44', 'count'\n13:8: no stage is named 'rpl'; did you mean 'rlp'?",
+         'filter', 'nat44', 'count'\n13:8: unknown stage 'rpl'; did you mean 'rlp'?",
     ),
     (
         "name = 'rlp'\nstate",
         "name = 'parse'\nstate",
         "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
-             'filter', 'nat44', 'count'\n\
-             13:8: stage 'parse' has costs already; keep one of the two",
+         'filter', 'nat44', 'count'\n13:8: stage 'parse' already has costs; keep one of the two",
     ),
     (
         "name = 'parse'\nns = 20",
@@ -131,30 +130,30 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "ns = 20",
         "ns = '20'",
-        "11:6: 'ns' must be a number from 0 to 10000000, not a text; example: ns = 1",
+        "11:6: 'ns' must be a number from 0 to 10000000, not a string; example: ns = 1",
     ),
     (
         "ns = 20",
         "reach = 0.5",
-        "9:1: neither 'ns' nor 'instructions' says the cost; give one of them, or both",
+        "9:1: the cost is missing: neither 'ns' nor 'instructions' is set; give one of them, or \
+         both",
     ),
     (
         "ns = 20",
         "ns = 20\npoll_ns = 3",
-        "12:11: 'poll_ns' without 'instructions'; give the instructions of a packet",
+        "12:11: 'poll_ns' without 'instructions'; give the instructions per packet",
     ),
     ("ns = 20", "ns = 20\nreach = 1.5", "12:9: 'reach' is 1.5; it must be from 0 to 1"),
-    ("l2_misses = 6.4", "l2_misses = 16", "17:13: 'l2_misses' is 16, more than 'l1_misses', 14.2"),
+    ("l2_misses = 6.4", "l2_misses = 16", "17:13: 'l2_misses' (16) exceeds 'l1_misses' (14.2)"),
     (
         "l1_misses = 14.2\n",
         "",
-        "16:13: 'l2_misses' without 'l1_misses'; what misses the second cache has missed the \
-             first",
+        "16:13: 'l2_misses' without 'l1_misses'; every L2 miss is also an L1 miss",
     ),
     (
         "l1_misses = 14.2",
         "l1_misses = 600",
-        "16:13: 'l1_misses' is 600, more than 'instructions', 560",
+        "16:13: 'l1_misses' (600) exceeds 'instructions' (560)",
     ),
     (
         "instructions = 560",
@@ -177,12 +176,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "['instructions']",
         "['instruction']",
-        "18:11: 'instruction' is not a cost figure; did you mean 'instructions'?",
+        "18:11: 'instruction' is not the name of a cost; did you mean 'instructions'?",
     ),
     (
         "['instructions']",
         "['ns']",
-        "18:11: 'ns' is not given here; name figures that this entry has",
+        "18:11: this entry does not have 'ns'; name costs that this entry has",
     ),
     (
         "from = 'a profile'\n",
@@ -207,8 +206,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "kind = 'rlp'",
         "kind = 'prase'\nname = 'x'",
-        "6:8: 'kind' cannot be 'prase': [costs] has no figures for it; did you mean 'parse'?\n\
-             14:8: no stage is named 'rlp'; valid: 'parse', 'x', 'source', 'sink'",
+        "6:8: 'kind' cannot be 'prase': [costs] has no figures for it; did you mean \
+         'parse'?\n14:8: unknown stage 'rlp'; valid: 'parse', 'x', 'source', 'sink'",
     ),
 ];
 
@@ -227,9 +226,9 @@ fn neighbours_have_processors_of_their_own() {
     assert_eq!(with("cpus = [1]\n"), "19:1: a poll has at least 1 instruction");
     assert_eq!(
         with("does = 'spin'\ncpus = [1, 2, 1]\n"),
-        "22:15: CPU 1 is used twice; a neighbour needs a separate one"
+        "22:15: CPU 1 is used twice; each neighbour needs its own"
     );
     let many: Vec<String> = (0..65).map(|cpu| cpu.to_string()).collect();
     let many = with(&format!("does = 'spin'\ncpus = [{}]\n", many.join(",")));
-    assert!(many.contains("65 neighbours; at most 64 are possible"), "{many}");
+    assert!(many.contains("65 neighbours; the limit is 64"), "{many}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Valid files in every way of writing them, and valid mappings.
+//! Valid files in every notation, and valid mappings.
 
 use crate::kinds::KINDS;
 use linerate_path::model::{Mapping, Segment};
@@ -7,7 +7,7 @@ use linerate_path::spec::{StageSpec, State};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Proptest's configuration for this number of cases, the same in every run.
+/// Deterministic proptest configuration with this number of cases.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(2), ..ProptestConfig::default() }
 }
@@ -114,7 +114,7 @@ const COSTS: &[&str] = &[
     "[[costs.stages]]\nname = '{}'\ninstructions = 0x100\nl1_misses = 2.5\nfitted = []\n",
 ];
 
-/// The form of a file: indices into the tables above.
+/// Notation of a file: indices into the tables above.
 #[derive(Clone, Debug)]
 struct Form {
     kernels: &'static str,
@@ -123,7 +123,7 @@ struct Form {
     sink: &'static str,
     run: usize,
     mapping: usize,
-    /// Costs of every stage, by the first of these that there is; none without.
+    /// Index of the costs of every stage; none without.
     costs: usize,
     line_feed_only: bool,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kinds of stage and source for the tests: one parameter of every sort, every sort of state.
+//! Kinds of stage and source for the tests, covering every parameter type and every state.
 
 use linerate_path::model::{Params, Value};
 use linerate_path::spec::{
@@ -51,7 +51,7 @@ pub(crate) const STAGES: &[StageSpec] = &[
     stage("count", &[], false, State::Global),
 ];
 
-/// A source that puts packets into cells, and allows no cells without a capture's length.
+/// A source that segments packets into cells.
 const SOURCES: &[SourceSpec] = &[SourceSpec {
     kind: "cells",
     help: "A source.",

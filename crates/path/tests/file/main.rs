@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file that describes a path, from outside: what is read, what is refused, what is written.
+//! Path files from outside: parsing, rejection, writing.
 
 mod anything;
 mod costs;

@@ -38,7 +38,7 @@ fn undescribed(text: &str, stages: &[StageUse]) -> Mapping {
     Mapping { segments: text.split(" | ").map(segment).collect() }
 }
 
-/// Whether the mapping can be run, by the rules as a person would tick them off.
+/// Whether the mapping can be run, by a plain restatement of the rules.
 fn runs(mapping: &Mapping) -> bool {
     let in_order: Vec<usize> = mapping.segments.iter().flat_map(|s| s.stages.clone()).collect();
     let cpus: Vec<u32> = mapping.segments.iter().flat_map(|s| s.cpus.clone()).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every mistake a file can have, with its place and its words.
+//! Every possible mistake in a file, with position and message.
 
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
@@ -15,14 +15,14 @@ fn messages(text: &str) -> String {
 /// A valid source and one stage, three lines, so that a test continues at line 4.
 const GOOD: &str = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n";
 
-/// Expects each text after [`GOOD`] to have this one problem.
+/// Expects exactly this problem for each text after [`GOOD`].
 fn after_good(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         assert_eq!(messages(&format!("{GOOD}{text}")), *expected, "{text}");
     }
 }
 
-/// Expects each source, together with a good stage, to have this one problem.
+/// Expects exactly this problem for each source, together with a good stage.
 fn sources(cases: &[(&str, &str)]) {
     for (source, expected) in cases {
         let text = format!("[source]\n{source}\n[[stage]]\nkind = 'parse'\n");
@@ -69,7 +69,7 @@ fn syntax() {
     }
 }
 
-/// A value without quotes is reported together with the other errors.
+/// An unquoted value is reported together with the other errors.
 #[test]
 fn missing_quotes() {
     after_good(&[
@@ -86,13 +86,13 @@ fn missing_quotes() {
         ),
         (
             "[mapping]\nworkers = [{ stages = [parse] }]\n[run]\nring = 3\n",
-            "5:24: 'parse' is not a TOML value; strings need quotes: \"parse\"\n\
-             7:8: 'ring' is 3, which is not a power of two; nearest: 2 and 4",
+            "5:24: 'parse' is not a TOML value; strings need quotes: \"parse\"\n7:8: 'ring' is 3, \
+             not a power of two; nearest: 2 and 4",
         ),
     ]);
 }
 
-/// Texts and the one problem of each.
+/// Texts with exactly one problem each.
 const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
     ("[lines]\nrate = 3\n", "4:2: unknown section [lines]; did you mean [line]?"),
     ("[[stages]]\n", "4:3: unknown key 'stages' at the top of the file; did you mean [[stage]]?"),
@@ -159,15 +159,14 @@ fn sections_and_keys() {
     assert_eq!(
         messages("stage = 7\nsource = 'x'\nname = ''\n"),
         "1:9: [[stage]] must be a list of tables, not an integer\n\
-         2:10: [source] must be a section, not a text\n\
+         2:10: [source] must be a section, not a string\n\
          3:8: 'name' must not be empty; example: name = \"edge\""
     );
 }
 
 #[test]
 fn source() {
-    let smallest =
-        "frames are counted without their 4 bytes of check sequence, so the smallest has 60";
+    let smallest = "frame sizes exclude the 4-byte FCS, so the minimum is 60";
     sources(&[
         ("", "1:1: 'kind' is missing in [source]; example: kind = \"capture\""),
         ("kind = 'pcap'", "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator', 'cells'"),
@@ -191,13 +190,13 @@ fn source() {
         ),
         (
             "kind = 'generator'\nsizes = [60, 3000]",
-            "3:14: frames of 3000 bytes do not fit buffer_bytes = 2048; raise buffer_bytes (at \
-             most 65407) or make them shorter",
+            "3:14: frames of 3000 bytes exceed buffer_bytes = 2048; raise buffer_bytes (at most \
+             65407) or make them shorter",
         ),
         (
             "kind = 'generator'\nbuffer_bytes = 1000",
-            "3:16: frames of 1514 bytes do not fit buffer_bytes = 1000; raise buffer_bytes (at \
-             most 65407) or make them shorter",
+            "3:16: frames of 1514 bytes exceed buffer_bytes = 1000; raise buffer_bytes (at most \
+             65407) or make them shorter",
         ),
         (
             "kind = 'generator'\nsizes = []",
@@ -225,13 +224,13 @@ fn registered_sources() {
         ("bytes = 59", "4:9: 'bytes' is 59; it must be from 60 to 9000"),
         (
             "bytes = 3000",
-            "4:9: frames of 3000 bytes do not fit buffer_bytes = 2048; raise buffer_bytes (at \
-             most 65407) or make them shorter",
+            "4:9: frames of 3000 bytes exceed buffer_bytes = 2048; raise buffer_bytes (at most \
+             65407) or make them shorter",
         ),
         ("lost = 0.6", "4:8: 'lost' is 0.6; it must be from 0 to 0.5"),
         (
             "lost = 'a'",
-            "4:8: 'lost' must be a number from 0 to 0.5, not a text; example: lost = 0.5",
+            "4:8: 'lost' must be a number from 0 to 0.5, not a string; example: lost = 0.5",
         ),
         ("lost = 0.1\nway = 'out'", "4:8: nothing is lost on the way out; leave it out"),
         ("way = 'up'", "4:7: 'way' cannot be 'up'; valid: 'in', 'out'"),
@@ -268,7 +267,7 @@ fn stages() {
         ),
         (
             "[[stage]]\nkind = 'count'\nname = 'a b'\n",
-            "6:8: 'name' must be a text of letters, digits, '-' and '_'; example: name = \
+            "6:8: 'name' must be a string of letters, digits, '-' and '_'; example: name = \
              \"count-in\"",
         ),
         (
@@ -277,12 +276,12 @@ fn stages() {
         ),
         (
             "[[stage]]\nkind = 'filter'\nrules = ['a', 3]\n",
-            "6:15: each entry of 'rules' must be a text, not an integer; example: rules = \
+            "6:15: each entry of 'rules' must be a string, not an integer; example: rules = \
              [\"...\"]",
         ),
         (
             "[[stage]]\nkind = 'filter'\nrules = 'a'\n",
-            "6:9: 'rules' must be a list of texts, not a text; example: rules = [\"...\"]",
+            "6:9: 'rules' must be a list of strings, not a string; example: rules = [\"...\"]",
         ),
         (
             "[[stage]]\nkind = 'filter'\notherwise = 'dorp'\n",
@@ -294,7 +293,8 @@ fn stages() {
         ),
         (
             "[[stage]]\nkind = 'nat44'\noutside = 1979-05-27\n",
-            "6:11: 'outside' must be a text, not a date or time of day; example: outside = \"...\"",
+            "6:11: 'outside' must be a string, not a date or time of day; example: \
+             outside = \"...\"",
         ),
         (
             "[[stage]]\nkind = 'nat44'\noutside = ''\nflows = 70_000\n",
@@ -308,17 +308,21 @@ fn stages() {
                 )
             };
             let mut said: Vec<_> = (1..16).map(|i| twice(5 + 2 * i)).collect();
-            said.insert(14, "35:8: 17 stages; at most 16 are possible".to_owned());
+            said.insert(14, "35:8: 17 stages; the limit is 16".to_owned());
             said.join("\n")
         }),
     ]);
+}
+
+#[test]
+fn a_stage_before_the_one_it_needs() {
     assert_eq!(
         messages(
             "source = { kind = 'generator' }\n[[stage]]\nkind = 'verify'\n\
              [[stage]]\nkind = 'parse'\n"
         ),
-        "3:8: a 'verify' stage needs headers, but no 'parse' comes before; put a [[stage]] with \
-         kind = \"parse\" before it"
+        "3:8: a 'verify' stage needs parsed headers, but no 'parse' stage precedes it; add a \
+         [[stage]] with kind = \"parse\" before it"
     );
 }
 
@@ -343,20 +347,20 @@ fn mapping() {
         ),
         (
             "workers = [{ stages = ['parse', 'verify'] }]",
-            "9:11: stage 'count' is on no worker; workers must hold every stage",
+            "9:11: stage 'count' is not assigned to a worker; workers must hold every stage",
         ),
         (
             "workers = [{ stages = ['parse', 'vrify', 'count'] }]",
-            "9:33: no stage is named 'vrify'; did you mean 'verify'?",
+            "9:33: unknown stage 'vrify'; did you mean 'verify'?",
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'count', 'xyzzy'] }]",
-            "9:52: no stage is named 'xyzzy'; valid: 'parse', 'verify', 'count'",
+            "9:52: unknown stage 'xyzzy'; valid: 'parse', 'verify', 'count'",
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'parse', 'count'] }]",
-            "9:43: stage 'parse' is on a worker already; to run it on several workers, give one \
-             replicas",
+            "9:43: stage 'parse' is already assigned to a worker; to run it on several workers, \
+             set replicas on one entry",
         ),
         (
             "workers = [{ stages = ['parse', 'count'] }, { stages = ['verify'] }]",
@@ -365,12 +369,12 @@ fn mapping() {
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'count'], replicas = 2 }]",
-            "9:64: stage 'count': a 'count' stage keeps one state for all packets, so it must not \
-             be replicated; give it a worker of its own with replicas = 1",
+            "9:64: stage 'count': a 'count' stage has global state, so it must not be replicated; \
+             give it its own worker with replicas = 1",
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'count'], cpus = [1, 2] }]",
-            "9:60: 2 processors for 1 replicas; name one for each, or none",
+            "9:60: 2 CPUs for 1 replicas; give one for each, or none",
         ),
         (
             "workers = [{ stages = ['parse', 'verify'], cpus = [1] }, \
@@ -379,7 +383,7 @@ fn mapping() {
         ),
         (
             "workers = [{ stages = ['parse'], replicas = 64 }, { stages = ['verify', 'count'] }]",
-            "9:51: 65 workers; at most 64 are possible",
+            "9:51: 65 workers; the limit is 64",
         ),
         (
             "workers = [{ stages = ['parse', 'verify', 'count'], replicas = 65, cpus = [-1] }]",
@@ -395,15 +399,15 @@ fn mapping() {
     }
 }
 
-/// Texts and the one problem of each.
+/// Texts with exactly one problem each.
 const RUN: &[(&str, &str)] = &[
     (
         "[run]\ntime = '1s'\npackets = 3\n",
-        "6:11: 'time' and 'packets' both say when the run ends; keep one of them",
+        "6:11: 'time' and 'packets' are mutually exclusive; keep one of them",
     ),
     (
         "[run]\npackets = 3\ntime = '1s'\n",
-        "6:8: 'time' and 'packets' both say when the run ends; keep one of them",
+        "6:8: 'time' and 'packets' are mutually exclusive; keep one of them",
     ),
     ("[run]\ntime = '0s'\n", "5:8: 'time': '0s' must be above 0 and at most 30 days"),
     (
@@ -416,27 +420,21 @@ const RUN: &[(&str, &str)] = &[
     ),
     (
         "[run]\nrate = 'capture'\n",
-        "5:8: rate = \"capture\" needs a capture; a generator has no recorded gaps; use \
-             \"max\", \"line\" or a rate",
+        "5:8: rate = \"capture\" needs a capture; a generator has no recorded timestamps; use \
+         \"max\", \"line\" or a rate",
     ),
     (
         "[run]\nrate = 'lin'\n",
-        "5:8: 'rate': 'lin' is not a rate; did you mean 'line'? (or write packets like \
-             '1.5Mpps', bits like '5Gb/s')",
+        "5:8: 'rate': invalid rate 'lin'; did you mean 'line'? (or write packets as '1.5Mpps', \
+         bits as '5Gb/s')",
     ),
     ("[run]\nburst = 257\n", "5:9: 'burst' is 257; it must be from 1 to 256"),
     (
         "[run]\nburst = '32'\n",
-        "5:9: 'burst' must be an integer from 1 to 256, not a text; example: burst = 32",
+        "5:9: 'burst' must be an integer from 1 to 256, not a string; example: burst = 32",
     ),
-    (
-        "[run]\nring = 300\n",
-        "5:8: 'ring' is 300, which is not a power of two; nearest: 256 and 512",
-    ),
-    (
-        "[run]\nring = 40000\n",
-        "5:8: 'ring' is 40000, which is not a power of two; nearest: 32768 and 65536",
-    ),
+    ("[run]\nring = 300\n", "5:8: 'ring' is 300, not a power of two; nearest: 256 and 512"),
+    ("[run]\nring = 40000\n", "5:8: 'ring' is 40000, not a power of two; nearest: 32768 and 65536"),
     ("[run]\nring = 1\n", "5:8: 'ring' is 1; it must be from 2 to 65536"),
     ("[run]\nfull_ring = 'dropp'\n", "5:13: 'full_ring' cannot be 'dropp'; did you mean 'drop'?"),
     ("[line]\nrate = '10Gbps'\nports = 0\n", "6:9: 'ports' is 0; it must be from 1 to 1024"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schema and the user's reference against what is read.
+//! Schema and user reference compared with the parser.
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
@@ -46,7 +46,7 @@ fn json_of(text: &str) -> Value {
     json_of_table(document.iter())
 }
 
-/// The schema also describes each value individually; only constraints on the whole are missing.
+/// The schema describes each value individually; only constraints between keys are missing.
 const WRONG: &[&str] = &[
     "nmae = 'x'",
     "name = ''",
@@ -116,7 +116,7 @@ fn blocks(language: &str) -> Vec<String> {
     REFERENCE.split(&opening).skip(1).map(block).collect()
 }
 
-/// The kinds of stage the example of the reference uses, with the parameters it uses.
+/// The kinds of stage in the reference's example, with their parameters.
 fn example_kinds() -> Vec<StageSpec> {
     const fn param(name: &'static str, kind: ParamKind, default: Default) -> ParamSpec {
         ParamSpec { name, kind, default, help: "A parameter." }
@@ -156,9 +156,9 @@ fn the_help_has_every_parameter() {
     }
     for line in [
         "    l4 - true or false; default true\n",
-        "    rules - a list of texts; default []\n",
+        "    rules - a list of strings; default []\n",
         "    otherwise - one of 'pass', 'drop'; default \"pass\"\n",
-        "    outside - a text; required\n",
+        "    outside - a string; required\n",
         "    flows - an integer from 1 to 65536; default 4096\n",
     ] {
         assert!(help.contains(line), "{line}");

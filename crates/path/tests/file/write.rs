@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file with another mapping.
+//! Files with a replaced mapping.
 
 use crate::generate::{cases, file, mapping, specs};
 use crate::kinds::{KINDS, STEM};
@@ -8,7 +8,7 @@ use linerate_path::model::{Path, RunOptions, Source};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
-/// The comments of the text, in order; those within a list of workers left out.
+/// The comments of the text, in order, without those within a list of workers.
 fn comments(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.find("# c-").map(|at| &line[at..])).collect()
 }

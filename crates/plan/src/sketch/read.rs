@@ -33,8 +33,8 @@ pub(super) fn regions(
                 .filter(|one| one.visits > 0)
                 .ok_or(NoSketch::Packets { remedy: "no region was entered" })?;
             notes.push(format!(
-                "no region reports units of work (lr_region_add_units): a visit of `{}` counts as \
-                 a packet",
+                "no region reports units of work (lr_region_add_units): one visit of `{}` is taken \
+                 as one packet",
                 most.name
             ));
             most.visits as f64
@@ -126,7 +126,7 @@ pub(super) fn strands(
         ForeignFormat::PerfStat => perf(report, file, known),
         ForeignFormat::Regions => Err(NoSketch::OtherKind),
         ForeignFormat::ProfileDump => {
-            Err(NoSketch::Times { reason: "PROFILE_DUMP counts waiting with the work".to_owned() })
+            Err(NoSketch::Times { reason: "PROFILE_DUMP counts waiting as work".to_owned() })
         }
     }
 }
@@ -167,7 +167,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
     let most = nodes.values().map(|node| node.packets).fold(0.0, f64::max);
     let packets = if polled > 0.0 { polled } else { most };
     if packets <= 0.0 {
-        return Err(NoSketch::Packets { remedy: "no node was given any" });
+        return Err(NoSketch::Packets { remedy: "no node processed packets" });
     }
     // VPP lists nodes by name. Inputs poll; what ends a packet sends or drops it.
     let place = |name: &&str| {
@@ -195,10 +195,7 @@ fn vpp(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSke
         stages,
         packets_per_s: (kpps > 0.0).then_some(kpps * 1e3),
         frame_bytes: None,
-        notes: vec![
-            "VPP lists nodes by name: put them in the order of the graph before they are cut"
-                .to_owned(),
-        ],
+        notes: vec!["VPP lists nodes by name: put them in graph order before splitting".to_owned()],
     })
 }
 
@@ -236,8 +233,8 @@ fn perf(report: &StrandsReport, file: &str, known: Known) -> Result<Sketch, NoSk
         packets_per_s: seconds.map(|seconds| packets / seconds),
         frame_bytes: None,
         notes: vec![
-            "a packet takes all the time that perf counted, start and polling included; regions \
-             tell the stages apart"
+            "the time per packet is all the time that perf counted, including start-up and \
+             polling; regions separate the stages"
                 .to_owned(),
         ],
     })
@@ -251,7 +248,7 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
         if name.is_empty() { thread.name.clone() } else { name.to_owned() }
     };
     let mut groups: Vec<(String, f64, u32)> = Vec::new();
-    let mut reason = "no thread handled packets".to_owned();
+    let mut reason = "no thread processed packets".to_owned();
     for thread in &observed.threads {
         let Some(ns) = thread.cost_ns.as_number().filter(|ns| *ns > 0.0) else {
             if let Some(why) = &thread.cost_ns.reason {
@@ -288,7 +285,7 @@ pub(super) fn why(report: &WhyReport, file: &str) -> Result<Sketch, NoSketch> {
         packets_per_s: rate.filter(|rate| rate.is_finite() && *rate > 0.0),
         frame_bytes: bytes,
         notes: vec![
-            "each group of threads is a stage: regions in the program tell its stages apart"
+            "each group of threads is one stage: regions in the program would separate its stages"
                 .to_owned(),
         ],
     })

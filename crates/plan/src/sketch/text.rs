@@ -43,7 +43,7 @@ pub fn text(
         let name = quoted(&stage.name);
         let _ = writeln!(text, "\n[[stage]]\nkind = \"{KIND}\"\nname = {name}");
     }
-    let _ = writeln!(text, "\n# Which worker runs what: one line each, cut where you like.");
+    let _ = writeln!(text, "\n# Workers, one line each: split and replicate as you like.");
     let _ = writeln!(text, "[mapping]\nworkers = [");
     let mut names = sketch.stages.iter().map(|stage| quoted(&stage.name));
     for (stages, replicas) in &sketch.segments {
@@ -61,8 +61,8 @@ pub fn text(
 fn cost(stage: &Part, state: Option<State>) -> String {
     let (state, why) = match state {
         Some(state) => (state, ""),
-        None if stage.threads > 1 => (State::PerFlow, "    # several threads were seen in it"),
-        None => (State::Global, "  # assumed: nothing says whether replicas are allowed"),
+        None if stage.threads > 1 => (State::PerFlow, "    # several threads ran it"),
+        None => (State::Global, "  # assumed: it is unknown whether replicas are allowed"),
     };
     let word = state.word();
     let name = quoted(&stage.name);

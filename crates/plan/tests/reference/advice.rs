@@ -161,7 +161,10 @@ fn merge_and_replicate_is_proposed_or_ruled_out_by_name() {
             Some(stage) => {
                 ruled_out += 1;
                 let reason = &rule.expect("a rule").reason;
-                assert!(reason.starts_with(&format!("`stage{stage}` keeps one state")), "{reason}");
+                assert!(
+                    reason.starts_with(&format!("`stage{stage}` has global state")),
+                    "{reason}"
+                );
             }
         }
         assert_eq!(rule.is_some(), global.is_some(), "case {number}");
@@ -207,7 +210,7 @@ fn one_processor_leaves_only_the_merge() {
     case.baseline = Mapping::merged(case.kinds.len());
     let advice = case.advice();
     assert_eq!(advice.proposals, []);
-    assert!(advice.ruled_out.iter().all(|r| r.reason == "it takes 2 processors; there is 1"));
+    assert!(advice.ruled_out.iter().all(|r| r.reason == "needs 2 processors; there is 1"));
     assert!(!advice.ruled_out.is_empty());
 }
 

@@ -128,7 +128,7 @@ fn a_source_without_a_rate_of_its_own_is_never_named() {
     report.offered_kpps = Some(unpaced);
     let finding = diagnose(&report);
     assert_eq!(finding.limit, Limit::CannotTell, "{}", finding.sentence);
-    assert!(finding.sentence.contains("worker 0.0 lost its processor 40.0 %"), "{finding:?}");
+    assert!(finding.sentence.contains("worker 0.0 was preempted 40.0 %"), "{finding:?}");
 }
 
 #[test]
@@ -162,9 +162,9 @@ fn the_sentence_carries_the_figures() {
     assert_eq!(finding.limit, Limit::Processing);
     assert_eq!(
         finding.sentence,
-        "`stage1` limits the path: worker 1.0 works 100.0 % of its running time and `stage1` \
-         takes 93 % of its 270 ticks per packet (tier sw); worker 0.0 before it is blocked 51.9 %; \
-         worker 2.0 behind it is starved 70.4 %"
+        "`stage1` limits the path: worker 1.0 is busy 100.0 % of its running time, and `stage1` \
+         takes 93 % of its 270 ticks per packet (tier sw); worker 0.0 before it is blocked 51.9 \
+         %; worker 2.0 behind it is starved 70.4 %"
     );
 }
 
@@ -174,7 +174,7 @@ fn uneven_replicas_are_mentioned() {
     world.capture = (0..100).map(|i| (usize::from(i % 4 == 0), None)).collect();
     let finding = diagnose(&run(&world, &mapping(&[(2, 2)]), 0.0, 0));
     assert_eq!(finding.worker.as_deref(), Some("0.0"));
-    let expected = "; the load is uneven: its replica 0.1 works only 33.";
+    let expected = "; the load is uneven: its replica 0.1 is busy only 33.";
     assert!(finding.sentence.contains(expected), "{}", finding.sentence);
     world.capture = (0..100).map(|i| (i, None)).collect();
     let even = diagnose(&run(&world, &mapping(&[(2, 2)]), 0.0, 0));
@@ -191,7 +191,7 @@ fn too_little_evidence_is_refused_with_the_reason() {
 
     let mut few = good.clone();
     few.workers[1].windows.preempted = 96;
-    assert_refused(&few, "worker 1.0 was left alone in 4 of 100 windows");
+    assert_refused(&few, "worker 1.0 ran undisturbed in only 4 of 100 windows");
     let mut lost = good.clone();
     lost.workers[1].windows.preempted = 51;
     assert_refused(&lost, "worker 1.0 was preempted in 51 of 100 windows");
@@ -200,11 +200,11 @@ fn too_little_evidence_is_refused_with_the_reason() {
     let mut taken = good.clone();
     taken.workers[0].time = Some(TimeShares { busy: 0.5, blocked: 0.5, ..TimeShares::default() });
     taken.workers[1].time = Some(TimeShares { busy: 0.4, lost: 0.6, ..TimeShares::default() });
-    assert_refused(&taken, "processor time was taken away (60.0 %");
+    assert_refused(&taken, "they were preempted (60.0 %");
 
     let mut empty = good;
     empty.workers.iter_mut().flat_map(|s| &mut s.stages).for_each(|s| s.packets = 0);
-    assert_refused(&empty, "no packet got through");
+    assert_refused(&empty, "no packet reached the sink");
 }
 
 fn assert_refused(report: &RunReport, reason: &str) {

@@ -7,8 +7,8 @@ use crate::figure::{Figure, Figures, Tier};
 use serde_json::json;
 
 impl Derive for AnswersReport {
-    /// The sentence of each answer, by the word of its question; absent, with the missing
-    /// measurement, if it cannot be determined.
+    /// The sentence of each answer, keyed by question; absent, with the missing measurement, if it
+    /// cannot be determined.
     fn figures(&self) -> Figures {
         const METHOD: &str = "rules on the figures of the queried record";
         let of = |answer: &Answer| {

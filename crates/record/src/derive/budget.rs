@@ -9,7 +9,7 @@ use crate::warning::Warning;
 use serde_json::json;
 
 impl Derive for BudgetReport {
-    /// Those of the first size of frame.
+    /// Figures of the first frame size.
     fn figures(&self) -> Figures {
         let Some(row) = self.rows.first() else { return Figures::new() };
         let exact = |unit, value, method| Figure::exact(unit, value, Tier::Model, method);
@@ -34,7 +34,7 @@ impl Derive for BudgetReport {
         ])
     }
 
-    /// The figures of each size.
+    /// Figures of each frame size.
     fn lists(&self) -> Lists {
         let of = |row: &BudgetRow| {
             json!({

@@ -34,8 +34,7 @@ impl Derive for KernelsReport {
     }
 }
 
-/// The row of the selected routine on aligned buffers that are in the cache and at different page
-/// offsets.
+/// The row of the selected routine on aligned, cached buffers at different page offsets.
 fn row(report: &KernelsReport, kernel: Kernel, size: u64) -> Result<&Row, String> {
     let has_destination = kernel != Kernel::Checksum;
     let is_wanted = |row: &&Row| {
@@ -57,7 +56,7 @@ fn estimate(
     Some(Estimate::of_ends(value?, low, high, row.n))
 }
 
-/// The speed of the selected routine over that of the bound.
+/// Speed of the selected routine relative to the bound.
 fn speed(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str =
         "time of the fastest load loop over that of the selected routine, by round";
@@ -68,8 +67,8 @@ fn speed(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     figure("ratio", share, METHOD)
 }
 
-/// The time of the selected routine over that of the C library's copy: the inverse of its speed,
-/// the ends of the interval changed over.
+/// Time of the selected routine relative to memcpy: the inverse of its speed, with the ends of the
+/// interval swapped.
 fn time(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str = "time of the selected routine over that of memcpy, by round";
     let time = row(report, kernel, size).and_then(|row| {

@@ -9,9 +9,9 @@ use crate::warning::Warning;
 use serde_json::{Value, json};
 
 impl Derive for MemoryReport {
-    /// The levels and the levels of the translation buffer by their names (`l1_size_bytes`,
-    /// `memory_latency_ns`, `l1_dtlb_entries`), bandwidth by level, operation and threads
-    /// (`l2_read_1_gb_per_s`), and what it was measured with and next to.
+    /// The cache and TLB levels by name (`l1_size_bytes`, `memory_latency_ns`, `l1_dtlb_entries`),
+    /// bandwidth by level, operation and threads (`l2_read_1_gb_per_s`), and the conditions of the
+    /// measurement.
     fn figures(&self) -> Figures {
         let mut figures = Figures::new();
         let mut put = |name: String, figure: &Figure| figures.insert(name, figure.clone());
@@ -50,8 +50,7 @@ impl Derive for MemoryReport {
         figures
     }
 
-    /// Bare values of the levels, the translation buffer, the pages, the noise, the timer and the
-    /// system's view.
+    /// Bare values of the levels, the TLB, the pages, the noise, the timer and the system's view.
     fn lists(&self) -> Lists {
         let levels = self.levels.iter().map(level_summary).collect();
         let tlb = self.tlb.iter().map(tlb_summary).collect();

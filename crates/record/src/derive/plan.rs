@@ -6,7 +6,7 @@ use crate::figure::{Figure, Figures, Tier};
 use crate::plan::{PlanReport, PlannedWorker, Recommendation};
 use serde_json::json;
 
-/// The fewest processors that hold the line.
+/// The fewest CPUs that sustain line rate.
 fn cpus_for_line(report: &PlanReport) -> Figure {
     const METHOD: &str = "the low end of the prediction against the line";
     let Some(hold) = &report.line_hold else {
@@ -42,7 +42,7 @@ impl Derive for PlanReport {
         ])
     }
 
-    /// The recommendations, and how busy each worker is.
+    /// The recommendations, and the load of each worker.
     fn lists(&self) -> Lists {
         let of = |one: &Recommendation| {
             json!({

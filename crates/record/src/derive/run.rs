@@ -41,7 +41,7 @@ impl Derive for RunReport {
     }
 }
 
-/// At which rate the source was to offer packets.
+/// Rate at which the source should offer packets.
 fn offered(run: &RunReport) -> Figure {
     let unknown = || Figure::absent("kpps", Tier::Model, "", "the record does not say");
     run.offered_kpps.clone().unwrap_or_else(unknown)
@@ -58,14 +58,14 @@ pub(super) fn of_finding(finding: &Finding) -> Figures {
     named([("bottleneck", bottleneck), ("finding", sentence)])
 }
 
-/// What limits it in the word of `linerate why`; nothing in records that do not have it.
+/// Limiting cause, as a keyword of `linerate why`; empty for records without one.
 fn of_causes(causes: &[WhyFinding]) -> Figures {
     let first = causes.first().map(|first| first.cause.name());
     let figure = |word| Figure::text(word, Tier::Sw, "rules on the time of the workers");
     Figures::from_iter(first.map(|word| ("cause".to_owned(), figure(word))))
 }
 
-/// Which kernels suit the calls of the path, by name.
+/// Best kernels for the calls of the path, by name.
 pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
     const METHOD: &str = "replay of the calls on warm data";
     let absent = |unit| Figure::absent(unit, Tier::Sw, METHOD, "no call of a kernel was timed");
@@ -90,7 +90,7 @@ pub(super) fn of_home(home: &PacketsHome) -> Figures {
     ])
 }
 
-/// The rate of the line, by the sizes of the packets offered.
+/// Line rate for the sizes of the packets offered.
 pub(super) fn line_rate(run: &RunReport) -> Figure {
     const METHOD: &str = "line rate over mean wire size";
     match run.line_rate_kpps {
@@ -136,7 +136,7 @@ fn event_costs(run: &RunReport) -> Figures {
     ])
 }
 
-/// An event in every stage on every worker, weighed by the packets it was given.
+/// Mean count of an event per packet, over all stages and workers, weighted by packets.
 fn stage_events(run: &RunReport, event: &str) -> Figure {
     const METHOD: &str = "counts around each stage, weighed by its packets";
     let unit = format!("{event}/packet");
@@ -186,7 +186,7 @@ fn busy_ticks(run: &RunReport) -> Figure {
     }
 }
 
-/// Cycles of every stage on every worker, weighed by the packets it was given.
+/// Mean cycles per packet over all stages and workers, weighted by packets.
 fn worker_cycles(run: &RunReport) -> Figure {
     const METHOD: &str = "cycles of each stage, weighed by its packets";
     let kpps = source_kpps(run);
@@ -213,7 +213,7 @@ fn worker_cycles(run: &RunReport) -> Figure {
 /// Minimum number of clean windows per worker without a warning.
 const WINDOWS_FEW: u64 = 50;
 
-/// Why to doubt what the workers did.
+/// Warnings about the workers.
 pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let windows = || run.workers.iter().map(|worker| worker.windows);
     let share = |w: &crate::run::WindowCount| w.preempted as f64 / w.total.max(1) as f64;
@@ -256,7 +256,7 @@ fn left_out(run: &RunReport) -> Option<Warning> {
     frames.map(|frames| Warning::RejectedPackets { rejected, of: rejected + frames })
 }
 
-/// The stages that found nothing to do on any worker that gave them packets, in order of the path.
+/// Stages that had nothing to do on any worker that gave them packets, in path order.
 fn idle_stages(run: &RunReport) -> Vec<Warning> {
     let stages = || run.workers.iter().flat_map(|worker| &worker.stages);
     let mut warnings: Vec<Warning> = Vec::new();
@@ -274,7 +274,7 @@ fn idle_stages(run: &RunReport) -> Vec<Warning> {
     warnings
 }
 
-/// Workers that ran next to each other on the hardware threads of one core, core by core.
+/// Workers that shared a core as SMT siblings, core by core.
 fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
     let is_used = |cpu: &u32| run.workers.iter().any(|worker| worker.cpu == *cpu);
     let used = |core: &Vec<u32>| core.iter().copied().filter(is_used).collect();
@@ -294,13 +294,13 @@ pub struct Flows {
     pub line: LineReport,
     /// The rate of one flow.
     pub kpps: Figure,
-    /// The same as a share of the capacity of one port.
+    /// The same relative to the capacity of one port.
     pub share: Figure,
     /// Whether the rate is that of clean windows.
     pub is_clean: bool,
 }
 
-/// Why the rate at the sinks is unknown although packets reached them.
+/// Reason for an unknown sink rate although packets arrived.
 const OUTSIDE_THE_MEASUREMENT: &str =
     "no packets reached the sink during the measured part; run longer";
 
@@ -325,14 +325,14 @@ impl RunReport {
 }
 
 impl RunReport {
-    /// CPUs of the quota that throttled its workers: they never sleep, so any quota of fewer CPUs
-    /// than workers does. `None` without throttling.
+    /// CPU quota that throttled the workers: they never sleep, so any quota below the number of
+    /// workers does. `None` without throttling.
     pub fn held(&self, provenance: &Provenance) -> Option<f64> {
         provenance.cpu_quota.filter(|cpus| *cpus < self.workers.len() as f64)
     }
 
-    /// Thousand packets per second at the sinks over the measured part, including the time that
-    /// workers were stopped.
+    /// Rate at the sinks in kpps over the measured part, including the time that workers were
+    /// stopped.
     pub fn delivered_kpps(&self) -> Figure {
         const METHOD: &str = "packets that left over the measured part, interruptions included";
         match sent(self) {
@@ -342,8 +342,7 @@ impl RunReport {
     }
 }
 
-/// Packets at the sinks: thousand packets per second over the measured part, packets over the
-/// entire run.
+/// Packets at the sinks: kpps over the measured part, and the count over the entire run.
 fn sent(run: &RunReport) -> (f64, u64) {
     let last = run.workers.iter().map(|worker| worker.segment).max();
     let last = run.workers.iter().filter(|worker| Some(worker.segment) == last);

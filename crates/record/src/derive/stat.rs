@@ -7,7 +7,7 @@ use crate::provenance::Provenance;
 use crate::stat::{Judged, StatReport};
 use crate::warning::Warning;
 
-/// The name of the figure of an event per unit of work.
+/// Figure name of an event per unit of work.
 pub fn per_unit_name(event: &str, unit: &str) -> String {
     format!("{event}_per_{unit}")
 }
@@ -36,7 +36,7 @@ impl Derive for StatReport {
     }
 }
 
-/// Costs that were not judged against the baseline, and why.
+/// Costs that were not compared with the baseline, and the reasons.
 fn not_judged(report: &StatReport) -> Vec<Warning> {
     let names = |reasons: &[Judged]| -> Option<Vec<String>> {
         let changes = report.baseline.iter().filter(|change| reasons.contains(&change.judged));

@@ -9,8 +9,8 @@ use crate::warning::Warning;
 use serde_json::Value;
 
 impl Derive for TcpReport {
-    /// Those of the set that is selected, by stack and pattern: `smoltcp_bulk_gbps_per_cpu_s`; of
-    /// a law by stack: `smoltcp_law_exponent_loss`.
+    /// Figures of the selected set, by stack and pattern: `smoltcp_bulk_gbps_per_cpu_s`; of a law
+    /// by stack: `smoltcp_law_exponent_loss`.
     fn figures(&self) -> Figures {
         let mut figures = Figures::new();
         for stack in &self.stacks {
@@ -34,7 +34,7 @@ impl Derive for TcpReport {
         figures
     }
 
-    /// `summary.<stack>.<pattern>`: of the set that is selected.
+    /// `summary.<stack>.<pattern>` of the selected set.
     fn lists(&self) -> Lists {
         let named = |stack: &TcpStack| STACKS.into_iter().find(|name| *name == stack.name);
         let stacks = self.stacks.iter().filter_map(|stack| Some((named(stack)?, stack)));
@@ -63,7 +63,7 @@ impl Derive for TcpReport {
     }
 }
 
-/// The set that is selected, under each pattern that has it.
+/// The selected set, for each pattern that has it.
 fn selected<'r>(
     report: &'r TcpReport,
     stack: &'r TcpStack,

@@ -83,7 +83,7 @@ impl TuneReport {
         self.baseline_latency.clone().unwrap_or_else(|| of_run(&self.baseline.latency))
     }
 
-    /// Latency of the mapping to keep, from where [`TuneReport::latency_before`] is from.
+    /// Latency of the chosen mapping, from the same source as [`TuneReport::latency_before`].
     pub fn latency_after(&self) -> RoundLatency {
         let kept = self.chosen.and_then(|index| self.candidates.get(index as usize));
         match kept {
@@ -113,8 +113,8 @@ fn prediction_error(measured: f64, predicted: f64) -> Option<f64> {
     (measured > 0.0 && predicted > 0.0).then(|| measured / predicted - 1.0)
 }
 
-/// Share of the line rate that is missing; negative when the path is faster than the line.
-/// `None` unless both are positive.
+/// Shortfall relative to line rate; negative when the path is faster than the line. `None` unless
+/// both are positive.
 fn gap_to_line(kpps: f64, line_kpps: f64) -> Option<f64> {
     (kpps > 0.0 && line_kpps > 0.0).then(|| 1.0 - kpps / line_kpps)
 }

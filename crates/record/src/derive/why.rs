@@ -10,15 +10,15 @@ use crate::why::ledger::{PacketLedger, ledger};
 use crate::why::{CpuCounts, Observation, ThreadActivity, ThreadState, WhyFinding, WhyReport};
 use serde_json::{Value, json};
 
-/// The share of a CPU that watching may take before it is a warning: above it, a packet program on
-/// the same CPU loses as much throughput as a change of code brings.
+/// Observer CPU share above which a warning is issued: beyond it, a packet program on the same CPU
+/// loses as much throughput as a typical code change gains.
 const OBSERVER_SHARE: f64 = 0.01;
 
-/// Seconds of the shortest window without a warning: quotas have periods of 0.1 s, and ten of them
-/// are few.
+/// Shortest window without a warning, in seconds: quotas have periods of 0.1 s, and ten of them are
+/// few.
 const WINDOW_S: f64 = 1.0;
 
-/// Draws the blocks of the interval of the packet rate.
+/// Seed of the block bootstrap for the packet rate.
 const SEED: u64 = 1;
 
 impl Derive for WhyReport {
@@ -94,7 +94,7 @@ fn lost_where(ledger: &PacketLedger) -> Figure {
     }
 }
 
-/// The thread that ran or wanted to run most; of equals the one with the smaller number.
+/// The thread with the highest demand for CPU time; among equals, the one with the lowest ID.
 pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     let order = |a: &&ThreadActivity, b: &&ThreadActivity| {
         a.demand().total_cmp(&b.demand()).then(b.tid.cmp(&a.tid))
@@ -102,7 +102,7 @@ pub(crate) fn busiest(observation: &Observation) -> Option<&ThreadActivity> {
     observation.threads.iter().max_by(order)
 }
 
-/// The share of its time that the busiest thread works: polling taken out, where it polls.
+/// Share of time that the busiest thread works, excluding polling.
 fn busy_share(observation: &Observation) -> Figure {
     const METHOD: &str = "time on a CPU of the busiest thread, less its polling";
     let Some(thread) = busiest(observation) else {

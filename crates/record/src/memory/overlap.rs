@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads that overlap: how many a core has outstanding, what threads move per second, and what
-//! that does to the others.
+//! Overlapping loads: outstanding loads of a core, bandwidth of threads, and its effect on latency.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
@@ -15,7 +14,7 @@ pub struct Parallelism {
     pub bytes: u64,
     /// ns per load with this many parallel chains.
     pub points: Vec<ChainsPoint>,
-    /// Outstanding loads when more chains do not help.
+    /// Outstanding loads beyond which more chains do not help.
     pub outstanding: Figure,
 }
 
@@ -25,7 +24,7 @@ pub struct Parallelism {
 pub struct ChainsPoint {
     /// Chains.
     pub chains: u32,
-    /// ns per load, all chains counted.
+    /// ns per load, over all chains.
     pub ns_per_load: Figure,
 }
 
@@ -38,7 +37,7 @@ pub enum Operation {
     Read,
     /// Stores.
     Write,
-    /// As many loads as stores; the bytes of one side are counted.
+    /// As many loads as stores; bytes of one side.
     Copy,
 }
 
@@ -48,28 +47,28 @@ pub enum Operation {
 pub struct Bandwidth {
     /// The level, by name.
     pub level: String,
-    /// Bytes that each thread works on.
+    /// Bytes per thread.
     pub bytes: u64,
     /// Kind of memory access.
     pub operation: Operation,
-    /// Threads, each on a separate processor.
+    /// Threads, each on its own CPU.
     pub threads: u32,
-    /// GB/s of all of them, 10^9 bytes per second.
+    /// Total GB/s, 10^9 bytes per second.
     pub gb_per_s: Figure,
     /// Rate of the same loop and threads with all lines in L1, in GB/s: the upper bound.
     pub bound: Figure,
 }
 
-/// Time of a load in memory while others use it.
+/// Load latency under concurrent reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadedLatency {
-    /// Threads that read meanwhile, each on a separate processor.
+    /// Concurrent readers, each on its own CPU.
     pub threads: u32,
-    /// The share of their time they read, 0 to 1.
+    /// Duty cycle of the readers, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub duty: f64,
-    /// GB/s they read.
+    /// GB/s of the readers.
     pub gb_per_s: Figure,
     /// ns per load of the chase.
     pub latency_ns: Figure,

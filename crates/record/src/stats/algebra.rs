@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates computed from estimates.
+//! Arithmetic on estimates.
 //!
 //! An end that is missing is infinite, and stays so: what is known of no bound gives no bound.
 
 use super::{CONFIDENCE, Estimate};
 
 impl Estimate {
-    /// A number without error: both ends are the value.
+    /// An exact number: both ends equal the value.
     pub fn exactly(value: f64) -> Self {
         Self { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
     }
 
-    /// A number of which an end of the interval, or both, may be missing: a missing end is
-    /// infinite, for a value of unknown spread bounds nothing. The one meaning of it everywhere.
+    /// A number whose interval may lack one or both ends. A missing end is infinite everywhere: a
+    /// value of unknown spread bounds nothing.
     pub fn of_ends(value: f64, low: Option<f64>, high: Option<f64>, n: u64) -> Self {
         Self {
             value,
@@ -32,8 +32,7 @@ impl Estimate {
         Self { value, low, high, ..self }
     }
 
-    /// The sum of estimates whose errors may go together, such as those of one run: ends are added
-    /// to ends.
+    /// The sum of possibly correlated estimates, such as those of one run: the ends are added.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -45,7 +44,8 @@ impl Estimate {
         }
     }
 
-    /// The difference of estimates whose errors may go together: the low end takes off the most.
+    /// The difference of possibly correlated estimates: the low end subtracts the high end of
+    /// `other`.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         let negated = Self { value: -other.value, low: -other.high, high: -other.low, ..other };
@@ -61,7 +61,7 @@ impl Estimate {
         Self { low: value - below, high: value + above, ..self.with(value, other) }
     }
 
-    /// The product of independent estimates: relative errors add up as squares. `other` is
+    /// The product of independent estimates: relative errors add in quadrature. `other` is
     /// positive.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
@@ -96,7 +96,7 @@ impl Estimate {
         Self { value, low, high, ..self }
     }
 
-    /// Another value, as sure as the less sure of two.
+    /// A different value with the relative error of the less certain of two.
     fn with(self, value: f64, other: Self) -> Self {
         let confidence = self.confidence.min(other.confidence);
         Self { value, confidence, n: self.n.min(other.n), ..self }

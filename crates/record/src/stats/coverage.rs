@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shares of trials that hold: how far chance alone takes one below the share that is stated, and
-//! how large a loss a number of trials can show.
+//! Binomial limits for the accuracy suite: sampling error of a stated share, and the loss that a
+//! number of trials can detect.
 //!
 //! For the accuracy suite. A share seen in `n` trials is a draw from a binomial distribution, so a
 //! check of `seen >= stated` fails half of the time for software that keeps its promise. The limit
@@ -8,7 +8,7 @@
 
 use super::binomial_weights;
 
-/// The chance of fewer than `hits` in `trials` that hold with probability `share` each.
+/// Probability of fewer than `hits` successes in `trials` with probability `share` each.
 pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
     if hits == 0 || share >= 1.0 {
         return if hits > trials { 1.0 } else { 0.0 };
@@ -20,8 +20,7 @@ pub fn chance_below(hits: u64, trials: u64, share: f64) -> f64 {
     weights[..hits as usize].iter().sum::<f64>() / weights.iter().sum::<f64>()
 }
 
-/// The fewest hits in `trials` that are compatible with `share`: fewer come about with a
-/// probability of at most `miss`.
+/// The fewest hits in `trials` compatible with `share`: fewer have a probability of at most `miss`.
 pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     if share >= 1.0 {
         return trials;
@@ -39,7 +38,7 @@ pub fn least_hits(trials: u64, share: f64, miss: f64) -> u64 {
     rare.count() as u64
 }
 
-/// How far below `share` the true value must be for fewer than [`least_hits`] to be seen with
+/// Shortfall of the true coverage below `share` at which fewer than [`least_hits`] are seen with
 /// probability `power`; `None` if no loss is detectable in this few trials.
 pub fn loss_noticed(trials: u64, share: f64, miss: f64, power: f64) -> Option<f64> {
     let limit = least_hits(trials, share, miss);
@@ -59,7 +58,7 @@ pub fn loss_noticed(trials: u64, share: f64, miss: f64, power: f64) -> Option<f6
 mod tests {
     use super::*;
 
-    /// Sums over all outcomes of `trials` coins, one by one.
+    /// Slow reference: sums over all outcomes of `trials` coin flips.
     fn slowly(hits: u64, trials: u32, share: f64) -> f64 {
         let chance = |outcome: u32| {
             let held = outcome.count_ones();

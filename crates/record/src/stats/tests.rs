@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Estimates against slow references, and intervals against known truths: the share of simulated
-//! experiments whose interval holds the truth.
+//! Estimates against slow references, and interval coverage in simulations with known truth.
 
 use super::*;
 use proptest::prelude::*;
 
 const EXPERIMENTS: u64 = 400;
 
-/// Draws for the simulations.
+/// Random source of the simulations.
 struct Draw(Random);
 
 impl Draw {
@@ -15,7 +14,7 @@ impl Draw {
         self.0.normal()
     }
 
-    /// One time in ten a window that something else disturbed.
+    /// One window in ten is disturbed.
     fn contaminated(&mut self) -> f64 {
         if self.0.uniform() < 0.1 { 20.0 * self.0.normal() } else { self.0.normal() }
     }
@@ -31,7 +30,7 @@ impl Draw {
     }
 }
 
-/// Percentage of experiments whose interval holds `truth`.
+/// Percentage of experiments whose interval contains `truth`.
 fn coverage(truth: f64, mut experiment: impl FnMut(&mut Draw, u64) -> Estimate) -> f64 {
     let mut draw = Draw(Random::new(7));
     let hits = (0..EXPERIMENTS)
@@ -196,8 +195,8 @@ fn the_block_ratio_is_covered_under_correlation() {
     }
 }
 
-/// The shares that the documentation of [`block_bootstrap_ratio`] states, less the sampling error
-/// of as many experiments.
+/// The coverage documented for [`block_bootstrap_ratio`], minus the sampling error of that many
+/// experiments.
 #[test]
 fn a_short_correlated_series_is_covered_as_documented() {
     for (n, phi, stated) in

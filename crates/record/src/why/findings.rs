@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WhyFinding {
-    /// Which, as a word for scripts.
+    /// Cause, as a keyword for scripts.
     pub cause: Cause,
-    /// The claim, with its figures, in a sentence.
+    /// The claim with its figures, in a sentence.
     pub sentence: String,
     /// Its evidence.
     pub evidence: Vec<Evidence>,
     /// Predicted gain from removing it.
     pub gain: Gain,
-    /// The command or setting that removes the cause; `null` where there is nothing to remove.
+    /// The command or setting that removes the cause; `null` if there is nothing to remove.
     pub fix: Option<String>,
     /// A workaround and its price; `null` if there is none.
     pub workaround: Option<String>,
@@ -29,8 +29,7 @@ pub struct WhyFinding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
-    /// More packets, or other units of work, per second: percent of the present rate. A figure
-    /// without a value where it cannot be predicted.
+    /// Percent more packets, or other units of work, per second. Absent if it cannot be predicted.
     pub percent: Figure,
     /// The next limit after that, in a few words; `null` if unknown.
     pub then_limited_by: Option<String>,
@@ -41,15 +40,15 @@ pub struct Gain {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Other threads run on the CPU that it polls or works on.
+    /// Other threads run on the CPU that it needs.
     CpuContention,
     /// Short interruptions, thousands per second: timers, real-time threads.
     ShortInterruptions,
-    /// A CPU quota of its control group stops it.
+    /// A CPU quota of its control group throttles it.
     CpuQuota,
-    /// The hypervisor does not run its CPU.
+    /// The hypervisor does not schedule its virtual CPU.
     StolenCpu,
-    /// Interrupts and softirqs, for packets of others, run in its time.
+    /// Interrupts and softirqs for other traffic run on its CPU.
     InterruptLoad,
     /// All packets are received by one CPU while others idle.
     OneReceiveCpu,
@@ -57,17 +56,19 @@ pub enum Cause {
     BacklogOverflow,
     /// NAPI stops polling with work left.
     NapiBudget,
-    /// A receive ring overflows in bursts although the program has time.
+    /// A receive ring overflows in bursts although the program has idle time.
     RingOverflow,
     /// A socket's receive buffer overflows.
     SocketBuffer,
     /// A socket that receives packets is not read.
     UnreadSocket,
-    /// The receiver's window stops the sender.
+    /// The queue of connections to be accepted overflows.
+    AcceptQueue,
+    /// The receiver's window limits the sender.
     ReceiveWindow,
     /// The receiver reads more slowly than the sender sends.
     SlowReceiver,
-    /// The sender's own buffer stops it.
+    /// The sender's own send buffer limits it.
     SendBuffer,
     /// Segments are lost on the way, and TCP slows down for each loss.
     TcpLoss,
@@ -91,27 +92,27 @@ pub enum Cause {
     Copying,
     /// Page faults take the time.
     PageFaults,
-    /// The working set is beyond the cache.
+    /// The working set exceeds the cache.
     CacheMisses,
-    /// Threads contend for a lock of the kernel.
+    /// Threads contend for a kernel lock.
     KernelLock,
-    /// Threads contend for a lock of the program.
+    /// Threads contend for a user-space lock.
     UserLock,
     /// Threads write to the same cache line.
     FalseSharing,
     /// One thread does all the work while CPUs idle.
     SingleThread,
-    /// Cryptography without the processor's instructions.
+    /// Cryptography without hardware instructions.
     SoftwareCrypto,
     /// A long list of firewall rules.
     FirewallRules,
     /// Setting up connections.
     ConnectionSetup,
-    /// The program's own work on packets takes all the time there is.
+    /// The program's own packet processing takes all the CPU time.
     ProcessingCost,
-    /// The sender of the traffic is at its limit.
+    /// The traffic generator is at its limit.
     GeneratorLimit,
-    /// Watching takes too much.
+    /// The observer uses too much CPU time.
     ObserverLimit,
     /// Nothing is wrong: the offered load, the peer or an intended limit sets the rate.
     NothingWrong,
@@ -121,7 +122,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of the published list.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::CpuContention,
         Self::ShortInterruptions,
         Self::CpuQuota,
@@ -133,6 +134,7 @@ impl Cause {
         Self::RingOverflow,
         Self::SocketBuffer,
         Self::UnreadSocket,
+        Self::AcceptQueue,
         Self::ReceiveWindow,
         Self::SlowReceiver,
         Self::SendBuffer,
@@ -176,6 +178,7 @@ impl Cause {
             Self::RingOverflow => "ring_overflow",
             Self::SocketBuffer => "socket_buffer",
             Self::UnreadSocket => "unread_socket",
+            Self::AcceptQueue => "accept_queue",
             Self::ReceiveWindow => "receive_window",
             Self::SlowReceiver => "slow_receiver",
             Self::SendBuffer => "send_buffer",
@@ -206,8 +209,8 @@ impl Cause {
         }
     }
 
-    /// Whether it names something that can be removed: every cause but the four that say that there
-    /// is nothing to remove, or that it is not known.
+    /// Whether it names something that can be removed: all causes except the four that state that
+    /// there is nothing to remove, or that the cause is unknown.
     pub fn is_removable(self) -> bool {
         !matches!(
             self,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The packet ledger: every packet accounted for from layer to layer, each loss with its place and
-//! its counter, and the packets that no counter accounts for.
+//! counter, and the packets missing from all counters.
 //!
 //! A pure function of the observation. Two layers are compared only where they count the same unit:
 //! a packet of the stack may stand for many on the wire (GRO, GSO). A layer without a counter is
@@ -25,9 +25,9 @@ pub enum Layer {
     Protocol,
     /// A socket's buffer, or a ring shared with the program.
     Socket,
-    /// Received by the program, as it counts itself.
+    /// Received by the program, according to its own counters.
     Program,
-    /// Sent by the program, as it counts itself.
+    /// Sent by the program, according to its own counters.
     ProgramTx,
     /// A queueing discipline.
     Qdisc,
@@ -58,9 +58,9 @@ impl Layer {
 pub enum Whose {
     /// The program's.
     Program,
-    /// Those of all programs behind an interface, a CPU or a queue: the program's among them.
+    /// Those of any program behind an interface, a CPU or a queue, possibly this one.
     Shared,
-    /// Nobody's: no program asked for them, as for a closed port.
+    /// Of no program: nothing listens, as on a closed port.
     Nobody,
 }
 
@@ -69,7 +69,7 @@ pub enum Whose {
 pub struct Loss {
     /// Their number.
     pub packets: u64,
-    /// Why, in a few words.
+    /// Reason, in a few words.
     pub reason: String,
     /// The counter: `Udp.RcvbufErrors`, `skb:kfree_skb reason NO_SOCKET`.
     pub counter: String,
@@ -80,25 +80,25 @@ pub struct Loss {
 /// Counts of a layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LedgerRow {
-    /// Which.
+    /// Layer of the network stack.
     pub layer: Layer,
     /// The object: `eth0`, `udp 0.0.0.0:53`.
     pub of: String,
-    /// Packets that it let through, those lost there not among them; `None` where no counter says.
+    /// Packets passed on, excluding those lost there; `None` without a counter.
     pub packets: Option<u64>,
     /// The counter of `packets`, or why there is none.
     pub counter: String,
     /// Packets that ended there.
     pub losses: Vec<Loss>,
-    /// Packets that came from the layer before and are neither counted here nor lost by any
-    /// counter; `None` where the two do not count the same unit.
+    /// Packets from the previous layer that are neither counted here nor lost at any counter;
+    /// `None` if the two count different units.
     pub unaccounted: Option<u64>,
 }
 
 /// The ledger of one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PacketLedger {
-    /// The layers that counted something, or should have.
+    /// The layers with counts, or that should have some.
     pub rows: Vec<LedgerRow>,
 }
 
@@ -109,7 +109,7 @@ pub struct Place<'a> {
     pub row: &'a LedgerRow,
     /// Packets.
     pub packets: u64,
-    /// Why, in a few words.
+    /// Reason, in a few words.
     pub reason: &'a str,
     /// The counter.
     pub counter: &'a str,
@@ -117,11 +117,11 @@ pub struct Place<'a> {
     pub whose: Whose,
 }
 
-/// Why the packets of a ring that only its owner can read are missing.
+/// Reason for packets missing from a ring that only its owner can read.
 const IN_RING: &str = "no room in its ring";
 
 impl PacketLedger {
-    /// Every loss, the largest first; what is unaccounted for is one.
+    /// All losses, largest first; unaccounted packets are one of them.
     pub fn places(&self) -> Vec<Place<'_>> {
         let mut places: Vec<Place<'_>> = self.rows.iter().flat_map(of_row).collect();
         places.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(b.counter)));
@@ -129,13 +129,13 @@ impl PacketLedger {
     }
 
     /// Packets lost on the way to and from the program, and those lost where its packets cannot be
-    /// distinguished from others'; `None` if no layer that could lose any was read.
+    /// distinguished from others'; `None` if no lossy layer was read.
     pub fn lost(&self) -> Option<u64> {
         let is_read = self.rows.iter().any(|row| row.packets.is_some() || !row.losses.is_empty());
         is_read.then(|| self.lost_places().map(|place| place.packets).sum())
     }
 
-    /// The place with the largest loss that may be of the program's packets.
+    /// The largest loss that may include the program's packets.
     pub fn largest(&self) -> Option<Place<'_>> {
         self.lost_places().max_by_key(|place| place.packets)
     }
@@ -183,8 +183,8 @@ fn is_used(interface: &InterfaceCounts) -> bool {
         || interface.rx_dropped + interface.tx_dropped + interface.rx_missed > 0
 }
 
-/// The interface whose packets the program takes past the stack, by packet or XDP sockets; `None`
-/// without such a socket, or with those of several interfaces.
+/// The interface whose packets bypass the stack through packet or XDP sockets; `None` without such
+/// a socket, or with those of several interfaces.
 pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
     let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);
     let taps = observation.sockets.iter().filter(|socket| is_tap(socket.kind));
@@ -197,10 +197,10 @@ pub fn tapped(observation: &Observation) -> Option<&InterfaceCounts> {
     }
 }
 
-/// Whether a packet of the interface and one of the program are the same thing: GRO is off, or both
-/// have the same mean size.
+/// Whether interface and program count the same unit: GRO is off, or both have the same mean packet
+/// size.
 pub(super) fn is_same_unit(observation: &Observation, interface: &InterfaceCounts) -> bool {
-    /// Bytes by which counters of one frame differ: the header of Ethernet, its check sequence.
+    /// Bytes by which counters of one frame differ: Ethernet header and FCS.
     const FRAMING_BYTES: f64 = 18.0;
     if interface.features.get("rx-gro") == Some(&false) {
         return true;

@@ -30,18 +30,18 @@ pub struct CpuCounts {
     pub idle: f64,
     /// Packets that its backlog processed (softnet_stat).
     pub backlog_processed: u64,
-    /// Packets that its backlog had no room for.
+    /// Packets dropped because its backlog was full.
     pub backlog_dropped: u64,
-    /// Times that NAPI stopped polling because its budget or time was used up with work left.
+    /// Times that NAPI stopped polling with work left because its budget or time was used up.
     pub time_squeezed: u64,
     /// Softirqs NET_RX.
     pub net_rx: u64,
     /// Softirqs NET_TX.
     pub net_tx: u64,
-    /// Hardware interrupts by source: `virtio0-input.0`; those that occurred.
+    /// Hardware interrupts by source: `virtio0-input.0`; only non-zero ones.
     pub hardware_interrupts: BTreeMap<String, u64>,
-    /// Functions of the kernel that ran on it for whomever, softirqs included, the most frequent
-    /// first, at most 32; shares of the window. Empty where the kernel may not be sampled.
+    /// Kernel functions sampled on it in any context, softirqs included, most frequent first, at
+    /// most 32; shares of the window. Empty if kernel samples are not permitted.
     #[serde(default)]
     pub functions: Vec<FunctionTime>,
     /// Samples behind `functions`.
@@ -55,23 +55,23 @@ pub struct CpuCounts {
 pub struct InterfaceCounts {
     /// Its name.
     pub name: String,
-    /// Its driver: `virtio_net`, `veth`; `null` where it says none.
+    /// Its driver: `virtio_net`, `veth`; `null` if unknown.
     pub driver: Option<String>,
     /// MTU in bytes.
     pub mtu: Option<u32>,
-    /// Speed of the link, bits per second; `null` where the driver says none.
+    /// Link speed, bits per second; `null` if the driver does not report it.
     pub link_bits_per_s: Option<f64>,
     /// Receive queues.
     pub rx_queues: Option<u32>,
     /// Transmit queues.
     pub tx_queues: Option<u32>,
-    /// CPUs that receive queues are spread to by RPS: mask by queue, those that are not 0.
+    /// RPS masks by queue; only non-zero ones.
     pub rps_masks: Vec<String>,
     /// Packets received.
     pub rx_packets: u64,
     /// Bytes received.
     pub rx_bytes: u64,
-    /// Dropped on receipt, as the interface counts it.
+    /// Dropped on receipt, according to the interface.
     pub rx_dropped: u64,
     /// Received with errors: length, checksum, frame, FIFO.
     pub rx_errors: u64,
@@ -87,12 +87,12 @@ pub struct InterfaceCounts {
     pub tx_dropped: u64,
     /// Errors when sending.
     pub tx_errors: u64,
-    /// Offloads by their kernel's name, whether they are on: `tx-checksum-ip-generic`,
-    /// `tx-tcp-segmentation`, `rx-gro`; empty where they could not be read.
+    /// Offloads by kernel name, and whether they are on: `tx-checksum-ip-generic`,
+    /// `tx-tcp-segmentation`, `rx-gro`; empty if unreadable.
     pub features: BTreeMap<String, bool>,
-    /// The driver's own counters that changed (`ethtool -S`); empty where they could not be read.
+    /// The driver's own counters that changed (`ethtool -S`); empty if unreadable.
     pub driver_counters: BTreeMap<String, u64>,
-    /// Queueing disciplines at its transmit side, and at its ingress.
+    /// Queueing disciplines on egress and ingress.
     pub qdiscs: Vec<QdiscCounts>,
 }
 
@@ -100,7 +100,7 @@ pub struct InterfaceCounts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QdiscCounts {
-    /// Which: `tbf`, `fq_codel`, `noqueue`.
+    /// Queueing discipline: `tbf`, `fq_codel`, `noqueue`.
     pub kind: String,
     /// Its handle: `8001:`.
     pub handle: String,
@@ -110,15 +110,15 @@ pub struct QdiscCounts {
     pub packets: u64,
     /// Packets it dropped.
     pub drops: u64,
-    /// Times it had a packet that it might not send yet.
+    /// Times it held a packet that could not be sent yet.
     pub overlimits: u64,
-    /// Packets put back because the driver would not take them.
+    /// Packets requeued because the driver did not accept them.
     pub requeues: u64,
-    /// Packets in it at the end of the window.
+    /// Packets queued at the end of the window.
     pub queued_packets: u64,
-    /// Bytes in it at the end of the window.
+    /// Bytes queued at the end of the window.
     pub queued_bytes: u64,
-    /// The rate it is limited to, bits per second; `null` where it has none, or it is not known.
+    /// Its rate limit, bits per second; `null` if there is none, or it is unknown.
     pub rate_bits_per_s: Option<f64>,
 }
 
@@ -155,25 +155,29 @@ pub struct SocketCounts {
     pub pid: u32,
     /// Local address and port, or the interface of a packet socket.
     pub local: String,
-    /// Remote address and port; `null` where it has none.
+    /// Remote address and port; `null` if there is none.
     pub remote: Option<String>,
-    /// Whether the other end is a socket of this machine: `null` where that is not known.
+    /// Process of the other end, if it is a socket of this machine; `null` if unknown.
     pub peer_pid: Option<u32>,
-    /// Bytes in its receive queue, the mean of the slices' ends.
+    /// How often it was read: the readings behind the means and shares below. `null` in records
+    /// that lack it.
+    #[serde(default)]
+    pub reads: Option<u64>,
+    /// Mean number of bytes in its receive queue at the ends of slices.
     #[serde(serialize_with = "crate::finite")]
     pub receive_queue_mean: f64,
-    /// The same at most.
+    /// Maximum of the same.
     pub receive_queue_max: u64,
-    /// Size of its receive buffer, bytes, as the kernel counts memory; `null` where not readable.
+    /// Size of its receive buffer in bytes, as accounted by the kernel; `null` if unreadable.
     pub receive_buffer: Option<u64>,
-    /// Bytes in its send queue, the mean of the slices' ends.
+    /// Mean number of bytes in its send queue at the ends of slices.
     #[serde(serialize_with = "crate::finite")]
     pub send_queue_mean: f64,
     /// Size of its send buffer, bytes; `null` where not readable.
     pub send_buffer: Option<u64>,
-    /// Packets it dropped: no room in its receive buffer; `null` where not readable.
+    /// Packets dropped because its receive buffer was full; `null` if unreadable.
     pub drops: Option<u64>,
-    /// TCP_INFO of it; `null` for others, and if not readable.
+    /// Its TCP_INFO; `null` for other protocols, and if unreadable.
     pub tcp: Option<TcpCounts>,
 }
 
@@ -183,24 +187,25 @@ pub struct SocketCounts {
 pub struct TcpCounts {
     /// Bytes received.
     pub bytes_received: u64,
-    /// Bytes of its own that were acknowledged.
+    /// Its own bytes that were acknowledged.
     pub bytes_acked: u64,
     /// Segments received.
     pub segments_in: u64,
     /// Segments sent.
     pub segments_out: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted: u64,
-    /// Of those, segments that the peer had received already (DSACK): late, not lost.
+    /// Of those, segments that the peer had received already (DSACK): late, not lost. `null` where
+    /// the kernel does not report it.
     #[serde(default)]
-    pub needless: u64,
+    pub needless: Option<u64>,
     /// Time with data to send or in flight.
     #[serde(serialize_with = "crate::finite")]
     pub busy_s: f64,
-    /// Of that, stopped by the receiver's window.
+    /// Part of `busy_s` limited by the receiver's window.
     #[serde(serialize_with = "crate::finite")]
     pub rwnd_limited_s: f64,
-    /// Of that, stopped by its own send buffer.
+    /// Part of `busy_s` limited by its own send buffer.
     #[serde(serialize_with = "crate::finite")]
     pub sndbuf_limited_s: f64,
     /// Share of the reads in which the delivery rate was limited by the application, 0 to 1.
@@ -211,7 +216,7 @@ pub struct TcpCounts {
     pub rtt_s: f64,
     /// Congestion window at the end, segments.
     pub cwnd: u32,
-    /// Largest segment it sends, bytes.
+    /// Maximum size of the segments it sends, bytes.
     pub mss: u32,
     /// Delivery rate at the end, bytes per second.
     #[serde(serialize_with = "crate::finite")]
@@ -220,9 +225,10 @@ pub struct TcpCounts {
     #[serde(default, serialize_with = "crate::finite")]
     pub min_rtt_s: f64,
     /// Share of the reads in which less than a segment was held back although the windows had room
-    /// for it, because earlier segments were not acknowledged (Nagle's algorithm), 0 to 1.
-    #[serde(default, serialize_with = "crate::finite")]
-    pub held_share: f64,
+    /// for it, because earlier segments were not acknowledged (Nagle's algorithm), 0 to 1; `null`
+    /// in records that lack it.
+    #[serde(default)]
+    pub held_share: Option<f64>,
     /// Largest window that the peer advertised at a read, bytes; `null` where the kernel does not
     /// report it.
     #[serde(default)]
@@ -240,7 +246,7 @@ pub struct TcpCounts {
 pub struct ProgramCounts {
     /// The adapter: `dpdk`, `nginx`, `haproxy`, ...
     pub adapter: String,
-    /// Its self-description: name and version.
+    /// Name and version according to the program.
     pub program: Option<String>,
     /// Units that are counted: `packets`, `requests`.
     pub unit: String,
@@ -248,16 +254,16 @@ pub struct ProgramCounts {
     pub received: Option<u64>,
     /// Sent.
     pub sent: Option<u64>,
-    /// Lost before the program could take them.
+    /// Lost before the program could receive them.
     pub missed: Option<u64>,
     /// Bytes received.
     pub bytes: Option<u64>,
-    /// Other counters of it that changed, by name.
+    /// Its other counters that changed, by name.
     pub others: BTreeMap<String, u64>,
 }
 
 impl ProgramCounts {
-    /// Itself, where it counts packets: requests and the like are not compared with the packets of
+    /// Returns itself if it counts packets: requests and similar units are not comparable with
     /// other layers.
     pub fn of_packets(&self) -> Option<&Self> {
         (self.unit == "packets").then_some(self)
@@ -278,17 +284,17 @@ pub struct KernelEvent {
     pub count: u64,
 }
 
-/// How packets arrived, in short windows spread over the time that was watched.
+/// Burstiness of arrivals, in short windows spread over the observation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Arrivals {
-    /// How many were looked at.
+    /// Number of windows.
     pub windows: u64,
     /// Their mean length, seconds.
     #[serde(serialize_with = "crate::finite")]
     pub window_s: f64,
-    /// Those in which no packet arrived.
+    /// Windows without packets.
     pub silent: u64,
-    /// Most packets in one.
+    /// Maximum number of packets in a window.
     pub packets_max: u64,
 }

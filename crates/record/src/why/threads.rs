@@ -16,7 +16,7 @@ pub struct ThreadActivity {
     pub name: String,
     /// The CPUs it was seen on, the most frequent first.
     pub ran_on: Vec<u32>,
-    /// The CPUs it may use.
+    /// The CPUs in its affinity mask.
     pub allowed: Vec<u32>,
     /// Seconds of the window in which it existed.
     #[serde(serialize_with = "crate::finite")]
@@ -24,43 +24,42 @@ pub struct ThreadActivity {
     /// Its time budget: shares of `elapsed_s` that sum to 1, `unaccounted` being the rest. States
     /// that could not be distinguished are one entry (see [`ThreadState::User`]).
     pub time: Vec<ThreadTime>,
-    /// On what it slept, the longest first; shares of `elapsed_s`.
+    /// What it slept on, longest first; shares of `elapsed_s`.
     pub asleep_on: Vec<SleepTime>,
-    /// Threads that ran on its CPU while it waited for one, the longest first; empty if the
-    /// scheduler's tracepoints may not be read.
+    /// Threads that ran on its CPU while it waited for one, longest first; empty if the scheduler's
+    /// tracepoints are not readable.
     pub ran_instead: Vec<RanInstead>,
-    /// Number of waits for a CPU, by length: entry `k` counts waits of 2^k to 2^(k+1) microseconds,
-    /// the first also shorter ones. Empty if the scheduler's tracepoints may not be read.
+    /// Waits for a CPU by length: entry `k` counts waits of 2^k to 2^(k+1) microseconds, the first
+    /// also shorter ones. Empty if the scheduler's tracepoints are not readable.
     pub waits_us_log2: Vec<u64>,
-    /// Context switches it asked for: it slept.
+    /// Voluntary context switches: it slept.
     pub voluntary_switches: u64,
-    /// Context switches it did not ask for: it was preempted.
+    /// Involuntary context switches: it was preempted.
     pub involuntary_switches: u64,
-    /// Page faults that needed no I/O.
+    /// Page faults without I/O.
     pub minor_faults: u64,
-    /// Page faults that needed I/O.
+    /// Page faults with I/O.
     pub major_faults: u64,
-    /// System calls; `null` where they may not be counted.
+    /// System calls; `null` if counting is not permitted.
     pub system_calls: Option<u64>,
     /// The functions it was sampled in, the most frequent first, at most 32.
     pub functions: Vec<FunctionTime>,
     /// Samples behind `functions`.
     pub samples: u64,
-    /// Share of its time on a CPU spent on packets, polling taken out, 0 to 1; a figure without a
-    /// value where that could not be determined, or where it does not poll.
+    /// Share of its CPU time spent on packets, excluding polling, 0 to 1; absent if undetermined,
+    /// or if it does not poll.
     pub busy: Figure,
-    /// CPU time of one packet, polling taken out, nanoseconds.
+    /// CPU time per packet, excluding polling, nanoseconds.
     pub cost_ns: Figure,
-    /// Calls of read(2), write(2) and their kin (/proc/PID/task/TID/io): fewer than all its system
-    /// calls. `null` where they may not be read.
+    /// read(2), write(2) and similar calls (/proc/PID/task/TID/io): a lower bound of its system
+    /// calls. `null` if unreadable.
     #[serde(default)]
     pub io_calls: Option<u64>,
-    /// Share of its time for which it waited for locks of the kernel, spinning or asleep, in its
-    /// own calls or in interrupts in its time; `null` where that may not be traced.
+    /// Share of its time spent waiting for kernel locks, spinning or asleep, in its own calls or in
+    /// interrupts; `null` if tracing is not permitted.
     #[serde(default)]
     pub lock_wait: Option<f64>,
-    /// What it uses of memory, by the operands of sampled instructions; `null` where too few of its
-    /// samples show that.
+    /// Memory use, from the operands of sampled instructions; `null` with too few such samples.
     #[serde(default)]
     pub memory: Option<MemoryUse>,
     /// Share of its samples at instructions made for ciphers and hashes (AES, SHA, carry-less
@@ -69,7 +68,7 @@ pub struct ThreadActivity {
     pub cipher_instructions: Option<f64>,
 }
 
-/// What a thread uses of memory beyond its stack, in its own code.
+/// Memory use of a thread's own code, without its stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryUse {
@@ -78,22 +77,23 @@ pub struct MemoryUse {
     /// The same per sample of the thread, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Cache lines of 64 bytes that they were to.
+    /// Number of distinct 64-byte cache lines accessed.
     pub lines: u64,
-    /// Share of the accesses to lines that were met once.
+    /// Share of the accesses to lines seen only once.
     #[serde(serialize_with = "crate::finite")]
     pub once_share: f64,
-    /// Memory that it uses, in pages of 4 KiB, estimated from those met once and twice.
+    /// Working set in pages of 4 KiB, estimated from the pages seen once and twice.
     pub working_set_bytes: Figure,
 }
 
-/// A cache line that several threads use and at least one writes.
+/// A cache line used by several threads and written by at least one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedLine {
-    /// Its address, or its position in memory that processes share.
+    /// Its address, or its offset in shared memory.
     pub address: String,
-    /// Whether a thread uses bytes that another one writes; else they only are next to each other.
+    /// Whether a thread uses bytes that another one writes (true sharing), rather than adjacent
+    /// bytes.
     pub has_common_bytes: bool,
     /// The threads that use it.
     pub threads: Vec<LineUse>,
@@ -108,7 +108,7 @@ pub struct LineUse {
     /// Share of its samples at instructions that access the line, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Whether it writes there.
+    /// Whether it writes to the line.
     pub is_written: bool,
     /// First byte of the line that it uses, 0 to 63.
     pub first_byte: u8,
@@ -127,20 +127,20 @@ pub enum ThreadState {
     User,
     /// On a CPU in its own code, working on packets.
     Work,
-    /// On a CPU in its own code, asking for packets where there are none.
+    /// On a CPU in its own code, polling without packets.
     Polling,
     /// On a CPU in the kernel, on its own behalf: system calls, page faults.
     Kernel,
-    /// On a CPU as far as the scheduler knows, while interrupts and softirqs ran: packets of others
-    /// as well as its own.
+    /// On a CPU according to the scheduler, while interrupts and softirqs ran, for its own and
+    /// other packets.
     Interrupts,
-    /// Ready to run, and waiting for a CPU.
+    /// Runnable, waiting for a CPU.
     Waiting,
-    /// Ready to run, and stopped by a CPU quota.
+    /// Runnable, but throttled by a CPU quota.
     Throttled,
-    /// On a virtual CPU that the hypervisor did not run.
+    /// On a virtual CPU that the hypervisor did not schedule.
     Stolen,
-    /// Asleep: in a system call that waits, or stopped.
+    /// Asleep: blocked in a system call, or stopped.
     Asleep,
     /// The remainder. Negative if the others add up to more than the window.
     Unaccounted,
@@ -150,23 +150,23 @@ pub enum ThreadState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadTime {
-    /// Which part.
+    /// Thread state.
     pub state: ThreadState,
     /// Share of the time in which the thread existed, 0 to 1.
     pub share: Figure,
 }
 
-/// Something a thread slept on.
+/// Time asleep on one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SleepTime {
-    /// The system call it was in: `epoll_wait`, `futex`, `recvmsg`; the kernel's function where the
-    /// call is not known: `do_nanosleep`.
+    /// The system call: `epoll_wait`, `futex`, `recvmsg`; the kernel function if the call is
+    /// unknown: `do_nanosleep`.
     pub on: String,
     /// Share of the time in which the thread existed, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Object that the call waits for, if readable: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`.
+    /// Object of the call, if readable: `udp 0.0.0.0:53`, `futex 0x7f…`, `pipe`.
     pub object: Option<String>,
 }
 
@@ -176,14 +176,17 @@ pub struct SleepTime {
 pub struct RanInstead {
     /// Its name, at most 15 bytes.
     pub name: String,
-    /// Its number; `null` where several of this name are summed.
+    /// Its ID; `null` if several threads of this name are summed.
     pub tid: Option<u32>,
+    /// Its process; `null` where it ended before that was read.
+    #[serde(default)]
+    pub pid: Option<u32>,
     /// Seconds that it ran while the watched thread waited.
     #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,
     /// Count.
     pub times: u64,
-    /// The longest at once, seconds.
+    /// Longest continuous time, seconds.
     #[serde(serialize_with = "crate::finite")]
     pub longest_s: f64,
 }
@@ -192,41 +195,41 @@ pub struct RanInstead {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionTime {
-    /// Its name, or its file and offset where it has none: `dpdk-testpmd+0x7cd00`.
+    /// Its name, or file and offset if it has none: `dpdk-testpmd+0x7cd00`.
     pub name: String,
-    /// The file it is in; `kernel` for the kernel.
+    /// Its file; `kernel` for the kernel.
     pub file: String,
     /// Share of the thread's samples, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
-    /// Whether its share falls as packets rise: it belongs to the poll loop. `null` where that
-    /// could not be determined.
+    /// Whether its share falls as packets rise: it belongs to the poll loop. `null` if
+    /// undetermined.
     pub is_polling: Option<bool>,
 }
 
-/// A CPU quota of a control group, and how often it stopped the group.
+/// A CPU quota of a control group, and its throttling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quota {
-    /// The control group: its folder, `/sys/fs/cgroup/a`.
+    /// The control group's directory: `/sys/fs/cgroup/a`.
     pub group: String,
-    /// Processes of the watched ones that it holds for.
+    /// The watched processes under this quota.
     pub pids: Vec<u32>,
     /// CPUs that the group may use: quota over period.
     #[serde(serialize_with = "crate::finite")]
     pub cpus: f64,
     /// Periods in the window.
     pub periods: u64,
-    /// Periods in which it was stopped.
+    /// Periods in which it was throttled.
     pub throttled_periods: u64,
-    /// Seconds for which it was stopped: of each CPU where the kernel counts them so, hence more
-    /// than the window is possible.
+    /// Throttled time in seconds: summed over CPUs on kernels that count it so, hence possibly more
+    /// than the window.
     #[serde(serialize_with = "crate::finite")]
     pub throttled_s: f64,
 }
 
 impl ThreadState {
-    /// All of them, in the order of a time budget.
+    /// All states, in the order of a time budget.
     pub const ALL: [Self; 10] = [
         Self::User,
         Self::Work,
@@ -256,27 +259,26 @@ impl ThreadState {
         }
     }
 
-    /// Whether the thread is on a CPU in it, as far as the scheduler knows.
+    /// Whether the thread is on a CPU in this state, according to the scheduler.
     pub fn is_on_cpu(self) -> bool {
         matches!(self, Self::User | Self::Work | Self::Polling | Self::Kernel | Self::Interrupts)
     }
 }
 
 impl ThreadActivity {
-    /// The share of its time in this state; `None` if it was not separated from others, or could
-    /// not be read.
+    /// Share of its time in this state; `None` if it was not separated from others, or is
+    /// unreadable.
     pub fn share(&self, state: ThreadState) -> Option<&Figure> {
         self.time.iter().find(|time| time.state == state).map(|time| &time.share)
     }
 
-    /// The share of its time in states for which `of` holds, 0 to 1; without those not read.
+    /// Share of its time in the states selected by `of`, 0 to 1; without unknown ones.
     pub fn share_of(&self, of: impl Fn(ThreadState) -> bool) -> f64 {
         let of_state = self.time.iter().filter(|time| of(time.state));
         of_state.filter_map(|time| time.share.as_number()).sum()
     }
 
-    /// The share of its time in which it ran or wanted to: on a CPU, waiting for one, throttled, or
-    /// stolen.
+    /// Demand for CPU time: running, waiting for a CPU, throttled, or stolen.
     pub fn demand(&self) -> f64 {
         self.share_of(|state| {
             state.is_on_cpu()

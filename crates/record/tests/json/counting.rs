@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of counters: one of each kind made by hand, and what scripts were promised of them.
+//! Hand-written counter records, one of each kind, and the guarantees to scripts about them.
 
 use crate::example;
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the packets of a run ended.
+//! Outcome of a run's packets.
 
 use crate::example::run_report;
 use linerate_record::run::{DeadEnd, RunReport, Tally};
@@ -53,7 +53,7 @@ fn the_stage_that_nothing_left_is_found_with_its_causes() {
     assert_eq!(ended(&idle), None, "no packet was offered");
 }
 
-/// `verify` of two replicas, each with its packets and why it found nothing to do.
+/// Warnings for `verify` on two replicas, each with its packets and its reason for idling.
 fn idle_warnings(replicas: [(u64, Option<&str>); 2]) -> Vec<Warning> {
     let mut report = run([&[], &[]]);
     for (worker, (packets, idle)) in report.workers.iter_mut().zip(replicas) {
@@ -77,7 +77,7 @@ fn warns_of_a_stage_that_found_nothing_to_do_on_any_worker() {
     assert_eq!(idle_warnings([(900, Some("`l4` = false")), (300, None)]), []);
     assert_eq!(
         expected[0].to_string(),
-        "`verify` found nothing to do in 1200 packets (`l4` = false): its cost is not that of the \
-         work it is for; fit its parameters to the packets, or replay packets it is meant for"
+        "`verify` had nothing to do for 1200 packets (`l4` = false): its cost is not \
+         representative; fit its parameters to the packets, or replay packets it is meant for"
     );
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records written, read back, and refused.
+//! Writing, reading and rejecting records.
 
 use crate::example;
 use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier, fixtures};
@@ -26,7 +26,7 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// They are those of this version, and come back with every digit.
+/// Stored records are of this version and round-trip with every digit.
 #[test]
 fn stored_records_are_written_as_they_were_read() {
     for (kind, text) in fixtures::ALL {
@@ -58,7 +58,7 @@ fn summary_has_the_bare_values() {
     assert_eq!(summary.as_object().unwrap().len(), value["figures"].as_object().unwrap().len());
 }
 
-/// Names that scripts were promised.
+/// Field names guaranteed to scripts.
 #[test]
 fn rows_of_kernels_have_their_names() {
     let value: Value = serde_json::from_str(&example::kernels().to_json_pretty().unwrap()).unwrap();
@@ -120,7 +120,7 @@ fn what_is_not_a_record_is_refused() {
     assert_eq!(found("{}"), "`schema` is missing");
     assert_eq!(found(r#"{"schema": "criterion"}"#), "`schema` is `criterion`");
     assert_eq!(found(&changed(|v| v["version"] = json!("latest"))), "`version` is `latest`");
-    assert_eq!(found(&changed(|v| v["version"] = json!(1.0))), "`version` is not a text");
+    assert_eq!(found(&changed(|v| v["version"] = json!(1.0))), "`version` is not a string");
     assert_eq!(
         found(&changed(|v| drop(v.as_object_mut().unwrap().remove("kind")))),
         "`kind` is missing"
@@ -200,7 +200,7 @@ fn what_does_not_follow_is_refused_by_name() {
     }
 }
 
-/// Every number that figures are computed from comes back as it was, so they come out the same.
+/// All numbers behind the figures round-trip, so derived figures are identical.
 #[test]
 fn every_example_says_what_follows() {
     for record in example::all() {
@@ -211,7 +211,7 @@ fn every_example_says_what_follows() {
     }
 }
 
-/// An earlier linerate derived other figures: they are not compared with those of this one.
+/// An earlier linerate derived other figures: they are not compared with current ones.
 #[test]
 fn an_earlier_version_is_read_if_it_agrees_with_itself() {
     let earlier = |change: fn(&mut Value)| {
@@ -258,7 +258,7 @@ fn figures_without_a_number_say_why() {
     assert!(figure.reason.is_some());
 }
 
-/// A place in a JSON value, as indices taken modulo what is there.
+/// Descends into a JSON value by indices taken modulo the number of children.
 fn descend<'a>(mut value: &'a mut Value, path: &[usize]) -> &'a mut Value {
     for &step in path {
         let value_len = match value {
@@ -290,7 +290,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Whatever `json` is, it is read or refused with a message; what is read can be written again.
+/// Any `json` is read or rejected with a message; whatever is read can be written again.
 fn is_answered(json: &str) {
     match Record::from_json(json) {
         Ok(record) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records made by hand, with every kind of value in them.
+//! Hand-written records with values of every kind.
 
 use crate::{counting, foreign, memory, plan};
 use linerate_record::kernels::{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of 1.3 as linerate 0.1.0 wrote them (of `kernels`, the first rows), read by this
+//! Records of 1.3 as linerate 0.1.0 wrote them (for `kernels`, the first rows), read by this
 //! version.
 
 use linerate_record::warning::Warning;
@@ -61,7 +61,7 @@ fn reads_stored_records_of_every_kind() {
     }
 }
 
-/// Values are those that were stored, whatever their fields are called now.
+/// Stored values survive under their new names.
 #[test]
 fn keeps_every_value() {
     for (kind, json) in STORED {
@@ -110,7 +110,7 @@ fn renames_fields_where_they_stood() {
     assert_eq!(memory.costs[0].level, before["costs"][0]["tier"]);
 }
 
-/// Values that 1.x stored outside the body are now in the body, so that they are derived unchanged.
+/// Values that 1.x stored outside the body are now in it, so that derived values stay the same.
 #[test]
 fn takes_what_only_figures_and_warnings_stated() {
     for (kind, names) in [
@@ -134,7 +134,7 @@ fn takes_what_only_figures_and_warnings_stated() {
     }
 }
 
-/// Notes of the simulator on a command do not follow from its counts.
+/// Remarks of the simulator cannot be derived from the counts.
 #[test]
 fn keeps_remarks_of_the_simulator() {
     let mut value: Value = serde_json::from_str(stored("stat")).unwrap();
@@ -143,7 +143,7 @@ fn keeps_remarks_of_the_simulator() {
     assert_eq!(record.warnings(), [Warning::UnfinishedProcesses { processes: 3 }]);
 }
 
-/// A strand of an import is still one, and so are the threads of a processor.
+/// Imported strands remain strands, and so do hardware threads.
 #[test]
 fn leaves_strands_that_are_hardware() {
     let record = Record::from_json(stored("strands")).unwrap();

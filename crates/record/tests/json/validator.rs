@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a value obeys a JSON schema. Also for the tests of packet paths, and of programs that
-//! write records.
+//! Validates a value against a JSON schema. Shared with the tests of packet paths and of programs
+//! that write records.
 
 use serde_json::{Map, Value, json};
 
-/// Checks values against the part of JSON Schema that our schemas use. It panics at a keyword it
-/// does not know, so that none goes unchecked. A crate for all of JSON Schema has 70 dependencies.
+/// Validates values against the subset of JSON Schema that our schemas use. It panics at an unknown
+/// keyword, so that none goes unchecked. A full JSON Schema crate has 70 dependencies.
 pub(crate) struct Validator {
     root: Value,
 }
@@ -17,7 +17,7 @@ impl Validator {
         Self { root: serde_json::from_str(schema).unwrap() }
     }
 
-    /// Whether a value obeys the schema; where not, and which keyword it breaks.
+    /// Validates a value; an error has the place and the violated keyword.
     pub(crate) fn verdict(&self, value: &Value) -> Verdict {
         self.check(value, &self.root, "")
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answers about routines, machines, counts and imported profiles.
 
-use super::{claim, share};
-use crate::value::{reason, significant};
+use super::{claim, cut, share};
+use crate::value::{ABSENT, clean, interval, percent, reason, significant};
 use linerate_record::answers::{AnswerVerdict, AnswersReport};
 use linerate_record::doctor::{DoctorReport, Verdict};
 use linerate_record::kernels::KernelsReport;
 use linerate_record::memory::{MemoryLevel, MemoryReport};
+use linerate_record::profile::ProfileReport;
 use linerate_record::regions::{RegionTotal, RegionsReport};
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::strands::{Bound, StrandsReport};
@@ -57,7 +58,7 @@ pub(super) fn of_tcp(report: &TcpReport) -> Vec<String> {
         Some(format!("{}: throughput scales as loss^{exponent:.2}", law.stack))
     };
     let laws: Vec<String> = report.laws.iter().filter_map(law).collect();
-    if laws.is_empty() { vec!["No share of a stack was measured".to_owned()] } else { laws }
+    if laws.is_empty() { vec!["No share of the stack was measured".to_owned()] } else { laws }
 }
 
 fn share_of_routines(report: &TcpReport, pattern: &TcpPattern) -> Option<f64> {
@@ -111,7 +112,7 @@ pub(super) fn of_doctor(report: &DoctorReport) -> Vec<String> {
     let is_wrong = |verdict| matches!(verdict, Verdict::Advice | Verdict::Missing);
     let wrong = report.observations.iter().filter(|one| is_wrong(one.verdict)).count();
     let settings = match wrong {
-        0 => "every setting is as it should be".to_owned(),
+        0 => "all settings are good".to_owned(),
         1 => "1 setting costs accuracy or speed".to_owned(),
         n => format!("{n} settings cost accuracy or speed"),
     };
@@ -134,6 +135,22 @@ pub(super) fn of_regions(report: &RegionsReport) -> Vec<String> {
             vec![format!("No time: {}", why.unwrap_or("no region was entered"))]
         }
     }
+}
+
+/// The function with the most time of its own, and whether others may have more.
+pub(super) fn of_profile(report: &ProfileReport) -> Vec<String> {
+    const NAME_COLUMNS: usize = 40;
+    let Some(first) = report.functions.first() else { return vec!["No samples".to_owned()] };
+    let share = &first.share;
+    let ties = report.ranks().iter().filter(|rank| **rank == 1).count();
+    let interval = interval(share, percent).map_or_else(String::new, |ends| format!(" ({ends})"));
+    let value = share.as_number().map_or_else(|| ABSENT.to_owned(), percent);
+    let name = cut(&clean(&first.name), NAME_COLUMNS);
+    let tied = match ties {
+        0 | 1 => String::new(),
+        ties => format!("{} more may be as hot", ties - 1),
+    };
+    vec![format!("Hottest: `{name}`, {value} %{interval} of the CPU time"), tied]
 }
 
 /// The strand with the most ticks per packet.

@@ -29,7 +29,7 @@ pub(super) fn held(record: &Record) -> Option<String> {
 pub(super) fn of_run(report: &RunReport) -> Vec<String> {
     let rate = report.throughput_kpps.as_number();
     if let Some(end) = report.dead_end() {
-        return vec![format!("No packet came through: {end}")];
+        return vec![format!("No packet reached the sink: {end}")];
     }
     vec![
         bottleneck(report, report.finding.as_ref()),
@@ -81,7 +81,7 @@ fn line_rate(kpps: Option<f64>, line: Option<f64>) -> String {
 
 pub(super) fn of_tune(report: &TuneReport) -> Vec<String> {
     if let Some(end) = report.baseline.dead_end() {
-        return vec![format!("No packet came through: {end}")];
+        return vec![format!("No packet reached the sink: {end}")];
     }
     let before = report.baseline_kpps.as_number();
     let line = report.baseline.line_rate_kpps;

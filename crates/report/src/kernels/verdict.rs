@@ -114,10 +114,9 @@ fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     let has_leads = |leads: Option<&[Lead]>| leads.is_some_and(|leads| !leads.is_empty());
     if !has_leads(sized) && !has_leads(mixed) {
         return match sized.or(mixed) {
-            Some(_) => format!(
-                "No other variant called by name is more than {least} % faster with its whole \
-                 interval."
-            ),
+            Some(_) => {
+                format!("No other variant is more than {least} % faster with its whole interval.")
+            }
             None => String::new(),
         };
     }

@@ -24,14 +24,14 @@ pub(super) fn histograms(page: &Page) -> String {
     page.title("single loads") + &each.join("\n") + &below
 }
 
-const BELOW: &str = "bins are no narrower than a step of the timer: one that begins below 0 holds \
-                     loads that took less than a step once timing is taken off";
+const BELOW: &str = "bins are at least as wide as a timer step: one that begins below 0 has loads \
+                     that took less than a step after subtracting the timing overhead";
 
 fn one(page: &Page, histogram: &Histogram) -> String {
     let ns = |figure| in_sentence(figure, "ns", three_digits);
     let level = histogram.level.as_ref().map_or(String::new(), |level| format!(" ({level})"));
     let mut text = format!(
-        "{} loads, {} by chains of loads; {} of timing taken off",
+        "{} loads, {} by chains of loads; {} of timing overhead subtracted",
         count(histogram.samples),
         ns(&histogram.slope_ns),
         ns(&histogram.bias_ns)
@@ -122,7 +122,7 @@ pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u6
     let text = fenced(&text, page.style);
     match expected {
         Some(expected) if expected != sum => {
-            text + &page.note(&format!("the bins hold {sum} of {expected} loads"))
+            text + &page.note(&format!("the bins contain {sum} of {expected} loads"))
         }
         _ => text,
     }

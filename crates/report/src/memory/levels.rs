@@ -50,7 +50,7 @@ pub(super) fn table(page: &Page, all: bool) -> String {
 fn resolution(page: &Page, all: bool) -> String {
     let ratio = three_digits(page.report.resolution);
     let text =
-        format!("levels of which one is less than {ratio} times the other are not distinguished");
+        format!("levels whose sizes differ by less than a factor of {ratio} are not distinguished");
     if all { page.note(&text) } else { String::new() }
 }
 
@@ -89,7 +89,7 @@ fn verdict(verdict: OsVerdict) -> &'static str {
 
 fn notes(page: &Page) -> String {
     let note = |level: &MemoryLevel| {
-        let moved = (!level.settled).then_some("its time was not the same in all passes");
+        let moved = (!level.settled).then_some("its latency varied between passes");
         let texts: Vec<&str> = moved.into_iter().chain(level.note.as_deref()).collect();
         (!texts.is_empty()).then(|| page.note(&format!("{}: {}", level.name, texts.join("; "))))
     };

@@ -21,13 +21,13 @@ pub(super) fn block(page: &Page, all: bool) -> String {
     let quota = match noise.quota_cpus {
         Some(cpus) => {
             let cpus = significant(cpus);
-            format!(", which its control groups allow the time of {cpus} processors at most")
+            format!(", with a CPU quota of {cpus} CPUs")
         }
         None => String::new(),
     };
     let text = format!(
-        "{} of the time was taken away, in {} per second, the longest {longest}; stolen by the \
-         host {}, used by other programs {}{quota}; over {} s, {}",
+        "{} of the time was lost, in {} gaps per second, the longest {longest}; stolen by the host \
+         {}, preempted by other programs {}{quota}; over {} s, {}",
         share(&noise.lost),
         in_sentence(&noise.gaps_per_s, "gaps", significant),
         share(&noise.stolen),

@@ -46,7 +46,7 @@ pub(super) fn plot(page: &Page) -> String {
     for trace in traces.iter().rev() {
         raster.trace(&area, trace);
     }
-    let title = "time of a load over the size of its chain";
+    let title = "load latency over chain size";
     let drawn = head(page, &area) + &body(&area, &raster, &traces) + &axis(&area, page.glyphs);
     page.title(title) + &fenced(&drawn, page.style)
 }

@@ -37,10 +37,10 @@ fn by_size(curve: &Curve) -> BTreeMap<u64, &CurvePoint> {
     curve.points.iter().map(|point| (point.bytes, point)).collect()
 }
 
-const NOTE: &str = "loads: in all windows that were kept, lines times iterations over them; time \
-                    and mean: of these; least: ns per load of the fastest window, which others \
-                    disturbed least; CPI: cycles of the core in that one per load, which is per \
-                    instruction, for the chase executes little else";
+const NOTE: &str = "loads: lines times iterations in all valid windows; time and mean: of these; \
+                    least: ns per load of the fastest, least disturbed window; CPI: core cycles \
+                    per load in that window, roughly per instruction, since the chase executes \
+                    little else";
 
 fn cells(point: &CurvePoint) -> [String; 6] {
     let mean = point.elapsed_s * 1e9 / point.loads as f64;
@@ -105,7 +105,7 @@ pub(super) fn doubts(page: &Page) -> String {
         let text = |event: &EventOfChase| {
             let why = event.doubt.as_deref().unwrap_or("no reason given");
             let (event, bytes) = (&event.event, memory_size(size.bytes as f64));
-            let text = clean(&format!("{event} at {bytes} cannot be true: {why}"));
+            let text = clean(&format!("{event} at {bytes} is implausible: {why}"));
             labelled("events", Paint::Warning, &text, page.style)
         };
         size.events.iter().filter(is_doubted).map(text).collect::<String>()

@@ -28,7 +28,7 @@ pub(super) fn table(page: &Page) -> String {
         let outstanding = parallelism.map(|row| &row.outstanding);
         let cells: Vec<Option<&Figure>> = std::iter::once(outstanding).chain(gb_per_s).collect();
         let of = |what: &str, figure| (format!("{what} of {level}"), figure);
-        figures.extend(outstanding.map(|figure| of("loads at once", figure)));
+        figures.extend(outstanding.map(|figure| of("outstanding loads", figure)));
         figures.extend(cells.iter().skip(1).flatten().map(|figure| of("GB/s", *figure)));
         is_any_open |= outstanding.is_some_and(is_open);
         let cell = |figure: &Figure| number(figure) + if is_open(figure) { "+" } else { "" };
@@ -47,8 +47,8 @@ pub(super) fn table(page: &Page) -> String {
     let cpus = ranges(&report.conditions.cpus);
     let on = if cpus.is_empty() { String::new() } else { format!(" on cpu {cpus}") };
     let title = match cases.is_empty() {
-        true => "loads under way at once".to_owned(),
-        false => format!("loads under way at once; GB/s (10^9 bytes per second){on}"),
+        true => "outstanding loads".to_owned(),
+        false => format!("outstanding loads; GB/s (10^9 bytes per second){on}"),
     };
     let open = if is_any_open { page.note(OPEN) } else { String::new() };
     let bound = if bounds.iter().any(Option::is_some) { page.note(BOUND) } else { String::new() };
@@ -60,9 +60,9 @@ fn is_open(figure: &Figure) -> bool {
     figure.as_number().is_some() && figure.low.is_some() && figure.high.is_none()
 }
 
-const OPEN: &str = "+ or more: the most chains that were tried side by side were still faster";
+const OPEN: &str = "+ or more: still faster with the largest number of parallel chains tried";
 
-const BOUND: &str = "bound: the same loop over a few lines that are at hand, or what was faster";
+const BOUND: &str = "bound: the same loop over a few cached lines, or anything faster";
 
 /// Increasing numbers, with runs of three or more as ranges: `0-3, 8`.
 fn ranges(numbers: &[u32]) -> String {
@@ -172,7 +172,7 @@ pub(super) fn loaded(page: &Page, all: bool) -> String {
     }
     let absent =
         points.iter().map(|point| (format!("{} threads", point.threads), &point.latency_ns));
-    page.title("a load in memory while other threads read it")
+    page.title("latency of a load from memory while other threads read it")
         + &grid.render(page.style)
         + &page.reasons(absent)
 }
@@ -183,7 +183,7 @@ fn slowest(points: &[LoadedLatency]) -> String {
     let slowest = points.iter().filter(|p| p.threads > 0 && ns(p).is_some());
     let slowest = slowest.max_by(|a, b| ns(a).unwrap_or(0.0).total_cmp(&ns(b).unwrap_or(0.0)));
     let alone = points.iter().find(|point| point.threads == 0 || point.duty == 0.0);
-    let mut text = "a load in memory takes ".to_owned();
+    let mut text = "a load from memory takes ".to_owned();
     if let Some(alone) = alone {
         text += &format!("{} alone", show(&alone.latency_ns));
     }
@@ -197,7 +197,7 @@ fn slowest(points: &[LoadedLatency]) -> String {
         }
         None => {
             let why = points.iter().find_map(|point| point.latency_ns.reason.as_deref());
-            text + &format!("; while others load {ABSENT} ({})", why.unwrap_or("not measured"))
+            text + &format!("; under load {ABSENT} ({})", why.unwrap_or("not measured"))
         }
     }
 }

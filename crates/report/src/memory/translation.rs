@@ -34,7 +34,7 @@ pub(super) fn buffers(page: &Page) -> String {
         ]);
     }
     let table = grid.render(page.style);
-    let title = page.title("translation buffer: the pages it holds");
+    let title = page.title("TLB: number of pages it holds");
     let absent = report.tlb.iter().flat_map(|level| {
         let name = |what: &str| format!("{what} of {} ({})", level.name, page_kind(level.pages));
         // A note tells of a climb; without one the reason does.
@@ -77,7 +77,7 @@ fn pages(page: &Page) -> String {
     }
     if pages.time_ratio.as_number().is_some() {
         let ratio = ranged(&pages.time_ratio, three_digits);
-        facts.push(format!("a load takes {ratio} times as long as with base pages"));
+        facts.push(format!("a load takes {ratio} times as long as with small pages"));
     }
     let text = format!("{}; used here: {}", pages.sentence, facts.join("; "));
     labelled(label, paint, &clean(&text), page.style)
@@ -109,14 +109,14 @@ pub(super) fn costs(page: &Page, all: bool) -> String {
         figures.map(|(what, figure)| (name(what), figure))
     });
     let pages = page_kind(page.report.pages.used);
-    page.title(&format!("what a load costs on {pages} pages, by where data and translation are"))
+    page.title(&format!("cost of a load on {pages} pages, by location of data and translation"))
         + &table
         + &page.reasons(absent)
         + &page.note(NOTE)
 }
 
-const NOTE: &str = "a load that others wait for: an upper bound where loads overlap; overlapped: \
-                    as many under way as the core takes, a lower bound";
+const NOTE: &str = "dependent loads: an upper bound where loads overlap; overlapped: as many \
+                    outstanding as the core supports, a lower bound";
 
 fn each(costs: &[Cost]) -> Grid {
     let mut grid = Grid::new(&["data in", "translation", ">ns", ">cycles", ">overlapped\nns"]);

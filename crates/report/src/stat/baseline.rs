@@ -17,7 +17,7 @@ pub(super) fn block(report: &StatReport, style: &Style) -> String {
     if report.baseline.is_empty() && report.baseline_of.is_none() {
         return String::new();
     }
-    let mut grid = Grid::new(&["against the baseline", ">before", ">now", ">change %", ""]);
+    let mut grid = Grid::new(&["compared with the baseline", ">before", ">now", ">change %", ""]);
     let is_told = |change: &&BaselineChange| {
         change.before != change.now || !matches!(change.judged, Judged::Yes | Judged::NoCost)
     };
@@ -41,13 +41,13 @@ fn judgement(change: &BaselineChange) -> &'static str {
     match change.judged {
         Judged::Yes if change.is_regression => "regression",
         Judged::Yes => "no regression",
-        Judged::NoCost => "not judged: more is not worse",
+        Judged::NoCost => "not judged: higher is not worse",
         Judged::NoInterval => "not judged: no interval",
         Judged::OtherTier => "not judged: another tier",
         Judged::OtherCaches => "not judged: other caches",
         Judged::NotCountedBefore => "not judged: not counted before",
         Judged::NotCountedNow => "not judged: not counted now",
-        Judged::Unknown => "not judged: why, a newer linerate knows",
+        Judged::Unknown => "not judged: a newer linerate knows why",
     }
 }
 
@@ -57,7 +57,7 @@ fn verdict(changes: &[BaselineChange]) -> String {
     let judged = count(&|change| change.judged == Judged::Yes);
     let found = match (judged, count(&|change| change.is_regression)) {
         (0, _) => "no verdict".to_owned(),
-        (_, 0) => "no regression in these".to_owned(),
+        (_, 0) => "no regression".to_owned(),
         (_, 1) => "1 is worse by more than the threshold".to_owned(),
         (_, worse) => format!("{worse} are worse by more than the threshold"),
     };
@@ -68,12 +68,14 @@ fn verdict(changes: &[BaselineChange]) -> String {
 fn grounds(report: &StatReport, of: &BaselineOf, style: &Style) -> Vec<String> {
     let mut grounds = Vec::new();
     if of.target != report.target {
-        grounds
-            .push(format!("the baseline is of something else: {}", target_of(&of.target, style)));
+        grounds.push(format!(
+            "the baseline is of a different target: {}",
+            target_of(&of.target, style)
+        ));
     }
     if of.tier != report.tier {
         let (before, now) = (tier(of.tier), tier(report.tier));
-        grounds.push(format!("the baseline is of the tier {before}, this is of {now}"));
+        grounds.push(format!("the baseline used tier {before}, this run {now}"));
     }
     let caches = of.caches.as_ref().zip(report.caches.as_ref());
     if let Some((before, now)) = caches.filter(|(before, now)| before != now) {
@@ -98,9 +100,12 @@ fn tier(tier: Tier) -> &'static str {
 
 fn other_caches(before: &SimulatedCaches, now: &SimulatedCaches) -> String {
     match before.name == now.name {
-        true => format!("the baseline is of other caches, also called {}", now.name),
+        true => format!("the baseline used different caches, also called {}", now.name),
         false => {
-            format!("the baseline is of the caches of {}, this is of {}", before.name, now.name)
+            format!(
+                "the baseline used the caches of {}, this run those of {}",
+                before.name, now.name
+            )
         }
     }
 }
@@ -109,8 +114,8 @@ fn other_environment(before: Environment, now: Environment) -> String {
     let size =
         |of: Environment| format!("{} variables of {}", count(of.variables), bytes(of.bytes));
     format!(
-        "the environment of the baseline had {}, this one has {}: that moves the stack, and may \
-         change counts; make both records under env -i",
+        "the environment of the baseline had {}, this one has {}: that moves the stack and may \
+         change counts; record both under env -i",
         size(before),
         size(now)
     )

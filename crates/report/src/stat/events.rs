@@ -153,10 +153,10 @@ fn per_unit(report: &StatReport, style: &Style) -> String {
     let Some(unit) = &report.unit_of_work else { return String::new() };
     let text = match unit.count.as_number() {
         Some(_) => {
-            format!("per {}: of these there were {}", unit.name, with_error(&unit.count, whole))
+            format!("per {}: {} in total", unit.name, with_error(&unit.count, whole))
         }
         None => {
-            format!("{ABSENT} per {}: their number is unknown: {}", unit.name, reason(&unit.count))
+            format!("{ABSENT} per {}: unknown number: {}", unit.name, reason(&unit.count))
         }
     };
     labelled("", Paint::Head, &clean(&text), style)

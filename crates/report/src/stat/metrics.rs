@@ -59,7 +59,7 @@ fn missing(metrics: &[&MetricValue], report: &StatReport, style: &Style) -> Stri
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for metric in metrics {
         let why = match reason(&metric.figure) {
-            why if told.iter().any(|told| why.ends_with(told)) => "events they need are missing",
+            why if told.iter().any(|told| why.ends_with(told)) => "required events are missing",
             why => why,
         };
         match groups.iter_mut().find(|(w, _)| *w == why) {

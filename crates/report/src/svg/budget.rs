@@ -14,9 +14,9 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
     let lines = lines(
         &rows,
         &[
-            ("cycles of a pipe", Look::Bound, |row| Some(row.cycles_per_packet)),
-            ("instructions, shared", Look::Variant(0), |row| row.instructions_per_packet),
-            ("instructions, alone", Look::Variant(1), |row| row.instructions_alone),
+            ("pipe, cycles", Look::Bound, |row| Some(row.cycles_per_packet)),
+            ("strand, shared", Look::Variant(0), |row| row.instructions_per_packet),
+            ("strand, alone", Look::Variant(1), |row| row.instructions_alone),
         ],
     );
     let title = format!(
@@ -52,7 +52,7 @@ pub fn roofline(report: &BudgetReport) -> Option<Plot> {
     );
     lines.get(1)?;
     let title = format!(
-        "Roofline of forwarding on {}, with a line of {}",
+        "Forwarding roofline of {}, line rate {}",
         report.processor,
         BitsPerSecond(report.line_bits_per_s)
     );

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 /// Width of every plot; heights differ.
-pub(super) const WIDTH: f64 = 920.0;
+pub(super) const WIDTH: f64 = 800.0;
 pub(super) const MARGIN: f64 = 24.0;
 
 /// Line spacing of texts of 12 units.
@@ -219,6 +219,19 @@ impl Canvas {
         self.push(&format!(
             "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
         ));
+    }
+
+    /// A rectangle about which a viewer shows `title` when it is pointed at.
+    pub(super) fn titled_rectangle(
+        &mut self,
+        class: &str,
+        (at, size): ((f64, f64), (f64, f64)),
+        title: &str,
+    ) {
+        let title = escape(title);
+        self.push(&format!("<g><title>{title}</title>"));
+        self.rectangle(class, at, size);
+        self.push("</g>");
     }
 
     fn push(&mut self, element: &str) {

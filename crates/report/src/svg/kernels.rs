@@ -119,7 +119,9 @@ impl View<'_> {
             Load::Mix(Mix::Imix) => {
                 "IMIX: seven of 40 to 63 bytes, four of 556, one of 1460".into()
             }
-            Load::Mix(_) => format!("any of {} bytes", load.text().replace('-', " to ")),
+            Load::Mix(_) => {
+                format!("random sizes of {} bytes", load.text().replace('-', " to "))
+            }
             Load::Size(size) => bytes(size),
         };
         Group { head, bars: bound.into_iter().chain(rest).collect() }

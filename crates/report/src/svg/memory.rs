@@ -26,7 +26,7 @@ pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
     let processor = provenance.cpu.as_deref().unwrap_or("an unknown processor");
     let caption = Caption {
         name: "memory".to_owned(),
-        title: format!("Time of a load over the size of its chain, on {processor}"),
+        title: format!("Load latency over chain size, on {processor}"),
         notes: vec![conditions(report)],
         description: description(report),
     };
@@ -81,7 +81,7 @@ fn conditions(report: &MemoryReport) -> String {
         parts.push(format!("tier {tier}"));
     }
     let moved = report.levels.iter().filter(|level| !level.settled);
-    parts.extend(moved.map(|level| format!("{} moved between passes", level.name)));
+    parts.extend(moved.map(|level| format!("{} varied between passes", level.name)));
     parts.join("; ") + "."
 }
 

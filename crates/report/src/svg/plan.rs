@@ -24,17 +24,17 @@ pub fn plan(report: &PlanReport) -> Plot {
     let mut groups = vec![Group { head: report.mapping.clone(), bars: vec![written] }];
     let changed: Vec<Bar> = changes.collect();
     if !changed.is_empty() {
-        groups.push(Group { head: "changes, the largest gain first".to_owned(), bars: changed });
+        groups.push(Group { head: "changes, largest gain first".to_owned(), bars: changed });
     }
     if let Some(kpps) = report.line_rate_kpps {
         let text = three_digits(kpps);
         let bars = vec![Bar { name: "line".to_owned(), look: Look::Bound, value: kpps, text }];
-        groups.push(Group { head: "what the line carries".to_owned(), bars });
+        groups.push(Group { head: "line rate".to_owned(), bars });
     }
     let numbered = report.recommendations.iter().enumerate();
     let notes: Vec<String> =
         numbered.map(|(index, one)| format!("Change {}: {}.", index + 1, one.change)).collect();
-    let title = format!("What {} is predicted to do on {}", report.path, report.machine);
+    let title = format!("Predicted rates of {} on {}", report.path, report.machine);
     let flow = if report.flows > 1 { " of a flow" } else { "" };
     let caption = Caption {
         name: "plan".to_owned(),

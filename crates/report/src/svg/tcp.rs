@@ -49,19 +49,19 @@ impl View<'_> {
             };
             sets.filter(shown).flat_map(of_set).collect()
         };
-        let label = "share of processor time, in %";
+        let label = "share of CPU time, %";
         self.plot("shares", "Time in checksum and copy", label, &bars)
     }
 
     /// Figure 10.
     fn over_c(&self) -> Option<Plot> {
-        let title = "Work per processor time over that of plain C";
-        self.of_sets("normalised", title, "1 is the white paper's C", &|set| &set.over_c)
+        let title = "Work per CPU time relative to plain C";
+        self.of_sets("normalised", title, "1 = the white paper's C", &|set| &set.over_c)
     }
 
     /// Figure 11.
     fn throughput(&self) -> Option<Plot> {
-        let label = "payload, Gb/s of processor time";
+        let label = "payload, Gb/s of CPU time";
         self.of_sets("throughput", "TCP throughput", label, &|set| &set.gbps_per_cpu_s)
     }
 

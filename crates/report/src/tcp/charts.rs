@@ -30,9 +30,8 @@ pub(super) fn charts(report: &TcpReport, stack: &TcpStack, style: &Style) -> Str
     stacked(&[
         chart.shares(),
         chart.of("over C", "work over that of the white paper's C", &|set| &set.over_c),
-        chart.of("throughput", "Gb/s of payload per second of processor time", &|set| {
-            &set.gbps_per_cpu_s
-        }),
+        chart
+            .of("throughput", "Gb/s of payload per second of CPU time", &|set| &set.gbps_per_cpu_s),
     ])
 }
 
@@ -70,8 +69,8 @@ impl Chart<'_> {
         }
         let [sum, copy, both] = SHARES;
         let what = format!(
-            "{}: share of processor time in sums {sum}, copies {copy} and copies that sum {both}, \
-             as timed; a full line is all of it",
+            "{}: share of CPU time in checksums {sum}, copies {copy} and combined copy+checksum \
+             {both}, as timed; a full line is 100 %",
             self.stack.name
         );
         self.drawn("shares", &what, &rows)

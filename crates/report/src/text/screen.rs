@@ -28,6 +28,7 @@ pub(super) fn screen(record: &Record, narrow: &Style, whole: &Style, glyphs: Gly
         Body::Regions(report) => crate::regions(report, whole),
         Body::Strands(report) => crate::strands(report, whole),
         Body::Why(report) => crate::why(report, Detail::Brief, whole),
+        Body::Profile(report) => crate::profile(report, Detail::Screen, whole),
     };
     let answer = headline::of(record);
     let answer = match answer.is_empty() {
@@ -41,8 +42,11 @@ fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
     let line = |label, text: &str| labelled(label, Paint::Head, &clean(text), narrow);
     let finding = report.finding.as_ref().map_or_else(String::new, |finding| {
         let next = match finding.limit {
-            Limit::Processing => line("do", "linerate tune PATH.toml, to try other mappings"),
-            Limit::Offered => line("do", "--rate max, to find what the path can do"),
+            _ if report.dead_end().is_some() => {
+                line("do", "linerate stages KIND  # lists what the stage accepts and why it drops")
+            }
+            Limit::Processing => line("do", "linerate tune PATH.toml  # try other mappings"),
+            Limit::Offered => line("do", "--rate max  # find the maximum rate"),
             Limit::CannotTell => String::new(),
         };
         line("evidence", &finding.sentence) + &next

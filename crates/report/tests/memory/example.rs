@@ -477,8 +477,8 @@ pub(crate) fn report() -> MemoryReport {
             from_bytes: 6 * MIB,
             to_bytes: 12 * MIB,
             cause: "moved".to_owned(),
-            sentence: "the plateau of memory moved between passes; measure again, or for longer \
-                       with --full"
+            sentence: "the plateau of memory varied between passes; measure again, or for longer \
+                 with --full"
                 .to_owned(),
         }],
         resolution: 2.0,

@@ -93,7 +93,7 @@ fn the_plot_says_what_it_shows() {
         assert!(description.text().unwrap().contains(part), "{description:?}");
     }
     assert!(plot.svg.contains("load average 0.62 to 0.71"));
-    assert!(plot.svg.contains("memory moved between passes"));
+    assert!(plot.svg.contains("memory varied between passes"));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn colour_changes_nothing_else() {
 
 #[test]
 fn counts_that_cannot_be_true_are_reported() {
-    let doubt = "loads at 4 MiB cannot be true: 0.184 per load";
+    let doubt = "loads at 4 MiB is implausible: 0.184 per load";
     let (brief, full) = (brief(&counted(), &PLAIN), full(&counted(), &PLAIN));
     assert!(brief.contains(doubt), "{brief}");
     assert!(full.contains(doubt), "{full}");
@@ -88,7 +88,7 @@ fn reasons_of_absent_cells_are_below_the_table() {
         "- overlapped in L1, overlapped in L2, overlapped in L3, overlapped in memory: no chains",
         "- cycles of L2: the core's clock is not known",
         "- entries of L1 dTLB (base): too few pages",
-        "- loads at once of L2, loads at once of L3, loads at once of memory: no time was left",
+        "- outstanding loads of L2, outstanding loads of L3, outstanding loads of memory: no time",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -100,8 +100,8 @@ fn bins_that_do_not_add_up_are_reported() {
     let mut short = report();
     short.histograms[1].samples += 15;
     let text = full(&short, &PLAIN);
-    assert!(text.contains("the bins hold 1000 of 1015 loads"), "{text}");
-    assert!(!full(&report(), &PLAIN).contains("the bins hold"));
+    assert!(text.contains("the bins contain 1000 of 1015 loads"), "{text}");
+    assert!(!full(&report(), &PLAIN).contains("the bins contain"));
 }
 
 /// The rows of the plot between the axes, without labels.

@@ -83,7 +83,7 @@ fn report(tier: Tier, argv: &[&str], events: Vec<EventCount>) -> StatReport {
 
 /// The times of a simulation.
 pub(crate) fn no_times() -> BTreeMap<String, Figure> {
-    let reason = "the time of the simulator is not that of the command";
+    let reason = "simulation time is not the time of the command";
     BTreeMap::from([("elapsed_s".to_owned(), Figure::absent("s", Tier::Sim, "clock", reason))])
 }
 

@@ -116,8 +116,8 @@ fn of_several_runs_one_bad_end_and_what_was_left_out_are_reported() {
     figures.insert("elapsed_s".to_owned(), each);
     let text = stat(&timed(&report, figures), Detail::Brief, &PLAIN);
     for wanted in [
-        "ended       with status 3, in one run at least; interrupted: the counts are those of the \
-         runs before\n",
+        "ended       with status 3, in at least one run; interrupted: counts cover the previous \
+         runs\n",
         "elapsed     1.41 s a run, 16.5 s user, ",
         "; 16.9 s in all\n",
     ] {

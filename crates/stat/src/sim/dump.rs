@@ -50,7 +50,7 @@ pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
             is_last = trigger == "Program termination";
         }
         if let (Some(names), Some(numbers)) = (&names, text.strip_prefix("summary:")) {
-            let (first_block, last_block) = blocks.ok_or("it does not say when it began")?;
+            let (first_block, last_block) = blocks.ok_or("it has no start time")?;
             let counts = counts(names, numbers)?;
             let command = command.unwrap_or_default();
             return Ok(Some(Dump { command, first_block, last_block, is_last, counts }));
@@ -70,7 +70,7 @@ fn range(line: &str) -> Option<(u64, u64)> {
 fn counts(names: &str, numbers: &str) -> Result<[u64; COUNTERS.len()], String> {
     let numbers: Vec<u64> = numbers
         .split_whitespace()
-        .map(|number| number.parse().map_err(|_| format!("`{number}` is not a count")))
+        .map(|number| number.parse().map_err(|_| format!("invalid count `{number}`")))
         .collect::<Result<_, _>>()?;
     let names: Vec<&str> = names.split_whitespace().collect();
     if numbers.len() > names.len() {
@@ -145,10 +145,10 @@ summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
     fn what_makes_no_sense_is_refused() {
         for (from, to, reason) in [
             ("59\n", "59 0 0\n", "14 counts of 13 events"),
-            ("721", "-1", "`-1` is not a count"),
-            ("721", "18446744073709551616", "`18446744073709551616` is not a count"),
+            ("721", "-1", "invalid count `-1`"),
+            ("721", "18446744073709551616", "invalid count `18446744073709551616`"),
             ("Bcm ", "", "it has no Bcm"),
-            ("Timerange", "Time", "it does not say when it began"),
+            ("Timerange", "Time", "it has no start time"),
         ] {
             assert_eq!(read_text(&HEAD.replace(from, to)), Err(reason.to_owned()), "{to}");
         }

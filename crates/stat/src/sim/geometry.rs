@@ -87,7 +87,7 @@ static NAMED: [Named; 7] = [
         i1: shape(16, 4, 32),
         d1: shape(16, 4, 32),
         second: None,
-        note: "a real ARM1176 does not allocate lines on writes",
+        note: "a real ARM1176 does not allocate on write",
     },
     Named {
         name: "cortex_a7",
@@ -115,16 +115,16 @@ static NAMED: [Named; 7] = [
     },
     Named {
         name: "g4",
-        prose: "MPC7455, a PowerPC G4, without a third level",
+        prose: "MPC7455, a PowerPC G4, without its L3",
         i1: shape(32, 8, 32),
         d1: shape(32, 8, 32),
         second: Some(shape(256, 8, 32)),
-        note: "the second level has lines of two sectors of 32 bytes that are filled one at a \
-               time; simulated as lines of 32",
+        note: "L2 lines have two 32-byte sectors that are filled separately; simulated as 32-byte \
+               lines",
     },
     Named {
         name: "ultrasparc_t1",
-        prose: "one core of an UltraSPARC T1, with all of the second level",
+        prose: "one core of an UltraSPARC T1, with the whole L2",
         i1: shape(16, 4, 32),
         d1: shape(8, 4, 16),
         second: Some(shape(3 << 10, 12, 64)),
@@ -132,7 +132,7 @@ static NAMED: [Named; 7] = [
     },
     Named {
         name: "ultrasparc_t2",
-        prose: "one core of an UltraSPARC T2, with all of the second level",
+        prose: "one core of an UltraSPARC T2, with the whole L2",
         i1: shape(16, 8, 32),
         d1: shape(8, 4, 16),
         second: Some(shape(4 << 10, 16, 64)),
@@ -255,21 +255,26 @@ impl Geometry {
         let malformed = |reason: String| GeometryError::Malformed { text: text.to_owned(), reason };
         let (mut i1, mut d1, mut ll) = (None, None, None);
         for part in text.split(',') {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| malformed(format!("`{part}` is not `cache=size/ways/line`")))?;
+            let (key, value) = part.split_once('=').ok_or_else(|| {
+                malformed(format!(
+                    "invalid cache `{part}`, expected \
+                     `cache=size/ways/line`"
+                ))
+            })?;
             let slot = match key {
                 "i1" => &mut i1,
                 "d1" => &mut d1,
                 "ll" => &mut ll,
-                _ => return Err(malformed(format!("`{key}` is none of i1, d1, ll"))),
+                _ => {
+                    return Err(malformed(format!("unknown cache `{key}`, expected i1, d1 or ll")));
+                }
             };
             if slot.replace(parse_shape(value).map_err(malformed)?).is_some() {
-                return Err(malformed(format!("`{key}` is there twice")));
+                return Err(malformed(format!("duplicate cache `{key}`")));
             }
         }
         let (Some(i1), Some(d1)) = (i1, d1) else {
-            return Err(malformed("i1 and d1 are needed".to_owned()));
+            return Err(malformed("i1 and d1 are required".to_owned()));
         };
         // Levels between the first and the last are not reported.
         let last_level = ll.map_or(LastLevel::None, |_| LastLevel::Beyond);
@@ -304,8 +309,8 @@ impl Geometry {
             Some(ll) => fit("ll", ll)?,
             // The simulator must have one.
             None => {
-                let stand_in = "there is no last level beyond the first, and the simulator's is \
-                                not shown";
+                let stand_in = "there is no cache beyond L1; the simulator's last level is not \
+                                shown";
                 notes.push(stand_in.to_owned());
                 d1
             }
@@ -349,7 +354,7 @@ fn shape_of(cache: &Cache) -> Result<CacheShape, GeometryError> {
         bytes: *cache.bytes.as_ref().map_err(unreported)?,
         ways: *cache.ways.as_ref().map_err(unreported)?,
         line_bytes: u32::try_from(line).map_err(|_| GeometryError::Unreported {
-            reason: format!("a line of {line} bytes is none"),
+            reason: format!("invalid line size of {line} bytes"),
         })?,
     })
 }
@@ -357,9 +362,9 @@ fn shape_of(cache: &Cache) -> Result<CacheShape, GeometryError> {
 fn parse_shape(text: &str) -> Result<CacheShape, String> {
     let parts: Vec<&str> = text.split('/').collect();
     let &[size, ways, line] = parts.as_slice() else {
-        return Err(format!("`{text}` is not size/ways/line, as in 32K/8/64"));
+        return Err(format!("invalid geometry `{text}`, expected size/ways/line, e.g. 32K/8/64"));
     };
-    let whole = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is not a number"));
+    let whole = |text: &str| text.parse::<u32>().map_err(|_| format!("invalid number `{text}`"));
     Ok(CacheShape { bytes: parse_size(size)?, ways: whole(ways)?, line_bytes: whole(line)? })
 }
 
@@ -370,7 +375,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
         _ => (text, 0),
     };
     let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(1 << shift));
-    size.ok_or_else(|| format!("`{text}` is not a size, as in 32768 or 32K"))
+    size.ok_or_else(|| format!("invalid size `{text}`, expected e.g. 32768 or 32K"))
 }
 
 fn print(shape: CacheShape) -> String {
@@ -388,16 +393,16 @@ fn print(shape: CacheShape) -> String {
 /// 1. A line shorter than the shortest is lengthened; the size stays.
 /// 2. If the number of sets is not a power of two (caches of 11 or 20 slices), the next lower one
 ///    is used, with more ways to keep the size: capacity affects misses more than placement.
-/// 3. What is larger than the largest loses sets.
+/// 3. A cache larger than the maximum is reduced to fewer sets.
 fn fitting(shape: CacheShape) -> Result<CacheShape, String> {
     let CacheShape { bytes, ways, line_bytes } = shape;
     if ways == 0 || !line_bytes.is_power_of_two() {
-        return Err("ways must be above 0, and a line a power of two".to_owned());
+        return Err("ways must be above 0, and the line size a power of two".to_owned());
     }
     let line_bytes = line_bytes.max(LEAST_LINE_BYTES);
     let lines = bytes.min(MOST_BYTES) / u64::from(line_bytes);
     if lines < u64::from(ways) {
-        return Err(format!("a set of {ways} lines of {line_bytes} bytes does not fit"));
+        return Err(format!("a set of {ways} lines of {line_bytes} bytes exceeds the size"));
     }
     let sets = 1 << (lines / u64::from(ways)).ilog2();
     // At least `ways`, and less than twice that, for `sets` is more than half of the quotient.
@@ -411,16 +416,16 @@ impl fmt::Display for GeometryError {
         match self {
             Self::Unknown { name, nearest } => write!(
                 f,
-                "no caches called `{name}`; take {}, `{THIS}`, or list them: \
+                "unknown caches `{name}`; choose {}, `{THIS}`, or list them: \
                  i1=32K/8/64,d1=32K/8/64,ll=8M/16/64",
                 nearest.join(", ")
             ),
             Self::Malformed { text, reason } => {
-                write!(f, "caches `{text}`: {reason}; as in i1=32K/8/64,d1=32K/8/64,ll=8M/16/64")
+                write!(f, "caches `{text}`: {reason}; e.g. i1=32K/8/64,d1=32K/8/64,ll=8M/16/64")
             }
             Self::Unreported { reason } => write!(
                 f,
-                "cannot determine the caches of this machine: {reason}; set them with, say, \
+                "cannot determine the caches of this machine: {reason}; set them, e.g. with \
                  --caches cortex_a53 or --caches i1=32K/8/64,d1=32K/8/64,ll=8M/16/64"
             ),
         }

@@ -40,21 +40,20 @@ fn refusal(name: &str, last_level: LastLevel) -> Explanation {
     let of = |part: &str| name.contains(part);
     let by_hardware = Some(format!("{BY_HARDWARE} -e {name} -- COMMAND"));
     let (why, fix) = match name {
-        "ll_accesses" | "ll_misses" => ("these caches have no last level beyond the first", None),
+        "ll_accesses" | "ll_misses" => ("these caches have no level beyond L1", None),
         "l2_accesses" | "l2_misses" if last_level == LastLevel::None => {
-            ("these caches have no second level", None)
+            ("these caches have no L2", None)
         }
-        "l2_accesses" | "l2_misses" => (
-            "of these caches the first and the last level are simulated, none between",
-            by_hardware,
-        ),
+        "l2_accesses" | "l2_misses" => {
+            ("only the first and the last level of these caches are simulated", by_hardware)
+        }
         "l1i_accesses" => (
-            "the simulator looks instructions up one by one, so its fetches are the instructions",
+            "the simulator fetches instructions one by one, so fetches equal instructions",
             Some("linerate stat --tier sim -e instructions -- COMMAND".to_owned()),
         ),
-        _ if of("tlb") => ("the simulator translates no addresses and has no TLB", by_hardware),
+        _ if of("tlb") => ("the simulator has no address translation and no TLB", by_hardware),
         _ if of("cycles") || of("stall") => {
-            ("the simulator has no clock: it counts what is executed, not the time", by_hardware)
+            ("the simulator has no clock: it counts instructions, not time", by_hardware)
         }
         _ => ("the simulator has no such event", by_hardware),
     };
@@ -94,9 +93,9 @@ mod tests {
             ("stall_backend", &two, "no clock", "--tier hw"),
             ("exceptions", &two, "no such event", "--tier hw"),
             ("l1i_accesses", &two, "one by one", "--tier sim -e instructions"),
-            ("l2_misses", &three, "none between", "--tier hw -e l2_misses"),
-            ("l2_accesses", &one, "no second level", ""),
-            ("ll_misses", &one, "no last level", ""),
+            ("l2_misses", &three, "only the first and the last level", "--tier hw -e l2_misses"),
+            ("l2_accesses", &one, "no L2", ""),
+            ("ll_misses", &one, "no level beyond L1", ""),
         ] {
             let refusal = native(name, caches).unwrap_err();
             assert_eq!(refusal.cause, Cause::NotSimulated);

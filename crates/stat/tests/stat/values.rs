@@ -218,11 +218,11 @@ fn a_count_of_some_runs_says_of_how_many() {
     });
     let outcome = run_watched(&request, &losing, &watch).unwrap();
     let method = |name| (figure(&outcome, name).n, figure(&outcome, name).method.as_str());
-    assert_eq!(method("cycles"), (2, "median of 2 of 3 runs, in which it was counted"));
+    assert_eq!(method("cycles"), (2, "median of the 2 of 3 runs in which it was counted"));
     assert_eq!(method("page_faults"), (3, "median of 3 runs"));
     let per_unit = figure(&outcome, "cycles_per_unit");
     check_absent(per_unit);
-    assert!(!per_unit.reason.as_ref().unwrap().contains("unit of work"), "{per_unit:?}");
+    assert!(!per_unit.reason.as_ref().unwrap().contains("units of work"), "{per_unit:?}");
 }
 
 #[test]
@@ -291,10 +291,10 @@ fn requests_that_make_no_sense_say_so() {
         (Request { repeat: 0, ..good() }, "at least once"),
         (Request { threshold: -0.1, ..good() }, "0 or more"),
         (Request { repeat: 2, what: pid.clone(), ..good() }, "only a command can be repeated"),
-        (Request { repeat: 2, interval: second, ..good() }, "do not repeat it"),
-        (Request { repeat: 2, threads: true, ..good() }, "do not repeat it"),
-        (Request { threads: true, what: What::Cpus(vec![0]), ..good() }, "not of processors"),
-        (Request { tier: Some(Tier::Model), ..good() }, "hw, user, sw and sim"),
+        (Request { repeat: 2, interval: second, ..good() }, "drop --repeat"),
+        (Request { repeat: 2, threads: true, ..good() }, "drop --repeat"),
+        (Request { threads: true, what: What::Cpus(vec![0]), ..good() }, "not to CPUs"),
+        (Request { tier: Some(Tier::Model), ..good() }, "hw, user, sw or sim"),
         (Request { caches: Geometry::named("arm1176").ok(), ..good() }, "--tier sim"),
         (Request { tier: sim, what: pid, ..good() }, "from its start"),
         (Request { tier: sim, interval: second, ..good() }, "neither per interval"),

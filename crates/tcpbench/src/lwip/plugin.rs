@@ -273,7 +273,7 @@ fn dl_error() -> String {
     // SAFETY: returns null or a string that stays until the next call of the loader on this thread.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
-        return "the loader says nothing".to_owned();
+        return "no message from the loader".to_owned();
     }
     // SAFETY: not null, so a string, which is copied before the loader is called again.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()

@@ -91,7 +91,7 @@ fn turns_are_counted(text: &str, of: Of) -> Result<(), String> {
 
 /// No counts, since the thread may run on both CPUs.
 pub(super) fn anywhere(text: &str) -> Result<(), String> {
-    nothing(text, "it must stay on one CPU, and this one may run on CPUs 0-1; try: taskset -c ")
+    nothing(text, "must be pinned to one CPU, but this one may run on CPUs 0-1; try: taskset -c ")
 }
 
 /// No counts, since perf disabled access to the registers, as the module reports.
@@ -109,7 +109,7 @@ pub(super) fn no_driver(text: &str) -> Result<(), String> {
 pub(super) fn closing(text: &str) -> Result<(), String> {
     says(text, "ended 0")?;
     says(text, "reading registers")?;
-    nothing(text, "the registers were closed meanwhile")
+    nothing(text, "register access was revoked during the run")
 }
 
 fn nothing(text: &str, reason: &str) -> Result<(), String> {
@@ -167,11 +167,11 @@ mod tests {
 
     #[test]
     fn a_count_where_there_can_be_none_is_found() {
-        let reason = "absent cycles 1 the registers were closed meanwhile: so\n";
+        let reason = "absent cycles 1 register access was revoked during the run: so\n";
         let said = format!("ended 0\nturn 2\nreading registers\n{reason}");
         assert_eq!(closing(&said), Ok(()));
         assert!(closing(&said.replace("ended 0", "ended 1")).is_err());
-        assert!(closing(&said.replace("registers were", "thread was")).is_err());
+        assert!(closing(&said.replace("register access", "thread was")).is_err());
         assert!(closing(&(said.clone() + "count cycles 1 9\n")).is_err());
         assert!(anywhere(&said).is_err() && closed(&said).is_err() && no_driver(&said).is_err());
     }

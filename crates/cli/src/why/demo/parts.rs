@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The children of the demo: one sends, one receives too slowly.
+//! The child processes of the demo: one sends, one receives too slowly.
 
 use super::scene::child;
 use super::{BUFFER_BYTES, FAR, NEAR, PAUSE, PER_SECOND, Part};
@@ -17,22 +17,22 @@ use std::path::Path;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 
-/// Addresses for documentation (RFC 5737), and the port that discards.
+/// Addresses for documentation (RFC 5737), and the discard port.
 const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PREFIX: u8 = 24;
 const PORT: u16 = 9;
 
-/// How much longer than the window a child may live: a machine that is busy starts things late.
+/// Lifetime of a child beyond the window: a busy machine starts processes late.
 const MORE: Duration = Duration::from_secs(20);
 
 /// The payload of a datagram: with its headers, a short frame.
 const PAYLOAD: [u8; 64] = [0; 64];
 
-/// The pause of the sender between bursts, so that it leaves the CPU.
+/// Pause of the sender between bursts, which frees the CPU.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Plays a part, until standard input ends or the time of the child is over.
+/// Runs a part until standard input closes or its time limit expires.
 pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failure> {
     let until = Instant::now() + window + MORE;
     match part {
@@ -42,7 +42,7 @@ pub(in crate::why) fn play(part: Part, window: Duration) -> Result<Answer, Failu
     Ok(Answer::Done)
 }
 
-/// Sets the scene, then sends until it ends; says what both counted.
+/// Sets up the network, then sends until the end; prints both counts.
 fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     enter_private_network().map_err(|error| no_namespace(&error))?;
     let mut receiver = Receiver::start(window)?;
@@ -67,7 +67,7 @@ fn send(window: Duration, until: Instant) -> Result<(), Failure> {
     say(&format!("sent {sent} received {received}"))
 }
 
-/// Reads every [`PAUSE`] what its small buffer holds; says how many datagrams came.
+/// Reads its small buffer every [`PAUSE`]; prints the number of datagrams received.
 fn receive(until: Instant) -> Result<(), Failure> {
     enter_new_network().map_err(|error| no_namespace(&error))?;
     // A name of its own in the report; without it, it is this program's.
@@ -89,7 +89,7 @@ fn receive(until: Instant) -> Result<(), Failure> {
     say(&format!("received {received}"))
 }
 
-/// Takes the datagrams that wait; how many there were.
+/// Reads all queued datagrams and returns their number.
 fn waiting(socket: &UdpSocket) -> u64 {
     let mut datagram = [0; PAYLOAD.len()];
     let mut count = 0;
@@ -102,12 +102,12 @@ fn waiting(socket: &UdpSocket) -> u64 {
     }
 }
 
-/// Why the scene cannot be set, and what would allow it.
+/// Reason why the namespaces cannot be created, with a remedy.
 fn no_namespace(error: &Error) -> Failure {
     let obstacle = namespaces::obstacle(&Root::new(Path::new("/")));
     Failure::new(format!(
-        "the demo takes a user and a network namespace of its own, and this system refuses them: \
-         {}; {}\n  {}",
+        "the demo needs its own user and network namespaces, which this system refuses: {}; {}\n  \
+         {}",
         obstacle.sentence,
         error.without_advice(),
         obstacle.fix
@@ -119,14 +119,14 @@ fn say(line: &str) -> Result<(), Failure> {
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::new)
 }
 
-/// The receiver, as the sender holds it.
+/// The receiver process, from the sender's side.
 struct Receiver {
     child: Child,
     says: BufReader<ChildStdout>,
 }
 
 impl Receiver {
-    /// Starts it; returns when it is in its network namespace.
+    /// Starts it; returns once it is in its network namespace.
     fn start(window: Duration) -> Result<Self, Failure> {
         let mut child = child(Part::Receiver, window)?.spawn().map_err(Failure::new)?;
         let says = child.stdout.take().map(BufReader::new).expect("its output is a pipe");
@@ -135,8 +135,7 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Reads a line and checks that it is the expected one. Before `ready`, tells it that it may go
-    /// on.
+    /// Reads a line and checks that it is the expected one. Before `ready`, signals it to go on.
     fn expect(&mut self, wanted: &str) -> Result<(), Failure> {
         if wanted == "ready" {
             let stdin = self.child.stdin.as_mut().expect("its input is a pipe");
@@ -152,7 +151,7 @@ impl Receiver {
         Ok(line.trim().to_owned())
     }
 
-    /// Ends it; how many datagrams it received.
+    /// Ends it; returns the number of datagrams received.
     fn end(&mut self) -> Result<u64, Failure> {
         drop(self.child.stdin.take());
         let line = self.line()?;
@@ -180,7 +179,7 @@ impl Drop for Receiver {
     }
 }
 
-/// Standard input, whose end is the end of the scene.
+/// Standard input; its end ends the demo.
 struct Input(File);
 
 impl Input {
@@ -189,7 +188,7 @@ impl Input {
         Ok(Self(File::from(owned)))
     }
 
-    /// Whether the other end is closed; nothing is sent once the scene is set.
+    /// Whether the other end is closed; nothing is sent after the setup.
     fn has_ended(&mut self) -> bool {
         wait_to_read(&self.0, Duration::ZERO).unwrap_or(true)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scene as this program holds it: its first child, and the end of both.
+//! The demo's processes from the parent's side.
 
 use super::Part;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ impl Truth {
     }
 }
 
-/// The children that play. Dropped, they are ended.
+/// The child processes. Killed when dropped.
 pub(super) struct Scene {
     sender: Child,
     says: BufReader<ChildStdout>,
@@ -42,7 +42,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Starts both children, which end by themselves some seconds after `window`.
+    /// Starts both children, which exit by themselves some seconds after `window`.
     pub(super) fn start(window: Duration) -> Result<Self, Failure> {
         let mut sender =
             child(Part::Sender, window)?.process_group(0).spawn().map_err(|error| {
@@ -62,7 +62,7 @@ impl Scene {
         self.receiver
     }
 
-    /// Ends the scene; what both counted.
+    /// Ends the demo; returns both counts.
     pub(super) fn finish(mut self) -> Result<Truth, Failure> {
         drop(self.sender.stdin.take());
         match Truth::parse(&self.line()?) {
@@ -77,7 +77,7 @@ impl Scene {
         Ok(line.trim().to_owned())
     }
 
-    /// Why the sender gave up, in its own words.
+    /// The sender's own error message.
     fn failure(&mut self) -> Failure {
         drop(self.sender.stdin.take());
         let mut words = String::new();
@@ -100,7 +100,7 @@ impl Drop for Scene {
     }
 }
 
-/// This program, to play a part.
+/// This program as a child with a part.
 pub(super) fn child(part: Part, window: Duration) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(Failure::new)?;
     let mut command = Command::new(program);

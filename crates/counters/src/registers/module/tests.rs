@@ -85,7 +85,7 @@ fn text_that_the_module_does_not_write_is_refused_with_its_line() {
     }
     assert_eq!(Module::read("").unwrap_err().line, 1);
     let cut = Module::read("cpu 0").unwrap_err();
-    assert_eq!(cut.to_string(), "line 1 does not end");
+    assert_eq!(cut.to_string(), "line 1 is incomplete");
 }
 
 #[test]

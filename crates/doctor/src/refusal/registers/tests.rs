@@ -62,7 +62,7 @@ fn a_closed_cpu_comes_with_what_opens_it() {
     let closed_at =
         |cpu, was_opened| explained(TEXT, &RegisterRefusal::Closed { cpu, was_opened }, &missing());
     let closed = closed_at(1, true);
-    assert!(closed.sentence.contains("CPU 1 behind the module's back"), "{closed:?}");
+    assert!(closed.sentence.contains("CPU 1 without the module"), "{closed:?}");
     let fix = "sudo rmmod pmu_user && sudo insmod pmu_user.ko user_only=1 \
                events=INST_RETIRED,0x11f";
     assert_eq!((closed.cause, closed.fix.as_deref()), (Cause::RegistersClosed, Some(fix)));
@@ -75,7 +75,11 @@ fn an_event_that_is_not_selected_comes_with_the_line_that_selects_it() {
     let fix = |text: &str, user_only| {
         let explanation = explained(text, &RegisterRefusal::NotSelected { user_only }, &missing());
         assert_eq!(explanation.cause, Cause::NotSelected);
-        assert!(explanation.sentence.contains("no counter select `l1d_cache_refill`"));
+        assert!(
+            explanation
+                .sentence
+                .contains("no counter of the module pmu_user is set to count `l1d_cache_refill`")
+        );
         explanation.fix.unwrap()
     };
     assert_eq!(
@@ -116,11 +120,11 @@ fn a_thread_is_sent_to_an_open_cpu() {
 #[test]
 fn text_that_is_not_understood_is_named_with_its_line() {
     let (_root, around) = around(Some(&TEXT[..TEXT.len() - 1]));
-    let why = RegisterRefusal::NotUnderstood { line: 6, reason: "does not end" };
+    let why = RegisterRefusal::NotUnderstood { line: 6, reason: "is incomplete" };
     let explanation = explain(&why, &missing(), &around);
     assert_eq!(explanation.cause, Cause::RegistersClosed);
     let sentence = &explanation.sentence;
-    assert!(sentence.contains("proc/pmu_user: line 6 does not end"), "{sentence}");
+    assert!(sentence.contains("proc/pmu_user: line 6 is incomplete"), "{sentence}");
     assert_eq!(examine(&around), Some(Err(explanation)));
 }
 
@@ -134,7 +138,7 @@ fn without_the_module_the_reason_is_reported() {
     let (_root, around) = around(None);
     let explanation = not_loaded(&around);
     assert_eq!(explanation.cause, Cause::RegistersClosed);
-    let wanted = if CAN_BE_OPENED { "is neither loaded nor" } else { "that is for ARMv7" };
+    let wanted = if CAN_BE_OPENED { "is neither loaded nor" } else { "exist on ARMv7" };
     assert!(explanation.sentence.contains(wanted), "{explanation:?}");
     assert_eq!(explanation.fix.is_some(), CAN_BE_OPENED);
     assert_eq!(examine(&around), CAN_BE_OPENED.then_some(Err(explanation)));
@@ -144,7 +148,7 @@ fn without_the_module_the_reason_is_reported() {
 fn the_module_is_a_way_out_of_what_perf_alone_lacks() {
     let explanation = |cause, fix: &str| Explanation::new(cause, "why", fix);
     let fix = |cause, fix| with_module(explanation(cause, fix)).fix.unwrap();
-    let module = "or, by the registers: sudo insmod pmu_user.ko events=INST_RETIRED";
+    let module = "or, to read registers: sudo insmod pmu_user.ko events=INST_RETIRED";
     assert_eq!(fix(Cause::Paranoid, "sudo a"), format!("sudo a  # {module}"));
     assert_eq!(fix(Cause::NoPmuDriver, "sudo a  # b"), format!("sudo a  # b; {module}"));
     assert_eq!(fix(Cause::TooManyEvents, "sudo a"), "sudo a");

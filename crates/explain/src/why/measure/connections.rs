@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Quantities of TCP connections.
 
-use super::super::facts::{Facts, Subject, counted, share};
+use super::super::facts::{Facts, Subject, counted, sampled, share};
 use super::counts::{bytes, flows, is_accepted, opened, peer_window};
 use super::{Measure, costs};
 use linerate_record::stats::Estimate;
@@ -18,13 +18,11 @@ impl Measure {
                 Some(facts.tcp_share(|tcp| tcp.sndbuf_limited_s)?.scale(1.0 / elapsed))
             }
             (Self::PeerWindow, _) => peer_window(facts),
-            (Self::Resent, _) => {
-                let lost = |tcp: &TcpCounts| tcp.retransmitted.saturating_sub(tcp.needless);
-                let (lost, sent) = sums(facts, |tcp| (lost(tcp), tcp.segments_out));
-                counted(lost, sent as f64)
-            }
+            (Self::Resent, _) => lost(facts),
             (Self::AppLimited, _) => facts.tcp_share(|tcp| tcp.app_limited_share),
-            (Self::Held, Subject::Socket(socket)) => Some(share(socket.tcp.as_ref()?.held_share)),
+            (Self::Held, Subject::Socket(socket)) => {
+                Some(sampled(socket.tcp.as_ref()?.held_share?, Facts::readings(socket)?))
+            }
             (Self::OfPacingLimit, Subject::Socket(socket)) => {
                 let tcp = socket.tcp.as_ref()?;
                 let limit = tcp.pacing_limit_bytes_per_s.filter(|limit| *limit > 0.0)?;
@@ -76,6 +74,18 @@ impl Measure {
             _ => None,
         }
     }
+}
+
+/// Segments sent again because they were lost, of those sent. Where the kernel does not report
+/// which were needless, none is known to be lost.
+fn lost(facts: &Facts<'_>) -> Option<Estimate> {
+    let mut tcps = facts.connections().filter_map(|socket| socket.tcp.as_ref());
+    if tcps.any(|tcp| tcp.needless.is_none()) {
+        return None;
+    }
+    let lost = |tcp: &TcpCounts| tcp.retransmitted.saturating_sub(tcp.needless.unwrap_or(0));
+    let (lost, sent) = sums(facts, |tcp| (lost(tcp), tcp.segments_out));
+    counted(lost, sent as f64)
 }
 
 /// Two sums over the connections that carried something.

@@ -40,6 +40,31 @@ pub(super) const RULES: &[Rule] = &[
                    the rate stays the same",
         measure: "as root, the scheduler's tracepoints name who ran instead",
     },
+    // The slices are short where both wake each other, as a server and its client do.
+    Rule {
+        cause: Cause::CpuContention,
+        scope: Scope::Threads,
+        conditions: &[
+            at_least(M::OthersInstead, 0.1, "twice what accounts that are sampled show"),
+            at_most(M::MeanWait, SHORT_US, "longer waits have a rule of their own"),
+            at_most(M::Throttled, VISIBLE, VISIBLE_SOURCE),
+            at_least(M::Demand, 0.9, "below that, the thread has time left"),
+            at_least(M::SleepsPerSecond, 100.0, "a thread that never sleeps is interrupted"),
+            at_least(M::IdleCpus, 0.3, "a third of a CPU for the others to move to"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota, Cause::SocketBuffer],
+        gain: GainModel::CpuToItself,
+        then_limited_by: Some("its peers, or the thread's own work"),
+        sentence: "Thread {thread} waited {waiting} of the time for CPU {cpu}, {mean_wait} at a \
+                   time, while other CPUs were idle; {who}.",
+        fix: "Move the others to another CPU (taskset -acp CPUS PID), or the thread (taskset -cp \
+              CPUS {tid})",
+        workaround: None,
+        wrong_if: "with CPU {cpu} to itself, the thread still waits more than 5 % of the time, or \
+                   the rate stays the same",
+        measure: "as root, the scheduler's tracepoints name who ran instead",
+    },
     Rule {
         cause: Cause::ShortInterruptions,
         scope: Scope::Threads,

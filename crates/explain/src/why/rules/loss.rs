@@ -91,13 +91,34 @@ pub(super) const RULES: &[Rule] = &[
         explained_by: &[Cause::CpuQuota],
         gain: GainModel::LossRecovered(M::SocketLoss),
         then_limited_by: Some("what is offered, or the thread that receives"),
-        sentence: "{socket} is not read: its receive queue was full at every reading, and {drops} \
+        sentence: "{socket} is not read: its receive queue stayed {queue_full} full, and {drops} \
                    packets were dropped, while thread {thread} has time left.",
         fix: "Find out why it is not read (strace -f -T -p {tid} shows the calls); close a socket \
               that is not needed: SO_REUSEPORT and multicast give it packets, too",
         workaround: None,
         wrong_if: "Recv-Q of `ss -uan` is far below the buffer at some readings",
         measure: "Recv-Q of `ss -uan`",
+    },
+    Rule {
+        cause: Cause::AcceptQueue,
+        scope: Scope::Listeners,
+        conditions: &[
+            at_least(M::AcceptLoss, LOST, "the client of one in a thousand waits for a second"),
+            at_most(M::Demand, 0.9, FULL),
+        ],
+        symptoms: 1,
+        explained_by: &[Cause::CpuQuota, Cause::CpuContention],
+        gain: GainModel::UpToFullCpu,
+        then_limited_by: Some("what is offered, or the thread that accepts"),
+        sentence: "{socket} dropped {drops} attempts to connect: its accept queue holds \
+                   {accept_queue}, and overflows although thread {thread} has time left. A client \
+                   tries again after a second.",
+        fix: "Raise the backlog of listen(2) (an option of most servers) and \
+              net.core.somaxconn, which caps it",
+        workaround: Some("several listening sockets (SO_REUSEPORT) have a queue each"),
+        wrong_if: "with a queue four times as long, TcpExtListenOverflows of `nstat` grows as \
+                   before",
+        measure: "Recv-Q and Send-Q of `ss -ltn`, and TcpExtListenOverflows of `nstat`",
     },
     Rule {
         cause: Cause::BacklogOverflow,

@@ -21,7 +21,8 @@ const STALLS: &[Cause] = &[
 
 /// Of the window that the path needs, by its rate and shortest round trip.
 const WINDOW: f64 = 8.0;
-const WINDOW_SOURCE: &str = "the round trip under load is longer than the shortest";
+const WINDOW_SOURCE: &str =
+    "0.8 to 1 were measured with small buffers, 200 to 7000 with receivers that read slowly";
 const BUSY_BYTES: f64 = 1e6;
 const BUSY_BYTES_SOURCE: &str = "below 8 Mb/s no offload is noticed";
 

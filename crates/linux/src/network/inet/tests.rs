@@ -47,8 +47,9 @@ fn a_connection_is_decoded_with_its_numbers() {
 
 #[test]
 fn what_an_older_kernel_does_not_say_is_absent() {
-    let before_5_4 = InetSocket::decode(InetProtocol::Tcp, &answer(224)).unwrap().tcp;
-    assert!(before_5_4.is_some_and(|tcp| tcp.peer_window.is_none()));
+    let of = |bytes| InetSocket::decode(InetProtocol::Tcp, &answer(bytes)).unwrap().tcp.unwrap();
+    assert!(of(224).peer_window.is_none() && of(224).needless.is_some(), "before 5.4");
+    assert!(of(208).needless.is_none(), "before 4.20");
     let socket = InetSocket::decode(InetProtocol::Tcp, &answer(184)).unwrap();
     assert_eq!(socket.tcp, None);
     assert_eq!(SocketMemory::decode(&[0; 32]), None);

@@ -4,7 +4,7 @@
 use super::{Layer, LedgerRow, Loss, Whose, is_same_unit, tapped};
 use crate::why::{InterfaceCounts, Observation, ProgramCounts, SocketCounts, SocketKind};
 
-/// A loss, where the counter is not 0.
+/// A loss, if the counter is not 0.
 fn loss(packets: u64, reason: &str, counter: &str, whose: Whose) -> Option<Loss> {
     let loss = || Loss { packets, reason: reason.to_owned(), counter: counter.to_owned(), whose };
     (packets > 0).then(loss)
@@ -39,11 +39,11 @@ pub(super) fn interface_rx(interface: &InterfaceCounts) -> LedgerRow {
     row(Layer::InterfaceRx, &interface.name, packets, "rx_packets", losses)
 }
 
-/// Words in the names of drivers' counters of lost packets.
+/// Words that mark a driver counter as one of lost packets.
 const DRIVER_LOSSES: [&str; 5] = ["drop", "discard", "no_buf", "nobuf", "allowance_exceeded"];
 
-/// Counters of the driver that name losses. An interface counts most of them as well, so they
-/// explain and are not added: `Nobody`.
+/// Driver counters of losses. The interface counts most of them as well, so they explain and are
+/// not added: `Nobody`.
 pub(super) fn driver(interface: &InterfaceCounts) -> Option<LedgerRow> {
     let is_loss = |name: &str| DRIVER_LOSSES.iter().any(|word| name.contains(word));
     let counters = interface.driver_counters.iter().filter(|(name, _)| is_loss(name));
@@ -68,7 +68,7 @@ pub(super) fn backlog(observation: &Observation) -> Option<LedgerRow> {
 
 const LISTEN_DROPS: &str = "TcpExt.ListenDrops";
 
-/// Counters of the protocols that name packets which ended there.
+/// Protocol counters of packets that ended there.
 const PROTOCOL_LOSSES: [(&str, &str, Whose); 9] = [
     ("Ip.InDiscards", "discarded by IP", Whose::Shared),
     ("Ip.InHdrErrors", "wrong IP headers", Whose::Nobody),
@@ -115,13 +115,13 @@ fn drop_reasons(observation: &Observation) -> Vec<Loss> {
         .collect()
 }
 
-/// The sockets of the program that lost something, and those that cannot say.
+/// Sockets of the program with losses, and those that do not report them.
 pub(super) fn sockets(observation: &Observation) -> Vec<LedgerRow> {
     let counts = observation.sockets.iter().filter(|socket| is_counted(socket));
     counts.map(of_socket).collect()
 }
 
-/// Sockets that lost packets, and sockets of packets whose losses only their owner can read.
+/// Whether a socket lost packets, or is a packet socket whose losses only its owner can read.
 fn is_counted(socket: &SocketCounts) -> bool {
     match socket.kind {
         SocketKind::Packet | SocketKind::Xdp => socket.drops != Some(0),
@@ -132,7 +132,11 @@ fn is_counted(socket: &SocketCounts) -> bool {
 fn of_socket(socket: &SocketCounts) -> LedgerRow {
     let of = format!("{} {}", word(socket.kind), socket.local);
     let drops = socket.drops.unwrap_or(0);
-    let losses = loss(drops, "no room in its receive buffer", "sock_diag drops", Whose::Program);
+    let reason = match socket.kind {
+        SocketKind::TcpListen => "connections: no room in its accept queue",
+        _ => "no room in its receive buffer",
+    };
+    let losses = loss(drops, reason, "sock_diag drops", Whose::Program);
     let counter = match socket.drops {
         Some(_) => "a socket does not count what it passes",
         None => "only its owner can read what it lost",
@@ -178,7 +182,7 @@ pub(super) fn program(observation: &Observation) -> Option<LedgerRow> {
     Some(LedgerRow { unaccounted, ..row })
 }
 
-/// Packets of the tapped interface that did not come to the program and that no counter has.
+/// Packets of the tapped interface that did not reach the program and are in no counter.
 fn rest(observation: &Observation, received: Option<u64>, missed: &[Loss]) -> Option<u64> {
     let interface = tapped(observation).filter(|of| is_same_unit(observation, of))?;
     let is_tap = |kind| matches!(kind, SocketKind::Packet | SocketKind::Xdp);

@@ -53,7 +53,7 @@ fn names_and_lists() {
     assert_eq!(given.last_level(), LastLevel::Beyond);
     let arm1176 = Geometry::named("arm1176").unwrap();
     assert_eq!(arm1176.last_level(), LastLevel::None);
-    assert!(arm1176.caches().note.contains("no last level"));
+    assert!(arm1176.caches().note.contains("no cache beyond L1"));
     for (name, prose) in Geometry::names() {
         let geometry = Geometry::parse(name).unwrap();
         let SimulatedCaches { i1, d1, ll, .. } = *geometry.caches();
@@ -64,21 +64,21 @@ fn names_and_lists() {
 #[test]
 fn bad_input_says_what_would_do() {
     let error = |text: &str| Geometry::parse(text).unwrap_err().to_string();
-    assert!(error("cortex_a8").contains("take cortex_a7"), "{}", error("cortex_a8"));
+    assert!(error("cortex_a8").contains("choose cortex_a7"), "{}", error("cortex_a8"));
     assert!(error("z80").contains("arm1176, cortex_a7, cortex_a53"), "{}", error("z80"));
     for (text, reason) in [
-        ("i1=32K/8/64", "i1 and d1 are needed"),
+        ("i1=32K/8/64", "i1 and d1 are required"),
         ("i1=0/8/64,d1=32K/8/64", "0/8/64"),
-        ("i1=32K/8/64,d1", "`d1` is not `cache=size/ways/line`"),
-        ("i1=32K/8/64,i1=1K/1/64", "`i1` is there twice"),
-        ("l2=32K/8/64", "`l2` is none of i1, d1, ll"),
-        ("i1=32K/8", "`32K/8` is not size/ways/line"),
-        ("i1=32G/8/64", "`32G` is not a size"),
-        ("i1=K/8/64", "`K` is not a size"),
-        ("i1=/8/64", "`` is not a size"),
-        ("i1=32K/-8/64", "`-8` is not a number"),
+        ("i1=32K/8/64,d1", "invalid cache `d1`, expected `cache=size/ways/line`"),
+        ("i1=32K/8/64,i1=1K/1/64", "duplicate cache `i1`"),
+        ("l2=32K/8/64", "unknown cache `l2`, expected i1, d1 or ll"),
+        ("i1=32K/8", "invalid geometry `32K/8`"),
+        ("i1=32G/8/64", "invalid size `32G`"),
+        ("i1=K/8/64", "invalid size `K`"),
+        ("i1=/8/64", "invalid size ``"),
+        ("i1=32K/-8/64", "invalid number `-8`"),
         ("i1=32K/8/64,d1=1K/64/64", "a set of 64 lines"),
-        ("i1=99999999999999999999K/8/64", "is not a size"),
+        ("i1=99999999999999999999K/8/64", "invalid size"),
     ] {
         assert!(error(text).contains(reason), "{text}: {}", error(text));
     }

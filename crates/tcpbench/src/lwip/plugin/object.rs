@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The command that builds the plug-in.
-const REBUILD: &str = "in the source of linerate: cargo xtask fetch lwip";
+const REBUILD: &str = "in linerate's source tree: cargo xtask fetch lwip";
 
 /// Maximum number of directories between a program and the one that cargo marks as its own,
 /// inclusive: `target/TRIPLE/release/deps`.
@@ -55,8 +55,7 @@ impl fmt::Display for LoadError {
             }
             Self::OtherVersion { path, found } => write!(
                 f,
-                "{} has a table of version {found}, this program reads {TABLE_VERSION}; \
-                 to rebuild it, {REBUILD}",
+                "{} has table version {found}, expected {TABLE_VERSION}; to rebuild it, {REBUILD}",
                 path.display()
             ),
         }
@@ -88,6 +87,6 @@ pub(super) fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
     let found = format!("{:016x}", fnv1a(&bytes));
     match sealed.trim() == found {
         true => Ok(bytes),
-        false => Err(damaged(format!("its sum is {found}, the seal says {}", sealed.trim()))),
+        false => Err(damaged(format!("its checksum is {found}, expected {}", sealed.trim()))),
     }
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The text after the options of a command: all of it for `--help`, examples for `-h`.
+
+/// Lines of examples that `-h` shows: with the options of any command they fit a screen.
+const EXAMPLES: usize = 4;
+
+/// The first examples of the full help of a command, for `-h`: the lines that are indented.
+pub(crate) fn examples(full: &str) -> String {
+    let lines: Vec<&str> = full.lines().filter(|line| line.starts_with("  ")).collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("Examples:\n{}", lines[..lines.len().min(EXAMPLES)].join("\n")),
+    }
+}
+
+/// The full help of a command for `--help`, one line per paragraph: clap wraps it to the terminal.
+pub(crate) fn paragraphs(full: &str) -> String {
+    let mut text = String::new();
+    let mut follows_prose = false;
+    for line in full.lines() {
+        let is_prose = !line.is_empty() && !line.starts_with("  ");
+        text.push(if is_prose && follows_prose { ' ' } else { '\n' });
+        text += line;
+        follows_prose = is_prose;
+    }
+    text.trim_start().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_is_wrapped_but_for_its_examples() {
+        let full = "Of one\nparagraph. Examples:\n\n  linerate a\n  linerate b\n\nOf another.";
+        let wrapped = "Of one paragraph. Examples:\n\n  linerate a\n  linerate b\n\nOf another.";
+        assert_eq!(paragraphs(full), wrapped);
+        assert_eq!(examples(full), "Examples:\n  linerate a\n  linerate b");
+        assert_eq!(examples("None."), "");
+    }
+}

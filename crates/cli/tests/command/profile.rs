@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate profile`: its record, its forms, and what it refuses.
+
+use crate::rig::{Folder, linerate, record, refused};
+use linerate_record::{Body, Scalar};
+use std::process::{Command, Stdio};
+
+const BUSY: [&str; 3] = ["--", "sha256sum", "/dev/zero"];
+
+/// The record of a busy command.
+fn sampled(arguments: &[&str]) -> linerate_record::Record {
+    let words = [&["profile", "--json", "--quiet", "-t", "400ms"], arguments, &BUSY].concat();
+    let done = linerate(&words);
+    assert_eq!((done.status, done.stdout.as_str()), (Some(0), ""), "{done:?}");
+    record(&done.stderr)
+}
+
+#[test]
+fn a_profile_has_what_scripts_rely_on() {
+    let record = sampled(&["-F", "1999"]);
+    let Body::Profile(report) = &record.body else { panic!("{record:?}") };
+    assert!(report.samples > 20 && report.sampled.is_command, "{report:?}");
+    let summary = record.summary();
+    for name in ["hottest", "hottest_share", "samples", "lost_samples", "bound_by"] {
+        assert!(summary.contains_key(name), "{name}: {summary:?}");
+    }
+    let functions = summary["functions"].as_array().expect("a list");
+    let first = &functions[0];
+    for name in ["name", "module", "share", "low", "high", "ns_per_packet", "class"] {
+        assert!(first.get(name).is_some(), "{name}: {first}");
+    }
+    let [share, low, high] = ["share", "low", "high"].map(|name| first[name].as_f64().unwrap());
+    assert!(0.0 <= low && low <= share && share <= high && high <= 1.0, "{first}");
+    let packets = &report.functions[0].ns_per_packet;
+    assert_eq!(packets.value, Scalar::Absent);
+    assert!(packets.reason.as_deref().is_some_and(|reason| reason.contains("--iface")));
+}
+
+#[test]
+fn costs_are_per_packet_of_an_interface() {
+    let record = sampled(&["--iface", "lo"]);
+    let Body::Profile(report) = &record.body else { panic!("{record:?}") };
+    let packets = report.packets.as_ref().expect("lo was named");
+    let cost = &report.functions[0].ns_per_packet;
+    match packets.packets {
+        0 => assert_eq!(cost.reason.as_deref(), Some("the interface had no packets")),
+        n => {
+            let all = report.cpu_s * 1e9 / n as f64;
+            assert!(cost.as_number().is_some_and(|ns| ns > 0.0 && ns <= all), "{cost:?}");
+        }
+    }
+}
+
+#[test]
+fn a_profile_is_exported_for_other_viewers() {
+    let folder = Folder::new();
+    let file = &folder.file("profile.json");
+    let made =
+        linerate(&[&["profile", "--quiet", "-t", "300ms", "--record", file], &BUSY[..]].concat());
+    assert_eq!(made.status, Some(0), "{made:?}");
+    let export = |format| linerate(&["export", file, "--format", format]);
+    let folded = export("folded").stdout;
+    let first = folded.lines().next().expect("a stack");
+    assert!(first.starts_with("sha256sum;"), "{first}");
+    let svg = export("flame-graph").stdout;
+    assert!(svg.starts_with("<svg ") && svg.contains("<title>sha256sum"), "{svg}");
+    let script = export("perf-script").stdout;
+    assert!(script.starts_with("sha256sum ") && script.contains("(sha256sum)"), "{script}");
+    assert_eq!(export("csv").status, Some(0));
+    let gzip = format!("\"$0\" export '{file}' --format pprof | gzip -dc | grep -ac sha256sum");
+    let program = crate::rig::command(&[]);
+    let done = Command::new("sh")
+        .args(["-c", &gzip])
+        .arg(program.get_program())
+        .stdin(Stdio::null())
+        .output()
+        .expect("sh starts");
+    assert!(done.status.success(), "{done:?}");
+    let refused = linerate(&["export", "--format", "flame-graph", "/dev/null"]);
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+}
+
+#[test]
+fn what_cannot_be_sampled_is_refused_in_a_sentence() {
+    assert!(refused(&["profile", "4100000"]).contains("it has ended, or never existed"));
+    assert!(refused(&["profile", "--name", "no-such-name"]).contains("`ps -e` lists the names"));
+    let none = refused(&["profile", "--", "no-such-command-anywhere"]);
+    assert!(none.contains("cannot start 'no-such-command-anywhere': No such"), "{none}");
+    let none = refused(&["profile", "-t", "200ms", "--period", "10000000000", "--", "sleep", "5"]);
+    assert!(none.contains("no samples: sleep had "), "{none}");
+    let none = refused(&["profile", "--iface", "no-such-if", "--", "sleep", "5"]);
+    assert!(none.contains("no interface 'no-such-if' here; there are "), "{none}");
+    let thread = refused(&["profile", "--record", "/nonexistent/x.json", "--", "sleep", "5"]);
+    assert!(thread.contains("/nonexistent/x.json"), "{thread}");
+}
+
+/// As a user who may not sample the kernel.
+#[test]
+fn without_privileges_user_mode_is_sampled_and_the_rest_said() {
+    let program = crate::rig::command(&[]);
+    let program = program.get_program();
+    let unprivileged = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let can = Command::new("setpriv").args(unprivileged).arg("true").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        return println!("SKIP: only root and setpriv(1) can become another user");
+    }
+    let words = ["profile", "--json", "--quiet", "-t", "500ms", "--", "sha256sum", "/dev/zero"];
+    let done = Command::new("setpriv")
+        .args(unprivileged)
+        .arg(program)
+        .args(words)
+        .env("XDG_STATE_HOME", "/dev/null/state")
+        .stdin(Stdio::null())
+        .output()
+        .expect("setpriv has just run");
+    let said = String::from_utf8_lossy(&done.stderr);
+    if said.contains("Permission denied") || said.contains("cannot sample") {
+        return println!("SKIP: this user may not run the program, or sample: {said}");
+    }
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    let Body::Profile(report) = record(&said).body else { panic!("{said}") };
+    if report.sampling.has_kernel {
+        return println!("SKIP: the kernel may be sampled by any user here");
+    }
+    let refused = report.unread.iter().find(|one| one.what == "kernel_samples");
+    assert!(refused.is_some_and(|one| one.fix.is_some()), "{:?}", report.unread);
+    // Reading zeros takes time in the kernel.
+    let of_kernel = report.functions.iter().find(|one| one.name == "[not in user mode]");
+    assert!(of_kernel.is_some_and(|one| one.samples > 0), "{:?}", report.functions);
+}

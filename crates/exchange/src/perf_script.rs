@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A profile as `perf script` prints one, for programs that read that.
+//!
+//! A record has how often each call path was sampled, not when: samples of a path follow one
+//! another, a period apart. Addresses are not known either, and are written
+//! as 0.
+
+use crate::CannotWrite;
+use linerate_record::profile::ProfileReport;
+use linerate_record::{Body, Record};
+use std::fmt::Write;
+
+/// The text of all samples.
+///
+/// # Errors
+/// It is not a record of `profile`.
+pub fn text(record: &Record) -> Result<String, CannotWrite> {
+    let Body::Profile(report) = &record.body else {
+        return Err(CannotWrite("perf script text is made of a record of profile".to_owned()));
+    };
+    let mut text = String::new();
+    let period_ns = 1e9 / report.sampling.rate_hz.max(f64::MIN_POSITIVE);
+    let mut before = 0;
+    for (at, node) in report.calls.iter().enumerate() {
+        let frames = frames(report, at);
+        let (name, pid, tid) = report
+            .thread_of(node)
+            .map_or(("-", 0, 0), |thread| (&thread.name, thread.pid, thread.tid));
+        for _ in 0..node.samples {
+            before += 1;
+            let seconds = f64::from(before) * period_ns / 1e9;
+            let _ = writeln!(
+                text,
+                "{} {pid}/{tid} {seconds:.6}: {period_ns:.0} {}: \n{frames}",
+                word(name),
+                report.sampling.event
+            );
+        }
+    }
+    Ok(text)
+}
+
+/// The functions of a path, the one that ran first.
+fn frames(report: &ProfileReport, node: usize) -> String {
+    let frame = |one: &&linerate_record::profile::FunctionCost| {
+        format!("\t{:16x} {} ({})\n", 0, word(&one.name), word(&one.module))
+    };
+    report.path(node).iter().rev().map(frame).collect()
+}
+
+/// A name without line ends.
+fn word(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
+}

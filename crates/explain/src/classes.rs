@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kinds of work of functions, by patterns of their names and files: data/cost-classes.txt.
+
+use linerate_record::profile::CostClass;
+use std::sync::LazyLock;
+
+const LIST: &str = include_str!("../data/cost-classes.txt");
+/// The file of functions of the kernel.
+const KERNEL: &str = "kernel";
+/// Endings that compilers add to the name of a part or a copy of a function.
+const COMPILED: [&str; 7] = [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", "@@"];
+
+/// A line of the list.
+struct Rule {
+    class: CostClass,
+    file: File,
+    patterns: Vec<Pattern>,
+}
+
+/// Where a function has to be.
+enum File {
+    Kernel,
+    User,
+    Named(&'static str),
+}
+
+enum Pattern {
+    Whole(&'static str),
+    Begins(&'static str),
+    Ends(&'static str),
+}
+
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| LIST.lines().filter_map(rule).collect());
+
+/// The kind of work of the function `name` of `file`.
+pub fn class_of(name: &str, file: &str) -> CostClass {
+    let name = COMPILED.iter().fold(name, |name, end| name.split(end).next().unwrap_or(name));
+    let holds = |rule: &&Rule| rule.file.holds(file) && rule.patterns.iter().any(|p| p.holds(name));
+    let other = if file == KERNEL { CostClass::Kernel } else { CostClass::Program };
+    RULES.iter().find(holds).map_or(other, |rule| rule.class)
+}
+
+impl File {
+    fn holds(&self, file: &str) -> bool {
+        match self {
+            Self::Kernel => file == KERNEL,
+            Self::User => file != KERNEL,
+            Self::Named(begin) => file.starts_with(begin),
+        }
+    }
+}
+
+impl Pattern {
+    fn holds(&self, name: &str) -> bool {
+        match self {
+            Self::Whole(whole) => name == *whole,
+            Self::Begins(begin) => name.starts_with(begin),
+            Self::Ends(end) => name.ends_with(end),
+        }
+    }
+}
+
+/// A line of the list; `None` for a comment or an empty one.
+fn rule(line: &'static str) -> Option<Rule> {
+    let mut words = line.split_whitespace().take_while(|word| !word.starts_with('#'));
+    let class = words.next()?;
+    let class = CostClass::ALL.into_iter().find(|one| one.name() == class)?;
+    let file = match words.next()? {
+        KERNEL => File::Kernel,
+        "user" => File::User,
+        name => File::Named(name),
+    };
+    let pattern = |word: &'static str| match (word.strip_prefix('*'), word.strip_suffix('*')) {
+        (_, Some(begin)) => Pattern::Begins(begin.trim_start_matches('*')),
+        (Some(end), None) => Pattern::Ends(end),
+        (None, None) => Pattern::Whole(word),
+    };
+    Some(Rule { class, file, patterns: words.map(pattern).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CostClass::*;
+
+    #[test]
+    fn every_line_of_the_list_is_a_rule() {
+        let lines = LIST.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        for line in lines {
+            let rule = rule(line).unwrap_or_else(|| panic!("{line}"));
+            assert!(!rule.patterns.is_empty(), "{line}");
+        }
+        let has_rule = |class: &CostClass| RULES.iter().any(|rule| rule.class == *class);
+        assert!(CostClass::ALL.iter().all(|class| *class == Program || has_rule(class)));
+    }
+
+    /// Names as /proc/kallsyms of Linux 6.18 and 6.1 has them.
+    #[test]
+    fn functions_of_the_kernel_have_their_kind() {
+        let real: [(CostClass, &[&str]); 14] = [
+            (Copy, &["_copy_to_iter", "rep_movs_alternative", "copyout", "_copy_from_user"]),
+            (Checksum, &["csum_partial", "skb_checksum", "csum_partial_copy_generic", "do_csum"]),
+            (Allocation, &["kmem_cache_free", "kmem_cache_alloc_noprof", "__slab_alloc.isra.0"]),
+            (Allocation, &["skb_release_data", "get_page_from_freelist", "page_pool_put_page"]),
+            (Lock, &["native_queued_spin_lock_slowpath", "_raw_spin_lock_bh", "futex_wake"]),
+            (SystemCallEntry, &["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "x64_sys_call"]),
+            (PageFault, &["clear_page_erms", "asm_exc_page_fault", "filemap_map_pages"]),
+            (
+                Filter,
+                &["nft_do_chain", "nf_conntrack_in", "__nf_conntrack_find_get", "nf_hook_slow"],
+            ),
+            (
+                Segmentation,
+                &["skb_segment", "dev_gro_receive", "tcp_gso_segment", "napi_gro_complete"],
+            ),
+            (Crypto, &["aes_gcm_enc_update_vaes_avx512", "chacha_2block_xor_avx512vl"]),
+            (Driver, &["virtnet_poll", "veth_xmit", "__netif_receive_skb_core.constprop.0"]),
+            (Scheduler, &["__schedule", "try_to_wake_up", "finish_task_switch.isra.0"]),
+            (Polling, &["do_epoll_wait", "ep_poll", "sk_busy_loop_end"]),
+            (Idle, &["pv_native_safe_halt", "default_idle"]),
+        ];
+        for (class, names) in real {
+            for name in names {
+                assert_eq!(class_of(name, "kernel"), class, "{name}");
+            }
+        }
+        for name in ["tcp_ack", "vfs_read", "udp_recvmsg", "_raw_spin_unlock_irqrestore"] {
+            assert_eq!(class_of(name, "kernel"), Kernel, "{name}");
+        }
+    }
+
+    /// Names of glibc, libcrypto, DPDK, Go and Rust.
+    #[test]
+    fn functions_of_libraries_have_their_kind() {
+        let real = [
+            ("__memcpy_avx512_unaligned_erms", "libc.so.6", Copy),
+            ("runtime.memmove", "wireguard-go", Copy),
+            ("_int_malloc", "libc.so.6", Allocation),
+            ("cfree@@GLIBC_2.2.5", "libc.so.6", Allocation),
+            ("runtime.mallocgc", "caddy", Allocation),
+            ("___pthread_mutex_lock", "libc.so.6", Lock),
+            ("aesni_ctr32_encrypt_blocks", "libcrypto.so.3", Crypto),
+            ("libcrypto.so.3+0x1a2b0", "libcrypto.so.3", Crypto),
+            ("golang.org/x/crypto/chacha20poly1305.(*chacha20poly1305).seal", "wg", Crypto),
+            ("rte_pktmbuf_free", "librte_mbuf.so.23", Allocation),
+            ("eth_af_packet_rx", "librte_net_af_packet.so.23", Polling),
+            ("eth_af_packet_tx", "librte_net_af_packet.so.23", Driver),
+            ("pthread_spin_lock", "libc.so.6", Lock),
+            ("tokio::runtime::scheduler::multi_thread::worker::Context::run", "proxy", Scheduler),
+            ("main", "loops", Program),
+            ("dpdk-testpmd+0x7cd00", "dpdk-testpmd", Program),
+            // A name of the kernel means nothing in a program.
+            ("nf_hook_slow", "loops", Program),
+        ];
+        for (name, file, class) in real {
+            assert_eq!(class_of(name, file), class, "{name}");
+        }
+    }
+}

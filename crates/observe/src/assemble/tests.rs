@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+use crate::profiling::tests::thread;
+
+fn process(pid: u32, name: &str, is_busy: bool) -> ThreadActivity {
+    let mut main = ThreadActivity { pid, tid: pid, name: name.to_owned(), ..thread(0.5, 0.3) };
+    if !is_busy {
+        main.time.clear();
+    }
+    main
+}
+
+#[test]
+fn the_process_that_works_is_named_and_not_the_one_that_waits_for_it() {
+    let shell = process(900, "timeout", false);
+    // Numbers start again at the end of their range: the child has the smaller one.
+    let child = process(40, "iperf3", true);
+    let name = |threads: &[ThreadActivity]| main_name(threads, &[900, 40]);
+    assert_eq!(name(&[child.clone(), shell.clone()]).as_deref(), Some("iperf3"));
+    // A program that works itself, and one whose processes are all idle.
+    assert_eq!(name(&[child, process(900, "nginx", true)]), None);
+    assert_eq!(name(&[process(40, "iperf3", false), shell]), None);
+    // Its main thread has ended.
+    let worker = ThreadActivity { tid: 41, ..process(40, "worker", true) };
+    assert_eq!(name(&[worker, process(900, "sh", false)]), None);
+    assert_eq!(main_name(&[], &[]), None);
+}

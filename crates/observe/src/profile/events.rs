@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sampled events: one per thread and CPU, followed by the kernel into all that the thread
+//! starts, with a ring per CPU.
+
+use crate::ObserveError;
+use crate::procfs::task::Stat;
+use crate::refusal::explain;
+use crate::sampler::maps::Mapping;
+use crate::sampler::{CPU_CLOCK, CPU_CLOCK_NAME};
+use linerate_linux::errno::{EACCES, EPERM, ESRCH};
+use linerate_linux::perf::{Event, HARDWARE, OpenError, Request, Selector, Target};
+use linerate_linux::sample::{CHAINS, Change, Every, Record, Ring, open_chains};
+use linerate_machine::Root;
+use linerate_record::random::Random;
+use linerate_record::why::Unread;
+
+/// How often a running thread is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleRate {
+    /// Times per second: of cycles where there is a PMU, of CPU time elsewhere.
+    PerSecond(u64),
+    /// Each time after this CPU time, nanoseconds.
+    Nanoseconds(u64),
+}
+
+impl SampleRate {
+    /// CPU time from one sample to the next, nanoseconds.
+    pub(super) fn period_ns(self) -> u64 {
+        match self {
+            Self::PerSecond(rate) => 1_000_000_000 / rate.max(1),
+            Self::Nanoseconds(period) => period,
+        }
+    }
+}
+
+/// `PERF_COUNT_HW_CPU_CYCLES`.
+const CYCLES: Selector = Selector::new(HARDWARE, 0);
+/// Pages of a ring, at most: with its first page, what a user may lock for each CPU.
+const RING_PAGES: usize = 128;
+/// Files that are left to everything but events.
+const OTHER_FILES: u64 = 400;
+/// The share by which the time between samples varies, so that none runs in step with the program.
+const JITTER: f64 = 0.1;
+
+/// The events of all sampled threads.
+pub(super) struct Events {
+    threads: Vec<Vec<Event>>,
+    rings: Vec<Ring>,
+    kind: Kind,
+    rate: SampleRate,
+    lost: u64,
+    random: Random,
+    unread: Vec<Unread>,
+}
+
+/// What is sampled.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    selector: Selector,
+    name: &'static str,
+    has_kernel: bool,
+}
+
+impl Kind {
+    const fn new(selector: Selector, name: &'static str) -> Self {
+        Self { selector, name, has_kernel: true }
+    }
+
+    fn request(self) -> Request {
+        let exclude_kernel = !self.has_kernel;
+        Request { exclude_kernel, disabled: false, inherit: true, ..Request::new(self.selector) }
+    }
+
+    fn is_clock(self) -> bool {
+        self.selector == CPU_CLOCK
+    }
+
+    fn every(self, rate: SampleRate) -> Every {
+        match rate {
+            SampleRate::PerSecond(rate) if !self.is_clock() => Every::PerSecond(rate),
+            rate => Every::Events(rate.period_ns()),
+        }
+    }
+}
+
+/// A sample, or something a process did.
+pub(super) struct Item {
+    pub(super) time_ns: u64,
+    pub(super) pid: u32,
+    pub(super) what: What,
+}
+
+/// What an item says.
+pub(super) enum What {
+    /// A sample of a thread: the call chain, the function that ran first, each with whether it is
+    /// the kernel's.
+    Sample { tid: u32, chain: Vec<(u64, bool)> },
+    /// Code was mapped.
+    Mapped(Mapping),
+    /// A thread was named; by execve(2), its process begins another program.
+    Named { tid: u32, name: String, is_exec: bool },
+    /// The process was started by this one.
+    Started { parent: u32 },
+}
+
+impl Events {
+    /// Opens the events of all threads of `pids`, on every CPU that is online.
+    pub(super) fn open(root: &Root, pids: &[u32], rate: SampleRate) -> Result<Self, ObserveError> {
+        let cpus = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_else(|| vec![0]);
+        let threads = threads(root, pids);
+        let most = linerate_linux::raise_open_files().saturating_sub(OTHER_FILES);
+        let most = (most as usize / cpus.len().max(1)).max(1);
+        let mut events = Self::choose(&threads, cpus[0], rate)?;
+        if threads.len() > most {
+            events.unread.push(too_many(threads.len() - most));
+        }
+        for &tid in threads.iter().take(most) {
+            let mut of_thread = Vec::new();
+            for (at, &cpu) in cpus.iter().enumerate() {
+                let (request, every) = (events.kind.request(), events.kind.every(rate));
+                // A thread that has ended is no news.
+                let Ok(event) = open_chains(&request, every, tid, cpu) else { break };
+                of_thread.push(events.connect(at, event)?);
+            }
+            events.threads.push(of_thread);
+        }
+        Ok(events)
+    }
+
+    /// Chooses what is sampled, by what the kernel allows for the first thread that is there.
+    fn choose(threads: &[u32], cpu: u32, rate: SampleRate) -> Result<Self, ObserveError> {
+        let clock = Kind::new(CPU_CLOCK, CPU_CLOCK_NAME);
+        let kinds = match rate {
+            SampleRate::PerSecond(_) => &[Kind::new(CYCLES, "cycles"), clock][..],
+            SampleRate::Nanoseconds(_) => &[clock],
+        };
+        let mut unread = Vec::new();
+        let mut refused = OpenError { errno: ESRCH };
+        let mut of = *threads.first().ok_or(ObserveError::NoProcess)?;
+        for &tid in threads {
+            for (kind, has_kernel) in kinds.iter().flat_map(|kind| [(kind, true), (kind, false)]) {
+                let kind = Kind { has_kernel, ..*kind };
+                match open_chains(&kind.request(), kind.every(rate), tid, cpu) {
+                    Ok(_) => return Ok(Self::new(kind, rate, unread)),
+                    Err(error) => {
+                        (refused, of) = (error, tid);
+                        if has_kernel && matches!(error.errno, EACCES | EPERM) {
+                            let target = Target::Thread(tid);
+                            let request = kind.request();
+                            let name = kind.name;
+                            unread = vec![explain("kernel_samples", name, request, target, error)];
+                        }
+                    }
+                }
+            }
+            if refused.errno != ESRCH {
+                break;
+            }
+        }
+        let request = Kind { has_kernel: false, ..clock }.request();
+        let Unread { reason, fix, .. } =
+            explain("samples", CPU_CLOCK_NAME, request, Target::Thread(of), refused);
+        Err(ObserveError::NotSampled { reason, fix })
+    }
+
+    fn new(kind: Kind, rate: SampleRate, unread: Vec<Unread>) -> Self {
+        Self {
+            threads: Vec::new(),
+            rings: Vec::new(),
+            kind,
+            rate,
+            lost: 0,
+            random: Random::new(rate.period_ns()),
+            unread,
+        }
+    }
+
+    /// Gives an event the ring of its CPU, the `at`-th; the first of a CPU owns it.
+    fn connect(&mut self, at: usize, event: Event) -> Result<Event, ObserveError> {
+        let cannot = |error: std::io::Error| ObserveError::NotSampled {
+            reason: format!("no memory for samples may be locked: {error}"),
+            fix: Some("sudo sysctl kernel.perf_event_mlock_kb=4096".to_owned()),
+        };
+        if let Some(owner) = self.threads.first().and_then(|first| first.get(at)) {
+            event.write_to(owner).map_err(cannot)?;
+            return Ok(event);
+        }
+        let mut pages = RING_PAGES;
+        let ring = loop {
+            match Ring::map(&event, pages, CHAINS) {
+                Ok(ring) => break ring,
+                Err(_) if pages > 1 => pages /= 2,
+                Err(error) => return Err(cannot(error)),
+            }
+        };
+        self.rings.push(ring);
+        Ok(event)
+    }
+
+    /// Takes what the kernel has written since the last call, by time.
+    pub(super) fn drain(&mut self, each: impl FnMut(Item)) {
+        let mut items = Vec::new();
+        let lost = &mut self.lost;
+        for ring in &mut self.rings {
+            ring.drain(|record| match record {
+                Record::Sample(sample) => items.push(Item {
+                    time_ns: sample.time_ns,
+                    pid: sample.pid,
+                    what: What::Sample { tid: sample.tid, chain: chain(&sample) },
+                }),
+                Record::Process(change) => items.push(of_change(&change)),
+                Record::Lost(records) => *lost += records,
+                Record::Throttled | Record::Other(_) => {}
+            });
+        }
+        items.sort_by_key(|item| item.time_ns);
+        items.into_iter().for_each(each);
+    }
+
+    /// Draws the time to the next samples again, around that asked for. The kernel adapts the
+    /// number of cycles by itself.
+    pub(super) fn vary(&mut self) {
+        if !self.kind.is_clock() {
+            return;
+        }
+        let factor = 1.0 + JITTER * (2.0 * self.random.uniform() - 1.0);
+        let period = (self.rate.period_ns() as f64 * factor) as u64;
+        for event in self.threads.iter().flatten() {
+            // Where it is refused, the time stays as it was.
+            let _ = event.set_every(Every::Events(period));
+        }
+    }
+
+    /// CPU time of all threads so far, nanoseconds.
+    pub(super) fn run_ns(&self) -> u64 {
+        let running = |event: &Event| event.read().map_or(0, |reading| reading.running_ns);
+        self.threads.iter().flatten().map(running).sum()
+    }
+
+    /// Samples that CPU time without a sample stands for; `None` where all of it is sampled, or the
+    /// time between samples is the kernel's choice.
+    pub(super) fn samples_due(&self) -> Option<u64> {
+        let is_partly = self.kind.is_clock() && !self.kind.has_kernel;
+        is_partly.then(|| self.run_ns() / self.rate.period_ns().max(1))
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether samples are of a clock, which waits while interrupts are off.
+    pub(super) fn is_clock(&self) -> bool {
+        self.kind.is_clock()
+    }
+
+    pub(super) fn has_kernel(&self) -> bool {
+        self.kind.has_kernel
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.kind.name
+    }
+
+    pub(super) fn unread(&mut self) -> Vec<Unread> {
+        std::mem::take(&mut self.unread)
+    }
+}
+
+/// The address of a sample and those of its callers.
+fn chain(sample: &linerate_linux::sample::Sample<'_>) -> Vec<(u64, bool)> {
+    let chain: Vec<(u64, bool)> = sample.chain().collect();
+    if chain.is_empty() { vec![(sample.ip, sample.is_kernel)] } else { chain }
+}
+
+fn of_change(change: &Change<'_>) -> Item {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (pid, what) = match *change {
+        Change::Mapped(mapped) => {
+            let (major, minor) = mapped.device;
+            let mapping = Mapping {
+                start: mapped.start,
+                end: mapped.start.saturating_add(mapped.bytes),
+                offset: mapped.offset,
+                device: format!("{major:02x}:{minor:02x}"),
+                inode: mapped.inode,
+                path: text(mapped.path),
+            };
+            (mapped.pid, What::Mapped(mapping))
+        }
+        Change::Named { pid, tid, name, is_exec, .. } => {
+            (pid, What::Named { tid, name: text(name), is_exec })
+        }
+        Change::Started { pid, parent, .. } => (pid, What::Started { parent }),
+    };
+    Item { time_ns: change.time_ns(), pid, what }
+}
+
+/// The threads of processes, those first that ran most so far.
+fn threads(root: &Root, pids: &[u32]) -> Vec<u32> {
+    let ran = |pid: u32, tid: u32| {
+        let stat = root.text(&format!("proc/{pid}/task/{tid}/stat"));
+        stat.and_then(|text| Stat::parse(&text)).map_or(0, |s| s.user_ticks + s.system_ticks)
+    };
+    let of_process = |&pid: &u32| {
+        let names = root.names(&format!("proc/{pid}/task")).into_iter();
+        let tids = names.filter_map(|name| name.parse().ok());
+        tids.map(move |tid| (ran(pid, tid), tid)).collect::<Vec<(u64, u32)>>()
+    };
+    let mut threads: Vec<(u64, u32)> = pids.iter().flat_map(of_process).collect();
+    threads.sort_by_key(|&(ran, tid)| (std::cmp::Reverse(ran), tid));
+    threads.into_iter().map(|(_, tid)| tid).collect()
+}
+
+fn too_many(threads: usize) -> Unread {
+    Unread {
+        what: "threads".to_owned(),
+        reason: format!("{threads} threads were not sampled: too few files may be open"),
+        fix: Some("ulimit -n 65536  # in the shell, before linerate".to_owned()),
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From samples to functions, kinds of work and the tree of calls.
+
+use super::events::Events;
+use super::stacks::{Resolved, Stacks};
+use super::{ProfileRequest, Program};
+use crate::ObserveError;
+use linerate_record::profile::{
+    CallNode, ClassCost, CostClass, FunctionCost, ProfileReport, SampledProgram, SamplingMethod,
+};
+use linerate_record::stats::{Estimate, share_interval};
+use linerate_record::why::{PacketCount, Unread};
+use linerate_record::{Figure, Tier};
+use std::collections::{BTreeSet, HashMap};
+
+/// What the window was.
+pub(super) struct Window {
+    pub(super) elapsed_s: f64,
+    pub(super) own_s: f64,
+}
+
+/// Functions whose shares get an interval: those with the most samples. The rest have a sample or
+/// two.
+const MOST_INTERVALS: usize = 512;
+const SEED: u64 = 0x7072_6f66;
+const METHOD: &str = "samples in it over all samples";
+
+pub(super) fn report(
+    request: &ProfileRequest,
+    program: &Program,
+    events: &mut Events,
+    stacks: Stacks,
+    window: &Window,
+) -> Result<ProfileReport, ObserveError> {
+    let cpu_s = events.run_ns() as f64 / 1e9;
+    let resolved = stacks.resolve(events.is_clock());
+    if resolved.samples == 0 {
+        let name = program.name.clone();
+        let (elapsed_us, cpu_us) = ((window.elapsed_s * 1e6) as u64, (cpu_s * 1e6) as u64);
+        return Err(ObserveError::NoSamples { name, elapsed_us, cpu_us });
+    }
+    let packets = program.packets();
+    let mut report = ProfileReport {
+        sampled: SampledProgram {
+            name: program.name.clone(),
+            pids: resolved.pids.clone(),
+            is_command: program.is_command,
+            ended: program.ended.clone(),
+            interrupted: program.interrupted,
+        },
+        elapsed_s: window.elapsed_s,
+        sampling: SamplingMethod {
+            event: events.name().to_owned(),
+            rate_hz: 1e9 / request.rate.period_ns().max(1) as f64,
+            has_kernel: events.has_kernel(),
+            slices: resolved.slices.len() as u32,
+        },
+        cpu_s,
+        samples: resolved.samples,
+        lost_samples: events.lost(),
+        threads: Vec::new(),
+        functions: Vec::new(),
+        classes: Vec::new(),
+        calls: Vec::new(),
+        packets,
+        observer: Figure::exact(
+            "ratio",
+            window.own_s / window.elapsed_s.max(f64::MIN_POSITIVE),
+            Tier::Sw,
+            "CPU time of the profiler over the window",
+        ),
+        unread: events.unread(),
+    };
+    let shares = Shares::new(&report, &resolved);
+    let indices = shares.functions(&mut report, &resolved, request.class_of);
+    report.classes = shares.classes(&report.functions, &indices);
+    add_calls(&mut report, &resolved, &indices);
+    if events.is_clock() {
+        report.unread.extend(too_short(&report));
+    }
+    Ok(report)
+}
+
+/// CPU time without its samples: of threads that ended before their first one.
+fn too_short(report: &ProfileReport) -> Option<Unread> {
+    /// The share of samples that may be missing by chance.
+    const MISSING: f64 = 0.15;
+    /// Samples from which on this says something.
+    const LEAST: f64 = 50.0;
+    let due = report.cpu_s * report.sampling.rate_hz;
+    let missing = 1.0 - (report.samples + report.lost_samples) as f64 / due.max(1.0);
+    (due >= LEAST && missing > MISSING).then(|| Unread {
+        what: "short_threads".to_owned(),
+        reason: format!(
+            "{:.0} % of the CPU time has no samples: threads or processes that ended before their \
+             first one",
+            100.0 * missing
+        ),
+        fix: Some("linerate profile -F 10000  # samples of shorter ones".to_owned()),
+    })
+}
+
+/// Shares of the samples, slice by slice.
+struct Shares {
+    /// Samples of each slice.
+    all: Vec<f64>,
+    /// Samples of each function, by slice.
+    counts: Vec<HashMap<u32, f64>>,
+    tier: Tier,
+    /// CPU time per packet, nanoseconds, or why it is not known.
+    ns_per_packet: Result<f64, &'static str>,
+}
+
+impl Shares {
+    fn new(report: &ProfileReport, resolved: &Resolved) -> Self {
+        let by_function = |slice: &HashMap<u32, u64>| {
+            let mut counts = HashMap::<u32, f64>::new();
+            for (&spot, &samples) in slice {
+                *counts.entry(resolved.names.function_of(spot)).or_default() += samples as f64;
+            }
+            counts
+        };
+        let sum = |slice: &HashMap<u32, u64>| slice.values().sum::<u64>() as f64;
+        Self {
+            all: resolved.slices.iter().map(sum).collect(),
+            counts: resolved.slices.iter().map(by_function).collect(),
+            tier: report.tier(),
+            ns_per_packet: per_packet(report.packets.as_ref(), report.cpu_s),
+        }
+    }
+
+    /// The samples of some functions, slice by slice.
+    fn of(&self, is_it: impl Fn(u32) -> bool) -> Vec<f64> {
+        let of_slice = |counts: &HashMap<u32, f64>| {
+            counts.iter().filter(|(function, _)| is_it(**function)).map(|(_, n)| n).sum()
+        };
+        self.counts.iter().map(of_slice).collect()
+    }
+
+    fn figure(&self, hits: &[f64], has_interval: bool) -> Figure {
+        if !has_interval {
+            let all: f64 = self.all.iter().sum();
+            let value = hits.iter().sum::<f64>() / all;
+            let none = Estimate::of_ends(value, None, None, all as u64);
+            return Figure::number("ratio", none, self.tier, METHOD);
+        }
+        Figure::number("ratio", share_interval(hits, &self.all, SEED), self.tier, METHOD)
+    }
+
+    fn cost(&self, share: &Figure) -> Figure {
+        const METHOD: &str = "share of the CPU time over packets of the interface";
+        match self.ns_per_packet {
+            Ok(ns) => share.scaled(ns, "ns/packet", METHOD),
+            Err(reason) => Figure::absent("ns/packet", self.tier, METHOD, reason),
+        }
+    }
+
+    /// Adds the functions, and returns the index of each by its number.
+    fn functions(
+        &self,
+        report: &mut ProfileReport,
+        resolved: &Resolved,
+        class_of: fn(&str, &str) -> CostClass,
+    ) -> HashMap<u32, u32> {
+        let (own, with_callees) = samples_of(resolved);
+        let mut order: Vec<u32> = with_callees.keys().copied().collect();
+        let count = |number: &u32| own.get(number).copied().unwrap_or(0);
+        order.sort_by_key(|number| {
+            let reverse = std::cmp::Reverse;
+            (reverse(count(number)), reverse(with_callees[number]), *number)
+        });
+        for (at, number) in order.iter().enumerate() {
+            let name = &resolved.names.functions[*number as usize];
+            let has_interval = at < MOST_INTERVALS && count(number) > 0;
+            let share = self.figure(&self.of(|one| one == *number), has_interval);
+            report.functions.push(FunctionCost {
+                name: name.name.clone(),
+                module: name.file.clone(),
+                class: class_of(&name.name, &name.file),
+                samples: count(number),
+                samples_with_callees: with_callees[number],
+                ns_per_packet: self.cost(&share),
+                share,
+            });
+        }
+        (0..).zip(order).map(|(at, number)| (number, at)).collect()
+    }
+
+    /// The kinds of work that there are samples of.
+    fn classes(&self, functions: &[FunctionCost], indices: &HashMap<u32, u32>) -> Vec<ClassCost> {
+        let class_of = |number: u32| functions[indices[&number] as usize].class;
+        let cost = |class: CostClass| {
+            let hits = self.of(|number| class_of(number) == class);
+            let share = self.figure(&hits, true);
+            ClassCost {
+                class,
+                samples: hits.iter().sum::<f64>() as u64,
+                ns_per_packet: self.cost(&share),
+                share,
+            }
+        };
+        let mut classes: Vec<ClassCost> = CostClass::ALL.into_iter().map(cost).collect();
+        classes.retain(|one| one.samples > 0);
+        classes.sort_by_key(|one| std::cmp::Reverse(one.samples));
+        classes
+    }
+}
+
+/// Samples of each function, by its number: in itself, and with what it called.
+fn samples_of(resolved: &Resolved) -> (HashMap<u32, u64>, HashMap<u32, u64>) {
+    let (mut own, mut with_callees) = (HashMap::new(), HashMap::new());
+    for (_, spots, samples) in &resolved.chains {
+        let functions = spots.iter().map(|&spot| resolved.names.function_of(spot));
+        if let Some(leaf) = functions.clone().next_back() {
+            *own.entry(leaf).or_default() += samples;
+        }
+        // One that calls itself is counted once.
+        for function in functions.collect::<BTreeSet<u32>>() {
+            *with_callees.entry(function).or_default() += samples;
+        }
+    }
+    (own, with_callees)
+}
+
+/// Adds the threads, those with the most samples first, and the tree of calls.
+fn add_calls(report: &mut ProfileReport, resolved: &Resolved, indices: &HashMap<u32, u32>) {
+    let mut order: Vec<usize> = (0..resolved.threads.len()).collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse(resolved.threads[at].samples), at));
+    let mut place = vec![0_u32; order.len()];
+    for (&at, now) in order.iter().zip(0..) {
+        place[at] = now;
+    }
+    report.threads = order.iter().map(|&at| resolved.threads[at].clone()).collect();
+    let mut known = HashMap::<(Option<u32>, u32, u32), u32>::new();
+    for (thread, spots, samples) in &resolved.chains {
+        let thread = place[*thread as usize];
+        let mut caller = None;
+        for &spot in spots {
+            let function = indices[&resolved.names.function_of(spot)];
+            let next = report.calls.len() as u32;
+            let node = *known.entry((caller, thread, function)).or_insert(next);
+            if node == next {
+                report.calls.push(CallNode { caller, thread, function, samples: 0 });
+            }
+            caller = Some(node);
+        }
+        if let Some(node) = caller {
+            report.calls[node as usize].samples += samples;
+        }
+    }
+}
+
+/// CPU time per packet, nanoseconds.
+fn per_packet(packets: Option<&PacketCount>, cpu_s: f64) -> Result<f64, &'static str> {
+    match packets {
+        None => Err("no interface was named whose packets are counted (--iface)"),
+        Some(counted) if counted.packets == 0 => Err("the interface had no packets"),
+        Some(counted) => Ok(cpu_s * 1e9 / counted.packets as f64),
+    }
+}

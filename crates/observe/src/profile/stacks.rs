@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Call chains by number, and how often each was sampled.
+
+use super::events::{Events, Item, What};
+use crate::sampler::names::{KERNEL, Names, Spots};
+use linerate_record::profile::SampledThread;
+use std::collections::{BTreeSet, HashMap};
+
+/// The sampled call chains of all threads.
+pub(super) struct Stacks {
+    spots: Spots,
+    threads: Vec<SampledThread>,
+    thread_numbers: HashMap<(u32, u32), u32>,
+    names: HashMap<u32, String>,
+    /// Processes that were sampled, and those they started.
+    pids: BTreeSet<u32>,
+    /// Numbers of chains: thread and spots, the outermost caller first.
+    chains: HashMap<(u32, Vec<u32>), u32>,
+    /// Samples by chain, of each slice; the last is not over.
+    slices: Vec<HashMap<u32, u64>>,
+    samples: u64,
+    /// Samples that stand for time which is not sampled.
+    unsampled: u64,
+}
+
+/// Chains, threads and slices, with names for their spots.
+pub(super) struct Resolved {
+    pub(super) names: Names,
+    pub(super) threads: Vec<SampledThread>,
+    pub(super) pids: Vec<u32>,
+    /// Thread, spots, and samples of each chain.
+    pub(super) chains: Vec<(u32, Vec<u32>, u64)>,
+    /// Samples by the spot that ran, of each slice.
+    pub(super) slices: Vec<HashMap<u32, u64>>,
+    pub(super) samples: u64,
+}
+
+/// Where the kernel may not be sampled, the time in it.
+const NOT_SAMPLED: &str = "[not in user mode]";
+
+/// Functions that allow interrupts again. A sample that was due while they were off is taken here:
+/// the time is that of the caller, which had them off.
+const ALLOW_INTERRUPTS: [&str; 2] = ["_raw_spin_unlock_irqrestore", "_raw_spin_unlock_irq"];
+
+impl Stacks {
+    pub(super) fn new(pids: &[u32]) -> Self {
+        let mut spots = Spots::of_bytes();
+        pids.iter().for_each(|&pid| spots.learn(pid));
+        Self {
+            spots,
+            threads: Vec::new(),
+            thread_numbers: HashMap::new(),
+            names: HashMap::new(),
+            pids: pids.iter().copied().collect(),
+            chains: HashMap::new(),
+            slices: vec![HashMap::new()],
+            samples: 0,
+            unsampled: 0,
+        }
+    }
+
+    pub(super) fn take(&mut self, item: Item) {
+        let pid = item.pid;
+        match item.what {
+            What::Sample { tid, chain } => self.sample(pid, tid, &chain),
+            What::Mapped(mapping) => self.spots.map(pid, mapping),
+            What::Named { tid, name, is_exec } => {
+                if is_exec {
+                    self.spots.begin_program(pid);
+                }
+                if let Some(&number) = self.thread_numbers.get(&(pid, tid)) {
+                    self.threads[number as usize].name.clone_from(&name);
+                }
+                self.names.insert(tid, name);
+            }
+            What::Started { parent } if parent != pid => {
+                self.pids.insert(pid);
+                self.spots.fork(parent, pid);
+            }
+            What::Started { .. } => {}
+        }
+    }
+
+    fn sample(&mut self, pid: u32, tid: u32, chain: &[(u64, bool)]) {
+        let thread = self.thread(pid, tid);
+        let mut spots = Vec::with_capacity(chain.len());
+        for (depth, &(address, is_kernel)) in chain.iter().enumerate() {
+            // A caller is where it called, not what it returns to.
+            let address = if depth == 0 { address } else { address.saturating_sub(1) };
+            // Without frame pointers the rest of a chain may be anything.
+            if depth > 0 && !is_kernel && !self.spots.is_code(pid, address) {
+                break;
+            }
+            spots.push(self.spots.spot(pid, address, is_kernel));
+        }
+        spots.reverse();
+        self.count(thread, spots, 1);
+        self.samples += 1;
+    }
+
+    fn count(&mut self, thread: u32, spots: Vec<u32>, samples: u64) {
+        self.threads[thread as usize].samples += samples;
+        let next = self.chains.len() as u32;
+        let chain = *self.chains.entry((thread, spots)).or_insert(next);
+        if let Some(slice) = self.slices.last_mut() {
+            *slice.entry(chain).or_default() += samples;
+        }
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32) -> u32 {
+        let next = self.threads.len() as u32;
+        let number = *self.thread_numbers.entry((pid, tid)).or_insert(next);
+        if number == next {
+            self.pids.insert(pid);
+            let known = self.names.get(&tid).cloned();
+            let read = || std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).ok();
+            let name = known.or_else(read).or_else(|| self.names.get(&pid).cloned());
+            let name = name.map_or_else(|| tid.to_string(), |name| name.trim_end().to_owned());
+            self.threads.push(SampledThread { pid, tid, name, samples: 0 });
+        }
+        number
+    }
+
+    /// Ends a slice: takes its last samples, and accounts for time that is not sampled.
+    pub(super) fn end_slice(&mut self, events: &mut Events) {
+        events.drain(|item| self.take(item));
+        events.vary();
+        if let Some(due) = events.samples_due() {
+            let missing = due.saturating_sub(self.samples + self.unsampled + events.lost());
+            if missing > 0 {
+                let thread = self.of_kernel();
+                let spot = self.spots.named(NOT_SAMPLED, KERNEL);
+                self.count(thread, vec![spot], missing);
+                self.unsampled += missing;
+            }
+        }
+        self.spots.begin_slice();
+        self.slices.push(HashMap::new());
+    }
+
+    /// The time in the kernel, of whichever thread.
+    fn of_kernel(&mut self) -> u32 {
+        let pid = self.pids.first().copied().unwrap_or(0);
+        self.names.insert(0, "[all threads]".to_owned());
+        self.thread(pid, 0)
+    }
+
+    /// Processes that were sampled, and those they started.
+    pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
+        self.pids.iter().copied()
+    }
+
+    /// The name of a process as it is now.
+    pub(super) fn name(&self, pid: u32) -> Option<&str> {
+        self.names.get(&pid).map(String::as_str)
+    }
+
+    /// Finds the names. `is_clock`: samples wait where interrupts are off.
+    pub(super) fn resolve(mut self, is_clock: bool) -> Resolved {
+        let names = self.spots.resolve();
+        self.slices.retain(|slice| !slice.is_empty());
+        let mut chains = vec![(0, Vec::new(), 0); self.chains.len()];
+        for ((thread, mut spots), number) in self.chains {
+            if is_clock {
+                leave_to_caller(&mut spots, &names);
+            }
+            chains[number as usize] = (thread, spots, 0);
+        }
+        let mut slices = Vec::new();
+        for slice in self.slices {
+            let mut by_spot = HashMap::<u32, u64>::new();
+            for (number, samples) in slice {
+                let (_, spots, all) = &mut chains[number as usize];
+                *all += samples;
+                if let Some(&leaf) = spots.last() {
+                    *by_spot.entry(leaf).or_default() += samples;
+                }
+            }
+            slices.push(by_spot);
+        }
+        Resolved {
+            names,
+            threads: self.threads,
+            pids: self.pids.into_iter().collect(),
+            chains,
+            slices,
+            samples: self.samples + self.unsampled,
+        }
+    }
+}
+
+/// Leaves a sample where interrupts are allowed again to the function that had them off.
+fn leave_to_caller(spots: &mut Vec<u32>, names: &Names) {
+    let is_left = |spot: &u32| {
+        let name = &names.functions[names.function_of(*spot) as usize];
+        name.file == KERNEL && ALLOW_INTERRUPTS.contains(&name.name.as_str())
+    };
+    if spots.len() > 1 && spots.last().is_some_and(is_left) {
+        spots.pop();
+    }
+}

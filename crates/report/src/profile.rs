@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of `linerate profile`: functions by rank, the kinds of work, how sure it is.
+
+mod details;
+
+use crate::headline::cut;
+use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::value::{ABSENT, clean, count, interval, percent, reason, significant};
+use crate::{Detail, Style};
+use linerate_record::Figure;
+use linerate_record::profile::ProfileReport;
+use linerate_record::stats::interval_name;
+use linerate_record::units::{counted, three_digits};
+
+/// Functions of a screen.
+const MOST: usize = 12;
+/// Columns of a table that are not the function's, and those of its cost per packet.
+const OTHER_COLUMNS: usize = 58;
+const COST_COLUMNS: usize = 11;
+/// Columns of a function on a screen, at least.
+const LEAST_COLUMNS: usize = 24;
+/// The margin for which the number of samples is said.
+const MARGIN: f64 = 0.01;
+
+/// Where a program spends its time on a CPU.
+pub fn profile(report: &ProfileReport, detail: Detail, style: &Style) -> String {
+    match detail {
+        Detail::Screen => stacked(&[facts(report, style), functions(report, MOST, style)]),
+        Detail::Brief | Detail::Full => stacked(&[
+            facts(report, style),
+            functions(report, usize::MAX, style),
+            details::details(report, style),
+        ]),
+    }
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+/// What was sampled, how long it ran, the kinds of work, and what limits the answer.
+fn facts(report: &ProfileReport, style: &Style) -> String {
+    let mut text = line("sampled", &sampled(report), style);
+    let cpus = report.cpu_s / report.elapsed_s.max(f64::MIN_POSITIVE);
+    let on_cpu = format!(
+        "{} s in {} s of wall time: {} CPUs",
+        significant(report.cpu_s),
+        significant(report.elapsed_s),
+        three_digits(cpus)
+    );
+    text += &line("CPU time", &on_cpu, style);
+    text += &line("work", &classes(report), style);
+    if let Some(packets) = &report.packets {
+        let each = report.cpu_s * 1e9 / packets.packets.max(1) as f64;
+        let packets = match packets.packets {
+            0 => format!("none ({})", packets.counter),
+            n => format!("{} ({}), {} ns each", count(n), packets.counter, significant(each)),
+        };
+        text += &line("packets", &packets, style);
+    }
+    text += &line("precision", &precision(report), style);
+    if report.lost_samples > 0 {
+        let lost = format!(
+            "{} samples were lost: the ring was full. Sample less often (-F)",
+            count(report.lost_samples)
+        );
+        text += &labelled("lost", Paint::Warning, &lost, style);
+    }
+    text + &unread(report, style)
+}
+
+fn sampled(report: &ProfileReport) -> String {
+    let sampled = &report.sampled;
+    let ended = match (&sampled.ended, sampled.interrupted) {
+        (Some(ended), _) => format!("; it ended: {ended}"),
+        (None, true) => "; ended early by the user".to_owned(),
+        (None, false) => String::new(),
+    };
+    let method = &report.sampling;
+    let kernel = if method.has_kernel { "user and kernel" } else { "user mode only" };
+    format!(
+        "{}, {}, {}: {} samples of {} ({}/s), {kernel}{ended}",
+        sampled.name,
+        processes(&sampled.pids),
+        counted(report.threads.len() as u64, "thread"),
+        count(report.samples),
+        method.event,
+        significant(method.rate_hz)
+    )
+}
+
+fn processes(pids: &[u32]) -> String {
+    match pids {
+        [one] => format!("pid {one}"),
+        [first, ..] => format!("{} processes from pid {first} on", pids.len()),
+        [] => "no process".to_owned(),
+    }
+}
+
+/// The kinds of work, in one line.
+fn classes(report: &ProfileReport) -> String {
+    let part = |one: &linerate_record::profile::ClassCost| {
+        let share = one.share.as_number().map_or_else(|| ABSENT.to_owned(), percent);
+        let ends = interval(&one.share, percent).map_or_else(String::new, |x| format!(" ({x})"));
+        format!("{} {share} %{ends}", one.class.title())
+    };
+    const SHOWN: usize = 5;
+    let parts: Vec<String> = report.classes.iter().take(SHOWN).map(part).collect();
+    let more = match report.classes.len().saturating_sub(SHOWN) {
+        0 => "",
+        _ => ", ... (--details)",
+    };
+    parts.join(", ") + more
+}
+
+/// How well the first share is known, and what it takes to know it better.
+fn precision(report: &ProfileReport) -> String {
+    let Some(needed) = report.samples_for(MARGIN) else {
+        return "unknown: the window had too few slices; sample longer (-t)".to_owned();
+    };
+    let width = report.margin().map_or_else(|| ABSENT.to_owned(), percent);
+    if needed <= report.samples {
+        return format!("the first share is known to {width} points either way");
+    }
+    let seconds = report.elapsed_s * needed as f64 / report.samples.max(1) as f64;
+    format!(
+        "the first share is known to {width} points either way; to know it to 1 takes about {} \
+         samples (-t {:.0}s)",
+        count(needed),
+        seconds.ceil()
+    )
+}
+
+/// Functions by their own time.
+fn functions(report: &ProfileReport, most: usize, style: &Style) -> String {
+    let has_packets = report.packets.is_some();
+    let interval_head = interval_name() + "\n%";
+    let mut columns = vec![">rank", ">share\n%", &interval_head, ">with\ncallees %"];
+    if has_packets {
+        columns.push(">ns/packet");
+    }
+    columns.extend(["work", "function (module)"]);
+    let others = OTHER_COLUMNS + if has_packets { COST_COLUMNS } else { 0 };
+    let room = style.width.saturating_sub(others).max(LEAST_COLUMNS);
+    let mut grid = Grid::new(&columns);
+    let ranks = report.ranks();
+    let own = report.functions.iter().filter(|function| function.samples > 0).count();
+    for (function, rank) in report.functions.iter().zip(ranks).take(most.min(own)) {
+        let with_callees = function.samples_with_callees as f64 / report.samples.max(1) as f64;
+        let name = clean(&format!("{} ({})", function.name, function.module));
+        let name = if most == usize::MAX { name } else { cut(&name, room) };
+        let mut row = vec![
+            rank.to_string(),
+            shown(&function.share),
+            interval(&function.share, percent).unwrap_or_else(|| ABSENT.to_owned()),
+            percent(with_callees),
+        ];
+        if has_packets {
+            row.push(function.ns_per_packet.as_number().map_or(ABSENT.to_owned(), three_digits));
+        }
+        row.extend([function.class.title(), name]);
+        grid.row(row);
+    }
+    let more = match own.saturating_sub(most) {
+        0 => String::new(),
+        more => format!("{more} more functions with less time (--details)\n"),
+    };
+    grid.render(style) + &more + &ties(report, style)
+}
+
+/// Says of equal ranks what they mean, where there are some.
+fn ties(report: &ProfileReport, style: &Style) -> String {
+    let ranks = report.ranks();
+    let is_tied = ranks.iter().enumerate().any(|(at, rank)| at > 0 && *rank < at + 1);
+    match is_tied {
+        true => crate::paragraph(
+            "Functions of the same rank cannot be put in order: their intervals overlap.",
+            0,
+            style,
+        ),
+        false => String::new(),
+    }
+}
+
+fn shown(share: &Figure) -> String {
+    share.as_number().map_or_else(|| ABSENT.to_owned(), percent)
+}
+
+/// What could not be sampled, in one line.
+fn unread(report: &ProfileReport, style: &Style) -> String {
+    let mut names: Vec<&str> = report.unread.iter().map(|one| one.what.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let overhead = match report.observer.as_number() {
+        Some(share) => {
+            format!("{} % of a CPU for the profiler itself", three_digits(share * 100.0))
+        }
+        None => reason(&report.observer).to_owned(),
+    };
+    let overhead = line("overhead", &overhead, style);
+    match names.is_empty() {
+        true => overhead,
+        false => {
+            let names = format!("{}: --details has why", names.join(", "));
+            overhead + &line("not read", &names, style)
+        }
+    }
+}

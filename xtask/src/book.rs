@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The book: builds it with mdBook, which has to be installed, and checks its links.
+//!
+//! The preprocessor of mdBook is here, too. Pages link to files of the repository, which the book
+//! does not contain: there the path is printed instead. Links to a `README.md` go to its
+//! `index.md`, as mdBook renames it. mdBook sends `[context, book]` as JSON and expects the book
+//! back.
+
+mod html;
+
+use crate::command::{output, program, root, status};
+use crate::outcome::{Outcome, judge};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+
+/// Where book.toml has mdBook write to.
+const FOLDER: &str = "target/book";
+
+/// Builds the book into `target/book`.
+///
+/// # Errors
+/// mdBook is missing or fails, or a link of the book leads nowhere.
+pub(crate) fn run() -> Result<(), String> {
+    judge(status(program("mdbook", &["build"])))?;
+    let dead = html::dead_links(&root().join(FOLDER))?;
+    if dead.is_empty() { Ok(()) } else { Err(format!("dead links:\n{}", dead.join("\n"))) }
+}
+
+/// As [`run`], where mdBook is installed.
+pub(crate) fn check() -> Outcome {
+    match output(program("mdbook", &["--version"])) {
+        Ok(_) => run().into(),
+        Err(_) => Outcome::Skipped("no mdbook; cargo install mdbook".to_owned()),
+    }
+}
+
+/// Rewrites the links of the book on stdin.
+///
+/// # Errors
+/// The input is not what mdBook sends, or the output is closed.
+pub(crate) fn rewrite() -> Result<(), String> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
+    let parsed: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let mut book = parsed.get(1).cloned().ok_or("expected [context, book] from mdBook")?;
+    let mut pages = BTreeSet::new();
+    collect_pages(&book, &mut pages);
+    rewrite_chapters(&mut book, &pages);
+    writeln!(std::io::stdout(), "{book}").map_err(|error| error.to_string())
+}
+
+/// Paths of all chapters below docs/, as mdBook renders them.
+fn collect_pages(value: &Value, pages: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            if let (Some(Value::String(_)), Some(Value::String(path))) =
+                (object.get("content"), object.get("path"))
+            {
+                pages.insert(path.clone());
+            }
+            object.values().for_each(|child| collect_pages(child, pages));
+        }
+        Value::Array(items) => items.iter().for_each(|child| collect_pages(child, pages)),
+        _ => {}
+    }
+}
+
+fn rewrite_chapters(value: &mut Value, pages: &BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            if let Some(Value::String(path)) = object.get("path") {
+                let path = path.clone();
+                if let Some(Value::String(content)) = object.get_mut("content") {
+                    *content = rewrite_page(content, &path, pages);
+                }
+            }
+            object.values_mut().for_each(|child| rewrite_chapters(child, pages));
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|child| rewrite_chapters(child, pages));
+        }
+        _ => {}
+    }
+}
+
+/// A page with its inline links rewritten, outside fenced blocks.
+fn rewrite_page(markdown: &str, path: &str, pages: &BTreeSet<String>) -> String {
+    let mut is_fenced = false;
+    let lines = markdown.split_inclusive('\n').map(|line| {
+        if line.trim_start().starts_with("```") {
+            is_fenced = !is_fenced;
+        }
+        if is_fenced { line.to_owned() } else { rewrite_line(line, path, pages) }
+    });
+    lines.collect()
+}
+
+fn rewrite_line(line: &str, path: &str, pages: &BTreeSet<String>) -> String {
+    let mut done = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("](") {
+        let Some((target, behind)) = after.split_once(')') else { break };
+        done += &match destination(target, path, pages) {
+            Destination::Kept => format!("{before}]({target})"),
+            Destination::Page(page) => format!("{before}]({page})"),
+            Destination::File(file) => as_path(before, &file),
+        };
+        rest = behind;
+    }
+    done + rest
+}
+
+/// The text before a link with its bracket removed, and the path that it led to.
+fn as_path(before: &str, file: &str) -> String {
+    let (lead, text) = before.rsplit_once('[').unwrap_or(("", before));
+    let plain = text.trim_matches('`').trim_end_matches('/');
+    if file.ends_with(plain) {
+        format!("{lead}`{file}`")
+    } else {
+        format!("{lead}{text} (`{file}`)")
+    }
+}
+
+enum Destination {
+    /// A page of the book by its own name, an address, or a picture.
+    Kept,
+    /// A page that mdBook renames.
+    Page(String),
+    /// A file of the repository, by its path.
+    File(String),
+}
+
+fn destination(target: &str, path: &str, pages: &BTreeSet<String>) -> Destination {
+    let (file, anchor) = target.split_once('#').map_or((target, None), |(f, a)| (f, Some(a)));
+    if file.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+        return Destination::Kept;
+    }
+    let resolved = resolve(path, file);
+    let Some(inside) = resolved.strip_prefix("docs/") else { return Destination::File(resolved) };
+    if !inside.ends_with(".md") || pages.contains(inside) {
+        return Destination::Kept;
+    }
+    let renamed = inside.strip_suffix("README.md").map(|folder| format!("{folder}index.md"));
+    if renamed.is_some_and(|index| pages.contains(&index)) {
+        let anchor = anchor.map_or(String::new(), |anchor| format!("#{anchor}"));
+        let file = file.strip_suffix("README.md").unwrap_or(file);
+        return Destination::Page(format!("{file}index.md{anchor}"));
+    }
+    Destination::File(resolved)
+}
+
+/// A path relative to the folder of page `path` of docs/, from the root of the repository.
+fn resolve(path: &str, file: &str) -> String {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut parts = vec!["docs"];
+    for part in folder.split('/').chain(file.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(line: &str) -> String {
+        let pages = ["faq.md", "commands/run.md", "results/rlp/index.md"].map(str::to_owned);
+        rewrite_page(line, "commands/run.md", &pages.into())
+    }
+
+    #[test]
+    fn keeps_links_between_pages() {
+        for line in ["[a](../faq.md#x) [b](#y) [c](https://example.org)", "![p](../plot.svg)"] {
+            assert_eq!(rewritten(line), line);
+        }
+    }
+
+    #[test]
+    fn links_to_the_index_of_a_folder() {
+        assert_eq!(
+            rewritten("([figures](../results/rlp/README.md#loss))"),
+            "([figures](../results/rlp/index.md#loss))"
+        );
+    }
+
+    #[test]
+    fn prints_the_path_of_a_file_outside() {
+        assert_eq!(
+            rewritten("Traffic was [captured](../../examples/capture/README.md)."),
+            "Traffic was captured (`examples/capture/README.md`)."
+        );
+        assert_eq!(rewritten("see [`lib.rs`](../../a/lib.rs)"), "see `a/lib.rs`");
+        assert_eq!(rewritten("[why](../decisions/0001-a.md)"), "why (`docs/decisions/0001-a.md`)");
+    }
+
+    #[test]
+    fn leaves_code_alone() {
+        let text = "```\n[a](../../b.md)\n```\n";
+        assert_eq!(rewritten(text), text);
+    }
+}
