@@ -6,6 +6,9 @@ use linerate_machine::{parse_cpu, parse_cpus};
 use linerate_path::model::Rate;
 use linerate_record::kernels::{Kernel, State};
 
+/// The kernel has none above this.
+const PID_MAX: u32 = 4_194_304;
+
 /// Logical CPUs, in the order given, without repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub(crate) Vec<u32>);
@@ -62,6 +65,15 @@ fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<
 pub(crate) fn size(text: &str) -> Result<u32, String> {
     let size = text.parse().ok().filter(|size| (1..=SIZE_MAX).contains(size));
     size.ok_or_else(|| format!("expected a size of 1 to {SIZE_MAX} bytes"))
+}
+
+/// A process ID. A name in its place is the most frequent slip.
+pub(crate) fn pid(text: &str) -> Result<u32, String> {
+    let pid = text.parse().ok().filter(|pid| (1..=PID_MAX).contains(pid));
+    pid.ok_or_else(|| match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => format!("expected a process ID of 1 to {PID_MAX}"),
+        false => format!("expected a process ID; a program is watched by --name {text}"),
+    })
 }
 
 pub(crate) fn cpu(text: &str) -> Result<u32, String> {

@@ -6,7 +6,7 @@ use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::help_text::{examples, paragraphs};
 use crate::interrupt::stop_on_interrupt;
-use crate::parse::duration;
+use crate::parse::{duration, pid};
 use crate::progress::Progress;
 use crate::provenance;
 use clap::{ArgGroup, Args};
@@ -50,7 +50,7 @@ const WINDOW_S: f64 = 5.0;
 )]
 pub(crate) struct ProfileArgs {
     /// Sample these processes and their descendants
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_name = "PID", value_parser = pid)]
     pids: Vec<u32>,
     /// Start this command, sample it, and end it with the window
     #[arg(last = true, value_name = "CMD")]

@@ -14,6 +14,7 @@ mod facts;
 mod functions;
 mod gain;
 mod measure;
+mod queues;
 mod rest;
 pub mod rules;
 mod title;

@@ -10,12 +10,13 @@ use crate::quotas::Quotas;
 use crate::sampler::CpuProfile;
 use crate::sleep::{Object, Sleepers, describe, socket_inode};
 use crate::sockets::{Share, Sockets};
+use crate::target::Family;
 use crate::threads::{FOLLOWED_MAX, Thread};
 use crate::watching::Watching;
 use linerate_machine::Root;
 use linerate_record::why::{
-    CpuCounts, Observation, SleepTime, SocketKind, ThreadActivity, ThreadState, ThreadTime, Unread,
-    Watched,
+    CpuCounts, Observation, PeerActivity, SleepTime, SocketCounts, SocketKind, ThreadActivity,
+    ThreadState, ThreadTime, Unread, Watched,
 };
 use linerate_record::{Figure, Tier};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +68,8 @@ pub(crate) fn assemble(
     }
     let mut cpus = watching.cpus.finish(root);
     add_functions(&mut cpus, profiled.cpus);
+    let sockets = watching.sockets.finish(root, watching.namespace.network.as_ref());
+    let peers = peers(root, &watching.family, &sockets, elapsed_s);
     Observation {
         watched: Watched {
             name: main_name(&threads, &watching.family.pids).unwrap_or(watching.name),
@@ -86,7 +89,8 @@ pub(crate) fn assemble(
         last_level_cache_bytes: last_level_cache(root),
         interfaces: found.interfaces,
         protocols: found.protocols,
-        sockets: watching.sockets.finish(root, watching.namespace.network.as_ref()),
+        sockets,
+        peers,
         program,
         events: profiled.events,
         shared_lines: profiled.shared_lines,
@@ -101,6 +105,23 @@ pub(crate) fn assemble(
         ),
         unread,
     }
+}
+
+/// The processes at the other ends of connections, the one with the most CPU time first.
+fn peers(
+    root: &Root,
+    family: &Family,
+    sockets: &[SocketCounts],
+    elapsed_s: f64,
+) -> Vec<PeerActivity> {
+    let pids: BTreeSet<u32> = sockets.iter().filter_map(|socket| socket.peer_pid).collect();
+    let activity = |pid| {
+        let (name, seconds) = family.cpu_time(root, pid)?;
+        Some(PeerActivity { pid, name, cpus: seconds / elapsed_s })
+    };
+    let mut peers: Vec<PeerActivity> = pids.into_iter().filter_map(activity).collect();
+    peers.sort_by(|a, b| b.cpus.total_cmp(&a.cpus).then(a.pid.cmp(&b.pid)));
+    peers
 }
 
 /// The packet counters of the slices; without that of UDP where others receive datagrams, too.

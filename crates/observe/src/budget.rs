@@ -130,6 +130,13 @@ fn parts(slices: &[Slice], around: &[Around], never_slept: bool, accounting: Acc
             series.push(value);
         }
     }
+    // Accounts that exceed the wall time leave an error, not a negative sleep.
+    let [.., asleep, rest] = &mut parts;
+    if asleep.iter().sum::<f64>() < 0.0 {
+        for (asleep, rest) in asleep.iter_mut().zip(rest) {
+            *rest += std::mem::take(asleep);
+        }
+    }
     parts
 }
 

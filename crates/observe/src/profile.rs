@@ -184,7 +184,8 @@ impl Program {
             return false;
         }
         let ended = running.and_then(Running::wait_a_moment);
-        self.ended = Some(ended.unwrap_or_else(|| "only its parent has its status".to_owned()));
+        self.ended =
+            Some(ended.unwrap_or_else(|| "only its parent can read its status".to_owned()));
         true
     }
 

@@ -282,7 +282,8 @@ impl Sockets {
         let moved = |watched: &Watched| match watched.kind {
             SocketKind::Tcp => {
                 let tcp = watched.tcp();
-                tcp.segments_in + tcp.segments_out > 0 || watched.receive_queue_max > 0
+                let is_queued = watched.receive_queue_max > 0 || watched.send_queue > 0;
+                tcp.segments_in + tcp.segments_out > 0 || is_queued
             }
             _ => true,
         };

@@ -86,7 +86,15 @@ pub(crate) struct Family {
     pub(crate) pids: Vec<u32>,
     /// The kernel's threads that run softirqs, by CPU.
     pub(crate) softirq_threads: BTreeMap<u32, u32>,
-    parents: BTreeMap<u32, u32>,
+    seen: BTreeMap<u32, Seen>,
+}
+
+/// A process as it was first seen.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    parent: u32,
+    began_ticks: u64,
+    ran_ticks: u64,
 }
 
 impl Family {
@@ -105,12 +113,16 @@ impl Family {
     /// last call only. Returns the processes added.
     pub(crate) fn look(&mut self, root: &Root) -> Vec<u32> {
         let now: BTreeSet<u32> = all_pids(root).into_iter().collect();
-        self.parents.retain(|pid, _| now.contains(pid));
+        self.seen.retain(|pid, _| now.contains(pid));
         for &pid in &now {
-            if let std::collections::btree_map::Entry::Vacant(place) = self.parents.entry(pid)
+            if let std::collections::btree_map::Entry::Vacant(place) = self.seen.entry(pid)
                 && let Some(stat) = stat_of(root, pid)
             {
-                place.insert(stat.parent);
+                place.insert(Seen {
+                    parent: stat.parent,
+                    began_ticks: stat.began_ticks,
+                    ran_ticks: stat.user_ticks + stat.system_ticks,
+                });
                 let cpu = stat.name.strip_prefix("ksoftirqd/").and_then(|cpu| cpu.parse().ok());
                 if let Some(cpu) = cpu.filter(|_| stat.is_kernel_thread) {
                     self.softirq_threads.insert(cpu, pid);
@@ -120,14 +132,26 @@ impl Family {
         self.adopt()
     }
 
+    /// The name of a process, and its CPU time since it was first seen, seconds. `None` once it has
+    /// ended.
+    pub(crate) fn cpu_time(&self, root: &Root, pid: u32) -> Option<(String, f64)> {
+        /// USER_HZ.
+        const TICKS_PER_S: f64 = 100.0;
+        let stat = stat_of(root, pid).filter(|stat| !stat.has_ended())?;
+        let before = self.seen.get(&pid).filter(|seen| seen.began_ticks == stat.began_ticks);
+        let ran = stat.user_ticks + stat.system_ticks;
+        let since = ran.saturating_sub(before.map_or(0, |seen| seen.ran_ticks));
+        Some((stat.name, since as f64 / TICKS_PER_S))
+    }
+
     /// Moves processes whose parent is watched to the watched ones, until there are none.
     fn adopt(&mut self) -> Vec<u32> {
         let mut added = Vec::new();
         loop {
-            let is_child = |(pid, parent): &(&u32, &u32)| {
-                self.pids.contains(parent) && !self.pids.contains(pid)
+            let is_child = |(pid, seen): &(&u32, &Seen)| {
+                self.pids.contains(&seen.parent) && !self.pids.contains(pid)
             };
-            let found: Vec<u32> = self.parents.iter().filter(is_child).map(|(p, _)| *p).collect();
+            let found: Vec<u32> = self.seen.iter().filter(is_child).map(|(p, _)| *p).collect();
             if found.is_empty() {
                 return added;
             }

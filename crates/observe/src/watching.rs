@@ -228,7 +228,7 @@ impl Watching {
             Some(running) => running.wait_a_moment(),
             None => self.family.pids.first().and_then(status).map(describe_status),
         };
-        self.ended.get_or_insert_with(|| "ended; only its parent has its status".to_owned());
+        self.ended.get_or_insert_with(|| "ended; only its parent can read its status".to_owned());
         true
     }
 }

@@ -62,6 +62,10 @@ pub struct Observation {
     pub protocols: BTreeMap<String, u64>,
     /// Its sockets with traffic or losses, and its listening sockets.
     pub sockets: Vec<SocketCounts>,
+    /// Processes of this machine at the other ends of its connections, the one with the most CPU
+    /// time first.
+    #[serde(default)]
+    pub peers: Vec<PeerActivity>,
     /// Counters of the program itself, if it exports them on a socket.
     pub program: Option<ProgramCounts>,
     /// Counted kernel events, where permitted: drops by reason, system calls, lock contention.
@@ -103,6 +107,20 @@ pub struct Watched {
     pub ended: Option<String>,
     /// Whether the user ended the window early.
     pub interrupted: bool,
+}
+
+/// A process at the other end of a connection on this machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PeerActivity {
+    /// Its process ID.
+    pub pid: u32,
+    /// Its name according to the kernel (at most 15 bytes).
+    pub name: String,
+    /// CPU time of all its threads over the window, in CPUs. Counted in ticks of 10 ms; softirqs
+    /// that it triggers are not included.
+    #[serde(serialize_with = "crate::finite")]
+    pub cpus: f64,
 }
 
 /// A number of packets, and the counter it comes from.

@@ -105,6 +105,7 @@ fn packet_socket() -> SocketCounts {
         reads: Some(20),
         receive_queue_mean: 0.0,
         receive_queue_max: 0,
+        receive_queue_share: None,
         receive_buffer: None,
         send_queue_mean: 0.0,
         send_buffer: None,
@@ -171,6 +172,7 @@ fn example() -> WhyReport {
         interfaces: vec![interface()],
         protocols: BTreeMap::new(),
         sockets: vec![packet_socket()],
+        peers: Vec::new(),
         program: Some(ProgramCounts {
             adapter: "dpdk".to_owned(),
             program: Some("DPDK 22.11.11".to_owned()),

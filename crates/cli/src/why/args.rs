@@ -5,7 +5,7 @@ use super::demo::Part;
 use crate::budget::line;
 use crate::emit::{Destination, Output};
 use crate::help_text::{examples, paragraphs};
-use crate::parse::duration;
+use crate::parse::{duration, pid};
 use clap::{ArgGroup, Args};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ watch.";
 )]
 pub(crate) struct WhyArgs {
     /// Watch these processes and their descendants
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_name = "PID", value_parser = pid)]
     pub(super) pids: Vec<u32>,
     /// Start this command, watch it, and end it with the window
     #[arg(last = true, value_name = "CMD")]

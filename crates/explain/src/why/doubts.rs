@@ -16,7 +16,7 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    fn new(sentence: String, next: impl Into<String>) -> Option<Self> {
+    pub(super) fn new(sentence: String, next: impl Into<String>) -> Option<Self> {
         Some(Self { sentence, next: next.into() })
     }
 }
@@ -306,6 +306,7 @@ fn full_machine(facts: &Facts<'_>) -> Option<Doubt> {
     )
 }
 
-fn follow(thread: &ThreadActivity) -> String {
+/// How to see what a thread waits for.
+pub(super) fn follow(thread: &ThreadActivity) -> String {
     format!("See each call and how long it takes: strace -f -T -p {}", thread.tid)
 }

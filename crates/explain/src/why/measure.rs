@@ -103,7 +103,7 @@ pub enum Measure {
     CallsPerSecond,
     /// Bytes of its connections per system call.
     BytesPerCall,
-    /// Bytes of the connections in the direction with more, of all.
+    /// Bytes of each connection in its direction with more, of all bytes.
     OneWay,
     /// Bytes per packet.
     BytesPerPacket,
@@ -119,6 +119,8 @@ pub enum Measure {
     SocketLoss,
     /// Bytes in the receive queue of a socket over its size, the mean of the readings.
     QueueFull,
+    /// Connections in an accept queue over its size, the mean of the readings.
+    AcceptQueueFull,
     /// Connections that a listening socket had no room for, of those that came.
     AcceptLoss,
     /// Packets the card had no room for, of all.
@@ -367,6 +369,11 @@ impl Measure {
                 let buffer = socket.receive_buffer.filter(|bytes| *bytes > 0)?;
                 // The last packet may exceed the buffer.
                 let full = (socket.receive_queue_mean / buffer as f64).min(1.0);
+                Some(sampled(full, Facts::readings(socket)?))
+            }
+            (Self::AcceptQueueFull, Subject::Socket(socket)) => {
+                let size = Some(socket.send_queue_mean).filter(|size| *size > 0.0)?;
+                let full = (socket.receive_queue_mean / size).min(1.0);
                 Some(sampled(full, Facts::readings(socket)?))
             }
             (Self::AcceptLoss, Subject::Socket(socket)) => {

@@ -8,6 +8,7 @@ use super::facts::{Facts, Subject, share, share_of};
 use super::functions::{Group, is_nameless};
 use super::gain;
 use super::measure::Measure as M;
+use super::queues;
 use super::waits::{self, Wait};
 use super::words::{label, percent};
 use linerate_record::answers::Evidence;
@@ -49,6 +50,9 @@ pub(super) fn rest(facts: &Facts<'_>, suspects: &[Suspect]) -> WhyFinding {
         return nothing_wrong(facts);
     }
     let room = room(facts);
+    if let (Room::Left | Room::Unknown, Some(doubt)) = (room, queues::queued(facts)) {
+        return cannot_tell(facts, doubt.sentence, &doubt.next);
+    }
     if let (Room::Unknown, Some(doubt)) = (room, doubts::shared_cpu(facts)) {
         return cannot_tell(facts, doubt.sentence, &doubt.next);
     }
@@ -302,6 +306,8 @@ fn sends_less(facts: &Facts<'_>) -> bool {
 fn generator(facts: &Facts<'_>) -> Option<u32> {
     /// With accounts off by a tenth, all of its time.
     const FULL: f64 = 0.05;
+    /// The peers' part of a full CPU's threads, with the same error and a little for others.
+    const PEERS: f64 = 0.7;
     let rate = facts.packet_rate().unwrap_or(0.0);
     let is_local = facts.observation.sockets.iter().any(|socket| socket.peer_pid.is_some());
     let sends_itself = facts.connections().filter_map(|socket| socket.tcp.as_ref());
@@ -315,19 +321,27 @@ fn generator(facts: &Facts<'_>) -> Option<u32> {
         let here = facts.observation.threads.iter().filter(|t| t.ran_on.first() == Some(&cpu));
         here.map(|thread| thread.share_of(ThreadState::is_on_cpu)).sum()
     };
+    // A CPU may be full of work that has nothing to do with the traffic.
+    let peers: f64 = facts.observation.peers.iter().map(|peer| peer.cpus).sum();
     let full = facts.observation.cpus.iter().filter(|cpu| cpu.idle < FULL && own(cpu.cpu) < 0.3);
-    full.map(|cpu| cpu.cpu).min()
+    let of_peers = full.filter(|cpu| peers >= PEERS * (cpu.user + cpu.system));
+    of_peers.map(|cpu| cpu.cpu).min()
 }
 
 fn generator_limit(facts: &Facts<'_>, cpu: u32) -> WhyFinding {
+    let peers = &facts.observation.peers;
+    let used: f64 = peers.iter().map(|peer| peer.cpus).sum();
+    let sender = peers.first().map_or_else(String::new, |p| format!(", {} ({}),", p.name, p.pid));
+    let mut seen = seen(facts);
+    seen.push(evidence("CPU time of its peers on this machine", used, "CPUs"));
     WhyFinding {
         cause: Cause::GeneratorLimit,
         sentence: format!(
-            "The sender of the traffic is at its limit: it is on this machine, CPU {cpu} is full \
+            "The sender of the traffic{sender} is at its limit: CPU {cpu} of this machine is full \
              without {}, which has time left and loses nothing.",
             facts.observation.watched.name
         ),
-        evidence: seen(facts),
+        evidence: seen,
         gain: not_predicted("it depends on the generator"),
         fix: Some("Offer more: a second generator, or one on another machine".to_owned()),
         workaround: None,
@@ -429,7 +443,7 @@ fn full(facts: &Facts<'_>) -> WhyFinding {
 }
 
 fn unknown(facts: &Facts<'_>) -> WhyFinding {
-    let lost = facts.ledger.largest().filter(|_| facts.ledger.lost().is_some_and(|lost| lost > 0));
+    let lost = facts.ledger.largest().filter(|_| facts.is_lossy());
     let lost = lost.map(|place| {
         format!(" {} packets were lost at {}: {}.", place.packets, place.row.of, place.reason)
     });

@@ -82,6 +82,7 @@ impl Measure {
             Self::PacketRate => ("packets", "packets/s"),
             Self::RingLoss => ("packets lost before the program", "ratio"),
             Self::SocketLoss => ("packets that the socket dropped", "ratio"),
+            Self::AcceptQueueFull => ("mean occupancy of the accept queue", "ratio"),
             Self::AcceptLoss => ("connections dropped at the listening socket", "ratio"),
             Self::QueueFull => ("receive queue of the socket over its size", "ratio"),
             Self::CardLoss => ("packets dropped by the NIC", "ratio"),

@@ -87,6 +87,7 @@ fn observe(report: &RunReport) -> Observation {
         interfaces: Vec::new(),
         protocols: BTreeMap::new(),
         sockets: Vec::new(),
+        peers: Vec::new(),
         program: None,
         events: Vec::new(),
         shared_lines: Vec::new(),

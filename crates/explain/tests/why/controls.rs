@@ -8,7 +8,9 @@ use crate::seeds::{Case, rate_limiter};
 use linerate_explain::why::explain;
 use linerate_record::why::Cause::{self, *};
 use linerate_record::why::ThreadState::{Asleep, Kernel, User, Waiting};
-use linerate_record::why::{InterfaceCounts, Observation, SocketCounts, SocketKind, TcpCounts};
+use linerate_record::why::{
+    InterfaceCounts, Observation, PeerActivity, SocketCounts, SocketKind, TcpCounts,
+};
 
 fn idle() -> Observation {
     observation(vec![thread("sleep", 100, &[(User, 0.0), (Asleep, 1.0)])])
@@ -39,6 +41,7 @@ fn generator() -> Observation {
         sockets: vec![peer],
         packets: packets(1_000_000, 60_000_000),
         cpus: vec![cpu(0, 0.3, 0.7, 0.0), cpu(1, 0.1, 0.3, 0.05)],
+        peers: vec![PeerActivity { pid: 200, name: "sender".to_owned(), cpus: 0.97 }],
         ..observation(vec![sink])
     }
 }
@@ -67,6 +70,15 @@ pub(crate) const CONTROLS: &[Case] = &[
     ("n4 the generator is the limit", generator, GeneratorLimit),
     ("a web server with time left", web_server, NothingWrong),
 ];
+
+#[test]
+fn a_cpu_full_of_other_work_is_not_the_generator() {
+    let mut seen = generator();
+    seen.peers[0].cpus = 0.2;
+    assert_ne!(explain(&seen)[0].cause, GeneratorLimit);
+    seen.peers.clear();
+    assert_ne!(explain(&seen)[0].cause, GeneratorLimit);
+}
 
 #[test]
 fn nothing_is_blamed_where_nothing_is_wrong() {

@@ -9,6 +9,7 @@ mod doubts;
 mod example;
 mod memory;
 mod properties;
+mod queues;
 mod seeds;
 mod sharing;
 mod sleeping;

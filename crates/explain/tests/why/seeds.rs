@@ -299,6 +299,20 @@ pub(crate) fn software_crypto() -> Observation {
     seen
 }
 
+/// New connections with TLS by RSA-4096: the time goes to the private key.
+pub(crate) fn handshakes() -> Observation {
+    let mut seen = software_crypto();
+    for socket in &mut seen.sockets {
+        if let Some(tcp) = &mut socket.tcp {
+            tcp.bytes_acked = 20_000;
+        }
+    }
+    seen.protocols =
+        protocols(&[("Tcp.InSegs", 9_000), ("Tcp.PassiveOpens", 700), ("Tcp.ActiveOpens", 0)]);
+    seen.packets = packets(9_000, 3_000_000);
+    seen
+}
+
 /// A stripped program whose copies miss the cache.
 pub(crate) fn cache_misses() -> Observation {
     let mut poller = poller(0.01, Some(0.99));
@@ -418,6 +432,7 @@ pub(crate) const SEEDS: &[Case] = &[
     ("22 false sharing", false_sharing, CannotTell),
     ("23 single thread", single_thread, SingleThread),
     ("24 crypto without instructions", software_crypto, SoftwareCrypto),
+    ("handshakes by RSA-4096", handshakes, ConnectionSetup),
     ("25 long rule list", firewall_rules, FirewallRules),
     ("25 before the program", firewall_rules_on_a_cpu, FirewallRules),
     ("26 connection set-up", connection_setup, ConnectionSetup),

@@ -48,6 +48,12 @@ fn what_is_neither_run_nor_waited_is_sleep() {
 }
 
 #[test]
+fn accounts_beyond_the_wall_time_are_an_error_and_not_sleep() {
+    let shares = percent(&slices(70, 40, 7, 0), &around(0.0, 0.0, 0.0), false, INSIDE);
+    assert_eq!(shares, [70, 0, 0, 40, 0, 0, 0, -10]);
+}
+
+#[test]
 fn interrupts_are_taken_out_of_the_kernels_part_first() {
     let shares = percent(&slices(100, 0, 7, 3), &around(0.12, 0.0, 0.0), true, INSIDE);
     assert_eq!(shares, [70, 18, 12, 0, 0, 0, 0, 0]);

@@ -31,6 +31,8 @@ pub(super) struct Watched {
     pub(super) reads: u64,
     pub(super) receive_queue: u64,
     pub(super) receive_queue_max: u64,
+    /// Readings at which it was not empty.
+    pub(super) waited: u64,
     pub(super) send_queue: u64,
     pub(super) app_limited: u64,
     pub(super) held: u64,
@@ -99,6 +101,7 @@ impl Watched {
             reads: 0,
             receive_queue: 0,
             receive_queue_max: 0,
+            waited: 0,
             send_queue: 0,
             app_limited: 0,
             held: 0,
@@ -113,6 +116,7 @@ impl Watched {
         self.reads += 1;
         self.receive_queue += state.receive_queue;
         self.receive_queue_max = self.receive_queue_max.max(state.receive_queue);
+        self.waited += u64::from(state.receive_queue > 0);
         self.send_queue += state.send_queue;
         let tcp = state.inet.as_ref().and_then(|socket| socket.tcp);
         if let Some(tcp) = tcp.filter(|_| is_tcp) {
@@ -175,6 +179,7 @@ impl Watched {
             reads: Some(self.reads),
             receive_queue_mean: mean(self.receive_queue),
             receive_queue_max: self.receive_queue_max,
+            receive_queue_share: Some(self.waited as f64 / self.reads.max(1) as f64),
             receive_buffer: self.ring_bytes.or(memory.map(|memory| memory.receive_buffer.into())),
             send_queue_mean: mean(self.send_queue),
             send_buffer: memory.map(|memory| memory.send_buffer.into()),

@@ -168,6 +168,10 @@ pub struct SocketCounts {
     pub receive_queue_mean: f64,
     /// Maximum of the same.
     pub receive_queue_max: u64,
+    /// Share of the readings at which its receive queue was not empty, 0 to 1. `null` in records
+    /// that lack it.
+    #[serde(default)]
+    pub receive_queue_share: Option<f64>,
     /// Size of its receive buffer in bytes, as accounted by the kernel; `null` if unreadable.
     pub receive_buffer: Option<u64>,
     /// Mean number of bytes in its send queue at the ends of slices.

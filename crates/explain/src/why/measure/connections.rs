@@ -29,8 +29,11 @@ impl Measure {
                 Some(share(tcp.bytes_acked as f64 / elapsed / limit))
             }
             (Self::OneWay, _) => {
-                let (received, acked) = sums(facts, |tcp| (tcp.bytes_received, tcp.bytes_acked));
-                let (all, most) = (received + acked, received.max(acked));
+                // Of each connection: a relay's carry one way each, and all of them both.
+                let (most, all) = sums(facts, |tcp| {
+                    let (received, acked) = (tcp.bytes_received, tcp.bytes_acked);
+                    (received.max(acked), received + acked)
+                });
                 (all > 0).then(|| Estimate::exactly(most as f64 / all as f64))
             }
             (Self::ReceiveBuffer, Subject::Socket(socket)) => {

@@ -112,7 +112,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Some("the cost of a packet in the kernel"),
         sentence: "Copying between user and kernel takes {kernel_copy} of the time of thread \
                    {thread}.",
-        fix: "Avoid the copy: sendfile, splice, MSG_ZEROCOPY, AF_XDP",
+        fix: "Avoid the copy: sendfile, splice or MSG_ZEROCOPY to send, \
+              TCP_ZEROCOPY_RECEIVE or AF_XDP to receive",
         workaround: Some("buffers of 64 to 256 KiB stay in the L2 cache and are copied faster"),
         wrong_if: "with MSG_ZEROCOPY (iperf3 -Z), the copy functions stay in the profile",
         measure: KERNEL_SAMPLES,

@@ -105,6 +105,7 @@ pub(super) const RULES: &[Rule] = &[
         conditions: &[
             at_least(M::AcceptLoss, LOST, "the client of one in a thousand waits for a second"),
             at_most(M::Demand, 0.9, FULL),
+            at_most(M::AcceptQueueFull, 0.9, "one that is always full is not accepted from"),
         ],
         symptoms: 1,
         explained_by: &[Cause::CpuQuota, Cause::CpuContention],

@@ -271,6 +271,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
             at_least(M::BytesPerSegment, 500.0, "the time per byte has to matter"),
             at_least(M::KernelShare, 0.3, "the time has to be the kernel's"),
+            at_least(M::Demand, 0.3, "less does not matter"),
         ],
         symptoms: 0,
         explained_by: &[],
@@ -310,6 +311,7 @@ pub(super) const RULES: &[Rule] = &[
             at_least(M::SentBytes, BUSY_BYTES, BUSY_BYTES_SOURCE),
             at_least(M::BytesPerSegment, 500.0, "short packets are not cut"),
             at_least(M::KernelShare, 0.3, "the time has to be the kernel's"),
+            at_least(M::Demand, 0.3, "less does not matter"),
         ],
         symptoms: 0,
         explained_by: &[Cause::SoftwareChecksum],
@@ -340,5 +342,31 @@ pub(super) const RULES: &[Rule] = &[
         workaround: Some("a longer listen queue (somaxconn) loses fewer of them; the cost stays"),
         wrong_if: "with connections kept open, the rate rises by less than 10 %",
         measure: "Tcp.PassiveOpens of /proc/net/snmp",
+    },
+    Rule {
+        cause: Cause::ConnectionSetup,
+        scope: Scope::Program,
+        conditions: &[
+            at_least(M::CryptoLibrary, 0.3, "less leaves most of the time where it is"),
+            at_most(M::BytesPerConnection, 100_000.0, "of more, the ciphers of the data matter"),
+            at_least(
+                M::ConnectionsPerSecond,
+                10.0,
+                "at 6 ms for a signature by RSA-4096, a twentieth of a CPU",
+            ),
+            at_least(M::Demand, 0.5, "less does not matter"),
+        ],
+        symptoms: 0,
+        explained_by: &[Cause::CpuQuota],
+        gain: GainModel::CostRemoved(M::CryptoLibrary, [0.5, 0.9, 1.0]),
+        then_limited_by: Some("the requests themselves"),
+        sentence: "TLS handshakes: {crypto} of the time of thread {thread} is in libraries of \
+                   ciphers, with {connections} connections per second of few bytes each.",
+        fix: "Keep connections open (keepalive), resume TLS sessions (tickets), and use an ECDSA \
+              P-256 key: a signature by RSA-2048 takes some 25 times as long, by RSA-4096 some \
+              200 times (openssl speed)",
+        workaround: Some("more worker processes on other CPUs share the handshakes"),
+        wrong_if: "with connections kept open, the rate rises by less than 10 %",
+        measure: "openssl speed rsa4096 ecdsap256, and `openssl s_client -reconnect`",
     },
 ];

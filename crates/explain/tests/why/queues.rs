@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that sleep while work is queued for them.
+
+use crate::example::{observation, socket, thread};
+use linerate_explain::why::explain;
+use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong};
+use linerate_record::why::ThreadState::{Asleep, User};
+use linerate_record::why::{Observation, SocketCounts, SocketKind, TcpCounts};
+
+/// A server that sleeps, with this socket.
+fn server(with: SocketCounts) -> Observation {
+    let protocols = [("Tcp.PassiveOpens".to_owned(), 100)].into();
+    Observation {
+        sockets: vec![with],
+        protocols,
+        ..observation(vec![thread("server", 100, &[(User, 0.02), (Asleep, 0.98)])])
+    }
+}
+
+fn assert_doubt(with: SocketCounts, words: &str) {
+    let finding = &explain(&server(with))[0];
+    assert_eq!(finding.cause, CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains(words), "{}", finding.sentence);
+}
+
+fn assert_nothing_wrong(with: SocketCounts) {
+    let finding = &explain(&server(with))[0];
+    assert_eq!(finding.cause, NothingWrong, "{}", finding.sentence);
+}
+
+fn listener(waiting: f64, share: f64, drops: u64) -> SocketCounts {
+    SocketCounts {
+        receive_queue_mean: waiting,
+        receive_queue_share: Some(share),
+        send_queue_mean: 16.0,
+        drops: Some(drops),
+        ..socket(SocketKind::TcpListen, "10.0.0.1:80", None)
+    }
+}
+
+#[test]
+fn connections_that_wait_to_be_accepted_are_not_nothing() {
+    assert_nothing_wrong(listener(2.0, 0.3, 0));
+    assert_doubt(listener(2.0, 1.0, 0), "10.0.0.1:80 was not empty at 100 % of the readings");
+}
+
+#[test]
+fn an_accept_queue_that_is_always_full_is_not_called_too_short() {
+    assert_eq!(explain(&server(listener(3.0, 0.3, 50)))[0].cause, AcceptQueue);
+    assert_doubt(listener(16.0, 1.0, 50), "wait to be accepted");
+}
+
+#[test]
+fn datagrams_that_are_not_read_are_not_nothing() {
+    let udp = |share| SocketCounts {
+        receive_queue_mean: 4_000.0,
+        receive_queue_share: Some(share),
+        ..socket(SocketKind::Udp, "10.0.0.1:53", None)
+    };
+    assert_nothing_wrong(udp(0.2));
+    assert_doubt(udp(0.98), "does not read UDP socket 10.0.0.1:53 sooner");
+    // Of a few readings nothing follows.
+    assert_nothing_wrong(SocketCounts { reads: Some(3), ..udp(1.0) });
+}
+
+#[test]
+fn of_connections_one_may_be_left_unread() {
+    let connection = |peer: &str, share| SocketCounts {
+        receive_queue_mean: 100.0,
+        receive_queue_share: Some(share),
+        tcp: Some(TcpCounts { bytes_received: 9, bytes_acked: 9, ..TcpCounts::default() }),
+        ..socket(SocketKind::Tcp, "10.0.0.1:80", Some(peer))
+    };
+    let with = |shares: &[f64]| {
+        let mut seen = server(connection("10.0.0.2:1", shares[0]));
+        seen.sockets.extend(shares[1..].iter().map(|share| connection("10.0.0.2:2", *share)));
+        explain(&seen)[0].cause
+    };
+    assert_eq!(with(&[1.0, 0.1, 0.1]), NothingWrong);
+    assert_eq!(with(&[1.0, 1.0, 0.1]), CannotTell);
+}
+
+#[test]
+fn a_peer_that_acknowledges_nothing_is_named() {
+    let sending = |tcp| SocketCounts {
+        send_queue_mean: 5_000.0,
+        tcp: Some(tcp),
+        ..socket(SocketKind::Tcp, "10.0.0.1:4000", Some("10.0.0.2:80"))
+    };
+    let waits = TcpCounts { busy_s: 5.0, retransmitted: 4, ..TcpCounts::default() };
+    assert_doubt(sending(waits.clone()), "why 10.0.0.2:80 does not answer");
+    let moves = TcpCounts { bytes_acked: 1_000, app_limited_share: 1.0, ..waits.clone() };
+    assert_nothing_wrong(sending(moves));
+    // A closed window is the receiver's.
+    assert_doubt(sending(TcpCounts { rwnd_limited_s: 5.0, ..waits }), "does not read");
+}
