@@ -139,10 +139,21 @@ fn packet_counts(watching: &Watching, unread: &mut Vec<Unread>) -> Vec<Counts> {
     }
     let is_counted = has_udp && watching.sockets.has_all_udp;
     let ends_per_segment = ends_per_segment(watching);
+    let misses_segments = misses_segments(watching);
+    if misses_segments {
+        unread.push(Unread {
+            what: "tcp_segments".to_owned(),
+            reason: "its connections begin and end between two reads, and the network namespace's \
+                     counters include segments of other processes"
+                .to_owned(),
+            fix: None,
+        });
+    }
     // Before its socket was found a program had counted nothing: it was starting.
     let found = watching.counts.iter().position(|counts| counts.program.is_some());
     let count = |(slice, counts): (usize, &Counts)| Counts {
         udp: counts.udp.filter(|_| is_counted),
+        tcp: counts.tcp.filter(|_| !misses_segments),
         tcp_of_namespace: counts
             .tcp_of_namespace
             .and_then(|segments| Some(segments / ends_per_segment?)),
@@ -169,21 +180,33 @@ fn last_level_cache(root: &Root) -> Option<u64> {
     (0..8).filter_map(size).max()
 }
 
+/// TCP segments of the namespace, and of the connections that were seen.
+fn tcp_of_namespace(watching: &Watching) -> Option<(u64, u64)> {
+    let (first, last) = (watching.counts.first()?, watching.counts.last()?);
+    let more = |of: fn(&Counts) -> Option<u64>| of(last)?.checked_sub(of(first)?);
+    let seen = more(|counts| counts.tcp.map(|(segments, _)| segments))?;
+    Some((more(|counts| counts.tcp_of_namespace)?, seen))
+}
+
 /// Where the program's connections come and go between two reads, and only the namespace counts
 /// their segments: at how many ends it counts each. `None` where the connections themselves say
 /// more, or others' segments are among those of the namespace.
 fn ends_per_segment(watching: &Watching) -> Option<u64> {
-    let (first, last) = (watching.counts.first()?, watching.counts.last()?);
-    let more = |of: fn(&Counts) -> Option<u64>| of(last)?.checked_sub(of(first)?);
-    let segments = more(|counts| counts.tcp_of_namespace)?;
+    let (segments, seen) = tcp_of_namespace(watching)?;
     let ends = match watching.sockets.tcp_share(segments) {
         Share::All => 1,
         Share::Half => 2,
         Share::Unknown => return None,
     };
-    let seen = more(|counts| counts.tcp.map(|(segments, _)| segments))?;
     // A tenth may be on its way between the two counters.
     (segments / ends > seen + seen / 10).then_some(ends)
+}
+
+/// Whether connections of the program are missed, and others' segments are among those of its
+/// namespace: then none of the counters of TCP says how many packets it handled.
+fn misses_segments(watching: &Watching) -> bool {
+    let Some((segments, _)) = tcp_of_namespace(watching) else { return false };
+    watching.sockets.tcp_share(segments) == Share::Unknown && watching.sockets.come_and_go()
 }
 
 /// The interfaces of packet sockets, by name.

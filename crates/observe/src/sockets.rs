@@ -181,6 +181,16 @@ impl Sockets {
         self.watched.values().any(|watched| watched.kind == kind)
     }
 
+    /// Whether half of its TCP connections or more began and ended between two reads of the window:
+    /// others may have come and gone without being seen.
+    pub(crate) fn come_and_go(&self) -> bool {
+        let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);
+        let (all, short) = tcp.fold((0, 0), |(all, short), watched| {
+            (all + 1, short + u32::from(watched.first.is_none() && watched.is_closed))
+        });
+        short > 0 && 2 * short >= all
+    }
+
     /// Segments that its TCP connections received and sent in the window until now.
     pub(crate) fn segments(&self) -> u64 {
         let tcp = self.watched.values().filter(|watched| watched.kind == SocketKind::Tcp);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
-use linerate_linux::network::SocketMemory;
+use linerate_linux::network::{Listed, SocketMemory};
 
 fn memory(drops: u32) -> Option<SocketMemory> {
     Some(SocketMemory { receive_buffer: 212_992, send_buffer: 212_992, drops })
@@ -95,4 +95,42 @@ fn a_closed_connection_has_the_ends_that_are_open_between_its_addresses() {
     ]);
     let expected = BTreeMap::from([(11, vec![2, 3]), (12, vec![2])]);
     assert_eq!(other_ends(&watched, &open), expected);
+}
+
+/// A connection of process 7.
+fn connection(inode: u32, receive_queue: u32, send_queue: u32) -> InetSocket {
+    InetSocket::of_listed(Listed {
+        protocol: InetProtocol::Tcp,
+        is_listening: false,
+        local: "10.0.0.1:80".parse().expect("an address"),
+        remote: "10.0.0.2:4000".parse().expect("an address"),
+        inode,
+        receive_queue,
+        send_queue,
+    })
+}
+
+#[test]
+fn a_queue_alone_is_reason_to_report_a_connection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let found = |receive_queue, send_queue| {
+        let mut sockets = watching();
+        sockets.take_inet(vec![connection(9, receive_queue, send_queue)], true);
+        sockets.take_inet(vec![connection(9, 0, send_queue)], false);
+        sockets.finish(&Root::new(folder.path()), None)
+    };
+    assert_eq!(found(0, 0), []);
+    assert_eq!(found(0, 100)[0].send_queue_mean, 100.0);
+    assert!(found(100, 0)[0].receive_queue_share.is_some_and(|share| share > 0.0 && share < 1.0));
+}
+
+#[test]
+fn connections_that_begin_and_end_within_the_window_come_and_go() {
+    let mut sockets = watching();
+    sockets.owners.insert(10, 7);
+    sockets.take_inet(vec![connection(9, 0, 0)], true);
+    sockets.take_inet(vec![connection(10, 0, 0)], false);
+    assert!(!sockets.come_and_go());
+    sockets.watched.get_mut(&10).expect("it is watched").is_closed = true;
+    assert!(sockets.come_and_go());
 }
