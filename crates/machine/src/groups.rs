@@ -28,6 +28,13 @@ pub struct CpuQuota {
     pub none: &'static str,
 }
 
+impl CpuQuota {
+    /// The command that removes it.
+    pub fn removal(&self) -> String {
+        format!("echo {} | sudo tee /{}", self.none, self.file)
+    }
+}
+
 /// The narrowest CPU limit among groups with these folders.
 pub fn cpu_quota(root: &Root, folders: &[String]) -> Option<CpuQuota> {
     let quotas = folders.iter().filter_map(|folder| quota_of(root, folder));
@@ -36,7 +43,7 @@ pub fn cpu_quota(root: &Root, folders: &[String]) -> Option<CpuQuota> {
 
 /// The limit of one group: version 2 has both numbers in a file, `max` for none; version 1 one file
 /// for each, -1 for none.
-fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
+pub fn quota_of(root: &Root, folder: &str) -> Option<CpuQuota> {
     let second = format!("{folder}/cpu.max");
     let first = format!("{folder}/cpu.cfs_quota_us");
     let (file, none, quota, period) = match root.text(&second) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPU quotas of the control groups that watched processes are in, versions 1 and 2.
 
-use linerate_machine::{Root, groups};
+use linerate_machine::Root;
+use linerate_machine::groups::{self, CpuQuota};
 use linerate_record::why::Quota;
 use std::collections::BTreeMap;
 
@@ -30,29 +31,10 @@ fn parse_counts(text: &str) -> Counts {
     counts
 }
 
-/// CPUs that `cpu.max` allows, `20000 100000`; `None` for `max`.
-fn parse_max(text: &str) -> Option<f64> {
-    let (quota, period) = text.split_once(' ')?;
-    allowed(quota.parse().ok()?, period.trim().parse().ok()?)
-}
-
-fn allowed(quota: f64, period: f64) -> Option<f64> {
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
-}
-
-/// The CPUs that a group may use, if it has a quota.
-fn quota_of(root: &Root, folder: &str) -> Option<f64> {
-    if let Some(text) = root.text(&format!("{folder}/cpu.max")) {
-        return parse_max(&text);
-    }
-    let number = |name: &str| root.number::<f64>(&format!("{folder}/{name}"));
-    allowed(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
-}
-
 #[derive(Debug)]
 struct Group {
     pids: Vec<u32>,
-    cpus: f64,
+    quota: CpuQuota,
     first: Counts,
     last: Counts,
     /// Nanoseconds for which it was stopped, by number of the slice.
@@ -69,11 +51,11 @@ impl Quotas {
     /// Finds the quotas that hold for a process.
     pub(crate) fn add(&mut self, root: &Root, pid: u32) {
         for folder in groups::folders_of(root, &pid.to_string(), "cpu").unwrap_or_default() {
-            let Some(cpus) = quota_of(root, &folder) else { continue };
+            let Some(quota) = groups::quota_of(root, &folder) else { continue };
             let first = counts_of(root, &folder);
             let group = self.groups.entry(folder).or_insert_with(|| Group {
                 pids: Vec::new(),
-                cpus,
+                quota,
                 first,
                 last: first,
                 throttled_ns: BTreeMap::new(),
@@ -104,7 +86,8 @@ impl Quotas {
         let quota = |(group, read): (String, Group)| Quota {
             group: format!("/{group}"),
             pids: read.pids,
-            cpus: read.cpus,
+            cpus: read.quota.cpus,
+            removal: Some(read.quota.removal()),
             periods: read.last.periods.saturating_sub(read.first.periods),
             throttled_periods: read
                 .last
@@ -151,6 +134,8 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].group.as_str(), found[0].cpus), ("/sys/fs/cgroup/a", 0.2));
         assert_eq!((found[0].periods, found[0].throttled_periods), (18, 15));
+        let removal = "echo max | sudo tee /sys/fs/cgroup/a/cpu.max";
+        assert_eq!(found[0].removal.as_deref(), Some(removal));
     }
 
     #[test]
@@ -172,8 +157,12 @@ mod tests {
 
     #[test]
     fn damaged_texts_are_survived() {
-        assert_eq!(parse_max("max 100000"), None);
-        assert_eq!(parse_max("5 0"), None);
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::new(folder.path());
+        for text in ["max 100000", "5 0", "5", "-1 100000"] {
+            put(&root, "g/cpu.max", text);
+            assert_eq!(groups::quota_of(&root, "g"), None, "{text}");
+        }
         assert_eq!(
             parse_counts("nr_periods x\nthrottled_usec 18446744073709551615\n\n"),
             Counts { throttled_ns: u64::MAX, ..Counts::default() }

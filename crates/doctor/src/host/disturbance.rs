@@ -2,7 +2,7 @@
 //! Interference with a worker's CPU: other programs, IRQ balancers, the host, a quota.
 
 use super::{Host, counted};
-use linerate_machine::groups::{self, CpuQuota};
+use linerate_machine::groups;
 use linerate_record::doctor::{Observation, Section};
 
 const DATA_PLANE: Section = Section::DataPlane;
@@ -36,11 +36,11 @@ fn quota(host: &Host) -> Observation {
     };
     match groups::cpu_quota(&host.root, &folders) {
         None => DATA_PLANE.good("cpu_quota", "none", "no CPU quota"),
-        Some(CpuQuota { cpus, file, none }) => DATA_PLANE.advice(
+        Some(quota) => DATA_PLANE.advice(
             "cpu_quota",
-            format!("{cpus:.2} CPUs"),
+            format!("{:.2} CPUs", quota.cpus),
             "polling workers use up the CPU quota, and are then throttled until the next period",
-            Some(format!("echo {none} | sudo tee /{file}")),
+            Some(quota.removal()),
         ),
     }
 }

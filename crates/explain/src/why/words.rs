@@ -38,6 +38,7 @@ pub(super) const NAMES: &[&str] = &[
     "buffer",
     "quota",
     "quota_cpus",
+    "no_quota",
     "who",
     "longest",
     "ring",
@@ -114,6 +115,10 @@ fn of_subject<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
         }),
         ("quota", Subject::Quota(quota)) => Some(quota.group.clone()),
         ("quota_cpus", Subject::Quota(quota)) => Some(three_digits(quota.cpus)),
+        ("no_quota", Subject::Quota(quota)) => {
+            let files = || "cpu.max (cgroup v2), cpu.cfs_quota_us (v1)".to_owned();
+            Some(quota.removal.clone().unwrap_or_else(files))
+        }
         ("backlog_lost", Subject::Cpu(cpu)) => Some(cpu.backlog_dropped.to_string()),
         ("lost", _) => Some(facts.ring_loss()?.0.to_string()),
         _ => None,

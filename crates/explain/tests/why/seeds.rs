@@ -49,6 +49,7 @@ pub(crate) fn cpu_quota() -> Observation {
         periods: 50,
         throttled_periods: 49,
         throttled_s: 4.0,
+        removal: None,
     }];
     Observation { quotas, ..observation(vec![thread("compute", 100, &shares)]) }
 }
@@ -302,10 +303,8 @@ pub(crate) fn software_crypto() -> Observation {
 /// New connections with TLS by RSA-4096: the time goes to the private key.
 pub(crate) fn handshakes() -> Observation {
     let mut seen = software_crypto();
-    for socket in &mut seen.sockets {
-        if let Some(tcp) = &mut socket.tcp {
-            tcp.bytes_acked = 20_000;
-        }
+    for tcp in seen.sockets.iter_mut().filter_map(|socket| socket.tcp.as_mut()) {
+        tcp.bytes_acked = 20_000;
     }
     seen.protocols =
         protocols(&[("Tcp.InSegs", 9_000), ("Tcp.PassiveOpens", 700), ("Tcp.ActiveOpens", 0)]);

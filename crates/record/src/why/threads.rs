@@ -226,6 +226,9 @@ pub struct Quota {
     /// than the window.
     #[serde(serialize_with = "crate::finite")]
     pub throttled_s: f64,
+    /// The command that removes it. `null` in records that lack it.
+    #[serde(default)]
+    pub removal: Option<String>,
 }
 
 impl ThreadState {

@@ -97,7 +97,8 @@ pub(super) const RULES: &[Rule] = &[
         then_limited_by: Some("the number of CPUs"),
         sentence: "The CPU quota of {quota}, {quota_cpus} CPUs, stopped the program in \
                    {throttled_periods} of the periods.",
-        fix: "Raise the quota: cpu.max (cgroup v2), cpu.cfs_quota_us (v1), --cpus of a container",
+        fix: "Raise the quota where it was set (--cpus of a container, CPUQuota= of systemd), or \
+              remove it: {no_quota}",
         workaround: Some(
             "fewer threads run into it later in each period; the CPU time is the same",
         ),
