@@ -148,15 +148,18 @@ impl<'a> Facts<'a> {
         Self::time(thread, ThreadState::is_on_cpu)
     }
 
-    /// The share of its time that a thread works. Where it polls, what the samples say; where it
-    /// sleeps when there is nothing to do, or is in calls that send, its time on a CPU; of another
-    /// one that always runs at most what silence between packets leaves.
+    /// The share of its time that a thread works. Its time on a CPU where it always has input, sleeps
+    /// when there is nothing to do, or is in calls that send; where it polls, what the samples say;
+    /// of another one that always runs at most what silence between packets leaves.
     pub fn busy(&self, thread: &ThreadActivity) -> Option<Estimate> {
         /// The share asleep from which on a thread is known to sleep when there is nothing to do.
         const SLEEPS: f64 = 0.02;
         /// Share of its time on a CPU from which on a thread with sockets is one of system calls.
         const CALLS: f64 = 0.3;
         let on_cpu = Self::on_cpu(thread)?;
+        if self.always_has_input(thread) {
+            return Some(on_cpu);
+        }
         let is_in_kernel = Self::is_in_kernel(thread);
         if let Some(busy) = share_of(&thread.busy) {
             let busy = busy.scale(on_cpu.value.clamp(0.0, 1.0));
@@ -183,6 +186,22 @@ impl<'a> Facts<'a> {
         }
         // A ring is looked at in user space.
         if is_in_kernel { None } else { self.busy_at_most(thread) }
+    }
+
+    /// Whether data waits at nearly every reading in a socket that the thread's process reads: then
+    /// it never polls in vain.
+    fn always_has_input(&self, thread: &ThreadActivity) -> bool {
+        const MOST: f64 = 0.9;
+        // The queue of a socket that nobody reads stays as it is.
+        let moves = |socket: &SocketCounts| match &socket.tcp {
+            Some(tcp) => tcp.bytes_received > 0,
+            None => socket.receive_queue_mean < MOST * socket.receive_queue_max as f64,
+        };
+        let own = self.observation.sockets.iter().filter(|socket| socket.pid == thread.pid);
+        self.working().count() == 1
+            && own
+                .filter(|socket| Self::readings(socket).is_some() && moves(socket))
+                .any(|socket| socket.receive_queue_share.is_some_and(|share| share >= MOST))
     }
 
     /// Whether most system calls of a thread have no result, judged by their number per packet.

@@ -96,7 +96,12 @@ fn waits(socket: &SocketCounts) -> Option<f64> {
 }
 
 fn while_idle(facts: &Facts<'_>, socket: &SocketCounts, waiting: String) -> Option<Doubt> {
+    /// A thread that works more reads as fast as it can.
+    const WORKS: f64 = 0.5;
     let thread = facts.thread(super::facts::Subject::Socket(socket))?;
+    if thread.demand() > WORKS {
+        return None;
+    }
     Doubt::new(
         format!(
             "{waiting}, while thread {} is on a CPU or wants one {} % of the time.",

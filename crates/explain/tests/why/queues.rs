@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that sleep while work is queued for them.
 
-use crate::example::{observation, socket, thread};
+use crate::example::{observation, packets, privileged, socket, thread};
 use linerate_explain::why::explain;
-use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong};
-use linerate_record::why::ThreadState::{Asleep, User};
+use linerate_record::why::Cause::{AcceptQueue, CannotTell, NothingWrong, SystemCalls};
+use linerate_record::why::ThreadState::{Asleep, Kernel, User};
 use linerate_record::why::{Observation, SocketCounts, SocketKind, TcpCounts};
 
 /// A server that sleeps, with this socket.
@@ -93,4 +93,33 @@ fn a_peer_that_acknowledges_nothing_is_named() {
     assert_nothing_wrong(sending(moves));
     // A closed window is the receiver's.
     assert_doubt(sending(TcpCounts { rwnd_limited_s: 5.0, ..waits }), "does not read");
+}
+
+/// A relay that copies byte by byte, with this share of the readings at which data waited.
+fn relay(share: f64) -> Observation {
+    let carries = |received, acked, share| SocketCounts {
+        receive_queue_mean: 50_000.0,
+        receive_queue_max: 60_000,
+        receive_queue_share: Some(share),
+        tcp: Some(TcpCounts {
+            bytes_received: received,
+            bytes_acked: acked,
+            ..TcpCounts::default()
+        }),
+        ..socket(SocketKind::Tcp, "10.0.0.1:80", Some("10.0.0.2:4000"))
+    };
+    let mut seen = server(carries(1_500_000, 0, share));
+    seen.sockets.push(carries(0, 1_500_000, 0.0));
+    seen.threads = vec![thread("relay", 100, &[(User, 0.2), (Kernel, 0.8)])];
+    seen.threads[0].system_calls = Some(4_500_000);
+    seen.packets = packets(75_000, 3_000_000);
+    privileged(seen)
+}
+
+#[test]
+fn a_thread_that_always_has_input_does_not_poll_in_vain() {
+    let finding = &explain(&relay(1.0))[0];
+    assert_eq!(finding.cause, SystemCalls, "{}", finding.sentence);
+    // Sixty calls for a packet may be polling where input is rare.
+    assert_eq!(explain(&relay(0.3))[0].cause, CannotTell);
 }
