@@ -34,22 +34,8 @@ pub(crate) fn assemble(
     interrupted: bool,
 ) -> Observation {
     let mut unread = std::mem::take(&mut watching.unread);
-    let mut all = std::mem::take(&mut watching.threads.all);
-    note_unread(&mut unread, &watching.sleepers, &all);
-    let accounting = Accounting::of(configuration(root).as_deref());
-    let throttled = throttled(&all, &watching.quotas);
-    // What ended before it was read again.
-    all.retain(|thread| !thread.slices.is_empty());
-    all.sort_by_key(|thread| (std::cmp::Reverse(thread.wanted_ns()), thread.pid, thread.tid));
-    let threads_left_out = all.len().saturating_sub(FOLLOWED_MAX) as u32;
-    all.truncate(FOLLOWED_MAX);
-    let activity = |(rank, thread): (usize, &Thread)| {
-        let around = around(thread, &watching.cpus, &throttled);
-        let time =
-            budget(&thread.slices, &around, thread.never_slept(), accounting, rank < INTERVALS_MAX);
-        activity(thread, time, &watching.sleepers, &watching.sockets)
-    };
-    let mut threads: Vec<ThreadActivity> = all.iter().enumerate().map(activity).collect();
+    note_unread(&mut unread, &watching.sleepers, &watching.threads.all);
+    let (mut threads, threads_left_out) = activities(root, &mut watching);
     let wanted = watching.interface.as_deref();
     let found = watching.interfaces.finish(root, &watching.namespace, wanted, &watching.links);
     note_vanished(&mut unread, &found.vanished);
@@ -105,6 +91,25 @@ pub(crate) fn assemble(
         ),
         unread,
     }
+}
+
+/// The threads that wanted a CPU most, that one first, and how many are left out.
+fn activities(root: &Root, watching: &mut Watching) -> (Vec<ThreadActivity>, u32) {
+    let mut all = std::mem::take(&mut watching.threads.all);
+    let accounting = Accounting::of(configuration(root).as_deref());
+    let throttled = throttled(&all, &watching.quotas);
+    // What ended before it was read again.
+    all.retain(|thread| !thread.slices.is_empty());
+    all.sort_by_key(|thread| (std::cmp::Reverse(thread.wanted_ns()), thread.pid, thread.tid));
+    let left_out = all.len().saturating_sub(FOLLOWED_MAX) as u32;
+    all.truncate(FOLLOWED_MAX);
+    let activity = |(rank, thread): (usize, &Thread)| {
+        let around = around(thread, &watching.cpus, &throttled);
+        let time =
+            budget(&thread.slices, &around, thread.never_slept(), accounting, rank < INTERVALS_MAX);
+        activity(thread, time, &watching.sleepers, &watching.sockets)
+    };
+    (all.iter().enumerate().map(activity).collect(), left_out)
 }
 
 /// The processes at the other ends of connections, the one with the most CPU time first.

@@ -255,6 +255,7 @@ fn of_measure<'a>(name: &str, facts: &Facts<'a>, subject: Subject<'a>) -> Option
     Some(match shown {
         Shown::Percent => format!("{} %", percent(value)),
         Shown::Number => three_digits(value),
+        Shown::Bytes if value < 10.0 => three_digits(value),
         Shown::Bytes => format!("{value:.0}"),
     })
 }
